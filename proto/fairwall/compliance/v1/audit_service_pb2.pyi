@@ -1,0 +1,64 @@
+from fairwall.wire.v1 import array_pb2 as _array_pb2
+from fairwall.wire.v1 import metric_pb2 as _metric_pb2
+from fairwall.wire.v1 import visibility_pb2 as _visibility_pb2
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class GetTermsRequest(_message.Message):
+    __slots__ = ("deal_id",)
+    DEAL_ID_FIELD_NUMBER: _ClassVar[int]
+    deal_id: str
+    def __init__(self, deal_id: _Optional[str] = ...) -> None: ...
+
+class GetTermsResponse(_message.Message):
+    __slots__ = ("people", "metrics", "mechanism", "epsilon", "epsilon_remaining", "queries_max")
+    PEOPLE_FIELD_NUMBER: _ClassVar[int]
+    METRICS_FIELD_NUMBER: _ClassVar[int]
+    MECHANISM_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_REMAINING_FIELD_NUMBER: _ClassVar[int]
+    QUERIES_MAX_FIELD_NUMBER: _ClassVar[int]
+    people: int
+    metrics: _containers.RepeatedScalarFieldContainer[_metric_pb2.Metric]
+    mechanism: str
+    epsilon: float
+    epsilon_remaining: float
+    queries_max: int
+    def __init__(self, people: _Optional[int] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., queries_max: _Optional[int] = ...) -> None: ...
+
+class AuditRequest(_message.Message):
+    __slots__ = ("header", "predictions_chunk")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    PREDICTIONS_CHUNK_FIELD_NUMBER: _ClassVar[int]
+    header: AuditHeader
+    predictions_chunk: bytes
+    def __init__(self, header: _Optional[_Union[AuditHeader, _Mapping]] = ..., predictions_chunk: _Optional[bytes] = ...) -> None: ...
+
+class AuditHeader(_message.Message):
+    __slots__ = ("request_id", "deal_id", "metric", "epsilon", "predictions")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    DEAL_ID_FIELD_NUMBER: _ClassVar[int]
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    PREDICTIONS_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    deal_id: str
+    metric: _metric_pb2.Metric
+    epsilon: float
+    predictions: _array_pb2.ArrayHeader
+    def __init__(self, request_id: _Optional[str] = ..., deal_id: _Optional[str] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., epsilon: _Optional[float] = ..., predictions: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ...) -> None: ...
+
+class AuditResponse(_message.Message):
+    __slots__ = ("gaps", "epsilon_charged", "epsilon_remaining")
+    GAPS_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_CHARGED_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_REMAINING_FIELD_NUMBER: _ClassVar[int]
+    gaps: _array_pb2.Array
+    epsilon_charged: float
+    epsilon_remaining: float
+    def __init__(self, gaps: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., epsilon_charged: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ...) -> None: ...

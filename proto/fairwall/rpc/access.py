@@ -1,0 +1,31 @@
+"""Who may call what: one table. What does not stand in it is refused."""
+
+from __future__ import annotations
+
+_AUDIT = "/fairwall.compliance.v1.AuditService/"
+_MODEL = "/fairwall.developer.v1.ModelService/"
+_REFEREE = "/fairwall.game.v1.RefereeService/"
+_HEALTH = "/grpc.health.v1.Health/"
+
+PARTIES_OF_A_RUN = frozenset({"compliance", "developer", "adversary", "referee"})
+
+SERVED_BY: dict[str, str] = {_AUDIT: "compliance", _MODEL: "developer", _REFEREE: "referee"}
+"""Which party serves a service, by the prefix of its methods. Health is served by every server."""
+
+CALLERS: dict[str, frozenset[str]] = {
+    _AUDIT + "GetTerms": frozenset({"developer"}),
+    _AUDIT + "Audit": frozenset({"developer"}),
+    _MODEL + "Predict": frozenset({"adversary"}),
+    _REFEREE + "Join": frozenset({"compliance", "developer", "adversary"}),
+    _REFEREE + "TakeComplianceDeal": frozenset({"compliance"}),
+    _REFEREE + "ServeTrial": frozenset({"compliance"}),
+    _REFEREE + "SubmitAuditReport": frozenset({"compliance"}),
+    _REFEREE + "TakeDeveloperDeal": frozenset({"developer"}),
+    _REFEREE + "GetTrainingTable": frozenset({"developer"}),
+    _REFEREE + "SubmitReveal": frozenset({"developer"}),
+    _REFEREE + "ReleaseModel": frozenset({"developer"}),
+    _REFEREE + "TakeAdversaryDeal": frozenset({"adversary"}),
+    _REFEREE + "SubmitLossTest": frozenset({"adversary"}),
+    _HEALTH + "Check": PARTIES_OF_A_RUN,
+    _HEALTH + "Watch": PARTIES_OF_A_RUN,
+}

@@ -1,0 +1,126 @@
+"""The one codec of arrays: raw little-endian bytes in C order, an element type, a shape.
+
+The length is checked against the header before a byte is used; nothing that arrives is ever executed or unpickled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.wire.v1 import array_pb2
+
+CHUNK_BYTES = 1 << 20
+"""The size of a chunk: large enough to amortise a message's cost, well below gRPC's limit of 4 MiB a message."""
+
+_TYPES: dict[int, np.dtype[np.generic]] = {
+    array_pb2.ELEMENT_TYPE_FLOAT64: np.dtype("<f8"),
+    array_pb2.ELEMENT_TYPE_FLOAT32: np.dtype("<f4"),
+    array_pb2.ELEMENT_TYPE_UINT8: np.dtype("u1"),
+}
+_CODES = {dtype: code for code, dtype in _TYPES.items()}
+
+
+class ArrayError(ValueError):
+    """An array on the wire that is not what its header, or its receiver, says it is."""
+
+
+def header_of(array: NDArray[np.generic]) -> array_pb2.ArrayHeader:
+    """Describe an array.
+
+    Parameters
+    ----------
+    array : ndarray of float64, float32 or uint8, at most 2 axes
+
+    Returns
+    -------
+    ArrayHeader
+    """
+    code = _CODES.get(array.dtype.newbyteorder("<"))
+    if code is None or array.ndim > 2:
+        raise ArrayError(f"no array of type {array.dtype} with {array.ndim} axes travels on this wire")
+    return array_pb2.ArrayHeader(element_type=array_pb2.ElementType.Name(code), shape=array.shape)
+
+
+def chunks_of(array: NDArray[np.generic]) -> Iterator[bytes]:
+    """Cut an array's bytes into chunks of ``CHUNK_BYTES``, the last one shorter; an empty array has none."""
+    flat = _wire_order(array).reshape(-1).view(np.uint8)
+    for start in range(0, flat.size, CHUNK_BYTES):
+        yield flat[start : start + CHUNK_BYTES].tobytes()
+
+
+def to_message(array: NDArray[np.generic]) -> array_pb2.Array:
+    """Put a whole array into one message."""
+    return array_pb2.Array(header=header_of(array), data=_wire_order(array).tobytes())
+
+
+def from_message(message: array_pb2.Array) -> NDArray[np.generic]:
+    """Take a whole array out of one message.
+
+    Returns
+    -------
+    ndarray
+        Read-only, in the machine's byte order.
+
+    Raises
+    ------
+    ArrayError
+        If the element type is unknown, there are more than 2 axes, or the bytes are not as many as the header says.
+    """
+    arriving = ArrivingArray(message.header)
+    arriving.append(message.data)
+    return arriving.finish()
+
+
+class ArrivingArray:
+    """An array whose chunks are still arriving.
+
+    Parameters
+    ----------
+    header : ArrayHeader
+    limit_bytes : int
+        More than this is refused before memory is set aside.
+
+    Raises
+    ------
+    ArrayError
+        If the element type is unknown, there are more than 2 axes, or the limit is exceeded.
+    """
+
+    def __init__(self, header: array_pb2.ArrayHeader, limit_bytes: int = 1 << 32) -> None:
+        dtype = _TYPES.get(header.element_type)
+        if dtype is None:
+            raise ArrayError("unknown element type")
+        if len(header.shape) > 2:
+            raise ArrayError("more than 2 axes")
+        self._shape = tuple(int(length) for length in header.shape)
+        size = prod(self._shape) * dtype.itemsize
+        if size > limit_bytes:
+            raise ArrayError("larger than the receiver accepts")
+        self._dtype = dtype
+        self._buffer = bytearray(size)
+        self._filled = 0
+
+    def append(self, chunk: bytes) -> None:
+        """Take the next chunk; ArrayError if it brings more bytes than the header announced."""
+        end = self._filled + len(chunk)
+        if end > len(self._buffer):
+            raise ArrayError("more bytes than the header says")
+        self._buffer[self._filled : end] = chunk
+        self._filled = end
+
+    def finish(self) -> NDArray[np.generic]:
+        """Return the array, read-only; ArrayError if bytes are missing."""
+        if self._filled != len(self._buffer):
+            raise ArrayError("fewer bytes than the header says")
+        array = np.frombuffer(self._buffer, dtype=self._dtype).reshape(self._shape)
+        array = array.astype(self._dtype.newbyteorder("="), copy=False)
+        array.flags.writeable = False
+        return array
+
+
+def _wire_order(array: NDArray[np.generic]) -> NDArray[np.generic]:
+    return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))

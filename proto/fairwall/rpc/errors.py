@@ -1,0 +1,98 @@
+"""The closed catalogue of refusals.
+
+A service refuses by raising :class:`Refusal`. What travels is a gRPC status, the fixed sentence of the reason, and the
+reason itself in the trailing metadata. No part of it is made from data.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import grpc
+
+from fairwall.wire.v1 import error_pb2
+from fairwall.wire.v1.error_pb2 import Reason
+
+METADATA_KEY = "fairwall-error-bin"
+
+_INVALID = grpc.StatusCode.INVALID_ARGUMENT
+_PRECONDITION = grpc.StatusCode.FAILED_PRECONDITION
+
+CATALOGUE: dict[Reason, tuple[grpc.StatusCode, str]] = {
+    error_pb2.REASON_CALLER_UNKNOWN: (
+        grpc.StatusCode.UNAUTHENTICATED,
+        "the caller's certificate names no party of this run",
+    ),
+    error_pb2.REASON_CALLER_NOT_ALLOWED: (
+        grpc.StatusCode.PERMISSION_DENIED,
+        "this party may not call this method",
+    ),
+    error_pb2.REASON_DEADLINE_MISSING: (_INVALID, "the call needs a deadline of at most one hour"),
+    error_pb2.REASON_PROTOCOL_VERSION: (_PRECONDITION, "the caller speaks another version of the protocol"),
+    error_pb2.REASON_REQUEST_MALFORMED: (
+        _INVALID,
+        "a message is missing, out of order, or longer or shorter than its header says",
+    ),
+    error_pb2.REASON_REQUEST_ID_INVALID: (_INVALID, "a request id is 1 to 64 printable ASCII characters"),
+    error_pb2.REASON_REQUEST_ID_REUSED: (
+        grpc.StatusCode.ALREADY_EXISTS,
+        "this request id was used before for another request",
+    ),
+    error_pb2.REASON_DEAL_UNKNOWN: (grpc.StatusCode.NOT_FOUND, "no such deal is open"),
+    error_pb2.REASON_METRIC_UNKNOWN: (_INVALID, "this service knows no such metric"),
+    error_pb2.REASON_METRIC_NOT_ALLOWED: (_PRECONDITION, "the policy does not allow this metric"),
+    error_pb2.REASON_PREDICTIONS_SHAPE: (
+        _INVALID,
+        "predictions have one row a model and one column a person of the test set",
+    ),
+    error_pb2.REASON_PREDICTIONS_NOT_FINITE: (_INVALID, "a prediction is not a finite number"),
+    error_pb2.REASON_PREDICTIONS_OUT_OF_RANGE: (_INVALID, "a prediction lies outside [0, 1]"),
+    error_pb2.REASON_QUERIES_OUT_OF_RANGE: (
+        _INVALID,
+        "a batch has at least one model and no more than the policy allows",
+    ),
+    error_pb2.REASON_EPSILON_INVALID: (
+        _INVALID,
+        "epsilon is a positive number; the mechanism cannot answer at the one given",
+    ),
+    error_pb2.REASON_BUDGET_EXHAUSTED: (
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        "the remaining privacy budget does not cover this batch",
+    ),
+    error_pb2.REASON_FEATURES_SHAPE: (_INVALID, "features have one column a feature of the model and 1 to 100000 rows"),
+    error_pb2.REASON_FEATURES_NOT_FINITE: (_INVALID, "a feature is not a finite number"),
+    error_pb2.REASON_OUT_OF_TURN: (_PRECONDITION, "the referee is not waiting for this from this party"),
+    error_pb2.REASON_SUBMISSION_INVALID: (_INVALID, "the submission does not fit its deal"),
+    error_pb2.REASON_INTERNAL: (grpc.StatusCode.INTERNAL, "the service failed"),
+}
+
+
+class Refusal(Exception):
+    """A call that is refused for one of the catalogue's reasons."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(CATALOGUE[reason][1])
+        self.reason = reason
+
+
+def abort(context: grpc.ServicerContext, reason: Reason) -> None:
+    """End the call with a reason of the catalogue; always raises."""
+    status, sentence = CATALOGUE[reason]
+    context.set_trailing_metadata(((METADATA_KEY, error_pb2.Error(reason=reason).SerializeToString()),))
+    context.abort(status, sentence)
+
+
+def reason_of(error: grpc.RpcError) -> Reason:
+    """Read the reason of a refused call.
+
+    Returns
+    -------
+    Reason
+        ``REASON_UNSPECIFIED`` where the call failed before a service could refuse it (no connection, a certificate
+        that the handshake refuses, a deadline).
+    """
+    trailing: Any = error.trailing_metadata() if isinstance(error, grpc.Call) else None
+    for key, value in trailing or ():
+        if key == METADATA_KEY:
+            return error_pb2.Error.FromString(value).reason
+    return error_pb2.REASON_UNSPECIFIED

@@ -1,0 +1,113 @@
+"""The life of a party's process.
+
+Its configuration, private key included, comes in on stdin as one line of JSON (or from a file, by hand); the address it
+listens on goes out on stdout as one line of JSON; it ends when stdin closes. Nothing secret stands in its command line
+or environment, and nobody has to guess when it is ready.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import os
+import signal
+import sys
+import threading
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import NoReturn
+
+from fairwall.rpc.identity import Credentials
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class PartyConfig:
+    """What a party's process is told at start.
+
+    Parameters
+    ----------
+    run, party : str
+        Who it is; the certificate must say the same.
+    referee : str
+        The referee's address, "host:port".
+    listen : str
+        Where to listen, "host:port"; port 0 lets the system choose. Unused by a party that serves nothing.
+    authority, certificate, key : str
+        PEM texts.
+    """
+
+    run: str
+    party: str
+    referee: str
+    listen: str
+    authority: str
+    certificate: str
+    key: str
+
+    @property
+    def credentials(self) -> Credentials:
+        """What the party proves itself with."""
+        return Credentials(self.run, self.party, self.authority, self.certificate, self.key)
+
+
+def start(party: str) -> PartyConfig:
+    """Begin a party's process: read its configuration, and arrange for its end.
+
+    A configuration that cannot be read ends the process with one line on stderr and status 2.
+    """
+    parser = argparse.ArgumentParser(prog=f"python -m {party}", description=f"The {party} party of a fairwall game.")
+    parser.add_argument(
+        "--config", required=True, metavar="FILE", help="configuration in JSON; - reads one line of stdin"
+    )
+    source = parser.parse_args().config
+    logging.basicConfig(
+        level=logging.INFO, stream=sys.stderr, format=f"%(asctime)s {party} %(levelname)s %(name)s: %(message)s"
+    )
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    try:
+        text = sys.stdin.readline() if source == "-" else Path(source).read_text(encoding="utf-8")
+        config = _parse(text, party)
+    except (OSError, ValueError) as error:
+        print(f"{party}: configuration {source}: {error}", file=sys.stderr)  # noqa: T201
+        raise SystemExit(2) from None
+    if source == "-":
+        # Whoever started us holds the other end: a closed pipe is the end of the run, however it came about.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        threading.Thread(target=_end_with_stdin, name="stdin", daemon=True).start()
+    return config
+
+
+def announce(address: str) -> None:
+    """Tell whoever started this process that it is ready, and where it listens (empty: nowhere)."""
+    print(json.dumps({"address": address}), flush=True)  # noqa: T201
+
+
+def _parse(text: str, party: str) -> PartyConfig:
+    try:
+        values = json.loads(text)
+    except json.JSONDecodeError:
+        raise ValueError("not a JSON object") from None
+    if not isinstance(values, dict):
+        raise ValueError("not a JSON object")
+    names = {field.name for field in fields(PartyConfig)}
+    for name in sorted(names - values.keys()):
+        raise ValueError(f"key {name!r} is missing")
+    for name in sorted(values.keys() - names):
+        raise ValueError(f"unknown key {name!r}")
+    for name in sorted(names):
+        if not isinstance(values[name], str):
+            raise ValueError(f"key {name!r} must be a string")
+    if values["party"] != party:
+        raise ValueError(f"it is for party {values['party']!r}")
+    return PartyConfig(**values)
+
+
+def _end_with_stdin() -> NoReturn:
+    while sys.stdin.readline():
+        pass
+    LOG.info("stdin closed: leaving")
+    logging.shutdown()
+    os._exit(0)

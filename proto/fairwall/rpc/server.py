@@ -1,0 +1,156 @@
+"""A server's side: mTLS, and one gate before every method that checks who calls, what, and by when."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from concurrent import futures
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+from fairwall.rpc.access import CALLERS
+from fairwall.rpc.errors import Refusal, abort
+from fairwall.rpc.identity import Credentials, caller_of
+from fairwall.wire.v1 import error_pb2
+
+if TYPE_CHECKING:
+    _Handler = grpc.RpcMethodHandler[Any, Any]  # generic in its stubs alone
+
+LOG = logging.getLogger(__name__)
+
+DEADLINE_SECONDS_MAX = 3600.0
+_THREADS = 16
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that is listening."""
+
+    grpc_server: grpc.Server
+    address: str
+
+    def stop(self) -> None:
+        """Refuse new calls, give the running ones half a second, and end."""
+        self.grpc_server.stop(0.5).wait()
+
+
+def serve(register: Callable[[grpc.Server], None], credentials: Credentials, address: str = "127.0.0.1:0") -> Server:
+    """Start a server, with the standard health service beside what is registered.
+
+    Parameters
+    ----------
+    register : callable
+        Adds the servicers.
+    credentials : Credentials
+        The server's own; callers must show a certificate of the same authority.
+    address : str
+        "host:port"; port 0 lets the system choose.
+
+    Raises
+    ------
+    OSError
+        If the address cannot be bound.
+    """
+    server = grpc.server(
+        futures.ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="rpc"),
+        interceptors=[_Gate(credentials.run)],
+        options=(("grpc.so_reuseport", 0),),
+    )
+    register(server)
+    checks = health.HealthServicer()
+    health_pb2_grpc.add_HealthServicer_to_server(checks, server)
+    secure = grpc.ssl_server_credentials(
+        [(credentials.key.encode(), credentials.certificate.encode())],
+        root_certificates=credentials.authority.encode(),
+        require_client_auth=True,
+    )
+    try:
+        port = server.add_secure_port(address, secure)
+    except RuntimeError as error:
+        raise OSError(f"cannot listen on {address}") from error
+    server.start()
+    checks.set("", health_pb2.HealthCheckResponse.SERVING)
+    return Server(server, f"{address.rsplit(':', 1)[0]}:{port}")
+
+
+class _Gate(grpc.ServerInterceptor):
+    """Lets a call through to its method, or refuses it."""
+
+    def __init__(self, run: str) -> None:
+        self._run = run
+
+    def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], _Handler | None],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> _Handler | None:
+        handler = continuation(handler_call_details)
+        if handler is None:
+            return None
+        method = handler_call_details.method
+        if handler.response_streaming:
+            return self._wrap(handler, self._streaming(_behaviour(handler), method))
+        return self._wrap(handler, self._unary(_behaviour(handler), method))
+
+    def _admit(self, context: grpc.ServicerContext, method: str) -> None:
+        caller = caller_of(context, self._run)
+        if caller is None:
+            raise Refusal(error_pb2.REASON_CALLER_UNKNOWN)
+        if caller not in CALLERS.get(method, frozenset()):
+            raise Refusal(error_pb2.REASON_CALLER_NOT_ALLOWED)
+        remaining = context.time_remaining()
+        if remaining is None or remaining > DEADLINE_SECONDS_MAX:
+            raise Refusal(error_pb2.REASON_DEADLINE_MISSING)
+
+    def _unary(self, behaviour: Callable[..., Any], method: str) -> Callable[..., Any]:
+        def call(request: Any, context: grpc.ServicerContext) -> Any:
+            try:
+                self._admit(context, method)
+                return behaviour(request, context)
+            except Exception as error:
+                _end(context, method, error)
+
+        return call
+
+    def _streaming(self, behaviour: Callable[..., Any], method: str) -> Callable[..., Any]:
+        def call(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
+            try:
+                self._admit(context, method)
+                yield from behaviour(request, context)
+            except Exception as error:
+                _end(context, method, error)
+
+        return call
+
+    @staticmethod
+    def _wrap(handler: _Handler, behaviour: Callable[..., Any]) -> _Handler:
+        kind = (
+            f"{'stream' if handler.request_streaming else 'unary'}_"
+            f"{'stream' if handler.response_streaming else 'unary'}_rpc_method_handler"
+        )
+        make = getattr(grpc, kind)
+        handler_with_gate: _Handler = make(
+            behaviour,
+            request_deserializer=handler.request_deserializer,
+            response_serializer=handler.response_serializer,
+        )
+        return handler_with_gate
+
+
+def _behaviour(handler: _Handler) -> Callable[..., Any]:
+    kinds = (handler.unary_unary, handler.unary_stream, handler.stream_unary, handler.stream_stream)
+    return next(behaviour for behaviour in kinds if behaviour is not None)
+
+
+def _end(context: grpc.ServicerContext, method: str, error: Exception) -> None:
+    """End a call that raised: a refusal says its reason, a cancelled call is over already, the rest is ours."""
+    if isinstance(error, Refusal):
+        abort(context, error.reason)
+    if not context.is_active() or isinstance(error, grpc.RpcError):
+        # The caller hung up or its deadline passed while it was still sending: nobody is left to answer.
+        raise error
+    LOG.exception("%s failed", method)
+    abort(context, error_pb2.REASON_INTERNAL)

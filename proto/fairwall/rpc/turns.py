@@ -1,0 +1,92 @@
+"""A party's side of the referee: entering a run, and pulling deals until it is over."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Protocol
+
+import grpc
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.game.v1 import referee_service_pb2 as game
+from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub
+from fairwall.rpc.arrays import ArrayError, ArrivingArray
+from fairwall.rpc.channel import CALL_SECONDS
+from fairwall.wire.v1 import array_pb2
+
+PROTOCOL_VERSION = 1
+
+
+class _Part(Protocol):
+    def WhichOneof(self, oneof_group: Any, /) -> Any: ...  # noqa: N802 - protobuf's own name
+
+
+def join(referee: RefereeServiceStub) -> game.JoinResponse:
+    """Enter the run; returns once every party's address is known."""
+    while True:
+        response: game.JoinResponse = referee.Join(
+            game.JoinRequest(protocol_version=PROTOCOL_VERSION), timeout=CALL_SECONDS
+        )
+        if response.turn != game.TURN_WAIT:
+            return response
+
+
+def deals(take: Callable[[str], Iterator[_Part]]) -> Iterator[tuple[Any, dict[str, NDArray[Any]]]]:
+    """Pull deals until the run is over.
+
+    Parameters
+    ----------
+    take : callable
+        Called with the id of the last deal; returns the stream of parts.
+
+    Yields
+    ------
+    deal : message
+    arrays : dict of str to ndarray
+        The arrays that the deal announces, by the name of the field that announces them.
+    """
+    last = ""
+    while True:
+        parts = take(last)
+        first: Any = next(parts)
+        if first.WhichOneof("part") == "turn":
+            if first.turn == game.TURN_OVER:
+                return
+            continue
+        deal = first.deal
+        arrays = collect(deal, parts)
+        yield deal, arrays
+        last = deal.deal_id
+
+
+def collect(announcement: Any, parts: Iterable[_Part]) -> dict[str, NDArray[Any]]:
+    """Assemble the arrays that a message announces in its ArrayHeader fields from the ``<field>_chunk`` parts after it.
+
+    Raises
+    ------
+    ArrayError
+        If a chunk belongs to no announced array, or an array is longer or shorter than announced.
+    """
+    arriving = {
+        field.name: ArrivingArray(getattr(announcement, field.name))
+        for field in announcement.DESCRIPTOR.fields
+        if field.message_type is array_pb2.ArrayHeader.DESCRIPTOR
+    }
+    for part in parts:
+        kind = str(part.WhichOneof("part"))
+        name = kind.removesuffix("_chunk")
+        if name not in arriving:
+            raise ArrayError(f"unexpected part {kind}")
+        arriving[name].append(getattr(part, kind))
+    return {name: array.finish() for name, array in arriving.items()}
+
+
+def generator(seed: bytes) -> np.random.Generator:
+    """Make a party's own random generator from the seed it was dealt."""
+    return np.random.default_rng(int.from_bytes(seed, "big"))
+
+
+def is_hangup(error: grpc.RpcError) -> bool:
+    """Say whether a call failed because the other side is gone, not because it refused."""
+    return isinstance(error, grpc.Call) and error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)

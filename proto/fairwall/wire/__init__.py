@@ -1,0 +1,1 @@
+"""What every message of the protocol is made of."""

@@ -1,0 +1,60 @@
+from fairwall.wire.v1 import visibility_pb2 as _visibility_pb2
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    REASON_UNSPECIFIED: _ClassVar[Reason]
+    REASON_CALLER_UNKNOWN: _ClassVar[Reason]
+    REASON_CALLER_NOT_ALLOWED: _ClassVar[Reason]
+    REASON_DEADLINE_MISSING: _ClassVar[Reason]
+    REASON_PROTOCOL_VERSION: _ClassVar[Reason]
+    REASON_REQUEST_MALFORMED: _ClassVar[Reason]
+    REASON_REQUEST_ID_INVALID: _ClassVar[Reason]
+    REASON_REQUEST_ID_REUSED: _ClassVar[Reason]
+    REASON_DEAL_UNKNOWN: _ClassVar[Reason]
+    REASON_METRIC_UNKNOWN: _ClassVar[Reason]
+    REASON_METRIC_NOT_ALLOWED: _ClassVar[Reason]
+    REASON_PREDICTIONS_SHAPE: _ClassVar[Reason]
+    REASON_PREDICTIONS_NOT_FINITE: _ClassVar[Reason]
+    REASON_PREDICTIONS_OUT_OF_RANGE: _ClassVar[Reason]
+    REASON_QUERIES_OUT_OF_RANGE: _ClassVar[Reason]
+    REASON_EPSILON_INVALID: _ClassVar[Reason]
+    REASON_BUDGET_EXHAUSTED: _ClassVar[Reason]
+    REASON_FEATURES_SHAPE: _ClassVar[Reason]
+    REASON_FEATURES_NOT_FINITE: _ClassVar[Reason]
+    REASON_OUT_OF_TURN: _ClassVar[Reason]
+    REASON_SUBMISSION_INVALID: _ClassVar[Reason]
+    REASON_INTERNAL: _ClassVar[Reason]
+REASON_UNSPECIFIED: Reason
+REASON_CALLER_UNKNOWN: Reason
+REASON_CALLER_NOT_ALLOWED: Reason
+REASON_DEADLINE_MISSING: Reason
+REASON_PROTOCOL_VERSION: Reason
+REASON_REQUEST_MALFORMED: Reason
+REASON_REQUEST_ID_INVALID: Reason
+REASON_REQUEST_ID_REUSED: Reason
+REASON_DEAL_UNKNOWN: Reason
+REASON_METRIC_UNKNOWN: Reason
+REASON_METRIC_NOT_ALLOWED: Reason
+REASON_PREDICTIONS_SHAPE: Reason
+REASON_PREDICTIONS_NOT_FINITE: Reason
+REASON_PREDICTIONS_OUT_OF_RANGE: Reason
+REASON_QUERIES_OUT_OF_RANGE: Reason
+REASON_EPSILON_INVALID: Reason
+REASON_BUDGET_EXHAUSTED: Reason
+REASON_FEATURES_SHAPE: Reason
+REASON_FEATURES_NOT_FINITE: Reason
+REASON_OUT_OF_TURN: Reason
+REASON_SUBMISSION_INVALID: Reason
+REASON_INTERNAL: Reason
+
+class Error(_message.Message):
+    __slots__ = ("reason",)
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    reason: Reason
+    def __init__(self, reason: _Optional[_Union[Reason, str]] = ...) -> None: ...
