@@ -1,0 +1,102 @@
+"""The laws of additive noise: one place to sample from and to evaluate.
+
+Samples are float64 numbers. Their lowest bits are not those of a real-valued law, which an attacker may exploit
+(Mironov, CCS 2012); who releases them has to round to a grid that depends on public parameters alone.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+class Law(Protocol):
+    """A symmetric law of noise around 0. Scale 0 is no noise."""
+
+    @property
+    def scale(self) -> float:
+        """Unit of the noise, at least 0."""
+
+    def log_density(self, x: ArrayLike) -> NDArray[np.float64]:
+        """Return the log-density at each x, in x's shape; at scale 0 that of a point mass: 0 at 0, else -inf."""
+
+    def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+        """Return independent draws of the given shape; at scale 0 zeros, and nothing is drawn."""
+
+    def median_abs(self) -> float:
+        """Return the median of the noise's absolute value."""
+
+    def mean_abs(self) -> float:
+        """Return the mean of the noise's absolute value, which may be infinite."""
+
+
+@dataclass(frozen=True)
+class Laplace:
+    """Density exp(-|x| / scale) / (2 scale)."""
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        _require_scale(self.scale)
+
+    def log_density(self, x: ArrayLike) -> NDArray[np.float64]:
+        """Return the log-density at each x, in x's shape; at scale 0 that of a point mass: 0 at 0, else -inf."""
+        x = np.asarray(x, dtype=np.float64)
+        if self.scale == 0:
+            return _point_mass(x)
+        log_density: NDArray[np.float64] = -np.abs(x) / self.scale - math.log(2 * self.scale)
+        return log_density
+
+    def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+        """Return independent draws of the given shape; at scale 0 zeros, and nothing is drawn."""
+        return rng.laplace(0.0, self.scale, size) if self.scale else np.zeros(size)
+
+    def median_abs(self) -> float:
+        """Return the median of the noise's absolute value, scale * ln 2."""
+        return self.scale * math.log(2)
+
+    def mean_abs(self) -> float:
+        """Return the mean of the noise's absolute value, the scale."""
+        return self.scale
+
+
+@dataclass(frozen=True)
+class Cauchy:
+    """Density scale / (pi (x^2 + scale^2)). It has no mean: report medians."""
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        _require_scale(self.scale)
+
+    def log_density(self, x: ArrayLike) -> NDArray[np.float64]:
+        """Return the log-density at each x, in x's shape; at scale 0 that of a point mass: 0 at 0, else -inf."""
+        x = np.asarray(x, dtype=np.float64)
+        if self.scale == 0:
+            return _point_mass(x)
+        # hypot, because x^2 overflows for draws that a Cauchy law really makes.
+        log_density: NDArray[np.float64] = math.log(self.scale / math.pi) - 2 * np.log(np.hypot(x, self.scale))
+        return log_density
+
+    def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+        """Return independent draws of the given shape; at scale 0 zeros, and nothing is drawn."""
+        return self.scale * rng.standard_cauchy(size) if self.scale else np.zeros(size)
+
+    def median_abs(self) -> float:
+        """Return the median of the noise's absolute value, the scale."""
+        return self.scale
+
+    def mean_abs(self) -> float:
+        """Return the mean of the noise's absolute value: infinite, or 0 at scale 0."""
+        return math.inf if self.scale else 0.0
+
+
+def _require_scale(scale: float) -> None:
+    if not 0 <= scale < math.inf:
+        raise ValueError("the scale must be a finite number of at least 0")
+
+
+def _point_mass(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.where(x == 0, 0.0, -np.inf)
