@@ -1,0 +1,1 @@
+"""The simulator: it deals, referees, scores, records and shows the games."""

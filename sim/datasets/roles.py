@@ -1,0 +1,109 @@
+"""Which column of a table plays which part, and what a shipped table assumes about that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sim.datasets.table import DataError
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The parts as a caller named them; None is a part left to the defaults."""
+
+    protected: str | None
+    advantaged: str | None
+    disadvantaged: str | None
+    label: str | None
+    positive: str | None
+    drop: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The parts as they will be played.
+
+    Attributes
+    ----------
+    protected, label
+        The two columns that are never features.
+    advantaged, positive
+        The value of each that counts as 1; None says that a value is still owed.
+    disadvantaged
+        The value of the protected column that counts as 0; None is every other value.
+    drop
+        Further columns that are not features.
+    """
+
+    protected: str
+    advantaged: str | None
+    disadvantaged: str | None
+    label: str
+    positive: str | None
+    drop: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """A table that comes with the package.
+
+    Attributes
+    ----------
+    name
+        What the table is called, and its file before ``.csv.gz``.
+    label, positive
+        The outcome column and its favourable value.
+    groups
+        (advantaged, disadvantaged) by protected column; the first entry is the default.
+    never
+        Columns that are no features whatever is asked.
+    derived
+        A column that was worked out from another one, by name. It adds nothing to its origin, so it is no
+        feature, and where it is protected or the label its origin is none either.
+    """
+
+    name: str
+    label: str
+    positive: str
+    groups: Mapping[str, tuple[str, str]]
+    never: tuple[str, ...] = ()
+    derived: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def path(self) -> Path:
+        """Where the table lies."""
+        return Path(__file__).with_name(f"{self.name}.csv.gz")
+
+    def roles(self, asked: Asked) -> Roles:
+        """Fill in what the caller left open.
+
+        A default value belongs to its column, and the two groups are a pair: naming the advantaged value alone
+        makes everyone else disadvantaged.
+        """
+        protected = asked.protected or next(iter(self.groups))
+        label = asked.label or self.label
+        advantaged, disadvantaged = asked.advantaged, asked.disadvantaged
+        if advantaged is None and protected in self.groups:
+            advantaged, other = self.groups[protected]
+            disadvantaged = other if disadvantaged is None else disadvantaged
+        positive = self.positive if asked.positive is None and label == self.label else asked.positive
+        origins = (origin for column, origin in self.derived.items() if column in (protected, label))
+        return Roles(
+            protected=protected,
+            advantaged=advantaged,
+            disadvantaged=disadvantaged,
+            label=label,
+            positive=positive,
+            drop=(*self.never, *self.derived, *origins, *asked.drop),
+        )
+
+
+def own(name: str, asked: Asked) -> Roles:
+    """Take the parts of a user's own table, which has no defaults."""
+    parts = ("protected", "advantaged", "label", "positive")
+    missing = [part for part in parts if getattr(asked, part) is None]
+    if missing:
+        raise DataError(f"{name}: a table of your own has no defaults; give {', '.join(missing)}")
+    return Roles(**vars(asked))

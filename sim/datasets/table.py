@@ -1,0 +1,41 @@
+"""What a game is played on: people as numbers, what they got, and which group they are in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class DataError(ValueError):
+    """A table cannot be loaded as asked; the message is one line that says what would be right."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """N people under the public encoding.
+
+    Attributes
+    ----------
+    name
+        What the table is called in reports.
+    features
+        (N, d): categorical columns one-hot, numeric columns with mean 0 and standard deviation 1
+        (a constant one is 0).
+    labels
+        (N,): 1 is the favourable outcome.
+    protected
+        (N,): 1 is the advantaged group, 0 the disadvantaged one.
+    feature_names
+        d names; ``column=value`` for one-hot columns.
+    scored
+        Whether the one feature is itself the base model's score in [0, 1], so that there is nothing to train.
+    """
+
+    name: str
+    features: NDArray[np.float64]
+    labels: NDArray[np.uint8]
+    protected: NDArray[np.uint8]
+    feature_names: tuple[str, ...]
+    scored: bool = False
