@@ -1,0 +1,87 @@
+"""The protected attributes. This module is the only code that reads them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.metrics import GroupSums
+from fairwall.laws.metric import stratum, sums_over
+
+STRATUM_MIN = 3
+"""Among fewer people a flip has no neighbour with both groups present, so no noise would protect anybody."""
+
+
+class RecordsError(ValueError):
+    """Records on which the allowed metrics cannot be audited. The text says which rule, never about whom."""
+
+
+@dataclass(frozen=True)
+class Records:
+    """A test set as compliance holds it.
+
+    Parameters
+    ----------
+    labels : ndarray of uint8, shape (people,)
+        0 or 1.
+    protected : ndarray of uint8, shape (people,)
+        1 = advantaged, 0 = disadvantaged.
+    metrics : tuple of str
+        The metrics that these records will be audited for.
+
+    Raises
+    ------
+    RecordsError
+        If the columns do not fit together, or a stratum that a metric needs lacks a group. Checked here, before anybody
+        is admitted, so that no later refusal depends on a protected attribute.
+    """
+
+    labels: NDArray[np.uint8]
+    protected: NDArray[np.uint8] = field(repr=False)
+    metrics: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.labels.ndim != 1 or self.labels.shape != self.protected.shape:
+            raise RecordsError("labels and protected attributes are not one value a person each")
+        for column in (self.labels, self.protected):
+            if not np.isin(column, (0, 1)).all():
+                raise RecordsError("a label or protected attribute is neither 0 nor 1")
+        for metric in self.metrics:
+            disadvantaged, advantaged = self.counts(metric)
+            if min(disadvantaged, advantaged) < 1 or disadvantaged + advantaged < STRATUM_MIN:
+                raise RecordsError(f"metric {metric}: a group is too small to be audited")
+
+    @property
+    def people(self) -> int:
+        """How many people the test set holds."""
+        return len(self.labels)
+
+    def counts(self, metric: str) -> tuple[int, int]:
+        """Count the disadvantaged and the advantaged in the metric's stratum: (n0, n1)."""
+        groups = self.protected[stratum(metric, self.labels)]
+        advantaged = int(np.count_nonzero(groups))
+        return len(groups) - advantaged, advantaged
+
+    def group_sums(self, metric: str, predictions: NDArray[np.float64]) -> GroupSums:
+        """Add up each model's predictions over each group of the metric's stratum.
+
+        Parameters
+        ----------
+        metric : str
+        predictions : ndarray of float64, shape (models, people)
+
+        Returns
+        -------
+        GroupSums
+            Sums in the order that the protocol fixes, see :func:`fairwall.laws.metric.sums_over`.
+        """
+        inside = stratum(metric, self.labels)
+        n0, n1 = self.counts(metric)
+        return GroupSums(
+            sum1=sums_over(inside & (self.protected == 1), predictions),
+            sum0=sums_over(inside & (self.protected == 0), predictions),
+            n1=n1,
+            n0=n0,
+        )

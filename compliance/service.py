@@ -1,0 +1,124 @@
+"""AuditService: validate, compute, record, reply."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterator, Mapping
+
+import grpc
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.case import Case
+from fairwall.compliance.v1 import audit_service_pb2 as audit
+from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceServicer
+from fairwall.rpc import arrays
+from fairwall.rpc.errors import Refusal
+from fairwall.wire.metrics import name_of, number_of
+from fairwall.wire.v1 import error_pb2, metric_pb2
+
+LOG = logging.getLogger(__name__)
+
+_REQUEST_ID_MAX = 64
+
+
+class AuditService(AuditServiceServicer):
+    """Answers audits of the open cases.
+
+    Parameters
+    ----------
+    cases : mapping of str to Case
+        The open cases by deal id; owned by the caller, who adds and removes them.
+    """
+
+    def __init__(self, cases: Mapping[str, Case]) -> None:
+        self._cases = cases
+
+    def GetTerms(self, request: audit.GetTermsRequest, context: grpc.ServicerContext) -> audit.GetTermsResponse:
+        """Tell the terms of a deal."""
+        case = self._case(request.deal_id)
+        return audit.GetTermsResponse(
+            people=case.records.people,
+            metrics=[number_of(metric) for metric in case.records.metrics],
+            mechanism=case.mechanism.name,
+            epsilon=case.epsilon,
+            epsilon_remaining=case.account.remaining,
+            queries_max=case.queries_max,
+        )
+
+    def Audit(
+        self, request_iterator: Iterator[audit.AuditRequest], context: grpc.ServicerContext
+    ) -> audit.AuditResponse:
+        """Answer one batch of queries."""
+        first = next(request_iterator, None)
+        if first is None or first.WhichOneof("part") != "header":
+            raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
+        header = first.header
+        case = self._case(header.deal_id)
+        metric = _validate(header, case)
+        predictions = _receive(header, request_iterator, case)
+        entry = case.account.settle(
+            header.request_id,
+            _digest(header, predictions),
+            metric,
+            case.mechanism.cost(header.epsilon),
+            lambda: case.answer(header.request_id, metric, predictions, header.epsilon),
+        )
+        LOG.info("deal %s: answered a batch of %d", header.deal_id, len(predictions))
+        return audit.AuditResponse(
+            gaps=arrays.to_message(entry.answers.released),
+            epsilon_charged=entry.charge,
+            epsilon_remaining=entry.remaining,
+        )
+
+    def _case(self, deal_id: str) -> Case:
+        case = self._cases.get(deal_id)
+        if case is None:
+            raise Refusal(error_pb2.REASON_DEAL_UNKNOWN)
+        return case
+
+
+def _validate(header: audit.AuditHeader, case: Case) -> str:
+    """Check what a header says, before any prediction is read; the name of its metric."""
+    request_id = header.request_id
+    if not 1 <= len(request_id) <= _REQUEST_ID_MAX or not (request_id.isascii() and request_id.isprintable()):
+        raise Refusal(error_pb2.REASON_REQUEST_ID_INVALID)
+    if header.metric == metric_pb2.METRIC_UNSPECIFIED or header.metric not in metric_pb2.Metric.values():
+        raise Refusal(error_pb2.REASON_METRIC_UNKNOWN)
+    metric = name_of(header.metric)
+    if metric not in case.records.metrics:
+        raise Refusal(error_pb2.REASON_METRIC_NOT_ALLOWED)
+    if not header.epsilon > 0:
+        raise Refusal(error_pb2.REASON_EPSILON_INVALID)
+    shape = header.predictions.shape
+    if len(shape) != 2 or shape[1] != case.records.people:
+        raise Refusal(error_pb2.REASON_PREDICTIONS_SHAPE)
+    if not 1 <= shape[0] <= case.queries_max:
+        raise Refusal(error_pb2.REASON_QUERIES_OUT_OF_RANGE)
+    return metric
+
+
+def _receive(header: audit.AuditHeader, requests: Iterator[audit.AuditRequest], case: Case) -> NDArray[np.float64]:
+    """Take the predictions that follow a header."""
+    try:
+        arriving = arrays.ArrivingArray(header.predictions, limit_bytes=8 * case.queries_max * case.records.people)
+        for request in requests:
+            if request.WhichOneof("part") != "predictions_chunk":
+                raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
+            arriving.append(request.predictions_chunk)
+        predictions = arriving.finish().astype(np.float64, copy=False)
+    except arrays.ArrayError:
+        raise Refusal(error_pb2.REASON_REQUEST_MALFORMED) from None
+    if not np.isfinite(predictions).all():
+        raise Refusal(error_pb2.REASON_PREDICTIONS_NOT_FINITE)
+    if predictions.min() < 0 or predictions.max() > 1:
+        raise Refusal(error_pb2.REASON_PREDICTIONS_OUT_OF_RANGE)
+    return predictions
+
+
+def _digest(header: audit.AuditHeader, predictions: NDArray[np.float64]) -> bytes:
+    """Stand for everything that a request asks: what its id may be used for."""
+    digest = hashlib.sha256(header.SerializeToString(deterministic=True))
+    digest.update(predictions.data)
+    return digest.digest()
