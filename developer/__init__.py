@@ -1,0 +1,1 @@
+"""The model developer: it asks about fairness, and works out the protected attribute from the answers."""

@@ -1,0 +1,92 @@
+"""What a strategy asks through: it reaches the people whom the metric looks at, spends the budget, and keeps count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.base_model import accuracy
+from developer.client import ask
+from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub
+
+
+class DealAuditor:
+    """Asks the audit service about one deal, on behalf of a strategy.
+
+    A strategy plays on the people of the metric's stratum alone. The budget is shared out evenly: each query, the size
+    query too, may lose as much privacy as any other.
+
+    Parameters
+    ----------
+    service : AuditServiceStub
+    deal_id, metric : str
+    epsilon : float
+        The budget of all queries together; may be infinite.
+    planned : int
+        How many queries there will be, size queries included.
+    reached : ndarray of bool, shape (n,)
+        The metric's stratum.
+    labels : ndarray, shape (n,)
+    base : callable
+        The base model's scores on the test set, shape (n,); may wait for the model to be trained.
+    """
+
+    def __init__(
+        self,
+        service: AuditServiceStub,
+        *,
+        deal_id: str,
+        metric: str,
+        epsilon: float,
+        planned: int,
+        reached: NDArray[np.bool_],
+        labels: NDArray[np.uint8],
+        base: Callable[[], NDArray[np.float64]],
+    ) -> None:
+        self._service = service
+        self._deal_id = deal_id
+        self._metric = metric
+        self._epsilon = epsilon
+        self._planned = planned
+        self._reached = reached
+        self._labels = labels
+        self._base = base
+        self._requests = 0
+        self._accuracies: list[NDArray[np.float64]] = []
+        self.size_queries = 0
+        self.queries = 0
+        self.max_prediction_change = 0.0
+
+    @property
+    def accuracy_models(self) -> float:
+        """The queried models' mean accuracy on the test set, in [0, 1]."""
+        return float(np.mean(np.concatenate(self._accuracies)))
+
+    def size(self, row: NDArray[np.float64]) -> float:
+        """Ask the size query, shape (people reached,); everybody else is rejected."""
+        self.size_queries += 1
+        return float(self._ask(self._everybody(row[np.newaxis], np.zeros(len(self._reached))))[0])
+
+    def gaps(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Ask metric queries, shape (m, people reached); everybody else keeps the base model's score."""
+        base = self._base()
+        predictions = self._everybody(rows, base)
+        self.queries += len(rows)
+        self.max_prediction_change = max(self.max_prediction_change, float(np.abs(predictions - base).max()))
+        self._accuracies.append(accuracy(predictions, self._labels))
+        return self._ask(predictions)
+
+    def _everybody(self, rows: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
+        if self._reached.all():
+            return rows
+        predictions = np.tile(others, (len(rows), 1))
+        predictions[:, self._reached] = rows
+        return predictions
+
+    def _ask(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
+        self._requests += 1
+        request_id = f"{self._deal_id}-{self._requests}"
+        epsilon = self._epsilon * len(predictions) / self._planned
+        return ask(self._service, self._deal_id, request_id, self._metric, predictions, epsilon).gaps

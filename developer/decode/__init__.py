@@ -1,0 +1,8 @@
+"""Deciding: from the rows asked about and the gaps answered to an estimate of ``v``."""
+
+from developer.decode import l1, lstsq
+from developer.decode.decoder import Decoder
+
+DECODERS: dict[str, Decoder] = {"l1": l1.decode, "lstsq": lstsq.decode}
+
+__all__ = ["DECODERS", "Decoder"]

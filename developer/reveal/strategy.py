@@ -1,0 +1,119 @@
+"""What a strategy is given, what it may ask, and what it gives back."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.decode.decoder import Decoder
+
+
+class Auditor(Protocol):
+    """What a strategy may ask."""
+
+    def size(self, row: NDArray[np.float64]) -> float:
+        """Ask the size query (Remark 4): the gap of one row, (n,) in [0, 1]."""
+        ...
+
+    def gaps(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Ask metric queries: the gaps, (m,), of the rows, (m, n) in [0, 1]."""
+        ...
+
+
+@dataclass(frozen=True)
+class Hand:
+    """What a strategy plays with.
+
+    Attributes
+    ----------
+    people : n.
+    base : the base model h0's scores on the n people, (n,) in [0, 1]; may wait for h0 to be trained.
+    prior : the guess made without any query, (n,), 1 = advantaged.
+    auditor : who answers.
+    rng : the source of random rows.
+    queries : m, the number of metric queries; strategies that always ask the same number do not look at it.
+    perturbation : b, how far a row of Algorithm 2 may be from h0.
+    decode : the decoder; None for the strategy's own.
+    target : the person aimed at, by the strategies that aim at one.
+    """
+
+    people: int
+    base: Callable[[], NDArray[np.float64]]
+    prior: Callable[[], NDArray[np.uint8]]
+    auditor: Auditor
+    rng: np.random.Generator
+    queries: int
+    perturbation: float = 0.1
+    decode: Decoder | None = None
+    target: int = 0
+
+
+@dataclass(frozen=True)
+class Reveal:
+    """What a strategy found out.
+
+    Attributes
+    ----------
+    guess : (n,), 1 = advantaged.
+    targeted : (n,), the people the strategy speaks about; the others keep the guess made without any query.
+    reconstruction : (n,), the recovered s of Theorem 2, where there is one.
+    polarity_known : False for a partition: either of the two groups may be the advantaged one.
+    """
+
+    guess: NDArray[np.uint8]
+    targeted: NDArray[np.bool_]
+    reconstruction: NDArray[np.float64] | None = None
+    polarity_known: bool = True
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """A strategy of Attribute-Reveal.
+
+    Attributes
+    ----------
+    name : as players choose it.
+    play : the strategy itself.
+    counts : from n to the numbers m of metric queries it can be played with.
+    signed : whether it needs the signed gap; otherwise it needs the absolute one.
+    decoders : what it can be combined with, its own first; none where it reads the answers directly.
+    size_queries : how many size queries it asks besides the m.
+    """
+
+    name: str
+    play: Callable[[Hand], Reveal]
+    counts: Callable[[int], range]
+    signed: bool = True
+    decoders: tuple[str, ...] = ()
+    size_queries: int = 0
+
+    def queries(self, n: int, asked: int) -> int:
+        """Say how many metric queries it asks about n people when asked for so many.
+
+        A strategy that always asks the same number asks that one, whatever it was asked for.
+
+        Raises
+        ------
+        ValueError
+            If it cannot be played with that many.
+        """
+        counts = self.counts(n)
+        if len(counts) == 1:
+            return counts[0]
+        if asked not in counts:
+            raise ValueError(f"strategy {self.name} on {n} people cannot ask {asked} queries")
+        return asked
+
+
+def aimed(hand: Hand, advantaged: bool) -> Reveal:
+    """Speak about the target alone."""
+    guess = hand.prior().astype(np.uint8)
+    guess[hand.target] = advantaged
+    return Reveal(guess, np.arange(hand.people) == hand.target)
+
+
+def everyone(guess: NDArray[np.bool_], reconstruction: NDArray[np.float64] | None = None) -> Reveal:
+    """Speak about all n people."""
+    return Reveal(guess.astype(np.uint8), np.ones(guess.size, np.bool_), reconstruction)

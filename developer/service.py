@@ -1,0 +1,74 @@
+"""ModelService: the released model, as a black box."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import grpc
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.base_model import Model
+from fairwall.developer.v1 import model_service_pb2 as model
+from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceServicer
+from fairwall.rpc import arrays
+from fairwall.rpc.errors import Refusal
+from fairwall.wire.v1 import array_pb2, error_pb2
+
+ROWS_MAX = 100_000
+"""The largest number of rows in one query: its answer still fits one message."""
+
+
+@dataclass(frozen=True)
+class Released:
+    """A model that answers outsiders, and how many features it takes."""
+
+    model: Model
+    features: int
+
+
+class ModelService(ModelServiceServicer):
+    """Answers black-box queries to the released models.
+
+    Parameters
+    ----------
+    released : mapping of str to Released
+        By deal id; owned by the caller, who adds and removes them.
+    """
+
+    def __init__(self, released: Mapping[str, Released]) -> None:
+        self._released = released
+
+    def Predict(
+        self, request_iterator: Iterator[model.PredictRequest], context: grpc.ServicerContext
+    ) -> model.PredictResponse:
+        """Score rows of features."""
+        first = next(request_iterator, None)
+        if first is None or first.WhichOneof("part") != "header":
+            raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
+        released = self._released.get(first.header.deal_id)
+        if released is None:
+            raise Refusal(error_pb2.REASON_DEAL_UNKNOWN)
+        features = _receive(first.header.features, request_iterator, released.features)
+        return model.PredictResponse(scores=arrays.to_message(released.model(features)))
+
+
+def _receive(
+    header: array_pb2.ArrayHeader, requests: Iterator[model.PredictRequest], columns: int
+) -> NDArray[np.float64]:
+    shape = header.shape
+    if len(shape) != 2 or shape[1] != columns or not 1 <= shape[0] <= ROWS_MAX:
+        raise Refusal(error_pb2.REASON_FEATURES_SHAPE)
+    try:
+        arriving = arrays.ArrivingArray(header)
+        for request in requests:
+            if request.WhichOneof("part") != "features_chunk":
+                raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
+            arriving.append(request.features_chunk)
+        features = arriving.finish().astype(np.float64, copy=False)
+    except arrays.ArrayError:
+        raise Refusal(error_pb2.REASON_REQUEST_MALFORMED) from None
+    if not np.isfinite(features).all():
+        raise Refusal(error_pb2.REASON_FEATURES_NOT_FINITE)
+    return features

@@ -1,0 +1,285 @@
+import itertools
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from developer.decode import DECODERS
+from developer.reveal import STRATEGIES, Hand, Reveal
+from developer.reveal.sizes import group_sizes
+
+COMPRESSED = ["sensing", "random-binary", "gaussian"]
+
+
+class ExactAuditor:
+    """Answer from the definition of the gap, and keep count."""
+
+    def __init__(self, a: NDArray[np.uint8], signed: bool = True, log: list[str] | None = None) -> None:
+        self.a, self.signed = a, signed
+        self.log = [] if log is None else log
+        self.metric_queries = self.size_queries = 0
+
+    def _gap(self, row: NDArray[np.float64]) -> float:
+        assert row.shape == self.a.shape
+        assert row.min() >= 0
+        assert row.max() <= 1
+        gap = row[self.a == 1].mean() - row[self.a == 0].mean()
+        return float(gap if self.signed else abs(gap))
+
+    def size(self, row: NDArray[np.float64]) -> float:
+        self.log.append("size")
+        self.size_queries += 1
+        return self._gap(row)
+
+    def gaps(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        self.log.append("gaps")
+        self.metric_queries += len(rows)
+        return np.array([self._gap(row) for row in rows])
+
+
+class LinearAuditor(ExactAuditor):
+    """The same by one matrix product, for many people."""
+
+    def gaps(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        return rows @ np.where(self.a == 1, 1 / (self.a == 1).sum(), -1 / (self.a == 0).sum())
+
+
+def skewed(n: int, seed: int = 0) -> NDArray[np.float64]:
+    return np.random.default_rng(seed).beta(0.5, 2, n)
+
+
+def hand(auditor: object, scores: NDArray[np.float64], queries: int, **changes: object) -> Hand:
+    n = scores.size
+    whole = {
+        "people": n,
+        "base": lambda: scores,
+        "prior": lambda: np.ones(n, np.uint8),
+        "auditor": auditor,
+        "rng": np.random.default_rng(7),
+        "queries": queries,
+    }
+    return Hand(**(whole | changes))
+
+
+def population(n: int, n0: int, seed: int) -> NDArray[np.uint8]:
+    a = np.ones(n, np.uint8)
+    a[np.random.default_rng(seed).permutation(n)[:n0]] = 0
+    return a
+
+
+def everybody(n: int) -> Iterator[NDArray[np.uint8]]:
+    """All attributes of n people with both groups there."""
+    for bits in itertools.product((0, 1), repeat=n):
+        if 0 < sum(bits) < n:
+            yield np.array(bits, np.uint8)
+
+
+def leakage(guess: NDArray[np.uint8], a: NDArray[np.uint8]) -> float:
+    """Balanced accuracy in per cent; 50 is chance."""
+    return 50 * float((guess[a == 1] == 1).mean() + (guess[a == 0] == 0).mean())
+
+
+def mean_leakage(name: str, n: int, n0: int, m: int, seeds: int, **changes: object) -> float:
+    found = []
+    for seed in range(seeds):
+        a = population(n, n0, seed)
+        reveal = STRATEGIES[name].play(
+            hand(LinearAuditor(a), skewed(n, seed), m, rng=np.random.default_rng(seed), **changes)
+        )
+        found.append(leakage(reveal.guess, a))
+    return float(np.mean(found))
+
+
+@pytest.mark.parametrize("n", range(2, 8))
+@pytest.mark.parametrize("name", ["single", "pair"])
+def test_one_target_is_revealed_whatever_the_attributes(name: str, n: int) -> None:
+    for a in everybody(n):
+        for target in range(n):
+            reveal = STRATEGIES[name].play(
+                hand(ExactAuditor(a), skewed(n, n), 1, target=target, prior=lambda a=a: 1 - a)  # wrong throughout
+            )
+            assert reveal.targeted.tolist() == [person == target for person in range(n)]
+            assert (reveal.guess == np.where(reveal.targeted, a, 1 - a)).all()
+
+
+@pytest.mark.parametrize("n", range(3, 8))
+@pytest.mark.parametrize("left_out", [0, 1])
+@pytest.mark.parametrize(
+    "scores",
+    [skewed, np.zeros, np.ones, lambda n: np.full(n, 0.5), lambda n: np.eye(n)[0], lambda n: np.linspace(0, 1, n)],
+    ids=["skewed", "rejects all", "accepts all", "undecided", "accepts one", "balanced"],
+)
+def test_linear_reveals_everyone(n: int, left_out: int, scores: Callable[[int], NDArray[np.float64]]) -> None:
+    for a in everybody(n):
+        reveal = STRATEGIES["linear"].play(hand(ExactAuditor(a), scores(n), n - left_out))
+        assert (reveal.guess == a).all()
+        assert reveal.targeted.all()
+
+
+@pytest.mark.parametrize("n0", [10, 50])
+@pytest.mark.parametrize("left_out", [0, 1])
+def test_linear_reveals_a_hundred(n0: int, left_out: int) -> None:
+    assert mean_leakage("linear", 100, n0, 100 - left_out, seeds=5) == 100
+
+
+@pytest.mark.parametrize(("n0", "m"), [(104, 1000), (500, 999)])
+def test_linear_reveals_a_thousand(n0: int, m: int) -> None:
+    assert mean_leakage("linear", 1000, n0, m, seeds=1) == 100
+
+
+@pytest.mark.parametrize("m", [1, 98, 101])
+def test_linear_takes_n_or_one_less(m: int) -> None:
+    with pytest.raises(ValueError, match="queries"):
+        STRATEGIES["linear"].play(hand(ExactAuditor(population(100, 10, 0)), skewed(100), m))
+    with pytest.raises(ValueError, match="queries"):
+        STRATEGIES["linear"].queries(100, m)
+
+
+@pytest.mark.parametrize("n", range(2, 8))
+def test_absolute_partitions_everyone(n: int) -> None:
+    for a in everybody(n):
+        reveal = STRATEGIES["absolute"].play(hand(ExactAuditor(a, signed=False), skewed(n), n))
+        smaller_is_disadvantaged = a.sum() > n / 2
+        assert reveal.polarity_known == (2 * a.sum() != n)
+        assert (reveal.guess == a).all() or (not smaller_is_disadvantaged and (reveal.guess == 1 - a).all())
+
+
+@pytest.mark.parametrize("n0", [1, 104, 500, 999])
+def test_absolute_partitions_a_thousand(n0: int) -> None:
+    a = population(1000, n0, 3)
+    guess = STRATEGIES["absolute"].play(hand(ExactAuditor(a, signed=False), skewed(1000), 1000)).guess
+    assert (guess == a).all() or (guess == 1 - a).all()
+
+
+@pytest.mark.parametrize(("m", "least", "most"), [(25, 60, 75), (40, 90, 100), (45, 97, 100), (50, 100, 100)])
+def test_sensing_reveals_a_hundred_from_half_as_many(m: int, least: float, most: float) -> None:
+    assert least <= mean_leakage("sensing", 100, 10, m, seeds=20) <= most
+
+
+@pytest.mark.parametrize(("m", "least", "most"), [(300, 60, 95), (400, 100, 100)])
+def test_sensing_reveals_a_thousand(m: int, least: float, most: float) -> None:
+    assert least <= mean_leakage("sensing", 1000, 104, m, seeds=1) <= most
+
+
+@pytest.mark.parametrize("name", ["random-binary", "gaussian"])
+def test_random_rows_reveal_a_hundred(name: str) -> None:
+    assert mean_leakage(name, 100, 10, 25, seeds=10) < 95
+    assert mean_leakage(name, 100, 10, 45, seeds=10) == 100
+
+
+@pytest.mark.parametrize("perturbation", [1e-4, 1e-2, 1])
+def test_sensing_works_at_any_distance_from_the_base_model(perturbation: float) -> None:
+    assert mean_leakage("sensing", 100, 10, 50, seeds=3, perturbation=perturbation) == 100
+
+
+def test_least_squares_needs_as_many_rows_as_people() -> None:
+    assert mean_leakage("sensing", 100, 10, 50, seeds=5, decode=DECODERS["lstsq"]) < 90
+    assert mean_leakage("sensing", 100, 10, 100, seeds=5, decode=DECODERS["lstsq"]) == 100
+
+
+def test_the_reconstruction_is_s() -> None:
+    a = population(100, 10, 0)
+    reveal = STRATEGIES["sensing"].play(hand(ExactAuditor(a), skewed(100), 60))
+    assert reveal.reconstruction == pytest.approx(np.where(a == 0, 1 / 10 + 1 / 90, 0), abs=1e-5)
+
+
+@pytest.mark.parametrize("name", COMPRESSED)
+def test_the_size_query_does_not_wait_for_the_base_model(name: str) -> None:
+    log: list[str] = []
+
+    def base() -> NDArray[np.float64]:
+        log.append("base")
+        return skewed(20)
+
+    STRATEGIES[name].play(hand(ExactAuditor(population(20, 3, 0), log=log), skewed(20), 5, base=base))
+    assert [entry for entry in log if entry != "base"] == ["size", "gaps"]
+    assert log[0] == "size"
+
+
+@pytest.mark.parametrize("name", STRATEGIES)
+@pytest.mark.parametrize("n", [6, 20])
+def test_a_strategy_asks_what_it_declares(name: str, n: int) -> None:
+    strategy = STRATEGIES[name]
+    auditor = ExactAuditor(population(n, 3, 0), strategy.signed)
+    reveal = strategy.play(hand(auditor, skewed(n), n))
+    assert auditor.metric_queries == strategy.queries(n, n)
+    assert auditor.size_queries == strategy.size_queries
+    assert (reveal.reconstruction is not None) == ("l1" in strategy.decoders)
+
+
+def test_the_declared_counts() -> None:
+    assert {name: s.queries(100, 99) for name, s in STRATEGIES.items()} == {
+        "single": 1,
+        "pair": 2,
+        "linear": 99,
+        "sensing": 99,
+        "random-binary": 99,
+        "gaussian": 99,
+        "absolute": 100,
+    }
+    with pytest.raises(ValueError, match="cannot ask 0 queries"):
+        STRATEGIES["sensing"].queries(100, 0)
+
+
+def test_the_table_names_decoders_there_are() -> None:
+    assert all(decoder in DECODERS for s in STRATEGIES.values() for decoder in s.decoders)
+
+
+def test_the_same_seed_gives_the_same_reveal() -> None:
+    def once() -> Reveal:
+        auditor = ExactAuditor(population(100, 10, 0))
+        return STRATEGIES["sensing"].play(hand(auditor, skewed(100), 25, rng=np.random.default_rng(1)))
+
+    first, second = once(), once()
+    assert (first.reconstruction == second.reconstruction).all()
+
+
+@pytest.mark.parametrize("n", [2, 3, 10, 1000])
+def test_sizes_come_back_exactly(n: int) -> None:
+    for own in range(1, n):
+        assert group_sizes(1 / own, n) == (n - own, own)
+        assert group_sizes(-1 / own, n) == (own, n - own)
+
+
+@given(gap=st.floats(allow_nan=False, allow_infinity=False), n=st.integers(2, 50))
+def test_sizes_from_any_answer_are_sizes(gap: float, n: int) -> None:
+    n0, n1 = group_sizes(gap, n)
+    assert n0 + n1 == n
+    assert min(n0, n1) >= 1
+
+
+class NoisyAuditor:
+    """Answer anything."""
+
+    def __init__(self, seed: int, size: float) -> None:
+        self.rng, self.scale = np.random.default_rng(seed), size
+
+    def size(self, row: NDArray[np.float64]) -> float:
+        return float(self.gaps(row[None])[0])
+
+    def gaps(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        # Over many orders of magnitude, with zeros.
+        return self.scale * self.rng.uniform(-1, 1, len(rows)) ** self.rng.integers(1, 9) * self.rng.integers(0, 2)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    data=st.data(),
+    n=st.integers(2, 15),
+    size=st.floats(0, 1e6),
+    seed=st.integers(0, 10**6),
+)
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_no_answer_breaks_a_strategy(name: str, data: st.DataObject, n: int, size: float, seed: int) -> None:
+    strategy = STRATEGIES[name]
+    base = data.draw(st.lists(st.floats(0, 1), min_size=n, max_size=n).map(np.array), label="h0")
+    decoder = data.draw(st.sampled_from([None, *strategy.decoders]), label="decoder")
+    decode = DECODERS[decoder] if decoder else None
+    m = n if name == "linear" else data.draw(st.integers(1, 2 * n), label="m")
+    reveal = strategy.play(hand(NoisyAuditor(seed, size), base, m, decode=decode))
+    assert reveal.guess.shape == reveal.targeted.shape == (n,)
+    assert set(reveal.guess.tolist()) <= {0, 1}
+    assert reveal.reconstruction is None or np.isfinite(reveal.reconstruction).all()
