@@ -1,0 +1,1 @@
+"""The distribution-inference adversary: outside the institution, it asks the released model as a black box."""

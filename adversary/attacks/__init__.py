@@ -1,0 +1,1 @@
+"""The adversary's attacks, one file each."""
