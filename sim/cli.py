@@ -1,0 +1,152 @@
+"""The command ``fairwall``."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+import fairwall
+
+if TYPE_CHECKING:
+    from sim.runner import Run
+    from sim.scenario import Plan
+
+app = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    help="Security games about fairness audits, played between separate processes.",
+)
+
+# Typer names only the most special of its usage errors, and has brought its own copy of click since 0.16.
+_USAGE_ERROR: type[Any] = typer.BadParameter.__bases__[0]
+
+BAD_INPUT = 2
+FAILED = 1
+INTERRUPTED = 130
+
+
+def main() -> NoReturn:
+    """Run the command line: for what a user can mend, one clear line and a meaningful exit status."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        status = app(prog_name="fairwall", standalone_mode=False)
+    except KeyboardInterrupt:
+        status = _say("interrupted", INTERRUPTED)
+    except typer.Abort:
+        status = _say("interrupted", INTERRUPTED)
+    except Exception as error:
+        status = _explain(error)
+    sys.exit(status or 0)
+
+
+@app.callback(invoke_without_command=True)
+def version(
+    show: Annotated[bool, typer.Option("--version", help="Print the version and leave.", is_eager=True)] = False,
+) -> None:
+    """Security games about fairness audits, played between separate processes."""
+    if show:
+        typer.echo(f"fairwall {fairwall.__version__}")
+        raise typer.Exit
+
+
+@app.command("list")
+def list_scenarios() -> None:
+    """List the shipped scenarios."""
+    from sim import scenario
+
+    for name, path in scenario.shipped().items():
+        typer.echo(f"{name:20} {scenario.read(str(path)).scenario.scenario.about}")
+
+
+@app.command()
+def run(
+    scenario: Annotated[str, typer.Argument(help="A shipped scenario's name, or a TOML file.", metavar="SCENARIO")],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Set a dotted key; a list sweeps it. May be repeated."),
+    ] = None,
+    trials: Annotated[int | None, typer.Option(help="How many trials a cell, in place of the scenario's.")] = None,
+    seed: Annotated[int | None, typer.Option(help="The first trial's seed, in place of the scenario's.")] = None,
+    out: Annotated[Path, typer.Option(help="The folder that gets the run's own folder.")] = Path("runs"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> None:
+    """Play a scenario: three processes, a referee, a report."""
+    from sim.scenario import read
+
+    overrides = list(settings or ())
+    overrides += [f"scenario.{key}={value}" for key, value in (("trials", trials), ("seed", seed)) if value is not None]
+    plan = read(scenario, overrides)
+    played = _play(plan, out, as_json=as_json)
+    from sim.report import write_report
+
+    report = write_report(played.folder)
+    if as_json:
+        result = {
+            "run_dir": str(played.folder),
+            "scenario": plan.scenario.scenario.name,
+            "trials": played.trials,
+            "summary": played.summary,
+        }
+        typer.echo(json.dumps(result, allow_nan=False))
+        return
+    from rich.console import Console
+
+    from sim.report import terminal_table
+
+    Console().print(terminal_table(plan, played.summary))
+    typer.echo(f"report: {report}")
+
+
+def _play(plan: Plan, out: Path, *, as_json: bool) -> Run:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from sim import runner
+
+    runner.check(plan)
+    total = sum(cell.scenario.scenario.trials for cell in plan.cells)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=as_json) as progress:
+        task = progress.add_task(f"{plan.scenario.scenario.name}: trials", total=total)
+
+        def on_trial(_: dict[str, Any]) -> None:
+            progress.advance(task)
+
+        return runner.play(plan, out, on_trial)
+
+
+def _explain(error: Exception) -> int:
+    """Turn what went wrong into one line and an exit status; what only we can mend is raised again."""
+    if isinstance(error, _USAGE_ERROR):
+        return _say(error.format_message(), BAD_INPUT)
+    # Imported here: an error in the arguments must not wait for the simulator to load.
+    from sim.datasets import DataError
+    from sim.deal import DealError
+    from sim.launch import PartyDied
+    from sim.referee import TrialFailed
+    from sim.scenario import ScenarioError
+
+    if isinstance(error, ScenarioError | DealError | DataError):
+        return _say(str(error), BAD_INPUT)
+    if isinstance(error, TrialFailed | PartyDied):
+        return _say(str(error), FAILED)
+    if isinstance(error, OSError):
+        return _say(str(error), FAILED)
+    raise error
+
+
+def _say(text: str, status: int) -> int:
+    print(f"fairwall: {text}", file=sys.stderr)  # noqa: T201
+    return status
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt

@@ -1,0 +1,1 @@
+"""The games: what a trial of each is worth recording."""

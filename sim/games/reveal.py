@@ -1,0 +1,124 @@
+"""The reveal game: the developer asks for fairness gaps and guesses the protected attributes behind them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from sim.deal import Deal
+from sim.referee import Outcome
+from sim.scenario import Cell
+from sim.scoring import RevealScore, score_guess, score_partition
+
+_TRACE_LENGTH = 100
+
+
+def record(cell: Cell, trial: int, deal: Deal, outcome: Outcome, seconds: float) -> dict[str, Any]:
+    """Write down one trial, as a line of ``trials.jsonl``.
+
+    Parameters
+    ----------
+    cell : Cell
+    trial : int
+        Its number within the cell.
+    deal : Deal
+    outcome : Outcome
+    seconds : float
+        How long it took.
+
+    Returns
+    -------
+    dict
+        Plain values. ``epsilon`` and ``epsilon_spent`` are "inf" where infinite; the swept values stand under their
+        dotted keys. The first trial of a cell also keeps a ``trace`` for the report's figures.
+    """
+    scenario = cell.scenario
+    protected = deal.compliance.protected
+    guess = outcome.reveal
+    score = _score(deal, outcome)
+    exact, released = _metric_answers(outcome)
+    error = np.abs(released - exact)
+    advantaged = int(protected.sum())
+    line: dict[str, Any] = {
+        "trial": trial,
+        "seed": scenario.scenario.seed + trial,
+        "game": "reveal",
+        "seconds": round(seconds, 4),
+        **cell.swept,
+        "n": len(protected),
+        "n0": len(protected) - advantaged,
+        "n1": advantaged,
+        "metric": scenario.compliance.metric,
+        "mechanism": scenario.compliance.mechanism,
+        "epsilon": _plain(scenario.epsilon),
+        "delta": scenario.compliance.delta,
+        "queries": guess.queries,
+        "size_queries": guess.size_queries,
+        "strategy": scenario.developer.strategy,
+        "decoder": scenario.decoder,
+        "leakage": score.leakage,
+        "baseline_leakage": score.baseline_leakage,
+        "recovered": score.recovered,
+        "exact": score.exact,
+        "targeted": score.targeted,
+        "targeted_recovered": score.targeted_recovered,
+        "max_prediction_change": guess.max_prediction_change,
+        "accuracy_base": guess.accuracy_base,
+        "accuracy_models": guess.accuracy_models,
+        "query_error_mean": float(error.mean()),
+        "query_error_median": float(np.median(error)),
+        "epsilon_spent": _plain(outcome.epsilon_spent),
+    }
+    if scenario.compliance.metric.startswith("abs_"):
+        line |= {
+            "polarity_known": guess.polarity_known,
+            "leakage_by_size": score.leakage_by_size,
+            "leakage_by_person": score.leakage_by_person,
+        }
+    if outcome.loss_test is not None:
+        test = outcome.loss_test
+        line |= {
+            "attack": "loss-test",
+            "accuracy_advantaged": test.accuracy_advantaged,
+            "accuracy_disadvantaged": test.accuracy_disadvantaged,
+            "gap_base": 100.0 * abs(test.accuracy_advantaged - test.accuracy_disadvantaged),
+        }
+    if trial == 0:
+        line["trace"] = _trace(deal, outcome)
+    return line
+
+
+def _score(deal: Deal, outcome: Outcome) -> RevealScore:
+    guess, protected = outcome.reveal, deal.compliance.protected
+    if deal.scenario.compliance.metric.startswith("abs_"):
+        return score_partition(guess.guess, guess.baseline, guess.targeted, protected, guess.polarity_known)
+    return score_guess(guess.guess, guess.baseline, guess.targeted, protected)
+
+
+def _metric_answers(outcome: Outcome) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Give the exact and the released answers, without those to the size queries, which come first."""
+    skip = outcome.reveal.size_queries
+    exact = np.concatenate([audit.exact for audit in outcome.audits])[skip:]
+    released = np.concatenate([audit.released for audit in outcome.audits])[skip:]
+    return exact, released
+
+
+def _trace(deal: Deal, outcome: Outcome) -> dict[str, Any]:
+    """Keep what the paper's Figure 2 shows, of the first people and queries: answers, and the vector s-bar."""
+    exact, released = _metric_answers(outcome)
+    protected, reconstruction = deal.compliance.protected, outcome.reveal.reconstruction
+    trace: dict[str, Any] = {
+        "exact": exact[:_TRACE_LENGTH].tolist(),
+        "released": released[:_TRACE_LENGTH].tolist(),
+    }
+    if reconstruction is not None:
+        height = 1 / (protected == 0).sum() + 1 / (protected == 1).sum()
+        trace["s"] = np.where(protected == 0, height, 0.0)[:_TRACE_LENGTH].tolist()
+        trace["reconstruction"] = reconstruction[:_TRACE_LENGTH].tolist()
+    return trace
+
+
+def _plain(value: float) -> float | str:
+    return "inf" if math.isinf(value) else value

@@ -1,0 +1,410 @@
+"""The referee: deals the cards and takes what the parties submit. It scores nothing, and keeps cards apart."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.game.v1 import referee_service_pb2 as game
+from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceServicer
+from fairwall.rpc.arrays import ArrayError, chunks_of, from_message, header_of
+from fairwall.rpc.errors import Refusal
+from fairwall.rpc.identity import caller_of
+from fairwall.rpc.turns import PROTOCOL_VERSION
+from fairwall.wire.metrics import name_of, number_of
+from fairwall.wire.v1 import array_pb2, error_pb2
+from sim.deal import QUERIES_MAX, Deal, TrainingTable
+
+_WAIT_SECONDS = 5.0
+"""How long a party's call is held before it is told to ask again."""
+
+
+class TrialFailed(RuntimeError):
+    """A trial that was not played to its end; the text says why."""
+
+
+@dataclass(frozen=True, eq=False)
+class RevealGuess:
+    """What the developer submitted. Arrays have shape (n,)."""
+
+    baseline: NDArray[np.uint8]
+    guess: NDArray[np.uint8]
+    targeted: NDArray[np.bool_]
+    polarity_known: bool
+    reconstruction: NDArray[np.float64] | None
+    queries: int
+    size_queries: int
+    max_prediction_change: float
+    accuracy_base: float
+    accuracy_models: float
+
+
+@dataclass(frozen=True, eq=False)
+class AuditRecord:
+    """One batch that compliance answered. Arrays have shape (models,)."""
+
+    metric: str
+    exact: NDArray[np.float64]
+    released: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class LossTest:
+    """The adversary's loss test: shares in [0, 1]."""
+
+    accuracy_advantaged: float
+    accuracy_disadvantaged: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Everything that the parties submitted in one trial."""
+
+    reveal: RevealGuess
+    audits: tuple[AuditRecord, ...]
+    epsilon_spent: float
+    loss_test: LossTest | None
+
+
+@dataclass
+class _Trial:
+    """What has happened to the deal on the table so far."""
+
+    deal: Deal
+    served: bool = False
+    released: bool = False
+    reveal: RevealGuess | None = None
+    loss_test: LossTest | None = None
+    report: tuple[tuple[AuditRecord, ...], float] | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the developer and the adversary are done."""
+        return self.reveal is not None and (self.deal.adversary is None or self.loss_test is not None)
+
+    @property
+    def missing(self) -> str:
+        """Who has not submitted yet."""
+        awaited = {"compliance": self.served, "developer": self.reveal is not None}
+        if self.deal.adversary is not None:
+            awaited["adversary"] = self.loss_test is not None
+        late = [party for party, done in awaited.items() if not done]
+        return " and ".join(late) or "compliance"
+
+
+@dataclass
+class Referee(RefereeServiceServicer):
+    """Serves RefereeService, and plays one deal at a time.
+
+    Parameters
+    ----------
+    run : str
+        The run's id.
+    scenario_digest : str
+        What the parties are told of the scenario.
+    """
+
+    run: str
+    scenario_digest: str
+    _changed: threading.Condition = field(default_factory=threading.Condition, repr=False)
+    _addresses: dict[str, str] | None = None
+    _trial: _Trial | None = None
+    _training: dict[str, TrainingTable] = field(default_factory=dict, repr=False)
+    _over: bool = False
+    _failure: str | None = None
+
+    # What the runner calls.
+
+    def seat(self, addresses: dict[str, str]) -> None:
+        """Tell where each party listens; nobody gets past Join before."""
+        with self._changed:
+            self._addresses = addresses
+            self._changed.notify_all()
+
+    def play(self, deal: Deal, seconds: float) -> Outcome:
+        """Play one deal to its end.
+
+        Raises
+        ------
+        TrialFailed
+            If the parties do not finish within so many seconds, or the run was aborted.
+        """
+        with self._changed:
+            trial = self._trial = _Trial(deal)
+            training = deal.developer.training
+            self._training = {training.digest: training} if training is not None else {}
+            self._changed.notify_all()
+            done = self._changed.wait_for(lambda: self._failure or (trial.ended and trial.report), seconds)
+            if self._failure is not None:
+                raise TrialFailed(self._failure)
+            if not done:
+                raise TrialFailed(f"{trial.missing} did not finish the trial within {seconds:g} s")
+            assert trial.reveal is not None, "a trial that ended has a guess"
+            assert trial.report is not None, "just waited for"
+            audits, spent = trial.report
+            return Outcome(trial.reveal, audits, spent, trial.loss_test)
+
+    def finish(self) -> None:
+        """Tell every party that the run is over."""
+        with self._changed:
+            self._over = True
+            self._changed.notify_all()
+
+    def abort(self, reason: str) -> None:
+        """End the trial that is being played, and the run, for a reason."""
+        with self._changed:
+            self._failure = self._failure or reason
+            self._changed.notify_all()
+
+    # What the parties call. Names are the protocol's.
+
+    def Join(self, request: game.JoinRequest, context: grpc.ServicerContext) -> game.JoinResponse:
+        """Let a party in."""
+        if request.protocol_version != PROTOCOL_VERSION:
+            raise Refusal(error_pb2.REASON_PROTOCOL_VERSION)
+        with self._changed:
+            if not self._changed.wait_for(lambda: self._addresses is not None, _WAIT_SECONDS):
+                return game.JoinResponse(turn=game.TURN_WAIT)
+            assert self._addresses is not None, "just waited for"
+            counterpart = {"developer": "compliance", "adversary": "developer"}.get(caller_of(context, self.run) or "")
+            return game.JoinResponse(
+                scenario_digest=self.scenario_digest,
+                counterpart_address=self._addresses[counterpart] if counterpart else "",
+            )
+
+    def TakeComplianceDeal(
+        self,
+        request: game.TakeComplianceDealRequest,
+        context: grpc.ServicerContext,
+    ) -> Iterator[game.TakeComplianceDealResponse]:
+        """Deal to compliance."""
+        response = game.TakeComplianceDealResponse
+        trial = self._await(request.after_deal_id, lambda _: True)
+        if not isinstance(trial, _Trial):
+            yield response(turn=trial)
+            return
+        yield response(deal=_compliance_deal(trial.deal))
+        yield from (response(labels_chunk=chunk) for chunk in chunks_of(trial.deal.compliance.labels))
+        yield from (response(protected_chunk=chunk) for chunk in chunks_of(trial.deal.compliance.protected))
+
+    def ServeTrial(self, request: game.ServeTrialRequest, context: grpc.ServicerContext) -> game.ServeTrialResponse:
+        """Open the trial to the developer, and say when it has ended."""
+        with self._changed:
+            trial = self._playing(request.deal_id)
+            trial.served = True
+            self._changed.notify_all()
+            return game.ServeTrialResponse(ended=self._changed.wait_for(lambda: trial.ended, _WAIT_SECONDS))
+
+    def SubmitAuditReport(
+        self,
+        request: game.SubmitAuditReportRequest,
+        context: grpc.ServicerContext,
+    ) -> game.SubmitAuditReportResponse:
+        """Take compliance's report of an ended trial."""
+        with self._changed:
+            trial = self._playing(request.deal_id)
+            if not trial.ended:
+                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
+            audits = tuple(
+                AuditRecord(name_of(audit.metric), _numbers(audit.exact), _numbers(audit.released))
+                for audit in request.audits
+            )
+            trial.report = (audits, request.epsilon_spent)
+            self._changed.notify_all()
+            return game.SubmitAuditReportResponse()
+
+    def TakeDeveloperDeal(
+        self,
+        request: game.TakeDeveloperDealRequest,
+        context: grpc.ServicerContext,
+    ) -> Iterator[game.TakeDeveloperDealResponse]:
+        """Deal to the developer, once compliance serves the trial."""
+        response = game.TakeDeveloperDealResponse
+        trial = self._await(request.after_deal_id, lambda trial: trial.served)
+        if not isinstance(trial, _Trial):
+            yield response(turn=trial)
+            return
+        yield response(deal=_developer_deal(trial.deal))
+        yield from (response(features_chunk=chunk) for chunk in chunks_of(trial.deal.developer.features))
+        yield from (response(labels_chunk=chunk) for chunk in chunks_of(trial.deal.developer.labels))
+
+    def GetTrainingTable(
+        self,
+        request: game.GetTrainingTableRequest,
+        context: grpc.ServicerContext,
+    ) -> Iterator[game.GetTrainingTableResponse]:
+        """Give the developer the table that its base model is trained on."""
+        response = game.GetTrainingTableResponse
+        with self._changed:
+            table = self._training.get(request.training_digest)
+        if table is None:
+            raise Refusal(error_pb2.REASON_DEAL_UNKNOWN)
+        announced = game.TrainingTable(features=header_of(table.features), labels=header_of(table.labels))
+        yield response(table=announced)
+        yield from (response(features_chunk=chunk) for chunk in chunks_of(table.features))
+        yield from (response(labels_chunk=chunk) for chunk in chunks_of(table.labels))
+
+    def SubmitReveal(
+        self, request: game.SubmitRevealRequest, context: grpc.ServicerContext
+    ) -> game.SubmitRevealResponse:
+        """Take the developer's guess."""
+        with self._changed:
+            trial = self._playing(request.deal_id)
+            people = len(trial.deal.developer.labels)
+            trial.reveal = RevealGuess(
+                baseline=_guess(request.baseline, people),
+                guess=_guess(request.guess, people),
+                targeted=_guess(request.targeted, people).astype(np.bool_),
+                polarity_known=request.polarity_known,
+                reconstruction=_numbers(request.reconstruction, people) if request.HasField("reconstruction") else None,
+                queries=request.queries,
+                size_queries=request.size_queries,
+                max_prediction_change=request.max_prediction_change,
+                accuracy_base=request.accuracy_base,
+                accuracy_models=request.accuracy_models,
+            )
+            self._changed.notify_all()
+            return game.SubmitRevealResponse()
+
+    def ReleaseModel(
+        self, request: game.ReleaseModelRequest, context: grpc.ServicerContext
+    ) -> game.ReleaseModelResponse:
+        """Let the adversary at the developer's model."""
+        with self._changed:
+            self._playing(request.deal_id).released = True
+            self._changed.notify_all()
+            return game.ReleaseModelResponse()
+
+    def TakeAdversaryDeal(
+        self,
+        request: game.TakeAdversaryDealRequest,
+        context: grpc.ServicerContext,
+    ) -> Iterator[game.TakeAdversaryDealResponse]:
+        """Deal to the adversary, once the model is released."""
+        response = game.TakeAdversaryDealResponse
+        trial = self._await(request.after_deal_id, lambda trial: trial.released and trial.deal.adversary is not None)
+        if not isinstance(trial, _Trial):
+            yield response(turn=trial)
+            return
+        cards = trial.deal.adversary
+        assert cards is not None, "just waited for"
+        yield response(
+            deal=game.AdversaryDeal(
+                deal_id=trial.deal.deal_id,
+                attack=trial.deal.scenario.adversary.attack[0],
+                disadvantaged_rows=cards.disadvantaged_rows,
+                features=header_of(cards.features),
+                labels=header_of(cards.labels),
+            )
+        )
+        yield from (response(features_chunk=chunk) for chunk in chunks_of(cards.features))
+        yield from (response(labels_chunk=chunk) for chunk in chunks_of(cards.labels))
+
+    def SubmitLossTest(
+        self,
+        request: game.SubmitLossTestRequest,
+        context: grpc.ServicerContext,
+    ) -> game.SubmitLossTestResponse:
+        """Take the adversary's loss test."""
+        shares = (request.accuracy_advantaged, request.accuracy_disadvantaged)
+        if not all(0 <= share <= 1 for share in shares):
+            raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+        with self._changed:
+            trial = self._playing(request.deal_id)
+            if trial.deal.adversary is None:
+                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
+            trial.loss_test = LossTest(*shares)
+            self._changed.notify_all()
+            return game.SubmitLossTestResponse()
+
+    def _await(self, after: str, ready: Callable[[_Trial], bool]) -> _Trial | game.Turn:
+        """Wait for a deal that the party has not taken yet; say WAIT or OVER where there is none."""
+        found: _Trial | None = None
+
+        def look() -> bool:
+            nonlocal found
+            trial = self._trial
+            found = trial if trial is not None and trial.deal.deal_id != after and ready(trial) else None
+            return found is not None or self._over
+
+        with self._changed:
+            self._changed.wait_for(look, _WAIT_SECONDS)
+            if found is not None:
+                return found
+            return game.TURN_OVER if self._over else game.TURN_WAIT
+
+    def _playing(self, deal_id: str) -> _Trial:
+        if self._trial is None or self._trial.deal.deal_id != deal_id:
+            raise Refusal(error_pb2.REASON_OUT_OF_TURN)
+        return self._trial
+
+
+def _compliance_deal(deal: Deal) -> game.ComplianceDeal:
+    scenario = deal.scenario
+    seeded = scenario.compliance.noise == "seeded"
+    return game.ComplianceDeal(
+        deal_id=deal.deal_id,
+        noise_seeded=seeded,
+        seed=deal.compliance.seed if seeded else b"",
+        metrics=[number_of(scenario.compliance.metric)],
+        mechanism=scenario.compliance.mechanism,
+        epsilon=scenario.epsilon,
+        queries_max=max(QUERIES_MAX, scenario.people),
+        labels=header_of(deal.compliance.labels),
+        protected=header_of(deal.compliance.protected),
+    )
+
+
+def _developer_deal(deal: Deal) -> game.DeveloperDeal:
+    scenario, cards = deal.scenario, deal.developer
+    return game.DeveloperDeal(
+        deal_id=deal.deal_id,
+        seed=cards.seed,
+        metric=number_of(scenario.compliance.metric),
+        epsilon=scenario.epsilon,
+        strategy=scenario.developer.strategy,
+        decoder=scenario.decoder,
+        queries=_query_count(scenario.queries),
+        perturbation=scenario.developer.perturbation,
+        base_model=game.BASE_MODEL_IDENTITY if cards.scored else game.BASE_MODEL_LOGISTIC,
+        training_digest=cards.training.digest if cards.training is not None else "",
+        release_model=deal.adversary is not None,
+        features=header_of(cards.features),
+        labels=header_of(cards.labels),
+    )
+
+
+def _query_count(queries: int | str) -> game.QueryCount:
+    if isinstance(queries, int):
+        return game.QueryCount(fixed=queries)
+    return game.QueryCount(people_less={"n": 0, "n-1": 1}[queries])
+
+
+def _guess(message: array_pb2.Array, people: int) -> NDArray[np.uint8]:
+    values = _array(message, people)
+    if values.dtype != np.uint8 or not np.isin(values, (0, 1)).all():
+        raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+    return values.astype(np.uint8, copy=False)
+
+
+def _numbers(message: array_pb2.Array, length: int | None = None) -> NDArray[np.float64]:
+    values = _array(message, length)
+    if values.dtype != np.float64:
+        raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+    return values.astype(np.float64, copy=False)
+
+
+def _array(message: array_pb2.Array, length: int | None) -> NDArray[Any]:
+    try:
+        values = from_message(message)
+    except ArrayError:
+        raise Refusal(error_pb2.REASON_SUBMISSION_INVALID) from None
+    if values.ndim != 1 or (length is not None and len(values) != length):
+        raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+    return values

@@ -1,0 +1,123 @@
+"""A run's folder: the scenario as played, a line a trial, and what the lines come to."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tomli_w
+
+import fairwall
+from sim.scenario import Plan, as_values
+
+_MEANS = (
+    "leakage",
+    "baseline_leakage",
+    "recovered",
+    "query_error_mean",
+    "accuracy_base",
+    "accuracy_models",
+    "max_prediction_change",
+    "leakage_by_size",
+    "leakage_by_person",
+    "gap_base",
+)
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of one run."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, parent: Path, name: str) -> RunFolder:
+        """Make a new folder, named by time and scenario.
+
+        Raises
+        ------
+        OSError
+            If it cannot be made.
+        """
+        now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+        slug = "".join(c if c.isascii() and c.isalnum() else "-" for c in name.lower()).strip("-") or "run"
+        path = parent / f"{now}-{slug[:40]}-{secrets.token_hex(2)}"
+        (path / "logs").mkdir(parents=True)
+        return cls(path)
+
+    @property
+    def logs(self) -> Path:
+        """Where the parties' logs go."""
+        return self.path / "logs"
+
+    def write_scenario(self, plan: Plan) -> None:
+        """Keep the scenario as it is played."""
+        (self.path / "scenario.toml").write_text(tomli_w.dumps(as_values(plan.scenario)), encoding="utf-8")
+
+    def add_trial(self, line: Mapping[str, Any]) -> None:
+        """Append one trial to ``trials.jsonl``: it is kept whatever becomes of the run."""
+        with (self.path / "trials.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line, allow_nan=False) + "\n")
+
+    def write_result(self, plan: Plan, trials: Sequence[Mapping[str, Any]], *, complete: bool) -> dict[str, Any]:
+        """Write ``result.json``: what was played, by which version, whether to its end, and the summary."""
+        result = {
+            "scenario": plan.scenario.scenario.name,
+            "scenario_digest": plan.digest,
+            "version": fairwall.__version__,
+            "complete": complete,
+            "summary": summarise(trials, list(plan.scenario.sweep)),
+        }
+        (self.path / "result.json").write_text(json.dumps(result, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+        return result
+
+
+def read_trials(path: Path) -> list[dict[str, Any]]:
+    """Read a run's ``trials.jsonl``."""
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def summarise(trials: Iterable[Mapping[str, Any]], swept: Sequence[str]) -> list[dict[str, Any]]:
+    """Sum up each cell of a sweep, from the lines of ``trials.jsonl`` alone.
+
+    Parameters
+    ----------
+    trials : iterable of mapping
+    swept : sequence of str
+        The dotted keys that tell the cells apart.
+
+    Returns
+    -------
+    list of dict
+        One a cell, in the order of the first trials: the swept values; ``trials``; the mean over trials of what is
+        named alike in a trial; ``leakage_sd`` (of a single trial, n - 1 in the denominator; None for one trial);
+        ``exact``, how many trials were; ``query_error_median``, the median over trials; ``epsilon_spent``.
+    """
+    cells: dict[str, list[Mapping[str, Any]]] = {}
+    for trial in trials:
+        cells.setdefault(json.dumps([trial[key] for key in swept]), []).append(trial)
+    return [_summarise_cell(lines, swept) for lines in cells.values()]
+
+
+def _summarise_cell(lines: Sequence[Mapping[str, Any]], swept: Sequence[str]) -> dict[str, Any]:
+    first = lines[0]
+    cell: dict[str, Any] = {key: first[key] for key in swept}
+    cell |= {key: first[key] for key in ("metric", "mechanism", "epsilon", "strategy", "decoder", "queries")}
+    cell["trials"] = len(lines)
+    for key in _MEANS:
+        values = [line[key] for line in lines if line.get(key) is not None]
+        if values:
+            cell[key] = float(np.mean(values))
+    cell["leakage_sd"] = float(np.std([line["leakage"] for line in lines], ddof=1)) if len(lines) > 1 else None
+    cell["exact"] = sum(line["exact"] for line in lines)
+    cell["query_error_median"] = float(np.median([line["query_error_median"] for line in lines]))
+    cell["n"] = first["n"]
+    cell["n0"] = float(np.mean([line["n0"] for line in lines]))
+    cell["epsilon_spent"] = first["epsilon_spent"]
+    return cell

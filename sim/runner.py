@@ -1,0 +1,104 @@
+"""A run: scenario, deal, parties, outcome, score, record; in that direction only."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairwall.game.v1.referee_service_pb2_grpc import add_RefereeServiceServicer_to_server
+from fairwall.rpc import server
+from sim import pki
+from sim.deal import Deal, deal
+from sim.games import reveal
+from sim.launch import Party, launch
+from sim.referee import Referee
+from sim.results import RunFolder
+from sim.scenario import Cell, Plan
+
+TRIAL_SECONDS = 1800.0
+"""A trial that takes longer has hung."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that was played to its end."""
+
+    folder: Path
+    trials: list[dict[str, Any]]
+    summary: list[dict[str, Any]]
+
+
+def check(plan: Plan) -> None:
+    """Draw every deal once, before any process starts, so that bad data are found before anything is played.
+
+    Raises
+    ------
+    DealError, DataError
+    """
+    for cell, trial, number in _schedule(plan):
+        deal(cell, trial, f"check-{number}")
+
+
+def play(plan: Plan, out: Path, on_trial: Callable[[dict[str, Any]], None]) -> Run:
+    """Play every trial of a scenario.
+
+    Parameters
+    ----------
+    plan : Plan
+    out : Path
+        The folder that gets the run's own folder.
+    on_trial : callable
+        Told of each trial as it ends.
+
+    Raises
+    ------
+    TrialFailed
+        If a trial does not finish: a party died, or took too long. What was finished is kept.
+    PartyDied
+        If a party does not start.
+    OSError
+        If the folder cannot be written.
+    """
+    folder = RunFolder.create(out, plan.scenario.scenario.name)
+    folder.write_scenario(plan)
+    run_id = folder.path.name
+    trials: list[dict[str, Any]] = []
+    credentials = pki.mint(run_id)
+    referee = Referee(run_id, plan.digest)
+    listening = server.serve(
+        lambda grpc_server: add_RefereeServiceServicer_to_server(referee, grpc_server), credentials.pop("referee")
+    )
+
+    def on_death(party: Party) -> None:
+        referee.abort(party.epitaph())
+
+    complete = False
+    try:
+        with launch(credentials, listening.address, folder.logs, on_death) as addresses:
+            referee.seat(addresses)
+            for cell, trial, number in _schedule(plan):
+                started = time.perf_counter()
+                dealt: Deal = deal(cell, trial, f"deal-{number}")
+                outcome = referee.play(dealt, TRIAL_SECONDS)
+                line = reveal.record(cell, trial, dealt, outcome, time.perf_counter() - started)
+                folder.add_trial(line)
+                trials.append(line)
+                on_trial(line)
+            referee.finish()
+        complete = True
+    finally:
+        listening.stop()
+        result = folder.write_result(plan, trials, complete=complete)
+    return Run(folder.path, trials, result["summary"])
+
+
+def _schedule(plan: Plan) -> Iterator[tuple[Cell, int, int]]:
+    """List the trials, each with its number within its cell and within the run."""
+    number = 0
+    for cell in plan.cells:
+        for trial in range(cell.scenario.scenario.trials):
+            number += 1
+            yield cell, trial, number

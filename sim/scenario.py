@@ -1,0 +1,395 @@
+"""A scenario: one TOML file, read into one validated object.
+
+A typo in a key is an error that names the key; a value that cannot be played is an error before any process starts.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import itertools
+import json
+import math
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
+
+from developer.reveal import STRATEGIES, Strategy
+from fairwall.laws.metric import METRICS
+
+SHIPPED = Path(__file__).parent / "scenarios"
+
+_LISTS = frozenset({"data.drop", "adversary.attack"})
+"""Keys whose value is a list by nature: setting them to a list sweeps nothing."""
+
+
+class ScenarioError(ValueError):
+    """A scenario that cannot be played. Its text is one line that names the key and what would be right."""
+
+
+def _epsilon(value: object) -> float:
+    if value == "inf":
+        return math.inf
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+        raise ValueError('must be a positive number or "inf"')
+    return float(value)
+
+
+def _plain(value: float) -> float | str:
+    return "inf" if math.isinf(value) else value
+
+
+Epsilon = Annotated[float, Field(allow_inf_nan=True), BeforeValidator(_epsilon), PlainSerializer(_plain)]
+Queries = Annotated[int, Field(strict=True, ge=1)] | Literal["n", "n-1"]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class ScenarioSection(_Section):
+    """What is played, and how often."""
+
+    name: str = Field(min_length=1, max_length=80)
+    game: Literal["reveal"]
+    about: str = ""
+    trials: int = Field(default=1, strict=True, ge=1)
+    seed: int = Field(default=0, strict=True, ge=0)
+
+
+class DataSection(_Section):
+    """The table, the columns' roles, and the test set that is drawn from it."""
+
+    source: str = Field(min_length=1)
+    protected: str | None = None
+    advantaged: str | None = None
+    disadvantaged: str | None = None
+    label: str | None = None
+    positive: str | None = None
+    drop: tuple[str, ...] = ()
+    test_size: int | None = Field(default=None, strict=True, ge=3)
+    n0: int | None = Field(default=None, strict=True, ge=1)
+    train_share: float = Field(default=0.5, ge=0, lt=1)
+    n: int | None = Field(default=None, strict=True, ge=3)
+    scores: str | None = None
+
+
+class ComplianceSection(_Section):
+    """The policy: what is answered, how, and at what privacy loss."""
+
+    metric: Literal["sp", "abs_sp", "eo", "abs_eo"] = "sp"
+    mechanism: Literal["exact", "laplace", "conceal"]
+    epsilon: Epsilon | None = None
+    delta: float = Field(default=0.0, ge=0, le=0)
+    noise: Literal["seeded", "system"] = "seeded"
+    bounding: Literal["none"] = "none"
+
+
+class DeveloperSection(_Section):
+    """The developer's strategy."""
+
+    strategy: str
+    decoder: str | None = None
+    queries: Queries | None = None
+    perturbation: float = Field(default=0.1, gt=0, le=1)
+
+
+class AdversarySection(_Section):
+    """The outside adversary's part."""
+
+    attack: tuple[Literal["loss-test"], ...] = Field(default=(), max_length=1)
+    probes: int = Field(default=2000, strict=True, ge=2, le=100_000)
+
+
+class PaperFigure(_Section):
+    """What a paper printed about a cell of this scenario, kept beside the scenario that plays it."""
+
+    source: str
+    where: dict[str, Any]
+    leakage: float | None = None
+    query_error_mean: float | None = None
+    recovered: float | None = None
+
+
+class Scenario(_Section):
+    """A validated scenario.
+
+    Parameters
+    ----------
+    scenario, data, compliance, developer, adversary
+        The sections of the file.
+    sweep : dict of str to list
+        The grid: dotted keys to the values that each takes.
+    paper : tuple of PaperFigure
+        Printed figures to show beside the measured ones.
+    """
+
+    scenario: ScenarioSection
+    data: DataSection
+    compliance: ComplianceSection
+    developer: DeveloperSection
+    adversary: AdversarySection = AdversarySection()
+    sweep: dict[str, list[Any]] = {}
+    paper: tuple[PaperFigure, ...] = ()
+
+    @property
+    def people(self) -> int:
+        """The size of the test set."""
+        size = self.data.n if self.data.source == "synthetic" else self.data.test_size
+        assert size is not None, "checked when the scenario was read"
+        return size
+
+    @property
+    def epsilon(self) -> float:
+        """The privacy budget of a trial, in epsilon."""
+        return math.inf if self.compliance.epsilon is None else self.compliance.epsilon
+
+    @property
+    def decoder(self) -> str:
+        """The decoder's name; empty where the strategy reads the answers itself."""
+        return self.developer.decoder or next(iter(STRATEGIES[self.developer.strategy].decoders), "")
+
+    @property
+    def queries(self) -> int | Literal["n", "n-1"]:
+        """How many metric queries are asked: a number, or counted from the people of the metric's stratum."""
+        if self.developer.queries is not None:
+            return self.developer.queries
+        counts = STRATEGIES[self.developer.strategy].counts(self.people)
+        return counts[0] if len(counts) == 1 and counts[0] != self.people else "n"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One combination of a sweep: the swept values by dotted key, and the scenario with them in place."""
+
+    swept: Mapping[str, Any]
+    scenario: Scenario
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A scenario ready to be played: the whole file as validated, and its cells."""
+
+    scenario: Scenario
+    cells: tuple[Cell, ...]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the scenario without its seed: what the parties may know of it."""
+        values = as_values(self.scenario)
+        values["scenario"].pop("seed", None)
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+
+
+def shipped() -> dict[str, Path]:
+    """List the scenarios that come with fairwall, by name."""
+    return {path.stem: path for path in sorted(SHIPPED.glob("*.toml"))}
+
+
+def read(name_or_file: str, settings: Sequence[str] = ()) -> Plan:
+    """Read a scenario.
+
+    Parameters
+    ----------
+    name_or_file : str
+        A shipped scenario's name or the path of a TOML file.
+    settings : sequence of str
+        ``dotted.key=value``, the value in TOML or a bare string. Setting a swept key replaces that axis; a list sweeps.
+
+    Raises
+    ------
+    ScenarioError
+        With one line that names the file, the key and what is wrong.
+    """
+    path = shipped().get(name_or_file, Path(name_or_file))
+    values = _load(path, name_or_file)
+    for setting in settings:
+        _set(values, setting)
+    return plan(values, path.name)
+
+
+def plan(values: Mapping[str, Any], origin: str) -> Plan:
+    """Validate a scenario's values and lay out its cells.
+
+    Parameters
+    ----------
+    values : mapping
+        What the TOML file holds.
+    origin : str
+        Named at the start of an error.
+
+    Raises
+    ------
+    ScenarioError
+    """
+    sweep = values.get("sweep", {})
+    if not isinstance(sweep, dict):
+        raise ScenarioError(f"{origin}: sweep: must be a table of dotted keys and lists")
+    for key, choices in sweep.items():
+        _section_of(values, key, origin)
+        if not isinstance(choices, list) or not choices:
+            raise ScenarioError(f"{origin}: sweep.{key}: must be a list with at least one value")
+    cells = []
+    for combination in itertools.product(*sweep.values()):
+        swept = dict(zip(sweep, combination, strict=True))
+        merged = {name: dict(section) if isinstance(section, dict) else section for name, section in values.items()}
+        for key, value in swept.items():
+            section, _, field = key.partition(".")
+            merged.setdefault(section, {})[field] = value
+        cells.append(Cell(swept, _validate(merged, origin)))
+    # The swept keys of the whole file take their first value where the section leaves them out.
+    return Plan(cells[0].scenario, tuple(cells))
+
+
+def as_values(scenario: Scenario) -> dict[str, Any]:
+    """Turn a scenario into plain values, as a TOML or JSON file holds them; what is not set is left out."""
+    values: dict[str, Any] = scenario.model_dump(mode="json", exclude_none=True)
+    return values
+
+
+def _load(path: Path, name: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, IsADirectoryError):
+        near = difflib.get_close_matches(name, shipped(), n=1)
+        hint = f"; did you mean {near[0]}?" if near else "; `fairwall list` names the shipped ones"
+        raise ScenarioError(f"no scenario or file {name!r}{hint}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScenarioError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ScenarioError(f"{path}: not valid TOML: {error}") from None
+
+
+def _set(values: dict[str, Any], setting: str) -> None:
+    key, equals, text = setting.partition("=")
+    key = key.strip()
+    if not equals:
+        raise ScenarioError(f"--set {setting}: must be dotted.key=value")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text.strip()
+    section, field = _section_of(values, key, "--set")
+    sweep = values.setdefault("sweep", {})
+    if isinstance(value, list) and key not in _LISTS:
+        sweep[key] = value
+        return
+    sweep.pop(key, None)
+    values.setdefault(section, {})[field] = value
+
+
+def _section_of(values: Mapping[str, Any], key: str, origin: str) -> tuple[str, str]:
+    """Split a dotted key and check that the schema has it."""
+    section, _, field = key.partition(".")
+    known = _keys()
+    if key not in known:
+        raise ScenarioError(f"{origin}: {key}: unknown key{_hint(key, known)}")
+    if not isinstance(values.get(section, {}), dict):
+        raise ScenarioError(f"{origin}: {section}: must be a table")
+    return section, field
+
+
+def _keys() -> list[str]:
+    sections = ("scenario", "data", "compliance", "developer", "adversary")
+    return [
+        f"{section}.{field}"
+        for section in sections
+        for field in Scenario.model_fields[section].annotation.model_fields  # type: ignore[union-attr]
+    ]
+
+
+def _hint(key: str, known: Sequence[str]) -> str:
+    near = difflib.get_close_matches(key, known, n=1)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def _validate(values: Mapping[str, Any], origin: str) -> Scenario:
+    try:
+        scenario = Scenario.model_validate(values)
+    except ValidationError as error:
+        raise ScenarioError(f"{origin}: {_first(error)}") from None
+    for problem in _problems(scenario):
+        raise ScenarioError(f"{origin}: {problem}")
+    return scenario
+
+
+def _first(error: ValidationError) -> str:
+    """Say the first thing that pydantic found, in one line."""
+    problem = error.errors(include_url=False)[0]
+    key = ".".join(str(part) for part in problem["loc"][:2])
+    match problem["type"]:
+        case "extra_forbidden":
+            known = _keys() if "." in key else list(Scenario.model_fields)
+            return f"{key}: unknown key{_hint(key, known)}"
+        case "missing":
+            return f"{key}: is missing"
+        case "value_error":
+            return f"{key}: {problem['ctx']['error']}, not {problem['input']!r}"
+        case _:
+            if key == "developer.queries":
+                return f'{key}: must be an integer of at least 1, "n" or "n-1", not {problem["input"]!r}'
+            message = problem["msg"].removeprefix("Input should be ")
+            return f"{key}: must be {message}, not {problem['input']!r}"
+
+
+def _problems(scenario: Scenario) -> Iterator[str]:
+    """Find what no single key shows."""
+    data, compliance, developer = scenario.data, scenario.compliance, scenario.developer
+    if data.source == "synthetic":
+        for key in ("n", "n0", "scores"):
+            if getattr(data, key) is None:
+                yield f"data.{key}: is missing; synthetic data need n, n0 and scores"
+        if data.test_size not in (None, data.n):
+            yield f"data.test_size: all {data.n} synthetic people are the test set; leave it out"
+    else:
+        for key in ("n", "scores"):
+            if getattr(data, key) is not None:
+                yield f"data.{key}: only synthetic data have it"
+        if data.test_size is None:
+            yield "data.test_size: is missing"
+    if data.n0 is not None and scenario.people <= data.n0:
+        yield f"data.n0: must leave somebody in the other group: at most {scenario.people - 1}, not {data.n0}"
+    if compliance.mechanism == "exact" and not math.isinf(scenario.epsilon):
+        yield f'compliance.epsilon: mechanism exact adds no noise, so it must be "inf", not {compliance.epsilon:g}'
+    if compliance.mechanism != "exact" and compliance.epsilon is None:
+        yield f'compliance.epsilon: is missing; mechanism {compliance.mechanism} needs a positive number or "inf"'
+    strategy = STRATEGIES.get(developer.strategy)
+    if strategy is None:
+        yield f"developer.strategy: must be one of {', '.join(STRATEGIES)}, not {developer.strategy!r}"
+        return
+    if strategy.signed == compliance.metric.startswith("abs_"):
+        kind = "a signed metric (sp, eo)" if strategy.signed else "an absolute metric (abs_sp, abs_eo)"
+        yield f"developer.strategy: {strategy.name} reads {kind}, not {compliance.metric}"
+    if developer.decoder is not None and developer.decoder not in strategy.decoders:
+        allowed = f"works with {' or '.join(strategy.decoders)}" if strategy.decoders else "reads the answers itself"
+        yield f"developer.decoder: strategy {strategy.name} {allowed}, not with {developer.decoder!r}"
+    yield from _query_problems(scenario, strategy)
+
+
+def _query_problems(scenario: Scenario, strategy: Strategy) -> Iterator[str]:
+    """Find a number of queries that the strategy cannot ask."""
+    people = scenario.people
+    counts = strategy.counts(people)
+    by_people = len(counts) <= 2 and people in counts
+    if by_people:
+        wanted = 'asks "n" or "n-1" queries' if people - 1 in counts else 'asks "n" queries'
+    elif len(counts) == 1:
+        wanted = f"asks {counts[0]}"
+    else:
+        wanted = "asks any number of at least 1"
+    asked = scenario.queries
+    if scenario.developer.queries is None and len(counts) > 2:
+        yield "developer.queries: is missing"
+    elif isinstance(asked, int):
+        # Who asks one query a person counts the people of the stratum, which vary with the test set.
+        varies = by_people and METRICS[scenario.compliance.metric].label is not None
+        if asked not in counts or varies:
+            yield f"developer.queries: strategy {strategy.name} {wanted}, not {asked}"
+    elif not by_people:
+        yield f'developer.queries: strategy {strategy.name} {wanted}, not "{asked}"'
+    elif asked == "n-1" and people - 1 not in counts:
+        yield f'developer.queries: strategy {strategy.name} {wanted}, not "n-1"'

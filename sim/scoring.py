@@ -1,0 +1,110 @@
+"""What a guess is worth. Only the referee's side, which knows the protected attributes, can tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def leakage(guess: NDArray[np.uint8], protected: NDArray[np.uint8]) -> float:
+    """Measure the balanced accuracy of a guess, in percent (Definition 5.1 of Hamman, Chen and Dutta, FAccT 2023).
+
+    Parameters
+    ----------
+    guess, protected : ndarray of 0 or 1, shape (n,)
+        Both groups occur in ``protected``.
+
+    Returns
+    -------
+    float
+        In [0, 100]; 50 is what a guess without any information reaches.
+    """
+    right = guess == protected
+    return 50.0 * float(right[protected == 1].mean() + right[protected == 0].mean())
+
+
+@dataclass(frozen=True)
+class RevealScore:
+    """A guess, scored.
+
+    Parameters
+    ----------
+    leakage, baseline_leakage : float
+        Balanced accuracy in percent, with the answers and without any query.
+    recovered : int
+        How many people are guessed right.
+    targeted, targeted_recovered : int
+        How many the strategy set out to reveal, and how many of these are guessed right.
+    exact : bool
+        Whether everybody is guessed right.
+    leakage_by_size, leakage_by_person : float or None
+        For a partition alone: the leakage once the developer takes the smaller group for the disadvantaged one (None
+        where the groups are alike in size), and once it learns of one person, the first, which group is theirs.
+    """
+
+    leakage: float
+    baseline_leakage: float
+    recovered: int
+    targeted: int
+    targeted_recovered: int
+    exact: bool
+    leakage_by_size: float | None = None
+    leakage_by_person: float | None = None
+
+
+def score_guess(
+    guess: NDArray[np.uint8],
+    baseline: NDArray[np.uint8],
+    targeted: NDArray[np.bool_],
+    protected: NDArray[np.uint8],
+) -> RevealScore:
+    """Score a guess that names the groups.
+
+    Parameters
+    ----------
+    guess, baseline : ndarray of 0 or 1, shape (n,)
+        With the answers, and without any query.
+    targeted : ndarray of bool, shape (n,)
+    protected : ndarray of 0 or 1, shape (n,)
+    """
+    right = guess == protected
+    return RevealScore(
+        leakage=leakage(guess, protected),
+        baseline_leakage=leakage(baseline, protected),
+        recovered=int(right.sum()),
+        targeted=int(targeted.sum()),
+        targeted_recovered=int(right[targeted].sum()),
+        exact=bool(right.all()),
+    )
+
+
+def score_partition(
+    guess: NDArray[np.uint8],
+    baseline: NDArray[np.uint8],
+    targeted: NDArray[np.bool_],
+    protected: NDArray[np.uint8],
+    polarity_known: bool,
+) -> RevealScore:
+    """Score a partition of the targeted people into two groups: up to polarity, then after naming the groups.
+
+    The metric is an absolute gap, which is the same for a partition and its mirror image; so the partition is
+    worth what the better of the two is worth. Parameters as in :func:`score_guess`, and whether the developer named the
+    groups.
+    """
+    mirrored = np.where(targeted, 1 - guess, guess).astype(np.uint8)
+    plain = score_guess(guess, baseline, targeted, protected)
+    best = max(plain, score_guess(mirrored, baseline, targeted, protected), key=lambda score: score.leakage)
+    first = int(np.flatnonzero(targeted)[0])
+    by_person = guess if guess[first] == protected[first] else mirrored
+    return RevealScore(
+        leakage=best.leakage,
+        baseline_leakage=best.baseline_leakage,
+        recovered=best.recovered,
+        targeted=best.targeted,
+        targeted_recovered=best.targeted_recovered,
+        exact=best.exact,
+        leakage_by_size=plain.leakage if polarity_known else None,
+        leakage_by_person=leakage(by_person, protected),
+    )
