@@ -1,0 +1,46 @@
+# `make demo` shows the game; `make test` runs the tests. Both need nothing but Python 3.11 or later.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
+
+.PHONY: demo test test-all lint bench proto clean
+
+demo: $(VENV)/.installed
+	$(BIN)/fairwall run demo
+
+test: $(VENV)/.installed-all
+	$(BIN)/python -m pytest
+
+test-all: $(VENV)/.installed-all
+	$(BIN)/python -m pytest -m ""
+
+# Format, lint, types, import contracts, and the protocol: lint, and generated code as checked in.
+lint: $(VENV)/.installed-all
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	npx --yes @bufbuild/buf@1.75.0 lint proto
+	PYTHON=$(abspath $(BIN)/python) proto/check.sh
+
+bench: $(VENV)/.installed
+	$(BIN)/python benchmarks/first_answer.py
+	$(BIN)/python benchmarks/trials_per_second.py
+
+# Generates the Python code of the protocol again.
+proto: $(VENV)/.installed-all
+	PYTHON=$(abspath $(BIN)/python) proto/generate.sh
+
+clean:
+	rm -rf $(VENV)
+
+$(VENV)/.installed: pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) -e .
+	touch $@
+
+$(VENV)/.installed-all: $(VENV)/.installed
+	$(PIP) -e '.[training,dev]'
+	touch $@
