@@ -87,6 +87,6 @@ class DealAuditor:
 
     def _ask(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
         self._requests += 1
-        request_id = f"{self._deal_id}-{self._requests}"
+        request_id = f"request-{self._requests}"  # unique within the deal, whose account it is paid from
         epsilon = self._epsilon * len(predictions) / self._planned
         return ask(self._service, self._deal_id, request_id, self._metric, predictions, epsilon).gaps

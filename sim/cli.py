@@ -33,15 +33,18 @@ FAILED = 1
 INTERRUPTED = 130
 
 
+class Interrupted(BaseException):
+    """Ctrl-C, or a request to terminate. Not a KeyboardInterrupt, which the command-line library would swallow."""
+
+
 def main() -> NoReturn:
     """Run the command line: for what a user can mend, one clear line and a meaningful exit status."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    for signum in (signal.SIGINT, signal.SIGTERM):  # SIGINT too: a shell's background job inherits it ignored
+        signal.signal(signum, _interrupt)
     try:
         status = app(prog_name="fairwall", standalone_mode=False)
-    except KeyboardInterrupt:
-        status = _say("interrupted", INTERRUPTED)
-    except typer.Abort:
-        status = _say("interrupted", INTERRUPTED)
+    except Interrupted:
+        status = _say("interrupted; finished trials are kept", INTERRUPTED)
     except Exception as error:
         status = _explain(error)
     sys.exit(status or 0)
@@ -84,7 +87,7 @@ def run(
     overrides = list(settings or ())
     overrides += [f"scenario.{key}={value}" for key, value in (("trials", trials), ("seed", seed)) if value is not None]
     plan = read(scenario, overrides)
-    played = _play(plan, out, as_json=as_json)
+    played = _play(plan, out.resolve(), as_json=as_json)
     from sim.report import write_report
 
     report = write_report(played.folder)
@@ -149,4 +152,4 @@ def _say(text: str, status: int) -> int:
 
 
 def _interrupt(_signal: int, _frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
+    raise Interrupted

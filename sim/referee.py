@@ -151,7 +151,7 @@ class Referee(RefereeServiceServicer):
             return Outcome(trial.reveal, audits, spent, trial.loss_test)
 
     def finish(self) -> None:
-        """Tell every party that the run is over."""
+        """Tell every party that the run is over, and let go of every call that waits."""
         with self._changed:
             self._over = True
             self._changed.notify_all()
@@ -169,9 +169,9 @@ class Referee(RefereeServiceServicer):
         if request.protocol_version != PROTOCOL_VERSION:
             raise Refusal(error_pb2.REASON_PROTOCOL_VERSION)
         with self._changed:
-            if not self._changed.wait_for(lambda: self._addresses is not None, _WAIT_SECONDS):
+            self._changed.wait_for(lambda: self._addresses is not None or self._over, _WAIT_SECONDS)
+            if self._addresses is None:
                 return game.JoinResponse(turn=game.TURN_WAIT)
-            assert self._addresses is not None, "just waited for"
             counterpart = {"developer": "compliance", "adversary": "developer"}.get(caller_of(context, self.run) or "")
             return game.JoinResponse(
                 scenario_digest=self.scenario_digest,
@@ -199,7 +199,8 @@ class Referee(RefereeServiceServicer):
             trial = self._playing(request.deal_id)
             trial.served = True
             self._changed.notify_all()
-            return game.ServeTrialResponse(ended=self._changed.wait_for(lambda: trial.ended, _WAIT_SECONDS))
+            self._changed.wait_for(lambda: trial.ended or self._over, _WAIT_SECONDS)
+            return game.ServeTrialResponse(ended=trial.ended)
 
     def SubmitAuditReport(
         self,

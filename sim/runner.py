@@ -11,7 +11,7 @@ from typing import Any
 from fairwall.game.v1.referee_service_pb2_grpc import add_RefereeServiceServicer_to_server
 from fairwall.rpc import server
 from sim import pki
-from sim.deal import Deal, deal
+from sim.deal import deal
 from sim.games import reveal
 from sim.launch import Party, launch
 from sim.referee import Referee
@@ -32,14 +32,14 @@ class Run:
 
 
 def check(plan: Plan) -> None:
-    """Draw every deal once, before any process starts, so that bad data are found before anything is played.
+    """Draw each cell's first deal, before any process starts, so that bad data are found before anything is played.
 
     Raises
     ------
     DealError, DataError
     """
-    for cell, trial, number in _schedule(plan):
-        deal(cell, trial, f"check-{number}")
+    for cell in plan.cells:
+        deal(cell, 0, "check")
 
 
 def play(plan: Plan, out: Path, on_trial: Callable[[dict[str, Any]], None]) -> Run:
@@ -79,16 +79,18 @@ def play(plan: Plan, out: Path, on_trial: Callable[[dict[str, Any]], None]) -> R
     try:
         with launch(credentials, listening.address, folder.logs, on_death) as addresses:
             referee.seat(addresses)
-            for cell, trial, number in _schedule(plan):
-                started = time.perf_counter()
-                dealt: Deal = deal(cell, trial, f"deal-{number}")
-                outcome = referee.play(dealt, TRIAL_SECONDS)
-                line = reveal.record(cell, trial, dealt, outcome, time.perf_counter() - started)
-                folder.add_trial(line)
-                trials.append(line)
-                on_trial(line)
-            referee.finish()
-        complete = True
+            try:
+                for cell, trial, number in _schedule(plan):
+                    started = time.perf_counter()
+                    dealt = deal(cell, trial, f"deal-{number}")
+                    outcome = referee.play(dealt, TRIAL_SECONDS)
+                    line = reveal.record(cell, trial, dealt, outcome, time.perf_counter() - started)
+                    folder.add_trial(line)
+                    trials.append(line)
+                    on_trial(line)
+                complete = True
+            finally:
+                referee.finish()
     finally:
         listening.stop()
         result = folder.write_result(plan, trials, complete=complete)

@@ -66,7 +66,6 @@ def start(party: str) -> PartyConfig:
     logging.basicConfig(
         level=logging.INFO, stream=sys.stderr, format=f"%(asctime)s {party} %(levelname)s %(name)s: %(message)s"
     )
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     try:
         text = sys.stdin.readline() if source == "-" else Path(source).read_text(encoding="utf-8")
         config = _parse(text, party)
