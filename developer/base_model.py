@@ -56,8 +56,9 @@ def cross_fitted(features: NDArray[np.float64], labels: NDArray[np.uint8]) -> ND
         Scores in [0, 1], shape (rows,).
     """
     scores = np.empty(len(labels))
-    for fold in range(_FOLDS):
-        held_out = np.arange(len(labels)) % _FOLDS == fold
+    folds = min(_FOLDS, len(labels))
+    for fold in range(folds):
+        held_out = np.arange(len(labels)) % folds == fold
         scores[held_out] = logistic(features[~held_out], labels[~held_out])(features[held_out])
     return scores
 

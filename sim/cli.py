@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(
     add_completion=False,
-    no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     help="Security games about fairness audits, played between separate processes.",
@@ -51,13 +50,18 @@ def main() -> NoReturn:
 
 
 @app.callback(invoke_without_command=True)
-def version(
-    show: Annotated[bool, typer.Option("--version", help="Print the version and leave.", is_eager=True)] = False,
+def top(
+    context: typer.Context,
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Print the version and leave.", is_eager=True)
+    ] = False,
 ) -> None:
     """Security games about fairness audits, played between separate processes."""
-    if show:
+    if show_version:
         typer.echo(f"fairwall {fairwall.__version__}")
-        raise typer.Exit
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help(), err=True)
+        raise typer.Exit(BAD_INPUT)
 
 
 @app.command("list")
@@ -90,7 +94,7 @@ def run(
     played = _play(plan, out.resolve(), as_json=as_json)
     from sim.report import write_report
 
-    report = write_report(played.folder)
+    page = write_report(played.folder)
     if as_json:
         result = {
             "run_dir": str(played.folder),
@@ -105,7 +109,21 @@ def run(
     from sim.report import terminal_table
 
     Console().print(terminal_table(plan, played.summary))
-    typer.echo(f"report: {report}")
+    typer.echo(f"report: {page}")
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="A run's folder.", metavar="FOLDER")],
+) -> None:
+    """Write a run's report again, also of a run that was interrupted."""
+    from sim.scenario import ScenarioError
+
+    if not (folder / "scenario.toml").is_file():
+        raise ScenarioError(f"{folder}: not a run's folder: it has no scenario.toml")
+    from sim.report import write_report
+
+    typer.echo(f"report: {write_report(folder)}")
 
 
 def _play(plan: Plan, out: Path, *, as_json: bool) -> Run:
@@ -113,8 +131,10 @@ def _play(plan: Plan, out: Path, *, as_json: bool) -> Run:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from sim import runner
+    from sim.results import RunFolder
 
     runner.check(plan)
+    folder = RunFolder.create(out, plan.scenario.scenario.name)
     total = sum(cell.scenario.scenario.trials for cell in plan.cells)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=as_json) as progress:
@@ -123,7 +143,7 @@ def _play(plan: Plan, out: Path, *, as_json: bool) -> Run:
         def on_trial(_: dict[str, Any]) -> None:
             progress.advance(task)
 
-        return runner.play(plan, out, on_trial)
+        return runner.play(plan, folder, on_trial)
 
 
 def _explain(error: Exception) -> int:

@@ -22,7 +22,6 @@ from sim.datasets import DataError, Table
 from sim.datasets.synthetic import synthetic
 from sim.scenario import Cell, DataSection, Scenario
 
-QUERIES_MAX = 10_000
 _STRATUM_MIN = 3
 _DRAWS_MAX = 100
 
@@ -179,9 +178,10 @@ def _draw_valid(table: Table, pool: NDArray[np.intp], scenario: Scenario, rng: n
         groups = table.protected[rows][stratum(scenario.compliance.metric, table.labels[rows])]
         if len(groups) >= _STRATUM_MIN and 0 < groups.sum() < len(groups):
             return rows
+    remedy = "draw more, or set data.n0" if scenario.data.n0 is None else "draw more"
     raise DealError(
         f"data.test_size: metric {scenario.compliance.metric} found one group empty in each of {_DRAWS_MAX} test sets "
-        f"of {scenario.people} people; draw more, or set data.n0"
+        f"of {scenario.people} people; {remedy}"
     )
 
 

@@ -30,7 +30,8 @@ def mint(run: str, parties: Sequence[str] = PARTIES) -> dict[str, Credentials]:
         By party. Elliptic-curve keys on P-256. Only a server's certificate may stand for a server.
     """
     authority_key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"fairwall {run}")])
+    # A common name has at most 64 characters; it tells people what they look at, and programs nothing.
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"fairwall {run}"[:64])])
     authority = (
         _builder(name, name, authority_key.public_key())
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)

@@ -19,7 +19,8 @@ from fairwall.rpc.identity import caller_of
 from fairwall.rpc.turns import PROTOCOL_VERSION
 from fairwall.wire.metrics import name_of, number_of
 from fairwall.wire.v1 import array_pb2, error_pb2
-from sim.deal import QUERIES_MAX, Deal, TrainingTable
+from sim.deal import Deal, TrainingTable
+from sim.scenario import QUERIES_MAX
 
 _WAIT_SECONDS = 5.0
 """How long a party's call is held before it is told to ask again."""
@@ -258,10 +259,13 @@ class Referee(RefereeServiceServicer):
         with self._changed:
             trial = self._playing(request.deal_id)
             people = len(trial.deal.developer.labels)
+            shares = (request.max_prediction_change, request.accuracy_base, request.accuracy_models)
+            if not all(0 <= share <= 1 for share in shares) or request.queries < 1:
+                raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
             trial.reveal = RevealGuess(
                 baseline=_guess(request.baseline, people),
                 guess=_guess(request.guess, people),
-                targeted=_guess(request.targeted, people).astype(np.bool_),
+                targeted=_targets(request.targeted, people),
                 polarity_known=request.polarity_known,
                 reconstruction=_numbers(request.reconstruction, people) if request.HasField("reconstruction") else None,
                 queries=request.queries,
@@ -394,9 +398,16 @@ def _guess(message: array_pb2.Array, people: int) -> NDArray[np.uint8]:
     return values.astype(np.uint8, copy=False)
 
 
+def _targets(message: array_pb2.Array, people: int) -> NDArray[np.bool_]:
+    values = _guess(message, people).astype(np.bool_)
+    if not values.any():
+        raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+    return values
+
+
 def _numbers(message: array_pb2.Array, length: int | None = None) -> NDArray[np.float64]:
     values = _array(message, length)
-    if values.dtype != np.float64:
+    if values.dtype != np.float64 or not np.isfinite(values).all():
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
     return values.astype(np.float64, copy=False)
 

@@ -79,8 +79,9 @@ class RunFolder:
 
 
 def read_trials(path: Path) -> list[dict[str, Any]]:
-    """Read a run's ``trials.jsonl``."""
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    """Read a run's ``trials.jsonl``; a last line that was cut off in the middle is no trial."""
+    text = path.read_text(encoding="utf-8")
+    return [json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines()]
 
 
 def summarise(trials: Iterable[Mapping[str, Any]], swept: Sequence[str]) -> list[dict[str, Any]]:

@@ -42,14 +42,14 @@ def check(plan: Plan) -> None:
         deal(cell, 0, "check")
 
 
-def play(plan: Plan, out: Path, on_trial: Callable[[dict[str, Any]], None]) -> Run:
+def play(plan: Plan, folder: RunFolder, on_trial: Callable[[dict[str, Any]], None]) -> Run:
     """Play every trial of a scenario.
 
     Parameters
     ----------
     plan : Plan
-    out : Path
-        The folder that gets the run's own folder.
+    folder : RunFolder
+        New and empty.
     on_trial : callable
         Told of each trial as it ends.
 
@@ -62,7 +62,6 @@ def play(plan: Plan, out: Path, on_trial: Callable[[dict[str, Any]], None]) -> R
     OSError
         If the folder cannot be written.
     """
-    folder = RunFolder.create(out, plan.scenario.scenario.name)
     folder.write_scenario(plan)
     run_id = folder.path.name
     trials: list[dict[str, Any]] = []

@@ -10,6 +10,7 @@ import hashlib
 import itertools
 import json
 import math
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,12 @@ from fairwall.laws.metric import METRICS
 
 SHIPPED = Path(__file__).parent / "scenarios"
 
+PEOPLE_MAX = 10_000_000
+"""The most synthetic people there can be."""
+
+QUERIES_MAX = 10_000
+"""The most queries in a trial, unless there are more people than that."""
+
 _LISTS = frozenset({"data.drop", "adversary.attack"})
 """Keys whose value is a list by nature: setting them to a list sweeps nothing."""
 
@@ -34,9 +41,12 @@ class ScenarioError(ValueError):
 def _epsilon(value: object) -> float:
     if value == "inf":
         return math.inf
-    if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        raise ValueError('must be a positive number or "inf"')
-    return float(value)
+    try:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+            raise ValueError
+        return float(value)
+    except (ValueError, OverflowError):
+        raise ValueError('must be a positive number or "inf"') from None
 
 
 def _plain(value: float) -> float | str:
@@ -73,8 +83,8 @@ class DataSection(_Section):
     drop: tuple[str, ...] = ()
     test_size: int | None = Field(default=None, strict=True, ge=3)
     n0: int | None = Field(default=None, strict=True, ge=1)
-    train_share: float = Field(default=0.5, ge=0, lt=1)
-    n: int | None = Field(default=None, strict=True, ge=3)
+    train_share: float = Field(default=0.5, strict=True, ge=0, lt=1)
+    n: int | None = Field(default=None, strict=True, ge=3, le=PEOPLE_MAX)
     scores: str | None = None
 
 
@@ -84,7 +94,7 @@ class ComplianceSection(_Section):
     metric: Literal["sp", "abs_sp", "eo", "abs_eo"] = "sp"
     mechanism: Literal["exact", "laplace", "conceal"]
     epsilon: Epsilon | None = None
-    delta: float = Field(default=0.0, ge=0, le=0)
+    delta: float = Field(default=0.0, strict=True, ge=0, le=0)
     noise: Literal["seeded", "system"] = "seeded"
     bounding: Literal["none"] = "none"
 
@@ -95,7 +105,7 @@ class DeveloperSection(_Section):
     strategy: str
     decoder: str | None = None
     queries: Queries | None = None
-    perturbation: float = Field(default=0.1, gt=0, le=1)
+    perturbation: float = Field(default=0.1, strict=True, gt=0, le=1)
 
 
 class AdversarySection(_Section):
@@ -182,6 +192,7 @@ class Plan:
         """SHA-256 of the scenario without its seed: what the parties may know of it."""
         values = as_values(self.scenario)
         values["scenario"].pop("seed", None)
+        values["sweep"].pop("scenario.seed", None)
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
@@ -240,7 +251,10 @@ def plan(values: Mapping[str, Any], origin: str) -> Plan:
         for key, value in swept.items():
             section, _, field = key.partition(".")
             merged.setdefault(section, {})[field] = value
-        cells.append(Cell(swept, _validate(merged, origin)))
+        scenario = _validate(merged, origin)
+        # As validated: an infinite value is "inf" however the file writes it.
+        plain = as_values(scenario)
+        cells.append(Cell({key: _at(plain, key) for key in sweep}, scenario))
     # The swept keys of the whole file take their first value where the section leaves them out.
     return Plan(cells[0].scenario, tuple(cells))
 
@@ -249,6 +263,11 @@ def as_values(scenario: Scenario) -> dict[str, Any]:
     """Turn a scenario into plain values, as a TOML or JSON file holds them; what is not set is left out."""
     values: dict[str, Any] = scenario.model_dump(mode="json", exclude_none=True)
     return values
+
+
+def _at(values: Mapping[str, Any], key: str) -> Any:
+    section, _, field = key.partition(".")
+    return values[section][field]
 
 
 def _load(path: Path, name: str) -> dict[str, Any]:
@@ -260,7 +279,7 @@ def _load(path: Path, name: str) -> dict[str, Any]:
         raise ScenarioError(f"no scenario or file {name!r}{hint}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ScenarioError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # a number too long, brackets too deep
         raise ScenarioError(f"{path}: not valid TOML: {error}") from None
 
 
@@ -268,13 +287,15 @@ def _set(values: dict[str, Any], setting: str) -> None:
     key, equals, text = setting.partition("=")
     key = key.strip()
     if not equals:
-        raise ScenarioError(f"--set {setting}: must be dotted.key=value")
+        raise ScenarioError(f"--set {_named(setting)}: must be dotted.key=value")
     try:
         value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         value = text.strip()
     section, field = _section_of(values, key, "--set")
     sweep = values.setdefault("sweep", {})
+    if not isinstance(sweep, dict):
+        raise ScenarioError("sweep: must be a table of dotted keys and lists")
     if isinstance(value, list) and key not in _LISTS:
         sweep[key] = value
         return
@@ -287,7 +308,7 @@ def _section_of(values: Mapping[str, Any], key: str, origin: str) -> tuple[str, 
     section, _, field = key.partition(".")
     known = _keys()
     if key not in known:
-        raise ScenarioError(f"{origin}: {key}: unknown key{_hint(key, known)}")
+        raise ScenarioError(f"{origin}: {_named(key)}: unknown key{_hint(key, known)}")
     if not isinstance(values.get(section, {}), dict):
         raise ScenarioError(f"{origin}: {section}: must be a table")
     return section, field
@@ -300,6 +321,11 @@ def _keys() -> list[str]:
         for section in sections
         for field in Scenario.model_fields[section].annotation.model_fields  # type: ignore[union-attr]
     ]
+
+
+def _named(key: str) -> str:
+    """Write a key on one line, whatever it holds."""
+    return key if key.isprintable() else repr(key)
 
 
 def _hint(key: str, known: Sequence[str]) -> str:
@@ -320,7 +346,9 @@ def _validate(values: Mapping[str, Any], origin: str) -> Scenario:
 def _first(error: ValidationError) -> str:
     """Say the first thing that pydantic found, in one line."""
     problem = error.errors(include_url=False)[0]
-    key = ".".join(str(part) for part in problem["loc"][:2])
+    # A key within a section, or one within a list's entry; what follows is pydantic's own.
+    depth = 3 if problem["loc"][0] == "paper" else 2
+    key = _named(".".join(str(part) for part in problem["loc"][:depth]))
     match problem["type"]:
         case "extra_forbidden":
             known = _keys() if "." in key else list(Scenario.model_fields)
@@ -332,8 +360,8 @@ def _first(error: ValidationError) -> str:
         case _:
             if key == "developer.queries":
                 return f'{key}: must be an integer of at least 1, "n" or "n-1", not {problem["input"]!r}'
-            message = problem["msg"].removeprefix("Input should be ")
-            return f"{key}: must be {message}, not {problem['input']!r}"
+            message = re.sub(r"^\w+ should ", "", problem["msg"])
+            return f"{key}: must {message}, not {problem['input']!r}"
 
 
 def _problems(scenario: Scenario) -> Iterator[str]:
@@ -382,8 +410,11 @@ def _query_problems(scenario: Scenario, strategy: Strategy) -> Iterator[str]:
     else:
         wanted = "asks any number of at least 1"
     asked = scenario.queries
+    most = max(QUERIES_MAX, people)
     if scenario.developer.queries is None and len(counts) > 2:
         yield "developer.queries: is missing"
+    elif isinstance(asked, int) and asked > most:
+        yield f"developer.queries: must be at most {most}, not {asked}"
     elif isinstance(asked, int):
         # Who asks one query a person counts the people of the stratum, which vary with the test set.
         varies = by_people and METRICS[scenario.compliance.metric].label is not None

@@ -95,7 +95,9 @@ def score_partition(
     """
     mirrored = np.where(targeted, 1 - guess, guess).astype(np.uint8)
     plain = score_guess(guess, baseline, targeted, protected)
-    best = max(plain, score_guess(mirrored, baseline, targeted, protected), key=lambda score: score.leakage)
+    best = max(
+        plain, score_guess(mirrored, baseline, targeted, protected), key=lambda score: (score.leakage, score.recovered)
+    )
     first = int(np.flatnonzero(targeted)[0])
     by_person = guess if guess[first] == protected[first] else mirrored
     return RevealScore(

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from fairwall.laws.metric import stratum
 from sim.deal import Deal
 from sim.referee import Outcome
 from sim.scenario import Cell
@@ -106,9 +107,10 @@ def _metric_answers(outcome: Outcome) -> tuple[np.ndarray[Any, Any], np.ndarray[
 
 
 def _trace(deal: Deal, outcome: Outcome) -> dict[str, Any]:
-    """Keep what the paper's Figure 2 shows, of the first people and queries: answers, and the vector s-bar."""
+    """Keep what the paper's Figure 2 shows, of the first queries and people of the stratum: answers, and s-bar."""
     exact, released = _metric_answers(outcome)
-    protected, reconstruction = deal.compliance.protected, outcome.reveal.reconstruction
+    inside = stratum(deal.scenario.compliance.metric, deal.compliance.labels)
+    protected, reconstruction = deal.compliance.protected[inside], outcome.reveal.reconstruction
     trace: dict[str, Any] = {
         "exact": exact[:_TRACE_LENGTH].tolist(),
         "released": released[:_TRACE_LENGTH].tolist(),
@@ -116,7 +118,7 @@ def _trace(deal: Deal, outcome: Outcome) -> dict[str, Any]:
     if reconstruction is not None:
         height = 1 / (protected == 0).sum() + 1 / (protected == 1).sum()
         trace["s"] = np.where(protected == 0, height, 0.0)[:_TRACE_LENGTH].tolist()
-        trace["reconstruction"] = reconstruction[:_TRACE_LENGTH].tolist()
+        trace["reconstruction"] = reconstruction[inside][:_TRACE_LENGTH].tolist()
     return trace
 
 

@@ -1,0 +1,393 @@
+"""The report's figures, as SVG that stands in the page itself."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
+
+from sim.report.cells import ReportCell
+from sim.report.notation import MECHANISMS, as_float, number, setting, symbol
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Okabe and Ito's colours, which colour-blind readers can tell apart; yellow is too light on white paper.
+_BLACK, _GREY = "#000000", "#6b6b6b"
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", _BLACK)
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+_DASHES = ("-", (0, (5, 1.5)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 2, 2, 2)), (0, (2, 1)), "-.")
+
+_STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "font.size": 10,
+    "axes.titlesize": 10,
+    "axes.labelsize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.7,
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "legend.handlelength": 2.6,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+    "axes.formatter.use_mathtext": False,
+    "axes.unicode_minus": True,
+}
+_INCHES = (5.4, 3.9)
+_METADATA = ("Creator", "Date", "Format", "Type")
+"""What is left out of the drawings: nothing that changes from day to day, and no addresses."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the page.
+
+    Parameters
+    ----------
+    name : str
+        Unique in the page; every id of the drawing starts with it.
+    title, caption : str
+        What it shows, and what to see in it.
+    alt : str
+        For readers who cannot see it.
+    svg : str
+    """
+
+    name: str
+    title: str
+    caption: str
+    alt: str
+    svg: str
+
+
+def draw_figures(cells: Sequence[ReportCell]) -> tuple[Figure, ...]:
+    """Draw every figure that the cells have data for."""
+    return (*_leakage_figures(cells), *_error_figures(cells), *_trace_figures(cells))
+
+
+# Leakage against the number of queries.
+
+
+def _leakage_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
+    axis = _leakage_axis(cells)
+    if axis is None:
+        return
+    mechanisms = dict.fromkeys(cell.mechanism for cell in cells)
+    lowest = min(50.0, *(trial["leakage"] for cell in cells for trial in cell.trials))
+    for i, mechanism in enumerate(mechanisms, start=1):
+        ours = [cell for cell in cells if cell.mechanism == mechanism and _finite(cell, axis)]
+        if len({_place(cell, axis) for cell in ours}) < 2:
+            continue
+        lines = _lines(ours, without=(axis, "compliance.mechanism"))
+        yield _leakage_figure(f"leakage-{i}", axis, mechanism, lines, ours, lowest)
+
+
+def _leakage_axis(cells: Sequence[ReportCell]) -> str | None:
+    """Choose what leakage is drawn against: queries if they vary, else the first swept number that does."""
+    if not cells:
+        return None
+    if len({cell.queries for cell in cells}) > 1:
+        return "developer.queries"
+    swept = cells[0].swept
+    return next((key for key in swept if len({_place(c, key) for c in cells if _finite(c, key)}) > 1), None)
+
+
+def _place(cell: ReportCell, key: str) -> float:
+    return float(cell.queries) if key == "developer.queries" else as_float(cell.swept[key])
+
+
+def _finite(cell: ReportCell, key: str) -> bool:
+    return math.isfinite(_place(cell, key))
+
+
+def _lines(cells: Iterable[ReportCell], without: Sequence[str]) -> dict[str, list[ReportCell]]:
+    """Group cells into lines: alike in every swept value except some, which name the line."""
+    lines: dict[str, list[ReportCell]] = {}
+    for cell in cells:
+        parts = [f"{symbol(key)} = {setting(value)}" for key, value in cell.swept.items() if key not in without]
+        lines.setdefault(", ".join(parts) or "mean over trials", []).append(cell)
+    return lines
+
+
+def _leakage_figure(
+    name: str,
+    axis: str,
+    mechanism: str,
+    lines: Mapping[str, Sequence[ReportCell]],
+    cells: Sequence[ReportCell],
+    lowest: float,
+) -> Figure:
+    logarithmic = axis == "compliance.epsilon"
+    places = sorted({_place(cell, axis) for cell in cells})
+    paper = any(cell.paper is not None and cell.paper.leakage is not None for cell in cells)
+    what = "number of metric queries, m" if axis == "developer.queries" else symbol(axis)
+
+    def draw(axes: Axes) -> None:
+        axes.axhline(50, color=_GREY, lw=0.9, ls=":")
+        baseline = [np.mean([c.baseline.mean for c in cells if _place(c, axis) == place]) for place in places]
+        axes.plot(places, baseline, color=_BLACK, lw=1.3, ls=(0, (6, 3)), label="no query asked")
+        if logarithmic:
+            axes.set_xscale("log")
+        for i, (label, line) in enumerate(lines.items()):
+            colour, marker = _COLOURS[i % 7], _MARKERS[i % 7]
+            beside = [_beside(_place(cell, axis), i, len(lines), places, logarithmic) for cell in line]
+            for x, cell in zip(beside, line, strict=True):
+                trials = [trial["leakage"] for trial in cell.trials]
+                axes.plot([x] * len(trials), trials, ls="", marker=marker, ms=3.5, mew=0, color=colour, alpha=0.28)
+                if cell.paper is not None and cell.paper.leakage is not None:
+                    axes.plot(x, cell.paper.leakage, ls="", marker="D", ms=8, mfc="none", mec=colour, mew=1.4, zorder=5)
+            means = [cell.leakage.mean for cell in line]
+            axes.plot(beside, means, color=colour, lw=1.8, ls=_DASHES[i % 7], marker=marker, ms=5.5, label=label)
+        axes.set_ylim(math.floor((lowest - 3) / 5) * 5, 103)
+        axes.set_xlabel(what)
+        axes.set_ylabel("leakage, %")
+        if logarithmic or len(places) <= 12:
+            axes.set_xticks(places, [number(place, 6) for place in places])
+            axes.minorticks_off()
+        extra = [Line2D([], [], color=_GREY, lw=0.9, ls=":", label="50%: a coin")]
+        if paper:
+            extra.append(_hollow("D", "printed in the paper"))
+        _legend(axes, extra)
+
+    title = f"Leakage against {'queries' if axis == 'developer.queries' else what}"
+    heading = _with_mechanism(title, mechanism, cells)
+    seen = (
+        "Light marks are single trials, lines their means. "
+        "Only leakage above the dashed line shows that answers gave something away."
+    )
+    printed = " Hollow diamonds are the paper's printed figures." if paper else ""
+    apart = " Lines are set a little apart to be seen." if len(lines) > 1 else ""
+    values = "; ".join(
+        f"{label}: " + ", ".join(f"{cell.leakage.mean:.1f}% at {number(_place(cell, axis), 6)}" for cell in line)
+        for label, line in lines.items()
+    )
+    alt = f"Line chart. {heading}. Mean leakage, {values}."
+    return Figure(name, heading, seen + printed + apart, alt, _svg(name, draw))
+
+
+def _beside(place: float, line: int, lines: int, places: Sequence[float], logarithmic: bool) -> float:
+    """Set the marks of a line a little beside their place, so that no line hides another."""
+    step = 0.02 * (line - (lines - 1) / 2)
+    if logarithmic:
+        return place * math.exp(step * math.log(places[-1] / places[0]))
+    return place + step * (places[-1] - places[0])
+
+
+def _with_mechanism(title: str, mechanism: str, cells: Sequence[ReportCell]) -> str:
+    return f"{title}, {MECHANISMS[mechanism]}" if any(cell.noisy for cell in cells) else f"{title}, exact answers"
+
+
+# The error of the answers against epsilon.
+
+
+def _error_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
+    noisy = [cell for cell in cells if cell.noisy and _median(cell) > 0]
+    places = sorted({cell.epsilon for cell in noisy})
+    if len(places) < 2:
+        return
+    lines = _lines(noisy, without=("compliance.epsilon", "compliance.mechanism"))
+    grouped: dict[str, list[ReportCell]] = {}
+    colours = dict(zip(dict.fromkeys(cell.mechanism for cell in noisy), _COLOURS, strict=False))
+    for mechanism, (label, line) in itertools.product(colours, lines.items()):
+        for cell in (cell for cell in line if cell.mechanism == mechanism):
+            name = MECHANISMS[cell.mechanism] + (f", {label}" if len(lines) > 1 else "")
+            grouped.setdefault(name, []).append(cell)
+    paper = any(cell.paper is not None and cell.paper.query_error_mean for cell in noisy)
+
+    def draw(axes: Axes) -> None:
+        seen: dict[str, int] = {}
+        for label, line in grouped.items():
+            mechanism = line[0].mechanism
+            i = seen[mechanism] = seen.get(mechanism, -1) + 1
+            colour, marker = colours[mechanism], _MARKERS[i % 7]
+            ordered = sorted(line, key=lambda cell: cell.epsilon)
+            for cell in ordered:
+                medians = [trial["query_error_median"] for trial in cell.trials]
+                axes.plot(
+                    [cell.epsilon] * len(medians), medians, ls="", marker=marker, ms=3, mew=0, color=colour, alpha=0.22
+                )
+                if cell.paper is not None and cell.paper.query_error_mean:
+                    printed = cell.paper.query_error_mean
+                    axes.plot(cell.epsilon, printed, ls="", marker=marker, ms=8, mfc="none", mec=colour, mew=1.4)
+            medians = [_median(cell) for cell in ordered]
+            epsilons = [cell.epsilon for cell in ordered]
+            axes.plot(epsilons, medians, color=colour, lw=1.8, ls=_DASHES[i % 7], marker=marker, ms=5.5, label=label)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.axhline(1, color=_GREY, lw=0.9, ls=":")
+        axes.set_xticks(places, [number(place, 6) for place in places])
+        axes.minorticks_off()
+        axes.yaxis.set_major_formatter(lambda value, _: number(value))
+        axes.set_xlabel("privacy budget of a trial, ε")
+        axes.set_ylabel("error of an answer, median")
+        extra = [Line2D([], [], color=_GREY, lw=0.9, ls=":", label="1: the widest possible gap")]
+        if paper:
+            extra.append(_hollow("o", "the paper's printed average"))
+        _legend(axes, extra)
+
+    title = "Error of the answers against the privacy budget"
+    caption = "Median size of the error, on logarithmic axes. Light marks are single trials, lines their medians." + (
+        " An error of 1 is as large as a gap can be: answers above the dotted line say nothing."
+        + (" Hollow marks are the paper's printed averages, in the colour and shape of their cell." if paper else "")
+    )
+    values = "; ".join(
+        f"{label}: " + ", ".join(f"{number(_median(cell))} at ε = {number(cell.epsilon, 6)}" for cell in line)
+        for label, line in grouped.items()
+    )
+    yield Figure("error", title, caption, f"Line chart. {title}. Median errors, {values}.", _svg("error", draw))
+
+
+def _median(cell: ReportCell) -> float:
+    return float(cell.summary["query_error_median"])
+
+
+# One trial: its answers and the vector that was reconstructed from them.
+
+
+def _trace_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
+    traced = [cell for cell in cells if cell.trace]
+    noisy = _telling(cell for cell in traced if cell.noisy)
+    exact = _telling(cell for cell in traced if not cell.noisy)
+    chosen = noisy or exact
+    if chosen is not None:
+        yield _answers_figure(chosen)
+    for name, cell in (("reconstruction-exact", exact), ("reconstruction-noisy", noisy)):
+        # Other metrics speak about some of the people alone, and a trace does not say about whom.
+        if cell is not None and cell.summary["metric"] == "sp" and cell.trace and "reconstruction" in cell.trace:
+            yield _reconstruction_figure(name, cell)
+
+
+def _telling(cells: Iterable[ReportCell]) -> ReportCell | None:
+    """Choose the cell with the largest budget and the most queries; the first of several."""
+    return max(cells, key=lambda cell: (cell.epsilon, cell.queries), default=None)
+
+
+def _cell_words(cell: ReportCell) -> str:
+    """Name a cell in a caption."""
+    said = {"developer.queries", "compliance.epsilon", "compliance.mechanism"}
+    noise = f"{MECHANISMS[cell.mechanism]}, ε = {number(cell.epsilon, 6)}" if cell.noisy else "exact answers"
+    rest = [f"{symbol(key)} = {setting(value)}" for key, value in cell.swept.items() if key not in said]
+    return ", ".join([noise, f"m = {cell.queries:,}", *rest, "first trial"])
+
+
+def _answers_figure(cell: ReportCell) -> Figure:
+    assert cell.trace is not None, "chosen for it"
+    exact, released = np.array(cell.trace["exact"]), np.array(cell.trace["released"])
+    places = np.arange(1, len(exact) + 1)
+    kind = str(cell.summary["metric"]).removeprefix("abs_").upper()
+    absolute = str(cell.summary["metric"]).startswith("abs_")
+    metric = f"|{kind}|" if absolute else kind
+    lowest = 0 if absolute else -1
+    impossible = (released < lowest) | (released > 1)
+
+    def draw(axes: Axes) -> None:
+        if cell.noisy:
+            axes.vlines(places, exact, released, color="#bdbdbd", lw=0.8)
+            axes.plot(places, released, ls="", marker="s", ms=4, color=_COLOURS[1], label="released, with noise")
+            axes.plot(places, exact, ls="", marker="o", ms=4, color=_COLOURS[0], label="exact")
+            if np.abs(released).max() > 3:
+                axes.set_yscale("symlog", linthresh=1)
+                axes.yaxis.set_major_formatter(lambda value, _: number(value))
+            if impossible.any():
+                axes.axhspan(lowest, 1, color="#f1f1f1", lw=0, zorder=0, label="gaps that are possible")
+        else:
+            axes.plot(places, exact, ls="", marker="o", ms=4, color=_COLOURS[0], label="released, which is exact")
+        axes.set_xlabel("query")
+        axes.set_ylabel(f"answer, {metric}")
+        _legend(axes, [])
+
+    shown = f" The first {len(exact)} of {cell.queries:,} answers." if cell.queries > len(exact) else ""
+    if cell.noisy:
+        off = int((np.abs(released - exact) > np.abs(exact)).sum())
+        outside = int(impossible.sum())
+        seen = f"{off} of {len(exact)} released answers are off by more than the gap itself" + (
+            f", and {outside} lie outside the grey band, where no gap can be." if outside else "."
+        )
+    else:
+        least, most = number(float(exact.min())), number(float(exact.max()))
+        seen = f"All answers lie between {least} and {most}."
+    title = "Answered queries"
+    caption = f"{_cell_words(cell)}. {seen}{shown}"
+    return Figure("answers", title, _capital(caption), f"Scatter chart. {title}: {caption}", _svg("answers", draw))
+
+
+def _reconstruction_figure(name: str, cell: ReportCell) -> Figure:
+    assert cell.trace is not None, "chosen for it"
+    true, found = np.array(cell.trace["s"]), np.array(cell.trace["reconstruction"])
+    first = cell.trials[0]
+    height = 1 / first["n0"] + 1 / first["n1"]
+    threshold = height / 2
+    wrong = (found > threshold) != (true > threshold)
+    places = np.arange(1, len(true) + 1)
+
+    def draw(axes: Axes) -> None:
+        if np.abs(found).max() > 5 * height:
+            axes.set_yscale("symlog", linthresh=height)
+            axes.yaxis.set_major_formatter(lambda value, _: number(value))
+        axes.vlines(places, 0, true, color="#9a9a9a", lw=1.6)
+        axes.plot(places, true, ls="", marker="_", ms=5, color="#7a7a7a", label="true")
+        axes.axhline(threshold, color=_GREY, lw=0.9, ls=":", label="threshold")
+        right = ~wrong
+        axes.plot(
+            places[right], found[right], ls="", marker="o", ms=3.8, color=_COLOURS[0], label="reconstructed, right"
+        )
+        if wrong.any():
+            axes.plot(places[wrong], found[wrong], ls="", marker="X", ms=5.5, mew=0, color=_COLOURS[1], label="wrong")
+        axes.set_xlabel("person")
+        axes.set_ylabel("s")
+        _legend(axes, [])
+
+    people = first["n"]
+    shown = f"the first {len(true)} of {people:,} people" if people > len(true) else f"all {people:,} people"
+    marked = (
+        f"An orange cross is a person put into the wrong group: {int(wrong.sum())} of {shown}."
+        if wrong.any()
+        else f"{_capital(shown)} are put into the right group."
+    )
+    title = "Reconstructed s, " + ("from noisy answers" if cell.noisy else "from exact answers")
+    caption = f"{_cell_words(cell)}. Stems are the truth: high for the disadvantaged, 0 for the advantaged. {marked}"
+    return Figure(name, title, _capital(caption), f"Stem chart. {title}: {caption}", _svg(name, draw))
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+# Drawing.
+
+
+def _hollow(marker: str, label: str) -> Line2D:
+    return Line2D([], [], ls="", marker=marker, ms=7, mfc="none", mec=_BLACK, mew=1.3, label=label)
+
+
+def _legend(axes: Axes, extra: Sequence[Line2D]) -> None:
+    handles = [*axes.get_legend_handles_labels()[0], *extra]
+    figure = axes.get_figure()
+    assert isinstance(figure, Canvas), "it is on one"
+    figure.legend(handles=handles, loc="outside lower center", ncols=2 if len(handles) > 1 else 1, columnspacing=1.4)
+
+
+def _svg(name: str, draw: Callable[[Axes], None]) -> str:
+    """Draw on new axes and return the SVG element: the same bytes for the same figure, with ids of its own."""
+    with matplotlib.rc_context({**_STYLE, "svg.hashsalt": name}):
+        canvas = Canvas(figsize=_INCHES, layout="constrained")
+        draw(canvas.add_subplot())
+        file = io.StringIO()
+        canvas.savefig(file, format="svg", metadata=dict.fromkeys(_METADATA), transparent=True)
+    text = file.getvalue()
+    text = text[text.index("<svg") :]
+    for mark in ('id="', 'href="#', "url(#"):
+        text = text.replace(mark, f"{mark}{name}-")
+    return text

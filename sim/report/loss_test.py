@@ -1,0 +1,56 @@
+"""What the adversary outside found: how differently the released model treats the two groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sim.report.cells import Estimate, ReportCell, estimate
+from sim.report.notation import setting, symbol
+
+
+@dataclass(frozen=True)
+class LossTestRow:
+    """The loss test on one kind of data.
+
+    Parameters
+    ----------
+    data : str
+        The swept values that the data depend on; empty where none is swept.
+    models : int
+        How many distinct trials it was made in: what is asked about fairness afterwards does not change the model.
+    advantaged, disadvantaged : Estimate
+        Share of right decisions on each group's public rows, in percent.
+    gap : Estimate
+        Mean size of their difference, in points.
+    """
+
+    data: str
+    models: int
+    advantaged: Estimate
+    disadvantaged: Estimate
+    gap: Estimate
+
+
+def loss_test_rows(cells: Sequence[ReportCell]) -> tuple[LossTestRow, ...]:
+    """Gather the loss test over the cells. Cells that share data share trials' models, which count once."""
+    found: dict[str, set[tuple[int, float, float]]] = {}
+    for cell in cells:
+        # The released model depends on the data and on the seed, not on the audit.
+        swept = {key: value for key, value in cell.swept.items() if key.startswith(("data.", "adversary."))}
+        data = ", ".join(f"{symbol(key)} = {setting(value)}" for key, value in swept.items())
+        for trial in cell.trials:
+            if "gap_base" in trial:
+                accuracies = 100 * trial["accuracy_advantaged"], 100 * trial["accuracy_disadvantaged"]
+                found.setdefault(data, set()).add((trial["seed"], *accuracies))
+    return tuple(_row(data, sorted(tests)) for data, tests in found.items())
+
+
+def _row(data: str, tests: Sequence[tuple[int, float, float]]) -> LossTestRow:
+    return LossTestRow(
+        data=data,
+        models=len(tests),
+        advantaged=estimate([advantaged for _, advantaged, _ in tests]),
+        disadvantaged=estimate([disadvantaged for _, _, disadvantaged in tests]),
+        gap=estimate([abs(advantaged - disadvantaged) for _, advantaged, disadvantaged in tests]),
+    )

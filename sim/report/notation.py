@@ -1,0 +1,94 @@
+"""How the report writes numbers, and what it calls things."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+MISSING = "–"
+
+MECHANISMS = {"conceal": "Attribute-Conceal", "laplace": "Laplace", "exact": "exact answers"}
+
+METRICS = {
+    "sp": "statistical parity gap",
+    "abs_sp": "absolute statistical parity gap",
+    "eo": "equal opportunity gap",
+    "abs_eo": "absolute equal opportunity gap",
+}
+
+_SYMBOLS = {"developer.queries": "m", "compliance.epsilon": "ε", "data.n0": "n₀", "compliance.mechanism": "noise"}
+_SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def symbol(key: str) -> str:
+    """Shorten a dotted key of a scenario for an axis, a legend, or the head of a column."""
+    return _SYMBOLS.get(key) or key.rpartition(".")[2].replace("_", " ")
+
+
+def as_float(value: object) -> float:
+    """Read a number that may be the string "inf"; NaN for anything else that is no number."""
+    if value == "inf":
+        return math.inf
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else math.nan
+
+
+def number(value: float | str | None, digits: int = 3) -> str:
+    """Write a number with so many significant digits, without an exponent where that stays short.
+
+    Parameters
+    ----------
+    value : float, str or None
+        "inf" is infinite; None is written as a dash.
+    digits : int
+        Whole digits are kept only up to this many: 1553 becomes 1550.
+    """
+    if value is None:
+        return MISSING
+    value = as_float(value)
+    if math.isnan(value):
+        return MISSING
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    if value == 0:
+        return "0"
+    mantissa, _, exponent = f"{value:.{digits - 1}e}".partition("e")
+    power = int(exponent)
+    if not -5 <= power < 6:
+        return f"{_trimmed(mantissa)}×10{str(power).translate(_SUPERSCRIPT)}".replace("-", "−")
+    rounded = float(f"{mantissa}e{power}")
+    decimals = max(0, digits - 1 - power)
+    return _trimmed(f"{rounded:,.{decimals}f}").replace("-", "−")
+
+
+def _trimmed(text: str) -> str:
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def count(value: float) -> str:
+    """Write a number of people: whole where it is, else with one decimal."""
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
+
+
+def ratio(value: float) -> str:
+    """Write how many times one thing is another."""
+    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
+
+
+def span(values: Iterable[float]) -> str:
+    """Write a number of people that may vary: one, or the least and the greatest."""
+    low, *_, high = (*(ordered := sorted(values)), ordered[-1])
+    return count(low) if low == high else f"{count(low)} to {count(high)}"
+
+
+def setting(value: object) -> str:
+    """Write a swept value."""
+    if isinstance(value, str) and value != "inf":
+        return value
+    if value == "inf" or (isinstance(value, int | float) and not isinstance(value, bool)):
+        return number(as_float(value), digits=6)
+    return str(value)
+
+
+def plural(many: int, noun: str) -> str:
+    """Write how many of something there are."""
+    return f"{many:,} {noun}" if many == 1 else f"{many:,} {noun}s"

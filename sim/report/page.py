@@ -1,0 +1,281 @@
+"""The page that a run is filed as: one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from sim.report import wording
+from sim.report.cells import ReportCell, Trial, report_cells
+from sim.report.loss_test import LossTestRow, loss_test_rows
+from sim.report.notation import MECHANISMS, METRICS, MISSING, as_float, count, number, ratio, setting, span, symbol
+from sim.report.printed import PrintedError, printed_errors
+from sim.results import read_trials
+from sim.scenario import Plan, read
+
+_TEMPLATE = "report.html.j2"
+_GUESS = "the developer's guess"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a table: its head, its texts, and whether they are numbers."""
+
+    head: str
+    texts: Sequence[str]
+    numeric: bool = True
+    group: str = ""
+
+    @property
+    def kind(self) -> str:
+        """How it is set."""
+        return "number" if self.numeric else "text"
+
+
+@dataclass(frozen=True)
+class PageTable:
+    """A table of the page, column by column, and what to know about it."""
+
+    columns: Sequence[Column]
+    notes: Sequence[str] = ()
+
+    @property
+    def heads(self) -> list[tuple[Column, bool]]:
+        """The columns, and whether a group of columns starts or has ended there."""
+        before = [self.columns[0].group, *(column.group for column in self.columns)]
+        return [(column, column.group != group) for column, group in zip(self.columns, before, strict=False)]
+
+    @property
+    def rows(self) -> list[list[tuple[str, Column, bool]]]:
+        """The texts row by row, each with its column as in ``heads``."""
+        return [
+            [(text, *head) for text, head in zip(texts, self.heads, strict=True)]
+            for texts in zip(*(column.texts for column in self.columns), strict=True)
+        ]
+
+    @property
+    def groups(self) -> list[tuple[str, int]]:
+        """The heads above the heads: a text and how many columns it spans."""
+        spans: list[tuple[str, int]] = []
+        for column in self.columns:
+            if spans and spans[-1][0] == column.group:
+                spans[-1] = (column.group, spans[-1][1] + 1)
+            else:
+                spans.append((column.group, 1))
+        return spans
+
+
+def write_report(folder: Path) -> Path:
+    """Write ``report.html`` into a run's folder.
+
+    Every number in it comes from ``trials.jsonl`` and the scenario; ``result.json`` tells the version and whether the
+    run was played to its end.
+
+    Parameters
+    ----------
+    folder : Path
+        With ``scenario.toml``; ``trials.jsonl`` and ``result.json`` may be missing where a run broke off.
+
+    Returns
+    -------
+    Path
+        Of the page.
+
+    Raises
+    ------
+    sim.scenario.ScenarioError
+        If the scenario cannot be read.
+    OSError
+        If a file cannot be read or written.
+    """
+    plan = read(str(folder / "scenario.toml"))
+    path = folder / "trials.jsonl"
+    trials = read_trials(path) if path.exists() else []
+    result = folder / "result.json"
+    recorded = json.loads(result.read_text(encoding="utf-8")) if result.exists() else {}
+    digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else MISSING
+    page = folder / "report.html"
+    page.write_text(_render(plan, trials, recorded, digest), encoding="utf-8")
+    return page
+
+
+def _render(plan: Plan, trials: Sequence[Trial], recorded: dict[str, Any], digest: str) -> str:
+    # Importing matplotlib costs as much as all the rest; who only wants the terminal's table is spared it.
+    from sim.report.figures import draw_figures
+
+    scenario = plan.scenario
+    cells = report_cells(plan, trials)
+    errors = printed_errors(cells)
+    tests = loss_test_rows(cells)
+    planned = sum(cell.scenario.scenario.trials for cell in plan.cells)
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["inline"] = Markup  # our own drawings, whose texts matplotlib has escaped
+    attribute = scenario.data.protected or "group"
+    return environment.get_template(_TEMPLATE).render(
+        name=scenario.scenario.name,
+        about=scenario.scenario.about,
+        complete=bool(recorded.get("complete")) and len(trials) == planned,
+        finished=len(trials),
+        planned=planned,
+        played=wording.played(plan, trials),
+        findings=wording.happened(cells, errors, tests, attribute) if cells else (),
+        settings=_settings(plan, cells),
+        cells=_cell_table(cells) if cells else None,
+        figures=draw_figures(cells) if cells else (),
+        tests=_test_table(tests) if tests else None,
+        printed=_printed_table(errors) if errors else None,
+        conclusions=wording.printed_conclusions(errors),
+        assumptions=tuple(wording.assumptions(plan, trials)),
+        provenance=(
+            ("Scenario", scenario.scenario.name),
+            ("Scenario digest (without its seed)", plan.digest),
+            ("Seed", str(scenario.scenario.seed)),
+            ("Trials", f"{len(trials):,} of {planned:,}"),
+            ("SHA-256 of trials.jsonl", digest),
+            ("fairwall", str(recorded.get("version", "version not recorded"))),
+        ),
+    )
+
+
+def _settings(plan: Plan, cells: Sequence[ReportCell]) -> list[tuple[str, str]]:
+    """List how it was played: what one thing had throughout, and what took several values."""
+    scenarios = [cell.scenario for cell in plan.cells]
+
+    def several(values: Sequence[object]) -> str:
+        return ", ".join(dict.fromkeys(map(setting, values)))
+
+    data = [
+        scenario.data.source + (f", {scenario.data.protected}" if scenario.data.protected else "")
+        for scenario in scenarios
+    ]
+    return [
+        ("Data", several(data)),
+        ("Metric", several([METRICS[scenario.compliance.metric] for scenario in scenarios])),
+        ("Mechanism", several([MECHANISMS[scenario.compliance.mechanism] for scenario in scenarios])),
+        ("Budget of a trial, ε", several([scenario.epsilon for scenario in scenarios])),
+        ("Metric queries, m", several([cell.queries for cell in cells] or [s.queries for s in scenarios])),
+        ("Strategy", several([scenario.developer.strategy for scenario in scenarios])),
+        (
+            "Decoder",
+            several([scenario.decoder or "none: the strategy reads the answers itself" for scenario in scenarios]),
+        ),
+        ("Predictions moved by at most", several([float(number(_moved(cell), 3)) for cell in cells]) or MISSING),
+        ("Trials of a cell", several([scenario.scenario.trials for scenario in scenarios])),
+    ]
+
+
+def _moved(cell: ReportCell) -> float:
+    return float(max(trial["max_prediction_change"] for trial in cell.trials))
+
+
+def _cell_table(cells: Sequence[ReportCell]) -> PageTable:
+    keys = list(cells[0].swept)
+    columns = [
+        Column(
+            symbol(key),
+            [_swept(cell, key) for cell in cells],
+            numeric=not any(math.isnan(as_float(cell.swept[key])) for cell in cells),
+        )
+        for key in keys
+    ]
+    columns += [
+        Column("leakage, %", [str(cell.leakage) for cell in cells], group=_GUESS),
+        Column("no query, %", [str(cell.baseline) for cell in cells], group=_GUESS),
+        Column(
+            "everyone right",
+            [f"{cell.summary['exact']}/{len(cell.trials)}" for cell in cells],
+            group=_GUESS,
+        ),
+        Column("people right", [count(cell.summary["recovered"]) for cell in cells], group=_GUESS),
+    ]
+    if any(cell.targeted < cell.summary["n"] for cell in cells):
+        aimed = [f"{count(cell.mean('targeted_recovered'))} of {count(cell.targeted)}" for cell in cells]
+        columns.append(Column("right, of those aimed at", aimed, group=_GUESS))
+    columns += [
+        Column(head, [number(cell.summary.get(key)) for cell in cells], group=_GUESS)
+        for head, key in (("smaller group named, %", "leakage_by_size"), ("one person known, %", "leakage_by_person"))
+        if any(key in cell.summary for cell in cells)
+    ]
+    columns += [
+        Column("median", [number(cell.summary["query_error_median"]) for cell in cells], group="error of an answer"),
+        Column("mean", [number(cell.summary["query_error_mean"]) for cell in cells], group="error of an answer"),
+        Column("ε spent", [number(cell.summary["epsilon_spent"], 6) for cell in cells]),
+    ]
+    papers = [cell.paper for cell in cells]
+    printed = (
+        ("leakage, %", [None if paper is None else paper.leakage for paper in papers]),
+        ("people right", [None if paper is None else paper.recovered for paper in papers]),
+        ("average error", [None if paper is None else paper.query_error_mean for paper in papers]),
+    )
+    columns += [
+        Column(head, [number(value, 4) for value in values], group="printed in the paper")
+        for head, values in printed
+        if any(value is not None for value in values)
+    ]
+    return PageTable(columns, _cell_notes(cells))
+
+
+def _cell_notes(cells: Sequence[ReportCell]) -> list[str]:
+    many = {len(cell.trials) for cell in cells}
+    people = span({trial["n"] for cell in cells for trial in cell.trials})
+    notes = [
+        "Means over trials" + (", ± their 95% interval" if many != {1} else "; one trial gives no interval") + ". "
+        "Leakage is balanced accuracy: 50% is a coin, 100% is everybody. "
+        "No query is what the developer reached before asking.",
+        f"People right are of {people}. {wording.majority_note(cells)}",
+    ]
+    if any(cell.noisy and cell.mechanism == "conceal" for cell in cells):
+        notes.append("Attribute-Conceal's noise has no mean, so a mean error under it is chance; read the median.")
+    sources = dict.fromkeys(cell.paper.source for cell in cells if cell.paper is not None)
+    if sources:
+        notes.append(f"Printed figures: {'; '.join(sources)}.")
+    return notes
+
+
+def _swept(cell: ReportCell, key: str) -> str:
+    if key == "compliance.mechanism":
+        return MECHANISMS[cell.mechanism]
+    return f"{cell.queries:,}" if key == "developer.queries" else setting(cell.swept[key])
+
+
+def _test_table(rows: Sequence[LossTestRow]) -> PageTable:
+    columns = [
+        Column("models", [str(row.models) for row in rows]),
+        Column("right about the advantaged, %", [str(row.advantaged) for row in rows]),
+        Column("right about the disadvantaged, %", [str(row.disadvantaged) for row in rows]),
+        Column("gap, points", [str(row.gap) for row in rows]),
+    ]
+    if any(row.data for row in rows):
+        columns.insert(0, Column("data", [row.data for row in rows], numeric=False))
+    return PageTable(columns)
+
+
+def _printed_table(errors: Sequence[PrintedError]) -> PageTable:
+    kinds = {"conceal": "median", "laplace": "mean"}
+    return PageTable(
+        [
+            Column("m", [f"{error.queries:,}" for error in errors]),
+            Column("ε", [number(error.epsilon, 6) for error in errors]),
+            Column("mechanism", [MECHANISMS[error.mechanism] for error in errors], numeric=False),
+            Column("average error", [number(error.printed, 4) for error in errors], group="printed figure"),
+            Column("typical noise", [number(error.formula) for error in errors], group="printed formula"),
+            Column("taken", [kinds[error.mechanism] for error in errors], numeric=False, group="printed formula"),
+            Column("formula / figure", [ratio(error.ratio) for error in errors]),
+            Column("median", [number(error.measured_median) for error in errors], group="measured here"),
+            Column("mean", [number(error.measured_mean) for error in errors], group="measured here"),
+        ]
+    )

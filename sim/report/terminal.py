@@ -1,0 +1,81 @@
+"""The table at the end of a run, for a terminal of 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from sim.report.cells import half_width, paper_figure, scenario_of
+from sim.report.notation import MISSING, count, number, setting, span, symbol
+from sim.scenario import Plan
+
+
+def terminal_table(plan: Plan, summary: Sequence[Mapping[str, Any]]) -> Table:
+    """Lay out a run's summary for the terminal.
+
+    Parameters
+    ----------
+    plan : Plan
+    summary : sequence of mapping
+        As `sim.results.summarise` gives it.
+
+    Returns
+    -------
+    rich.table.Table
+        For 80 columns; its caption says what the columns are. The names of swept keys give way where it is crowded.
+    """
+    keys = list(plan.scenario.sweep)
+    scenarios = [scenario_of(plan, cell) for cell in summary]
+    papers = [paper_figure(scenario) for scenario in scenarios]
+    table = Table(
+        title=Text(plan.scenario.scenario.name),
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        collapse_padding=True,
+        caption_justify="left",
+    )
+    for key in keys:
+        table.add_column(Text(symbol(key)), justify="right" if _numeric(key, summary) else "left", overflow="ellipsis")
+    columns = {
+        "leakage\n%": [_leakage(cell) for cell in summary],
+        "no\nquery": [f"{cell['baseline_leakage']:.1f}" for cell in summary],
+        "all\nright": [f"{cell['exact']}/{cell['trials']}" for cell in summary],
+        "people\nright": [count(cell["recovered"]) for cell in summary],
+        "error\nmedian": [number(cell["query_error_median"]) for cell in summary],
+        "error\nmean": [number(cell["query_error_mean"]) for cell in summary],
+        "paper\n%": [MISSING if paper is None else number(paper.leakage) for paper in papers],
+        "paper\nright": [MISSING if paper is None else number(paper.recovered) for paper in papers],
+        "paper\nerror": [MISSING if paper is None else number(paper.query_error_mean, 4) for paper in papers],
+    }
+    shown = {head: texts for head, texts in columns.items() if not head.startswith("paper") or set(texts) - {MISSING}}
+    for head in shown:
+        table.add_column(Text(head), justify="right", no_wrap=True)
+    for row, cell in enumerate(summary):
+        table.add_row(*(Text(setting(cell[key])) for key in keys), *(Text(texts[row]) for texts in shown.values()))
+    table.caption = Text(_legend(summary, any(head.startswith("paper") for head in shown)), style="dim")
+    return table
+
+
+def _numeric(key: str, summary: Sequence[Mapping[str, Any]]) -> bool:
+    return all(cell[key] == "inf" or not isinstance(cell[key], str) for cell in summary)
+
+
+def _leakage(cell: Mapping[str, Any]) -> str:
+    half = half_width(cell["leakage_sd"], cell["trials"])
+    return f"{cell['leakage']:.1f}" + ("" if half is None else f"±{half:.1f}")
+
+
+def _legend(summary: Sequence[Mapping[str, Any]], paper: bool) -> str:
+    if not summary:
+        return "No trial finished."
+    people = span({cell["n"] for cell in summary})
+    return (
+        "leakage: balanced accuracy, ±95% interval; 50 is a guess. no query: what the developer knew before asking. "
+        f"all right: trials with everybody right. people right: of {people}. error: of the answers."
+        + (" paper: as printed there." if paper else "")
+    )

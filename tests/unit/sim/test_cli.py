@@ -1,0 +1,127 @@
+"""The command line as a shell sees it: exit status, standard output, standard error."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fairwall as package
+from sim.scenario import shipped
+
+OWN = """
+[scenario]
+name = "own"
+game = "reveal"
+[data]
+source = "people.csv"
+protected = "group"
+advantaged = "a"
+disadvantaged = "b"
+label = "y"
+positive = "1"
+test_size = 5
+[compliance]
+mechanism = "exact"
+[developer]
+strategy = "single"
+"""
+
+PEOPLE = "group,y,x,always\n" + "".join(f"{'ab'[i % 2]},{i // 2 % 2},{i},1\n" for i in range(20))
+
+
+def fairwall(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "sim", *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
+
+
+def test_the_version_is_the_packages(tmp_path: Path) -> None:
+    done = fairwall(tmp_path, "--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"fairwall {package.__version__}\n", "")
+
+
+def test_the_list_names_every_shipped_scenario_and_what_it_is_about(tmp_path: Path) -> None:
+    done = fairwall(tmp_path, "list")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert [line.split()[0] for line in done.stdout.splitlines()] == list(shipped())
+    assert all(len(line.split()) > 3 for line in done.stdout.splitlines())
+
+
+def test_without_a_command_the_help_is_shown(tmp_path: Path) -> None:
+    done = fairwall(tmp_path)
+    text = (done.stdout + done.stderr).strip()
+    assert text.startswith("Usage: fairwall")
+    assert "run" in text
+
+
+BAD_ARGUMENTS = [
+    ("frobnicate", "frobnicate"),
+    ("--frobnicate", "--frobnicate"),
+    ("run", "SCENARIO"),
+    ("run demo --frobnicate", "--frobnicate"),
+    ("run demo extra", "extra"),
+    ("run demo --set", "--set"),
+    ("run demo --trials many", "--trials"),
+    ("run demo --trials 0", "scenario.trials"),
+    ("run demo --seed -1", "scenario.seed"),
+    ("run dmeo", "did you mean demo?"),
+    ("run .", "no scenario or file '.'"),
+    ("run broken.toml", "broken.toml: not valid TOML"),
+    ("run demo --set compliance.epsilon=0", "compliance.epsilon"),
+    ("run demo --set data.test_sise=5", "did you mean data.test_size?"),
+]
+BAD_DATA = [
+    ("run own.toml --set data.source=nowhere.csv", "nowhere.csv"),
+    ("run own.toml --set data.source=nowhere", "nowhere"),
+    ("run own.toml --set data.source=own.toml", "own.toml"),
+    ("run own.toml --set data.source=empty.csv", "empty.csv"),
+    ("run own.toml --set data.protected=race", "'race'"),
+    ("run own.toml --set data.label=outcome", "'outcome'"),
+    ("run own.toml --set data.disadvantaged=c", "'c'"),
+    ("run own.toml --set data.label=always", "'always'"),
+    ("run own.toml --set data.test_size=11", "data.test_size: 11 people wanted"),
+    ("run own.toml --set data.n0=4 --set data.test_size=10 --set data.train_share=0.8", "data.test_size"),
+    ("run own.toml --set data.n0=9 --set data.test_size=10", "data.n0: 9 disadvantaged people wanted"),
+    ('run own.toml --set adversary.attack=["loss-test"]', "adversary.probes"),
+    ("run own.toml --set data.source=only_a.csv --set data.disadvantaged=b", "'b'"),
+    ("run own.toml --set data.source=b_refused.csv --set compliance.metric=eo", "data.test_size"),
+]
+
+
+@pytest.mark.parametrize(("line", "named"), BAD_ARGUMENTS + BAD_DATA)
+def test_bad_input_ends_with_status_2_and_one_line_before_anything_is_started(
+    tmp_path: Path, line: str, named: str
+) -> None:
+    (tmp_path / "own.toml").write_text(OWN)
+    (tmp_path / "broken.toml").write_text("[scenario")
+    (tmp_path / "people.csv").write_text(PEOPLE)
+    (tmp_path / "empty.csv").write_text("")
+    header, *rows = PEOPLE.splitlines(keepends=True)
+    (tmp_path / "only_a.csv").write_text(header + "".join(row for row in rows if row.startswith("a")))
+    # Nobody in group b has the favourable outcome, so that equal opportunity has one group empty.
+    (tmp_path / "b_refused.csv").write_text(PEOPLE.replace("b,1,", "b,0,"))
+    before = set(tmp_path.iterdir())
+    done = fairwall(tmp_path, *line.split())
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert done.stderr.startswith("fairwall: ")
+    assert named in done.stderr
+    # Parties write their logs into the run's folder, so without one none was started.
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_a_folder_that_cannot_be_made_ends_with_status_1_and_one_line(tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text(OWN)
+    (tmp_path / "people.csv").write_text(PEOPLE)
+    (tmp_path / "file").write_text("")
+    done = fairwall(tmp_path, "run", "own.toml", "--out", "file")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    assert re.fullmatch(r"fairwall: .*file.*\n", done.stderr), done.stderr

@@ -1,0 +1,313 @@
+"""The report of a run and the table at its end: made from trials.jsonl, honest when a run broke off, and small."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tomli_w
+from rich.console import Console
+from scipy import stats
+
+from sim import scenario
+from sim.report import terminal_table, write_report
+from sim.report.cells import estimate, paper_figure, report_cells
+from sim.report.loss_test import loss_test_rows
+from sim.report.notation import number
+from sim.report.printed import contest, printed_errors
+from sim.results import summarise
+from sim.scenario import Plan, as_values
+
+
+def _trial(cell: scenario.Cell, trial: int, **changes: Any) -> dict[str, Any]:
+    """Make up a line of trials.jsonl, in the shape that sim.games.reveal.record gives it."""
+    played = cell.scenario
+    n, n0 = played.people, played.data.n0 or 310
+    infinite = math.isinf(played.epsilon)
+    queries = played.queries if isinstance(played.queries, int) else n
+    rng = np.random.default_rng([trial, queries])
+    error = 0.0 if infinite else float(rng.uniform(1, 2) * queries / played.epsilon)
+    line: dict[str, Any] = {
+        "trial": trial,
+        "seed": played.scenario.seed + trial,
+        "game": "reveal",
+        "seconds": 0.1,
+        **cell.swept,
+        "n": n,
+        "n0": n0,
+        "n1": n - n0,
+        "metric": played.compliance.metric,
+        "mechanism": played.compliance.mechanism,
+        "epsilon": "inf" if infinite else played.epsilon,
+        "delta": 0.0,
+        "queries": queries,
+        "size_queries": 1,
+        "strategy": played.developer.strategy,
+        "decoder": played.decoder,
+        "leakage": float(rng.uniform(40, 70)),
+        "baseline_leakage": 60 + trial,
+        "recovered": int(rng.integers(50, n)),
+        "exact": False,
+        "targeted": n,
+        "targeted_recovered": 70,
+        "max_prediction_change": 0.0999,
+        "accuracy_base": 0.8,
+        "accuracy_models": 0.79,
+        "query_error_mean": 3 * error,
+        "query_error_median": error,
+        "epsilon_spent": "inf" if infinite else played.epsilon,
+    }
+    if trial == 0:
+        exact = rng.uniform(0, 0.2, min(queries, 100))
+        s = np.where(np.arange(min(n, 100)) < 10, 1 / n0 + 1 / (n - n0), 0.0)
+        line["trace"] = {
+            "exact": exact.tolist(),
+            "released": (exact + error * rng.standard_cauchy(len(exact))).tolist(),
+            "s": s.tolist(),
+            "reconstruction": (s + error * rng.normal(size=len(s))).tolist(),
+        }
+    return line | changes
+
+
+def _trials(plan: Plan, each: int = 3, **changes: Any) -> list[dict[str, Any]]:
+    return [_trial(cell, trial, **changes) for cell in plan.cells for trial in range(each)]
+
+
+def _folder(path: Path, plan: Plan, trials: Sequence[dict[str, Any]], *, complete: bool = True) -> Path:
+    path.mkdir(exist_ok=True)
+    (path / "scenario.toml").write_text(tomli_w.dumps(as_values(plan.scenario)))
+    if trials:
+        (path / "trials.jsonl").write_text("".join(json.dumps(line) + "\n" for line in trials))
+    result = {"version": "0.1.0", "complete": complete, "summary": summarise(trials, list(plan.scenario.sweep))}
+    (path / "result.json").write_text(json.dumps(result))
+    return path
+
+
+def _shown(page: str) -> str:
+    """Give a page's text outside its style and its drawings."""
+    without = re.sub(r"<style>.*?</style>|<svg.*?</svg>", "", page, flags=re.DOTALL)
+    return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", without))).replace("\u00a0", " ")
+
+
+def _report(path: Path, plan: Plan, trials: Sequence[dict[str, Any]], *, complete: bool = True) -> str:
+    return write_report(_folder(path, plan, trials, complete=complete)).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", list(scenario.shipped()))
+def test_every_shipped_scenario_gets_a_page_that_needs_nothing_else(name: str, tmp_path: Path) -> None:
+    plan = scenario.read(name, ["scenario.trials=3"])
+    page = _report(tmp_path / "run", plan, _trials(plan))
+    assert "incomplete" not in page
+    assert not re.findall(r"""(?:src|href)\s*=\s*["'](?!#)[^"']*""", page), "links out of the page"
+    assert not re.findall(r"url\((?!#)[^)]*\)|@import|<script|<link|<image", page), "resources outside the page"
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len(set(ids)), "an id that occurs twice"
+    assert set(re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)', page)) <= {(i, "") for i in ids} | {("", i) for i in ids}
+    assert str(tmp_path) not in page
+
+
+def test_the_table_recomputes_from_the_trials(tmp_path: Path) -> None:
+    plan = scenario.read("reveal-adult-100", ["scenario.trials=4", "developer.queries=[25, 40]"])
+    trials = _trials(plan, 4)
+    page = _report(tmp_path / "run", plan, trials)
+    body = re.search(r"<tbody>(.*?)</tbody>", page, re.DOTALL)
+    assert body is not None
+    rows = [re.findall(r"<td[^>]*>([^<]*)</td>", row) for row in body.group(1).split("</tr>")[:-1]]
+    for queries, printed, row in ((25, "63", rows[0]), (40, "100", rows[1])):
+        lines = [line for line in trials if line["queries"] == queries]
+        leakage = [line["leakage"] for line in lines]
+        half = stats.t.ppf(0.975, 3) * stats.sem(leakage)
+        assert row[0] == str(queries)
+        assert row[1] == f"{np.mean(leakage):.1f}\u00a0±\u00a0{half:.1f}"
+        assert row[2].startswith("61.5\u00a0±")
+        assert row[3] == "0/4"
+        assert float(row[4]) == pytest.approx(np.mean([line["recovered"] for line in lines]), abs=0.051)
+        assert row[-1] == printed
+
+
+def test_one_trial_has_no_interval(tmp_path: Path) -> None:
+    plan = scenario.read("demo", ["scenario.trials=1", "developer.queries=40", "compliance.epsilon=100.0"])
+    text = _shown(_report(tmp_path / "run", plan, _trials(plan, 1)))
+    assert "one trial gives no interval" in text
+    assert "played 1 trial." in text
+    assert estimate([51.0]).half is None
+    assert not re.search(r"\d ± \d+\.\d%", text)
+
+
+def test_an_incomplete_run_says_so(tmp_path: Path) -> None:
+    plan = scenario.read("reveal-adult-100", ["scenario.trials=2", "developer.queries=[10, 25]"])
+    text = _shown(_report(tmp_path / "some", plan, _trials(plan, 2)[:3], complete=False))
+    assert "This run is incomplete: 3 of 4 planned trials finished." in text
+    text = _shown(_report(tmp_path / "marked", plan, _trials(plan, 2)[:3], complete=True))
+    assert "This run is incomplete" in text, "whatever result.json says"
+    text = _shown(_report(tmp_path / "none", plan, [], complete=False))
+    assert "No trial finished, of 4 planned." in text
+    (tmp_path / "none" / "result.json").unlink()
+    assert "No trial finished" in _shown(write_report(tmp_path / "none").read_text())
+
+
+def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
+    plan = scenario.read("conceal-adult-100", ["scenario.trials=2"])
+    trials = _trials(plan, 2)
+    assert _report(tmp_path / "a", plan, trials) == _report(tmp_path / "b", plan, trials)
+
+
+def test_what_a_scenario_says_is_escaped(tmp_path: Path) -> None:
+    nasty = '<script>alert("&amp;")</script>'
+    plan = scenario.read(
+        "demo", ["scenario.trials=1", "developer.queries=[10,25]", f"scenario.name={nasty}", f"scenario.about={nasty}"]
+    )
+    page = _report(tmp_path / "run", plan, _trials(plan, 1))
+    assert "<script" not in page
+    assert html.escape(nasty, quote=False).replace('"', "&#34;") in page
+
+
+def test_exact_answers_and_the_baseline_stand_side_by_side(tmp_path: Path) -> None:
+    plan = scenario.read("demo", ["scenario.trials=3", "developer.queries=[10, 50]", 'compliance.epsilon="inf"'])
+    trials = [_trial(plan.cells[0], i) for i in range(3)]
+    trials += [_trial(plan.cells[1], i, leakage=100.0, exact=True, recovered=100) for i in range(3)]
+    text = _shown(_report(tmp_path / "run", plan, trials))
+    half = stats.t.ppf(0.975, 2) * stats.sem([60, 61, 62])
+    assert "With 50 exact answers (the highest leakage of 2 cells without noise), " in text
+    assert f"knew everybody's race in 3 of 3 trials; before any question it was right for 61.0 ± {half:.1f}%" in text
+
+
+@pytest.mark.parametrize(
+    ("gain", "words"),
+    [
+        ([9.0, 10.0, 11.0], "points above what it knew"),
+        ([-9.0, -10.0, -11.0], "points below what it could guess"),
+        ([-9.0, 1.0, 9.0], "cannot be told from none"),
+    ],
+)
+def test_a_verdict_claims_what_its_interval_allows(gain: list[float], words: str, tmp_path: Path) -> None:
+    plan = scenario.read("demo", ["scenario.trials=3", "developer.queries=40", "compliance.epsilon=100.0"])
+    trials = [_trial(plan.cells[0], i, leakage=60 + g, baseline_leakage=60.0) for i, g in enumerate(gain)]
+    assert words in _shown(_report(tmp_path / "run", plan, trials))
+
+
+def test_printed_figures_are_found_by_value_not_by_axis() -> None:
+    swept = scenario.read("conceal-adult-100")
+    assert all(paper_figure(cell.scenario) is not None for cell in swept.cells)
+    fixed = scenario.read("conceal-adult-100", ["developer.queries=25", 'compliance.epsilon="inf"'])
+    assert [paper.leakage for cell in fixed.cells if (paper := paper_figure(cell.scenario))] == [63, 63]
+    other = scenario.read("conceal-adult-100", ["developer.queries=30"])
+    assert not any(paper_figure(cell.scenario) for cell in other.cells)
+
+
+def test_table_1_cannot_come_from_the_printed_formulas(tmp_path: Path) -> None:
+    ratios: dict[str, list[float]] = {"conceal": [], "laplace": []}
+    noisier = pairs = 0
+    for name in ("conceal-adult-100", "conceal-adult-1000"):
+        plan = scenario.read(name)
+        errors = printed_errors(report_cells(plan, _trials(plan, 1)))
+        assert len(errors) == 12
+        for error in errors:
+            ratios[error.mechanism].append(error.ratio)
+        bout = contest(errors)
+        assert bout.by_mean == bout.by_median
+        noisier, pairs = noisier + bout.by_mean, pairs + bout.cells
+    assert (noisier, pairs) == (10, 12)
+    assert [round(bound(ratios["conceal"])) for bound in (min, max)] == [97, 3330]
+    assert [round(bound(ratios["laplace"])) for bound in (min, max)] == [6, 131]
+    plan = scenario.read("conceal-adult-1000", ["scenario.trials=1"])
+    text = _shown(_report(tmp_path / "run", plan, _trials(plan, 1)))
+    assert "the printed average errors are 97 to 1,863 times smaller" in text
+    assert "larger than Laplace's in 4 of 6 cells" in text
+
+
+def test_one_ratio_by_hand() -> None:
+    plan = scenario.read("conceal-adult-100", ["developer.queries=25", "compliance.epsilon=5.0"])
+    conceal, laplace = printed_errors(report_cells(plan, _trials(plan, 1)))
+    near, far = 25 / 91 + 25 / 10, math.exp(-5 * 8 / 150) * (25 / 99 + 25 / 2)
+    assert conceal.ratio == pytest.approx(6 * max(near, far) / 5 / 0.0109)
+    assert laplace.ratio == pytest.approx((25 / 2 + 25 / 99) / 5 / 0.2009)
+
+
+def test_the_loss_test_counts_each_model_once(tmp_path: Path) -> None:
+    plan = scenario.read("demo", ["scenario.trials=3"])
+    trials = _trials(plan, attack="loss-test", accuracy_advantaged=0.86, accuracy_disadvantaged=0.92, gap_base=6.0)
+    (row,) = loss_test_rows(report_cells(plan, trials))
+    assert row.models == 3
+    assert row.gap.mean == pytest.approx(6.0)
+    assert "right for 86.0 ± 0.0% of the advantaged" in _shown(_report(tmp_path / "run", plan, trials))
+    swept = scenario.read("demo", ["scenario.trials=3", "data.n0=[5, 10]"])
+    trials = _trials(swept, attack="loss-test", accuracy_advantaged=0.86, accuracy_disadvantaged=0.92, gap_base=6.0)
+    assert [row.data for row in loss_test_rows(report_cells(swept, trials))] == ["n₀ = 5", "n₀ = 10"]
+
+
+def test_an_absolute_gap_is_told_up_to_polarity(tmp_path: Path) -> None:
+    settings = ["scenario.trials=2", "developer.strategy=absolute", "compliance.metric=abs_sp", "developer.queries=n"]
+    plan = scenario.read("reveal-adult-100", settings)
+    trials = _trials(plan, 2, leakage=100.0, exact=True, leakage_by_size=None, leakage_by_person=100.0)
+    text = _shown(_report(tmp_path / "run", plan, trials))
+    assert "knew everybody's race, up to which group is which, in 2 of 2 trials" in text
+    assert "one person known, %" in text
+    assert "smaller group named, %" not in text
+
+
+def test_any_key_can_be_swept(tmp_path: Path) -> None:
+    settings = ["scenario.trials=2", "data.n0=[5, 50]", 'developer.decoder=["l1", "lstsq"]', "developer.queries=40"]
+    plan = scenario.read("demo", settings)
+    page = _report(tmp_path / "run", plan, _trials(plan, 2))
+    assert "Leakage against n₀" in page
+    assert "decoder = lstsq" in page
+
+
+@pytest.mark.parametrize("name", list(scenario.shipped()))
+@pytest.mark.parametrize("each", [0, 1, 2])
+def test_the_terminal_table_fits_80_columns(name: str, each: int) -> None:
+    plan = scenario.read(name)
+    trials = _trials(plan, each)
+    assert "…" not in _printed(plan, trials)
+
+
+def test_a_crowded_terminal_table_still_fits() -> None:
+    settings = ["developer.perturbation=[0.05, 0.1]", "data.n0=[5, 10]", 'developer.decoder=["l1", "lstsq"]']
+    plan = scenario.read("conceal-adult-100", settings)
+    trials = _trials(plan, 2, query_error_mean=1.5e9, query_error_median=2e-9)
+    _printed(plan, trials)
+
+
+def _printed(plan: Plan, trials: Sequence[dict[str, Any]]) -> str:
+    file = io.StringIO()
+    Console(width=80, file=file).print(terminal_table(plan, summarise(trials, list(plan.scenario.sweep))))
+    assert max(map(len, file.getvalue().splitlines())) <= 80
+    return file.getvalue()
+
+
+def test_the_terminal_table_shows_the_papers_figures_and_infinity() -> None:
+    plan = scenario.read("conceal-adult-100")
+    text = _printed(plan, _trials(plan, 2))
+    assert "0.00005" in text
+    assert "∞" in text
+    assert "No trial finished" in _printed(plan, [])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"),
+        (math.nan, "–"),
+        ("inf", "∞"),
+        (0, "0"),
+        (1552.8575, "1,550"),
+        (0.0756, "0.0756"),
+        (5e-05, "0.00005"),
+        (-12.34, "−12.3"),
+        (1.5e9, "1.5×10⁹"),
+        (2.04e-9, "2.04×10⁻⁹"),
+        (999.96, "1,000"),
+        (100, "100"),
+    ],
+)
+def test_numbers(value: float | str | None, text: str) -> None:
+    assert number(value) == text

@@ -1,0 +1,287 @@
+"""A run's folder, the line of a trial, and the summary that is worked out from the lines."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sim.deal import AdversaryCards, ComplianceCards, Deal, DeveloperCards
+from sim.games import reveal
+from sim.referee import AuditRecord, LossTest, Outcome, RevealGuess
+from sim.results import RunFolder, read_trials, summarise
+from sim.scenario import Cell, Plan, plan
+
+REVEAL = {
+    "n",
+    "n0",
+    "n1",
+    "metric",
+    "mechanism",
+    "epsilon",
+    "delta",
+    "queries",
+    "size_queries",
+    "strategy",
+    "decoder",
+    "leakage",
+    "baseline_leakage",
+    "recovered",
+    "exact",
+    "max_prediction_change",
+    "accuracy_base",
+    "accuracy_models",
+    "query_error_mean",
+    "query_error_median",
+    "epsilon_spent",
+}
+"""What DESIGN.md promises of a trial of a reveal game."""
+
+PROTECTED = np.array([0, 1, 1, 0, 1], np.uint8)
+
+
+def plan_of(sweep: dict[str, list[Any]] | None = None, metric: str = "sp", **compliance: Any) -> Plan:
+    return plan(
+        {
+            "scenario": {"name": "Mine, again", "game": "reveal", "seed": 11, "trials": 3},
+            "data": {"source": "synthetic", "n": 5, "n0": 2, "scores": "uniform"},
+            "compliance": {"metric": metric, "mechanism": "laplace", "epsilon": 2.0, **compliance},
+            "developer": {"strategy": "sensing", "queries": 2} if metric == "sp" else {"strategy": "absolute"},
+            "sweep": sweep or {},
+        },
+        "mine.toml",
+    )
+
+
+def dealt(cell: Cell, *, adversary: bool = False) -> Deal:
+    features, labels = np.linspace(0, 1, 5)[:, None], np.array([0, 1, 0, 1, 1], np.uint8)
+    return Deal(
+        deal_id="deal-1",
+        scenario=cell.scenario,
+        compliance=ComplianceCards(labels, PROTECTED, b"c"),
+        developer=DeveloperCards(features, labels, scored=True, training=None, seed=b"d"),
+        adversary=AdversaryCards(features, labels, 2) if adversary else None,
+    )
+
+
+def outcome(guess: list[int], *, size_queries: int = 1, spent: float = 2.0, **changes: Any) -> Outcome:
+    """Two metric queries, 0.1 and 0.3 off, after a size query that is far off."""
+    audits = (AuditRecord("sp", np.array([0.5]), np.array([9.5])),) * size_queries
+    audits += (AuditRecord("sp", np.array([0.2, -0.4]), np.array([0.3, -0.1])),)
+    return Outcome(
+        reveal=RevealGuess(
+            baseline=np.array([0, 0, 1, 1, 1], np.uint8),
+            guess=np.array(guess, np.uint8),
+            targeted=np.ones(5, np.bool_),
+            polarity_known=changes.pop("polarity_known", True),
+            reconstruction=np.linspace(0, 1, 5),
+            queries=2,
+            size_queries=size_queries,
+            max_prediction_change=0.1,
+            accuracy_base=0.6,
+            accuracy_models=0.5,
+        ),
+        audits=audits,
+        epsilon_spent=spent,
+        loss_test=changes.pop("loss_test", None),
+    )
+
+
+def line_of(cell: Cell, guess: list[int], trial: int = 0, **changes: Any) -> dict[str, Any]:
+    return reveal.record(cell, trial, dealt(cell), outcome(guess, **changes), 0.25)
+
+
+RIGHT, ONE_WRONG, MIRRORED = [0, 1, 1, 0, 1], [0, 1, 1, 1, 1], [1, 0, 0, 1, 0]
+
+
+# A line.
+
+
+def test_a_trial_has_every_key_that_the_contract_promises() -> None:
+    (cell,) = plan_of().cells
+    assert {"trial", "seed", "game", "seconds", *REVEAL} <= set(line_of(cell, RIGHT))
+
+
+def test_a_trial_says_what_was_played_and_what_came_of_it() -> None:
+    (cell,) = plan_of().cells
+    line = line_of(cell, ONE_WRONG, trial=2)
+    assert line["trial"] == 2
+    assert line["seed"] == 13
+    assert (line["n"], line["n0"], line["n1"]) == (5, 2, 3)
+    assert (line["metric"], line["mechanism"], line["epsilon"], line["delta"]) == ("sp", "laplace", 2.0, 0.0)
+    assert (line["strategy"], line["decoder"], line["queries"], line["size_queries"]) == ("sensing", "l1", 2, 1)
+    assert (line["recovered"], line["exact"], line["leakage"]) == (4, False, 75)
+    assert line["baseline_leakage"] == pytest.approx(50 * (1 / 2 + 2 / 3))
+    assert line["epsilon_spent"] == 2.0
+
+
+def test_the_error_of_the_size_query_is_none_of_the_metric_queries() -> None:
+    line = line_of(plan_of().cells[0], RIGHT)
+    assert line["query_error_mean"] == pytest.approx(0.2)
+    assert line["query_error_median"] == pytest.approx(0.2)
+    assert line["trace"]["exact"] == [0.2, -0.4]
+
+
+def test_swept_values_stand_under_their_dotted_keys() -> None:
+    cell = plan_of({"developer.queries": [2, 3], "compliance.mechanism": ["laplace", "conceal"]}).cells[1]
+    line = line_of(cell, RIGHT)
+    assert line["developer.queries"] == 2
+    assert line["compliance.mechanism"] == line["mechanism"] == "conceal"
+
+
+@pytest.mark.parametrize("infinite", ["inf", math.inf])
+def test_infinity_is_the_string_inf_however_the_scenario_writes_it(tmp_path: Path, infinite: object) -> None:
+    plan = plan_of({"compliance.epsilon": [infinite, 1.0]})
+    line = line_of(plan.cells[0], RIGHT, spent=math.inf)
+    assert line["epsilon"] == line["epsilon_spent"] == line["compliance.epsilon"] == "inf"
+    folder = RunFolder.create(tmp_path, "x")
+    folder.add_trial(line)
+    folder.write_result(plan, [line], complete=True)
+    assert read_trials(folder.path / "trials.jsonl") == [line]
+
+
+def test_only_the_first_trial_of_a_cell_keeps_a_trace() -> None:
+    (cell,) = plan_of().cells
+    assert line_of(cell, RIGHT)["trace"]["s"] == pytest.approx([5 / 6, 0, 0, 5 / 6, 0])
+    assert "trace" not in line_of(cell, RIGHT, trial=1)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_partition_is_scored_up_to_polarity_and_says_whether_it_is_named(known: bool) -> None:
+    (cell,) = plan_of(metric="abs_sp").cells
+    line = line_of(cell, MIRRORED, size_queries=0, polarity_known=known)
+    assert set(line) >= REVEAL
+    assert (line["leakage"], line["recovered"], line["exact"]) == (100, 5, True)
+    assert line["polarity_known"] is known
+    assert line["leakage_by_size"] == (0 if known else None)
+    assert line["leakage_by_person"] == 100
+
+
+def test_a_loss_test_is_recorded_as_a_gap_in_percent() -> None:
+    (cell,) = plan_of().cells
+    line = line_of(cell, RIGHT, loss_test=LossTest(0.75, 0.5))
+    assert line["attack"] == "loss-test"
+    assert line["gap_base"] == 25
+
+
+# The summary.
+
+
+def test_a_summary_has_one_entry_a_cell_in_the_order_of_the_trials() -> None:
+    plan = plan_of({"compliance.epsilon": ["inf", 1.0]})
+    lines = [
+        line_of(cell, guess, trial) for cell in plan.cells for trial, guess in enumerate([RIGHT, ONE_WRONG, RIGHT])
+    ]
+    summary = summarise(lines, ["compliance.epsilon"])
+    assert [cell["compliance.epsilon"] for cell in summary] == ["inf", 1.0]
+    assert [cell["trials"] for cell in summary] == [3, 3]
+
+
+def test_a_summary_adds_up_the_trials_of_its_cell() -> None:
+    (cell,) = plan_of().cells
+    lines = [line_of(cell, guess, trial) for trial, guess in enumerate([RIGHT, ONE_WRONG, RIGHT])]
+    (summary,) = summarise(lines, [])
+    assert summary["leakage"] == pytest.approx((100 + 75 + 100) / 3)
+    assert summary["leakage_sd"] == pytest.approx(math.sqrt(625 / 3))
+    assert summary["recovered"] == pytest.approx(14 / 3)
+    assert summary["exact"] == 2
+    assert (summary["n"], summary["n0"]) == (5, 2)
+    assert summary["query_error_mean"] == pytest.approx(0.2)
+    assert "gap_base" not in summary
+
+
+def test_one_trial_has_no_spread() -> None:
+    (summary,) = summarise([line_of(plan_of().cells[0], RIGHT)], [])
+    assert summary["leakage_sd"] is None
+
+
+def test_trials_whose_groups_could_not_be_named_do_not_count_in_the_leakage_by_size() -> None:
+    (cell,) = plan_of(metric="abs_sp").cells
+    lines = [line_of(cell, RIGHT, i, size_queries=0, polarity_known=known) for i, known in enumerate([True, False])]
+    assert summarise(lines, [])[0]["leakage_by_size"] == 100
+
+
+# The folder.
+
+
+def test_the_summary_recomputes_from_the_lines_on_disk(tmp_path: Path) -> None:
+    plan = plan_of({"developer.queries": [2, 3]})
+    folder = RunFolder.create(tmp_path, "x")
+    lines = [line_of(cell, guess, trial) for cell in plan.cells for trial, guess in enumerate([RIGHT, ONE_WRONG])]
+    for line in lines:
+        folder.add_trial(line)
+    written = folder.write_result(plan, lines, complete=True)
+    result = json.loads((folder.path / "result.json").read_text(encoding="utf-8"))
+    assert result == written
+    assert result["summary"] == summarise(read_trials(folder.path / "trials.jsonl"), list(plan.scenario.sweep))
+    assert result["scenario"] == "Mine, again"
+    assert result["scenario_digest"] == plan.digest
+    assert result["complete"] is True
+
+
+def test_a_run_that_never_finished_a_trial_still_has_a_result(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, "x")
+    result = folder.write_result(plan_of(), [], complete=False)
+    assert result["complete"] is False
+    assert result["summary"] == []
+
+
+def test_the_scenario_is_kept_as_it_is_played(tmp_path: Path) -> None:
+    played = plan_of({"compliance.epsilon": ["inf", 1.0]})
+    folder = RunFolder.create(tmp_path, "x")
+    folder.write_scenario(played)
+    assert plan(tomllib.loads((folder.path / "scenario.toml").read_text(encoding="utf-8")), "again") == played
+
+
+def test_a_line_is_a_line_whatever_its_texts_hold(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, "x")
+    line = {"data.source": "one\ntwo\u2028three\x85four\u00e9.csv"}
+    folder.add_trial(line)
+    folder.add_trial(line)
+    assert read_trials(folder.path / "trials.jsonl") == [line, line]
+
+
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+def test_what_is_not_strict_json_is_not_written(tmp_path: Path, number: float) -> None:
+    folder = RunFolder.create(tmp_path, "x")
+    with pytest.raises(ValueError, match="JSON"):
+        folder.add_trial({"leakage": number})
+    assert not (folder.path / "trials.jsonl").exists() or read_trials(folder.path / "trials.jsonl") == []
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "demo",
+        "../../etc/passwd",
+        "/root",
+        "...",
+        "",
+        "a b\nc",
+        "Größe",
+        "日本語",
+        "-x-",
+        "CON",
+        "x" * 80,
+        "a" + " " * 60,
+    ],
+)
+def test_a_folders_name_is_safe_as_a_folder_and_as_a_part_of_a_host_name(tmp_path: Path, name: str) -> None:
+    folder = RunFolder.create(tmp_path, name)
+    assert folder.path.parent == tmp_path
+    assert folder.logs.is_dir()
+    assert re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", folder.path.name)
+
+
+def test_runs_of_one_moment_get_folders_of_their_own(tmp_path: Path) -> None:
+    assert len({RunFolder.create(tmp_path, "demo").path for _ in range(3)}) == 3
+
+
+def test_missing_parents_of_a_folder_are_made(tmp_path: Path) -> None:
+    assert RunFolder.create(tmp_path / "a" / "b", "demo").path.is_dir()

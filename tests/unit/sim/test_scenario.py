@@ -1,0 +1,495 @@
+"""Scenario files: what is read, what ``--set`` does to it, and what is refused in one line."""
+
+from __future__ import annotations
+
+import datetime
+import math
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tomli_w
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from sim.scenario import Plan, ScenarioError, as_values, plan, read, shipped
+
+PLAYABLE: Mapping[str, Mapping[str, Any]] = {
+    "scenario": {"name": "mine", "game": "reveal"},
+    "data": {"source": "adult", "test_size": 50},
+    "compliance": {"mechanism": "laplace", "epsilon": 1.0},
+    "developer": {"strategy": "sensing", "queries": 5},
+}
+"""The shortest scenario that can be played; its sections have every needed key."""
+
+SYNTHETIC = {"data.source": "synthetic", "data.n": 50, "data.n0": 5, "data.scores": "uniform", "data.test_size": None}
+KEYS = sorted(
+    f"{section}.{key}"
+    for section, keys in {
+        "scenario": "name game about trials seed",
+        "data": "source protected advantaged disadvantaged label positive drop test_size n0 train_share n scores",
+        "compliance": "metric mechanism epsilon delta noise bounding",
+        "developer": "strategy decoder queries perturbation",
+        "adversary": "attack probes",
+    }.items()
+    for key in keys.split()
+)
+
+
+def values(changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The playable scenario with dotted keys changed, or taken out where the value is None."""
+    changed = {section: dict(keys) for section, keys in PLAYABLE.items()}
+    for dotted, value in changes.items():
+        section, _, key = dotted.partition(".")
+        if not key:
+            changed[section] = value
+        elif value is None:
+            changed[section].pop(key, None)
+        else:
+            changed.setdefault(section, {})[key] = value
+    return changed
+
+
+def plan_of(**changes: Any) -> Plan:
+    return plan(values({key.replace("__", "."): value for key, value in changes.items()}), "mine.toml")
+
+
+def refusal(reading: Callable[[], object]) -> str:
+    with pytest.raises(ScenarioError) as refused:
+        reading()
+    text = str(refused.value)
+    assert len(text.splitlines()) == 1, text
+    return text
+
+
+# What is read.
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_every_shipped_scenario_reads_under_its_own_name_with_one_cell_a_combination(name: str) -> None:
+    found = read(name)
+    assert found.scenario.scenario.name == name
+    assert found.scenario.scenario.about
+    assert len(found.cells) == math.prod(len(axis) for axis in found.scenario.sweep.values())
+    assert len({repr(cell.swept) for cell in found.cells}) == len(found.cells)
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_every_printed_figure_stands_beside_a_cell_of_its_scenario(name: str) -> None:
+    found = read(name)
+    for figure in found.scenario.paper:
+        assert [cell for cell in found.cells if cell.swept == figure.where]
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_what_a_run_keeps_of_a_scenario_reads_as_the_same_plan(name: str) -> None:
+    found = read(name)
+    again = plan(tomllib.loads(tomli_w.dumps(as_values(found.scenario))), "scenario.toml")
+    assert again == found
+    assert again.digest == found.digest
+
+
+def test_a_file_is_read_by_its_path(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(tomli_w.dumps(PLAYABLE), encoding="utf-8")
+    assert read(str(file)) == plan_of()
+
+
+def test_a_swept_key_need_not_stand_in_its_section() -> None:
+    found = plan_of(developer__queries=None, sweep={"developer.queries": [3, 4]})
+    assert [cell.scenario.developer.queries for cell in found.cells] == [3, 4]
+
+
+def test_cells_vary_the_last_axis_fastest_and_differ_in_the_swept_keys_alone() -> None:
+    found = plan_of(sweep={"developer.queries": [3, 4], "compliance.epsilon": [1.0, "inf"]})
+    assert [tuple(cell.swept.values()) for cell in found.cells] == [(3, 1.0), (3, "inf"), (4, 1.0), (4, "inf")]
+    for cell in found.cells:
+        assert cell.scenario.queries == cell.swept["developer.queries"]
+        assert cell.scenario.epsilon == float(cell.swept["compliance.epsilon"])
+        assert cell.scenario.data == found.scenario.data
+
+
+def test_exact_answers_have_an_infinite_budget_and_need_not_say_so() -> None:
+    assert plan_of(compliance__mechanism="exact", compliance__epsilon=None).scenario.epsilon == math.inf
+
+
+@pytest.mark.parametrize(
+    ("strategy", "metric", "asked"),
+    [("single", "sp", 1), ("pair", "eo", 2), ("linear", "sp", "n"), ("absolute", "abs_sp", "n")],
+)
+def test_a_strategy_with_one_natural_number_of_queries_asks_it_unbidden(
+    strategy: str, metric: str, asked: int | str
+) -> None:
+    found = plan_of(developer={"strategy": strategy}, compliance__metric=metric)
+    assert found.scenario.queries == asked
+
+
+# --set
+
+
+def test_setting_a_swept_key_replaces_its_axis() -> None:
+    found = read("conceal-adult-100", ["compliance.epsilon=10"])
+    assert len(found.cells) == 4
+    assert all(cell.scenario.epsilon == 10 and "compliance.epsilon" not in cell.swept for cell in found.cells)
+
+
+def test_setting_a_swept_key_to_a_list_replaces_its_axis_by_the_list() -> None:
+    found = read("demo", ["developer.queries=[7, 8, 9]"])
+    assert [cell.scenario.queries for cell in found.cells] == [7, 8, 9] * 2
+
+
+def test_setting_another_key_to_a_list_sweeps_it_too() -> None:
+    before, found = read("demo"), read("demo", ["developer.perturbation=[0.1, 0.2]"])
+    assert len(found.cells) == 2 * len(before.cells)
+    assert {cell.scenario.developer.perturbation for cell in found.cells} == {0.1, 0.2}
+
+
+@pytest.mark.parametrize("last", ["3", "[3]"])
+def test_the_last_setting_of_a_key_counts(last: str) -> None:
+    settings = ["compliance.epsilon=1", "developer.queries=[1, 2]", "developer.queries=4", f"developer.queries={last}"]
+    assert [cell.scenario.queries for cell in read("demo", settings).cells] == [3]
+
+
+@pytest.mark.parametrize(("setting", "drop"), [('data.drop=["age", "sex"]', ("age", "sex")), ("data.drop=[]", ())])
+def test_a_key_that_is_a_list_by_nature_is_set_and_not_swept(setting: str, drop: tuple[str, ...]) -> None:
+    found = read("linear-german", [setting])
+    assert len(found.cells) == 1
+    assert found.scenario.data.drop == drop
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("data.source=compas", "compas"),
+        ('data.source="compas"', "compas"),
+        ("data.source='my people.csv'", "my people.csv"),
+        ("data.source=my people.csv", "my people.csv"),
+        ("data.positive=>50K", ">50K"),
+        ("data.label=a=b", "a=b"),
+        ('data.advantaged="1"', "1"),
+        ("scenario.about=", ""),
+        (" scenario.seed = 3 ", 3),
+        ("data.train_share=0", 0.0),
+        ("compliance.epsilon=5", 5.0),
+        ("compliance.epsilon=2.5e-1", 0.25),
+        ("compliance.epsilon=inf", math.inf),
+        ('compliance.epsilon="inf"', math.inf),
+        ('developer.queries="n"', "n"),
+        ("developer.queries=n-1", "n-1"),
+    ],
+)
+def test_a_set_value_is_toml_or_else_a_bare_string(setting: str, value: object) -> None:
+    base = "linear-german" if "queries" in setting else "demo"
+    section, _, key = setting.partition("=")[0].strip().partition(".")
+    assert getattr(getattr(read(base, [setting]).scenario, section), key) == value
+
+
+# The digest.
+
+
+def test_the_digest_does_not_depend_on_the_seed() -> None:
+    assert plan_of(scenario__seed=1).digest == plan_of(scenario__seed=2).digest == plan_of().digest
+
+
+def test_the_digest_does_not_depend_on_swept_seeds() -> None:
+    first, second = (plan_of(sweep={"scenario.seed": seeds}) for seeds in ([1, 2], [3, 4]))
+    assert first.digest == second.digest
+
+
+def test_the_digest_depends_on_everything_else() -> None:
+    variants: list[dict[str, Any]] = [
+        {},
+        {"scenario.name": "other"},
+        {"scenario.about": "something"},
+        {"scenario.trials": 2},
+        {"data.source": "compas"},
+        {"data.protected": "sex"},
+        {"data.advantaged": "a"},
+        {"data.disadvantaged": "b"},
+        {"data.label": "y"},
+        {"data.positive": "1"},
+        {"data.drop": ["age"]},
+        {"data.test_size": 51},
+        {"data.n0": 5},
+        {"data.train_share": 0.25},
+        SYNTHETIC,
+        {**SYNTHETIC, "data.n": 51},
+        {**SYNTHETIC, "data.n0": 6},
+        {**SYNTHETIC, "data.scores": "beta(2,3)"},
+        {"compliance.metric": "eo"},
+        {"compliance.mechanism": "conceal"},
+        {"compliance.epsilon": 2.0},
+        {"compliance.epsilon": "inf"},
+        {"compliance.noise": "system"},
+        {"developer.strategy": "gaussian"},
+        {"developer.decoder": "lstsq"},
+        {"developer.queries": 6},
+        {"developer.perturbation": 0.2},
+        {"adversary.attack": ["loss-test"]},
+        {"adversary.probes": 4},
+        {"sweep": {"developer.queries": [5, 6]}},
+        {"sweep": {"developer.queries": [5, 7]}},
+        {"paper": [{"source": "a paper", "where": {}}]},
+    ]
+    digests = [plan(values(changes), "mine.toml").digest for changes in variants]
+    assert len(set(digests)) == len(variants)
+
+
+# What is refused. Every refusal is one line that names the key.
+
+REFUSED: list[tuple[dict[str, Any], str, str]] = [
+    # Keys.
+    ({"data.test_sise": 5}, "data.test_sise", "did you mean data.test_size?"),
+    ({"compliance.epsilom": 5}, "compliance.epsilom", "did you mean compliance.epsilon?"),
+    ({"develloper": {}}, "develloper", "did you mean developer?"),
+    ({"zzz": {}}, "zzz", "unknown key"),
+    ({"data.zzz": 1}, "data.zzz", "unknown key"),
+    ({"data.a\nb": 1}, "data.", "unknown key"),
+    ({"a\nb": 1}, "b", "unknown key"),
+    ({"sweep": {"developer.querys": [1]}}, "developer.querys", "did you mean developer.queries?"),
+    ({"sweep": {"queries": [1]}}, "queries", "unknown key"),
+    ({"sweep": {"a\nb": [1]}}, "b", "unknown key"),
+    ({"sweep": {"developer.queries": []}}, "developer.queries", "at least one value"),
+    ({"sweep": {"developer.queries": 5}}, "developer.queries", "must be a list"),
+    ({"sweep": {"developer.queries": [5, 0]}}, "developer.queries", "not 0"),
+    ({"sweep": {"compliance.mechanism": ["laplace", "exact"]}}, "compliance.epsilon", "exact"),
+    ({"sweep": [1]}, "sweep", "must be a table"),
+    ({"data": 3}, "data", "must be"),
+    ({"data": 3, "sweep": {"data.n0": [1]}}, "data", "must be a table"),
+    ({"paper": [{"where": {}}]}, "paper.0.source", "is missing"),
+    ({"paper": [{"source": "x", "where": {}, "leek": 1}]}, "paper.0.leek", "unknown key"),
+    # What has to be there.
+    ({"scenario": {"game": "reveal"}}, "scenario.name", "is missing"),
+    ({"scenario": {"name": "x"}}, "scenario.game", "is missing"),
+    ({"data.source": None}, "data.source", "is missing"),
+    ({"data.test_size": None}, "data.test_size", "is missing"),
+    ({"compliance.mechanism": None}, "compliance.mechanism", "is missing"),
+    ({"compliance.epsilon": None}, "compliance.epsilon", "is missing"),
+    ({"developer.strategy": None}, "developer.strategy", "is missing"),
+    ({"developer.queries": None}, "developer.queries", "is missing"),
+    ({**SYNTHETIC, "data.n": None}, "data.n:", "is missing"),
+    ({**SYNTHETIC, "data.n0": None}, "data.n0", "is missing"),
+    ({**SYNTHETIC, "data.scores": None}, "data.scores", "is missing"),
+    # Values.
+    ({"scenario.name": 3}, "scenario.name", "string"),
+    ({"scenario.name": "x" * 81}, "scenario.name", "80"),
+    ({"scenario.game": "chess"}, "scenario.game", "'reveal'"),
+    ({"scenario.trials": 0}, "scenario.trials", "not 0"),
+    ({"scenario.trials": 1.0}, "scenario.trials", "integer"),
+    ({"scenario.trials": True}, "scenario.trials", "integer"),
+    ({"scenario.trials": "2"}, "scenario.trials", "integer"),
+    ({"scenario.seed": -1}, "scenario.seed", "not -1"),
+    ({"data.test_size": 2}, "data.test_size", "not 2"),
+    ({"data.test_size": 50.5}, "data.test_size", "integer"),
+    ({"data.test_size": "many"}, "data.test_size", "integer"),
+    ({"data.n0": 0}, "data.n0", "not 0"),
+    ({"data.n0": 50}, "data.n0", "at most 49"),
+    ({"data.drop": "age"}, "data.drop", "must be"),
+    ({"data.drop": [3]}, "data.drop", "string"),
+    ({"data.train_share": 1}, "data.train_share", "not 1"),
+    ({"data.train_share": -0.1}, "data.train_share", "not -0.1"),
+    ({"data.train_share": math.nan}, "data.train_share", "not nan"),
+    ({"data.train_share": False}, "data.train_share", "not False"),
+    ({"data.train_share": "0.5"}, "data.train_share", "not '0.5'"),
+    ({"data.n": 50}, "data.n:", "only synthetic"),
+    ({"data.scores": "uniform"}, "data.scores", "only synthetic"),
+    ({**SYNTHETIC, "data.test_size": 30}, "data.test_size", "leave it out"),
+    ({**SYNTHETIC, "data.n": 10**15}, "data.n:", "not 1000000000000000"),
+    ({**SYNTHETIC, "data.n0": 50}, "data.n0", "at most 49"),
+    ({"compliance.metric": "spp"}, "compliance.metric", "'sp'"),
+    ({"compliance.mechanism": "gauss"}, "compliance.mechanism", "'laplace'"),
+    *(
+        ({"compliance.epsilon": bad}, "compliance.epsilon", "positive number")
+        for bad in (
+            0,
+            0.0,
+            -1,
+            -math.inf,
+            math.nan,
+            True,
+            False,
+            "much",
+            "5",
+            [1.0],
+            datetime.date(2024, 1, 1),
+            10**400,
+        )
+    ),
+    ({"compliance.delta": 1e-6}, "compliance.delta", "not 1e-06"),
+    ({"compliance.delta": False}, "compliance.delta", "not False"),
+    ({"compliance.noise": "none"}, "compliance.noise", "'seeded'"),
+    ({"compliance.bounding": "clamp"}, "compliance.bounding", "'none'"),
+    ({"compliance.mechanism": "exact"}, "compliance.epsilon", '"inf"'),
+    ({"developer.strategy": "best"}, "developer.strategy", "single, pair, linear"),
+    ({"developer.strategy": "a\nb"}, "developer.strategy", "single, pair, linear"),
+    ({"developer.perturbation": 0}, "developer.perturbation", "not 0"),
+    ({"developer.perturbation": 1.5}, "developer.perturbation", "not 1.5"),
+    ({"developer.perturbation": True}, "developer.perturbation", "not True"),
+    ({"developer.perturbation": "0.1"}, "developer.perturbation", "not '0.1'"),
+    ({"adversary.attack": ["kl"]}, "adversary.attack", "'loss-test'"),
+    ({"adversary.attack": "loss-test"}, "adversary.attack", "must be"),
+    ({"adversary.probes": 1}, "adversary.probes", "not 1"),
+    ({"adversary.probes": 100_001}, "adversary.probes", "not 100001"),
+    # Strategy, metric and decoder.
+    ({"compliance.metric": "abs_sp"}, "developer.strategy", "signed metric"),
+    ({"compliance.metric": "abs_eo"}, "developer.strategy", "signed metric"),
+    ({"developer": {"strategy": "absolute"}}, "developer.strategy", "absolute metric"),
+    ({"developer.decoder": "l2"}, "developer.decoder", "l1 or lstsq"),
+    ({"developer": {"strategy": "linear", "decoder": "l1"}}, "developer.decoder", "lstsq"),
+    ({"developer": {"strategy": "single", "decoder": "l1"}}, "developer.decoder", "reads the answers itself"),
+    # Numbers of queries.
+    *(
+        ({"developer.queries": bad}, "developer.queries", "at least 1")
+        for bad in (0, -1, 2.0, True, "many", "n", "n-1")
+    ),
+    ({"developer.queries": 20_000}, "developer.queries", "not 20000"),
+]
+
+
+@pytest.mark.parametrize(("changes", "key", "hint"), REFUSED, ids=lambda part: repr(part)[:60])
+def test_what_cannot_be_played_is_refused_in_one_line_that_names_the_key(
+    changes: dict[str, Any], key: str, hint: str
+) -> None:
+    text = refusal(lambda: plan(values(changes), "mine.toml"))
+    assert text.startswith("mine.toml: ")
+    assert key in text
+    assert hint in text
+
+
+@pytest.mark.parametrize("changes", [{"scenario.name": ""}, {"adversary.attack": ["loss-test", "loss-test"]}], ids=repr)
+def test_a_refusal_is_a_sentence(changes: dict[str, Any]) -> None:
+    assert "should" not in refusal(lambda: plan(values(changes), "mine.toml"))
+
+
+@pytest.mark.parametrize(
+    ("strategy", "metric", "queries"),
+    [
+        ("single", "sp", 2),
+        ("single", "sp", "n"),
+        ("single", "eo", "n-1"),
+        ("pair", "sp", 1),
+        ("pair", "sp", "n"),
+        ("linear", "sp", 48),
+        ("linear", "sp", 51),
+        ("linear", "eo", 50),  # the stratum's people are asked, and their number varies
+        ("linear", "eo", 49),
+        ("absolute", "abs_sp", 49),
+        ("absolute", "abs_sp", "n-1"),
+        ("absolute", "abs_eo", 50),
+    ],
+)
+def test_a_number_of_queries_that_a_strategy_cannot_ask_is_refused(
+    strategy: str, metric: str, queries: int | str
+) -> None:
+    text = refusal(lambda: plan_of(compliance__metric=metric, developer={"strategy": strategy, "queries": queries}))
+    assert f"developer.queries: strategy {strategy} asks" in text
+    assert str(queries) in text
+
+
+@pytest.mark.parametrize(
+    ("strategy", "metric", "queries"),
+    [
+        ("single", "eo", 1),
+        ("pair", "sp", 2),
+        ("linear", "sp", 49),
+        ("linear", "sp", 50),
+        ("linear", "eo", "n"),
+        ("linear", "eo", "n-1"),
+        ("absolute", "abs_sp", 50),
+        ("absolute", "abs_eo", "n"),
+        ("gaussian", "eo", 10_000),
+    ],
+)
+def test_a_number_of_queries_that_a_strategy_can_ask_is_taken(strategy: str, metric: str, queries: int | str) -> None:
+    found = plan_of(compliance__metric=metric, developer={"strategy": strategy, "queries": queries})
+    assert found.scenario.queries == queries
+
+
+@pytest.mark.parametrize(
+    ("setting", "named"),
+    [
+        ("data.test_sise=3", "data.test_sise"),
+        ("testsize=3", "testsize"),
+        ("sweep.queries=[3]", "sweep.queries"),
+        ("data.a\nb=3", "data."),
+        ("=3", "--set"),
+        ("data.test_size", "dotted.key=value"),
+        ("a\nb", "dotted.key=value"),
+        ("developer.queries=[]", "developer.queries"),
+        ("data.test_size=", "data.test_size"),
+        ("data.test_size=[50", "data.test_size"),
+        ("data.advantaged=1", "data.advantaged"),
+        pytest.param("scenario.seed=" + "9" * 5000, "scenario.seed", id="5000 digits"),
+        pytest.param("scenario.seed=" + "[" * 20_000, "scenario.seed", id="20000 brackets"),
+    ],
+)
+def test_a_bad_setting_is_refused_in_one_line_that_names_it(setting: str, named: str) -> None:
+    assert named in refusal(lambda: read("demo", [setting]))
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"[scenario", "not valid TOML"),
+        (b"a = 1\na = 2", "not valid TOML"),
+        (b"name = \xff\xfe", "not UTF-8"),
+        (b"", "is missing"),
+        pytest.param(b"a = " + b"9" * 5000, "not valid TOML", id="5000 digits"),
+        pytest.param(b"a = " + b"[" * 20_000, "not valid TOML", id="20000 brackets"),
+    ],
+)
+def test_a_file_that_holds_no_scenario_is_refused_in_one_line_that_names_it(
+    tmp_path: Path, content: bytes, said: str
+) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_bytes(content)
+    text = refusal(lambda: read(str(file)))
+    assert "mine.toml" in text
+    assert said in text
+
+
+@pytest.mark.parametrize("setting", ["scenario.seed=3", "scenario.seed=[3]"])
+def test_settings_on_a_file_whose_sweep_is_no_table_are_refused(tmp_path: Path, setting: str) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text("sweep = 3\n" + tomli_w.dumps(PLAYABLE), encoding="utf-8")
+    assert "sweep" in refusal(lambda: read(str(file), [setting]))
+
+
+@pytest.mark.parametrize(("name", "hint"), [("dmeo", "did you mean demo?"), ("/nowhere/x.toml", "fairwall list")])
+def test_a_scenario_that_is_nowhere_is_refused_with_a_hint(name: str, hint: str) -> None:
+    text = refusal(lambda: read(name))
+    assert repr(name) in text
+    assert hint in text
+
+
+def test_a_folder_is_no_scenario(tmp_path: Path) -> None:
+    assert str(tmp_path) in refusal(lambda: read(str(tmp_path)))
+
+
+PLAIN = st.booleans() | st.integers() | st.floats() | st.text(max_size=5) | st.dates() | st.datetimes() | st.times()
+GARBAGE = st.recursive(
+    PLAIN, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+)
+PLACES = st.sampled_from([*KEYS, *PLAYABLE, "adversary", "sweep", "paper"])
+SWEEPS = st.fixed_dictionaries(
+    {"sweep": st.dictionaries(st.sampled_from(KEYS), st.lists(GARBAGE, max_size=2), max_size=2)}
+)
+
+
+@given(st.dictionaries(PLACES, GARBAGE, min_size=1, max_size=3) | SWEEPS)
+@example({"compliance.epsilon": 10**400})
+@example({"data.test_size": 10**30})
+def test_whatever_stands_at_a_known_key_is_played_or_refused_in_one_line(garbage: dict[str, Any]) -> None:
+    # Whole sections first, so that a key goes into a section that is a table.
+    changes = dict(sorted(garbage.items(), key=lambda item: "." in item[0]))
+    broken = {key for key, value in changes.items() if "." not in key and not isinstance(value, dict)}
+    changes = {key: value for key, value in changes.items() if "." not in key or key.partition(".")[0] not in broken}
+    try:
+        found = plan(values(changes), "mine.toml")
+    except ScenarioError as error:
+        text = str(error)
+    else:
+        text = found.digest
+    assert len(text.splitlines()) == 1
