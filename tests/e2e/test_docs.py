@@ -1,0 +1,85 @@
+"""The documentation is true: its commands run, its tables are what the code holds, its links lead somewhere."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from fairwall.rpc.access import CALLERS
+from fairwall.rpc.errors import CATALOGUE
+from fairwall.wire.v1.error_pb2 import Reason
+from sim import scenario
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+COMMANDS = [
+    line.removeprefix("$ fairwall ")
+    for page in PAGES
+    for block in re.findall(r"```console\n(.*?)```", page.read_text(), re.DOTALL)
+    for line in block.splitlines()
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_that_is_shown_runs(fairwall: Callable[..., subprocess.CompletedProcess[str]], command: str) -> None:
+    finished = fairwall(*shlex.split(command))
+    assert finished.returncode == 0, finished.stderr
+    assert max(map(len, finished.stdout.splitlines())) <= 160 or "--json" in command
+
+
+def test_there_are_commands_to_run() -> None:
+    assert len(COMMANDS) >= 4
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+def test_the_scenario_that_is_shown_is_valid() -> None:
+    blocks = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "scenarios.md").read_text(), re.DOTALL)
+    whole, own_table = (tomllib.loads(block) for block in blocks)
+    assert len(scenario.plan(whole, "docs").cells) == 4
+    own = {**whole, **own_table, "sweep": {}}
+    own["data"].pop("n0", None)
+    assert scenario.plan(own, "docs").scenario.data.label == "repaid"
+
+
+def test_every_key_of_a_scenario_is_documented() -> None:
+    page = (ROOT / "docs" / "scenarios.md").read_text()
+    for name in ("data", "compliance", "developer", "adversary"):
+        for field in scenario.Scenario.model_fields[name].annotation.model_fields:
+            assert re.search(rf"\b{field}\b", page), f"{name}.{field}"
+
+
+def _rows(page: str, name: str) -> list[list[str]]:
+    (block,) = re.findall(rf"<!-- {name} -->\n(.*?)<!-- end -->", (ROOT / "docs" / page).read_text(), re.DOTALL)
+    return [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in block.splitlines()[2:]]
+
+
+def test_the_protocol_page_names_every_method_and_its_callers() -> None:
+    documented, service = {}, ""
+    for where, method, callers in _rows("protocol.md", "methods"):
+        service = where.split("`")[0] if where else service
+        package = service if service.startswith("grpc.") else f"fairwall.{service}"
+        documented[f"/{package}/{method}"] = frozenset(callers.split(", "))
+    assert documented == CALLERS
+
+
+def test_the_protocol_page_names_every_reason() -> None:
+    held = [
+        [Reason.Name(reason).removeprefix("REASON_"), status.name, text] for reason, (status, text) in CATALOGUE.items()
+    ]
+    assert _rows("protocol.md", "reasons") == held
+
+
+def test_the_readme_names_every_scenario() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert all(f"`{name}`" in readme for name in scenario.shipped())
