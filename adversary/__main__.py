@@ -10,9 +10,10 @@ from fairwall.rpc import channel, process
 def main() -> None:
     """Play the referee's deals until the run is over."""
     config = process.start("adversary")
-    process.announce("")
-    with channel.connect(config.referee, "referee", config.credentials) as referee:
-        play(RefereeServiceStub(referee), config.credentials)
+    with process.playing(config):
+        process.announce("")
+        with channel.connect(config.referee, "referee", config.credentials) as referee:
+            play(RefereeServiceStub(referee), config.credentials)
 
 
 if __name__ == "__main__":

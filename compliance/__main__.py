@@ -14,15 +14,16 @@ def main() -> None:
     """Serve AuditService, and the referee's deals, until the run is over."""
     config = process.start("compliance")
     cases: dict[str, Case] = {}
-    listening = server.serve(
-        lambda grpc_server: add_AuditServiceServicer_to_server(AuditService(cases), grpc_server),
-        config.credentials,
-        config.listen,
-    )
-    process.announce(listening.address)
-    with channel.connect(config.referee, "referee", config.credentials) as referee:
-        play(RefereeServiceStub(referee), cases)
-    listening.stop()
+    with process.playing(config):
+        listening = server.serve(
+            lambda grpc_server: add_AuditServiceServicer_to_server(AuditService(cases), grpc_server),
+            config.credentials,
+            config.listen,
+        )
+        process.announce(listening.address)
+        with channel.connect(config.referee, "referee", config.credentials) as referee:
+            play(RefereeServiceStub(referee), cases)
+        listening.stop()
 
 
 if __name__ == "__main__":

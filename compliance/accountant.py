@@ -49,7 +49,10 @@ class Budget:
     @property
     def spent(self) -> float:
         """The sum of all charges, rounded once."""
-        return math.fsum(self.charges)
+        try:
+            return math.fsum(self.charges)
+        except OverflowError:
+            return math.inf
 
     @property
     def remaining(self) -> float:

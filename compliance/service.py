@@ -20,6 +20,9 @@ from fairwall.wire.v1 import error_pb2, metric_pb2
 
 LOG = logging.getLogger(__name__)
 
+EPSILON_MIN = 1e-12
+"""Below, a noise scale would leave the range of float64."""
+
 _REQUEST_ID_MAX = 64
 
 
@@ -89,7 +92,7 @@ def _validate(header: audit.AuditHeader, case: Case) -> str:
     metric = name_of(header.metric)
     if metric not in case.records.metrics:
         raise Refusal(error_pb2.REASON_METRIC_NOT_ALLOWED)
-    if not header.epsilon > 0:
+    if not header.epsilon >= EPSILON_MIN:
         raise Refusal(error_pb2.REASON_EPSILON_INVALID)
     shape = header.predictions.shape
     if len(shape) != 2 or shape[1] != case.records.people:

@@ -13,15 +13,16 @@ def main() -> None:
     """Serve ModelService, and play the referee's deals until the run is over."""
     config = process.start("developer")
     released: dict[str, Released] = {}
-    listening = server.serve(
-        lambda grpc_server: add_ModelServiceServicer_to_server(ModelService(released), grpc_server),
-        config.credentials,
-        config.listen,
-    )
-    process.announce(listening.address)
-    with channel.connect(config.referee, "referee", config.credentials) as referee:
-        play(RefereeServiceStub(referee), config.credentials, released)
-    listening.stop()
+    with process.playing(config):
+        listening = server.serve(
+            lambda grpc_server: add_ModelServiceServicer_to_server(ModelService(released), grpc_server),
+            config.credentials,
+            config.listen,
+        )
+        process.announce(listening.address)
+        with channel.connect(config.referee, "referee", config.credentials) as referee:
+            play(RefereeServiceStub(referee), config.credentials, released)
+        listening.stop()
 
 
 if __name__ == "__main__":

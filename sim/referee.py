@@ -18,7 +18,7 @@ from fairwall.rpc.errors import Refusal
 from fairwall.rpc.identity import caller_of
 from fairwall.rpc.turns import PROTOCOL_VERSION
 from fairwall.wire.metrics import name_of, number_of
-from fairwall.wire.v1 import array_pb2, error_pb2
+from fairwall.wire.v1 import array_pb2, error_pb2, metric_pb2
 from sim.deal import Deal, TrainingTable
 from sim.scenario import QUERIES_MAX
 
@@ -80,6 +80,7 @@ class _Trial:
     deal: Deal
     served: bool = False
     released: bool = False
+    reveal_request: game.SubmitRevealRequest | None = None
     reveal: RevealGuess | None = None
     loss_test: LossTest | None = None
     report: tuple[tuple[AuditRecord, ...], float] | None = None
@@ -92,8 +93,9 @@ class _Trial:
     @property
     def missing(self) -> str:
         """Who has not submitted yet."""
-        awaited = {"compliance": self.served, "developer": self.reveal is not None}
-        if self.deal.adversary is not None:
+        dealt_in = self.deal.adversary is not None
+        awaited = {"compliance": self.served, "developer": self.reveal is not None and (self.released or not dealt_in)}
+        if dealt_in and (self.released or self.reveal is None):
             awaited["adversary"] = self.loss_test is not None
         late = [party for party, done in awaited.items() if not done]
         return " and ".join(late) or "compliance"
@@ -134,7 +136,7 @@ class Referee(RefereeServiceServicer):
         Raises
         ------
         TrialFailed
-            If the parties do not finish within so many seconds, or the run was aborted.
+            If the parties do not finish within so many seconds, contradict one another, or the run was aborted.
         """
         with self._changed:
             trial = self._trial = _Trial(deal)
@@ -149,6 +151,14 @@ class Referee(RefereeServiceServicer):
             assert trial.reveal is not None, "a trial that ended has a guess"
             assert trial.report is not None, "just waited for"
             audits, spent = trial.report
+            asked, answered = (
+                trial.reveal.size_queries + trial.reveal.queries,
+                sum(len(audit.exact) for audit in audits),
+            )
+            if asked != answered:
+                raise TrialFailed(
+                    f"developer says that it asked {asked} queries, compliance that it answered {answered}"
+                )
             return Outcome(trial.reveal, audits, spent, trial.loss_test)
 
     def finish(self) -> None:
@@ -213,10 +223,9 @@ class Referee(RefereeServiceServicer):
             trial = self._playing(request.deal_id)
             if not trial.ended:
                 raise Refusal(error_pb2.REASON_OUT_OF_TURN)
-            audits = tuple(
-                AuditRecord(name_of(audit.metric), _numbers(audit.exact), _numbers(audit.released))
-                for audit in request.audits
-            )
+            audits = tuple(_audit(record) for record in request.audits)
+            if not request.epsilon_spent >= 0:
+                raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
             trial.report = (audits, request.epsilon_spent)
             self._changed.notify_all()
             return game.SubmitAuditReportResponse()
@@ -258,6 +267,8 @@ class Referee(RefereeServiceServicer):
         """Take the developer's guess."""
         with self._changed:
             trial = self._playing(request.deal_id)
+            if not trial.served or (trial.reveal_request or request) != request:
+                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
             people = len(trial.deal.developer.labels)
             shares = (request.max_prediction_change, request.accuracy_base, request.accuracy_models)
             if not all(0 <= share <= 1 for share in shares) or request.queries < 1:
@@ -274,6 +285,7 @@ class Referee(RefereeServiceServicer):
                 accuracy_base=request.accuracy_base,
                 accuracy_models=request.accuracy_models,
             )
+            trial.reveal_request = request
             self._changed.notify_all()
             return game.SubmitRevealResponse()
 
@@ -282,7 +294,10 @@ class Referee(RefereeServiceServicer):
     ) -> game.ReleaseModelResponse:
         """Let the adversary at the developer's model."""
         with self._changed:
-            self._playing(request.deal_id).released = True
+            trial = self._playing(request.deal_id)
+            if trial.deal.adversary is None or trial.reveal is None:
+                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
+            trial.released = True
             self._changed.notify_all()
             return game.ReleaseModelResponse()
 
@@ -322,7 +337,7 @@ class Referee(RefereeServiceServicer):
             raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
         with self._changed:
             trial = self._playing(request.deal_id)
-            if trial.deal.adversary is None:
+            if not trial.released:
                 raise Refusal(error_pb2.REASON_OUT_OF_TURN)
             trial.loss_test = LossTest(*shares)
             self._changed.notify_all()
@@ -403,6 +418,13 @@ def _targets(message: array_pb2.Array, people: int) -> NDArray[np.bool_]:
     if not values.any():
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
     return values
+
+
+def _audit(record: game.AuditRecord) -> AuditRecord:
+    if record.metric == metric_pb2.METRIC_UNSPECIFIED or record.metric not in metric_pb2.Metric.values():
+        raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+    exact = _numbers(record.exact)
+    return AuditRecord(name_of(record.metric), exact, _numbers(record.released, len(exact)))
 
 
 def _numbers(message: array_pb2.Array, length: int | None = None) -> NDArray[np.float64]:

@@ -27,6 +27,9 @@ SHIPPED = Path(__file__).parent / "scenarios"
 PEOPLE_MAX = 10_000_000
 """The most synthetic people there can be."""
 
+EPSILON_MIN = 1e-6
+"""Each query of a trial gets a share of epsilon, and compliance answers none below 1e-12."""
+
 QUERIES_MAX = 10_000
 """The most queries in a trial, unless there are more people than that."""
 
@@ -44,9 +47,12 @@ def _epsilon(value: object) -> float:
     try:
         if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
             raise ValueError
-        return float(value)
+        epsilon = float(value)
     except (ValueError, OverflowError):
         raise ValueError('must be a positive number or "inf"') from None
+    if epsilon < EPSILON_MIN:
+        raise ValueError(f'must be at least {EPSILON_MIN:g}, or "inf"')
+    return epsilon
 
 
 def _plain(value: float) -> float | str:

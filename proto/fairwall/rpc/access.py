@@ -27,5 +27,4 @@ CALLERS: dict[str, frozenset[str]] = {
     _REFEREE + "TakeAdversaryDeal": frozenset({"adversary"}),
     _REFEREE + "SubmitLossTest": frozenset({"adversary"}),
     _HEALTH + "Check": PARTIES_OF_A_RUN,
-    _HEALTH + "Watch": PARTIES_OF_A_RUN,
 }

@@ -70,7 +70,7 @@ def from_message(message: array_pb2.Array) -> NDArray[np.generic]:
     ArrayError
         If the element type is unknown, there are more than 2 axes, or the bytes are not as many as the header says.
     """
-    arriving = ArrivingArray(message.header)
+    arriving = ArrivingArray(message.header, limit_bytes=len(message.data))
     arriving.append(message.data)
     return arriving.finish()
 
@@ -98,7 +98,7 @@ class ArrivingArray:
             raise ArrayError("more than 2 axes")
         self._shape = tuple(int(length) for length in header.shape)
         size = prod(self._shape) * dtype.itemsize
-        if size > limit_bytes:
+        if size > limit_bytes or any(length >> 32 for length in self._shape):
             raise ArrayError("larger than the receiver accepts")
         self._dtype = dtype
         self._buffer = bytearray(size)

@@ -53,7 +53,7 @@ CATALOGUE: dict[Reason, tuple[grpc.StatusCode, str]] = {
     ),
     error_pb2.REASON_EPSILON_INVALID: (
         _INVALID,
-        "epsilon is a positive number; the mechanism cannot answer at the one given",
+        "epsilon is a number of at least 1e-12",
     ),
     error_pb2.REASON_BUDGET_EXHAUSTED: (
         grpc.StatusCode.RESOURCE_EXHAUSTED,
@@ -63,6 +63,10 @@ CATALOGUE: dict[Reason, tuple[grpc.StatusCode, str]] = {
     error_pb2.REASON_FEATURES_NOT_FINITE: (_INVALID, "a feature is not a finite number"),
     error_pb2.REASON_OUT_OF_TURN: (_PRECONDITION, "the referee is not waiting for this from this party"),
     error_pb2.REASON_SUBMISSION_INVALID: (_INVALID, "the submission does not fit its deal"),
+    error_pb2.REASON_TOO_MANY_CALLS: (
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        "this caller has 8 calls under way already",
+    ),
     error_pb2.REASON_INTERNAL: (grpc.StatusCode.INTERNAL, "the service failed"),
 }
 

@@ -6,7 +6,7 @@ DNS name ``<party>.<run>.fairwall``, which a client demands of the server it mea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import grpc
@@ -24,7 +24,7 @@ class Credentials:
     party: str
     authority: str
     certificate: str
-    key: str
+    key: str = field(repr=False)
 
 
 def uri_of(run: str, party: str) -> str:

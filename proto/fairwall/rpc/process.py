@@ -8,17 +8,23 @@ or environment, and nobody has to guess when it is ready.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import logging
 import os
 import signal
 import sys
 import threading
-from dataclasses import dataclass, fields
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import NoReturn
 
+import grpc
+
+from fairwall.rpc.errors import reason_of
 from fairwall.rpc.identity import Credentials
+from fairwall.wire.v1.error_pb2 import Reason
 
 LOG = logging.getLogger(__name__)
 
@@ -45,7 +51,7 @@ class PartyConfig:
     listen: str
     authority: str
     certificate: str
-    key: str
+    key: str = field(repr=False)
 
     @property
     def credentials(self) -> Credentials:
@@ -77,6 +83,24 @@ def start(party: str) -> PartyConfig:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         threading.Thread(target=_end_with_stdin, name="stdin", daemon=True).start()
     return config
+
+
+@contextlib.contextmanager
+def playing(config: PartyConfig) -> Iterator[None]:
+    """Do a party's work: what is not its own fault ends the process with one line instead of a traceback.
+
+    Status 2 for credentials or an address that cannot be used, 1 for another party that is gone or refuses.
+    """
+    try:
+        yield
+    except OSError as error:
+        print(f"{config.party}: configuration: {error}", file=sys.stderr)  # noqa: T201
+        raise SystemExit(2) from None
+    except grpc.RpcError as error:
+        reason = reason_of(error)
+        code = error.code().name if isinstance(error, grpc.Call) else "unknown"
+        LOG.error("a call %s", f"was refused: {Reason.Name(reason)}" if reason else f"failed: {code}")
+        raise SystemExit(1) from None
 
 
 def announce(address: str) -> None:

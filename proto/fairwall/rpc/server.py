@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import threading
 from collections.abc import Callable, Iterator
 from concurrent import futures
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import grpc
+from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from fairwall.rpc.access import CALLERS
 from fairwall.rpc.errors import Refusal, abort
-from fairwall.rpc.identity import Credentials, caller_of
+from fairwall.rpc.identity import PARTIES, Credentials, caller_of
 from fairwall.wire.v1 import error_pb2
 
 if TYPE_CHECKING:
@@ -22,7 +25,9 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 DEADLINE_SECONDS_MAX = 3600.0
-_THREADS = 16
+CALLS_PER_CALLER = 8
+_THREADS = 4 * CALLS_PER_CALLER
+"""One party that holds its calls open must not keep the others out."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,7 @@ def serve(register: Callable[[grpc.Server], None], credentials: Credentials, add
     Raises
     ------
     OSError
-        If the address cannot be bound.
+        If the address cannot be bound, or the credentials cannot be used.
     """
     server = grpc.server(
         futures.ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="rpc"),
@@ -70,7 +75,7 @@ def serve(register: Callable[[grpc.Server], None], credentials: Credentials, add
     try:
         port = server.add_secure_port(address, secure)
     except RuntimeError as error:
-        raise OSError(f"cannot listen on {address}") from error
+        raise OSError(f"cannot listen on {address} with this certificate, key and authority") from error
     server.start()
     checks.set("", health_pb2.HealthCheckResponse.SERVING)
     return Server(server, f"{address.rsplit(':', 1)[0]}:{port}")
@@ -81,6 +86,7 @@ class _Gate(grpc.ServerInterceptor):
 
     def __init__(self, run: str) -> None:
         self._run = run
+        self._room = {party: threading.BoundedSemaphore(CALLS_PER_CALLER) for party in PARTIES}
 
     def intercept_service(
         self,
@@ -92,10 +98,12 @@ class _Gate(grpc.ServerInterceptor):
             return None
         method = handler_call_details.method
         if handler.response_streaming:
-            return self._wrap(handler, self._streaming(_behaviour(handler), method))
-        return self._wrap(handler, self._unary(_behaviour(handler), method))
+            return self._wrap(handler, self._streaming(_behaviour(handler), method, _decoder(handler)))
+        return self._wrap(handler, self._unary(_behaviour(handler), method, _decoder(handler)))
 
-    def _admit(self, context: grpc.ServicerContext, method: str) -> None:
+    @contextlib.contextmanager
+    def _admitted(self, context: grpc.ServicerContext, method: str) -> Iterator[None]:
+        """Hold the call's place while it is under way."""
         caller = caller_of(context, self._run)
         if caller is None:
             raise Refusal(error_pb2.REASON_CALLER_UNKNOWN)
@@ -104,22 +112,30 @@ class _Gate(grpc.ServerInterceptor):
         remaining = context.time_remaining()
         if remaining is None or remaining > DEADLINE_SECONDS_MAX:
             raise Refusal(error_pb2.REASON_DEADLINE_MISSING)
+        if not self._room[caller].acquire(blocking=False):
+            raise Refusal(error_pb2.REASON_TOO_MANY_CALLS)
+        try:
+            yield
+        finally:
+            self._room[caller].release()
 
-    def _unary(self, behaviour: Callable[..., Any], method: str) -> Callable[..., Any]:
+    def _unary(self, behaviour: Callable[..., Any], method: str, decode: Callable[[Any], Any]) -> Callable[..., Any]:
         def call(request: Any, context: grpc.ServicerContext) -> Any:
             try:
-                self._admit(context, method)
-                return behaviour(request, context)
+                with self._admitted(context, method):
+                    return behaviour(decode(request), context)
             except Exception as error:
                 _end(context, method, error)
 
         return call
 
-    def _streaming(self, behaviour: Callable[..., Any], method: str) -> Callable[..., Any]:
+    def _streaming(
+        self, behaviour: Callable[..., Any], method: str, decode: Callable[[Any], Any]
+    ) -> Callable[..., Any]:
         def call(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
             try:
-                self._admit(context, method)
-                yield from behaviour(request, context)
+                with self._admitted(context, method):
+                    yield from behaviour(decode(request), context)
             except Exception as error:
                 _end(context, method, error)
 
@@ -134,10 +150,22 @@ class _Gate(grpc.ServerInterceptor):
         make = getattr(grpc, kind)
         handler_with_gate: _Handler = make(
             behaviour,
-            request_deserializer=handler.request_deserializer,
             response_serializer=handler.response_serializer,
         )
         return handler_with_gate
+
+
+def _decoder(handler: _Handler) -> Callable[[Any], Any]:
+    """Decode after the gate: a caller who may not call is not read, and what does not decode has a reason."""
+    deserialize: Callable[[bytes], Any] = handler.request_deserializer or bytes
+
+    def one(data: bytes) -> Any:
+        try:
+            return deserialize(data)
+        except DecodeError:
+            raise Refusal(error_pb2.REASON_REQUEST_MALFORMED) from None
+
+    return (lambda stream: map(one, stream)) if handler.request_streaming else one
 
 
 def _behaviour(handler: _Handler) -> Callable[..., Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
-import grpc
 import numpy as np
 from numpy.typing import NDArray
 
@@ -85,8 +84,3 @@ def collect(announcement: Any, parts: Iterable[_Part]) -> dict[str, NDArray[Any]
 def generator(seed: bytes) -> np.random.Generator:
     """Make a party's own random generator from the seed it was dealt."""
     return np.random.default_rng(int.from_bytes(seed, "big"))
-
-
-def is_hangup(error: grpc.RpcError) -> bool:
-    """Say whether a call failed because the other side is gone, not because it refused."""
-    return isinstance(error, grpc.Call) and error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)

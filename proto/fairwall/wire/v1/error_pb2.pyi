@@ -30,6 +30,7 @@ class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REASON_OUT_OF_TURN: _ClassVar[Reason]
     REASON_SUBMISSION_INVALID: _ClassVar[Reason]
     REASON_INTERNAL: _ClassVar[Reason]
+    REASON_TOO_MANY_CALLS: _ClassVar[Reason]
 REASON_UNSPECIFIED: Reason
 REASON_CALLER_UNKNOWN: Reason
 REASON_CALLER_NOT_ALLOWED: Reason
@@ -52,6 +53,7 @@ REASON_FEATURES_NOT_FINITE: Reason
 REASON_OUT_OF_TURN: Reason
 REASON_SUBMISSION_INVALID: Reason
 REASON_INTERNAL: Reason
+REASON_TOO_MANY_CALLS: Reason
 
 class Error(_message.Message):
     __slots__ = ("reason",)

@@ -1,0 +1,444 @@
+"""AuditService over mTLS: right answers, refusals that cost nothing and tell nothing, and one answer a request."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+from grpc_health.v1.health_pb2 import HealthCheckRequest
+from grpc_health.v1.health_pb2_grpc import HealthStub
+from numpy.typing import NDArray
+
+from compliance.case import Case
+from compliance.mechanisms import MECHANISMS
+from compliance.records import Records
+from compliance.service import AuditService
+from developer.client import ask
+from fairwall.compliance.v1.audit_service_pb2 import AuditHeader, AuditRequest, AuditResponse, GetTermsRequest
+from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub, add_AuditServiceServicer_to_server
+from fairwall.rpc.arrays import from_message
+from fairwall.rpc.errors import CATALOGUE, reason_of
+from fairwall.rpc.server import CALLS_PER_CALLER
+from fairwall.wire.v1 import error_pb2 as error
+from fairwall.wire.v1.array_pb2 import ELEMENT_TYPE_FLOAT64, ELEMENT_TYPE_UNSPECIFIED, ArrayHeader
+from fairwall.wire.v1.metric_pb2 import METRIC_ABS_EO, METRIC_SP, METRIC_UNSPECIFIED
+
+Array = NDArray[Any]
+
+LABELS = np.array([1, 1, 1, 0, 0, 1, 1, 0], np.uint8)
+PROTECTED = np.array([1, 0, 1, 1, 0, 0, 1, 0], np.uint8)
+
+
+def open_case(
+    mechanism: str = "laplace",
+    epsilon: float = 2.0,
+    *,
+    labels: Array = LABELS,
+    protected: Array = PROTECTED,
+    metrics: Sequence[str] = ("sp", "abs_sp", "eo", "abs_eo"),
+    queries_max: int = 3,
+    seed: bytes | None = b"s" * 32,
+) -> Case:
+    return Case(Records(labels, protected, tuple(metrics)), MECHANISMS[mechanism], epsilon, queries_max, seed)
+
+
+@pytest.fixture
+def cases() -> dict[str, Case]:
+    return {}
+
+
+@pytest.fixture
+def channel(cases: dict[str, Case], serve: Any, dial: Any, credentials: Any) -> grpc.Channel:
+    """The developer's channel to a server that answers from ``cases``."""
+    address = serve(
+        lambda server: add_AuditServiceServicer_to_server(AuditService(cases), server), credentials["compliance"]
+    )
+    opened: grpc.Channel = dial(address, "compliance", credentials["developer"])
+    return opened
+
+
+@pytest.fixture
+def audits(channel: grpc.Channel) -> AuditServiceStub:
+    return AuditServiceStub(channel)
+
+
+def remaining(audits: AuditServiceStub, deal_id: str = "deal") -> float:
+    return float(audits.GetTerms(GetTermsRequest(deal_id=deal_id), timeout=5).epsilon_remaining)
+
+
+def header(**changes: Any) -> AuditRequest:
+    """The header of a request that is in order for four people, but for the changes."""
+    asked = {"request_id": "r", "deal_id": "deal", "metric": METRIC_SP, "epsilon": 1.0}
+    shape = ArrayHeader(element_type=ELEMENT_TYPE_FLOAT64, shape=(1, 4))
+    return AuditRequest(header=AuditHeader(**{**asked, "predictions": shape, **changes}))
+
+
+def chunk(predictions: Any = (0.0, 0.25, 0.5, 1.0)) -> AuditRequest:
+    return AuditRequest(predictions_chunk=np.asarray(predictions, "<f8").tobytes())
+
+
+def shaped(*shape: int, kind: int = ELEMENT_TYPE_FLOAT64) -> AuditRequest:
+    return header(predictions=ArrayHeader(element_type=kind, shape=shape))  # type: ignore[arg-type]
+
+
+def send(audits: AuditServiceStub, parts: Iterable[AuditRequest], seconds: float | None = 5) -> AuditResponse:
+    response: AuditResponse = audits.Audit(iter(parts), timeout=seconds)
+    return response
+
+
+def refused(call: Callable[[], object]) -> tuple[Any, ...]:
+    """Everything that a refused caller gets to see."""
+    with pytest.raises(grpc.RpcError) as caught:
+        call()
+    seen = caught.value
+    return reason_of(seen), seen.code(), seen.details(), tuple(seen.trailing_metadata())
+
+
+def refusal(call: Callable[[], object]) -> error.Reason:
+    """The reason of a refused call, after a look at the rest: fixed status, fixed sentence, nothing else."""
+    reason, code, details, trailing = refused(call)
+    assert reason != error.REASON_UNSPECIFIED, (code, details)
+    assert (code, details) == CATALOGUE[reason]
+    assert [key for key, _ in trailing] == ["fairwall-error-bin"]
+    return reason
+
+
+# Answers.
+
+
+def by_hand(metric: str, predictions: Array, labels: Array, protected: Array) -> Array:
+    inside = labels == 1 if metric.endswith("eo") else np.full(len(labels), True)
+    advantaged, disadvantaged = inside & (protected == 1), inside & (protected == 0)
+    gaps = predictions[:, advantaged].mean(axis=1) - predictions[:, disadvantaged].mean(axis=1)
+    return np.abs(gaps) if metric.startswith("abs_") else gaps
+
+
+@pytest.mark.parametrize("metric", ["sp", "abs_sp", "eo", "abs_eo"])
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.uint8])
+def test_an_exact_answer_is_the_gap_computed_by_hand(
+    cases: dict[str, Case], audits: AuditServiceStub, metric: str, kind: type
+) -> None:
+    cases["deal"] = open_case("exact", math.inf)
+    rng = np.random.default_rng(1)
+    predictions = (rng.integers(0, 2, (3, 8)) if kind is np.uint8 else rng.random((3, 8))).astype(kind)
+    answer = ask(audits, "deal", "r", metric, predictions, math.inf)
+    assert answer.gaps == pytest.approx(by_hand(metric, predictions.astype(float), LABELS, PROTECTED), abs=1e-15)
+    assert (answer.epsilon_charged, answer.epsilon_remaining) == (math.inf, math.inf)
+
+
+def test_the_gap_is_advantaged_minus_disadvantaged(cases: dict[str, Case], audits: AuditServiceStub) -> None:
+    cases["deal"] = open_case("exact", math.inf)
+    answer = ask(audits, "deal", "r", "sp", np.stack([PROTECTED, 1 - PROTECTED]), math.inf)
+    assert answer.gaps.tolist() == [1.0, -1.0]
+
+
+def test_predictions_of_several_chunks_arrive_in_order(cases: dict[str, Case], audits: AuditServiceStub) -> None:
+    rng = np.random.default_rng(2)
+    labels, protected = rng.integers(0, 2, (2, 1000)).astype(np.uint8)
+    cases["deal"] = open_case("exact", math.inf, labels=labels, protected=protected, queries_max=300)
+    predictions = rng.random((300, 1000))
+    assert predictions.nbytes > 2 << 20
+    answer = ask(audits, "deal", "r", "eo", predictions, math.inf)
+    assert answer.gaps == pytest.approx(by_hand("eo", predictions, labels, protected), abs=1e-14)
+
+
+def test_chunks_may_be_cut_anywhere(cases: dict[str, Case], audits: AuditServiceStub) -> None:
+    cases["deal"] = open_case("exact", math.inf, labels=np.ones(4, np.uint8), protected=PROTECTED[:4])
+    whole = send(audits, [header(epsilon=math.inf), chunk()])
+    data = chunk().predictions_chunk
+    cut = [AuditRequest(predictions_chunk=piece) for piece in (b"", data[:3], data[3:17], b"", data[17:])]
+    assert send(audits, [header(epsilon=math.inf, request_id="other"), *cut]).gaps == whole.gaps
+
+
+def test_the_terms_are_the_policy_and_what_is_left(cases: dict[str, Case], audits: AuditServiceStub) -> None:
+    cases["deal"] = open_case("laplace", 2.0, metrics=("eo",), queries_max=7)
+    ask(audits, "deal", "r", "eo", np.zeros((1, 8)), 0.5)
+    terms = audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=5)
+    assert (terms.people, terms.mechanism, terms.queries_max) == (8, "laplace", 7)
+    assert list(terms.metrics) == [3]
+    assert (terms.epsilon, terms.epsilon_remaining) == (2.0, 1.5)
+
+
+def test_noise_is_added_at_the_price_that_was_offered(cases: dict[str, Case], audits: AuditServiceStub) -> None:
+    cases["deal"] = open_case("conceal", 2.0)
+    answer = ask(audits, "deal", "r", "sp", np.zeros((3, 8)), 0.75)
+    assert len(set(answer.gaps.tolist()) - {0.0}) == 3
+    assert (answer.epsilon_charged, answer.epsilon_remaining) == (0.75, 1.25)
+
+
+# Refusals. The deal has four people with label 1, the budget 2, at most 3 models, and no abs_eo.
+
+REFUSED: dict[str, tuple[list[AuditRequest], error.Reason]] = {
+    "a NaN": ([header(), chunk((0, math.nan, 0, 1))], error.REASON_PREDICTIONS_NOT_FINITE),
+    "an infinity": ([header(), chunk((0, 0, 0, math.inf))], error.REASON_PREDICTIONS_NOT_FINITE),
+    "a minus infinity": ([header(), chunk((-math.inf, 0, 0, 0))], error.REASON_PREDICTIONS_NOT_FINITE),
+    "just above 1": ([header(), chunk((0, 0, 0, np.nextafter(1, 2)))], error.REASON_PREDICTIONS_OUT_OF_RANGE),
+    "just below 0": ([header(), chunk((0, -5e-324, 0, 1))], error.REASON_PREDICTIONS_OUT_OF_RANGE),
+    "too many columns": ([shaped(1, 5), chunk((0,) * 5)], error.REASON_PREDICTIONS_SHAPE),
+    "too few columns": ([shaped(1, 3), chunk((0,) * 3)], error.REASON_PREDICTIONS_SHAPE),
+    "one axis": ([shaped(4), chunk()], error.REASON_PREDICTIONS_SHAPE),
+    "three axes": ([shaped(1, 1, 4), chunk()], error.REASON_PREDICTIONS_SHAPE),
+    "people without end": ([shaped(1, 2**64 - 1), chunk()], error.REASON_PREDICTIONS_SHAPE),
+    "no model": ([shaped(0, 4)], error.REASON_QUERIES_OUT_OF_RANGE),
+    "too many models": ([shaped(4, 4), *[chunk()] * 4], error.REASON_QUERIES_OUT_OF_RANGE),
+    "models without end": ([shaped(2**64 - 1, 4), chunk()], error.REASON_QUERIES_OUT_OF_RANGE),
+    "too few bytes": ([shaped(2, 4), chunk()], error.REASON_REQUEST_MALFORMED),
+    "half a number": ([header(), AuditRequest(predictions_chunk=b"1" * 28)], error.REASON_REQUEST_MALFORMED),
+    "no chunk": ([header()], error.REASON_REQUEST_MALFORMED),
+    "too many bytes": ([header(), chunk(), AuditRequest(predictions_chunk=b"1")], error.REASON_REQUEST_MALFORMED),
+    "nothing at all": ([], error.REASON_REQUEST_MALFORMED),
+    "the header twice": ([header(), header(), chunk()], error.REASON_REQUEST_MALFORMED),
+    "a header at the end": ([header(), chunk(), header()], error.REASON_REQUEST_MALFORMED),
+    "a chunk first": ([chunk(), header()], error.REASON_REQUEST_MALFORMED),
+    "an empty part": ([header(), AuditRequest(), chunk()], error.REASON_REQUEST_MALFORMED),
+    "no element type": ([shaped(1, 4, kind=ELEMENT_TYPE_UNSPECIFIED), chunk()], error.REASON_REQUEST_MALFORMED),
+    "an unknown element type": ([shaped(1, 4, kind=99), chunk()], error.REASON_REQUEST_MALFORMED),
+    "an unknown metric": ([header(metric=999), chunk()], error.REASON_METRIC_UNKNOWN),
+    "no metric": ([header(metric=METRIC_UNSPECIFIED), chunk()], error.REASON_METRIC_UNKNOWN),
+    "a metric not allowed": ([header(metric=METRIC_ABS_EO), chunk()], error.REASON_METRIC_NOT_ALLOWED),
+    "epsilon 0": ([header(epsilon=0.0), chunk()], error.REASON_EPSILON_INVALID),
+    "a negative epsilon": ([header(epsilon=-1.0), chunk()], error.REASON_EPSILON_INVALID),
+    "epsilon minus infinity": ([header(epsilon=-math.inf), chunk()], error.REASON_EPSILON_INVALID),
+    "epsilon NaN": ([header(epsilon=math.nan), chunk()], error.REASON_EPSILON_INVALID),
+    "an epsilon too small for any noise": ([header(epsilon=5e-324), chunk()], error.REASON_EPSILON_INVALID),
+    "an infinite epsilon": ([header(epsilon=math.inf), chunk()], error.REASON_BUDGET_EXHAUSTED),
+    "more than the budget": ([header(epsilon=2.001), chunk()], error.REASON_BUDGET_EXHAUSTED),
+    "an unknown deal": ([header(deal_id="other"), chunk()], error.REASON_DEAL_UNKNOWN),
+    "an empty request id": ([header(request_id=""), chunk()], error.REASON_REQUEST_ID_INVALID),
+    "a long request id": ([header(request_id="r" * 65), chunk()], error.REASON_REQUEST_ID_INVALID),
+    "a foreign request id": ([header(request_id="ré"), chunk()], error.REASON_REQUEST_ID_INVALID),
+    "an unprintable request id": ([header(request_id="r\n"), chunk()], error.REASON_REQUEST_ID_INVALID),
+}  # fmt: skip
+
+
+def four_people(mechanism: str, protected: Sequence[int] = (1, 0, 0, 1)) -> Case:
+    return open_case(
+        mechanism,
+        labels=np.ones(4, np.uint8),
+        protected=np.array(protected, np.uint8),
+        metrics=("sp", "abs_sp", "eo"),
+    )
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "conceal"])
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_refused_batch_says_why_costs_nothing_and_hurts_nobody(
+    cases: dict[str, Case], audits: AuditServiceStub, what: str, mechanism: str
+) -> None:
+    cases["deal"] = four_people(mechanism)
+    parts, reason = REFUSED[what]
+    assert refusal(lambda: send(audits, parts)) == reason
+    assert remaining(audits) == 2.0
+    assert cases["deal"].account.entries == ()
+    assert send(audits, [header(), chunk()]).epsilon_remaining == 1.0
+
+
+@pytest.mark.parametrize("before", [[], [header().SerializeToString()]], ids=["first", "after the header"])
+def test_bytes_that_are_no_message_are_malformed(
+    cases: dict[str, Case], audits: AuditServiceStub, channel: grpc.Channel, before: list[bytes]
+) -> None:
+    cases["deal"] = four_people("laplace")
+    unserialised = channel.stream_unary("/fairwall.compliance.v1.AuditService/Audit")
+    parts = [*before, b"\xff\xff\xff"]
+    assert refusal(lambda: unserialised(iter(parts), timeout=5)) == error.REASON_REQUEST_MALFORMED
+    assert remaining(audits) == 2.0
+
+
+@pytest.mark.parametrize("seconds", [None, 3700.0])
+def test_a_call_needs_a_deadline_within_the_hour(
+    cases: dict[str, Case], audits: AuditServiceStub, seconds: float | None
+) -> None:
+    cases["deal"] = four_people("laplace")
+    assert refusal(lambda: send(audits, [header(), chunk()], seconds)) == error.REASON_DEADLINE_MISSING
+    assert (
+        refusal(lambda: audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=seconds))
+        == error.REASON_DEADLINE_MISSING
+    )
+    assert remaining(audits) == 2.0
+
+
+def test_the_terms_of_an_unknown_deal_are_refused(audits: AuditServiceStub) -> None:
+    call = lambda: audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=5)  # noqa: E731
+    assert refusal(call) == error.REASON_DEAL_UNKNOWN
+
+
+@pytest.mark.parametrize("mechanism", ["exact", "laplace", "conceal"])
+def test_an_exact_or_unlimited_answer_does_not_fit_a_finite_budget(
+    cases: dict[str, Case], audits: AuditServiceStub, mechanism: str
+) -> None:
+    cases["deal"] = four_people(mechanism)
+    assert refusal(lambda: send(audits, [header(epsilon=math.inf), chunk()])) == error.REASON_BUDGET_EXHAUSTED
+    assert remaining(audits) == 2.0
+
+
+def test_two_batches_cannot_spend_more_than_the_budget_together(
+    cases: dict[str, Case], audits: AuditServiceStub
+) -> None:
+    cases["deal"] = four_people("laplace")
+    send(audits, [header(epsilon=1.5), chunk()])
+    late = [header(epsilon=0.51, request_id="late"), chunk()]
+    assert refusal(lambda: send(audits, late)) == error.REASON_BUDGET_EXHAUSTED
+    assert remaining(audits) == 0.5
+    assert send(audits, [header(epsilon=0.5, request_id="late"), chunk()]).epsilon_remaining == 0.0
+
+
+def test_the_largest_charges_leave_an_unlimited_budget_unlimited(
+    cases: dict[str, Case], audits: AuditServiceStub
+) -> None:
+    cases["deal"] = open_case(epsilon=math.inf, labels=np.ones(4, np.uint8), protected=PROTECTED[:4])
+    for request_id in "abc":
+        assert send(audits, [header(epsilon=1.7e308, request_id=request_id), chunk()]).epsilon_remaining == math.inf
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "conceal"])
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_refusal_is_the_same_whoever_the_people_are(
+    cases: dict[str, Case], audits: AuditServiceStub, what: str, mechanism: str
+) -> None:
+    worlds = [world for world in itertools.product((0, 1), repeat=4) if 0 < sum(world) < 4]
+    parts, _ = REFUSED[what]
+    seen = set()
+    for world in worlds:
+        cases["deal"] = four_people(mechanism, world)
+        seen.add(refused(lambda: send(audits, parts)))
+    assert len(worlds) == 14
+    assert len(seen) == 1
+
+
+# One answer a request.
+
+
+@pytest.mark.parametrize("seed", [b"s" * 32, None])
+@pytest.mark.parametrize("mechanism", ["laplace", "conceal"])
+def test_the_same_request_again_gets_the_stored_answer_even_when_the_budget_is_used_up(
+    cases: dict[str, Case], audits: AuditServiceStub, mechanism: str, seed: bytes | None
+) -> None:
+    cases["deal"] = open_case(mechanism, seed=seed)
+    predictions = np.random.default_rng(3).random((3, 8))
+    first = ask(audits, "deal", "r", "sp", predictions, 2.0)
+    again = ask(audits, "deal", "r", "sp", predictions, 2.0)
+    assert again.gaps.tobytes() == first.gaps.tobytes()
+    assert (again.epsilon_charged, again.epsilon_remaining) == (2.0, 0.0)
+    assert remaining(audits) == 0.0
+    assert len(cases["deal"].account.entries) == 1
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        [header(), chunk((0.0, 0.25, 0.5, np.nextafter(1, 0)))],
+        [header(metric=2), chunk()],
+        [header(epsilon=0.5), chunk()],
+        [shaped(2, 4), chunk(), chunk()],
+    ],
+    ids=["predictions", "metric", "epsilon", "models"],
+)
+def test_a_request_id_is_good_for_one_request(
+    cases: dict[str, Case], audits: AuditServiceStub, other: list[AuditRequest]
+) -> None:
+    cases["deal"] = four_people("laplace")
+    first = send(audits, [header(), chunk()])
+    assert refusal(lambda: send(audits, other)) == error.REASON_REQUEST_ID_REUSED
+    assert remaining(audits) == 1.0
+    assert send(audits, [header(), chunk()]) == first
+
+
+def test_a_refused_request_does_not_use_up_its_id(cases: dict[str, Case], audits: AuditServiceStub) -> None:
+    cases["deal"] = four_people("laplace")
+    assert refusal(lambda: send(audits, [header(epsilon=9.0), chunk()])) == error.REASON_BUDGET_EXHAUSTED
+    assert send(audits, [header(), chunk()]).epsilon_charged == 1.0
+
+
+def test_the_same_id_in_another_deal_is_another_request(cases: dict[str, Case], audits: AuditServiceStub) -> None:
+    cases.update(deal=four_people("laplace"), other=four_people("laplace"))
+    send(audits, [header(), chunk()])
+    send(audits, [header(deal_id="other", epsilon=0.5), chunk()])
+    assert (remaining(audits), remaining(audits, "other")) == (1.0, 1.5)
+
+
+@pytest.mark.parametrize("seed", [b"s" * 32, None])
+def test_another_request_id_gets_other_noise(
+    cases: dict[str, Case], audits: AuditServiceStub, seed: bytes | None
+) -> None:
+    cases["deal"] = open_case(seed=seed)
+    answers = [ask(audits, "deal", request_id, "sp", np.zeros((3, 8)), 1.0) for request_id in "ab"]
+    assert not set(answers[0].gaps.tolist()) & set(answers[1].gaps.tolist())
+
+
+def test_seeded_noise_does_not_depend_on_the_order_of_requests(
+    cases: dict[str, Case], audits: AuditServiceStub
+) -> None:
+    gaps = []
+    for order in ("ab", "ba"):
+        cases["deal"] = four_people("conceal")
+        gaps.append({name: send(audits, [header(request_id=name), chunk()]).gaps.data for name in order})
+    assert gaps[0] == gaps[1]
+
+
+def together(calls: Sequence[Callable[[], Any]]) -> list[Any]:
+    """Make calls at the same moment; what each returned, or the reason why not."""
+    gate = threading.Barrier(len(calls), timeout=10)
+
+    def one(call: Callable[[], Any]) -> Any:
+        gate.wait()
+        try:
+            return call()
+        except grpc.RpcError as failed:
+            return reason_of(failed)
+
+    with ThreadPoolExecutor(len(calls)) as threads:
+        return list(threads.map(one, calls))
+
+
+def test_callers_at_the_same_time_cannot_overspend(cases: dict[str, Case], audits: AuditServiceStub) -> None:
+    cases["deal"] = four_people("laplace")
+    calls = [
+        lambda name=str(number): send(audits, [header(request_id=name, epsilon=0.3), chunk()]) for number in range(8)
+    ]
+    results = together(calls)
+    assert results.count(error.REASON_BUDGET_EXHAUSTED) == 2
+    assert sum(entry.charge for entry in cases["deal"].account.entries) == pytest.approx(1.8)
+    assert sorted(answer.epsilon_remaining for answer in results if isinstance(answer, AuditResponse)) == pytest.approx(
+        [0.2, 0.5, 0.8, 1.1, 1.4, 1.7]
+    )
+
+
+def test_one_request_sent_many_times_at_once_is_charged_once(cases: dict[str, Case], audits: AuditServiceStub) -> None:
+    cases["deal"] = open_case("laplace", seed=None, labels=np.ones(4, np.uint8), protected=PROTECTED[:4])
+    answers = together([lambda: send(audits, [header(), chunk()])] * 8)
+    assert {from_message(answer.gaps).tobytes() for answer in answers} == {from_message(answers[0].gaps).tobytes()}
+    assert remaining(audits) == 1.0
+
+
+def test_a_caller_has_room_for_so_many_calls_and_no_more(
+    cases: dict[str, Case], audits: AuditServiceStub, channel: grpc.Channel
+) -> None:
+    cases["deal"] = four_people("laplace")
+    hold = threading.Event()
+
+    def idle() -> Iterable[AuditRequest]:
+        yield header(request_id="held")
+        hold.wait(10)
+
+    held = [audits.Audit.future(idle(), timeout=10) for _ in range(CALLS_PER_CALLER)]
+    health = HealthStub(channel)
+    try:
+        # The calls arrive one by one; from the last of them on, there is no room.
+        reasons = itertools.takewhile(
+            lambda reason: reason != error.REASON_TOO_MANY_CALLS,
+            (refusal(lambda: remaining(audits, "no deal")) for _ in range(1000)),
+        )
+        assert set(reasons) <= {error.REASON_DEAL_UNKNOWN}
+        with pytest.raises(grpc.RpcError):
+            health.Check(HealthCheckRequest(), timeout=5)
+    finally:
+        hold.set()
+    assert {refusal(call.result) for call in held} == {error.REASON_REQUEST_MALFORMED}
+    assert remaining(audits) == 2.0

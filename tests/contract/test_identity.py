@@ -1,0 +1,212 @@
+"""Who calls is read from the certificate alone, and whoever may not call is refused, on every method."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+import grpc
+import pytest
+from cryptography.x509.oid import ExtendedKeyUsageOID
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from compliance.service import AuditService
+from developer.service import ModelService
+from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
+from fairwall.developer.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
+from fairwall.game.v1.referee_service_pb2_grpc import add_RefereeServiceServicer_to_server
+from fairwall.rpc.access import CALLERS, SERVED_BY
+from fairwall.rpc.errors import reason_of
+from fairwall.rpc.identity import PARTIES, SERVERS, Credentials
+from fairwall.wire.v1 import error_pb2 as error
+from sim.pki import mint
+from sim.referee import Referee
+
+AUDIT = "/fairwall.compliance.v1.AuditService/GetTerms"
+HEALTH = "/grpc.health.v1.Health/"
+
+REGISTER: dict[str, Callable[[grpc.Server], None]] = {
+    "compliance": lambda server: add_AuditServiceServicer_to_server(AuditService({}), server),
+    "developer": lambda server: add_ModelServiceServicer_to_server(ModelService({}), server),
+    "referee": lambda server: add_RefereeServiceServicer_to_server(Referee("run-1", "digest"), server),
+}
+FORBIDDEN = [
+    (method, party)
+    for method, callers in CALLERS.items()
+    if not method.startswith(HEALTH)
+    for party in PARTIES
+    if party not in callers
+]
+
+Credit = dict[str, Credentials]
+
+
+def failure(channel: grpc.Channel, method: str = AUDIT, seconds: float = 5) -> tuple[error.Reason, grpc.StatusCode]:
+    """How a call of an empty message fails."""
+    with pytest.raises(grpc.RpcError) as caught:
+        channel.unary_unary(method)(b"", timeout=seconds)
+    failed: Any = caught.value
+    return reason_of(failed), failed.code()
+
+
+NO_CONNECTION = (error.REASON_UNSPECIFIED, grpc.StatusCode.UNAVAILABLE)
+UNKNOWN = (error.REASON_CALLER_UNKNOWN, grpc.StatusCode.UNAUTHENTICATED)
+
+
+@pytest.fixture
+def audit_address(serve: Any, credentials: Credit) -> str:
+    return str(serve(REGISTER["compliance"], credentials["compliance"]))
+
+
+def test_the_developer_is_let_in(audit_address: str, dial: Any, credentials: Credit) -> None:
+    channel = dial(audit_address, "compliance", credentials["developer"])
+    assert failure(channel) == (error.REASON_DEAL_UNKNOWN, grpc.StatusCode.NOT_FOUND)
+
+
+def test_a_caller_without_tls_does_not_connect(audit_address: str) -> None:
+    with grpc.insecure_channel(audit_address) as channel:
+        assert failure(channel) == NO_CONNECTION
+
+
+def test_a_caller_without_a_certificate_does_not_connect(audit_address: str, credentials: Credit) -> None:
+    only_roots = grpc.ssl_channel_credentials(credentials["developer"].authority.encode())
+    options = [("grpc.ssl_target_name_override", "compliance.run-1.fairwall")]
+    with grpc.secure_channel(audit_address, only_roots, options) as channel:
+        assert failure(channel) == NO_CONNECTION
+
+
+def test_a_certificate_of_another_authority_does_not_connect(
+    audit_address: str, dial: Any, credentials: Credit
+) -> None:
+    # The same run, the same party, minted by somebody else who trusts our authority.
+    impostor = replace(mint("run-1")["developer"], authority=credentials["developer"].authority)
+    assert failure(dial(audit_address, "compliance", impostor)) == NO_CONNECTION
+
+
+def test_a_certificate_without_its_key_does_not_connect(audit_address: str, dial: Any, credentials: Credit) -> None:
+    thief = replace(credentials["adversary"], certificate=credentials["developer"].certificate)
+    assert failure(dial(audit_address, "compliance", thief)) == NO_CONNECTION
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "fairwall://run-2/developer",
+        "fairwall://run-1/developer/",
+        "fairwall://run-1/Developer",
+        "fairwall://run-1/referee-2",
+        "spiffe://run-1/developer",
+    ],
+)
+def test_our_authority_s_word_for_somebody_else_is_no_word_for_the_developer(
+    uri: str, serve: Any, dial: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sim.pki.uri_of", lambda *_: uri)
+    strange = mint("run-1")
+    address = serve(REGISTER["compliance"], strange["compliance"])
+    assert failure(dial(address, "compliance", strange["developer"])) == UNKNOWN
+
+
+def test_a_party_that_no_run_has_is_unknown(serve: Any, dial: Any) -> None:
+    minted = mint("run-1", (*PARTIES, "regulator"))
+    address = serve(REGISTER["compliance"], minted["compliance"])
+    assert failure(dial(address, "compliance", minted["regulator"])) == UNKNOWN
+
+
+@pytest.mark.parametrize(("method", "party"), FORBIDDEN)
+def test_a_party_is_refused_what_is_not_its_own_to_call(
+    method: str, party: str, serve: Any, dial: Any, credentials: Credit
+) -> None:
+    serving = next(serving for prefix, serving in SERVED_BY.items() if method.startswith(prefix))
+    address = serve(REGISTER[serving], credentials[serving])
+    channel = dial(address, serving, credentials[party])
+    assert failure(channel, method) == (error.REASON_CALLER_NOT_ALLOWED, grpc.StatusCode.PERMISSION_DENIED)
+
+
+def test_a_method_that_the_table_forgets_is_refused_to_everybody(
+    audit_address: str, dial: Any, credentials: Credit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(CALLERS, AUDIT)
+    for party in PARTIES:
+        channel = dial(audit_address, "compliance", credentials[party])
+        assert failure(channel)[0] == error.REASON_CALLER_NOT_ALLOWED
+
+
+@pytest.mark.parametrize("method", [AUDIT + "s", "/fairwall.developer.v1.ModelService/Predict", "/x/y"])
+def test_a_method_that_is_not_served_is_unimplemented(
+    method: str, audit_address: str, dial: Any, credentials: Credit
+) -> None:
+    for party in PARTIES:
+        channel = dial(audit_address, "compliance", credentials[party])
+        assert failure(channel, method)[1] == grpc.StatusCode.UNIMPLEMENTED
+
+
+@pytest.mark.parametrize("shown", PARTIES)
+@pytest.mark.parametrize("wanted", PARTIES)
+def test_a_client_talks_only_to_the_server_that_it_means(
+    shown: str, wanted: str, serve: Any, dial: Any, credentials: Credit
+) -> None:
+    address = serve(REGISTER["compliance"], credentials[shown])
+    reached = failure(dial(address, wanted, credentials["developer"])) != NO_CONNECTION
+    assert reached == (shown == wanted and wanted in SERVERS)
+
+
+def test_a_certificate_for_clients_stands_for_no_server_even_under_the_right_name(
+    serve: Any, dial: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client = ExtendedKeyUsageOID.CLIENT_AUTH
+    monkeypatch.setattr("sim.pki.ExtendedKeyUsageOID", SimpleNamespace(CLIENT_AUTH=client, SERVER_AUTH=client))
+    minted = mint("run-1")
+    address = serve(REGISTER["compliance"], minted["compliance"])
+    assert failure(dial(address, "compliance", minted["developer"])) == NO_CONNECTION
+
+
+def test_a_server_of_another_run_is_not_the_one_meant(serve: Any, dial: Any, credentials: Credit) -> None:
+    address = serve(REGISTER["compliance"], mint("run-2")["compliance"])
+    assert failure(dial(address, "compliance", credentials["developer"])) == NO_CONNECTION
+
+
+@pytest.mark.parametrize("party", PARTIES)
+def test_every_party_may_ask_whether_a_server_is_well(
+    party: str, audit_address: str, dial: Any, credentials: Credit
+) -> None:
+    health = health_pb2_grpc.HealthStub(dial(audit_address, "compliance", credentials[party]))
+    answer = health.Check(health_pb2.HealthCheckRequest(), timeout=5)
+    assert answer.status == health_pb2.HealthCheckResponse.SERVING
+
+
+def test_health_needs_a_deadline_too(audit_address: str, dial: Any, credentials: Credit) -> None:
+    health = health_pb2_grpc.HealthStub(dial(audit_address, "compliance", credentials["adversary"]))
+    with pytest.raises(grpc.RpcError) as caught:
+        health.Check(health_pb2.HealthCheckRequest())
+    assert reason_of(caught.value) == error.REASON_DEADLINE_MISSING
+
+
+def test_watching_a_server_s_health_does_not_keep_others_out(
+    audit_address: str, dial: Any, credentials: Credit
+) -> None:
+    watcher = health_pb2_grpc.HealthStub(dial(audit_address, "compliance", credentials["adversary"]))
+    watches = [watcher.Watch(health_pb2.HealthCheckRequest(), timeout=30) for _ in range(16)]
+    channel = dial(audit_address, "compliance", credentials["developer"])
+    try:
+        for watch in watches:
+            with suppress(grpc.RpcError):  # to be refused is as good
+                next(watch)
+        assert failure(channel, seconds=1)[0] == error.REASON_DEAL_UNKNOWN
+    finally:
+        for watch in watches:
+            watch.cancel()
+
+
+def test_an_authority_signs_no_further_authority_and_every_run_has_its_own(credentials: Credit) -> None:
+    assert len({each.authority for each in credentials.values()}) == 1
+    assert len({each.key for each in credentials.values()}) == len(PARTIES)
+    assert mint("run-1")["developer"].authority != credentials["developer"].authority
+
+
+def test_credentials_do_not_show_their_private_key(credentials: Credit) -> None:
+    assert "PRIVATE KEY" in credentials["developer"].key
+    assert "PRIVATE KEY" not in repr(credentials)

@@ -1,0 +1,641 @@
+"""The referee over mTLS: it deals each party its own cards and no other, and takes only what fits, in turn."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+from google.protobuf.message import Message
+from numpy.typing import NDArray
+
+from fairwall.game.v1 import referee_service_pb2 as game
+from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub, add_RefereeServiceServicer_to_server
+from fairwall.rpc.arrays import to_message
+from fairwall.rpc.errors import CATALOGUE, reason_of
+from fairwall.rpc.turns import PROTOCOL_VERSION, collect
+from fairwall.wire.v1 import array_pb2
+from fairwall.wire.v1 import error_pb2 as error
+from fairwall.wire.v1.metric_pb2 import METRIC_SP
+from sim.deal import Deal, deal
+from sim.referee import Outcome, Referee, TrialFailed
+from sim.scenario import plan
+
+PEOPLE = 80
+ADDRESSES = {"compliance": "127.0.0.1:1001", "developer": "127.0.0.1:1002", "adversary": ""}
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """400 people: a group, a label, a decision that leans on the group, two numbers that tell every row apart."""
+    rng = np.random.default_rng(11)
+    path = tmp_path_factory.mktemp("data") / "people.csv"
+    with path.open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["group", "outcome", "decision", "income", "age"])
+        for _ in range(400):
+            group = rng.random() < 0.4
+            decision = "yes" if rng.random() < (0.7 if group else 0.4) else "no"
+            rows.writerow(["a" if group else "b", rng.integers(2), decision, rng.normal(), rng.normal() + group])
+    return path
+
+
+@pytest.fixture(scope="module")
+def dealt(table: Path) -> Deal:
+    """A real deal that deals everybody in."""
+    return draw(table, attack=["loss-test"], probes=20)
+
+
+def draw(table: Path, **adversary: Any) -> Deal:
+    values = {
+        "scenario": {"name": "hand-played", "game": "reveal", "seed": 3},
+        "data": {
+            "source": str(table),
+            "protected": "group",
+            "advantaged": "a",
+            "label": "outcome",
+            "positive": "1",
+            "test_size": PEOPLE,
+        },
+        "compliance": {"metric": "sp", "mechanism": "laplace", "epsilon": 1.0},
+        "developer": {"strategy": "sensing", "decoder": "l1", "queries": 5},
+        "adversary": adversary,
+    }
+    return deal(plan(values, "test").cells[0], 0, "deal-1")
+
+
+@dataclass(frozen=True)
+class Table:
+    """A referee that is served, and a stub for each party."""
+
+    referee: Referee
+    compliance: RefereeServiceStub
+    developer: RefereeServiceStub
+    adversary: RefereeServiceStub
+
+
+@pytest.fixture
+def at(serve: Any, dial: Any, credentials: Any, monkeypatch: pytest.MonkeyPatch) -> Table:
+    """A referee who has nothing to say is told to say so at once."""
+    monkeypatch.setattr("sim.referee._WAIT_SECONDS", 0.05)
+    referee = Referee("run-1", "digest")
+    address = serve(lambda server: add_RefereeServiceServicer_to_server(referee, server), credentials["referee"])
+    parties = ("compliance", "developer", "adversary")
+    return Table(referee, *(RefereeServiceStub(dial(address, "referee", credentials[party])) for party in parties))
+
+
+Play = Callable[..., Future[Outcome]]
+
+
+@pytest.fixture
+def play(at: Table) -> Iterator[Play]:
+    """Have the referee play a deal; what comes of it."""
+    with ThreadPoolExecutor(1) as runner:
+
+        def start(dealt: Deal, seconds: float = 20.0) -> Future[Outcome]:
+            future = runner.submit(at.referee.play, dealt, seconds)
+            while take("compliance", at)[0].WhichOneof("part") == "turn":
+                assert not future.done()
+            return future
+
+        yield start
+        at.referee.abort("the test is over")
+
+
+def refusal(call: Callable[[], object]) -> error.Reason:
+    with pytest.raises(grpc.RpcError) as caught:
+        call()
+    seen: Any = caught.value
+    reason = reason_of(seen)
+    assert reason != error.REASON_UNSPECIFIED, (seen.code(), seen.details())
+    assert (seen.code(), seen.details()) == CATALOGUE[reason]
+    return reason
+
+
+# What each party does in its turn.
+
+
+def join(stub: RefereeServiceStub, version: int = PROTOCOL_VERSION) -> Any:
+    return stub.Join(game.JoinRequest(protocol_version=version), timeout=5)
+
+
+def take(party: str, at: Table, after: str = "") -> list[Any]:
+    """Everything that a party receives when it asks for its next deal."""
+    name = f"Take{party.capitalize()}Deal"
+    request = getattr(game, f"{name}Request")(after_deal_id=after)
+    return list(getattr(getattr(at, party), name)(request, timeout=5))
+
+
+def serve_trial(at: Table, deal_id: str = "deal-1") -> bool:
+    return bool(at.compliance.ServeTrial(game.ServeTrialRequest(deal_id=deal_id), timeout=5).ended)
+
+
+def reveal(**changes: Any) -> game.SubmitRevealRequest:
+    guess = to_message(np.ones(PEOPLE, np.uint8))
+    submitted = {
+        "deal_id": "deal-1",
+        "baseline": guess,
+        "guess": guess,
+        "targeted": guess,
+        "polarity_known": True,
+        "queries": 2,
+        "max_prediction_change": 0.1,
+        "accuracy_base": 0.75,
+        "accuracy_models": 0.5,
+    }
+    return game.SubmitRevealRequest(**{**submitted, **changes})
+
+
+def submit_reveal(at: Table, **changes: Any) -> None:
+    at.developer.SubmitReveal(reveal(**changes), timeout=5)
+
+
+def release(at: Table) -> None:
+    at.developer.ReleaseModel(game.ReleaseModelRequest(deal_id="deal-1"), timeout=5)
+
+
+def submit_loss_test(at: Table, advantaged: float = 0.75, disadvantaged: float = 0.5, deal_id: str = "deal-1") -> None:
+    at.adversary.SubmitLossTest(
+        game.SubmitLossTestRequest(
+            deal_id=deal_id, accuracy_advantaged=advantaged, accuracy_disadvantaged=disadvantaged
+        ),
+        timeout=5,
+    )
+
+
+def audit(**changes: Any) -> game.AuditRecord:
+    answered = {
+        "request_id": "r",
+        "metric": METRIC_SP,
+        "exact": to_message(np.array([0.25, 0.5])),
+        "released": to_message(np.array([0.3, 0.4])),
+        "epsilon": 1.0,
+    }
+    return game.AuditRecord(**{**answered, **changes})
+
+
+def report(at: Table, *audits: game.AuditRecord, spent: float = 1.0, deal_id: str = "deal-1") -> None:
+    at.compliance.SubmitAuditReport(
+        game.SubmitAuditReportRequest(deal_id=deal_id, audits=audits or (audit(),), epsilon_spent=spent), timeout=5
+    )
+
+
+# The way in.
+
+
+def test_nobody_gets_in_before_everybody_s_address_is_known(at: Table) -> None:
+    for stub in (at.compliance, at.developer, at.adversary):
+        assert join(stub) == game.JoinResponse(turn=game.TURN_WAIT)
+
+
+def test_each_party_learns_its_counterpart_s_address_and_no_other(at: Table) -> None:
+    at.referee.seat(ADDRESSES)
+    answers = [join(stub) for stub in (at.compliance, at.developer, at.adversary)]
+    assert [answer.counterpart_address for answer in answers] == ["", "127.0.0.1:1001", "127.0.0.1:1002"]
+    assert all((answer.turn, answer.scenario_digest) == (game.TURN_UNSPECIFIED, "digest") for answer in answers)
+
+
+def test_a_waiting_party_is_let_in_the_moment_the_addresses_are_known(
+    at: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sim.referee._WAIT_SECONDS", 30.0)
+    waiting = at.developer.Join.future(game.JoinRequest(protocol_version=PROTOCOL_VERSION), timeout=5)
+    at.referee.seat(ADDRESSES)
+    assert waiting.result().counterpart_address == "127.0.0.1:1001"
+
+
+@pytest.mark.parametrize("version", [0, PROTOCOL_VERSION + 1])
+def test_a_party_that_speaks_another_version_stays_outside(at: Table, version: int) -> None:
+    at.referee.seat(ADDRESSES)
+    assert refusal(lambda: join(at.developer, version)) == error.REASON_PROTOCOL_VERSION
+
+
+@pytest.mark.parametrize("party", ["compliance", "developer", "adversary"])
+def test_who_asks_for_a_deal_is_told_to_wait_and_in_the_end_to_leave(at: Table, party: str) -> None:
+    assert [part.turn for part in take(party, at)] == [game.TURN_WAIT]
+    at.referee.finish()
+    assert [part.turn for part in take(party, at)] == [game.TURN_OVER]
+
+
+# A trial.
+
+
+def test_a_trial_played_by_hand_ends_with_what_was_submitted(at: Table, play: Play, dealt: Deal) -> None:
+    outcome = play(dealt)
+    take("compliance", at)
+    assert not serve_trial(at)
+    take("developer", at)
+    guess = np.arange(PEOPLE) % 2
+    submit_reveal(
+        at,
+        guess=to_message(guess.astype(np.uint8)),
+        reconstruction=to_message(guess / 7),
+        queries=1,
+        size_queries=1,
+    )
+    assert not serve_trial(at)
+    release(at)
+    take("adversary", at)
+    submit_loss_test(at, 0.75, 0.5)
+    assert serve_trial(at)
+    report(at)
+    result = outcome.result(5)
+    assert result.reveal.guess.tolist() == guess.tolist()
+    assert result.reveal.baseline.tolist() == [1] * PEOPLE
+    assert result.reveal.targeted.tolist() == [True] * PEOPLE
+    assert result.reveal.reconstruction is not None
+    assert result.reveal.reconstruction.tolist() == (guess / 7).tolist()
+    assert (result.reveal.queries, result.reveal.size_queries, result.reveal.polarity_known) == (1, 1, True)
+    assert [(each.metric, each.exact.tolist(), each.released.tolist()) for each in result.audits] == [
+        ("sp", [0.25, 0.5], [0.3, 0.4])
+    ]
+    assert result.epsilon_spent == 1.0
+    assert result.loss_test is not None
+    assert (result.loss_test.accuracy_advantaged, result.loss_test.accuracy_disadvantaged) == (0.75, 0.5)
+
+
+def test_a_trial_without_an_adversary_ends_with_the_reveal(at: Table, play: Play, table: Path) -> None:
+    outcome = play(draw(table))
+    assert not serve_trial(at)
+    assert not take("developer", at)[0].deal.release_model
+    submit_reveal(at)
+    assert [part.turn for part in take("adversary", at)] == [game.TURN_WAIT]
+    assert serve_trial(at)
+    report(at, spent=math.inf)
+    assert outcome.result(5).loss_test is None
+    assert outcome.result(5).epsilon_spent == math.inf
+    assert outcome.result(5).reveal.reconstruction is None
+
+
+def test_the_developer_is_dealt_in_once_compliance_serves_and_the_adversary_once_the_model_is_out(
+    at: Table, play: Play, dealt: Deal
+) -> None:
+    play(dealt)
+    assert [part.turn for part in take("developer", at)] == [game.TURN_WAIT]
+    serve_trial(at)
+    assert take("developer", at)[0].deal.release_model
+    submit_reveal(at)
+    assert [part.turn for part in take("adversary", at)] == [game.TURN_WAIT]
+    release(at)
+    assert take("adversary", at)[0].deal.attack == "loss-test"
+
+
+def test_a_deal_is_not_dealt_to_the_same_party_twice_unless_it_missed_it(at: Table, play: Play, dealt: Deal) -> None:
+    play(dealt)
+    first = take("compliance", at)
+    assert take("compliance", at) == first
+    assert [part.turn for part in take("compliance", at, after="deal-1")] == [game.TURN_WAIT]
+
+
+def test_an_aborted_trial_fails_for_the_first_reason_given(at: Table, play: Play, dealt: Deal) -> None:
+    outcome = play(dealt)
+    at.referee.abort("developer was killed")
+    at.referee.abort("compliance was killed")
+    with pytest.raises(TrialFailed, match=r"^developer was killed$"):
+        outcome.result(5)
+
+
+@pytest.mark.parametrize(
+    ("done", "missing"),
+    [
+        ((), "compliance and developer and adversary"),
+        ((serve_trial,), "developer and adversary"),
+        # The adversary is waiting for a model that the developer has not released.
+        ((serve_trial, submit_reveal), "developer"),
+        ((serve_trial, submit_reveal, release), "adversary"),
+        ((serve_trial, submit_reveal, release, submit_loss_test), "compliance"),
+    ],
+    ids=["nobody moved", "served", "revealed", "released", "tested"],
+)
+def test_a_trial_that_is_not_finished_in_time_names_who_is_missing(
+    at: Table, play: Play, dealt: Deal, done: tuple[Callable[[Table], object], ...], missing: str
+) -> None:
+    outcome = play(dealt, 0.5)
+    for submit in done:
+        submit(at)
+    with pytest.raises(TrialFailed) as failed:
+        outcome.result(5)
+    assert str(failed.value) == f"{missing} did not finish the trial within 0.5 s"
+
+
+# What does not fit, or comes out of turn.
+
+
+@pytest.mark.parametrize(
+    "submit",
+    [
+        lambda at: serve_trial(at, "deal-2"),
+        lambda at: submit_reveal(at, deal_id="deal-2"),
+        lambda at: at.developer.ReleaseModel(game.ReleaseModelRequest(deal_id="deal-2"), timeout=5),
+        lambda at: submit_loss_test(at, deal_id="deal-2"),
+        lambda at: report(at, deal_id="deal-2"),
+    ],
+    ids=["serve", "reveal", "release", "loss test", "report"],
+)
+def test_what_is_about_another_deal_is_out_of_turn(
+    at: Table, play: Play, dealt: Deal, submit: Callable[[Table], object]
+) -> None:
+    assert refusal(lambda: submit(at)) == error.REASON_OUT_OF_TURN
+    play(dealt)
+    assert refusal(lambda: submit(at)) == error.REASON_OUT_OF_TURN
+
+
+def test_a_report_before_the_end_is_out_of_turn(at: Table, play: Play, dealt: Deal) -> None:
+    play(dealt)
+    serve_trial(at)
+    assert refusal(lambda: report(at)) == error.REASON_OUT_OF_TURN
+    submit_reveal(at)
+    assert refusal(lambda: report(at)) == error.REASON_OUT_OF_TURN
+
+
+def test_a_reveal_before_compliance_serves_is_out_of_turn(at: Table, play: Play, dealt: Deal) -> None:
+    play(dealt)
+    assert refusal(lambda: submit_reveal(at)) == error.REASON_OUT_OF_TURN
+
+
+def test_a_model_is_not_released_before_the_guess(at: Table, play: Play, dealt: Deal) -> None:
+    play(dealt)
+    serve_trial(at)
+    assert refusal(lambda: release(at)) == error.REASON_OUT_OF_TURN
+
+
+def test_a_loss_test_of_a_model_that_is_not_out_is_out_of_turn(at: Table, play: Play, dealt: Deal) -> None:
+    play(dealt)
+    serve_trial(at)
+    submit_reveal(at)
+    assert refusal(lambda: submit_loss_test(at)) == error.REASON_OUT_OF_TURN
+
+
+def test_who_is_not_dealt_in_is_out_of_turn(at: Table, play: Play, table: Path) -> None:
+    play(draw(table))
+    serve_trial(at)
+    assert refusal(lambda: submit_loss_test(at)) == error.REASON_OUT_OF_TURN
+    submit_reveal(at)
+    assert refusal(lambda: release(at)) == error.REASON_OUT_OF_TURN
+
+
+def test_a_guess_once_submitted_may_be_sent_again_but_not_changed(at: Table, play: Play, dealt: Deal) -> None:
+    play(dealt)
+    serve_trial(at)
+    submit_reveal(at)
+    submit_reveal(at)
+    other = to_message(np.zeros(PEOPLE, np.uint8))
+    assert refusal(lambda: submit_reveal(at, guess=other)) == error.REASON_OUT_OF_TURN
+
+
+def guesses(values: Any, kind: str = "u1") -> array_pb2.Array:
+    return to_message(np.asarray(values, kind))
+
+
+def claiming(*shape: int) -> array_pb2.Array:
+    """An array whose header says more than its bytes hold."""
+    header = array_pb2.ArrayHeader(element_type=array_pb2.ELEMENT_TYPE_UINT8, shape=shape)
+    return array_pb2.Array(header=header, data=b"\1" * PEOPLE)
+
+
+BAD_GUESSES = {
+    "nobody": guesses([]),
+    "nothing": array_pb2.Array(),
+    "one too few": guesses([1] * (PEOPLE - 1)),
+    "one too many": guesses([1] * (PEOPLE + 1)),
+    "two axes": guesses([[1] * PEOPLE]),
+    "a 2": guesses([2] + [0] * (PEOPLE - 1)),
+    "a 255": guesses([255] * PEOPLE),
+    "of floats": guesses([1] * PEOPLE, "f8"),
+    "bytes missing": claiming(2 * PEOPLE),
+    "bytes left over": claiming(PEOPLE // 2),
+    "an empty axis beside an endless one": array_pb2.Array(
+        header=array_pb2.ArrayHeader(element_type=array_pb2.ELEMENT_TYPE_UINT8, shape=(0, 2**63))
+    ),
+}
+
+
+@pytest.mark.parametrize("field", ["baseline", "guess", "targeted"])
+@pytest.mark.parametrize("what", BAD_GUESSES)
+def test_what_is_no_guess_is_refused_and_a_right_one_taken(
+    at: Table, play: Play, dealt: Deal, what: str, field: str
+) -> None:
+    play(dealt)
+    serve_trial(at)
+    assert refusal(lambda: submit_reveal(at, **{field: BAD_GUESSES[what]})) == error.REASON_SUBMISSION_INVALID
+    submit_reveal(at)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"reconstruction": guesses([0.0] * (PEOPLE - 1), "f8")},
+        {"reconstruction": guesses([0.0] * PEOPLE, "f4")},
+        {"reconstruction": guesses([math.nan] * PEOPLE, "f8")},
+        {"accuracy_base": math.nan},
+        {"accuracy_base": 1.5},
+        {"accuracy_models": -0.1},
+        {"accuracy_models": math.nan},
+        {"max_prediction_change": math.inf},
+        {"max_prediction_change": -0.1},
+    ],
+    ids=[
+        "short reconstruction",
+        "single precision",
+        "NaN reconstruction",
+        "NaN accuracy",
+        "accuracy above 1",
+        "negative accuracy",
+        "NaN accuracy of models",
+        "infinite change",
+        "negative change",
+    ],
+)
+def test_numbers_that_cannot_be_are_refused(at: Table, play: Play, dealt: Deal, changes: dict[str, Any]) -> None:
+    play(dealt)
+    serve_trial(at)
+    assert refusal(lambda: submit_reveal(at, **changes)) == error.REASON_SUBMISSION_INVALID
+
+
+@pytest.mark.parametrize("share", [math.nan, -0.1, 1.1, math.inf])
+def test_a_share_outside_0_and_1_is_refused(at: Table, play: Play, dealt: Deal, share: float) -> None:
+    play(dealt)
+    serve_trial(at)
+    submit_reveal(at)
+    release(at)
+    assert refusal(lambda: submit_loss_test(at, share, 0.5)) == error.REASON_SUBMISSION_INVALID
+    assert refusal(lambda: submit_loss_test(at, 0.5, share)) == error.REASON_SUBMISSION_INVALID
+    submit_loss_test(at)
+
+
+@pytest.mark.parametrize(
+    ("record", "spent"),
+    [
+        (audit(exact=guesses([0, 1])), 1.0),
+        (audit(released=guesses([[0.0, 1.0]], "f8")), 1.0),
+        (audit(exact=array_pb2.Array()), 1.0),
+        (audit(released=guesses([0.0], "f8")), 1.0),
+        (audit(exact=guesses([math.nan, 0.0], "f8")), 1.0),
+        (audit(metric=999), 1.0),
+        (audit(metric=0), 1.0),
+        (audit(), math.nan),
+        (audit(), -1.0),
+    ],
+    ids=["bytes", "two axes", "nothing", "lengths", "NaN", "unknown metric", "no metric", "NaN spent", "-1 spent"],
+)
+def test_a_report_that_does_not_fit_is_refused_and_a_right_one_taken(
+    at: Table, play: Play, dealt: Deal, record: game.AuditRecord, spent: float
+) -> None:
+    outcome = play(dealt)
+    serve_trial(at)
+    submit_reveal(at)
+    release(at)
+    submit_loss_test(at)
+    assert refusal(lambda: report(at, record, spent=spent)) == error.REASON_SUBMISSION_INVALID
+    report(at)
+    assert outcome.result(5).epsilon_spent == 1.0
+
+
+def test_a_training_table_of_another_name_is_unknown(at: Table, play: Play, dealt: Deal) -> None:
+    play(dealt)
+    call = lambda: list(  # noqa: E731
+        at.developer.GetTrainingTable(game.GetTrainingTableRequest(training_digest="0" * 64), timeout=5)
+    )
+    assert refusal(call) == error.REASON_DEAL_UNKNOWN
+
+
+# What each party was dealt, by everything that it received.
+
+
+@dataclass(frozen=True)
+class Hands:
+    """Every message that each party received in one trial."""
+
+    compliance: list[Message]
+    developer: list[Message]
+    adversary: list[Message]
+    table: dict[str, NDArray[Any]]
+
+
+@pytest.fixture
+def hands(at: Table, play: Play, dealt: Deal) -> Hands:
+    at.referee.seat(ADDRESSES)
+    play(dealt)
+    compliance = [join(at.compliance), *take("compliance", at)]
+    serve_trial(at)
+    developer = [join(at.developer), *take("developer", at)]
+    request = game.GetTrainingTableRequest(training_digest=developer[1].deal.training_digest)
+    training = list(at.developer.GetTrainingTable(request, timeout=5))
+    submit_reveal(at)
+    release(at)
+    adversary = [join(at.adversary), *take("adversary", at)]
+    return Hands(compliance, [*developer, *training], adversary, collect(training[0].table, training[1:]))
+
+
+def encodings(column: NDArray[np.uint8]) -> dict[str, bytes]:
+    """Every plain way to write a column of 0 and 1 down."""
+    found = {}
+    for order, ordered in (("", column), (" reversed", column[::-1])):
+        for sense, values in (("", ordered), (" complement", 1 - ordered)):
+            for kind in ("u1", "<u2", ">u2", "<i4", ">i4", "<i8", ">i8", "<f4", ">f4", "<f8", ">f8"):
+                found[kind + order + sense] = values.astype(kind).tobytes()
+                found[kind + order + sense + " signs"] = (2.0 * values - 1).astype(kind.replace("u", "i")).tobytes()
+            for bits in ("big", "little"):
+                found[f"bits {bits}{order}{sense}"] = np.packbits(values, bitorder=bits).tobytes()  # type: ignore[arg-type]
+            for separator in ("", ",", " ", ", ", "\n"):
+                found[f"text {separator!r}{order}{sense}"] = separator.join(map(str, values)).encode()
+            found[f"members{order}{sense}"] = np.flatnonzero(values).astype("u1").tobytes()
+            found[f"long members{order}{sense}"] = np.flatnonzero(values).astype("<i8").tobytes()
+    return found
+
+
+def received_bytes(messages: list[Message]) -> list[bytes]:
+    """What was received: message by message, and the contents of each bytes or text field one after the other."""
+    contents: dict[str, bytes] = {}
+
+    def look(message: Message) -> None:
+        for field, value in message.ListFields():
+            if isinstance(value, Message):
+                look(value)
+            elif isinstance(value, bytes | str):
+                content = value if isinstance(value, bytes) else value.encode()
+                contents[field.full_name] = contents.get(field.full_name, b"") + content
+
+    for message in messages:
+        look(message)
+    return [b"".join(message.SerializeToString() for message in messages), *contents.values()]
+
+
+def leaks(messages: list[Message], column: NDArray[np.uint8]) -> list[str]:
+    """The ways in which a column stands in what was received."""
+    received = received_bytes(messages)
+    return [name for name, written in encodings(column).items() if any(written in content for content in received)]
+
+
+def test_the_developer_and_the_adversary_receive_no_protected_attribute_in_any_encoding(
+    hands: Hands, dealt: Deal
+) -> None:
+    protected = dealt.compliance.protected
+    assert leaks(hands.developer, protected) == []
+    assert leaks(hands.adversary, protected) == []
+    # The control: the same look finds it where it is.
+    assert "u1" in leaks(hands.compliance, protected)
+    assert "u1" in leaks(hands.developer, dealt.developer.labels)
+
+
+def test_no_feature_or_label_that_the_developer_receives_tells_the_groups_apart(hands: Hands, dealt: Deal) -> None:
+    deal_message = next(part for part in hands.developer if isinstance(part, game.TakeDeveloperDealResponse))
+    cards = collect(
+        deal_message.deal, [part for part in hands.developer[2:] if isinstance(part, game.TakeDeveloperDealResponse)]
+    )
+    columns = [*cards["features"].T, cards["labels"]]
+    assert len(columns) > 2
+    assert [tells_apart(column, dealt.compliance.protected) for column in columns] == [False] * len(columns)
+    assert tells_apart(7.0 - dealt.compliance.protected, dealt.compliance.protected)
+
+
+def tells_apart(column: NDArray[Any], protected: NDArray[np.uint8]) -> bool:
+    return not set(column[protected == 0].tolist()) & set(column[protected == 1].tolist()) and len(set(column)) == 2
+
+
+def test_no_row_is_in_two_hands_but_the_test_set_s(hands: Hands, dealt: Deal) -> None:
+    sample = collect(hands.adversary[1].deal, hands.adversary[2:])  # type: ignore[attr-defined]
+    parts = [dealt.developer.features, hands.table["features"], sample["features"]]
+    rows = [row.tobytes() for part in parts for row in part]
+    assert len(rows) == PEOPLE + 200 + 20
+    assert len(set(rows)) == len(rows)
+
+
+def test_no_party_receives_another_s_seed(hands: Hands, dealt: Deal) -> None:
+    seeds = {"compliance": dealt.compliance.seed, "developer": dealt.developer.seed}
+    for party in ("compliance", "developer", "adversary"):
+        held = [
+            name for name, seed in seeds.items() if any(seed in each for each in received_bytes(getattr(hands, party)))
+        ]
+        assert held == [name for name in seeds if name == party]
+
+
+def test_the_developer_trains_on_the_table_that_its_deal_names(hands: Hands, dealt: Deal) -> None:
+    training = dealt.developer.training
+    assert training is not None
+    assert hands.table["features"].tobytes() == training.features.tobytes()
+    assert hands.table["labels"].tobytes() == training.labels.tobytes()
+
+
+def test_compliance_receives_labels_and_attributes_but_no_features(hands: Hands, dealt: Deal) -> None:
+    deal_message: Any = hands.compliance[1]
+    cards = collect(deal_message.deal, hands.compliance[2:])  # type: ignore[arg-type]
+    assert cards.keys() == {"labels", "protected"}
+    assert cards["labels"].tolist() == dealt.developer.labels.tolist()
+    assert cards["protected"].tolist() == dealt.compliance.protected.tolist()
+
+
+def test_a_developer_that_hides_a_query_is_found_out(at: Table, play: Play, table: Path) -> None:
+    outcome = play(draw(table))
+    assert not serve_trial(at)
+    submit_reveal(at, queries=1)
+    report(at)
+    with pytest.raises(TrialFailed, match="developer says that it asked 1 queries, compliance that it answered 2"):
+        outcome.result(5)

@@ -1,0 +1,114 @@
+"""The protected attributes: counted and added up by stratum, never shown, refused where nothing could be audited."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from compliance.metrics import METRICS
+from compliance.records import STRATUM_MIN, Records, RecordsError
+
+LABELS = (1, 1, 1, 0, 0)
+PROTECTED = (1, 0, 0, 1, 0)
+
+
+def records(labels: Any = LABELS, protected: Any = PROTECTED, metrics: tuple[str, ...] = tuple(METRICS)) -> Records:
+    return Records(np.array(labels, np.uint8), np.array(protected, np.uint8), metrics)
+
+
+@pytest.mark.parametrize(("metric", "counts"), [("sp", (3, 2)), ("abs_sp", (3, 2)), ("eo", (2, 1)), ("abs_eo", (2, 1))])
+def test_each_group_of_a_metric_s_stratum_is_counted(metric: str, counts: tuple[int, int]) -> None:
+    assert records().counts(metric) == counts
+    assert records().people == 5
+
+
+def test_predictions_are_added_up_by_group_within_the_stratum() -> None:
+    predictions = np.array([[1.0, 0.5, 0.25, 0.125, 0.0625], [0.0, 1.0, 1.0, 0.0, 1.0]])
+    everybody, qualified = (records().group_sums(metric, predictions) for metric in ("sp", "eo"))
+    assert (everybody.sum1.tolist(), everybody.sum0.tolist()) == ([1.125, 0.0], [0.8125, 3.0])
+    assert (everybody.n1, everybody.n0) == (2, 3)
+    assert (qualified.sum1.tolist(), qualified.sum0.tolist()) == ([1.0, 0.0], [0.75, 2.0])
+    assert (qualified.n1, qualified.n0) == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("labels", "protected"),
+    [
+        ((1, 1, 1), (0, 1)),
+        ((1, 1), (0, 1, 1)),
+        ([[1, 1, 1]], [[0, 1, 1]]),
+        ((), (0, 1, 1)),
+        (1, 1),
+    ],
+)
+def test_columns_that_do_not_fit_together_are_refused(labels: Any, protected: Any) -> None:
+    with pytest.raises(RecordsError, match="one value a person"):
+        records(labels, protected, ("sp",))
+
+
+@pytest.mark.parametrize(("labels", "protected"), [((1, 1, 2), (0, 1, 1)), ((1, 1, 1), (0, 1, 255))])
+def test_a_value_that_is_neither_0_nor_1_is_refused(labels: Any, protected: Any) -> None:
+    with pytest.raises(RecordsError, match="neither 0 nor 1"):
+        records(labels, protected, ("sp",))
+
+
+@pytest.mark.parametrize("value", [0.5, -1.0, np.nan])
+def test_a_value_in_between_is_refused_too(value: float) -> None:
+    with pytest.raises(RecordsError, match="neither 0 nor 1"):
+        Records(np.ones(3, np.uint8), np.array([0.0, 1.0, value]), ("sp",))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("group", [0, 1])
+def test_a_stratum_that_lacks_a_group_is_refused(metric: str, group: int) -> None:
+    with pytest.raises(RecordsError, match=f"metric {metric}: a group is too small"):
+        records((1,) * 5, (group,) * 5, (metric,))
+
+
+def test_a_group_may_be_missing_where_no_allowed_metric_looks() -> None:
+    labels, protected = (1, 1, 1, 0), (1, 1, 1, 0)
+    assert records(labels, protected, ("sp",)).counts("sp") == (1, 3)
+    with pytest.raises(RecordsError, match="metric eo"):
+        records(labels, protected, ("sp", "eo"))
+
+
+def test_a_stratum_in_which_nobody_could_be_protected_is_refused() -> None:
+    assert STRATUM_MIN == 3
+    with pytest.raises(RecordsError, match="too small"):
+        records((1, 1), (0, 1), ("sp",))
+    assert records((1, 1, 1), (0, 1, 1), ("sp",)).counts("sp") == (1, 2)
+    with pytest.raises(RecordsError, match="metric eo"):
+        records((1, 1, 0, 0), (0, 1, 0, 1), ("sp", "eo"))
+
+
+def test_nobody_at_all_is_refused() -> None:
+    with pytest.raises(RecordsError):
+        records((), (), ("sp",))
+
+
+def test_the_refusal_tells_the_same_whichever_group_is_missing_and_whoever_is_in_it() -> None:
+    texts = set()
+    for protected in ((0, 0, 0), (1, 1, 1)):
+        with pytest.raises(RecordsError) as refused:
+            records((1, 1, 1), protected, ("sp",))
+        texts.add(str(refused.value))
+    assert len(texts) == 1
+
+
+def test_the_protected_attributes_are_not_shown() -> None:
+    text = repr(records())
+    assert "protected" not in text
+    assert text == repr(records(protected=(0, 1, 1, 0, 1)))
+
+
+def test_sums_do_not_change_the_records_nor_the_predictions() -> None:
+    held = records()
+    predictions = np.random.default_rng(8).random((2, 5))
+    before = predictions.copy()
+    first = held.group_sums("eo", predictions)
+    second = held.group_sums("eo", predictions)
+    assert (predictions == before).all()
+    assert (first.sum1.tolist(), first.sum0.tolist()) == (second.sum1.tolist(), second.sum0.tolist())
+    assert (held.protected.tolist(), held.labels.tolist()) == (list(PROTECTED), list(LABELS))

@@ -1,0 +1,42 @@
+"""The catalogue of refusals is closed, complete, and made of fixed sentences."""
+
+from __future__ import annotations
+
+import grpc
+import pytest
+
+from fairwall.rpc.errors import CATALOGUE, Refusal, reason_of
+from fairwall.wire.v1.error_pb2 import REASON_BUDGET_EXHAUSTED, REASON_UNSPECIFIED, Reason
+
+REASONS = [reason for reason in Reason.values() if reason != REASON_UNSPECIFIED]
+
+
+def test_the_catalogue_has_every_reason_but_none_given() -> None:
+    assert sorted(CATALOGUE) == sorted(REASONS)
+
+
+@pytest.mark.parametrize("reason", REASONS, ids=Reason.Name)
+def test_a_reason_has_a_status_that_is_no_success_and_a_sentence_of_one_line(reason: Reason) -> None:
+    status, sentence = CATALOGUE[reason]
+    # A client that sees one of these would take a refusal for a broken connection, a timeout or its own doing.
+    confusing = {"OK", "UNAVAILABLE", "DEADLINE_EXCEEDED", "CANCELLED", "UNKNOWN", "UNIMPLEMENTED"}
+    assert isinstance(status, grpc.StatusCode)
+    assert status.name not in confusing
+    assert sentence.isascii()
+    assert sentence.isprintable()
+    assert sentence == sentence.strip() != ""
+    assert not set(sentence) & set("{}%")
+
+
+def test_no_two_reasons_share_a_sentence() -> None:
+    assert len({sentence for _, sentence in CATALOGUE.values()}) == len(CATALOGUE)
+
+
+def test_a_refusal_says_its_sentence_and_keeps_its_reason() -> None:
+    refusal = Refusal(REASON_BUDGET_EXHAUSTED)
+    assert str(refusal) == "the remaining privacy budget does not cover this batch"
+    assert refusal.reason == REASON_BUDGET_EXHAUSTED
+
+
+def test_an_error_that_no_service_sent_has_no_reason() -> None:
+    assert reason_of(grpc.RpcError()) == REASON_UNSPECIFIED

@@ -1,0 +1,179 @@
+"""A party's process: it takes its configuration once, refuses a bad one in one line, and ends with its stdin."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairwall.game.v1.referee_service_pb2_grpc import add_RefereeServiceServicer_to_server
+from fairwall.rpc import server
+from fairwall.rpc.identity import Credentials
+from fairwall.rpc.process import PartyConfig
+from sim.pki import mint
+from sim.referee import Referee
+
+PARTIES = ("compliance", "developer", "adversary")
+
+
+@pytest.fixture(scope="module")
+def credentials() -> dict[str, Credentials]:
+    return mint("run-1")
+
+
+def config_of(credentials: Credentials, referee: str = "127.0.0.1:1") -> dict[str, Any]:
+    return {
+        "run": credentials.run,
+        "party": credentials.party,
+        "referee": referee,
+        "listen": "127.0.0.1:0",
+        "authority": credentials.authority,
+        "certificate": credentials.certificate,
+        "key": credentials.key,
+    }
+
+
+def command(party: str, source: object) -> list[str]:
+    return [sys.executable, "-I", "-m", party, "--config", str(source)]
+
+
+def ends_with_one_line(party: str, source: object, stdin: str = "") -> str:
+    """What a party says on its way out because of a bad configuration."""
+    ended = subprocess.run(command(party, source), input=stdin, capture_output=True, text=True, timeout=20)
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith(f"{party}: configuration")
+    assert ended.stderr.count("\n") == 1
+    assert "PRIVATE KEY" not in ended.stderr
+    return ended.stderr.strip()
+
+
+BAD: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
+    "a missing key": (lambda config: config.pop("referee"), "key 'referee' is missing"),
+    "an unknown key": (lambda config: config.update(seed="1"), "unknown key 'seed'"),
+    "a number": (lambda config: config.update(listen=0), "key 'listen' must be a string"),
+    "another party": (lambda config: config.update(party="referee"), "it is for party 'referee'"),
+}
+
+
+@pytest.mark.parametrize("party", PARTIES)
+@pytest.mark.parametrize("what", BAD)
+def test_a_bad_configuration_is_refused_in_one_line(
+    party: str, what: str, credentials: dict[str, Credentials], tmp_path: Path
+) -> None:
+    config = config_of(credentials[party])
+    spoil, why = BAD[what]
+    spoil(config)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config))
+    assert ends_with_one_line(party, path).endswith(f": {why}")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", '"compliance"', "null", "\ufeff{}"])
+def test_what_is_no_json_object_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(text, encoding="utf-8")
+    assert ends_with_one_line("compliance", path).endswith(": not a JSON object")
+
+
+def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path: Path) -> None:
+    assert "No such file" in ends_with_one_line("adversary", tmp_path / "none.json")
+    path = tmp_path / "config.json"
+    path.write_bytes(b"\xff\xfe")
+    ends_with_one_line("adversary", path)
+
+
+def test_a_bad_line_on_stdin_is_refused_too() -> None:
+    assert ends_with_one_line("adversary", "-", "{}\n").endswith("is missing")
+    assert ends_with_one_line("adversary", "-", "").endswith("not a JSON object")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"key": "no key"}, {"certificate": "no certificate"}, {"authority": "no authority"}, {"listen": "nowhere:x"}],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_credentials_or_an_address_that_cannot_be_used_are_refused_in_one_line(
+    changes: dict[str, str], credentials: dict[str, Credentials], tmp_path: Path
+) -> None:
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(config_of(credentials["compliance"]) | changes))
+    ends_with_one_line("compliance", path)
+
+
+def test_a_configuration_does_not_show_its_private_key(credentials: dict[str, Credentials]) -> None:
+    assert "PRIVATE KEY" not in repr(PartyConfig(**config_of(credentials["developer"])))
+
+
+@pytest.fixture
+def referee(credentials: dict[str, Credentials]) -> Iterator[str]:
+    """The address of a referee who lets nobody in yet."""
+    waiting = Referee("run-1", "digest")
+    listening = server.serve(
+        lambda grpc_server: add_RefereeServiceServicer_to_server(waiting, grpc_server), credentials["referee"]
+    )
+    yield listening.address
+    waiting.seat(dict.fromkeys(PARTIES, ""))
+    waiting.finish()
+    listening.stop()
+
+
+@contextmanager
+def started(credentials: Credentials, referee: str, log: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """A party that has said where it listens, and that address."""
+    with (
+        log.open("w") as stderr,
+        subprocess.Popen(
+            command(credentials.party, "-"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+        ) as process,
+    ):
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(json.dumps(config_of(credentials, referee)) + "\n")
+            process.stdin.flush()
+            yield process, json.loads(process.stdout.readline())["address"]
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize("party", PARTIES)
+def test_a_party_ends_when_its_stdin_closes(
+    party: str, credentials: dict[str, Credentials], referee: str, tmp_path: Path
+) -> None:
+    with started(credentials[party], referee, tmp_path / "log") as (process, address):
+        assert address.startswith("127.0.0.1:") == (party != "adversary")
+        assert process.poll() is None
+        process.stdin.close()
+        assert process.wait(5) == 0
+    log = (tmp_path / "log").read_text()
+    assert "stdin closed: leaving" in log
+    assert "Traceback" not in log
+
+
+def test_a_party_leaves_ctrl_c_to_whoever_started_it_but_ends_when_told_to(
+    credentials: dict[str, Credentials], referee: str, tmp_path: Path
+) -> None:
+    with started(credentials["compliance"], referee, tmp_path / "log") as (process, _):
+        process.send_signal(signal.SIGINT)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(5) == -signal.SIGTERM
+
+
+@pytest.mark.parametrize("party", PARTIES)
+def test_a_party_whose_referee_is_not_there_fails(
+    party: str, credentials: dict[str, Credentials], tmp_path: Path
+) -> None:
+    with started(credentials[party], "127.0.0.1:1", tmp_path / "log") as (process, _):
+        assert process.wait(10) == 1
+    assert "PRIVATE KEY" not in (tmp_path / "log").read_text()
