@@ -67,10 +67,15 @@ def top(
 @app.command("list")
 def list_scenarios() -> None:
     """List the shipped scenarios."""
+    from rich.console import Console
+    from rich.table import Table
+
     from sim import scenario
 
+    table = Table.grid("name", "about", padding=(0, 2))
     for name, path in scenario.shipped().items():
-        typer.echo(f"{name:20} {scenario.read(str(path)).scenario.scenario.about}")
+        table.add_row(name, scenario.read(str(path)).scenario.scenario.about)
+    Console(highlight=False).print(table)
 
 
 @app.command()
