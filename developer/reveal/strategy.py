@@ -89,23 +89,6 @@ class Strategy:
     decoders: tuple[str, ...] = ()
     size_queries: int = 0
 
-    def queries(self, n: int, asked: int) -> int:
-        """Say how many metric queries it asks about n people when asked for so many.
-
-        A strategy that always asks the same number asks that one, whatever it was asked for.
-
-        Raises
-        ------
-        ValueError
-            If it cannot be played with that many.
-        """
-        counts = self.counts(n)
-        if len(counts) == 1:
-            return counts[0]
-        if asked not in counts:
-            raise ValueError(f"strategy {self.name} on {n} people cannot ask {asked} queries")
-        return asked
-
 
 def aimed(hand: Hand, advantaged: bool) -> Reveal:
     """Speak about the target alone."""
