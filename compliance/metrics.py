@@ -1,64 +1,134 @@
 """Fairness metrics as pure functions of group sums and counts; the attributes themselves never come here.
 
-`METRICS` and `stratum` are public (`fairwall.laws.metric`); how the sums are taken is too (`sums_over`), so that a
-developer can replay an exact answer bit for bit.
+`METRICS`, `part_values` and `stratum` are public (`fairwall.laws.metric`); how the sums are taken is too
+(`sums_over`), so that a developer can replay an exact answer bit for bit. A mechanism that adds its noise to sums and
+counts gets every metric from them, with the same formulas.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.metric import METRICS, Metric, find_metric, stratum, sums_over
+from fairwall.laws.metric import METRICS, Metric, find_metric, part_values, stratum, sums_over
 
-__all__ = ["METRICS", "GroupSums", "Metric", "gaps", "stratum", "sums_over"]
+__all__ = ["METRICS", "GroupSums", "Metric", "gaps", "part_values", "stratum", "sums_over"]
 
 
 @dataclass(frozen=True, eq=False)
 class GroupSums:
-    """What a metric needs to know of a stratum. Secret.
+    """What a metric needs to know of one of its parts. Secret.
 
     Parameters
     ----------
     sum1, sum0
-        Sums of each model's predictions over the stratum's advantaged and disadvantaged people, shape (m,), float64,
+        Sums of each model's values over the stratum's advantaged and disadvantaged people, shape (m,), float64,
         taken with `sums_over`.
     n1, n0
-        How many advantaged and disadvantaged people the stratum has.
+        How many advantaged and disadvantaged people the stratum has; need not be whole where they are estimates.
     """
 
     sum1: NDArray[np.float64]
     sum0: NDArray[np.float64]
-    n1: int
-    n0: int
+    n1: float
+    n0: float
 
 
-def gaps(metric: str, groups: GroupSums) -> NDArray[np.float64]:
-    """Return the gap of each model: advantaged minus disadvantaged mean, or its absolute value.
-
-    Two divisions and then one subtraction, in float64: the protocol fixes the bits.
+def gaps(metric: str, parts: Sequence[GroupSums]) -> NDArray[np.float64]:
+    """Return what a metric says of each model.
 
     Parameters
     ----------
     metric
         A key of `METRICS`.
-    groups
-        Sums and counts of the metric's own stratum.
+    parts
+        Sums and counts for each of the metric's `parts`, in their order.
 
     Returns
     -------
     NDArray[np.float64]
-        Shape (m,), in [-1, 1], or [0, 1] for an absolute metric.
+        Shape (m,): in [-1, 1], or [0, 1] for an absolute metric, [0, 2] for ``eodds_sum``; for ``di`` at least 0,
+        infinite or NaN where it divides by 0.
 
     Raises
     ------
     ValueError
-        For an unknown metric, an empty group, or sums of unlike shapes. The text does not tell which group.
+        For an unknown metric, too few or too many parts, an empty group, or sums of unlike shapes. The text does not
+        tell which group.
     """
-    absolute = find_metric(metric).absolute
-    if not (groups.n1 >= 1 and groups.n0 >= 1):
-        raise ValueError("a group of the metric's stratum is empty")
-    if groups.sum1.ndim != 1 or groups.sum1.shape != groups.sum0.shape:
-        raise ValueError("the two groups' sums must be vectors of one length")
-    gap: NDArray[np.float64] = groups.sum1 / groups.n1 - groups.sum0 / groups.n0
-    return np.abs(gap) if absolute else gap
+    found = find_metric(metric)
+    if len(parts) != len(found.parts):
+        raise ValueError(f"metric {metric} has {len(found.parts)} parts, not {len(parts)}")
+    for part in parts:
+        if not (part.n1 > 0 and part.n0 > 0):
+            raise ValueError("a group of the metric's stratum is empty")
+        if part.sum1.ndim != 1 or not part.sum1.shape == part.sum0.shape == parts[0].sum1.shape:
+            raise ValueError("the groups' sums must be vectors of one length")
+    gap = _FORMULAS[metric.removeprefix("abs_")](*parts)
+    return np.abs(gap) if found.absolute else gap
+
+
+def statistical_parity(predictions: GroupSums) -> NDArray[np.float64]:
+    """SP: P(h=1 | a=1) - P(h=1 | a=0). Fairlearn: `demographic_parity_difference` is its absolute value."""
+    return _difference_of_means(predictions)
+
+
+def equal_opportunity(qualified: GroupSums) -> NDArray[np.float64]:
+    """EO: P(h=1 | y=1, a=1) - P(h=1 | y=1, a=0). Fairlearn: `equal_opportunity_difference` is its absolute value."""
+    return _difference_of_means(qualified)
+
+
+def false_positive_rate_gap(unqualified: GroupSums) -> NDArray[np.float64]:
+    """FPR gap: P(h=1 | y=0, a=1) - P(h=1 | y=0, a=0). Fairlearn: abs is `false_positive_rate_difference`."""
+    return _difference_of_means(unqualified)
+
+
+def equalized_odds_max(qualified: GroupSums, unqualified: GroupSums) -> NDArray[np.float64]:
+    """Equalized odds, the larger of abs EO and abs FPR gap. Fairlearn: `equalized_odds_difference`."""
+    return np.maximum(np.abs(_difference_of_means(qualified)), np.abs(_difference_of_means(unqualified)))
+
+
+def equalized_odds_sum(qualified: GroupSums, unqualified: GroupSums) -> NDArray[np.float64]:
+    """Equalized odds, abs EO plus abs FPR gap. Fairlearn: twice ``equalized_odds_difference(agg="mean")``."""
+    return np.abs(_difference_of_means(qualified)) + np.abs(_difference_of_means(unqualified))
+
+
+def predictive_parity(hits: GroupSums, positives: GroupSums) -> NDArray[np.float64]:
+    """PPV gap: P(y=1 | h=1, a=1) - P(y=1 | h=1, a=0). Fairlearn: the group difference of a MetricFrame of precision.
+
+    0 where a group has nobody with h = 1: refusing would tell something about that group. Fairlearn takes that group's
+    precision for 0 instead, which doubles how far one person can move the gap.
+    """
+    defined = (positives.sum1 > 0) & (positives.sum0 > 0)
+    precision1 = hits.sum1 / np.where(defined, positives.sum1, 1.0)
+    precision0 = hits.sum0 / np.where(defined, positives.sum0, 1.0)
+    return np.where(defined, precision1 - precision0, 0.0)
+
+
+def accuracy_difference(correct: GroupSums) -> NDArray[np.float64]:
+    """OAD: P(h=y | a=1) - P(h=y | a=0). Fairlearn: `accuracy_score_difference` is its absolute value."""
+    return _difference_of_means(correct)
+
+
+def disparate_impact(predictions: GroupSums) -> NDArray[np.float64]:
+    """DI: P(h=1 | a=0) / P(h=1 | a=1). Fairlearn: `demographic_parity_ratio` is the smaller of it and its inverse."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return (predictions.sum0 / predictions.n0) / (predictions.sum1 / predictions.n1)
+
+
+def _difference_of_means(part: GroupSums) -> NDArray[np.float64]:
+    # Two divisions and then one subtraction, in float64: the protocol fixes the bits.
+    return part.sum1 / part.n1 - part.sum0 / part.n0
+
+
+_FORMULAS: dict[str, Callable[..., NDArray[np.float64]]] = {
+    "sp": statistical_parity,
+    "eo": equal_opportunity,
+    "fpr": false_positive_rate_gap,
+    "eodds_max": equalized_odds_max,
+    "eodds_sum": equalized_odds_sum,
+    "ppv": predictive_parity,
+    "oad": accuracy_difference,
+    "di": disparate_impact,
+}

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.metrics import GroupSums
-from fairwall.laws.metric import stratum, sums_over
+from fairwall.laws.metric import find_metric, part_values, stratum, sums_over
 
 STRATUM_MIN = 3
 """Among fewer people a flip has no neighbour with both groups present, so no noise would protect anybody."""
@@ -49,9 +49,10 @@ class Records:
             if not np.isin(column, (0, 1)).all():
                 raise RecordsError("a label or protected attribute is neither 0 nor 1")
         for metric in self.metrics:
-            disadvantaged, advantaged = self.counts(metric)
-            if min(disadvantaged, advantaged) < 1 or disadvantaged + advantaged < STRATUM_MIN:
-                raise RecordsError(f"metric {metric}: a group is too small to be audited")
+            for label in find_metric(metric).strata:
+                members = np.ones(self.labels.shape, np.bool_) if label is None else self.labels == label
+                if min(self._split(members)) < 1 or members.sum() < STRATUM_MIN:
+                    raise RecordsError(f"metric {metric}: a group is too small to be audited")
 
     @property
     def people(self) -> int:
@@ -59,13 +60,14 @@ class Records:
         return len(self.labels)
 
     def counts(self, metric: str) -> tuple[int, int]:
-        """Count the disadvantaged and the advantaged in the metric's stratum: (n0, n1)."""
-        groups = self.protected[stratum(metric, self.labels)]
-        advantaged = int(np.count_nonzero(groups))
-        return len(groups) - advantaged, advantaged
+        """Count the disadvantaged and the advantaged in the metric's stratum: (n0, n1).
 
-    def group_sums(self, metric: str, predictions: NDArray[np.float64]) -> GroupSums:
-        """Add up each model's predictions over each group of the metric's stratum.
+        For equalized odds, which has two strata, these are everybody's counts.
+        """
+        return self._split(stratum(metric, self.labels))
+
+    def group_sums(self, metric: str, predictions: NDArray[np.float64]) -> tuple[GroupSums, ...]:
+        """Add up each model's values over each group, for each of the metric's parts.
 
         Parameters
         ----------
@@ -74,14 +76,27 @@ class Records:
 
         Returns
         -------
-        GroupSums
-            Sums in the order that the protocol fixes, see :func:`fairwall.laws.metric.sums_over`.
+        tuple of GroupSums
+            Sums in the order that the protocol fixes, see :func:`fairwall.laws.metric.sums_over`; one for each of
+            the metric's parts.
+
+        Raises
+        ------
+        ValueError
+            For predictions that must be 0 or 1 and are not. Depends on nothing protected.
         """
-        inside = stratum(metric, self.labels)
-        n0, n1 = self.counts(metric)
+        return tuple(self._add_up(members, values) for members, values in part_values(metric, predictions, self.labels))
+
+    def _add_up(self, members: NDArray[np.bool_], values: NDArray[np.float64]) -> GroupSums:
+        n0, n1 = self._split(members)
         return GroupSums(
-            sum1=sums_over(inside & (self.protected == 1), predictions),
-            sum0=sums_over(inside & (self.protected == 0), predictions),
+            sum1=sums_over(members & (self.protected == 1), values),
+            sum0=sums_over(members & (self.protected == 0), values),
             n1=n1,
             n0=n0,
         )
+
+    def _split(self, members: NDArray[np.bool_]) -> tuple[int, int]:
+        groups = self.protected[members]
+        advantaged = int(np.count_nonzero(groups))
+        return len(groups) - advantaged, advantaged

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from compliance.case import Case
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceServicer
+from fairwall.laws.metric import METRICS
 from fairwall.rpc import arrays
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.metrics import name_of, number_of
@@ -117,6 +118,8 @@ def _receive(header: audit.AuditHeader, requests: Iterator[audit.AuditRequest], 
         raise Refusal(error_pb2.REASON_PREDICTIONS_NOT_FINITE)
     if predictions.min() < 0 or predictions.max() > 1:
         raise Refusal(error_pb2.REASON_PREDICTIONS_OUT_OF_RANGE)
+    if METRICS[name_of(header.metric)].binary and not np.isin(predictions, (0, 1)).all():
+        raise Refusal(error_pb2.REASON_PREDICTIONS_NOT_BINARY)
     return predictions
 
 

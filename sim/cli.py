@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 import fairwall
+from sim.sensitivity import sensitivity
 
 if TYPE_CHECKING:
     from sim.runner import Run
@@ -129,6 +130,9 @@ def report(
     from sim.report import write_report
 
     typer.echo(f"report: {write_report(folder)}")
+
+
+app.command()(sensitivity)
 
 
 def _play(plan: Plan, out: Path, *, as_json: bool) -> Run:

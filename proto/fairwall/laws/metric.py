@@ -1,24 +1,54 @@
-"""What each fairness metric is: whom it looks at and whether its sign is kept.
+"""What each fairness metric is: whom it looks at, what it adds up about them, and whether its sign is kept.
 
-h is a prediction in [0, 1], y the public label, a = 1 the advantaged and a = 0 the disadvantaged group.
-Every gap is advantaged minus disadvantaged.
+h is a prediction, y the public label, a = 1 the advantaged and a = 0 the disadvantaged group. Every gap is advantaged
+minus disadvantaged. Predictions are 0 or 1, or scores in [0, 1]; predictive parity needs 0 or 1.
 
-===========  ===============================================  ==========================================
-key          definition                                       Fairlearn (0/1 predictions, two groups)
-===========  ===============================================  ==========================================
-``sp``       mean of h over a=1, minus mean of h over a=0     none with a sign
-``abs_sp``   absolute value of ``sp``                         ``demographic_parity_difference``
-``eo``       as ``sp``, among the people with y = 1           none with a sign
-``abs_eo``   absolute value of ``eo``                         ``equal_opportunity_difference``
-===========  ===============================================  ==========================================
+==============  ==========================================================  ===========================================
+key             definition                                                  Fairlearn (0/1 predictions, two groups)
+==============  ==========================================================  ===========================================
+``sp``          mean of h over a=1, minus mean of h over a=0                none with a sign
+``abs_sp``      absolute value of ``sp``                                    ``demographic_parity_difference``
+``eo``          as ``sp``, among the people with y = 1: the TPR gap         none with a sign
+``abs_eo``      absolute value of ``eo``                                    ``equal_opportunity_difference``
+``fpr``         as ``sp``, among the people with y = 0: the FPR gap         none with a sign
+``abs_fpr``     absolute value of ``fpr``                                   ``false_positive_rate_difference``
+``eodds_max``   the larger of ``abs_eo`` and ``abs_fpr``                    ``equalized_odds_difference``
+``eodds_sum``   ``abs_eo`` plus ``abs_fpr``                                 twice that with ``agg="mean"``
+``ppv``         share of y = 1 among the people with h = 1, likewise        ``MetricFrame`` of ``precision_score``
+``oad``         mean of 1 - abs(y - h), likewise: the accuracy gap          ``MetricFrame`` of ``accuracy_score``
+``abs_oad``     absolute value of ``oad``                                   ``accuracy_score_difference``
+``di``          mean of h over a=0, *divided by* mean of h over a=1         ``demographic_parity_ratio`` if at most 1
+==============  ==========================================================  ===========================================
 
-Source: Hamman, Chen, Dutta, FAccT 2023, definitions 2.1 and 2.2.
+Sources: Hamman, Chen, Dutta, FAccT 2023, definitions 2.1 and 2.2 (sp, eo); Arcolezi, Makhlouf, Palamidessi, DBSec
+2023, section 3.1 (di, oad).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+Value = Literal["prediction", "correct", "hit"]
+"""What is known of a person without their protected attribute: h; 1 - abs(y - h); or h y."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One thing that a metric adds up over each group. Whoever knows these sums and the counts knows the metric.
+
+    Parameters
+    ----------
+    value
+        What is added up, one number in [0, 1] for each person.
+    label
+        The label that puts a person into the stratum; None for everybody.
+    """
+
+    value: Value
+    label: int | None = None
 
 
 @dataclass(frozen=True)
@@ -29,24 +59,58 @@ class Metric:
     ----------
     name
         The key in `METRICS`, in scenario files and in reports.
+    parts
+        What it is computed from; `compliance.metrics` has the formula.
     absolute
-        Whether the gap loses its sign. This changes the sensitivity.
-    label
-        The label that puts a person into the metric's stratum; None for everybody.
+        Whether gaps lose their sign. This changes the sensitivity.
+    binary
+        Whether predictions must be 0 or 1.
+    bounded
+        Whether one person can move it only so far. What is not bounded cannot be protected by noise on the metric.
     """
 
     name: str
-    absolute: bool
-    label: int | None
+    parts: tuple[Part, ...]
+    absolute: bool = False
+    binary: bool = False
+    bounded: bool = True
 
+    @property
+    def strata(self) -> tuple[int | None, ...]:
+        """The labels of the strata that it looks at, each once; None for everybody."""
+        return tuple(dict.fromkeys(part.label for part in self.parts))
+
+    @property
+    def label(self) -> int | None:
+        """The label of the metric's one stratum; None where it looks at everybody, in one stratum or in two."""
+        return self.strata[0] if len(self.strata) == 1 else None
+
+    @property
+    def labelled(self) -> bool:
+        """Whether it needs labels."""
+        return any(part.label is not None or part.value != "prediction" for part in self.parts)
+
+
+_MEAN = (Part("prediction"),)
+_POSITIVES = (Part("prediction", label=1),)
+_NEGATIVES = (Part("prediction", label=0),)
+_CORRECT = (Part("correct"),)
 
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric("sp", absolute=False, label=None),
-        Metric("abs_sp", absolute=True, label=None),
-        Metric("eo", absolute=False, label=1),
-        Metric("abs_eo", absolute=True, label=1),
+        Metric("sp", _MEAN),
+        Metric("abs_sp", _MEAN, absolute=True),
+        Metric("eo", _POSITIVES),
+        Metric("abs_eo", _POSITIVES, absolute=True),
+        Metric("fpr", _NEGATIVES),
+        Metric("abs_fpr", _NEGATIVES, absolute=True),
+        Metric("eodds_max", _POSITIVES + _NEGATIVES, absolute=True),
+        Metric("eodds_sum", _POSITIVES + _NEGATIVES, absolute=True),
+        Metric("ppv", (Part("hit"), Part("prediction")), binary=True),
+        Metric("oad", _CORRECT),
+        Metric("abs_oad", _CORRECT, absolute=True),
+        Metric("di", _MEAN, bounded=False),
     )
 }
 
@@ -77,15 +141,48 @@ def stratum(metric: str, labels: NDArray[np.uint8]) -> NDArray[np.bool_]:
     Returns
     -------
     NDArray[np.bool_]
-        Shape (n,), True for the members of the stratum.
+        Shape (n,), True for the members of the metric's one stratum. Equalized odds looks at two that together hold
+        everybody, and gets everybody; `Metric.parts` tells them apart.
 
     Raises
     ------
     ValueError
         For an unknown metric.
     """
-    label = find_metric(metric).label
-    return np.ones(labels.shape, dtype=np.bool_) if label is None else labels == label
+    return _members(find_metric(metric).label, labels.shape, labels)
+
+
+def part_values(
+    metric: str, predictions: NDArray[np.float64], labels: NDArray[np.uint8] | None = None
+) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.float64]]]:
+    """Give, for each of a metric's parts, whom it looks at and what it adds up about them.
+
+    Parameters
+    ----------
+    metric
+        A key of `METRICS`.
+    predictions
+        Shape (m, n), m models' predictions for n people, each in [0, 1].
+    labels
+        Shape (n,), each 0 or 1. May be left out for a metric that needs none.
+
+    Yields
+    ------
+    tuple of NDArray[np.bool_] and NDArray[np.float64]
+        The members, shape (n,), and the values, shape (m, n), in the order of `Metric.parts`.
+
+    Raises
+    ------
+    ValueError
+        For an unknown metric, missing labels, or predictions that must be 0 or 1 and are not.
+    """
+    found = find_metric(metric)
+    if found.labelled and labels is None:
+        raise ValueError(f"metric {metric} needs labels")
+    if found.binary and not ((predictions == 0) | (predictions == 1)).all():
+        raise ValueError(f"metric {metric} needs binary predictions, each 0 or 1")
+    for part in found.parts:
+        yield _members(part.label, predictions.shape[1:], labels), _values(part.value, predictions, labels)
 
 
 def sums_over(members: NDArray[np.bool_], predictions: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -100,7 +197,7 @@ def sums_over(members: NDArray[np.bool_], predictions: NDArray[np.float64]) -> N
     members
         Whom to add up, shape (n,).
     predictions
-        Shape (m, n), m models' predictions for n people, each in [0, 1].
+        Shape (m, n), m models' predictions for n people, or other `part_values`, each in [0, 1].
 
     Returns
     -------
@@ -110,3 +207,14 @@ def sums_over(members: NDArray[np.bool_], predictions: NDArray[np.float64]) -> N
     rows = np.ascontiguousarray(np.compress(members, predictions, axis=1), dtype=np.float64)
     total: NDArray[np.float64] = np.add.reduce(rows, axis=1)
     return total
+
+
+def _members(label: int | None, shape: tuple[int, ...], labels: NDArray[np.uint8] | None) -> NDArray[np.bool_]:
+    return np.ones(shape, dtype=np.bool_) if label is None or labels is None else labels == label
+
+
+def _values(value: Value, predictions: NDArray[np.float64], labels: NDArray[np.uint8] | None) -> NDArray[np.float64]:
+    if value == "prediction" or labels is None:
+        return predictions
+    # Not 1 - |y - h|: for y = 1 that loses the last bits of a small h.
+    return np.where(labels == 1, predictions, 0.0 if value == "hit" else 1.0 - predictions)

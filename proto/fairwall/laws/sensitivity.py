@@ -1,8 +1,10 @@
 r"""How far one person's protected attribute can move a fairness metric.
 
 Neighbours are two attribute vectors A that differ in one person and leave nobody's group empty. All counts are those
-of the metric's own stratum: everybody for statistical parity, the people with y = 1 for equal opportunity. Somebody
-outside the stratum moves nothing. Predictions are scores in [0, 1] and the worst case is taken over all of them.
+of the metric's own stratum: everybody for statistical parity and accuracy, the people with y = 1 for equal opportunity,
+those with y = 0 for the false positive rate. Somebody outside the stratum moves nothing. The worst case is taken over
+all predictions, scores in [0, 1] or 0/1, and over what the counts leave open of the labels. For the accuracy gap read
+"is right" for h: it takes every value that a prediction takes, whatever the label.
 
 **One flip, signed.** A person with prediction h leaves a group of s >= 2 people, in which the other s-1 have mean y,
 for the group of t = n-s >= 1 people with mean x. The gap, receiving minus leaving group, goes
@@ -12,11 +14,11 @@ for the group of t = n-s >= 1 people with mean x. The gap, receiving minus leavi
     f' - f = h (1/s + 1/(t+1)) - x / (t+1) - y / s.
 
 The coefficient of h is positive and the other two are negative with the same sum, so the change lies between -g and g,
-reached at (h, x, y) = (1, 0, 0) and (0, 1, 1), where
+reached at (h, x, y) = (1, 0, 0) and (0, 1, 1), predictions of 0 and 1, where
 
     g(s) = 1/s + 1/(n+1-s) = (n+1) / (s (n+1-s)).
 
-**One flip, absolute value.** We want max |f'| - |f|; the map h -> 1-h turns (f, f') into (-f, -f'), so it is
+**One flip, absolute value, scores.** We want max |f'| - |f|; the map h -> 1-h turns (f, f') into (-f, -f'), so it is
 max f' - |f| = max over h, min over mu in [-1, 1] of f' + mu f. The two can be exchanged (bilinear, compact, convex).
 For fixed mu the best vertex gives the sum of the positive coefficients,
 
@@ -30,14 +32,68 @@ The way back, max |f| - |f'|, is the same: max over h of f + mu f' is
 1 + mu t/(t+1) + max(0, -(s-1)/s - mu), least at mu = -(s-1)/s with value (s+t) / (s (t+1)). So a flip moves
 an absolute gap by g(s) n/(n+1) in either direction.
 
-**Local.** With a = min(n0, n1): g is convex and symmetric about (n+1)/2, so of the flips that are allowed the one that
-leaves the smaller group is worst, g(a); where a = 1 that would empty the group, the other flip remains, and
-g(n-1) = g(2). Hence g(a') with a' = max(a, 2). **Global.** The largest of these is g(2) = 1/2 + 1/(n-1).
+**One flip, absolute value, 0/1 predictions.** Let s and u = t+1 be the two groups' sizes, the person counted into
+both; s + u = n + 1. Reversing the flip swaps s and u, and h -> 1-h turns the signs, so let h = 1. X of the receiving
+group's t others have h = 1 and Y of the leaving group's s-1, so that
+
+    f = X/t - (Y+1)/s,   f' = (X+1)/u - Y/(s-1),   d = f' - f = g - X/(u(u-1)) - Y/(s(s-1)) >= 0.
+
+Where f >= 0, the absolute gap rises by d. That needs X/t >= (Y+1)/s, and the cheapest way is Y = 0, X = c = ceil(t/s).
+Where f' <= 0 it falls by d, and the cheapest way is X = 0, Y = ceil((s-1)/u). Hence the change is at least
+
+    g - min( ceil((u-1)/s) / (u(u-1)),  ceil((s-1)/u) / (s(s-1)) ),
+
+and what is left, f < 0 < f', does not exceed it: the rise there is f + f' (a fall is a rise of the reversed flip), and
+f + f' = d + 2f < d. If X >= c, then d is at most the first way's. If X <= c-1, then f + f', which grows with X and
+falls with Y, is at most its value at X = c-1, Y = 0. For c = 1 that is 1/u - 1/s, below the second way's, since
+ceil((s-1)/u) <= s-1. For c >= 2 we have t > s and c-1 <= (t-1)/s, and the first way's value exceeds it by
+2/s - 2(c-1)/t - 1/(tu) >= 2/(st) - 1/(tu) > 0. Without the ceilings the bracket would be g - 1/(su), the value for
+scores.
+
+**Local.** A flip leaves a group of n0 or of n1, where that is at least 2; the larger of the two is the local
+sensitivity. For signed gaps and for scores g decides: it is convex and symmetric about (n+1)/2, so the flip that leaves
+the smaller group is worst, a = min(n0, n1); where a = 1 that would empty the group, the other flip remains, and
+g(n-1) = g(2). Hence g(a') with a' = max(a, 2). With 0/1 predictions an absolute gap can move further in the larger
+group, if both are nearly equal, so that both flips are looked at.
+
+**Global.** The largest of these is the one at s = 2. For g: 1/2 + 1/(n-1). For absolute gaps and scores: n/(2(n-1)).
+For absolute gaps and 0/1 predictions: n/(2(n-1)) again if n is even, 1/2 + 1/(n-1) - 1/(2(n-2)) if n is odd; this is
+at least 1/2, and every other s gives at most the scores' n/(3(n-2)), which is no more if n >= 6 (n <= 5: see the
+tests).
 
 **Smooth** (Nissim, Raskhodnikova, Smith 2007): S = max over k >= 0 of exp(-beta k) times the largest local sensitivity
-k flips away, which is g(a'-k) down to g(2). Both 1/s and 1/(n+1-s) are log-convex in s, sums and products of
-log-convex functions are log-convex, and so is exp(-beta k) g(a'-k): its maximum lies at an end,
-k = 0 or k = a'-2. At a = 1 no step is needed to reach g(2).
+k flips away. In other words, over both groups and all s in 2 .. n-1: exp(-beta |s - size of the group|) times what a
+flip moves that leaves a group of s. Both 1/s and 1/(n+1-s) are log-convex in s, sums and products of log-convex
+functions are log-convex, and so is exp(-beta k) g on either side of where we stand: its maximum over an interval lies
+at an end. Hence for signed gaps and for scores S = max(g(a'), exp(-beta (a'-2)) g(2)), for absolute ones times n/(n+1).
+For absolute gaps with 0/1 predictions the ceilings break the convexity; the scores' value, which is log-convex and not
+smaller, then bounds a whole interval by its ends, and the search stops where no better value can be left.
+
+**Equalized odds** looks at two strata and a flip touches one. The other one's gap can be 0 (predict the same for
+everybody), so that its presence neither hides nor adds anything, for the maximum as for the sum: local, global and
+smooth are each the larger of the two strata's values for an absolute gap. A stratum without people counts as gap 0.
+
+**Predictive parity**, 0/1 predictions. Neighbours where a group has nobody with h = 1, before or after, are left out.
+Somebody with y = 1 leaves P >= 2 people with h = 1, F of them with y = 0, for P' >= 1, F' of them with y = 0. The two
+precisions move apart by F/(P(P-1)) + F'/(P'(P'+1)). Each term is at most 1/2: F <= P-1, and at P = 2, F = 1 and
+P' = F' = 1 there is equality. It does not matter how large the groups are: 1, from three people on. y = 0 is the
+mirror image. Where the four counts fix the labels, the first term needs somebody with y = 0 in the group left, the
+second one in the other. Let there be three people, both labels among them. If a group has both labels, the other has
+one of them, and somebody with the other label makes the change 1. If neither has both, the groups differ by label, the
+first term is 0 and the change 1/2; one flip further on a group has both, S = max(1/2, exp(-beta)). With one label only,
+both precisions are equal for ever: 0.
+The gap that `compliance.metrics` reports where a precision is undefined is 0, so that a flip into or out of that case
+moves it by at most 1 as well: noise on it needs the 1 of the group sizes, not the smaller value of the four counts. An
+undefined precision of 0, as in Fairlearn, would allow a change of 2: if h = 1 for one person only, with y = 1, their
+flip takes the gap from 1 to -1.
+
+**Disparate impact** is a ratio whose denominator one person can empty: infinite, for every n and every kind of
+prediction.
+
+**If a group may be empty**, and a gap is 0 there: the flip of a lone person can move a gap of 1 to 0, also an absolute
+one, and the flip into an empty group back. Hence 1 where a <= 1 (from two people on); nothing changes where a >= 2, but
+the smooth sensitivity also sees the value 1 that is a - 1 flips away. Predictive parity: 1 from two people on, if
+both labels are there.
 
 m queries move together, and every one of them can be the worst: the l1 sensitivity is m times these values.
 
@@ -52,15 +108,115 @@ m queries move together, and every one of them can be the worst: the l1 sensitiv
 * Appendix A.6, 1/(N0-k) for the absolute gap k flips away, is too small by up to 2 near balance.
 
 **What the definition leaves open.** A stratum of fewer than three people has no neighbours and sensitivity 0: the
-guarantee is then empty, not strong. Nor is there a promise about a group being empty or not.
+guarantee is then empty, not strong. Nor is there a promise about a group being empty or not, unless ``may_be_empty``.
 """
 
 import math
+from dataclasses import dataclass
 
-from fairwall.laws.metric import find_metric
+from fairwall.laws.metric import Metric, find_metric
 
 
-def flip_sensitivity(metric: str, n: int, leaving: int) -> float:
+@dataclass(frozen=True)
+class Counts:
+    """People by label and group: ``nya`` have label y and protected attribute a. Secret.
+
+    Raises
+    ------
+    ValueError
+        For a count that is not a whole number of at least 0.
+    """
+
+    n00: int
+    n01: int
+    n10: int
+    n11: int
+
+    def __post_init__(self) -> None:
+        for count in (self.n00, self.n01, self.n10, self.n11):
+            _require_whole(count, 0, "each count must be a whole number of at least 0")
+
+    def groups(self, label: int | None) -> tuple[int, int]:
+        """Count the disadvantaged and the advantaged, (n0, n1), with this label; None for everybody."""
+        if label is None:
+            return self.n00 + self.n10, self.n01 + self.n11
+        return (self.n10, self.n11) if label else (self.n00, self.n01)
+
+
+@dataclass(frozen=True)
+class Sensitivities:
+    """A metric's sensitivities for one data set, per query. Infinite where nothing bounds them.
+
+    Parameters
+    ----------
+    local
+        The most that it moves between this data set and a neighbour. Secret.
+    overall
+        The global sensitivity: the most that it moves between any two neighbours with these labels.
+    smooth
+        The smooth sensitivity. Secret. None where no beta was given.
+    """
+
+    local: float
+    overall: float
+    smooth: float | None
+
+
+def sensitivities(
+    metric: str,
+    counts: Counts | tuple[int, int],
+    beta: float | None = None,
+    *,
+    scores: bool = True,
+    may_be_empty: bool = False,
+) -> Sensitivities:
+    """Return all sensitivities of any metric, also of those that look at two strata or depend on the labels.
+
+    Parameters
+    ----------
+    metric
+        A key of `fairwall.laws.metric.METRICS`.
+    counts
+        The four counts, or (n0, n1) of the metric's own stratum. Equalized odds needs the four.
+    beta
+        Smoothness, at least 0 and finite; None for no smooth sensitivity.
+    scores
+        Whether predictions are scores in [0, 1] rather than 0 or 1. Of no effect on a metric that needs 0 or 1.
+    may_be_empty
+        Whether a group may be empty, the gap then being 0, rather than neither data set having an empty group.
+
+    Returns
+    -------
+    Sensitivities
+
+    Raises
+    ------
+    ValueError
+        For an unknown metric, a beta out of range, an empty group where none may be, or (n0, n1) for two strata.
+    """
+    found = find_metric(metric)
+    if beta is not None:
+        _require_beta(beta)
+    if isinstance(counts, Counts):
+        strata = [counts.groups(label) for label in found.strata]
+        if len(strata) > 1:
+            strata = [groups for groups in strata if sum(groups)] or [(0, 0)]
+    elif len(found.strata) > 1:
+        raise ValueError(_two_strata(found))
+    else:
+        strata = [counts]
+    for groups in strata:
+        require_groups(*groups, may_be_empty=may_be_empty)
+    if found.bounded and found.binary and isinstance(counts, Counts):
+        return _predictive_parity(counts, beta, may_be_empty)
+    return Sensitivities(
+        max(_local(found, *groups, scores, may_be_empty) for groups in strata),
+        max(_global(found, sum(groups), scores, may_be_empty) for groups in strata),
+        None if beta is None else max(_smooth(found, *groups, beta, scores, may_be_empty) for groups in strata),
+    )
+
+
+def flip_sensitivity(metric: str, n: int, leaving: int, *, scores: bool = True) -> float:
     """Return the most that a metric moves when one person leaves a group of a given size.
 
     Parameters
@@ -68,114 +224,194 @@ def flip_sensitivity(metric: str, n: int, leaving: int) -> float:
     metric
         A key of `fairwall.laws.metric.METRICS`.
     n
-        People in the metric's stratum.
+        People in the metric's stratum; for equalized odds, in the person's.
     leaving
         Size of the group that the person leaves, in 2 .. n-1.
+    scores
+        Whether predictions are scores in [0, 1] rather than 0 or 1.
 
     Returns
     -------
     float
-        In (0, 1]; either direction of the flip, the worst case over predictions in [0, 1].
+        In (0, 1], infinite for disparate impact; either direction of the flip, the worst case over predictions.
 
     Raises
     ------
     ValueError
         For an unknown metric, or a flip that would leave a group empty.
     """
-    absolute = find_metric(metric).absolute
+    found = find_metric(metric)
     if not 2 <= leaving <= n - 1:
         raise ValueError("both groups must be non-empty before and after the flip")
-    return (n if absolute else n + 1) / (leaving * (n + 1 - leaving))
+    return _flip(found, n, leaving, scores)
 
 
-def local_sensitivity(metric: str, n0: int, n1: int) -> float:
+def local_sensitivity(metric: str, n0: int, n1: int, *, scores: bool = True, may_be_empty: bool = False) -> float:
     """Return the most that a metric moves between a data set with these counts and its neighbours.
 
     Parameters
     ----------
     metric
-        A key of `fairwall.laws.metric.METRICS`.
+        A key of `fairwall.laws.metric.METRICS` with one stratum; see `sensitivities` for the others.
     n0, n1
         Disadvantaged and advantaged people in the metric's stratum, each at least 1. Secret: so is the result.
+    scores, may_be_empty
+        As for `sensitivities`.
 
     Returns
     -------
     float
-        In [0, 1], per query; 0 for fewer than three people, who have no neighbours.
+        In [0, 1], infinite for disparate impact, per query; 0 for fewer than three people, who have no neighbours.
 
     Raises
     ------
     ValueError
-        For an unknown metric or a count that is not a whole number of at least 1.
+        For an unknown metric, one with two strata, or a count that is not a whole number of at least 1 (or 0).
     """
-    find_metric(metric)
-    require_groups(n0, n1)
-    n = n0 + n1
-    return 0.0 if n < 3 else flip_sensitivity(metric, n, max(min(n0, n1), 2))
+    found = _one_stratum(metric)
+    require_groups(n0, n1, may_be_empty=may_be_empty)
+    return _local(found, n0, n1, scores, may_be_empty)
 
 
-def global_sensitivity(metric: str, n: int) -> float:
+def global_sensitivity(metric: str, n: int, *, scores: bool = True, may_be_empty: bool = False) -> float:
     """Return the most that a metric moves between any two neighbours.
 
     Parameters
     ----------
     metric
-        A key of `fairwall.laws.metric.METRICS`.
+        A key of `fairwall.laws.metric.METRICS` with one stratum; see `sensitivities` for the others.
     n
         People in the metric's stratum. Public, since the labels are.
+    scores, may_be_empty
+        As for `sensitivities`.
 
     Returns
     -------
     float
-        In [0, 1], per query: 1/2 + 1/(n-1), or n / (2 (n-1)) for an absolute gap; 0 for fewer than three people.
+        In [0, 1], infinite for disparate impact, per query: 1/2 + 1/(n-1), or n / (2 (n-1)) for an absolute gap and
+        scores; 0 for fewer than three people.
 
     Raises
     ------
     ValueError
-        For an unknown metric or an n that is not a whole number of at least 0.
+        For an unknown metric, one with two strata, or an n that is not a whole number of at least 0.
     """
-    find_metric(metric)
+    found = _one_stratum(metric)
     _require_whole(n, 0, "n must be a whole number of at least 0")
-    return 0.0 if n < 3 else flip_sensitivity(metric, n, 2)
+    return _global(found, n, scores, may_be_empty)
 
 
-def smooth_sensitivity(metric: str, n0: int, n1: int, beta: float) -> float:
+def smooth_sensitivity(
+    metric: str, n0: int, n1: int, beta: float, *, scores: bool = True, may_be_empty: bool = False
+) -> float:
     """Return the smallest bound on the local sensitivity that changes by at most exp(beta) between neighbours.
 
     Parameters
     ----------
     metric
-        A key of `fairwall.laws.metric.METRICS`.
+        A key of `fairwall.laws.metric.METRICS` with one stratum; see `sensitivities` for the others.
     n0, n1
         Disadvantaged and advantaged people in the metric's stratum, each at least 1. Secret: so is the result.
     beta
         Smoothness, at least 0 and finite; 0 gives the global sensitivity. Must not depend on n0 and n1.
+    scores, may_be_empty
+        As for `sensitivities`.
 
     Returns
     -------
     float
-        In [0, 1], per query; 0 for fewer than three people.
+        In [0, 1], infinite for disparate impact, per query; 0 for fewer than three people.
 
     Raises
     ------
     ValueError
-        For an unknown metric, a count that is not a whole number of at least 1, or a beta out of range.
+        For an unknown metric, one with two strata, a count that is not a whole number of at least 1 (or 0), or a beta
+        out of range.
     """
-    find_metric(metric)
-    require_groups(n0, n1)
+    found = _one_stratum(metric)
+    require_groups(n0, n1, may_be_empty=may_be_empty)
+    _require_beta(beta)
+    return _smooth(found, n0, n1, beta, scores, may_be_empty)
+
+
+def require_groups(n0: int, n1: int, *, may_be_empty: bool = False) -> None:
+    """Raise ValueError unless both counts are whole numbers of at least 1, or 0. The text does not tell the counts."""
+    least = 0 if may_be_empty else 1
+    for count in (n0, n1):
+        _require_whole(count, least, f"each group must have a whole number of people, at least {least}")
+
+
+def _flip(metric: Metric, n: int, leaving: int, scores: bool) -> float:
+    s, u = leaving, n + 1 - leaving
+    if not metric.bounded:
+        return math.inf
+    if metric.binary:
+        return 1.0
+    if not metric.absolute:
+        return (n + 1) / (s * u)
+    if scores:
+        return n / (s * u)
+    # -(-x // y) is x / y rounded up.
+    return (n + 1) / (s * u) - min(-(-(u - 1) // s) / (u * (u - 1)), -(-(s - 1) // u) / (s * (s - 1)))
+
+
+def _local(metric: Metric, n0: int, n1: int, scores: bool, may_be_empty: bool) -> float:
+    n = n0 + n1
+    if not metric.bounded:
+        return math.inf
+    if may_be_empty and n >= 2 and min(n0, n1) <= 1:
+        return 1.0
+    return max((_flip(metric, n, leaving, scores) for leaving in (n0, n1) if 2 <= leaving <= n - 1), default=0.0)
+
+
+def _global(metric: Metric, n: int, scores: bool, may_be_empty: bool) -> float:
+    # The most uneven groups.
+    return _local(metric, 0 if may_be_empty else min(n, 1), n if may_be_empty else max(n - 1, 0), scores, may_be_empty)
+
+
+def _smooth(metric: Metric, n0: int, n1: int, beta: float, scores: bool, may_be_empty: bool) -> float:
+    n = n0 + n1
+    best = _local(metric, n0, n1, scores, may_be_empty)
+    if may_be_empty and n >= 2:
+        best = max(best, math.exp(-beta * max(min(n0, n1) - 1, 0)))
+    for size in (n0, n1):
+        for low, high in ((2, min(size, n - 1)), (max(size, 2), n - 1)):
+            # From both ends of the interval inwards, until the log-convex bound leaves nothing to be found inside.
+            while low <= high:
+                ends = [(math.exp(-beta * abs(leaving - size)), leaving) for leaving in (low, high)]
+                if max(discount * _flip(metric, n, leaving, True) for discount, leaving in ends) <= best:
+                    break
+                best = max(best, *(discount * _flip(metric, n, leaving, scores) for discount, leaving in ends))
+                low, high = low + 1, high - 1
+    return best
+
+
+def _predictive_parity(counts: Counts, beta: float | None, may_be_empty: bool) -> Sensitivities:
+    """Labels fixed by the counts."""
+    n0, n1 = counts.groups(None)
+    mixed = sum(counts.groups(0)) > 0 and sum(counts.groups(1)) > 0
+    if not mixed or (n0 + n1 < 3 and not may_be_empty):
+        local = overall = 0.0
+    else:
+        apart = counts.n00 + counts.n11 == 0 or counts.n01 + counts.n10 == 0
+        local, overall = (0.5 if apart and not may_be_empty else 1.0), 1.0
+    return Sensitivities(local, overall, None if beta is None else max(local, math.exp(-beta) * overall))
+
+
+def _one_stratum(metric: str) -> Metric:
+    found = find_metric(metric)
+    if len(found.strata) > 1:
+        raise ValueError(_two_strata(found))
+    return found
+
+
+def _two_strata(metric: Metric) -> str:
+    return f"metric {metric.name} looks at two strata: it needs the counts of each"
+
+
+def _require_beta(beta: float) -> None:
     if not 0 <= beta < math.inf:
         raise ValueError("beta must be a finite number of at least 0")
-    steps = max(min(n0, n1), 2) - 2
-    return max(
-        local_sensitivity(metric, n0, n1),
-        math.exp(-beta * steps) * global_sensitivity(metric, n0 + n1),
-    )
-
-
-def require_groups(n0: int, n1: int) -> None:
-    """Raise ValueError unless both counts are whole numbers of at least 1. The text does not tell the counts."""
-    for count in (n0, n1):
-        _require_whole(count, 1, "each group must have a whole number of people, at least 1")
 
 
 def _require_whole(count: int, least: int, refusal: str) -> None:

@@ -47,6 +47,7 @@ CATALOGUE: dict[Reason, tuple[grpc.StatusCode, str]] = {
     ),
     error_pb2.REASON_PREDICTIONS_NOT_FINITE: (_INVALID, "a prediction is not a finite number"),
     error_pb2.REASON_PREDICTIONS_OUT_OF_RANGE: (_INVALID, "a prediction lies outside [0, 1]"),
+    error_pb2.REASON_PREDICTIONS_NOT_BINARY: (_INVALID, "this metric needs decisions: every prediction 0 or 1"),
     error_pb2.REASON_QUERIES_OUT_OF_RANGE: (
         _INVALID,
         "a batch has at least one model and no more than the policy allows",
@@ -63,6 +64,10 @@ CATALOGUE: dict[Reason, tuple[grpc.StatusCode, str]] = {
     error_pb2.REASON_FEATURES_NOT_FINITE: (_INVALID, "a feature is not a finite number"),
     error_pb2.REASON_OUT_OF_TURN: (_PRECONDITION, "the referee is not waiting for this from this party"),
     error_pb2.REASON_SUBMISSION_INVALID: (_INVALID, "the submission does not fit its deal"),
+    error_pb2.REASON_LEDGER_UNAVAILABLE: (
+        grpc.StatusCode.UNAVAILABLE,
+        "the ledger cannot be written, so nothing is charged and nothing answered",
+    ),
     error_pb2.REASON_TOO_MANY_CALLS: (
         grpc.StatusCode.RESOURCE_EXHAUSTED,
         "this caller has 8 calls under way already",

@@ -14,11 +14,21 @@ LABELS = (1, 1, 1, 0, 0)
 PROTECTED = (1, 0, 0, 1, 0)
 
 
-def records(labels: Any = LABELS, protected: Any = PROTECTED, metrics: tuple[str, ...] = tuple(METRICS)) -> Records:
+EVERYBODY_OR_QUALIFIED = tuple(
+    key for key, metric in METRICS.items() if 0 not in metric.strata
+)  # two people have label 0
+
+
+def records(
+    labels: Any = LABELS, protected: Any = PROTECTED, metrics: tuple[str, ...] = EVERYBODY_OR_QUALIFIED
+) -> Records:
     return Records(np.array(labels, np.uint8), np.array(protected, np.uint8), metrics)
 
 
-@pytest.mark.parametrize(("metric", "counts"), [("sp", (3, 2)), ("abs_sp", (3, 2)), ("eo", (2, 1)), ("abs_eo", (2, 1))])
+@pytest.mark.parametrize(
+    ("metric", "counts"),
+    [("sp", (3, 2)), ("abs_sp", (3, 2)), ("eo", (2, 1)), ("abs_eo", (2, 1)), ("di", (3, 2)), ("ppv", (3, 2))],
+)
 def test_each_group_of_a_metric_s_stratum_is_counted(metric: str, counts: tuple[int, int]) -> None:
     assert records().counts(metric) == counts
     assert records().people == 5
@@ -26,11 +36,42 @@ def test_each_group_of_a_metric_s_stratum_is_counted(metric: str, counts: tuple[
 
 def test_predictions_are_added_up_by_group_within_the_stratum() -> None:
     predictions = np.array([[1.0, 0.5, 0.25, 0.125, 0.0625], [0.0, 1.0, 1.0, 0.0, 1.0]])
-    everybody, qualified = (records().group_sums(metric, predictions) for metric in ("sp", "eo"))
+    (everybody,), (qualified,) = (records().group_sums(metric, predictions) for metric in ("sp", "eo"))
     assert (everybody.sum1.tolist(), everybody.sum0.tolist()) == ([1.125, 0.0], [0.8125, 3.0])
     assert (everybody.n1, everybody.n0) == (2, 3)
     assert (qualified.sum1.tolist(), qualified.sum0.tolist()) == ([1.0, 0.0], [0.75, 2.0])
     assert (qualified.n1, qualified.n0) == (1, 2)
+
+
+def test_a_metric_gets_its_parts_in_their_order() -> None:
+    held = records((1, 1, 1, 0, 0, 0), (1, 0, 0, 1, 1, 0), ("ppv", "eodds_max", "oad"))
+    predictions = np.array([[1.0, 1.0, 0.0, 1.0, 0.0, 1.0]])
+    assert held.counts("eodds_max") == (3, 3)
+    qualified, unqualified = held.group_sums("eodds_max", predictions)
+    assert (qualified.n1, qualified.n0, unqualified.n1, unqualified.n0) == (1, 2, 2, 1)
+    assert [qualified.sum1, qualified.sum0, unqualified.sum1, unqualified.sum0] == [[1.0], [1.0], [1.0], [1.0]]
+    hits, positives = held.group_sums("ppv", predictions)
+    assert [hits.sum1, hits.sum0, positives.sum1, positives.sum0] == [[1.0], [1.0], [2.0], [2.0]]
+    (correct,) = held.group_sums("oad", predictions)
+    assert [correct.sum1, correct.sum0] == [[2.0], [1.0]]
+
+
+def test_scores_are_refused_where_a_metric_needs_binary_predictions() -> None:
+    with pytest.raises(ValueError, match="metric ppv needs binary predictions"):
+        records().group_sums("ppv", np.full((1, 5), 0.5))
+
+
+@pytest.mark.parametrize("metric", ["eodds_max", "eodds_sum"])
+def test_equalized_odds_needs_both_groups_in_both_strata(metric: str) -> None:
+    with pytest.raises(RecordsError, match=f"metric {metric}: a group is too small"):
+        records((1, 1, 1, 0, 0, 0), (1, 0, 0, 1, 1, 1), (metric,))
+    with pytest.raises(RecordsError, match=f"metric {metric}: a group is too small"):
+        records((1, 1, 1, 0, 0), (1, 0, 0, 1, 0), (metric,))
+
+
+def test_an_unknown_metric_is_refused() -> None:
+    with pytest.raises(ValueError, match="unknown metric 'x'"):
+        records(metrics=("x",))
 
 
 @pytest.mark.parametrize(
@@ -64,7 +105,7 @@ def test_a_value_in_between_is_refused_too(value: float) -> None:
 @pytest.mark.parametrize("group", [0, 1])
 def test_a_stratum_that_lacks_a_group_is_refused(metric: str, group: int) -> None:
     with pytest.raises(RecordsError, match=f"metric {metric}: a group is too small"):
-        records((1,) * 5, (group,) * 5, (metric,))
+        records((1,) * 5 + (0,) * 5, (group,) * 10, (metric,))
 
 
 def test_a_group_may_be_missing_where_no_allowed_metric_looks() -> None:
@@ -107,8 +148,8 @@ def test_sums_do_not_change_the_records_nor_the_predictions() -> None:
     held = records()
     predictions = np.random.default_rng(8).random((2, 5))
     before = predictions.copy()
-    first = held.group_sums("eo", predictions)
-    second = held.group_sums("eo", predictions)
+    (first,) = held.group_sums("eo", predictions)
+    (second,) = held.group_sums("eo", predictions)
     assert (predictions == before).all()
     assert (first.sum1.tolist(), first.sum0.tolist()) == (second.sum1.tolist(), second.sum0.tolist())
     assert (held.protected.tolist(), held.labels.tolist()) == (list(PROTECTED), list(LABELS))

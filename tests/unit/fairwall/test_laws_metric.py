@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 
-from fairwall.laws.metric import METRICS, find_metric, stratum, sums_over
+from fairwall.laws.metric import METRICS, find_metric, part_values, stratum, sums_over
+from fairwall.wire.metrics import name_of, number_of
 
 
 def test_metrics_are_keyed_by_their_names() -> None:
@@ -19,6 +20,58 @@ def test_stratum_is_everybody_or_those_with_the_label() -> None:
     assert everybody.dtype == np.bool_
     assert everybody.tolist() == [True] * 4
     assert stratum("abs_eo", labels).tolist() == [True, False, True, False]
+    assert stratum("fpr", labels).tolist() == [False, True, False, True]
+    assert stratum("eodds_max", labels).all()  # both strata together
+    assert stratum("ppv", labels).all()
+
+
+def test_every_metric_has_a_number_on_the_wire() -> None:
+    numbers = [number_of(key) for key in METRICS]
+    assert numbers == list(range(1, 13))
+    assert [name_of(number) for number in numbers] == list(METRICS)
+
+
+def test_what_each_metric_needs() -> None:
+    unlabelled = {"sp", "abs_sp", "di"}
+    assert {key for key, metric in METRICS.items() if not metric.labelled} == unlabelled
+    assert {key for key, metric in METRICS.items() if metric.binary} == {"ppv"}
+    assert {key for key, metric in METRICS.items() if not metric.bounded} == {"di"}
+    assert {key for key, metric in METRICS.items() if len(metric.strata) > 1} == {"eodds_max", "eodds_sum"}
+    assert [METRICS[key].label for key in ("sp", "eo", "abs_fpr", "eodds_sum")] == [None, 1, 0, None]
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_metric_that_needs_labels_says_so(metric: str) -> None:
+    predictions = np.zeros((1, 3))
+    if METRICS[metric].labelled:
+        with pytest.raises(ValueError, match=f"^metric {metric} needs labels$"):
+            next(part_values(metric, predictions))
+    else:
+        ((members, values),) = part_values(metric, predictions)
+        assert members.tolist() == [True] * 3
+        assert values is predictions
+
+
+@pytest.mark.parametrize("wrong", [0.5, np.nan, -1.0, 2.0])
+def test_a_metric_that_needs_binary_predictions_says_so(wrong: float) -> None:
+    labels = np.ones(3, dtype=np.uint8)
+    with pytest.raises(ValueError, match=r"^metric ppv needs binary predictions, each 0 or 1$"):
+        next(part_values("ppv", np.array([[0.0, 1.0, wrong]]), labels))
+    assert len(list(part_values("ppv", np.array([[0.0, 1.0, 1.0]]), labels))) == 2
+
+
+def test_what_is_added_up_about_a_person() -> None:
+    labels = np.array([1, 0, 1, 0], dtype=np.uint8)
+    predictions = np.array([[1.0, 1.0, 0.0, 0.0]])
+    ((_, correct),) = part_values("oad", predictions, labels)
+    assert correct.tolist() == [[1.0, 0.0, 0.0, 1.0]]
+    (_, hits), (_, positives) = part_values("ppv", predictions, labels)
+    assert hits.tolist() == [[1.0, 0.0, 0.0, 0.0]]
+    assert positives is predictions
+    qualified, unqualified = (members.tolist() for members, _ in part_values("eodds_max", predictions, labels))
+    assert (qualified, unqualified) == ([True, False, True, False], [False, True, False, True])
+    ((_, scored),) = part_values("oad", np.array([[0.25, 0.25, 1e-20, 1e-20]]), labels)
+    assert scored.tolist() == [[0.25, 0.75, 1e-20, 1.0]]
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

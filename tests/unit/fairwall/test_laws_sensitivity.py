@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 
 from fairwall.laws.sensitivity import flip_sensitivity, global_sensitivity, local_sensitivity, smooth_sensitivity
 
-METRICS = ["sp", "abs_sp", "eo", "abs_eo"]
+METRICS = ["sp", "abs_sp", "eo", "abs_eo", "fpr", "abs_fpr", "oad", "abs_oad"]
 BETAS = [0.0, 1e-3, 0.01, 0.1, 0.3, 1.0, 3.0]
 
 

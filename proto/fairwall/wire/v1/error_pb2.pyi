@@ -31,6 +31,8 @@ class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REASON_SUBMISSION_INVALID: _ClassVar[Reason]
     REASON_INTERNAL: _ClassVar[Reason]
     REASON_TOO_MANY_CALLS: _ClassVar[Reason]
+    REASON_PREDICTIONS_NOT_BINARY: _ClassVar[Reason]
+    REASON_LEDGER_UNAVAILABLE: _ClassVar[Reason]
 REASON_UNSPECIFIED: Reason
 REASON_CALLER_UNKNOWN: Reason
 REASON_CALLER_NOT_ALLOWED: Reason
@@ -54,6 +56,8 @@ REASON_OUT_OF_TURN: Reason
 REASON_SUBMISSION_INVALID: Reason
 REASON_INTERNAL: Reason
 REASON_TOO_MANY_CALLS: Reason
+REASON_PREDICTIONS_NOT_BINARY: Reason
+REASON_LEDGER_UNAVAILABLE: Reason
 
 class Error(_message.Message):
     __slots__ = ("reason",)

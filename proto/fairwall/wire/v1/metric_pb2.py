@@ -24,13 +24,13 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x66\x61irwall/wire/v1/metric.proto\x12\x10\x66\x61irwall.wire.v1*d\n\x06Metric\x12\x16\n\x12METRIC_UNSPECIFIED\x10\x00\x12\r\n\tMETRIC_SP\x10\x01\x12\x11\n\rMETRIC_ABS_SP\x10\x02\x12\r\n\tMETRIC_EO\x10\x03\x12\x11\n\rMETRIC_ABS_EO\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x66\x61irwall/wire/v1/metric.proto\x12\x10\x66\x61irwall.wire.v1*\xf7\x01\n\x06Metric\x12\x16\n\x12METRIC_UNSPECIFIED\x10\x00\x12\r\n\tMETRIC_SP\x10\x01\x12\x11\n\rMETRIC_ABS_SP\x10\x02\x12\r\n\tMETRIC_EO\x10\x03\x12\x11\n\rMETRIC_ABS_EO\x10\x04\x12\x0e\n\nMETRIC_FPR\x10\x05\x12\x12\n\x0eMETRIC_ABS_FPR\x10\x06\x12\x14\n\x10METRIC_EODDS_MAX\x10\x07\x12\x14\n\x10METRIC_EODDS_SUM\x10\x08\x12\x0e\n\nMETRIC_PPV\x10\t\x12\x0e\n\nMETRIC_OAD\x10\n\x12\x12\n\x0eMETRIC_ABS_OAD\x10\x0b\x12\r\n\tMETRIC_DI\x10\x0c\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'fairwall.wire.v1.metric_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_METRIC']._serialized_start=51
-  _globals['_METRIC']._serialized_end=151
+  _globals['_METRIC']._serialized_start=52
+  _globals['_METRIC']._serialized_end=299
 # @@protoc_insertion_point(module_scope)
