@@ -65,7 +65,7 @@ CATALOGUE: dict[Reason, tuple[grpc.StatusCode, str]] = {
     error_pb2.REASON_OUT_OF_TURN: (_PRECONDITION, "the referee is not waiting for this from this party"),
     error_pb2.REASON_SUBMISSION_INVALID: (_INVALID, "the submission does not fit its deal"),
     error_pb2.REASON_LEDGER_UNAVAILABLE: (
-        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
         "the ledger cannot be written, so nothing is charged and nothing answered",
     ),
     error_pb2.REASON_TOO_MANY_CALLS: (
