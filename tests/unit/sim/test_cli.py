@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import fairwall as package
-from sim.scenario import shipped
+from sim.scenario import read, shipped
 
 OWN = """
 [scenario]
@@ -47,8 +47,11 @@ def test_the_version_is_the_packages(tmp_path: Path) -> None:
 def test_the_list_names_every_shipped_scenario_and_what_it_is_about(tmp_path: Path) -> None:
     done = fairwall(tmp_path, "list")
     assert (done.returncode, done.stderr) == (0, "")
-    assert [line.split()[0] for line in done.stdout.splitlines()] == list(shipped())
-    assert all(len(line.split()) > 3 for line in done.stdout.splitlines())
+    # A line that begins with a space goes on with what the scenario above is about.
+    assert [line.split()[0] for line in done.stdout.splitlines() if line[0] != " "] == list(shipped())
+    told = " ".join(done.stdout.split())
+    assert all(f"{name} {read(name).scenario.scenario.about}" in told for name in shipped())
+    assert max(map(len, done.stdout.splitlines())) <= 80
 
 
 def test_without_a_command_the_help_is_shown(tmp_path: Path) -> None:
