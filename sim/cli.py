@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import typer
 
 import fairwall
+from sim import ledger_view
 from sim.sensitivity import sensitivity
 
 if TYPE_CHECKING:
@@ -133,6 +134,7 @@ def report(
 
 
 app.command()(sensitivity)
+app.add_typer(ledger_view.app, name="ledger")
 
 
 def _play(plan: Plan, out: Path, *, as_json: bool) -> Run:

@@ -1,0 +1,168 @@
+"""``fairwall ledger show|export FILE``: what a compliance service has charged, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from compliance.ledger import Entry, Inspection, Terms
+
+WIDTH = 80
+
+_LAST = 10
+
+File = Annotated[Path, typer.Argument(help="A compliance service's ledger.", metavar="FILE")]
+
+app = typer.Typer(no_args_is_help=True, help="Read a compliance service's ledger; a running service is not disturbed.")
+
+
+@app.command()
+def show(file: File) -> None:
+    """Print budgets, what is spent of them, and the last charges."""
+    from rich.console import Console
+
+    found = _read(file)
+    console = Console(width=WIDTH, highlight=False)
+    console.print(_budgets(found))
+    console.print()
+    console.print(_charges(found))
+    count = len(found.records)
+    if found.fault:
+        typer.echo(f"\nThe chain is BROKEN; shown are the {count} records before.\n{found.fault}")
+        raise typer.Exit(1)
+    typer.echo(f"\nThe chain is whole: {count} record{'s' * (count != 1)}, up to\n{found.books.head.chain.hex()}")
+
+
+@app.command()
+def export(file: File) -> None:
+    """Print every record as one JSON object a line, and the chain's end as the last."""
+    found = _read(file)
+    for line in _lines(found):
+        typer.echo(json.dumps(line, allow_nan=False))
+    if found.fault:
+        raise typer.Exit(1)
+
+
+def _read(file: Path) -> Inspection:
+    from compliance.ledger import LedgerError, LedgerUnavailable, inspect
+
+    try:
+        return inspect(file)
+    except (LedgerError, LedgerUnavailable) as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _budgets(found: Inspection) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(
+        box=SIMPLE_HEAD, title="Privacy budgets, in epsilon", title_justify="left", expand=True, pad_edge=False
+    )
+    for heading in ("data set", "developer", "neighbours", "rule"):
+        table.add_column(heading, overflow="fold")
+    for heading in ("budget", "delta", "spent", "left"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for dataset, developer in found.books.accounts:
+        standing = found.books.standing(dataset, developer)
+        budget = standing.budget
+        if budget is not None:
+            units = (found.books.neighbours[dataset], budget.rule)
+            figures = (budget.epsilon, budget.delta, standing.spent, standing.remaining)
+            table.add_row(_printable(dataset), _printable(developer) or "(all)", *units, *map(_figure, figures))
+    return table
+
+
+def _charges(found: Inspection) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from compliance.ledger import Entry
+
+    last = [record for record in found.records if isinstance(record, Entry)][-_LAST:]
+    table = Table(box=SIMPLE_HEAD, title="Last charges", title_justify="left", expand=True, pad_edge=False)
+    table.add_column("no.", justify="right", no_wrap=True)
+    table.add_column("time, UTC", no_wrap=True)
+    for heading in ("data set", "developer", "metric", "mechanism"):
+        table.add_column(heading, overflow="fold")
+    table.add_column("epsilon", justify="right", no_wrap=True)
+    for entry in last:
+        asked = entry.request
+        names = map(_printable, (asked.dataset, asked.developer, asked.metric, asked.mechanism))
+        table.add_row(str(entry.sequence), f"{_moment(entry.time):%m-%d %H:%M:%S}", *names, _figure(asked.loss.epsilon))
+    return table
+
+
+def _lines(found: Inspection) -> Iterator[dict[str, Any]]:
+    for record in found.records:
+        yield _line(record)
+    head = found.books.head
+    end = {"record": "end", "sequence": head.sequence, "chain": head.chain.hex(), "whole": not found.fault}
+    yield end | ({"fault": found.fault} if found.fault else {})
+
+
+def _line(record: Terms | Entry) -> dict[str, Any]:
+    """Lay a record out. The ledger holds no exact answer; what is here is what the developer was given, or less."""
+    from compliance.ledger import Terms
+
+    frame = {"sequence": record.sequence, "time": _moment(record.time).isoformat(), "chain": record.chain.hex()}
+    if isinstance(record, Terms):
+        budget = record.budget
+        return {
+            "record": "budget",
+            **frame,
+            "dataset": record.dataset,
+            "developer": record.developer or None,
+            "neighbours": record.neighbours,
+            "rule": budget.rule,
+            "epsilon": _number(budget.epsilon),
+            "delta": budget.delta,
+        }
+    asked = record.request
+    loss = asked.loss
+    return {
+        "record": "charge",
+        **frame,
+        "dataset": asked.dataset,
+        "developer": asked.developer,
+        "request_id": asked.request_id,
+        "digest": asked.digest.hex(),
+        "metric": asked.metric,
+        "mechanism": asked.mechanism,
+        "neighbours": asked.neighbours,
+        "law": loss.law,
+        "epsilon": _number(loss.epsilon),
+        "delta": loss.delta,
+        "multiplier": loss.multiplier or None,
+        "remaining": _number(record.remaining),
+        "answer": record.reply.answer.hex(),
+    }
+
+
+def _moment(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def _number(value: float) -> float | str:
+    """Return what JSON can say: infinity is a word."""
+    return "inf" if math.isinf(value) else value
+
+
+def _figure(value: float) -> str:
+    return f"{value:.4g}"
+
+
+def _printable(name: str) -> str:
+    """Make a name harmless: others chose it, and a terminal obeys some characters and rich obeys brackets."""
+    from rich.markup import escape
+
+    return escape("".join(letter if letter.isprintable() else "?" for letter in name))

@@ -1,0 +1,488 @@
+"""The ledger on a disk: what it charges, what it survives, and whom it tells that it is not the newest copy."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from compliance.accountant import Budget, Loss, Neighbours, Rule, gaussian, laplace, pure
+from compliance.ledger import Entry, Ledger, LedgerError, LedgerUnavailable, Reply, Request, inspect
+from compliance.seal import Head, Seal, SealError, load_key
+from fairwall.rpc.errors import Refusal
+from fairwall.wire.v1.error_pb2 import REASON_BUDGET_EXHAUSTED, REASON_REQUEST_ID_REUSED, Reason
+
+KEY = bytes(32)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    folder = tmp_path / "ledger"
+    folder.mkdir()
+    return folder / "ledger.sqlite"
+
+
+@pytest.fixture
+def seal(tmp_path: Path) -> Seal:
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    return Seal(folder / "head.json", KEY)
+
+
+@pytest.fixture
+def reopen(path: Path, seal: Seal) -> Iterator[Callable[[], Ledger]]:
+    """Open the ledger, as often as a test likes, and see to it that all are closed."""
+    opened = []
+
+    def open_ledger() -> Ledger:
+        opened.append(Ledger(path, seal))
+        return opened[-1]
+
+    yield open_ledger
+    for ledger in opened:
+        ledger.close()
+
+
+@pytest.fixture
+def ledger(reopen: Callable[[], Ledger]) -> Ledger:
+    ledger = reopen()
+    ledger.set_budget("people", Neighbours.A_FLIP, Budget(3.0))
+    for developer in ("ann", "bob"):
+        ledger.allocate("people", developer, 2.0)
+    return ledger
+
+
+def request(
+    request_id: str = "r",
+    *,
+    developer: str = "ann",
+    digest: bytes = b"digest",
+    dataset: str = "people",
+    neighbours: Neighbours = Neighbours.A_FLIP,
+    loss: Loss | None = None,
+) -> Request:
+    return Request(dataset, developer, request_id, digest, "sp", "laplace", neighbours, loss or pure(0.5))
+
+
+def says(answer: bytes, facts: bytes = b"") -> Callable[[tuple[bytes, ...]], Reply]:
+    return lambda _: Reply(answer, facts)
+
+
+def never(_: tuple[bytes, ...]) -> Reply:
+    raise AssertionError("an answer was computed for a request that is refused or answered already")
+
+
+def refusal(call: Callable[[], object]) -> Reason:
+    with pytest.raises(Refusal) as refused:
+        call()
+    return refused.value.reason
+
+
+def settle_many(ledger: Ledger, count: int, prefix: str = "") -> list[Entry]:
+    return [ledger.settle(request(f"{prefix}{i}", loss=pure(1e-6)), says(b"%d" % i)) for i in range(count)]
+
+
+# Charges --------------------------------------------------------------------------------------------------------------
+
+
+def test_an_entry_says_everything_and_outlives_the_ledger(ledger: Ledger, reopen: Callable[[], Ledger]) -> None:
+    asked = request(loss=gaussian(2.0, 0.1), dataset="other", neighbours=Neighbours.USER)
+    ledger.set_budget("other", Neighbours.USER, Budget(3.0, 0.5, Rule.ZCDP))
+    ledger.allocate("other", "ann", 2.0, 0.2)
+    entry = ledger.settle(asked, says(b"answer", b"facts"))
+    assert (entry.request, entry.reply) == (asked, Reply(b"answer", b"facts"))
+    assert 0 < entry.remaining < 2.0
+    ledger.close()
+    again = reopen()
+    assert again.entries("other") == (entry,)
+    assert again.settle(asked, never) == entry
+    assert again.standing("other", "ann").remaining == entry.remaining
+
+
+def test_a_restarted_ledger_goes_on_where_it_stood(ledger: Ledger, reopen: Callable[[], Ledger]) -> None:
+    ledger.settle(request("a", loss=pure(1.5)), says(b"1"))
+    ledger.close()
+    again = reopen()
+    assert (again.standing("people").spent, again.standing("people", "ann").remaining) == (1.5, 0.5)
+    assert refusal(lambda: again.settle(request("b", loss=pure(0.6)), never)) == REASON_BUDGET_EXHAUSTED
+    assert again.settle(request("b", loss=pure(0.5)), says(b"2")).remaining == 0.0
+
+
+def test_an_id_belongs_to_its_developer_and_to_one_request(ledger: Ledger) -> None:
+    ledger.settle(request(), says(b"ann's"))
+    assert refusal(lambda: ledger.settle(request(digest=b"other"), never)) == REASON_REQUEST_ID_REUSED
+    assert refusal(lambda: ledger.settle(request(dataset="elsewhere"), never)) == REASON_REQUEST_ID_REUSED
+    assert ledger.settle(request(developer="bob"), says(b"bob's")).reply.answer == b"bob's"
+    assert ledger.standing("people").spent == 1.0
+
+
+def test_a_repeat_is_answered_when_nothing_is_left(ledger: Ledger) -> None:
+    first = ledger.settle(request(loss=pure(2.0)), says(b"once"))
+    assert ledger.settle(request(loss=pure(2.0)), never) == first
+
+
+def test_a_developer_has_no_more_than_its_share_and_all_together_no_more_than_the_budget(ledger: Ledger) -> None:
+    ledger.settle(request("a", loss=pure(2.0)), says(b""))
+    assert refusal(lambda: ledger.settle(request("b", loss=pure(0.1)), never)) == REASON_BUDGET_EXHAUSTED
+    assert ledger.standing("people", "bob").remaining == 1.0
+    assert refusal(lambda: ledger.settle(request(developer="bob", loss=pure(1.1)), never)) == REASON_BUDGET_EXHAUSTED
+    assert ledger.settle(request(developer="bob", loss=pure(1.0)), says(b"")).remaining == 0.0
+    assert ledger.standing("people").spent == 3.0
+
+
+@pytest.mark.parametrize("developer", ["eve", ""])
+def test_who_has_no_share_gets_nothing(ledger: Ledger, developer: str) -> None:
+    assert (
+        refusal(lambda: ledger.settle(request(developer=developer, loss=pure(1e-9)), never)) == REASON_BUDGET_EXHAUSTED
+    )
+    assert ledger.standing("people", "eve").remaining == 0.0
+
+
+def test_unlike_units_are_not_added(ledger: Ledger) -> None:
+    with pytest.raises(LedgerError, match="a loss per record is not added to a budget per a-flip"):
+        ledger.settle(request(neighbours=Neighbours.RECORD), never)
+    with pytest.raises(LedgerError, match="not by basic per user"):
+        ledger.set_budget("people", Neighbours.USER, Budget(3.0))
+    with pytest.raises(LedgerError, match="not by zcdp per a-flip"):
+        ledger.set_budget("people", Neighbours.A_FLIP, Budget(3.0, 1e-6, Rule.ZCDP))
+    assert ledger.standing("people").spent == 0.0
+
+
+def test_a_data_set_without_a_budget_is_a_mistake(ledger: Ledger) -> None:
+    with pytest.raises(LedgerError, match="has no budget"):
+        ledger.settle(request(dataset="other"), never)
+    with pytest.raises(LedgerError, match="before a developer's share"):
+        ledger.allocate("other", "ann", 1.0)
+
+
+def test_terms_are_set_once_and_changes_are_recorded(ledger: Ledger, path: Path) -> None:
+    ledger.set_budget("people", Neighbours.A_FLIP, Budget(3.0))
+    ledger.allocate("people", "ann", 2.0)
+    assert len(inspect(path).records) == 3
+    ledger.settle(request(loss=pure(2.0)), says(b""))
+    ledger.set_budget("people", Neighbours.A_FLIP, Budget(1.0))
+    assert len(inspect(path).records) == 5
+    assert ledger.standing("people").remaining == 0.0
+    assert refusal(lambda: ledger.settle(request("b", developer="bob"), never)) == REASON_BUDGET_EXHAUSTED
+
+
+def test_facts_are_there_for_later_answers_of_the_same_developer(ledger: Ledger, reopen: Callable[[], Ledger]) -> None:
+    seen: list[tuple[bytes, ...]] = []
+
+    def look(facts: tuple[bytes, ...]) -> Reply:
+        seen.append(facts)
+        return Reply(b"", b"n0" if not facts else b"")
+
+    for request_id, developer in (("a", "ann"), ("b", "ann"), ("a", "bob")):
+        ledger.settle(request(request_id, developer=developer), look)
+    reopen().settle(request("c"), look)
+    assert seen == [(), (b"n0",), (), (b"n0",)]
+
+
+def test_tight_composition_answers_more_than_the_sum_allows(ledger: Ledger) -> None:
+    ledger.set_budget("tight", Neighbours.A_FLIP, Budget(10.0, 1e-6, Rule.TIGHT))
+    ledger.allocate("tight", "ann", 10.0, 1e-6)
+    for i in range(150):
+        ledger.settle(request(str(i), dataset="tight", loss=laplace(0.1)), says(b""))
+    assert ledger.standing("tight").spent < 0.5 * 150 * 0.1
+
+
+def test_an_answer_that_fails_costs_nothing(ledger: Ledger) -> None:
+    with pytest.raises(ZeroDivisionError):
+        ledger.settle(request(), lambda _: 1 // 0)  # type: ignore[arg-type, return-value]
+    assert ledger.standing("people").spent == 0.0
+    assert ledger.settle(request(), says(b"now")).reply.answer == b"now"
+
+
+def test_threads_and_a_second_service_never_overspend_nor_answer_twice(
+    reopen: Callable[[], Ledger], ledger: Ledger
+) -> None:
+    services = (ledger, reopen())
+
+    def settle(number: int) -> bytes | None:
+        try:
+            return (
+                services[number % 2]
+                .settle(request(str(number // 4), loss=pure(0.1)), lambda _: Reply(b"%d" % number))
+                .reply.answer
+            )
+        except Refusal:
+            return None
+
+    with ThreadPoolExecutor(4) as threads:
+        answers = list(threads.map(settle, range(120)))
+    assert ledger.standing("people", "ann").spent == pytest.approx(2.0)
+    assert len(ledger.entries("people")) == 20
+    for four in zip(*[iter(answers)] * 4, strict=True):
+        assert len(set(four)) == 1
+    assert ledger.standing("people") == services[1].standing("people")
+
+
+# The chain and the seal -----------------------------------------------------------------------------------------------
+
+
+def test_only_the_owner_may_read_the_ledger(ledger: Ledger, path: Path) -> None:
+    for file in path.parent.iterdir():
+        assert file.stat().st_mode & 0o077 == 0
+
+
+def test_a_ledger_restored_from_a_backup_is_refused(ledger: Ledger, reopen: Callable[[], Ledger], path: Path) -> None:
+    settle_many(ledger, 3)
+    ledger.close()
+    backup = path.read_bytes()
+    ledger = reopen()
+    settle_many(ledger, 2, "later")
+    ledger.close()
+    path.write_bytes(backup)
+    with pytest.raises(LedgerError, match="old copy: it ends at record 6, and 8 was sealed: bring back the newest"):
+        reopen()
+
+
+def test_a_ledger_restored_under_a_running_service_is_refused(ledger: Ledger, path: Path, seal: Seal) -> None:
+    with sqlite3.connect(path) as other:
+        settle_many(ledger, 2)
+        other.execute("DELETE FROM entries WHERE sequence = 5")
+    other.close()
+    with pytest.raises(LedgerError, match="replaced while it was in use"):
+        ledger.settle(request("more"), never)
+
+
+def test_a_ledger_that_vanished_is_not_begun_anew(ledger: Ledger, reopen: Callable[[], Ledger], path: Path) -> None:
+    ledger.close()
+    path.unlink()
+    with pytest.raises(LedgerError, match="old copy: it ends at record 0"):
+        reopen()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE entries SET epsilon = 1e-9 WHERE sequence = 5",
+        "UPDATE entries SET released = x'00' WHERE sequence = 5",
+        "UPDATE entries SET digest = x'00' WHERE sequence = 5",
+        "UPDATE entries SET neighbours = 'record' WHERE sequence = 5",
+        "UPDATE entries SET epsilon = -1 WHERE sequence = 5",
+        "UPDATE entries SET law = 'none' WHERE sequence = 5",
+        "UPDATE entries SET delta = 'x' WHERE sequence = 5",
+        "UPDATE terms SET epsilon = 99 WHERE sequence = 1",
+        "DELETE FROM entries WHERE sequence = 4",
+        "DELETE FROM terms WHERE sequence = 3",
+        "UPDATE genesis SET chain = zeroblob(32)",
+    ],
+)
+def test_a_ledger_that_was_changed_is_refused(
+    ledger: Ledger, reopen: Callable[[], Ledger], path: Path, change: str
+) -> None:
+    settle_many(ledger, 3)
+    ledger.close()
+    with sqlite3.connect(path) as other:
+        other.execute(change)
+    other.close()
+    with pytest.raises(LedgerError, match=r"(the chain breaks at record [1-5],|a record was changed) .*bring back"):
+        reopen()
+    assert inspect(path).fault
+
+
+@pytest.mark.parametrize("charged", [0, 1])
+def test_a_crash_between_commit_and_seal_is_made_good(
+    ledger: Ledger, reopen: Callable[[], Ledger], seal: Seal, charged: int
+) -> None:
+    sealed = seal.path.read_bytes()
+    entries = settle_many(ledger, charged)
+    ledger.close()
+    seal.path.write_bytes(sealed)
+    assert reopen().entries("people") == tuple(entries)
+    assert seal.read() == Head(3 + charged, entries[-1].chain if entries else seal.read().chain)  # type: ignore[union-attr]
+
+
+def test_an_old_head_is_refused(ledger: Ledger, reopen: Callable[[], Ledger], seal: Seal) -> None:
+    sealed = seal.path.read_bytes()
+    settle_many(ledger, 2)
+    ledger.close()
+    seal.path.write_bytes(sealed)
+    with pytest.raises(LedgerError, match="not the ledger that was sealed"):
+        reopen()
+
+
+def test_a_missing_head_is_refused(ledger: Ledger, reopen: Callable[[], Ledger], seal: Seal) -> None:
+    ledger.close()
+    seal.path.unlink()
+    with pytest.raises(LedgerError, match=r"head is missing: bring .*head.json back"):
+        reopen()
+
+
+def test_another_ledgers_head_is_refused(
+    ledger: Ledger, reopen: Callable[[], Ledger], tmp_path: Path, seal: Seal
+) -> None:
+    ledger.close()
+    (tmp_path / "second").mkdir()
+    second = Ledger(tmp_path / "second" / "ledger.sqlite", Seal(seal.path.with_name("second"), KEY))
+    second.set_budget("people", Neighbours.A_FLIP, Budget(3.0))
+    for developer in ("ann", "bob"):
+        second.allocate("people", developer, 2.0)
+    second.close()
+    shutil.copy(seal.path.with_name("second"), seal.path)
+    with pytest.raises(LedgerError, match="not the ledger that was sealed"):
+        reopen()
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"sequence": 3, "chain": "00", "seal": "00"}', "\ud800"])
+def test_a_forged_head_is_refused(ledger: Ledger, reopen: Callable[[], Ledger], seal: Seal, text: str) -> None:
+    ledger.close()
+    seal.path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    with pytest.raises(LedgerError, match="not sealed with this key: put back"):
+        reopen()
+
+
+def test_another_key_is_refused(ledger: Ledger, path: Path, seal: Seal) -> None:
+    with pytest.raises(LedgerError, match="not sealed with this key"):
+        Ledger(path, Seal(seal.path, b"\1" * 32))
+
+
+def test_the_head_is_kept_out_of_the_ledgers_folder(path: Path) -> None:
+    with pytest.raises(LedgerError, match="keep the head elsewhere"):
+        Ledger(path, Seal(path.parent / "below" / "head", KEY))
+    assert not path.exists()
+
+
+def test_a_key_is_made_once_and_for_its_owner(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    key = load_key(path)
+    assert len(key) == 32
+    assert load_key(path) == key
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [file.name for file in tmp_path.iterdir()] == ["key"]
+
+
+def test_a_key_that_is_no_secret_or_no_key_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "key"
+    load_key(path)
+    path.chmod(0o644)
+    with pytest.raises(SealError, match="chmod 600"):
+        load_key(path)
+    path.chmod(0o600)
+    for text in ("", "00", "words"):
+        path.write_text(text)
+        with pytest.raises(SealError, match="not a key of 32 bytes"):
+            load_key(path)
+
+
+# Files that are no ledgers, disks that fail ---------------------------------------------------------------------------
+
+
+def test_what_is_no_ledger_is_not_opened(tmp_path: Path) -> None:
+    text, other = tmp_path / "text", tmp_path / "other.sqlite"
+    text.write_text("not a database, but long enough to be looked at" * 99)
+    with sqlite3.connect(other) as db:
+        db.execute("CREATE TABLE t (x)")
+    db.close()
+    for path, said in ((text, "file is not a database"), (other, "not a ledger")):
+        with pytest.raises(LedgerError, match=said):
+            Ledger(path)
+        with pytest.raises(LedgerError, match=said):
+            inspect(path)
+    with pytest.raises(LedgerError, match="no such file"):
+        inspect(tmp_path / "missing")
+    with pytest.raises(LedgerUnavailable):
+        Ledger(tmp_path / "no" / "folder" / "ledger.sqlite")
+
+
+def test_another_format_is_refused(ledger: Ledger, reopen: Callable[[], Ledger], path: Path) -> None:
+    ledger.close()
+    with sqlite3.connect(path) as db:
+        db.execute("PRAGMA user_version = 2")
+    db.close()
+    with pytest.raises(LedgerError, match="format 2"):
+        reopen()
+
+
+def test_a_ledger_that_may_not_grow_refuses_and_recovers(ledger: Ledger) -> None:
+    pages = ledger._db.execute("PRAGMA page_count").fetchone()[0]
+    ledger._db.execute(f"PRAGMA max_page_count = {pages}")
+    with pytest.raises(LedgerUnavailable, match=r"ledger\.sqlite: database or disk is full"):
+        ledger.settle(request(), says(bytes(100_000)))
+    assert ledger.standing("people").spent == 0.0
+    ledger._db.execute("PRAGMA max_page_count = 100000")
+    assert ledger.settle(request(), says(b"now")).reply.answer == b"now"
+
+
+def test_a_ledger_locked_by_somebody_else_refuses_and_recovers(ledger: Ledger, path: Path) -> None:
+    ledger._db.execute("PRAGMA busy_timeout = 1")
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    with pytest.raises(LedgerUnavailable, match="database is locked"):
+        ledger.settle(request(), never)
+    other.close()
+    assert ledger.settle(request(), says(b"now")).reply.answer == b"now"
+
+
+def test_a_read_only_ledger_refuses(ledger: Ledger) -> None:
+    ledger._db.execute("PRAGMA query_only = 1")
+    with pytest.raises(LedgerUnavailable, match="readonly"):
+        ledger.settle(request(), says(b""))
+
+
+def test_a_head_that_cannot_be_sealed_keeps_the_answer_back_and_nothing_is_lost(ledger: Ledger, seal: Seal) -> None:
+    folder = seal.path.parent
+    blocked = folder / "head.json.new"
+    blocked.mkdir()
+    with pytest.raises(LedgerUnavailable, match="head cannot be sealed"):
+        ledger.settle(request("a"), says(b"committed"))
+    with pytest.raises(LedgerUnavailable, match="head cannot be sealed"):
+        ledger.settle(request("b"), never)
+    blocked.rmdir()
+    assert ledger.settle(request("a"), never).reply.answer == b"committed"
+    assert ledger.standing("people").spent == 0.5
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """Mount a disk of one mebibyte."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "none", disk], capture_output=True, text=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip(f"no right to mount a small disk here: {mounted.stderr.strip()}")
+    yield disk
+    subprocess.run(["umount", disk], check=True)
+
+
+@pytest.mark.parametrize("head_too", [False, True], ids=["the ledger's disk", "the head's disk too"])
+def test_a_full_disk_refuses_says_why_and_loses_nothing(small_disk: Path, tmp_path: Path, head_too: bool) -> None:
+    (small_disk / "ledger").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    path = small_disk / "ledger" / "ledger.sqlite"
+    seal = Seal((small_disk if head_too else tmp_path / "elsewhere") / "head.json", KEY)
+    ledger = Ledger(path, seal)
+    ledger.set_budget("people", Neighbours.A_FLIP, Budget(100.0))
+    ledger.allocate("people", "ann", 100.0)
+    ballast = small_disk / "ballast"
+    ballast.write_bytes(bytes(200_000))
+    answered: dict[str, Entry] = {}
+    refused: list[str] = []
+    for i in range(200):
+        try:
+            answered[str(i)] = ledger.settle(request(str(i)), says(b"%d" % i + bytes(8000)))
+        except LedgerUnavailable as error:
+            refused.append(str(error))
+    assert answered
+    assert refused
+    assert all("full" in said or "No space left" in said for said in refused)
+    assert {entry.request.request_id for entry in ledger.entries("people")} >= set(answered)
+    assert ledger.settle(request("0"), never) == answered["0"]
+    ballast.unlink()
+    entry = ledger.settle(request("later"), says(b"there is space again"))
+    ledger.close()
+    again = Ledger(path, seal)
+    kept = again.entries("people")
+    assert again.standing("people").spent == 0.5 * len(kept)
+    assert kept[-1] == entry
+    assert all(again.settle(one.request, never) == one for one in answered.values())
+    again.close()
