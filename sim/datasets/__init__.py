@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from fairwall.tables.errors import DataError
+from fairwall.tables.reading import read
 from sim.datasets.adult import ADULT
 from sim.datasets.compas import COMPAS
 from sim.datasets.encoding import encode
 from sim.datasets.german import GERMAN
-from sim.datasets.reading import read
 from sim.datasets.roles import Asked, own
-from sim.datasets.table import DataError, Table
+from sim.datasets.table import Table
 
 __all__ = ["SHIPPED", "DataError", "Table", "load"]
 

@@ -1,4 +1,4 @@
-"""Which column of a table plays which part, and what a shipped table assumes about that."""
+"""The parts of a table's columns as a caller names them, and what a shipped table assumes about that."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sim.datasets.table import DataError
+from fairwall.tables.errors import DataError
+from fairwall.tables.roles import Roles
 
 
 @dataclass(frozen=True)
@@ -17,30 +18,6 @@ class Asked:
     advantaged: str | None
     disadvantaged: str | None
     label: str | None
-    positive: str | None
-    drop: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Roles:
-    """The parts as they will be played.
-
-    Attributes
-    ----------
-    protected, label
-        The two columns that are never features.
-    advantaged, positive
-        The value of each that counts as 1; None says that a value is still owed.
-    disadvantaged
-        The value of the protected column that counts as 0; None is every other value.
-    drop
-        Further columns that are not features.
-    """
-
-    protected: str
-    advantaged: str | None
-    disadvantaged: str | None
-    label: str
     positive: str | None
     drop: tuple[str, ...]
 

@@ -8,7 +8,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from sim.datasets.table import DataError, Table
+from fairwall.tables.errors import DataError
+from sim.datasets.table import Table
 
 _NUMBER: Final = r"\s*(\d+(?:\.\d*)?|\.\d+)\s*"
 _BETA: Final = re.compile(rf"beta\({_NUMBER},{_NUMBER}\)")

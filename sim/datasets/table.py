@@ -8,10 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 
-class DataError(ValueError):
-    """A table cannot be loaded as asked; the message is one line that says what would be right."""
-
-
 @dataclass(frozen=True)
 class Table:
     """N people under the public encoding.

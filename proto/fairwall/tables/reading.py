@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sim.datasets.table import DataError
+from fairwall.tables.errors import DataError
 
 if TYPE_CHECKING:
     import pyarrow as pa

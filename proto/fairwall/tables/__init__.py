@@ -1,0 +1,1 @@
+"""Tables of people: from a file to named columns, and from those to groups and labels by the columns' roles."""

@@ -1,0 +1,142 @@
+"""A column as values of a kind that can be worked with, and as categories spelt as a caller would."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.tables.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MISSING = "?"
+MOST_COLUMNS_LISTED = 40
+MOST_VALUES_LISTED = 20
+
+
+@dataclass(frozen=True)
+class Column:
+    """Values of a type that can be encoded, and the words an error about them starts with."""
+
+    where: str
+    values: pa.ChunkedArray
+    numeric: bool
+
+    @classmethod
+    def of(cls, name: str, column: str, columns: pa.Table) -> Column:
+        """Take a column out of its table as text, booleans or numbers."""
+        import pyarrow as pa
+        from pyarrow import types
+
+        where = f"{name}: column {column!r}"
+        values = columns.column(column)
+        kind = values.type
+        try:
+            if types.is_dictionary(kind):
+                kind = kind.value_type
+                values = values.cast(kind)
+            if types.is_integer(kind) or types.is_floating(kind):
+                return cls(where, values, numeric=True)
+            if types.is_decimal(kind):
+                return cls(where, values.cast(pa.float64()), numeric=True)
+            if types.is_boolean(kind) or types.is_string(kind) or types.is_large_string(kind):
+                return cls(where, values, numeric=False)
+            texts = (types.is_string_view, types.is_date, types.is_time, types.is_timestamp, types.is_null)
+            if any(is_text(kind) for is_text in texts):
+                return cls(where, values.cast(pa.string()), numeric=False)
+        except pa.ArrowException:
+            pass
+        raise DataError(f"{where} holds neither UTF-8 text nor numbers but {kind}; put it in drop")
+
+    def numbers(self) -> NDArray[np.float64]:
+        """Return the values of a numeric feature, which must all be there."""
+        import pyarrow as pa
+
+        numbers: NDArray[np.float64] = self.values.cast(pa.float64(), safe=False).to_numpy()
+        lacking = int((~np.isfinite(numbers)).sum())
+        if lacking:
+            raise DataError(
+                f"{self.where} has no finite number in {lacking:,} of {len(numbers):,} rows; "
+                "fill them in or put it in drop"
+            )
+        return numbers
+
+
+@dataclass(frozen=True)
+class Categories:
+    """A column as its sorted distinct values, spelt as a caller would, and for every row which of them it has."""
+
+    where: str
+    values: tuple[str, ...]
+    codes: NDArray[np.intp]
+    types: frozenset[type]
+
+    @classmethod
+    def of(cls, column: Column) -> Categories:
+        """Count nulls as one more value."""
+        encoded = column.values.dictionary_encode().combine_chunks()
+        distinct = encoded.dictionary.to_pylist()
+        spelt = [_spelt(value) for value in distinct]
+        if encoded.null_count:
+            spelt.append(MISSING)
+        values = tuple(sorted(set(spelt)))
+        rank = {value: code for code, value in enumerate(values)}
+        codes = np.array([rank[value] for value in spelt], dtype=np.intp)
+        return cls(
+            column.where,
+            values,
+            codes[encoded.indices.fill_null(len(distinct)).to_numpy()],
+            frozenset(map(type, distinct)),
+        )
+
+    def having(self, value: str) -> NDArray[np.bool_]:
+        """Tell which rows have a value, and refuse one that no row has."""
+        sought = value
+        if self.types == {bool}:
+            sought = {"1": "true", "0": "false"}.get(value, value.lower())
+        elif not self.types & {str, bool}:
+            try:
+                sought = _spelt(float(value))
+            except ValueError:
+                sought = value
+        if sought not in self.values:
+            raise DataError(f"{self.where} has no value {value!r}; {self.known()}")
+        return np.asarray(self.codes == self.values.index(sought))
+
+    def missing(self) -> NDArray[np.bool_]:
+        """Tell which rows have no value."""
+        return self.having(MISSING) if MISSING in self.values else np.zeros(len(self.codes), dtype=np.bool_)
+
+    def known(self) -> str:
+        """List the values where they are categories, and only count them where they may be what the rows are about."""
+        if len(self.values) > min(MOST_VALUES_LISTED, len(self.codes) // 2):
+            return f"it has {len(self.values):,} different values in {len(self.codes):,} rows"
+        return f"its values are {_listed(self.values)}"
+
+
+def _spelt(value: str | bool | int | float) -> str:
+    """Write a value as a caller would: booleans in lower case, whole floats like integers."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and np.isnan(value):
+        return MISSING
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def names_of(columns: pa.Table) -> str:
+    """List a table's columns on one line, the first of them where there are many."""
+    names = columns.column_names
+    beyond = len(names) - MOST_COLUMNS_LISTED
+    return _listed(names[:MOST_COLUMNS_LISTED]) + (f" and {beyond} more" if beyond > 0 else "")
+
+
+def _listed(words: Sequence[str]) -> str:
+    """Join words on one line, whatever they contain."""
+    return ", ".join(word if word.isprintable() else repr(word) for word in words)

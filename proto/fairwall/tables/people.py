@@ -1,0 +1,93 @@
+"""Who a table is about: which rows are in the two groups, and what those people got."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.tables.columns import Categories, Column, names_of
+from fairwall.tables.errors import DataError
+from fairwall.tables.roles import Roles
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class People:
+    """The people of the two groups, in the order of the file.
+
+    Attributes
+    ----------
+    kept
+        (rows,): which rows of the file they are.
+    labels
+        (people,): 1 is the favourable outcome.
+    protected
+        (people,): 1 is the advantaged group, 0 the disadvantaged one.
+    """
+
+    kept: NDArray[np.bool_]
+    labels: NDArray[np.uint8]
+    protected: NDArray[np.uint8] = field(repr=False)
+
+
+def select(name: str, columns: pa.Table, roles: Roles) -> People:
+    """Choose the rows of the two groups.
+
+    Parameters
+    ----------
+    name
+        What an error calls the table.
+    columns
+        The named columns, as `fairwall.tables.reading.read` returns them.
+    roles
+        Which column plays which part.
+
+    Raises
+    ------
+    DataError
+        If a column or value is not there, a group is empty, or a label is missing or never varies.
+    """
+    for column in (roles.protected, roles.label, *roles.drop):
+        if column not in columns.column_names:
+            raise DataError(f"{name}: no column {column!r}; its columns are {names_of(columns)}")
+    if roles.protected == roles.label:
+        raise DataError(f"{name}: column {roles.label!r} cannot be both protected and the label")
+    advantaged, kept = _groups(Categories.of(Column.of(name, roles.protected, columns)), roles)
+    labels = _labels(Categories.of(Column.of(name, roles.label, columns)), roles, kept)
+    return People(kept, labels, advantaged[kept].astype(np.uint8))
+
+
+def _groups(people: Categories, roles: Roles) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Tell which rows are advantaged, and which are in either group."""
+    if roles.advantaged is None:
+        raise DataError(f"{people.where} needs an advantaged value; {people.known()}")
+    advantaged = people.having(roles.advantaged)
+    if roles.disadvantaged is None:
+        disadvantaged = ~(advantaged | people.missing())
+    else:
+        disadvantaged = people.having(roles.disadvantaged)
+    if (advantaged & disadvantaged).any():
+        raise DataError(f"{people.where} cannot have {roles.advantaged!r} both advantaged and disadvantaged")
+    if not disadvantaged.any():
+        raise DataError(f"{people.where} has no value but {roles.advantaged!r}; the disadvantaged group is empty")
+    return advantaged, advantaged | disadvantaged
+
+
+def _labels(outcomes: Categories, roles: Roles, kept: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    if roles.positive is None:
+        raise DataError(f"{outcomes.where} needs a positive value; {outcomes.known()}")
+    labels = outcomes.having(roles.positive)[kept].astype(np.uint8)
+    unknown = int(outcomes.missing()[kept].sum())
+    if unknown:
+        raise DataError(f"{outcomes.where} has no value in {unknown:,} rows; every row needs a label")
+    if labels.min() == labels.max():
+        which = "every" if labels[0] else "no"
+        raise DataError(
+            f"{outcomes.where} is {roles.positive!r} in {which} row of the two groups; a label needs both outcomes"
+        )
+    return labels

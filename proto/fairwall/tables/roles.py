@@ -1,0 +1,29 @@
+"""Which column of a table plays which part."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The parts as they will be played.
+
+    Attributes
+    ----------
+    protected, label
+        The two columns that are never features.
+    advantaged, positive
+        The value of each that counts as 1; None says that a value is still owed.
+    disadvantaged
+        The value of the protected column that counts as 0; None is every other value.
+    drop
+        Further columns that are not features.
+    """
+
+    protected: str
+    advantaged: str | None
+    disadvantaged: str | None
+    label: str
+    positive: str | None
+    drop: tuple[str, ...] = ()
