@@ -1,18 +1,41 @@
-"""The compliance process: ``python -m compliance --config FILE``."""
+"""The compliance process: ``python -m compliance --config FILE`` in a game, ``--policy FILE`` in a deployment."""
 
 from __future__ import annotations
 
+import logging
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compliance.accountant import Budget, Neighbours, Rule
 from compliance.case import Case
+from compliance.ledger import Ledger, LedgerError, LedgerUnavailable
 from compliance.player import play
+from compliance.records import Records
+from compliance.seal import Seal, SealError, load_key
 from compliance.service import AuditService
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub
-from fairwall.rpc import channel, process, server
+from fairwall.rpc import channel, identity, process, server
+from fairwall.tables.errors import DataError
+
+if TYPE_CHECKING:
+    from compliance.policy import Policy
+
+LOG = logging.getLogger(__name__)
 
 
 def main() -> None:
-    """Serve AuditService, and the referee's deals, until the run is over."""
-    config = process.start("compliance")
+    """Serve AuditService as the command line says."""
+    asked = process.arguments("compliance", deployable=True)
+    if asked.policy is None:
+        _play(process.start("compliance", asked.config))
+    else:
+        _deploy(Path(asked.policy))
+
+
+def _play(config: process.PartyConfig) -> None:
+    """Take the referee's deals, until the run is over."""
     cases: dict[str, Case] = {}
     with process.playing(config):
         listening = server.serve(
@@ -24,6 +47,83 @@ def main() -> None:
         with channel.connect(config.referee, "referee", config.credentials) as referee:
             play(RefereeServiceStub(referee), cases)
         listening.stop()
+
+
+def _deploy(path: Path) -> None:
+    """Serve one data set by a policy, until told to end; a policy that cannot be served is one line and status 2."""
+    # Imported here: no game waits for the library that validates policies.
+    from compliance import policy as policies
+
+    process.log("compliance")
+    try:
+        with process.until_told():
+            policy = policies.read(path)
+            credentials = _credentials(policy)
+            cases = {policy.data_name: _case(policy, policies.load(policy))}
+            listening = server.serve(
+                lambda grpc_server: add_AuditServiceServicer_to_server(AuditService(cases), grpc_server),
+                credentials,
+                policy.deployment.listen,
+                _admitted(policy),
+            )
+            LOG.info("%s", policy.summary)
+            process.announce(listening.address)
+    except (
+        policies.PolicyError,
+        identity.CredentialsError,
+        DataError,
+        LedgerError,
+        LedgerUnavailable,
+        SealError,
+        OSError,
+    ) as error:
+        print(f"compliance: {error}", file=sys.stderr)  # noqa: T201
+        raise SystemExit(2) from None
+    listening.stop()
+
+
+def _case(policy: Policy, records: Records) -> Case:
+    """Choose the mechanism and the ledger that a deployment answers with; its noise is the system's, never seeded."""
+    return Case(
+        dataset=policy.data_name,
+        records=records,
+        mechanism=policy.mechanism,
+        ledger=_ledger(policy),
+        queries_max=policy.audit.queries_max,
+        epsilon_max=policy.epsilon_max,
+        delta=policy.audit.delta,
+    )
+
+
+def _ledger(policy: Policy) -> Ledger:
+    """Open the ledger, and set the budget and each developer's share as the policy says."""
+    place = policy.deployment
+    for folder in (place.ledger.parent, place.seal.parent):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    ledger = Ledger(place.ledger, Seal(place.seal, load_key(place.credentials / "seal.key")))
+    budget = Budget(policy.budget.epsilon, policy.budget.delta, Rule(policy.budget.rule))
+    ledger.set_budget(policy.data_name, Neighbours.A_FLIP, budget)
+    for name, share in policy.developers.items():
+        ledger.allocate(policy.data_name, name, share.epsilon, share.delta)
+    return ledger
+
+
+def _credentials(policy: Policy) -> identity.Credentials:
+    credentials = identity.load(policy.deployment.credentials)
+    expected = (policy.deployment.name, "compliance")
+    if (credentials.run, credentials.party) != expected:
+        raise identity.CredentialsError(
+            f"{policy.deployment.credentials}: the certificate is for {credentials.party} of {credentials.run}, "
+            f"not for compliance of {policy.deployment.name}"
+        )
+    return credentials
+
+
+def _admitted(policy: Policy) -> list[identity.Caller]:
+    """List the policy's developers, and compliance itself, which may ask whether its server is well."""
+    run = policy.deployment.name
+    developers = [identity.Caller(run, "developer", name) for name in policy.developers]
+    return [identity.Caller(run, "compliance"), *developers]
 
 
 if __name__ == "__main__":

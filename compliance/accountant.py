@@ -54,6 +54,7 @@ class Law(StrEnum):
     """What is known of the noise behind a loss, beside its epsilon and delta."""
 
     ANY = "any"
+    NOTHING = "nothing"
     LAPLACE = "laplace"
     GAUSSIAN = "gaussian"
 
@@ -65,7 +66,7 @@ class Loss:
     Parameters
     ----------
     epsilon : float
-        Above 0; may be infinite.
+        Above 0, but for `FREE`; may be infinite.
     delta : float
         In [0, 1).
     law : Law
@@ -84,7 +85,9 @@ class Loss:
     multiplier: float = 0.0
 
     def __post_init__(self) -> None:
-        if not self.epsilon > 0:
+        if self.law is Law.NOTHING and (self.epsilon or self.delta):
+            raise ValueError("a charge of nothing has no epsilon and no delta")
+        if not self.epsilon > 0 and self.law is not Law.NOTHING:
             raise ValueError("a charge must be above 0")
         if not 0 <= self.delta < 1:
             raise ValueError("a charge's delta must be at least 0 and below 1")
@@ -100,6 +103,10 @@ class Loss:
         if self.law is Law.GAUSSIAN:
             return 0.5 / self.multiplier / self.multiplier
         return math.inf if self.delta else 0.5 * self.epsilon * self.epsilon
+
+
+FREE = Loss(0.0, law=Law.NOTHING)
+"""The loss of an answer that is made from what was released and paid for before."""
 
 
 def pure(epsilon: float, delta: float = 0.0) -> Loss:

@@ -1,18 +1,24 @@
-"""An audit case: the records of one deal, the terms on which they are audited, and the account that pays."""
+"""An audit case: the records of one data set or deal, the terms on which they are audited, and the ledger that pays."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import json
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.ledger import Account, Answers
-from compliance.mechanisms.mechanism import Mechanism
-from compliance.metrics import gaps
+from compliance.accountant import FREE, Budget, Neighbours
+from compliance.ledger import Entry, Ledger, Reply, Request
+from compliance.mechanisms.mechanism import Facts, Mechanism, Question, Reusable
+from compliance.noise import Noise, Seeded, System
 from compliance.records import Records
+
+DEVELOPER = "developer"
+"""What the one developer of a game is called in its ledger."""
 
 
 @dataclass(frozen=True)
@@ -21,39 +27,104 @@ class Case:
 
     Parameters
     ----------
+    dataset : str
+        What the ledger calls the records.
     records : Records
     mechanism : Mechanism
-    epsilon : float
-        The whole budget; may be infinite.
+    ledger : Ledger
+        Has a budget for the data set, and a share of it for each developer.
     queries_max : int
         The largest number of models in one batch.
+    epsilon_max, delta : float
+        The most that one batch may spend; the delta that each batch is asked for at.
     seed : bytes or None
         The seed of the noise; None draws it from the operating system.
+    exact : dict or None
+        Gets each batch's gaps without noise, by request id: a game's referee is told them. None keeps none.
     """
 
+    dataset: str
     records: Records
     mechanism: Mechanism
-    epsilon: float
+    ledger: Ledger = field(repr=False)
     queries_max: int
-    seed: bytes | None = field(repr=False)
-    account: Account = field(init=False, repr=False)
+    epsilon_max: float = math.inf
+    delta: float = 0.0
+    seed: bytes | None = field(default=None, repr=False)
+    exact: dict[str, NDArray[np.float64]] | None = field(default=None, repr=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "account", Account(self.epsilon))
-
-    def answer(self, request_id: str, metric: str, predictions: NDArray[np.float64], epsilon: float) -> Answers:
-        """Compute a batch's answers.
+    def settle(
+        self,
+        developer: str,
+        request_id: str,
+        digest: bytes,
+        metric: str,
+        predictions: NDArray[np.float64],
+        epsilon: float,
+    ) -> Entry:
+        """Charge a batch and answer it, or find the answer that this request has bought already.
 
         The noise of a seeded case is a pseudo-random function of the seed and the request id: it does not depend on the
-        order in which requests happen to arrive.
-        """
-        n0, n1 = self.records.counts(metric)
-        exact = gaps(metric, self.records.group_sums(metric, predictions))
-        released = self.mechanism.release(exact, metric, n0, n1, epsilon, self._generator(request_id))
-        return Answers(exact, released)
+        order in which requests happen to arrive. Which facts are known by then does.
 
-    def _generator(self, request_id: str) -> np.random.Generator:
+        Returns
+        -------
+        Entry
+            Durable; :func:`values_of` reads the answers.
+
+        Raises
+        ------
+        Refusal, LedgerError, LedgerUnavailable
+            As `Ledger.settle`.
+        """
+        known = _decode(self.ledger.facts(self.dataset, developer))
+        free = isinstance(self.mechanism, Reusable) and self.mechanism.is_free(known)
+        loss = FREE if free else self.mechanism.cost(epsilon, self.delta)
+
+        def reply(facts: tuple[bytes, ...]) -> Reply:
+            question = Question(metric, predictions, self.records)
+            release = self.mechanism.release(question, _decode(facts), epsilon, self.delta, self._noise(request_id))
+            if self.exact is not None:
+                self.exact[request_id] = question.gaps()
+            return Reply(release.values.tobytes(), _encode(release.facts))
+
+        name = self.mechanism.name
+        return self.ledger.settle(
+            Request(self.dataset, developer, request_id, digest, metric, name, Neighbours.A_FLIP, loss), reply
+        )
+
+    def _noise(self, request_id: str) -> Noise:
         if self.seed is None:
-            return np.random.default_rng()
+            return System()
         key = hmac.digest(self.seed, request_id.encode(), hashlib.sha256)
-        return np.random.default_rng(int.from_bytes(key, "big"))
+        return Seeded(np.random.default_rng(int.from_bytes(key, "big")))
+
+
+def game_case(
+    deal_id: str,
+    records: Records,
+    mechanism: Mechanism,
+    budget: Budget,
+    delta: float,
+    queries_max: int,
+    seed: bytes | None,
+) -> Case:
+    """Open the case of one deal: its ledger is in memory, and the exact answers are kept for the referee."""
+    ledger = Ledger()
+    ledger.set_budget(deal_id, Neighbours.A_FLIP, budget)
+    ledger.allocate(deal_id, DEVELOPER, budget.epsilon, budget.delta)
+    return Case(deal_id, records, mechanism, ledger, queries_max, delta=delta, seed=seed, exact={})
+
+
+def values_of(entry: Entry) -> NDArray[np.float64]:
+    """Read the answers of a batch, shape (models,)."""
+    return np.frombuffer(entry.reply.answer, dtype="<f8")
+
+
+def _encode(facts: Facts) -> bytes:
+    # JSON writes a float64 so that it reads back bit for bit.
+    return json.dumps({name: values.tolist() for name, values in facts.items()}).encode() if facts else b""
+
+
+def _decode(bought: tuple[bytes, ...]) -> Facts:
+    return {name: np.array(values) for facts in bought for name, values in json.loads(facts).items()}

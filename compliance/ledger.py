@@ -26,10 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from compliance.accountant import Budget, Law, Loss, Neighbours, Rule, pure
+from compliance.accountant import FREE, Budget, Law, Loss, Neighbours, Rule
 from compliance.seal import Head, Seal, SealError, sync_folder
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
@@ -230,7 +227,8 @@ class Books:
         else:
             asked = record.request
             for developer in ("", asked.developer):
-                self._losses[asked.dataset, developer][asked.loss] += 1
+                if asked.loss != FREE:
+                    self._losses[asked.dataset, developer][asked.loss] += 1
             if record.reply.facts:
                 self._facts[asked.dataset, asked.developer].append(record.reply.facts)
         self.before, self.head = self.head, Head(record.sequence, record.chain)
@@ -255,13 +253,16 @@ class Books:
 
     def remaining_after(self, request: Request) -> float:
         """Return what the developer can still be charged once a request is."""
-        return self._remaining(request.dataset, request.developer, Counter((request.loss,)))
+        more = Counter(() if request.loss == FREE else (request.loss,))
+        return self._remaining(request.dataset, request.developer, more)
 
     def affords(self, request: Request) -> bool:
         """Return whether both the data set's budget and the developer's share of it cover a request."""
         budgets = ((name, self.budget(request.dataset, name)) for name in ("", request.developer))
         return all(
-            budget and budget.affords(self.losses(request.dataset, name), request.loss) for name, budget in budgets
+            budget is not None
+            and (request.loss == FREE or budget.affords(self.losses(request.dataset, name), request.loss))
+            for name, budget in budgets
         )
 
     def _remaining(self, dataset: str, developer: str, more: Counter[Loss]) -> float:
@@ -381,6 +382,11 @@ class Ledger:
         """Return how a data set stands, or a developer on it, the charges of other processes counted too."""
         with self._transaction():
             return self._books.standing(dataset, developer)
+
+    def facts(self, dataset: str, developer: str) -> tuple[bytes, ...]:
+        """Return the facts that a developer's charges on a data set have paid for, in order."""
+        with self._transaction():
+            return self._books.facts(dataset, developer)
 
     def entries(self, dataset: str) -> tuple[Entry, ...]:
         """Return what was charged to a data set, in order."""
@@ -632,80 +638,3 @@ def _link(before: Head, record: Terms | Entry) -> bytes:
     values = [value.hex() if isinstance(value, bytes) else value for value in _row(record)]
     text = json.dumps([type(record).__name__, *values])
     return hashlib.sha256(before.chain + text.encode()).digest()
-
-
-@dataclass(frozen=True)
-class Answers:
-    """The answers to one batch: without noise, shape (models,), and as released."""
-
-    exact: NDArray[np.float64]
-    released: NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class Answered:
-    """One batch of a game that was charged and answered."""
-
-    request_id: str
-    digest: bytes
-    metric: str
-    answers: Answers
-    charge: float
-    remaining: float
-
-
-class Account:
-    """The account of one deal of a game: a ledger in memory, and beside it the exact answers for the referee.
-
-    Parameters
-    ----------
-    limit : float
-        The privacy budget, in epsilon; may be infinite.
-    """
-
-    def __init__(self, limit: float) -> None:
-        self._lock = threading.Lock()
-        self._ledger = Ledger()
-        self._ledger.set_budget(_DEAL, Neighbours.A_FLIP, Budget(limit))
-        self._ledger.allocate(_DEAL, _PLAYER, limit)
-        self._answered: dict[str, Answered] = {}
-
-    @property
-    def spent(self) -> float:
-        """What has been charged, in epsilon."""
-        return self._ledger.standing(_DEAL).spent
-
-    @property
-    def remaining(self) -> float:
-        """What is left, in epsilon."""
-        return self._ledger.standing(_DEAL).remaining
-
-    @property
-    def entries(self) -> tuple[Answered, ...]:
-        """Every batch answered, in the order of the charges."""
-        with self._lock:
-            return tuple(self._answered.values())
-
-    def settle(
-        self, request_id: str, digest: bytes, metric: str, charge: float, answer: Callable[[], Answers]
-    ) -> Answered:
-        """Charge a batch and store its answer, or find the answer that this request has bought already.
-
-        As `Ledger.settle`; `charge` is in epsilon, and `answer` is called at most once a request id.
-        """
-        with self._lock:
-            computed: list[Answers] = []
-
-            def reply(_: tuple[bytes, ...]) -> Reply:
-                computed.append(answer())
-                return Reply(computed[0].released.tobytes())
-
-            request = Request(_DEAL, _PLAYER, request_id, digest, metric, "", Neighbours.A_FLIP, pure(charge))
-            entry = self._ledger.settle(request, reply)
-            if computed:
-                answered = Answered(request_id, digest, metric, computed[0], charge, entry.remaining)
-                self._answered[request_id] = answered
-            return self._answered[request_id]
-
-
-_DEAL, _PLAYER = "deal", "developer"

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.case import Case
+from compliance.accountant import Budget
+from compliance.bounding import bounded
+from compliance.case import Case, game_case, values_of
 from compliance.mechanisms import MECHANISMS
 from compliance.records import Records
 from fairwall.game.v1 import referee_service_pb2 as game
@@ -48,31 +50,35 @@ def play(referee: RefereeServiceStub, cases: MutableMapping[str, Case]) -> None:
 
 
 def _open(deal: game.ComplianceDeal, cards: dict[str, NDArray[Any]]) -> Case:
-    return Case(
-        records=Records(
-            labels=cards["labels"].astype(np.uint8, copy=False),
-            protected=cards["protected"].astype(np.uint8, copy=False),
-            metrics=tuple(name_of(number) for number in deal.metrics),
-        ),
-        mechanism=MECHANISMS[deal.mechanism],
-        epsilon=deal.epsilon,
-        queries_max=deal.queries_max,
-        seed=deal.seed if deal.noise_seeded else None,
+    records = Records(
+        labels=cards["labels"].astype(np.uint8, copy=False),
+        protected=cards["protected"].astype(np.uint8, copy=False),
+        metrics=tuple(name_of(number) for number in deal.metrics),
+    )
+    return game_case(
+        deal.deal_id,
+        records,
+        bounded(MECHANISMS[deal.mechanism], deal.bounding),  # type: ignore[arg-type]  # an unknown one is refused
+        Budget(deal.epsilon, deal.delta),
+        deal.batch_delta,
+        deal.queries_max,
+        deal.seed if deal.noise_seeded else None,
     )
 
 
 def _report(deal_id: str, case: Case) -> game.SubmitAuditReportRequest:
+    assert case.exact is not None, "a game's case keeps them"
     return game.SubmitAuditReportRequest(
         deal_id=deal_id,
         audits=[
             game.AuditRecord(
-                request_id=entry.request_id,
-                metric=number_of(entry.metric),
-                exact=to_message(entry.answers.exact),
-                released=to_message(entry.answers.released),
-                epsilon=entry.charge,
+                request_id=entry.request.request_id,
+                metric=number_of(entry.request.metric),
+                exact=to_message(case.exact[entry.request.request_id]),
+                released=to_message(values_of(entry)),
+                epsilon=entry.request.loss.epsilon,
             )
-            for entry in case.account.entries
+            for entry in case.ledger.entries(deal_id)
         ],
-        epsilon_spent=case.account.spent,
+        epsilon_spent=case.ledger.standing(deal_id).spent,
     )

@@ -10,12 +10,14 @@ import grpc
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.case import Case
+from compliance.case import DEVELOPER, Case, values_of
+from compliance.ledger import LedgerUnavailable
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceServicer
 from fairwall.laws.metric import METRICS
 from fairwall.rpc import arrays
 from fairwall.rpc.errors import Refusal
+from fairwall.rpc.identity import identify
 from fairwall.wire.metrics import name_of, number_of
 from fairwall.wire.v1 import error_pb2, metric_pb2
 
@@ -42,12 +44,13 @@ class AuditService(AuditServiceServicer):
     def GetTerms(self, request: audit.GetTermsRequest, context: grpc.ServicerContext) -> audit.GetTermsResponse:
         """Tell the terms of a deal."""
         case = self._case(request.deal_id)
+        standing = case.ledger.standing(case.dataset, _developer(context))
         return audit.GetTermsResponse(
             people=case.records.people,
             metrics=[number_of(metric) for metric in case.records.metrics],
             mechanism=case.mechanism.name,
-            epsilon=case.epsilon,
-            epsilon_remaining=case.account.remaining,
+            epsilon=standing.budget.epsilon if standing.budget else 0.0,
+            epsilon_remaining=standing.remaining,
             queries_max=case.queries_max,
         )
 
@@ -62,17 +65,22 @@ class AuditService(AuditServiceServicer):
         case = self._case(header.deal_id)
         metric = _validate(header, case)
         predictions = _receive(header, request_iterator, case)
-        entry = case.account.settle(
-            header.request_id,
-            _digest(header, predictions),
-            metric,
-            case.mechanism.cost(header.epsilon),
-            lambda: case.answer(header.request_id, metric, predictions, header.epsilon),
-        )
+        try:
+            entry = case.settle(
+                _developer(context),
+                header.request_id,
+                _digest(header, predictions),
+                metric,
+                predictions,
+                header.epsilon,
+            )
+        except LedgerUnavailable as error:
+            LOG.error("deal %s: %s", header.deal_id, error)
+            raise Refusal(error_pb2.REASON_LEDGER_UNAVAILABLE) from None
         LOG.info("deal %s: answered a batch of %d", header.deal_id, len(predictions))
         return audit.AuditResponse(
-            gaps=arrays.to_message(entry.answers.released),
-            epsilon_charged=entry.charge,
+            gaps=arrays.to_message(values_of(entry)),
+            epsilon_charged=entry.request.loss.epsilon,
             epsilon_remaining=entry.remaining,
         )
 
@@ -81,6 +89,12 @@ class AuditService(AuditServiceServicer):
         if case is None:
             raise Refusal(error_pb2.REASON_DEAL_UNKNOWN)
         return case
+
+
+def _developer(context: grpc.ServicerContext) -> str:
+    """Name the developer that is calling: a deployment's by the certificate, a game's one by its part."""
+    caller = identify(context)
+    return caller.name if caller is not None and caller.name else DEVELOPER
 
 
 def _validate(header: audit.AuditHeader, case: Case) -> str:
@@ -93,8 +107,10 @@ def _validate(header: audit.AuditHeader, case: Case) -> str:
     metric = name_of(header.metric)
     if metric not in case.records.metrics:
         raise Refusal(error_pb2.REASON_METRIC_NOT_ALLOWED)
-    if not header.epsilon >= EPSILON_MIN:
+    if not EPSILON_MIN <= header.epsilon <= case.epsilon_max:
         raise Refusal(error_pb2.REASON_EPSILON_INVALID)
+    if case.mechanism.refuses(metric, header.epsilon, case.delta) is not None:
+        raise Refusal(error_pb2.REASON_MECHANISM_REFUSES)
     shape = header.predictions.shape
     if len(shape) != 2 or shape[1] != case.records.people:
         raise Refusal(error_pb2.REASON_PREDICTIONS_SHAPE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -24,6 +25,8 @@ class DealAuditor:
     deal_id, metric : str
     epsilon : float
         The budget of all queries together; may be infinite.
+    mechanism : str
+        What answers. Of randomised response the first batch buys what all later ones are answered from: it gets all.
     planned : int
         How many queries there will be, size queries included.
     reached : ndarray of bool, shape (n,)
@@ -40,6 +43,7 @@ class DealAuditor:
         deal_id: str,
         metric: str,
         epsilon: float,
+        mechanism: str,
         planned: int,
         reached: NDArray[np.bool_],
         labels: NDArray[np.uint8],
@@ -49,11 +53,14 @@ class DealAuditor:
         self._deal_id = deal_id
         self._metric = metric
         self._epsilon = epsilon
+        self._at_once = mechanism == "randomized-response"
         self._planned = planned
         self._reached = reached
         self._labels = labels
         self._base = base
         self._requests = 0
+        self._asked = 0
+        self._spent = 0.0
         self._accuracies: list[NDArray[np.float64]] = []
         self.size_queries = 0
         self.queries = 0
@@ -88,5 +95,17 @@ class DealAuditor:
     def _ask(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
         self._requests += 1
         request_id = f"request-{self._requests}"  # unique within the deal, whose account it is paid from
-        epsilon = self._epsilon * len(predictions) / self._planned
-        return ask(self._service, self._deal_id, request_id, self._metric, predictions, epsilon).gaps
+        epsilon = self._share(len(predictions))
+        answers = ask(self._service, self._deal_id, request_id, self._metric, predictions, epsilon).gaps
+        # NaN is how a mechanism says that it gives no answer; no gap is the guess that says as little.
+        return np.nan_to_num(answers)
+
+    def _share(self, queries: int) -> float:
+        """Say what to spend on the next batch."""
+        if self._at_once or math.isinf(self._epsilon):
+            return self._epsilon
+        self._asked += queries
+        # The last batch takes what is left, so that the shares add up in spite of rounding.
+        share = self._epsilon * queries / self._planned if self._asked < self._planned else self._epsilon - self._spent
+        self._spent += share
+        return share

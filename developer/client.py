@@ -1,19 +1,54 @@
-"""The developer's client of AuditService."""
+"""The developer's client of AuditService: `AuditClient` for a deployment, `ask` for any deal."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+import time
+import uuid
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
 
+import grpc
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub
-from fairwall.rpc import arrays
-from fairwall.wire.metrics import number_of
+from fairwall.laws.metric import find_metric
+from fairwall.rpc import arrays, channel, identity
+from fairwall.rpc.errors import CATALOGUE, reason_of
+from fairwall.wire.metrics import name_of, number_of
+from fairwall.wire.v1.error_pb2 import Reason
 
 AUDIT_SECONDS = 600.0
+
+RECONNECT_SECONDS = 20.0
+_PAUSE_SECONDS = 0.1
+"""How long a service that was there before may take to come back."""
+
+_T = TypeVar("_T")
+
+
+class AuditRefused(Exception):
+    """Compliance refused; nothing was charged. The text is the catalogue's sentence.
+
+    Parameters
+    ----------
+    reason : str
+        The catalogue's name, such as ``"BUDGET_EXHAUSTED"``.
+    sentence : str
+    """
+
+    def __init__(self, reason: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.reason = reason
+
+
+class AuditUnavailable(ConnectionError):
+    """No answer came. The same request under the same id may be sent again: it is charged once."""
 
 
 @dataclass(frozen=True)
@@ -23,12 +58,164 @@ class Answer:
     Parameters
     ----------
     gaps : ndarray, shape (models,)
+        Advantaged minus disadvantaged, with noise.
     epsilon_charged, epsilon_remaining : float
     """
 
     gaps: NDArray[np.float64]
     epsilon_charged: float
     epsilon_remaining: float
+
+
+@dataclass(frozen=True)
+class Terms:
+    """On what terms a data set is audited.
+
+    Parameters
+    ----------
+    people : int
+        How many predictions a model has to give.
+    metrics : tuple of str
+        What may be asked for.
+    mechanism : str
+        What answers.
+    epsilon, epsilon_remaining : float
+        The whole budget, and what is left of it.
+    queries_max : int
+        The most models in one batch.
+    """
+
+    people: int
+    metrics: tuple[str, ...]
+    mechanism: str
+    epsilon: float
+    epsilon_remaining: float
+    queries_max: int
+
+
+class AuditClient:
+    """Asks a deployment's compliance service about models.
+
+    Parameters
+    ----------
+    address : str
+        "host:port".
+    credentials : str or Path
+        The folder with your ``authority.pem``, ``certificate.pem`` and ``key.pem``.
+    data : str, optional
+        The data set's name; by default the deployment's, which your certificate tells.
+
+    Raises
+    ------
+    fairwall.rpc.identity.CredentialsError
+        If the folder does not hold credentials that can be used.
+    """
+
+    def __init__(self, address: str, credentials: str | Path, *, data: str | None = None) -> None:
+        own = identity.load(Path(credentials))
+        self._address = address
+        self._data = own.run if data is None else data
+        self._channel = channel.connect(address, "compliance", own)
+        self._service = AuditServiceStub(self._channel)
+        self._connected = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hang up."""
+        self._channel.close()
+
+    def ask(self, predictions: ArrayLike, metric: str, epsilon: float, *, request_id: str | None = None) -> Answer:
+        """Ask for one metric of one model, or of a batch of models.
+
+        Parameters
+        ----------
+        predictions : array_like, shape (people,) or (models, people)
+            In [0, 1], one for each row of the test set, in its order.
+        metric : str
+            Such as "sp" or "eo".
+        epsilon : float
+            What to spend on the whole batch.
+        request_id : str, optional
+            1 to 64 printable ASCII characters. The same one again, with the same request, gets the same answer at no
+            cost. By default a new one each time.
+
+        Raises
+        ------
+        ValueError
+            For what cannot be asked, before anything is sent.
+        AuditRefused
+        AuditUnavailable
+        """
+        batch = _batch(predictions)
+        find_metric(metric)
+        if not (math.isfinite(epsilon) and epsilon > 0):
+            raise ValueError(f"epsilon must be a number above 0, not {epsilon}")
+        asked = uuid.uuid4().hex if request_id is None else request_id
+        return self._call(lambda: ask(self._service, self._data, asked, metric, batch, epsilon))
+
+    def terms(self) -> Terms:
+        """Ask what may be asked, and what is left of the budget. Costs nothing.
+
+        Raises
+        ------
+        AuditRefused
+        AuditUnavailable
+        """
+        request = audit.GetTermsRequest(deal_id=self._data)
+        response = self._call(lambda: self._service.GetTerms(request, timeout=channel.CALL_SECONDS))
+        return Terms(
+            people=response.people,
+            metrics=tuple(name_of(number) for number in response.metrics),
+            mechanism=response.mechanism,
+            epsilon=response.epsilon,
+            epsilon_remaining=response.epsilon_remaining,
+            queries_max=response.queries_max,
+        )
+
+    def _call(self, call: Callable[[], _T]) -> _T:
+        """Make a call, and again for a while if a connection that had worked was lost: a request id is charged once."""
+        give_up = time.monotonic() + RECONNECT_SECONDS
+        while True:
+            try:
+                result = call()
+            except grpc.RpcError as error:
+                reason = reason_of(error)
+                if reason:
+                    self._connected = True
+                    raise AuditRefused(Reason.Name(reason).removeprefix("REASON_"), CATALOGUE[reason][1]) from None
+                if not (self._connected and _lost(error) and self._reconnected(give_up - time.monotonic())):
+                    raise AuditUnavailable(self._no_answer(error)) from None
+            else:
+                self._connected = True
+                return result
+
+    def _reconnected(self, seconds: float) -> bool:
+        """Wait for a connection; one that looks ready may still turn out to be the lost one."""
+        if seconds <= 0:
+            return False
+        time.sleep(_PAUSE_SECONDS)
+        ready = grpc.channel_ready_future(self._channel)
+        try:
+            ready.result(timeout=seconds)
+        except grpc.FutureTimeoutError:
+            ready.cancel()
+            return False
+        return True
+
+    def _no_answer(self, error: grpc.RpcError) -> str:
+        if _lost(error):
+            return (
+                f"no answer from {self._address}: nobody is there, or one side does not accept the other's certificate"
+            )
+        code = error.code().name if isinstance(error, grpc.Call) else "unknown"
+        return f"no answer from {self._address}: {code}"
 
 
 def ask(
@@ -75,3 +262,18 @@ def ask(
     response: audit.AuditResponse = service.Audit(parts(), timeout=AUDIT_SECONDS)
     gaps = arrays.from_message(response.gaps).astype(np.float64, copy=False)
     return Answer(gaps, response.epsilon_charged, response.epsilon_remaining)
+
+
+def _batch(predictions: ArrayLike) -> NDArray[np.float64]:
+    """Bring predictions into the shape (models, people), and refuse what no service would take."""
+    batch = np.atleast_2d(np.asarray(predictions, dtype=np.float64))
+    if batch.ndim != 2 or not batch.size:
+        raise ValueError(f"predictions must have the shape (people,) or (models, people), not {np.shape(predictions)}")
+    if not (np.isfinite(batch).all() and batch.min() >= 0 and batch.max() <= 1):
+        raise ValueError("predictions must be numbers in [0, 1]")
+    return batch
+
+
+def _lost(error: grpc.RpcError) -> bool:
+    """Whether a call failed without a connection rather than by a refusal."""
+    return isinstance(error, grpc.Call) and error.code() == grpc.StatusCode.UNAVAILABLE and not reason_of(error)

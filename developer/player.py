@@ -139,6 +139,7 @@ def _reveal(
         deal_id=deal.deal_id,
         metric=metric,
         epsilon=deal.epsilon,
+        mechanism=deal.mechanism,
         planned=queries + strategy.size_queries,
         reached=reached,
         labels=labels,

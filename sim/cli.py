@@ -13,6 +13,7 @@ import typer
 
 import fairwall
 from sim import ledger_view
+from sim.privacy_audit.command import privacy_audit
 from sim.sensitivity import sensitivity
 
 if TYPE_CHECKING:
@@ -134,7 +135,61 @@ def report(
 
 
 app.command()(sensitivity)
+
+
+@app.command()
+def recommend(
+    metric: Annotated[str, typer.Option(help="The metric's key.")],
+    n: Annotated[int, typer.Option("--n", help="People whom the metric looks at.")],
+    queries: Annotated[int, typer.Option(help="Models in the batch.")],
+    epsilon: Annotated[float, typer.Option(help="The batch's whole budget.")],
+    delta: Annotated[float, typer.Option(help="0 for pure mechanisms only.")] = 0.0,
+    share_min: Annotated[float, typer.Option(help="Least share of the disadvantaged group.")] = 0.05,
+    share_max: Annotated[float, typer.Option(help="Largest share of it.")] = 0.5,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> None:
+    """Tell which mechanism answers a batch best, without a look at protected attributes."""
+    from sim import recommend as advice
+
+    found = advice.recommend(metric, n, queries, epsilon, delta, share_min, share_max)
+    if as_json:
+        typer.echo(json.dumps(advice.as_json(found), allow_nan=False))
+        return
+    from rich.console import Console
+
+    Console(highlight=False).print(advice.as_text(found))
+
+
 app.add_typer(ledger_view.app, name="ledger")
+app.command("privacy-audit")(privacy_audit)
+
+
+@app.command()
+def certificates(
+    folder: Annotated[Path, typer.Argument(help="The folder that gets a folder for each.", metavar="DIR")],
+    deployment: Annotated[str, typer.Option(help="The deployment's name, as in its policy.")],
+    developer: Annotated[list[str], typer.Option(help="A developer's name. May be repeated.")],
+    days: Annotated[int, typer.Option(min=1, max=3650, help="How long the certificates hold.")] = 365,
+) -> None:
+    """Mint the certificates of a deployment: compliance's and each developer's."""
+    from sim.certificates import write
+
+    for path in write(folder, deployment, developer, days):
+        typer.echo(path)
+
+
+serve = typer.Typer(help="Serve a deployment.", rich_markup_mode=None)
+app.add_typer(serve, name="serve")
+
+
+@serve.command("compliance")
+def serve_compliance(
+    policy: Annotated[Path, typer.Option(help="The policy, a TOML file.", metavar="FILE")],
+) -> None:
+    """Answer audits by a policy until Ctrl-C, with noise from the operating system."""
+    from sim.serve import compliance
+
+    compliance(policy)
 
 
 def _play(plan: Plan, out: Path, *, as_json: bool) -> Run:
@@ -162,13 +217,18 @@ def _explain(error: Exception) -> int:
     if isinstance(error, _USAGE_ERROR):
         return _say(error.format_message(), BAD_INPUT)
     # Imported here: an error in the arguments must not wait for the simulator to load.
+    from sim.certificates import CertificatesError
     from sim.datasets import DataError
     from sim.deal import DealError
     from sim.launch import PartyDied
+    from sim.privacy_audit.catalogue import PrivacyAuditError
+    from sim.recommend import RecommendError
     from sim.referee import TrialFailed
     from sim.scenario import ScenarioError
 
-    if isinstance(error, ScenarioError | DealError | DataError):
+    if isinstance(
+        error, ScenarioError | DealError | DataError | CertificatesError | PrivacyAuditError | RecommendError
+    ):
         return _say(str(error), BAD_INPUT)
     if isinstance(error, TrialFailed | PartyDied):
         return _say(str(error), FAILED)

@@ -1,9 +1,11 @@
-"""The certificates of one run: an authority minted for it alone, whose key is dropped once every party has its own."""
+"""Certificates of a run or a deployment: an authority minted for it alone, its key dropped once all have theirs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -15,74 +17,98 @@ from fairwall.rpc.identity import PARTIES, SERVERS, Credentials, server_name_of,
 _VALID = timedelta(days=30)
 
 
-def mint(run: str, parties: Sequence[str] = PARTIES) -> dict[str, Credentials]:
+def mint(
+    run: str, parties: Sequence[str] = PARTIES, *, developers: Sequence[str] = (), valid: timedelta = _VALID
+) -> dict[str, Credentials]:
     """Mint an authority and one certificate a party.
 
     Parameters
     ----------
     run : str
-        The run's id; it becomes part of DNS names: lower-case letters, digits and hyphens.
+        The run's id, or the deployment's name; it becomes part of DNS names: lower-case letters, digits and hyphens.
     parties : sequence of str
+    developers : sequence of str
+        The names of a deployment's developers. They serve nothing.
+    valid : timedelta
+        How long the certificates hold.
 
     Returns
     -------
     dict of str to Credentials
-        By party. Elliptic-curve keys on P-256. Only a server's certificate may stand for a server.
+        By party, a named developer's as ``developer-<name>``. Elliptic-curve keys on P-256. Only a server's
+        certificate may stand for a server.
     """
-    authority_key = ec.generate_private_key(ec.SECP256R1())
-    # A common name has at most 64 characters; it tells people what they look at, and programs nothing.
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"fairwall {run}"[:64])])
-    authority = (
-        _builder(name, name, authority_key.public_key())
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(_key_usage(signs_certificates=True), critical=True)
-        .sign(authority_key, hashes.SHA256())
-    )
-    authority_pem = authority.public_bytes(serialization.Encoding.PEM).decode()
-    return {party: _issue(run, party, name, authority_key, authority_pem) for party in parties}
+    authority = _Authority(run, datetime.now(UTC) + valid)
+    minted = {party: authority.issue(party, serves=party in SERVERS) for party in parties}
+    return minted | {f"developer-{name}": authority.issue("developer", name) for name in developers}
 
 
-def _issue(
-    run: str, party: str, issuer: x509.Name, authority_key: ec.EllipticCurvePrivateKey, authority_pem: str
-) -> Credentials:
-    key = ec.generate_private_key(ec.SECP256R1())
-    names: list[x509.GeneralName] = [x509.UniformResourceIdentifier(uri_of(run, party))]
-    uses = [ExtendedKeyUsageOID.CLIENT_AUTH]
-    if party in SERVERS:
-        names.append(x509.DNSName(server_name_of(run, party)))
-        uses.append(ExtendedKeyUsageOID.SERVER_AUTH)
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, party)])
-    certificate = (
-        _builder(subject, issuer, key.public_key())
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(_key_usage(signs_certificates=False), critical=True)
-        .add_extension(x509.ExtendedKeyUsage(uses), critical=True)
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .sign(authority_key, hashes.SHA256())
-    )
-    return Credentials(
-        run=run,
-        party=party,
-        authority=authority_pem,
-        certificate=certificate.public_bytes(serialization.Encoding.PEM).decode(),
-        key=key.private_bytes(
-            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-        ).decode(),
+@dataclass(frozen=True)
+class _Authority:
+    """The one whose word both sides of a connection trust. Its key lives as long as this object."""
+
+    run: str
+    until: datetime
+    key: ec.EllipticCurvePrivateKey = field(
+        default_factory=lambda: ec.generate_private_key(ec.SECP256R1()), init=False, repr=False
     )
 
+    def issue(self, party: str, name: str = "", *, serves: bool = False) -> Credentials:
+        """Make a key, and a certificate that says whose it is."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        names: list[x509.GeneralName] = [x509.UniformResourceIdentifier(uri_of(self.run, party, name))]
+        uses = [ExtendedKeyUsageOID.CLIENT_AUTH]
+        if serves:
+            names.append(x509.DNSName(server_name_of(self.run, party)))
+            uses.append(ExtendedKeyUsageOID.SERVER_AUTH)
+        certificate = (
+            self._builder(_common_name(f"{party} {name}".strip()), key.public_key())
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_key_usage(signs_certificates=False), critical=True)
+            .add_extension(x509.ExtendedKeyUsage(uses), critical=True)
+            .add_extension(x509.SubjectAlternativeName(names), critical=False)
+            .sign(self.key, hashes.SHA256())
+        )
+        return Credentials(
+            run=self.run,
+            party=party,
+            authority=self._pem,
+            certificate=certificate.public_bytes(serialization.Encoding.PEM).decode(),
+            key=key.private_bytes(
+                serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+            ).decode(),
+        )
 
-def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
-    now = datetime.now(UTC)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
-        .serial_number(x509.random_serial_number())
-        # A clock that is a little behind must still find the certificate valid.
-        .not_valid_before(now - timedelta(minutes=5))
-        .not_valid_after(now + _VALID)
-    )
+    @property
+    def _name(self) -> x509.Name:
+        return _common_name(f"fairwall {self.run}")
+
+    @cached_property
+    def _pem(self) -> str:
+        certificate = (
+            self._builder(self._name, self.key.public_key())
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(_key_usage(signs_certificates=True), critical=True)
+            .sign(self.key, hashes.SHA256())
+        )
+        return certificate.public_bytes(serialization.Encoding.PEM).decode()
+
+    def _builder(self, subject: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+        return (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self._name)
+            .public_key(key)
+            .serial_number(x509.random_serial_number())
+            # A clock that is a little behind must still find the certificate valid.
+            .not_valid_before(datetime.now(UTC) - timedelta(minutes=5))
+            .not_valid_after(self.until)
+        )
+
+
+def _common_name(text: str) -> x509.Name:
+    # At most 64 characters; it tells people what they look at, and programs nothing.
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text[:64])])
 
 
 def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:

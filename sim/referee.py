@@ -375,6 +375,9 @@ def _compliance_deal(deal: Deal) -> game.ComplianceDeal:
         metrics=[number_of(scenario.compliance.metric)],
         mechanism=scenario.compliance.mechanism,
         epsilon=scenario.epsilon,
+        delta=scenario.compliance.delta,
+        batch_delta=scenario.batch_delta,
+        bounding=scenario.compliance.bounding,
         queries_max=max(QUERIES_MAX, scenario.people),
         labels=header_of(deal.compliance.labels),
         protected=header_of(deal.compliance.protected),
@@ -388,6 +391,7 @@ def _developer_deal(deal: Deal) -> game.DeveloperDeal:
         seed=cards.seed,
         metric=number_of(scenario.compliance.metric),
         epsilon=scenario.epsilon,
+        mechanism=scenario.compliance.mechanism,
         strategy=scenario.developer.strategy,
         decoder=scenario.decoder,
         queries=_query_count(scenario.queries),
@@ -424,12 +428,13 @@ def _audit(record: game.AuditRecord) -> AuditRecord:
     if record.metric == metric_pb2.METRIC_UNSPECIFIED or record.metric not in metric_pb2.Metric.values():
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
     exact = _numbers(record.exact)
-    return AuditRecord(name_of(record.metric), exact, _numbers(record.released, len(exact)))
+    # A mechanism may answer with no number: NaN.
+    return AuditRecord(name_of(record.metric), exact, _numbers(record.released, len(exact), finite=False))
 
 
-def _numbers(message: array_pb2.Array, length: int | None = None) -> NDArray[np.float64]:
+def _numbers(message: array_pb2.Array, length: int | None = None, *, finite: bool = True) -> NDArray[np.float64]:
     values = _array(message, length)
-    if values.dtype != np.float64 or not np.isfinite(values).all():
+    if values.dtype != np.float64 or (finite and not np.isfinite(values).all()):
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
     return values.astype(np.float64, copy=False)
 

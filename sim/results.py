@@ -98,7 +98,8 @@ def summarise(trials: Iterable[Mapping[str, Any]], swept: Sequence[str]) -> list
     list of dict
         One a cell, in the order of the first trials: the swept values; ``trials``; the mean over trials of what is
         named alike in a trial; ``leakage_sd`` (of a single trial, n - 1 in the denominator; None for one trial);
-        ``exact``, how many trials were; ``query_error_median``, the median over trials; ``epsilon_spent``.
+        ``exact``, how many trials were; ``query_error_median``, the median over trials; ``epsilon_spent``. What no
+        trial has is left out: there is no error of answers that are choices, or that were all refused.
     """
     cells: dict[str, list[Mapping[str, Any]]] = {}
     for trial in trials:
@@ -117,7 +118,9 @@ def _summarise_cell(lines: Sequence[Mapping[str, Any]], swept: Sequence[str]) ->
             cell[key] = float(np.mean(values))
     cell["leakage_sd"] = float(np.std([line["leakage"] for line in lines], ddof=1)) if len(lines) > 1 else None
     cell["exact"] = sum(line["exact"] for line in lines)
-    cell["query_error_median"] = float(np.median([line["query_error_median"] for line in lines]))
+    medians = [line["query_error_median"] for line in lines if line["query_error_median"] is not None]
+    if medians:
+        cell["query_error_median"] = float(np.median(medians))
     cell["n"] = first["n"]
     cell["n0"] = float(np.mean([line["n0"] for line in lines]))
     cell["epsilon_spent"] = first["epsilon_spent"]

@@ -19,6 +19,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
+from compliance.bounding import Bounding, bounded
+from compliance.mechanisms import MECHANISMS
 from developer.reveal import STRATEGIES, Strategy
 from fairwall.laws.metric import METRICS
 
@@ -97,12 +99,12 @@ class DataSection(_Section):
 class ComplianceSection(_Section):
     """The policy: what is answered, how, and at what privacy loss."""
 
-    metric: Literal["sp", "abs_sp", "eo", "abs_eo"] = "sp"
-    mechanism: Literal["exact", "laplace", "conceal"]
+    metric: Literal["sp", "abs_sp", "eo", "abs_eo", "fpr", "abs_fpr"] = "sp"
+    mechanism: str
     epsilon: Epsilon | None = None
-    delta: float = Field(default=0.0, strict=True, ge=0, le=0)
+    delta: float = Field(default=0.0, strict=True, ge=0, lt=1)
     noise: Literal["seeded", "system"] = "seeded"
-    bounding: Literal["none"] = "none"
+    bounding: Bounding = "none"
 
 
 class DeveloperSection(_Section):
@@ -163,6 +165,11 @@ class Scenario(_Section):
     def epsilon(self) -> float:
         """The privacy budget of a trial, in epsilon."""
         return math.inf if self.compliance.epsilon is None else self.compliance.epsilon
+
+    @property
+    def batch_delta(self) -> float:
+        """The delta of each batch: a trial asks at most two, the size query and the metric queries."""
+        return self.compliance.delta / 2
 
     @property
     def decoder(self) -> str:
@@ -387,10 +394,7 @@ def _problems(scenario: Scenario) -> Iterator[str]:
             yield "data.test_size: is missing"
     if data.n0 is not None and scenario.people <= data.n0:
         yield f"data.n0: must leave somebody in the other group: at most {scenario.people - 1}, not {data.n0}"
-    if compliance.mechanism == "exact" and not math.isinf(scenario.epsilon):
-        yield f'compliance.epsilon: mechanism exact adds no noise, so it must be "inf", not {compliance.epsilon:g}'
-    if compliance.mechanism != "exact" and compliance.epsilon is None:
-        yield f'compliance.epsilon: is missing; mechanism {compliance.mechanism} needs a positive number or "inf"'
+    yield from _mechanism_problems(scenario)
     strategy = STRATEGIES.get(developer.strategy)
     if strategy is None:
         yield f"developer.strategy: must be one of {', '.join(STRATEGIES)}, not {developer.strategy!r}"
@@ -402,6 +406,29 @@ def _problems(scenario: Scenario) -> Iterator[str]:
         allowed = f"works with {' or '.join(strategy.decoders)}" if strategy.decoders else "reads the answers itself"
         yield f"developer.decoder: strategy {strategy.name} {allowed}, not with {developer.decoder!r}"
     yield from _query_problems(scenario, strategy)
+
+
+def _mechanism_problems(scenario: Scenario) -> Iterator[str]:
+    """Find what the mechanism cannot answer."""
+    compliance = scenario.compliance
+    name = compliance.mechanism
+    mechanism = MECHANISMS.get(name)
+    if mechanism is None:
+        yield f"compliance.mechanism: must be one of {', '.join(MECHANISMS)}, not {name!r}"
+        return
+    if mechanism.guarantee == "none" and not math.isinf(scenario.epsilon):
+        yield f'compliance.epsilon: mechanism {name} adds no noise, so it must be "inf", not {compliance.epsilon:g}'
+    if mechanism.guarantee != "none" and compliance.epsilon is None:
+        yield f'compliance.epsilon: is missing; mechanism {name} needs a positive number or "inf"'
+    try:
+        refusal = bounded(mechanism, compliance.bounding).refuses(
+            compliance.metric, scenario.epsilon, scenario.batch_delta
+        )
+    except ValueError as error:
+        yield f"compliance.bounding: {error}"
+        return
+    if refusal is not None:
+        yield f"compliance.mechanism: {name} does not answer {compliance.metric}: {refusal}"
 
 
 def _query_problems(scenario: Scenario, strategy: Strategy) -> Iterator[str]:

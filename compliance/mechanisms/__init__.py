@@ -1,12 +1,41 @@
 """The mechanisms that compliance can answer with, by name."""
 
+from compliance.mechanisms.cauchy import CauchyMechanism
 from compliance.mechanisms.conceal import Conceal
+from compliance.mechanisms.conceal_laplace import ConcealLaplace
+from compliance.mechanisms.counts import CountsMechanism
+from compliance.mechanisms.counts_gaussian import CountsGaussian
 from compliance.mechanisms.exact import Exact
+from compliance.mechanisms.exponential import ExponentialMechanism
+from compliance.mechanisms.gaussian import GaussianMechanism
 from compliance.mechanisms.laplace import LaplaceMechanism
 from compliance.mechanisms.mechanism import Mechanism
+from compliance.mechanisms.propose_test_release import ProposeTestRelease
+from compliance.mechanisms.randomized_response import RandomizedResponse
+from compliance.mechanisms.recommended import Recommended
+from compliance.mechanisms.round import Round
+from compliance.mechanisms.sample_and_aggregate import SampleAndAggregate
+from compliance.mechanisms.sparse_vector import SparseVectorMechanism
 
 __all__ = ["MECHANISMS", "Mechanism"]
 
-_ALL: tuple[Mechanism, ...] = (Exact(), LaplaceMechanism(), Conceal())
+_ALL: tuple[Mechanism, ...] = (
+    Exact(),
+    Round(),
+    LaplaceMechanism(),
+    GaussianMechanism(),
+    Conceal(),
+    ConcealLaplace(),
+    CauchyMechanism(),
+    CountsMechanism(),
+    CountsGaussian(),
+    RandomizedResponse(),
+    SparseVectorMechanism(),
+    ExponentialMechanism(),
+    SampleAndAggregate(),
+    ProposeTestRelease(),
+    Recommended(),
+)
 
 MECHANISMS: dict[str, Mechanism] = {mechanism.name: mechanism for mechanism in _ALL}
+"""Every mechanism by its name."""

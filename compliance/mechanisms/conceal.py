@@ -1,32 +1,49 @@
 """Attribute-Conceal: Cauchy noise on the smooth sensitivity (Hamman, Chen, Dutta, FAccT 2023, Algorithm 3)."""
 
+import math
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from fairwall.laws.calibration import conceal_law, require_epsilon
+from compliance.accountant import Loss, pure
+from compliance.mechanisms.mechanism import (
+    Facts,
+    Guarantee,
+    Question,
+    Release,
+    refuse_unbounded,
+    require_answerable,
+    require_budget,
+)
+from compliance.noise import Noise, step_for
 
 
 @dataclass(frozen=True)
 class Conceal:
-    """Adds independent Cauchy noise: `fairwall.laws.calibration.conceal_law`, the paper's with S put right.
+    """Adds independent Cauchy noise of scale 6 m S / epsilon: the paper's, with S put right.
 
-    The scale depends on the secret counts and must never leave compliance.
+    See `fairwall.laws.calibration.conceal_law`. The scale depends on the secret counts and must never leave compliance;
+    the grid does not.
     """
 
     name: str = "conceal"
+    guarantee: Guarantee = "pure"
 
-    def cost(self, epsilon: float) -> float:
+    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002
+        """Refuse what one person can move without limit."""
+        return refuse_unbounded(metric)
+
+    def cost(self, epsilon: float, delta: float) -> Loss:
         """Return epsilon: the promise, not the smaller loss that `fairwall.laws.calibration.conceal_loss` computes.
 
         That loss depends on the secret counts, so it is no price.
         """
-        require_epsilon(epsilon)
-        return epsilon
+        require_budget(epsilon, delta)
+        return pure(epsilon)
 
-    def release(
-        self, gaps: NDArray[np.float64], metric: str, n0: int, n1: int, epsilon: float, rng: np.random.Generator
-    ) -> NDArray[np.float64]:
-        """Return the gaps with noise, shape (m,). See `Mechanism.release`."""
-        return gaps + conceal_law(metric, n0, n1, gaps.size, epsilon).sample(rng, gaps.size)
+    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+        """Return the gaps with noise. See `Mechanism.release`."""
+        require_answerable(self, question.metric, epsilon, delta)
+        gaps = question.gaps()
+        if math.isinf(epsilon):
+            return Release(gaps)
+        beta = epsilon / (6 * question.queries)
+        return Release(noise.cauchy(gaps, question.smooth(beta) / beta, step_for(question.smallest_change() / beta)))

@@ -3,32 +3,28 @@
 import math
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from fairwall.laws.calibration import require_epsilon
+from compliance.accountant import Loss, pure
+from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release, require_budget
+from compliance.noise import Noise
 
 
 @dataclass(frozen=True)
 class Exact:
-    """Answers exactly, at an infinite price."""
+    """Answers exactly, at an infinite price. A known-bad subject for privacy tests."""
 
     name: str = "exact"
+    guarantee: Guarantee = "none"
 
-    def cost(self, epsilon: float) -> float:
+    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002
+        """Refuse nothing."""
+        return None
+
+    def cost(self, epsilon: float, delta: float) -> Loss:
         """Return infinity, whatever was asked for."""
-        require_epsilon(epsilon)
-        return math.inf
+        require_budget(epsilon, delta)
+        return pure(math.inf)
 
-    def release(
-        self,
-        gaps: NDArray[np.float64],
-        metric: str,  # noqa: ARG002
-        n0: int,  # noqa: ARG002
-        n1: int,  # noqa: ARG002
-        epsilon: float,
-        rng: np.random.Generator,  # noqa: ARG002
-    ) -> NDArray[np.float64]:
-        """Return a copy of the gaps, shape (m,)."""
-        require_epsilon(epsilon)
-        return gaps.copy()
+    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+        """Return the gaps."""
+        require_budget(epsilon, delta)
+        return Release(question.gaps())

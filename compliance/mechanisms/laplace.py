@@ -1,26 +1,46 @@
 """The Laplace mechanism on the global sensitivity (Dwork, McSherry, Nissim, Smith 2006)."""
 
+import math
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from fairwall.laws.calibration import laplace_law, require_epsilon
+from compliance.accountant import Loss, pure
+from compliance.mechanisms.mechanism import (
+    Facts,
+    Guarantee,
+    Question,
+    Release,
+    refuse_unbounded,
+    require_answerable,
+    require_budget,
+)
+from compliance.noise import ROUNDING_STEPS, Noise, step_for
 
 
 @dataclass(frozen=True)
 class LaplaceMechanism:
-    """Adds independent Laplace noise whose scale is public: `fairwall.laws.calibration.laplace_law`."""
+    """Adds independent Laplace noise of the public scale m * global sensitivity / epsilon.
+
+    See `fairwall.laws.calibration.laplace_law`. The sensitivity is enlarged by what rounding to the grid may add.
+    """
 
     name: str = "laplace"
+    guarantee: Guarantee = "pure"
 
-    def cost(self, epsilon: float) -> float:
+    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002
+        """Refuse what one person can move without limit."""
+        return refuse_unbounded(metric)
+
+    def cost(self, epsilon: float, delta: float) -> Loss:
         """Return epsilon."""
-        require_epsilon(epsilon)
-        return epsilon
+        require_budget(epsilon, delta)
+        return pure(epsilon)
 
-    def release(
-        self, gaps: NDArray[np.float64], metric: str, n0: int, n1: int, epsilon: float, rng: np.random.Generator
-    ) -> NDArray[np.float64]:
-        """Return the gaps with noise, shape (m,). See `Mechanism.release`."""
-        return gaps + laplace_law(metric, n0 + n1, gaps.size, epsilon).sample(rng, gaps.size)
+    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+        """Return the gaps with noise. See `Mechanism.release`."""
+        require_answerable(self, question.metric, epsilon, delta)
+        gaps = question.gaps()
+        if math.isinf(epsilon):
+            return Release(gaps)
+        change = question.sensitivities().overall
+        step = step_for(question.queries * change / epsilon)
+        return Release(noise.laplace(gaps, question.queries * (change + ROUNDING_STEPS * step) / epsilon, step))

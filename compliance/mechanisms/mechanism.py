@@ -1,9 +1,103 @@
-"""What every mechanism can do: tell its price, and answer."""
+"""What every mechanism can do: say what it does not answer, tell its price, and answer."""
 
-from typing import Protocol
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
+
+from compliance.accountant import Loss
+from compliance.metrics import gaps
+from compliance.noise import Noise
+from compliance.records import Records
+from fairwall.laws.metric import find_metric
+from fairwall.laws.sensitivity import Counts, Sensitivities, sensitivities
+
+Facts: TypeAlias = Mapping[str, NDArray[np.float64]]
+"""Numbers that an account has bought and may use again for nothing, by name."""
+
+Guarantee: TypeAlias = Literal["pure", "approximate", "none"]
+
+NO_FACTS: Facts = MappingProxyType({})
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """One batch.
+
+    Parameters
+    ----------
+    metric
+        A key of `compliance.metrics.METRICS` that the records are audited for.
+    predictions
+        Shape (m, n) with m at least 1: m models' predictions for everybody, each in [0, 1]. Public to who asks.
+    records
+        Secret.
+    """
+
+    metric: str
+    predictions: NDArray[np.float64]
+    records: Records = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if self.predictions.ndim != 2 or not len(self.predictions):
+            raise ValueError("queries must be at least one model's predictions, shape (m, n)")
+
+    @property
+    def queries(self) -> int:
+        """How many models are asked about: m."""
+        return len(self.predictions)
+
+    def gaps(self) -> NDArray[np.float64]:
+        """Return what the metric says of each model. Secret."""
+        return gaps(self.metric, self.records.group_sums(self.metric, self.predictions))
+
+    def counts(self) -> Counts:
+        """Count the people by label and group. Secret; by label alone it is public."""
+        (n00, n01), (n10, n11) = self.records.counts("fpr"), self.records.counts("eo")
+        return Counts(n00=n00, n01=n01, n10=n10, n11=n11)
+
+    def people(self) -> int:
+        """How many people the metric looks at. Public, since the labels are."""
+        return sum(self.records.counts(self.metric))
+
+    def sensitivities(self, beta: float | None = None) -> Sensitivities:
+        """Return how far one flip moves the metric; all but the global sensitivity is secret."""
+        # With the labels given, predictive parity may move less where it is defined; but an audit answers 0 where it is
+        # not, and between the two a flip moves it by up to 1, which is what it may move by with the labels left open.
+        open_labels = len(find_metric(self.metric).strata) == 1
+        return sensitivities(self.metric, self.records.counts(self.metric) if open_labels else self.counts(), beta)
+
+    def smooth(self, beta: float) -> float:
+        """Return the smooth sensitivity. Secret."""
+        smooth = self.sensitivities(beta).smooth
+        assert smooth is not None
+        return smooth
+
+    def smallest_change(self) -> float:
+        """Return a public number that the local sensitivity is not much below, whatever the counts: 2/n."""
+        # 4/n for evenly split groups of n >= 3 and signed gaps, at least half of that for absolute ones.
+        return 2 / max(self.people(), 2)
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """What a batch buys.
+
+    Parameters
+    ----------
+    values
+        The answers, shape (m,). Not bounded to the metric's range unless the mechanism says so.
+    facts
+        What else the batch has bought: later batches of the account get it back and pay nothing for it.
+    """
+
+    values: NDArray[np.float64]
+    facts: Facts = field(default_factory=lambda: NO_FACTS)
 
 
 class Mechanism(Protocol):
@@ -13,37 +107,78 @@ class Mechanism(Protocol):
     def name(self) -> str:
         """The key in `compliance.mechanisms.MECHANISMS` and in scenario files."""
 
-    def cost(self, epsilon: float) -> float:
-        """Return the privacy map: the budget that a batch asked for at epsilon is charged, above 0, maybe infinite.
+    @property
+    def guarantee(self) -> Guarantee:
+        """Which privacy is promised: epsilon alone, epsilon and delta, or none."""
 
-        Neighbours differ in one person's protected attribute. Raises ValueError for epsilon <= 0 or NaN.
+    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:
+        """Return why such a batch is not answered, None where it is. Public: it depends on these three alone."""
+
+    def cost(self, epsilon: float, delta: float) -> Loss:
+        """Return the privacy map: the loss that a batch asked for at (epsilon, delta) is charged; maybe infinite.
+
+        Raises ValueError for epsilon <= 0 or NaN, or delta outside [0, 1).
         """
 
-    def release(
-        self, gaps: NDArray[np.float64], metric: str, n0: int, n1: int, epsilon: float, rng: np.random.Generator
-    ) -> NDArray[np.float64]:
+    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
         """Return the answers to one batch.
 
         Parameters
         ----------
-        gaps
-            The batch's exact gaps, shape (m,) with m at least 1. Secret.
-        metric
-            A key of `compliance.metrics.METRICS`.
-        n0, n1
-            Disadvantaged and advantaged people in the metric's stratum, each at least 1. Secret.
+        question
+            The batch. Secret.
+        facts
+            What earlier batches of the same account have released.
         epsilon
             Privacy budget of the whole batch, above 0; infinite for no noise.
-        rng
+        delta
+            The same, in [0, 1).
+        noise
             Where the noise comes from.
 
         Returns
         -------
-        NDArray[np.float64]
-            Shape (m,). Not bounded to the metric's range, not rounded.
+        Release
+            Every value lies on a grid that depends on public numbers alone, unless epsilon is infinite.
 
         Raises
         ------
         ValueError
-            For an argument out of range.
+            For an argument out of range, or a batch that `refuses` refuses.
         """
+
+
+@runtime_checkable
+class Reusable(Protocol):
+    """A mechanism that may answer from what an account has bought before, for nothing."""
+
+    def is_free(self, facts: Facts) -> bool:
+        """Return whether the next batch costs nothing, given what earlier batches have released."""
+
+
+def require_budget(epsilon: float, delta: float) -> None:
+    """Raise ValueError unless epsilon is above 0 and delta in [0, 1); an infinite epsilon is allowed, NaN is not."""
+    if not epsilon > 0:
+        raise ValueError("epsilon must be above 0")
+    if not 0 <= delta < 1:
+        raise ValueError("delta must be at least 0 and below 1")
+
+
+def refuse_unbounded(metric: str) -> str | None:
+    """Return why noise on a metric itself cannot protect it, None where it can."""
+    if find_metric(metric).bounded:
+        return None
+    return f"one person can move metric {metric} without limit: only counts can protect it"
+
+
+def refuse_without_delta(name: str, delta: float) -> str | None:
+    """Return why a mechanism that needs a delta does not answer, None where there is one."""
+    return None if delta > 0 else f"mechanism {name} needs a delta above 0"
+
+
+def require_answerable(mechanism: Mechanism, metric: str, epsilon: float, delta: float) -> None:
+    """Raise ValueError with the mechanism's refusal, if it refuses."""
+    require_budget(epsilon, delta)
+    reason = mechanism.refuses(metric, epsilon, delta)
+    if reason is not None:
+        raise ValueError(reason)

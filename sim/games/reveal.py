@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from compliance.bounding import CHOICES
 from fairwall.laws.metric import stratum
 from sim.deal import Deal
 from sim.referee import Outcome
@@ -40,7 +41,9 @@ def record(cell: Cell, trial: int, deal: Deal, outcome: Outcome, seconds: float)
     guess = outcome.reveal
     score = _score(deal, outcome)
     exact, released = _metric_answers(outcome)
-    error = np.abs(released - exact)
+    error = np.abs(released - exact)[np.isfinite(released)]
+    if scenario.compliance.mechanism in CHOICES:
+        error = error[:0]  # such an answer is no number near a gap
     advantaged = int(protected.sum())
     line: dict[str, Any] = {
         "trial": trial,
@@ -68,8 +71,8 @@ def record(cell: Cell, trial: int, deal: Deal, outcome: Outcome, seconds: float)
         "max_prediction_change": guess.max_prediction_change,
         "accuracy_base": guess.accuracy_base,
         "accuracy_models": guess.accuracy_models,
-        "query_error_mean": float(error.mean()),
-        "query_error_median": float(np.median(error)),
+        "query_error_mean": float(error.mean()) if error.size else None,
+        "query_error_median": float(np.median(error)) if error.size else None,
         "epsilon_spent": _plain(outcome.epsilon_spent),
     }
     if scenario.compliance.metric.startswith("abs_"):
@@ -113,7 +116,7 @@ def _trace(deal: Deal, outcome: Outcome) -> dict[str, Any]:
     protected, reconstruction = deal.compliance.protected[inside], outcome.reveal.reconstruction
     trace: dict[str, Any] = {
         "exact": exact[:_TRACE_LENGTH].tolist(),
-        "released": released[:_TRACE_LENGTH].tolist(),
+        "released": [None if np.isnan(value) else value for value in released[:_TRACE_LENGTH].tolist()],
     }
     if reconstruction is not None:
         height = 1 / (protected == 0).sum() + 1 / (protected == 1).sum()

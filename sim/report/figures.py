@@ -214,7 +214,9 @@ def _error_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
             colour, marker = colours[mechanism], _MARKERS[i % 7]
             ordered = sorted(line, key=lambda cell: cell.epsilon)
             for cell in ordered:
-                medians = [trial["query_error_median"] for trial in cell.trials]
+                medians = [
+                    trial["query_error_median"] for trial in cell.trials if trial["query_error_median"] is not None
+                ]
                 axes.plot(
                     [cell.epsilon] * len(medians), medians, ls="", marker=marker, ms=3, mew=0, color=colour, alpha=0.22
                 )
@@ -250,7 +252,7 @@ def _error_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
 
 
 def _median(cell: ReportCell) -> float:
-    return float(cell.summary["query_error_median"])
+    return float(cell.summary.get("query_error_median", math.nan))
 
 
 # One trial: its answers and the vector that was reconstructed from them.
@@ -284,7 +286,8 @@ def _cell_words(cell: ReportCell) -> str:
 
 def _answers_figure(cell: ReportCell) -> Figure:
     assert cell.trace is not None, "chosen for it"
-    exact, released = np.array(cell.trace["exact"]), np.array(cell.trace["released"])
+    # An answer that is no number was refused: no point stands for it.
+    exact, released = (np.array(cell.trace[key], dtype=np.float64) for key in ("exact", "released"))
     places = np.arange(1, len(exact) + 1)
     kind = str(cell.summary["metric"]).removeprefix("abs_").upper()
     absolute = str(cell.summary["metric"]).startswith("abs_")

@@ -7,13 +7,31 @@ from collections.abc import Iterable
 
 MISSING = "–"
 
-MECHANISMS = {"conceal": "Attribute-Conceal", "laplace": "Laplace", "exact": "exact answers"}
+MECHANISMS = {
+    "exact": "exact answers",
+    "round": "rounded answers",
+    "laplace": "Laplace",
+    "gaussian": "Gaussian",
+    "conceal": "Attribute-Conceal",
+    "conceal-laplace": "Attribute-Conceal (Laplace)",
+    "cauchy": "tuned Cauchy",
+    "counts": "noisy counts",
+    "counts-gaussian": "noisy counts (Gaussian)",
+    "randomized-response": "randomised response",
+    "sparse-vector": "sparse vector",
+    "exponential": "exponential mechanism",
+    "sample-and-aggregate": "sample and aggregate",
+    "propose-test-release": "propose-test-release",
+    "recommended": "recommended",
+}
 
 METRICS = {
     "sp": "statistical parity gap",
     "abs_sp": "absolute statistical parity gap",
     "eo": "equal opportunity gap",
     "abs_eo": "absolute equal opportunity gap",
+    "fpr": "false positive rate gap",
+    "abs_fpr": "absolute false positive rate gap",
 }
 
 _SYMBOLS = {"developer.queries": "m", "compliance.epsilon": "ε", "data.n0": "n₀", "compliance.mechanism": "noise"}

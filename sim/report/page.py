@@ -211,8 +211,10 @@ def _cell_table(cells: Sequence[ReportCell]) -> PageTable:
         if any(key in cell.summary for cell in cells)
     ]
     columns += [
-        Column("median", [number(cell.summary["query_error_median"]) for cell in cells], group="error of an answer"),
-        Column("mean", [number(cell.summary["query_error_mean"]) for cell in cells], group="error of an answer"),
+        Column(
+            "median", [number(cell.summary.get("query_error_median")) for cell in cells], group="error of an answer"
+        ),
+        Column("mean", [number(cell.summary.get("query_error_mean")) for cell in cells], group="error of an answer"),
         Column("ε spent", [number(cell.summary["epsilon_spent"], 6) for cell in cells]),
     ]
     papers = [cell.paper for cell in cells]

@@ -57,7 +57,13 @@ def printed_errors(cells: Iterable[ReportCell]) -> tuple[PrintedError, ...]:
 
 def _printed_error(cell: ReportCell) -> PrintedError | None:
     paper = cell.paper
-    if paper is None or not paper.query_error_mean or not cell.noisy or cell.summary["metric"] != "sp":
+    if (
+        paper is None
+        or not paper.query_error_mean
+        or not cell.noisy
+        or cell.summary["metric"] != "sp"
+        or "query_error_mean" not in cell.summary
+    ):
         return None
     n = int(cell.summary["n"])
     n0 = round(cell.summary["n0"])

@@ -16,7 +16,8 @@ from grpc_health.v1.health_pb2 import HealthCheckRequest
 from grpc_health.v1.health_pb2_grpc import HealthStub
 from numpy.typing import NDArray
 
-from compliance.case import Case
+from compliance.accountant import Budget
+from compliance.case import Case, game_case
 from compliance.mechanisms import MECHANISMS
 from compliance.records import Records
 from compliance.service import AuditService
@@ -46,7 +47,8 @@ def open_case(
     queries_max: int = 3,
     seed: bytes | None = b"s" * 32,
 ) -> Case:
-    return Case(Records(labels, protected, tuple(metrics)), MECHANISMS[mechanism], epsilon, queries_max, seed)
+    records = Records(labels, protected, tuple(metrics))
+    return game_case("deal", records, MECHANISMS[mechanism], Budget(epsilon), 0.0, queries_max, seed)
 
 
 @pytest.fixture
@@ -236,7 +238,7 @@ def test_a_refused_batch_says_why_costs_nothing_and_hurts_nobody(
     parts, reason = REFUSED[what]
     assert refusal(lambda: send(audits, parts)) == reason
     assert remaining(audits) == 2.0
-    assert cases["deal"].account.entries == ()
+    assert cases["deal"].ledger.entries("deal") == ()
     assert send(audits, [header(), chunk()]).epsilon_remaining == 1.0
 
 
@@ -327,7 +329,7 @@ def test_the_same_request_again_gets_the_stored_answer_even_when_the_budget_is_u
     assert again.gaps.tobytes() == first.gaps.tobytes()
     assert (again.epsilon_charged, again.epsilon_remaining) == (2.0, 0.0)
     assert remaining(audits) == 0.0
-    assert len(cases["deal"].account.entries) == 1
+    assert len(cases["deal"].ledger.entries("deal")) == 1
 
 
 @pytest.mark.parametrize(
@@ -404,7 +406,7 @@ def test_callers_at_the_same_time_cannot_overspend(cases: dict[str, Case], audit
     ]
     results = together(calls)
     assert results.count(error.REASON_BUDGET_EXHAUSTED) == 2
-    assert sum(entry.charge for entry in cases["deal"].account.entries) == pytest.approx(1.8)
+    assert sum(entry.request.loss.epsilon for entry in cases["deal"].ledger.entries("deal")) == pytest.approx(1.8)
     assert sorted(answer.epsilon_remaining for answer in results if isinstance(answer, AuditResponse)) == pytest.approx(
         [0.2, 0.5, 0.8, 1.1, 1.4, 1.7]
     )

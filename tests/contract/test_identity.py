@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
 import grpc
 import pytest
+from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
@@ -18,9 +20,11 @@ from developer.service import ModelService
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.developer.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
 from fairwall.game.v1.referee_service_pb2_grpc import add_RefereeServiceServicer_to_server
+from fairwall.rpc import server
 from fairwall.rpc.access import CALLERS, SERVED_BY
 from fairwall.rpc.errors import reason_of
-from fairwall.rpc.identity import PARTIES, SERVERS, Credentials
+from fairwall.rpc.identity import PARTIES, SERVERS, Caller, Credentials
+from fairwall.rpc.server import CALLS_PER_CALLER
 from fairwall.wire.v1 import error_pb2 as error
 from sim.pki import mint
 from sim.referee import Referee
@@ -210,3 +214,81 @@ def test_an_authority_signs_no_further_authority_and_every_run_has_its_own(crede
 def test_credentials_do_not_show_their_private_key(credentials: Credit) -> None:
     assert "PRIVATE KEY" in credentials["developer"].key
     assert "PRIVATE KEY" not in repr(credentials)
+
+
+DEPLOYED = mint("loans", ("compliance", "developer", "adversary"), developers=("alice", "bob", "carol"))
+ADMITTED = [Caller("loans", "compliance"), Caller("loans", "developer", "alice"), Caller("loans", "developer", "bob")]
+NOT_ALLOWED = (error.REASON_CALLER_NOT_ALLOWED, grpc.StatusCode.PERMISSION_DENIED)
+IN = (error.REASON_DEAL_UNKNOWN, grpc.StatusCode.NOT_FOUND)
+
+
+@pytest.fixture
+def deployed() -> Iterator[str]:
+    """The address of a deployment that admits two named developers."""
+    listening = server.serve(REGISTER["compliance"], DEPLOYED["compliance"], admitted=ADMITTED)
+    yield listening.address
+    listening.stop()
+
+
+@pytest.mark.parametrize(
+    ("caller", "outcome"),
+    [
+        ("developer-alice", IN),
+        ("developer-bob", IN),
+        ("developer-carol", NOT_ALLOWED),
+        ("developer", NOT_ALLOWED),
+        ("adversary", NOT_ALLOWED),
+        ("compliance", NOT_ALLOWED),
+    ],
+)
+def test_a_deployment_lets_in_the_developers_that_its_policy_names(
+    deployed: str, dial: Any, caller: str, outcome: object
+) -> None:
+    assert failure(dial(deployed, "compliance", DEPLOYED[caller])) == outcome
+
+
+@pytest.mark.parametrize("name", ["Alice", "alice/", "al.ice", "-alice", "a" * 64, "alice/bob"])
+def test_a_name_that_no_developer_can_have_names_nobody(
+    name: str, serve: Any, dial: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sim.pki.uri_of", lambda run, party, *_: f"fairwall://{run}/{party}/{name}")
+    strange = mint("loans", ("compliance",), developers=("alice",))
+    address = serve(REGISTER["compliance"], strange["compliance"])
+    assert failure(dial(address, "compliance", strange["developer-alice"])) == UNKNOWN
+
+
+def test_a_developer_that_holds_all_its_calls_open_leaves_room_for_another(deployed: str, dial: Any) -> None:
+    alice, bob = (dial(deployed, "compliance", DEPLOYED[f"developer-{name}"]) for name in ("alice", "bob"))
+    hold = Event()
+
+    def silent() -> Iterator[bytes]:
+        hold.wait(10)
+        yield from ()
+
+    open_call = alice.stream_unary("/fairwall.compliance.v1.AuditService/Audit")
+    held = [open_call.future(silent(), timeout=10) for _ in range(CALLS_PER_CALLER)]
+    try:
+        # The calls arrive one by one; from the last of them on, there is no room.
+        full = (failure(alice)[0] == error.REASON_TOO_MANY_CALLS for _ in range(1000))
+        assert any(full)
+        assert failure(bob) == IN
+    finally:
+        hold.set()
+    assert {reason_of(call.exception()) for call in held} == {error.REASON_REQUEST_MALFORMED}
+
+
+def test_a_game_knows_no_named_developer(serve: Any, dial: Any) -> None:
+    address = serve(REGISTER["compliance"], DEPLOYED["compliance"])
+    assert failure(dial(address, "compliance", DEPLOYED["developer-alice"])) == NOT_ALLOWED
+
+
+def test_a_certificate_with_two_names_names_nobody(serve: Any, dial: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    general_names = x509.SubjectAlternativeName
+
+    def both(names: list[x509.GeneralName]) -> x509.SubjectAlternativeName:
+        return general_names([*names, x509.UniformResourceIdentifier("fairwall://loans/developer/bob")])
+
+    monkeypatch.setattr("sim.pki.x509.SubjectAlternativeName", both)
+    minted = mint("loans", ("compliance",), developers=("alice",))
+    address = serve(REGISTER["compliance"], minted["compliance"])
+    assert failure(dial(address, "compliance", minted["developer-alice"])) == UNKNOWN

@@ -59,7 +59,7 @@ def laplace_law(metric: str, n: int, queries: int, epsilon: float) -> Laplace:
     ValueError
         For an argument out of range.
     """
-    _require_batch(queries, epsilon)
+    require_batch(queries, epsilon)
     return Laplace(queries * global_sensitivity(metric, n) / epsilon)
 
 
@@ -87,7 +87,7 @@ def conceal_law(metric: str, n0: int, n1: int, queries: int, epsilon: float) -> 
     ValueError
         For an argument out of range.
     """
-    _require_batch(queries, epsilon)
+    require_batch(queries, epsilon)
     # With no limit on epsilon beta would be infinite too; the scale's limit is 0.
     beta = 0.0 if math.isinf(epsilon) else epsilon / (6 * queries)
     return Cauchy(6 * queries * smooth_sensitivity(metric, n0, n1, beta) / epsilon)
@@ -184,7 +184,7 @@ def printed_laplace_scale(n: int, queries: int, epsilon: float) -> float:
     ValueError
         For an argument out of range.
     """
-    _require_batch(queries, epsilon)
+    require_batch(queries, epsilon)
     if not n >= 2:
         raise ValueError("n must be at least 2")
     return (queries / 2 + queries / (n - 1)) / epsilon
@@ -209,7 +209,7 @@ def printed_conceal_scale(n0: int, n1: int, queries: int, epsilon: float) -> flo
     ValueError
         For an argument out of range.
     """
-    _require_batch(queries, epsilon)
+    require_batch(queries, epsilon)
     require_groups(n0, n1)
     if math.isinf(epsilon):
         return 0.0
@@ -224,7 +224,8 @@ def require_epsilon(epsilon: float) -> None:
         raise ValueError("epsilon must be above 0")
 
 
-def _require_batch(queries: int, epsilon: float) -> None:
+def require_batch(queries: int, epsilon: float) -> None:
+    """Raise ValueError unless queries is a whole number of at least 1 and epsilon above 0."""
     if not (queries >= 1 and float(queries).is_integer()):
         raise ValueError("queries must be a whole number of at least 1")
     require_epsilon(epsilon)

@@ -6,6 +6,7 @@ Samples are float64 numbers. Their lowest bits are not those of a real-valued la
 
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Protocol
 
 import numpy as np
@@ -91,6 +92,36 @@ class Cauchy:
     def mean_abs(self) -> float:
         """Return the mean of the noise's absolute value: infinite, or 0 at scale 0."""
         return math.inf if self.scale else 0.0
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Density exp(-x^2 / (2 scale^2)) / (scale sqrt(2 pi))."""
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        _require_scale(self.scale)
+
+    def log_density(self, x: ArrayLike) -> NDArray[np.float64]:
+        """Return the log-density at each x, in x's shape; at scale 0 that of a point mass: 0 at 0, else -inf."""
+        x = np.asarray(x, dtype=np.float64)
+        if self.scale == 0:
+            return _point_mass(x)
+        log_density: NDArray[np.float64] = -0.5 * (x / self.scale) ** 2 - math.log(self.scale * math.sqrt(2 * math.pi))
+        return log_density
+
+    def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+        """Return independent draws of the given shape; at scale 0 zeros, and nothing is drawn."""
+        return rng.normal(0.0, self.scale, size) if self.scale else np.zeros(size)
+
+    def median_abs(self) -> float:
+        """Return the median of the noise's absolute value, scale * 0.674."""
+        return self.scale * NormalDist().inv_cdf(0.75)
+
+    def mean_abs(self) -> float:
+        """Return the mean of the noise's absolute value, scale * sqrt(2 / pi)."""
+        return self.scale * math.sqrt(2 / math.pi)
 
 
 def _require_scale(scale: float) -> None:

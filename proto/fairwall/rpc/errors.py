@@ -54,7 +54,7 @@ CATALOGUE: dict[Reason, tuple[grpc.StatusCode, str]] = {
     ),
     error_pb2.REASON_EPSILON_INVALID: (
         _INVALID,
-        "epsilon is a number of at least 1e-12",
+        "epsilon is a number of at least 1e-12, and at most what the policy allows a batch",
     ),
     error_pb2.REASON_BUDGET_EXHAUSTED: (
         grpc.StatusCode.RESOURCE_EXHAUSTED,
@@ -67,6 +67,10 @@ CATALOGUE: dict[Reason, tuple[grpc.StatusCode, str]] = {
     error_pb2.REASON_LEDGER_UNAVAILABLE: (
         grpc.StatusCode.RESOURCE_EXHAUSTED,
         "the ledger cannot be written, so nothing is charged and nothing answered",
+    ),
+    error_pb2.REASON_MECHANISM_REFUSES: (
+        _PRECONDITION,
+        "the mechanism does not answer this metric at this epsilon and delta",
     ),
     error_pb2.REASON_TOO_MANY_CALLS: (
         grpc.StatusCode.RESOURCE_EXHAUSTED,

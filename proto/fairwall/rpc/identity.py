@@ -1,12 +1,17 @@
 """Who is calling: read from the certificate, never from a request.
 
 A party's certificate carries the SAN URI ``fairwall://<run>/<party>``, which says who it is as a caller, and the SAN
-DNS name ``<party>.<run>.fairwall``, which a client demands of the server it means to reach.
+DNS name ``<party>.<run>.fairwall``, which a client demands of the server it means to reach. In a deployment, where
+several developers ask about one data set, each has a name: ``fairwall://<deployment>/developer/<name>``.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -14,6 +19,15 @@ import grpc
 PARTIES = ("compliance", "developer", "adversary", "referee")
 SERVERS = ("compliance", "developer", "referee")
 """The parties whose certificate may stand for a server."""
+
+NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+"""What a deployment and a developer may be called: one label of a DNS name, in lower case."""
+
+_URI = re.compile(rf"fairwall://([^/]+)/(?:({'|'.join(PARTIES)})|developer/({NAME.pattern}))")
+
+
+class CredentialsError(ValueError):
+    """Credentials that cannot be used; the message is one line that names the file."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +41,18 @@ class Credentials:
     key: str = field(repr=False)
 
 
-def uri_of(run: str, party: str) -> str:
+@dataclass(frozen=True)
+class Caller:
+    """A party of a run; a developer of a deployment has a name besides."""
+
+    run: str
+    party: str
+    name: str = ""
+
+
+def uri_of(run: str, party: str, name: str = "") -> str:
     """Name a party as a caller."""
-    return f"fairwall://{run}/{party}"
+    return f"fairwall://{run}/{party}" + (f"/{name}" if name else "")
 
 
 def server_name_of(run: str, party: str) -> str:
@@ -37,14 +60,74 @@ def server_name_of(run: str, party: str) -> str:
     return f"{party}.{run}.fairwall"
 
 
-def caller_of(context: grpc.ServicerContext, run: str) -> str | None:
-    """Name the party of this run that is calling.
+def identify(context: grpc.ServicerContext) -> Caller | None:
+    """Say who is calling, in the word of the authority that both sides trust.
 
     Returns
     -------
-    str or None
-        One of ``PARTIES``; None where the certificate names no party of this run, or more than one.
+    Caller or None
+        None where the certificate names nobody, or more than one caller.
     """
     names: Any = context.auth_context().get("x509_subject_alternative_name", ())
-    callers = [party for party in PARTIES if uri_of(run, party).encode() in names]
-    return callers[0] if len(callers) == 1 else None
+    return _only_caller(name.decode("utf-8", "replace") for name in names)
+
+
+def caller_of(context: grpc.ServicerContext, run: str) -> str | None:
+    """Name the party of this run that is calling; None where it is none of this run."""
+    caller = identify(context)
+    return caller.party if caller is not None and caller.run == run else None
+
+
+def load(folder: Path) -> Credentials:
+    """Read ``authority.pem``, ``certificate.pem`` and ``key.pem``; the certificate says whose they are.
+
+    Raises
+    ------
+    CredentialsError
+        If a file cannot be read, the key may be read by others or is another certificate's, or the certificate names
+        no party or has expired.
+    """
+    # Imported here: a game's parties are told who they are, and need not wait for it.
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    authority, chain, key = (_text(folder / f"{part}.pem") for part in ("authority", "certificate", "key"))
+    if (folder / "key.pem").stat().st_mode & 0o077:
+        raise CredentialsError(f"{folder / 'key.pem'}: others than its owner can use it; chmod 600 it")
+    try:
+        certificate = x509.load_pem_x509_certificate(chain.encode())
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        caller = _only_caller(names.get_values_for_type(x509.UniformResourceIdentifier))
+    except (ValueError, x509.ExtensionNotFound):
+        caller = None
+    if caller is None:
+        raise CredentialsError(
+            f"{folder / 'certificate.pem'}: no certificate of one party; mint it as docs/serving.md says"
+        )
+    if certificate.not_valid_after_utc < datetime.now(UTC):
+        raise CredentialsError(
+            f"{folder / 'certificate.pem'}: expired at {certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC"
+        )
+    try:
+        fits = load_pem_private_key(key.encode(), None).public_key() == certificate.public_key()
+    except (ValueError, TypeError):
+        fits = False
+    if not fits:
+        raise CredentialsError(f"{folder / 'key.pem'}: not the private key of certificate.pem, or under a password")
+    return Credentials(caller.run, caller.party, authority, chain, key)
+
+
+def _only_caller(names: Iterable[str]) -> Caller | None:
+    callers = [match for name in names if (match := _URI.fullmatch(name))]
+    if len(callers) != 1:
+        return None
+    run, party, developer = callers[0].group(1, 2, 3)
+    return Caller(run, party or "developer", developer or "")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "not PEM text"
+        raise CredentialsError(f"{path}: cannot be read: {why}") from None

@@ -59,19 +59,36 @@ class PartyConfig:
         return Credentials(self.run, self.party, self.authority, self.certificate, self.key)
 
 
-def start(party: str) -> PartyConfig:
-    """Begin a party's process: read its configuration, and arrange for its end.
+def arguments(party: str, *, deployable: bool = False) -> argparse.Namespace:
+    """Read a party's command line: ``config``, or for a party that can be deployed ``policy`` in its place."""
+    parser = argparse.ArgumentParser(prog=f"python -m {party}", description=f"The {party} party of fairwall.")
+    sources = parser.add_mutually_exclusive_group(required=True)
+    sources.add_argument("--config", metavar="FILE", help="a game's configuration in JSON; - reads one line of stdin")
+    if deployable:
+        sources.add_argument("--policy", metavar="FILE", help="a deployment's policy in TOML")
+    return parser.parse_args()
 
-    A configuration that cannot be read ends the process with one line on stderr and status 2.
-    """
-    parser = argparse.ArgumentParser(prog=f"python -m {party}", description=f"The {party} party of a fairwall game.")
-    parser.add_argument(
-        "--config", required=True, metavar="FILE", help="configuration in JSON; - reads one line of stdin"
-    )
-    source = parser.parse_args().config
+
+def log(party: str) -> None:
+    """Send the log to stderr, each line with the party's name."""
     logging.basicConfig(
         level=logging.INFO, stream=sys.stderr, format=f"%(asctime)s {party} %(levelname)s %(name)s: %(message)s"
     )
+
+
+def start(party: str, source: str | None = None) -> PartyConfig:
+    """Begin a party's process: read its configuration, and arrange for its end.
+
+    A configuration that cannot be read ends the process with one line on stderr and status 2.
+
+    Parameters
+    ----------
+    party : str
+    source : str, optional
+        The configuration's file, or "-"; by default what the command line says.
+    """
+    source = source or str(arguments(party).config)
+    log(party)
     try:
         text = sys.stdin.readline() if source == "-" else Path(source).read_text(encoding="utf-8")
         config = _parse(text, party)
@@ -101,6 +118,20 @@ def playing(config: PartyConfig) -> Iterator[None]:
         code = error.code().name if isinstance(error, grpc.Call) else "unknown"
         LOG.error("a call %s", f"was refused: {Reason.Name(reason)}" if reason else f"failed: {code}")
         raise SystemExit(1) from None
+
+
+@contextlib.contextmanager
+def until_told() -> Iterator[None]:
+    """Let the body start what then serves, wait for Ctrl-C or a request to terminate, and go on."""
+    # The kernel gives a signal to any thread. A byte in a pipe wakes this one whichever it was, and waits for it if it
+    # is still starting.
+    wakes, woken = os.pipe()
+    os.set_blocking(woken, False)
+    signal.set_wakeup_fd(woken)
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(signum, lambda *_: None)
+    yield
+    LOG.info("%s: leaving", signal.Signals(os.read(wakes, 1)[0]).name)
 
 
 def announce(address: str) -> None:

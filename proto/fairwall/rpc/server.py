@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent import futures
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from fairwall.rpc.access import CALLERS
 from fairwall.rpc.errors import Refusal, abort
-from fairwall.rpc.identity import PARTIES, Credentials, caller_of
+from fairwall.rpc.identity import PARTIES, Caller, Credentials, identify
 from fairwall.wire.v1 import error_pb2
 
 if TYPE_CHECKING:
@@ -26,8 +26,6 @@ LOG = logging.getLogger(__name__)
 
 DEADLINE_SECONDS_MAX = 3600.0
 CALLS_PER_CALLER = 8
-_THREADS = 4 * CALLS_PER_CALLER
-"""One party that holds its calls open must not keep the others out."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +40,12 @@ class Server:
         self.grpc_server.stop(0.5).wait()
 
 
-def serve(register: Callable[[grpc.Server], None], credentials: Credentials, address: str = "127.0.0.1:0") -> Server:
+def serve(
+    register: Callable[[grpc.Server], None],
+    credentials: Credentials,
+    address: str = "127.0.0.1:0",
+    admitted: Iterable[Caller] | None = None,
+) -> Server:
     """Start a server, with the standard health service beside what is registered.
 
     Parameters
@@ -53,15 +56,18 @@ def serve(register: Callable[[grpc.Server], None], credentials: Credentials, add
         The server's own; callers must show a certificate of the same authority.
     address : str
         "host:port"; port 0 lets the system choose.
+    admitted : iterable of Caller, optional
+        Who may call at all; the table of callers says what. By default the parties of the run, none of them named.
 
     Raises
     ------
     OSError
         If the address cannot be bound, or the credentials cannot be used.
     """
+    gate = _Gate(credentials.run, _parties_of(credentials.run) if admitted is None else admitted)
     server = grpc.server(
-        futures.ThreadPoolExecutor(max_workers=_THREADS, thread_name_prefix="rpc"),
-        interceptors=[_Gate(credentials.run)],
+        futures.ThreadPoolExecutor(max_workers=gate.calls_max, thread_name_prefix="rpc"),
+        interceptors=[gate],
         options=(("grpc.so_reuseport", 0),),
     )
     register(server)
@@ -81,12 +87,21 @@ def serve(register: Callable[[grpc.Server], None], credentials: Credentials, add
     return Server(server, f"{address.rsplit(':', 1)[0]}:{port}")
 
 
+def _parties_of(run: str) -> Iterable[Caller]:
+    return (Caller(run, party) for party in PARTIES)
+
+
 class _Gate(grpc.ServerInterceptor):
     """Lets a call through to its method, or refuses it."""
 
-    def __init__(self, run: str) -> None:
+    def __init__(self, run: str, admitted: Iterable[Caller]) -> None:
         self._run = run
-        self._room = {party: threading.BoundedSemaphore(CALLS_PER_CALLER) for party in PARTIES}
+        self._room = {caller: threading.BoundedSemaphore(CALLS_PER_CALLER) for caller in admitted}
+
+    @property
+    def calls_max(self) -> int:
+        """How many calls there can be: one caller that holds its own open must not keep the others out."""
+        return len(self._room) * CALLS_PER_CALLER
 
     def intercept_service(
         self,
@@ -104,10 +119,10 @@ class _Gate(grpc.ServerInterceptor):
     @contextlib.contextmanager
     def _admitted(self, context: grpc.ServicerContext, method: str) -> Iterator[None]:
         """Hold the call's place while it is under way."""
-        caller = caller_of(context, self._run)
-        if caller is None:
+        caller = identify(context)
+        if caller is None or caller.run != self._run:
             raise Refusal(error_pb2.REASON_CALLER_UNKNOWN)
-        if caller not in CALLERS.get(method, frozenset()):
+        if caller not in self._room or caller.party not in CALLERS.get(method, frozenset()):
             raise Refusal(error_pb2.REASON_CALLER_NOT_ALLOWED)
         remaining = context.time_remaining()
         if remaining is None or remaining > DEADLINE_SECONDS_MAX:

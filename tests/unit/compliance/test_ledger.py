@@ -1,4 +1,4 @@
-"""The account of a deal: one answer a request, stored before it is given, and no more spent than there is."""
+"""The ledger of a deal, in memory: one answer a request, stored before it is given, and no more spent than there is."""
 
 from __future__ import annotations
 
@@ -7,12 +7,40 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 import pytest
 
-from compliance.ledger import Account, Answers
+from compliance.accountant import FREE, Budget, Loss, Neighbours, pure
+from compliance.ledger import Entry, Ledger, Reply, Request
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1.error_pb2 import REASON_BUDGET_EXHAUSTED, REASON_REQUEST_ID_REUSED, Reason
+
+
+class Account:
+    """One developer on one data set."""
+
+    def __init__(self, limit: float) -> None:
+        self.ledger = Ledger()
+        self.ledger.set_budget("deal", Neighbours.A_FLIP, Budget(limit))
+        self.ledger.allocate("deal", "developer", limit)
+
+    def settle(
+        self, request_id: str, digest: bytes, loss: float | Loss, answer: Callable[[tuple[bytes, ...]], Reply]
+    ) -> Entry:
+        charge = loss if isinstance(loss, Loss) else pure(loss)
+        request = Request("deal", "developer", request_id, digest, "sp", "laplace", Neighbours.A_FLIP, charge)
+        return self.ledger.settle(request, answer)
+
+    @property
+    def spent(self) -> float:
+        return self.ledger.standing("deal").spent
+
+    @property
+    def remaining(self) -> float:
+        return self.ledger.standing("deal", "developer").remaining
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        return self.ledger.entries("deal")
 
 
 class Noise:
@@ -21,12 +49,12 @@ class Noise:
     def __init__(self) -> None:
         self.asked = 0
 
-    def __call__(self) -> Answers:
+    def __call__(self, _facts: tuple[bytes, ...]) -> Reply:
         self.asked += 1
-        return Answers(np.zeros(1), np.array([float(self.asked)]))
+        return Reply(str(self.asked).encode())
 
 
-def never() -> Answers:
+def never(_facts: tuple[bytes, ...]) -> Reply:
     raise AssertionError("an answer was computed for a request that is refused")
 
 
@@ -38,81 +66,81 @@ def refusal(call: Callable[[], object]) -> Reason:
 
 def test_a_charge_is_taken_off_and_the_answer_kept() -> None:
     account, noise = Account(2.0), Noise()
-    entry = account.settle("r", b"digest", "sp", 0.5, noise)
-    assert (entry.request_id, entry.metric, entry.charge, entry.remaining) == ("r", "sp", 0.5, 1.5)
+    entry = account.settle("r", b"digest", 0.5, noise)
+    assert (entry.request.request_id, entry.request.metric, entry.remaining) == ("r", "sp", 1.5)
     assert (account.spent, account.remaining) == (0.5, 1.5)
     assert account.entries == (entry,)
 
 
 def test_the_same_request_gets_the_stored_answer_for_nothing() -> None:
     account, noise = Account(2.0), Noise()
-    first = account.settle("r", b"digest", "sp", 2.0, noise)
+    first = account.settle("r", b"digest", 2.0, noise)
     assert account.remaining == 0.0
-    assert account.settle("r", b"digest", "sp", 2.0, noise) is first
+    assert account.settle("r", b"digest", 2.0, noise) == first
     assert noise.asked == 1
     assert account.spent == 2.0
 
 
 def test_the_same_id_for_another_request_is_refused_even_when_it_could_be_paid() -> None:
     account = Account(2.0)
-    account.settle("r", b"digest", "sp", 0.5, Noise())
-    assert refusal(lambda: account.settle("r", b"other", "sp", 0.5, never)) == REASON_REQUEST_ID_REUSED
+    account.settle("r", b"digest", 0.5, Noise())
+    assert refusal(lambda: account.settle("r", b"other", 0.5, never)) == REASON_REQUEST_ID_REUSED
     assert account.spent == 0.5
 
 
 def test_what_cannot_be_paid_is_not_answered_nor_charged_and_its_id_stays_free() -> None:
     account = Account(1.0)
-    assert refusal(lambda: account.settle("r", b"digest", "sp", 1.001, never)) == REASON_BUDGET_EXHAUSTED
+    assert refusal(lambda: account.settle("r", b"digest", 1.001, never)) == REASON_BUDGET_EXHAUSTED
     assert (account.spent, account.remaining, account.entries) == (0.0, 1.0, ())
-    assert account.settle("r", b"other", "sp", 1.0, Noise()).remaining == 0.0
-    assert refusal(lambda: account.settle("s", b"digest", "sp", 1e-6, never)) == REASON_BUDGET_EXHAUSTED
+    assert account.settle("r", b"other", 1.0, Noise()).remaining == 0.0
+    assert refusal(lambda: account.settle("s", b"digest", 1e-6, never)) == REASON_BUDGET_EXHAUSTED
 
 
 def test_an_answer_that_fails_costs_nothing_and_may_be_asked_for_again() -> None:
     account = Account(1.0)
 
-    def fails() -> Answers:
+    def fails(_facts: tuple[bytes, ...]) -> Reply:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        account.settle("r", b"digest", "sp", 1.0, fails)
+        account.settle("r", b"digest", 1.0, fails)
     assert (account.spent, account.entries) == (0.0, ())
-    assert account.settle("r", b"digest", "sp", 1.0, Noise()).charge == 1.0
+    assert account.settle("r", b"digest", 1.0, Noise()).request.loss == pure(1.0)
 
 
 def test_an_unlimited_account_takes_every_charge() -> None:
     account = Account(math.inf)
     for request_id, charge in (("a", 1.0), ("b", math.inf), ("c", math.inf), ("d", 1e308)):
-        assert account.settle(request_id, b"", "sp", charge, Noise()).remaining == math.inf
+        assert account.settle(request_id, b"", charge, Noise()).remaining == math.inf
     assert account.spent == math.inf
 
 
 def test_charges_whose_sum_no_number_holds_are_as_good_as_infinite() -> None:
     unlimited, limited = Account(math.inf), Account(1.7e308)
     for account in (unlimited, limited):
-        account.settle("a", b"", "sp", 1.7e308, Noise())
-    assert unlimited.settle("b", b"", "sp", 1.7e308, Noise()).remaining == math.inf
-    assert refusal(lambda: limited.settle("b", b"", "sp", 1.7e308, never)) == REASON_BUDGET_EXHAUSTED
+        account.settle("a", b"", 1.7e308, Noise())
+    assert unlimited.settle("b", b"", 1.7e308, Noise()).remaining == math.inf
+    assert refusal(lambda: limited.settle("b", b"", 1.7e308, never)) == REASON_BUDGET_EXHAUSTED
 
 
 def test_an_infinite_charge_does_not_fit_a_finite_budget() -> None:
     account = Account(1e300)
-    assert refusal(lambda: account.settle("r", b"", "sp", math.inf, never)) == REASON_BUDGET_EXHAUSTED
+    assert refusal(lambda: account.settle("r", b"", math.inf, never)) == REASON_BUDGET_EXHAUSTED
 
 
 def test_a_budget_shared_out_in_equal_parts_can_be_spent_to_the_end() -> None:
     account = Account(1.0)
     for request in range(10):
-        account.settle(str(request), b"", "sp", 0.1, Noise())
+        account.settle(str(request), b"", 0.1, Noise())
     assert account.remaining == pytest.approx(0.0, abs=1e-12)
-    assert refusal(lambda: account.settle("more", b"", "sp", 0.01, never)) == REASON_BUDGET_EXHAUSTED
+    assert refusal(lambda: account.settle("more", b"", 0.01, never)) == REASON_BUDGET_EXHAUSTED
 
 
 def test_entries_stand_in_the_order_of_their_charges() -> None:
     account = Account(9.0)
     for request_id in ("c", "a", "b", "a"):
-        account.settle(request_id, b"", "sp", 1.0, Noise())
-    assert [entry.request_id for entry in account.entries] == ["c", "a", "b"]
+        account.settle(request_id, b"", 1.0, Noise())
+    assert [entry.request.request_id for entry in account.entries] == ["c", "a", "b"]
     assert [entry.remaining for entry in account.entries] == [8.0, 7.0, 6.0]
 
 
@@ -124,7 +152,7 @@ def test_threads_neither_overspend_nor_buy_an_answer_twice(ids: list[str]) -> No
     def settle(request_id: str) -> bool:
         gate.wait()
         try:
-            account.settle(request_id, b"", "sp", 1.0, noise)
+            account.settle(request_id, b"", 1.0, noise)
         except Refusal:
             return False
         return True
@@ -134,3 +162,19 @@ def test_threads_neither_overspend_nor_buy_an_answer_twice(ids: list[str]) -> No
     one = len(set(ids)) == 1
     assert settled.count(True) == (16 if one else 4)
     assert noise.asked == account.spent == (1 if one else 4)
+
+
+def test_what_was_paid_for_before_is_answered_for_nothing_and_stored() -> None:
+    account, noise = Account(1.0), Noise()
+    account.settle("first", b"", 1.0, noise)
+    again = account.settle("again", b"", FREE, noise)
+    assert (again.remaining, account.spent, account.remaining) == (0.0, 1.0, 0.0)
+    assert account.settle("again", b"", FREE, noise) == again
+    assert noise.asked == 2
+
+
+def test_nothing_is_free_without_an_account() -> None:
+    ledger = Ledger()
+    ledger.set_budget("deal", Neighbours.A_FLIP, Budget(1.0))
+    request = Request("deal", "nobody", "r", b"", "sp", "laplace", Neighbours.A_FLIP, FREE)
+    assert refusal(lambda: ledger.settle(request, never)) == REASON_BUDGET_EXHAUSTED

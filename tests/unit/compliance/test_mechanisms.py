@@ -1,76 +1,476 @@
-"""Every statistical test has a fixed seed and a false-alarm rate of 1e-7 over the choice of that seed."""
+"""What each mechanism promises, checked exactly: a noise source that notes what it was asked for tells the loss.
 
+Every statistical test has a fixed seed and a false-alarm rate of 1e-7 over the choice of that seed.
+"""
+
+import itertools
 import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 import scipy.stats
+from numpy.typing import NDArray
 
+from compliance.accountant import Law
 from compliance.mechanisms import MECHANISMS, Mechanism
-from fairwall.laws.calibration import conceal_law, laplace_law
+from compliance.mechanisms.cauchy import CauchyMechanism
+from compliance.mechanisms.conceal import Conceal
+from compliance.mechanisms.conceal_laplace import ConcealLaplace
+from compliance.mechanisms.counts import CountsMechanism, possible_sums
+from compliance.mechanisms.counts_gaussian import CountsGaussian
+from compliance.mechanisms.exact import Exact
+from compliance.mechanisms.gaussian import GaussianMechanism
+from compliance.mechanisms.laplace import LaplaceMechanism
+from compliance.mechanisms.mechanism import NO_FACTS, Question
+from compliance.mechanisms.recommended import (
+    MIDPOINT,
+    SHRUNK,
+    Recommended,
+    choose,
+    mechanism_of,
+    midpoint,
+    standings,
+    value_range,
+)
+from compliance.mechanisms.round import Round
+from compliance.metrics import METRICS
+from compliance.noise import Noise, Seeded, System
+from compliance.records import Records
+from fairwall.laws.calibration import cauchy_loss, conceal_law, laplace_law
+from fairwall.laws.cauchy import tuned_law
+from fairwall.laws.gaussian import gaussian_delta
+from fairwall.laws.noise import Laplace
 
 FALSE_ALARM = 1e-7
-EVERY = pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=list(MECHANISMS))
+OURS: dict[str, Mechanism] = {
+    mechanism.name: mechanism
+    for mechanism in (
+        Exact(), Round(), LaplaceMechanism(), GaussianMechanism(), Conceal(), ConcealLaplace(), CauchyMechanism(),
+        CountsMechanism(), CountsGaussian(), Recommended(),
+    )
+}  # fmt: skip
+EVERY = pytest.mark.parametrize("mechanism", OURS.values(), ids=list(OURS))
+PRIVATE = [name for name in OURS if name not in ("exact", "round")]
+LABELS = np.array([0, 1, 1, 0, 1, 0, 1, 0, 1], dtype=np.uint8)
+GROUPS = np.array([1, 1, 0, 0, 1, 1, 0, 0, 1], dtype=np.uint8)
 
 
-def test_table_is_keyed_by_names() -> None:
-    assert {name: mechanism.name for name, mechanism in MECHANISMS.items()} == {name: name for name in MECHANISMS}
-    assert list(MECHANISMS) == ["exact", "laplace", "conceal"]
+def question(
+    metric: str = "sp",
+    predictions: NDArray[np.float64] | None = None,
+    protected: NDArray[np.uint8] = GROUPS,
+    labels: NDArray[np.uint8] = LABELS,
+) -> Question:
+    if predictions is None:
+        predictions = (np.random.default_rng(3).random((7, labels.size)) < 0.5).astype(np.float64)
+    return Question(metric, predictions, Records(labels, protected, (metric,)))
+
+
+def people(n0: int, n1: int, queries: int) -> Question:
+    """Ask the same question so often: is h = 1 for every other person."""
+    protected = np.repeat(np.array([0, 1], np.uint8), (n0, n1))
+    predictions = np.tile(np.arange(n0 + n1) % 2.0, (queries, 1))
+    return question("sp", predictions, protected, np.zeros(n0 + n1, np.uint8))
+
+
+def seeded(seed: int = 9) -> Seeded:
+    return Seeded(np.random.default_rng(seed))
+
+
+def delta_for(name: str) -> float:
+    return 1e-5 if OURS[name].guarantee == "approximate" else 0.0
+
+
+# --- the contract
+
+
+def test_every_mechanism_is_listed_under_its_name() -> None:
+    assert all(MECHANISMS[name] == mechanism for name, mechanism in OURS.items())
+    assert all(mechanism.name == name for name, mechanism in MECHANISMS.items())
+
+
+@EVERY
+@pytest.mark.parametrize("noise", [seeded(), System()], ids=["seeded", "system"])
+@pytest.mark.parametrize("metric", METRICS)
+def test_contract(mechanism: Mechanism, noise: Noise, metric: str) -> None:
+    epsilon, delta = 0.9, delta_for(mechanism.name)
+    asked = question(metric)
+    before = asked.predictions.copy()
+    if mechanism.refuses(metric, epsilon, delta) is not None:
+        assert not METRICS[metric].bounded
+        with pytest.raises(ValueError, match="without limit"):
+            mechanism.release(asked, NO_FACTS, epsilon, delta, noise)
+        return
+    released = mechanism.release(asked, NO_FACTS, epsilon, delta, noise)
+    assert released.values.shape == (7,)
+    assert released.values.dtype == np.float64
+    if mechanism.name != "exact":
+        assert np.isfinite(released.values).all()
+    assert np.array_equal(before, asked.predictions)
+
+
+@EVERY
+def test_seeded_releases_replay(mechanism: Mechanism) -> None:
+    def released(seed: int) -> list[float]:
+        return mechanism.release(question(), NO_FACTS, 0.9, 1e-5, seeded(seed)).values.tolist()
+
+    assert released(1) == released(1)
+    assert (released(1) != released(2)) == (mechanism.guarantee != "none")
+
+
+@EVERY
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.0), (-1.0, 0.0), (math.nan, 0.0), (0.5, 1.0), (0.5, -0.1)])
+def test_a_budget_out_of_range_is_refused(mechanism: Mechanism, epsilon: float, delta: float) -> None:
+    with pytest.raises(ValueError, match="must be"):
+        mechanism.cost(epsilon, delta)
+    with pytest.raises(ValueError, match="must be"):
+        mechanism.release(question(), NO_FACTS, epsilon, delta, seeded())
 
 
 def test_cost() -> None:
-    assert MECHANISMS["exact"].cost(1.0) == math.inf
-    assert MECHANISMS["laplace"].cost(0.5) == MECHANISMS["conceal"].cost(0.5) == 0.5
+    for name in ("exact", "round"):
+        assert OURS[name].cost(1.0, 0.0).epsilon == math.inf
+    for name in ("laplace", "conceal", "cauchy", "counts", "recommended"):
+        loss = OURS[name].cost(0.5, 0.0)
+        assert (loss.epsilon, loss.delta) == (0.5, 0.0)
+    for name in ("gaussian", "counts-gaussian"):
+        loss = OURS[name].cost(0.5, 1e-5)
+        assert loss.epsilon == pytest.approx(0.5, rel=1e-9)
+        assert (loss.delta, loss.law) == (1e-5, Law.GAUSSIAN)
+    for name in ("conceal-laplace", "recommended"):
+        loss = OURS[name].cost(0.5, 1e-5)
+        assert (loss.epsilon, loss.delta) == (0.5, 1e-5)
 
 
-@EVERY
-@pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan])
-def test_epsilon_out_of_range_is_refused(mechanism: Mechanism, epsilon: float) -> None:
-    with pytest.raises(ValueError, match="epsilon must be above 0"):
-        mechanism.cost(epsilon)
-    with pytest.raises(ValueError, match="epsilon must be above 0"):
-        mechanism.release(np.zeros(2), "sp", 4, 5, epsilon, np.random.default_rng(0))
+def test_refusals_are_public() -> None:
+    assert OURS["conceal-laplace"].refuses("sp", 1.0, 1e-5) is not None
+    for name in ("gaussian", "counts-gaussian", "conceal-laplace"):
+        assert "delta" in (OURS[name].refuses("sp", 0.5, 0.0) or "")
+        assert OURS[name].refuses("sp", 0.5, 1e-5) is None
+    for name in ("laplace", "gaussian", "conceal", "conceal-laplace", "cauchy"):
+        assert "without limit" in (OURS[name].refuses("di", 0.5, 1e-5) or "")
 
 
-@EVERY
-def test_contract(mechanism: Mechanism) -> None:
-    exact = np.linspace(-1, 1, 7)
-    before = exact.copy()
-    first = mechanism.release(exact, "sp", 4, 5, 1.0, np.random.default_rng(9))
-    assert first.shape == (7,)
-    assert first.dtype == np.float64
-    assert first is not exact
-    assert exact.tolist() == before.tolist()
-    assert mechanism.release(exact, "sp", 4, 5, 1.0, np.random.default_rng(9)).tolist() == first.tolist()
+@pytest.mark.parametrize("name", [name for name in OURS if name != "conceal-laplace"])
+def test_no_limit_on_epsilon_is_exact_and_costs_infinitely(name: str) -> None:
+    assert OURS[name].cost(math.inf, 1e-5).epsilon == math.inf
+    released = OURS[name].release(question(), NO_FACTS, math.inf, 1e-5, seeded())
+    assert released.values.tolist() == question().gaps().tolist()
 
 
-@EVERY
-def test_no_limit_on_epsilon_is_exact_and_costs_infinitely(mechanism: Mechanism) -> None:
-    exact = np.array([0.25, -0.5])
-    assert mechanism.cost(math.inf) == math.inf
-    assert mechanism.release(exact, "sp", 4, 5, math.inf, np.random.default_rng(0)).tolist() == exact.tolist()
-
-
-@pytest.mark.parametrize("metric", ["sp", "abs_eo"])
-def test_laplace_noise_follows_its_law(metric: str) -> None:
-    # One batch of many queries: the scale counts them all.
-    exact = np.full(100_000, 0.3)
-    noise = MECHANISMS["laplace"].release(exact, metric, 10, 90, 5.0, np.random.default_rng(1)) - exact
-    law = laplace_law(metric, 100, 100_000, 5.0)
-    assert scipy.stats.kstest(noise, scipy.stats.laplace(scale=law.scale).cdf).pvalue > FALSE_ALARM
-
-
-@pytest.mark.parametrize("metric", ["sp", "abs_eo"])
-def test_conceal_noise_follows_its_law(metric: str) -> None:
-    exact = np.full(100_000, 0.3)
-    noise = MECHANISMS["conceal"].release(exact, metric, 10, 90, 5.0, np.random.default_rng(2)) - exact
-    law = conceal_law(metric, 10, 90, 100_000, 5.0)
-    assert scipy.stats.kstest(noise, scipy.stats.cauchy(scale=law.scale).cdf).pvalue > FALSE_ALARM
-
-
-@pytest.mark.parametrize("name", ["laplace", "conceal"])
-def test_an_empty_batch_and_an_unknown_metric_are_refused(name: str) -> None:
+def test_an_empty_batch_is_refused() -> None:
     with pytest.raises(ValueError, match="queries must be"):
-        MECHANISMS[name].release(np.zeros(0), "sp", 4, 5, 1.0, np.random.default_rng(0))
-    with pytest.raises(ValueError, match="unknown metric"):
-        MECHANISMS[name].release(np.zeros(1), "x", 4, 5, 1.0, np.random.default_rng(0))
+        question(predictions=np.zeros((0, LABELS.size)))
+
+
+def test_round_rounds() -> None:
+    released = OURS["round"].release(question(), NO_FACTS, 1.0, 0.0, seeded()).values
+    assert released.tolist() == np.round(question().gaps(), 2).tolist()
+
+
+# --- laws
+
+
+@pytest.mark.parametrize(
+    ("name", "scale", "reference"),
+    [
+        ("laplace", laplace_law("sp", 100, 40_000, 5.0).scale, scipy.stats.laplace),
+        ("conceal", conceal_law("sp", 10, 90, 40_000, 5.0).scale, scipy.stats.cauchy),
+        ("cauchy", tuned_law("sp", 10, 90, 40_000, 5.0).scale, scipy.stats.cauchy),
+    ],
+)
+def test_noise_follows_its_law(name: str, scale: float, reference: scipy.stats.rv_continuous) -> None:
+    asked = people(10, 90, 40_000)
+    noise = OURS[name].release(asked, NO_FACTS, 5.0, 0.0, seeded(1)).values - asked.gaps()
+    assert scipy.stats.kstest(noise, reference(scale=scale).cdf).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("name", ["laplace", "gaussian", "conceal", "conceal-laplace", "cauchy"])
+@pytest.mark.parametrize("noise", [seeded(), System()], ids=["seeded", "system"])
+def test_neighbours_release_on_one_grid(name: str, noise: Noise) -> None:
+    steps = set()
+    for protected in (GROUPS, *neighbours_of(GROUPS)):
+        spy = Spy(noise)
+        released = OURS[name].release(question(protected=protected), NO_FACTS, 0.9, delta_for(name), spy).values
+        (drawn,) = spy.asked
+        assert all((value / drawn.step).is_integer() for value in released.tolist())
+        assert math.log2(drawn.step).is_integer()
+        assert drawn.step <= drawn.scale * 2.0**-20
+        steps.add(drawn.step)
+    assert len(steps) == 1
+
+
+# --- privacy, exactly: all neighbours, nasty predictions
+
+
+@dataclass(frozen=True)
+class Asked:
+    law: str
+    values: NDArray[np.float64]
+    scale: float
+    step: float
+
+
+@dataclass
+class Spy:
+    """Notes what noise a mechanism asks for, and passes it on."""
+
+    noise: Noise
+    asked: list[Asked] = field(default_factory=list)
+
+    def laplace(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+        self.asked.append(Asked("laplace", values, scale, step))
+        return self.noise.laplace(values, scale, step)
+
+    def gaussian(self, values: NDArray[np.float64], sigma: float, step: float) -> NDArray[np.float64]:
+        self.asked.append(Asked("gaussian", values, sigma, step))
+        return self.noise.gaussian(values, sigma, step)
+
+    def cauchy(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+        self.asked.append(Asked("cauchy", values, scale, step))
+        return self.noise.cauchy(values, scale, step)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.noise, name)
+
+
+def neighbours_of(protected: NDArray[np.uint8]) -> Iterator[NDArray[np.uint8]]:
+    for person in range(protected.size):
+        flipped = protected.copy()
+        flipped[person] ^= 1
+        yield flipped
+
+
+def asked_for(mechanism: Mechanism, asked: Question, epsilon: float, delta: float) -> list[Asked]:
+    spy = Spy(seeded())
+    mechanism.release(asked, NO_FACTS, epsilon, delta, spy)  # type: ignore[arg-type]
+    return spy.asked
+
+
+def pure_loss(one: list[Asked], other: list[Asked]) -> float:
+    """The largest log-ratio between what two databases release, given what noise they ask for."""
+    if len(one) != len(other) or not one:
+        return math.inf
+    total = 0.0
+    for a, b in zip(one, other, strict=True):
+        assert (a.law, a.step) == (b.law, b.step)
+        if a.law == "laplace":
+            assert a.scale == b.scale
+            # The discrete law: the rounded values, in whole steps.
+            total += float(np.abs(np.rint(a.values / a.step) - np.rint(b.values / b.step)).sum()) * a.step / a.scale
+        else:
+            assert a.law == "cauchy"
+            total += sum(cauchy_loss(float(shift), a.scale, b.scale) for shift in a.values - b.values)
+    return total
+
+
+def nasty(labels: NDArray[np.uint8], binary: bool) -> NDArray[np.float64]:
+    """Every 0/1 prediction for few people, and scores."""
+    every = np.array(list(itertools.product((0.0, 1.0), repeat=labels.size)))
+    return every if binary else np.vstack([every, np.random.default_rng(4).random((8, labels.size))])
+
+
+def pairs(metric: str) -> Iterator[tuple[Question, Question]]:
+    """Neighbours of six people who admit the metric, asked one question of all; repeated, a batch of the worst."""
+    labels = np.array([1, 1, 1, 0, 0, 0], dtype=np.uint8)
+    for groups in itertools.product((0, 1), repeat=labels.size):
+        protected = np.array(groups, dtype=np.uint8)
+        for other in neighbours_of(protected):
+            for strata in METRICS[metric].strata:
+                members = labels >= 0 if strata is None else labels == strata
+                if {*protected[members].tolist()} != {0, 1} or {*other[members].tolist()} != {0, 1}:
+                    break
+            else:
+                if groups < tuple(other.tolist()):
+                    yield (
+                        question(metric, nasty(labels, METRICS[metric].binary), protected, labels),
+                        question(metric, nasty(labels, METRICS[metric].binary), other, labels),
+                    )
+
+
+@pytest.mark.parametrize("name", ["laplace", "conceal", "cauchy", "counts"])
+@pytest.mark.parametrize("metric", METRICS)
+def test_pure_mechanisms_keep_epsilon(name: str, metric: str) -> None:
+    mechanism, epsilon = OURS[name], 2.0
+    if mechanism.refuses(metric, epsilon, 0.0):
+        return
+    worst = max(
+        pure_loss(asked_for(mechanism, one, epsilon, 0.0), asked_for(mechanism, other, epsilon, 0.0))
+        for one, other in pairs(metric)
+    )
+    assert 0 < worst <= epsilon * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_gaussian_mechanisms_keep_delta(metric: str) -> None:
+    epsilon, delta = 0.7, 1e-3
+    for name in ("gaussian", "counts-gaussian"):
+        mechanism = OURS[name]
+        if mechanism.refuses(metric, epsilon, delta):
+            continue
+        worst = 0.0
+        for one, other in itertools.islice(pairs(metric), 40):
+            distance = 0.0
+            asked = asked_for(mechanism, one, epsilon, delta), asked_for(mechanism, other, epsilon, delta)
+            for a, b in zip(*asked, strict=True):
+                assert (a.law, a.step, a.scale) == (b.law, b.step, b.scale)
+                moved = (np.rint(a.values / a.step) - np.rint(b.values / b.step)) * a.step
+                distance = math.hypot(distance, float(np.linalg.norm(moved)) / a.scale)
+            if distance:  # else the flip is outside the stratum
+                worst = max(worst, gaussian_delta(1 / distance, epsilon))
+        assert 0 < worst <= delta
+
+
+def test_counts_gaussian_spends_nearly_all_of_delta() -> None:
+    # One person who counts fully in every sum.
+    epsilon, delta = 0.7, 1e-3
+    protected = np.array([0, 0, 1, 1], dtype=np.uint8)
+    predictions = np.ones((5, 4))
+    labels = np.zeros(4, np.uint8)
+    one = asked_for(CountsGaussian(), question("sp", predictions, protected, labels), epsilon, delta)
+    flipped = np.array([0, 1, 1, 1], dtype=np.uint8)
+    other = asked_for(CountsGaussian(), question("sp", predictions, flipped, labels), epsilon, delta)
+    moved = [float(np.linalg.norm(a.values - b.values)) / a.scale for a, b in zip(one, other, strict=True)]
+    distance = math.hypot(*moved)
+    assert gaussian_delta(1 / distance, epsilon) == pytest.approx(delta, rel=1e-6)
+
+
+@pytest.mark.parametrize("protected", [GROUPS, np.array([1, 1, 1, 1, 1, 1, 1, 0, 0], dtype=np.uint8)])
+def test_conceal_laplace_keeps_delta_for_one_query(protected: NDArray[np.uint8]) -> None:
+    epsilon, delta = 0.9, 0.01
+    for other in neighbours_of(protected):
+        if {*other.tolist()} != {0, 1}:
+            continue
+        for row in nasty(LABELS[:9], binary=True)[::37]:
+            (a,), (b,) = (
+                asked_for(ConcealLaplace(), question("sp", row[None], groups), epsilon, delta)
+                for groups in (protected, other)
+            )
+            x = np.linspace(-40, 40, 100_001) * a.scale
+            p = np.exp(Laplace(a.scale).log_density(x - a.values[0]))
+            q = np.exp(Laplace(b.scale).log_density(x - b.values[0]))
+            for first, second in ((p, q), (q, p)):
+                assert np.trapezoid(np.maximum(first - math.exp(epsilon) * second, 0), x) <= delta
+
+
+@pytest.mark.parametrize("name", ["exact", "round"])
+def test_known_bad_mechanisms_are_convicted(name: str) -> None:
+    one, other = next(pairs("sp"))
+    assert pure_loss(asked_for(OURS[name], one, 2.0, 0.0), asked_for(OURS[name], other, 2.0, 0.0)) == math.inf
+    assert (OURS[name].release(one, NO_FACTS, 2.0, 0.0, seeded()).values
+            != OURS[name].release(other, NO_FACTS, 2.0, 0.0, seeded()).values).any()  # fmt: skip
+
+
+def test_twin_with_too_little_noise_is_convicted() -> None:
+    class Half(Spy):
+        def laplace(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+            return super().laplace(values, scale / 2, step)
+
+    worst = 0.0
+    for one, other in pairs("sp"):
+        asked = []
+        for q in (one, other):
+            spy = Half(seeded())
+            # One query that is the worst, as often as it takes.
+            worst_row = np.tile(q.predictions[1], (5, 1)) * 0 + np.array([1.0, 0, 0, 0, 0, 0])
+            LaplaceMechanism().release(Question("sp", worst_row, q.records), NO_FACTS, 2.0, 0.0, spy)  # type: ignore[arg-type]
+            asked.append(spy.asked)
+        worst = max(worst, pure_loss(*asked))
+    assert worst > 2.0
+
+
+# --- counts
+
+
+def test_counts_answer_exactly_at_a_large_epsilon() -> None:
+    for metric in METRICS:
+        for mechanism in (CountsMechanism(), CountsMechanism(shrinks=True), CountsGaussian()):
+            asked = question(metric)
+            exact = asked.gaps()
+            sane = np.isfinite(exact)  # a ratio to nobody is estimated as one to half a person
+            if metric == "di":
+                sane &= (exact > 0) & (exact < 50)
+            released = mechanism.release(asked, NO_FACTS, 1e8, 1e-5, seeded()).values
+            assert released[sane] == pytest.approx(exact[sane], abs=1e-3)
+
+
+@pytest.mark.parametrize("name", ["counts", "counts-gaussian"])
+def test_the_size_is_bought_once(name: str) -> None:
+    mechanism, delta = OURS[name], delta_for(name)
+    spy = Spy(seeded())
+    first = mechanism.release(question(), NO_FACTS, 1.0, delta, spy)  # type: ignore[arg-type]
+    assert [asked.values.size for asked in spy.asked] == [1, 7]
+    (size,) = first.facts["n0"]
+    assert size in range(1, 9)
+    again = Spy(seeded(10))
+    second = mechanism.release(question(), first.facts, 1.0, delta, again)  # type: ignore[arg-type]
+    assert [asked.values.size for asked in again.asked] == [7]
+    assert not second.facts
+    # The sums get what the size no longer needs.
+    assert again.asked[0].scale < spy.asked[1].scale
+    other = mechanism.release(question("eodds_max"), first.facts, 1.0, delta, seeded())
+    assert set(other.facts) == {"n0 of y=1", "n0 of y=0"}
+
+
+def test_counts_answers_are_possible() -> None:
+    for metric in METRICS:
+        low, high = value_range(metric)
+        for seed in range(20):
+            values = CountsMechanism().release(question(metric), NO_FACTS, 0.05, 0.0, seeded(seed)).values
+            assert (low - 1e-12 <= values).all()
+            assert (values <= high + 1e-12).all()
+
+
+def test_possible_sums_are_those_of_the_extreme_people() -> None:
+    values = np.random.default_rng(8).random((5, 9))
+    for size in range(1, 9):
+        low, high = possible_sums(values, size)
+        ordered = np.sort(values, axis=1)
+        assert low == pytest.approx(ordered[:, :size].sum(axis=1))
+        assert high == pytest.approx(ordered[:, 9 - size :].sum(axis=1))
+
+
+# --- recommended
+
+
+def test_recommended_is_the_best_that_is_worth_its_price() -> None:
+    rows = standings("sp", 1000, 25, 5.0)
+    assert [row.median_error for row in rows] == sorted(row.median_error for row in rows)
+    assert {row.name for row in rows} == {
+        "counts", "counts" + SHRUNK, "cauchy", "conceal", "laplace", MIDPOINT
+    }  # fmt: skip
+    assert choose("sp", 1000, 25, 5.0) == "counts" + SHRUNK
+    assert choose("sp", 1000, 1, 10.0) == "cauchy"
+    assert choose("sp", 1000, 25, 5.0, 1e-6) == "counts-gaussian" + SHRUNK
+    assert choose("di", 1000, 25, 5.0).startswith("counts")
+    assert choose("ppv", 1000, 25, 5.0).startswith("counts")
+    # Where nothing can be said the midpoint is as good.
+    errors = {row.name: row.median_error for row in standings("sp", 100, 400, 1.0)}
+    assert errors["counts" + SHRUNK] == pytest.approx(errors[MIDPOINT], rel=0.02)
+    assert errors["counts"] > 4 * errors[MIDPOINT]
+
+
+def test_recommended_never_looks_at_the_groups() -> None:
+    chosen = {choose("sp", 9, 7, 0.9)}
+    for protected in neighbours_of(GROUPS):
+        spy = Spy(seeded())
+        Recommended().release(question(protected=protected), NO_FACTS, 0.9, 0.0, spy)  # type: ignore[arg-type]
+        inner = Spy(seeded())
+        mechanism_of(*chosen).release(question(protected=protected), NO_FACTS, 0.9, 0.0, inner)  # type: ignore[arg-type]
+        assert [(a.law, a.scale, a.step) for a in spy.asked] == [(a.law, a.scale, a.step) for a in inner.asked]
+
+
+def test_recommended_keeps_to_the_range() -> None:
+    for metric in METRICS:
+        values = Recommended().release(question(metric), NO_FACTS, 0.1, 0.0, seeded()).values
+        low, high = value_range(metric)
+        assert ((low <= values) & (values <= high)).all()
+    assert [midpoint(metric) for metric in ("sp", "abs_sp", "eodds_sum", "di")] == [0.0, 0.5, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(("n", "epsilon"), [(2, 1.0), (10, math.inf)])
+def test_standings_need_a_batch(n: int, epsilon: float) -> None:
+    with pytest.raises(ValueError, match="n must be"):
+        standings("sp", n, 1, epsilon)

@@ -155,3 +155,16 @@ def test_every_folder_a_run_can_have_names_a_run_that_certificates_can_be_minted
     leaf.verify_directly_issued_by(authority(credentials))
     names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert names.get_values_for_type(x509.DNSName) == [f"compliance.{run}.fairwall"]
+
+
+def test_a_deployment_s_developers_have_names_and_serve_nothing() -> None:
+    minted = mint("loans", ("compliance",), developers=("alice", "bob"), valid=timedelta(days=400))
+    assert list(minted) == ["compliance", "developer-alice", "developer-bob"]
+    for name in ("alice", "bob"):
+        leaf = x509.load_pem_x509_certificate(minted[f"developer-{name}"].certificate.encode())
+        names = leaf.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        assert names.get_values_for_type(x509.UniformResourceIdentifier) == [f"fairwall://loans/developer/{name}"]
+        assert names.get_values_for_type(x509.DNSName) == []
+        uses = leaf.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
+        assert list(uses) == [ExtendedKeyUsageOID.CLIENT_AUTH]
+        assert leaf.not_valid_after_utc > datetime.now(UTC) + timedelta(days=399)

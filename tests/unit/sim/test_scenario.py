@@ -299,7 +299,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({**SYNTHETIC, "data.n": 10**15}, "data.n:", "not 1000000000000000"),
     ({**SYNTHETIC, "data.n0": 50}, "data.n0", "at most 49"),
     ({"compliance.metric": "spp"}, "compliance.metric", "'sp'"),
-    ({"compliance.mechanism": "gauss"}, "compliance.mechanism", "'laplace'"),
+    ({"compliance.mechanism": "gauss"}, "compliance.mechanism", "gaussian"),
     *(
         ({"compliance.epsilon": bad}, "compliance.epsilon", "positive number")
         for bad in (
@@ -317,10 +317,12 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
             10**400,
         )
     ),
-    ({"compliance.delta": 1e-6}, "compliance.delta", "not 1e-06"),
+    ({"compliance.delta": 1.0}, "compliance.delta", "less than 1"),
+    ({"compliance.delta": -1e-6}, "compliance.delta", "not -1e-06"),
     ({"compliance.delta": False}, "compliance.delta", "not False"),
     ({"compliance.noise": "none"}, "compliance.noise", "'seeded'"),
-    ({"compliance.bounding": "clamp"}, "compliance.bounding", "'none'"),
+    ({"compliance.bounding": "clip"}, "compliance.bounding", "'clamp'"),
+    ({"compliance.mechanism": "conceal", "compliance.bounding": "truncate"}, "compliance.bounding", "choose clamp"),
     ({"compliance.mechanism": "exact"}, "compliance.epsilon", '"inf"'),
     ({"developer.strategy": "best"}, "developer.strategy", "single, pair, linear"),
     ({"developer.strategy": "a\nb"}, "developer.strategy", "single, pair, linear"),

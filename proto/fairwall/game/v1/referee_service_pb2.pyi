@@ -63,7 +63,7 @@ class TakeComplianceDealResponse(_message.Message):
     def __init__(self, turn: _Optional[_Union[Turn, str]] = ..., deal: _Optional[_Union[ComplianceDeal, _Mapping]] = ..., labels_chunk: _Optional[bytes] = ..., protected_chunk: _Optional[bytes] = ...) -> None: ...
 
 class ComplianceDeal(_message.Message):
-    __slots__ = ("deal_id", "noise_seeded", "seed", "metrics", "mechanism", "epsilon", "queries_max", "labels", "protected")
+    __slots__ = ("deal_id", "noise_seeded", "seed", "metrics", "mechanism", "epsilon", "queries_max", "labels", "protected", "delta", "batch_delta", "bounding")
     DEAL_ID_FIELD_NUMBER: _ClassVar[int]
     NOISE_SEEDED_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -73,6 +73,9 @@ class ComplianceDeal(_message.Message):
     QUERIES_MAX_FIELD_NUMBER: _ClassVar[int]
     LABELS_FIELD_NUMBER: _ClassVar[int]
     PROTECTED_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
+    BATCH_DELTA_FIELD_NUMBER: _ClassVar[int]
+    BOUNDING_FIELD_NUMBER: _ClassVar[int]
     deal_id: str
     noise_seeded: bool
     seed: bytes
@@ -82,7 +85,10 @@ class ComplianceDeal(_message.Message):
     queries_max: int
     labels: _array_pb2.ArrayHeader
     protected: _array_pb2.ArrayHeader
-    def __init__(self, deal_id: _Optional[str] = ..., noise_seeded: bool = ..., seed: _Optional[bytes] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., queries_max: _Optional[int] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., protected: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ...) -> None: ...
+    delta: float
+    batch_delta: float
+    bounding: str
+    def __init__(self, deal_id: _Optional[str] = ..., noise_seeded: bool = ..., seed: _Optional[bytes] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., queries_max: _Optional[int] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., protected: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., delta: _Optional[float] = ..., batch_delta: _Optional[float] = ..., bounding: _Optional[str] = ...) -> None: ...
 
 class ServeTrialRequest(_message.Message):
     __slots__ = ("deal_id",)
@@ -143,7 +149,7 @@ class TakeDeveloperDealResponse(_message.Message):
     def __init__(self, turn: _Optional[_Union[Turn, str]] = ..., deal: _Optional[_Union[DeveloperDeal, _Mapping]] = ..., features_chunk: _Optional[bytes] = ..., labels_chunk: _Optional[bytes] = ...) -> None: ...
 
 class DeveloperDeal(_message.Message):
-    __slots__ = ("deal_id", "seed", "metric", "epsilon", "strategy", "decoder", "queries", "perturbation", "base_model", "training_digest", "release_model", "features", "labels")
+    __slots__ = ("deal_id", "seed", "metric", "epsilon", "strategy", "decoder", "queries", "perturbation", "base_model", "training_digest", "release_model", "features", "labels", "mechanism")
     DEAL_ID_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
     METRIC_FIELD_NUMBER: _ClassVar[int]
@@ -157,6 +163,7 @@ class DeveloperDeal(_message.Message):
     RELEASE_MODEL_FIELD_NUMBER: _ClassVar[int]
     FEATURES_FIELD_NUMBER: _ClassVar[int]
     LABELS_FIELD_NUMBER: _ClassVar[int]
+    MECHANISM_FIELD_NUMBER: _ClassVar[int]
     deal_id: str
     seed: bytes
     metric: _metric_pb2.Metric
@@ -170,7 +177,8 @@ class DeveloperDeal(_message.Message):
     release_model: bool
     features: _array_pb2.ArrayHeader
     labels: _array_pb2.ArrayHeader
-    def __init__(self, deal_id: _Optional[str] = ..., seed: _Optional[bytes] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., epsilon: _Optional[float] = ..., strategy: _Optional[str] = ..., decoder: _Optional[str] = ..., queries: _Optional[_Union[QueryCount, _Mapping]] = ..., perturbation: _Optional[float] = ..., base_model: _Optional[_Union[BaseModel, str]] = ..., training_digest: _Optional[str] = ..., release_model: bool = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ...) -> None: ...
+    mechanism: str
+    def __init__(self, deal_id: _Optional[str] = ..., seed: _Optional[bytes] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., epsilon: _Optional[float] = ..., strategy: _Optional[str] = ..., decoder: _Optional[str] = ..., queries: _Optional[_Union[QueryCount, _Mapping]] = ..., perturbation: _Optional[float] = ..., base_model: _Optional[_Union[BaseModel, str]] = ..., training_digest: _Optional[str] = ..., release_model: bool = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., mechanism: _Optional[str] = ...) -> None: ...
 
 class QueryCount(_message.Message):
     __slots__ = ("fixed", "people_less")

@@ -33,6 +33,7 @@ class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REASON_TOO_MANY_CALLS: _ClassVar[Reason]
     REASON_PREDICTIONS_NOT_BINARY: _ClassVar[Reason]
     REASON_LEDGER_UNAVAILABLE: _ClassVar[Reason]
+    REASON_MECHANISM_REFUSES: _ClassVar[Reason]
 REASON_UNSPECIFIED: Reason
 REASON_CALLER_UNKNOWN: Reason
 REASON_CALLER_NOT_ALLOWED: Reason
@@ -58,6 +59,7 @@ REASON_INTERNAL: Reason
 REASON_TOO_MANY_CALLS: Reason
 REASON_PREDICTIONS_NOT_BINARY: Reason
 REASON_LEDGER_UNAVAILABLE: Reason
+REASON_MECHANISM_REFUSES: Reason
 
 class Error(_message.Message):
     __slots__ = ("reason",)

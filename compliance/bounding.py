@@ -1,0 +1,153 @@
+"""Answers that lie in their metric's range (Remark 6 of Hamman, Chen, Dutta, FAccT 2023).
+
+`fairwall.laws.bounding` has the argument for each of the three ways. Two of them are one function of the released
+answer and cost nothing, whatever the mechanism. Truncation redraws noise until the answer fits, which costs privacy:
+it needs noise that is made for it, and only Laplace noise of a public scale has a proof here.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.accountant import Loss
+from compliance.mechanisms.mechanism import Facts, Guarantee, Mechanism, Question, Release, require_answerable
+from compliance.noise import Noise, step_for
+from fairwall.laws.bounding import metric_range, truncated_scale
+
+Bounding = Literal["none", "clamp", "truncate", "boundary-inflate"]
+
+CHOICES = frozenset({"sparse-vector", "exponential"})
+"""The mechanisms whose answers are choices among models, not numbers near a gap."""
+
+# How many draws are needed depends on the secret; among so many there is an acceptable one but for once in 3e10 times.
+_DRAWS = 64
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """A mechanism whose answers lie in the metric's range; made by `bounded`.
+
+    Name, price and refusals are the mechanism's own, but that truncation does not know metrics without a range.
+    """
+
+    mechanism: Mechanism
+    bounding: Bounding
+
+    @property
+    def name(self) -> str:
+        """The mechanism's."""
+        return self.mechanism.name
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The mechanism's."""
+        return self.mechanism.guarantee
+
+    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:
+        """Return the mechanism's refusal, or why the metric cannot be truncated."""
+        refusal = self.mechanism.refuses(metric, epsilon, delta)
+        if refusal is None and self.bounding == "truncate" and math.isinf(metric_range(metric)[1]):
+            return f"metric {metric} has no range to truncate answers to"
+        return refusal
+
+    def cost(self, epsilon: float, delta: float) -> Loss:
+        """Return the mechanism's price."""
+        return self.mechanism.cost(epsilon, delta)
+
+    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
+        """Return answers in the metric's range; NaN stays NaN. See `Mechanism.release`."""
+        require_answerable(self, question.metric, epsilon, delta)
+        if self.bounding == "truncate":
+            return Release(_truncated(question, epsilon, noise))
+        released = self.mechanism.release(question, facts, epsilon, delta, noise)
+        return Release(to_range(released.values, question.metric), released.facts)
+
+
+def bounded(mechanism: Mechanism, bounding: Bounding) -> Mechanism:
+    """Return the mechanism with its answers bounded.
+
+    Parameters
+    ----------
+    mechanism
+        Any.
+    bounding
+        ``none`` for the mechanism as it is.
+
+    Raises
+    ------
+    ValueError
+        For an unknown bounding, or one that has no argument for this mechanism. The text says which would have.
+    """
+    if bounding not in get_args(Bounding):
+        raise ValueError(f"unknown bounding {bounding!r}, choose one of: {', '.join(get_args(Bounding))}")
+    if bounding == "none":
+        return mechanism
+    if mechanism.name in CHOICES:
+        raise ValueError(f"mechanism {mechanism.name} answers with choices, which have nothing to bound: choose none")
+    if bounding == "truncate" and mechanism.name != "laplace":
+        raise ValueError(
+            f"truncated noise is proved private for mechanism laplace alone, not {mechanism.name}: choose clamp"
+        )
+    return Bounded(mechanism, bounding)
+
+
+def to_range(values: NDArray[np.float64], metric: str) -> NDArray[np.float64]:
+    """Move answers that lie outside the metric's range to its nearer end: ``clamp`` and ``boundary-inflate``."""
+    return np.clip(values, *metric_range(metric))
+
+
+def _truncated(question: Question, epsilon: float, noise: Noise) -> NDArray[np.float64]:
+    """Answer with truncated Laplace noise that costs epsilon for the batch."""
+    gaps = question.gaps()
+    if math.isinf(epsilon):
+        return gaps
+    low, high = metric_range(question.metric)
+    sensitivity = question.sensitivities().overall
+    # The step is small against the range also where the scale is large: both ends are on the grid.
+    step = min(step_for(question.queries * sensitivity / epsilon), 2.0**-20)
+    width = int((high - low) / step)
+    # Rounding moves two neighbours apart by one step more; the ceiling's own rounding error is below the second one.
+    distance = min(math.ceil(sensitivity / step) + 1, width) if sensitivity else 0
+    scale = truncated_scale(distance, width, step, epsilon / question.queries)
+    return low + truncated_laplace(gaps - low, high - low, scale, step, noise)
+
+
+def truncated_laplace(
+    values: NDArray[np.float64], width: float, scale: float, step: float, noise: Noise
+) -> NDArray[np.float64]:
+    """Return values on the grid with discrete Laplace noise, given that the sums lie between 0 and the width.
+
+    Parameters
+    ----------
+    values
+        Shape (size,), each between 0 and the width. Secret.
+    width
+        A multiple of the step.
+    scale
+        At least 0; 0 only rounds. Public.
+    step
+        The grid's step, a power of two.
+    noise
+        Where the noise comes from.
+    """
+    truths = noise.laplace(values, 0.0, step)
+    if scale == 0:
+        return truths
+    found = np.full(truths.shape, np.nan)
+    while (missing := np.isnan(found)).any():
+        # As many draws for each value: one that lies at an end needs more of them, and the time would tell.
+        centres = np.repeat(truths[missing], _DRAWS)
+        if scale < width:
+            drawn = noise.laplace(centres, scale, step)
+            fits = (drawn >= 0) & (drawn <= width)
+        else:  # nearly flat: most noise would miss the range
+            drawn = step * noise.integers(round(width / step) + 1, centres.size).astype(np.float64)
+            fits = noise.bernoulli_exp(np.abs(drawn - centres) / scale)
+        rows = np.where(fits, drawn, np.nan).reshape(-1, _DRAWS)
+        found[missing] = rows[np.arange(len(rows)), np.argmin(np.isnan(rows), axis=1)]
+    return found

@@ -1,0 +1,61 @@
+"""Gaussian noise on counts and sums: as `counts`, for (epsilon, delta), where m sums cost sqrt(m) rather than m."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.accountant import Loss
+from compliance.mechanisms.counts import NoisyCounts, answer
+from compliance.mechanisms.gaussian import gaussian_cost
+from compliance.mechanisms.mechanism import (
+    Facts,
+    Guarantee,
+    Question,
+    Release,
+    refuse_without_delta,
+    require_answerable,
+    require_budget,
+)
+from compliance.noise import GAUSSIAN_FINENESS, ROUNDING_STEPS, Noise, step_for
+from fairwall.laws.counts import CountScales, gaussian_scales
+from fairwall.laws.gaussian import gaussian_multiplier, gridded_multiplier
+
+
+@dataclass(frozen=True)
+class CountsGaussian:
+    """Adds Gaussian noise to N0 and to the centred sums. See `compliance.mechanisms.counts.CountsMechanism`."""
+
+    shrinks: bool = False
+    name: str = "counts-gaussian"
+    guarantee: Guarantee = "approximate"
+
+    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002
+        """Refuse a delta of 0."""
+        return refuse_without_delta(self.name, delta)
+
+    def cost(self, epsilon: float, delta: float) -> Loss:
+        """Return (epsilon, delta), and for rules that know more, the multiplier."""
+        require_budget(epsilon, delta)
+        return gaussian_cost(epsilon, delta)
+
+    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
+        """Return possible values of the metric, and N0 as a fact. See `Mechanism.release`."""
+        require_answerable(self, question.metric, epsilon, delta)
+        if math.isinf(epsilon):
+            return Release(question.gaps())
+
+        def buy(n0: int, centred: NDArray[np.float64], n: int, known: bool) -> NoisyCounts:
+            about = gaussian_scales(centred.size, gaussian_multiplier(epsilon, delta), size_known=known)
+            steps = [step_for(scale, GAUSSIAN_FINENESS, n) for scale in (about.size, about.sums)]
+            multiplier = gridded_multiplier(epsilon, delta, centred.size + 1, _fewest_steps(about, steps))
+            scales = gaussian_scales(centred.size, multiplier, size_known=known, steps=ROUNDING_STEPS * steps[1])
+            size = None if known else float(noise.gaussian(np.array([float(n0)]), scales.size, steps[0])[0])
+            return NoisyCounts(size, noise.gaussian(centred, scales.sums, steps[1]), scales.sums)
+
+        return answer(question, facts, buy, shrinks=self.shrinks, gaussian=True)
+
+
+def _fewest_steps(scales: CountScales, steps: list[float]) -> float:
+    return min(scale / step for scale, step in zip((scales.size, scales.sums), steps, strict=True) if scale)

@@ -1,0 +1,74 @@
+"""The choice of the fairest model, by permute and flip (McKenna, Sheldon, NeurIPS 2020).
+
+It is the exponential mechanism's (McSherry, Talwar, FOCS 2007) better brother: the same privacy from the same
+exponentials, never a worse choice, and drawn without a sum of exponentials, exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.accountant import Loss, pure
+from compliance.mechanisms.mechanism import (
+    Facts,
+    Guarantee,
+    Question,
+    Release,
+    refuse_unbounded,
+    require_answerable,
+    require_budget,
+)
+from compliance.noise import ROUNDING_STEPS, Noise, step_for
+from fairwall.laws.metric import METRICS
+from fairwall.laws.selection import permute_and_flip_exponents
+
+
+@dataclass(frozen=True)
+class ExponentialMechanism:
+    """Chooses the model with the smallest absolute gap: 1 for the chosen one, 0 for all others.
+
+    The batch buys one choice among its models and not a word about any gap, so the price does not grow with their
+    number: a model's score, minus its absolute gap, moves by at most the global sensitivity.
+    """
+
+    name: str = "exponential"
+    guarantee: Guarantee = "pure"
+
+    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002
+        """Return why, for a metric that one person can move without limit."""
+        return refuse_unbounded(metric)
+
+    def cost(self, epsilon: float, delta: float) -> Loss:
+        """Return epsilon, however many models there are."""
+        require_budget(epsilon, delta)
+        return pure(epsilon)
+
+    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+        """Return 1 for the chosen model and 0 for the others. See `Mechanism.release`."""
+        require_answerable(self, question.metric, epsilon, delta)
+        # On the finest grid: float64's own rounding errors must not tell models apart whose gaps are equal.
+        step = step_for(0.0)
+        asked = without_sign(question)
+        scores = -noise.laplace(np.abs(asked.gaps()), 0.0, step)
+        sensitivity = asked.sensitivities().overall
+        exponents = permute_and_flip_exponents(scores, sensitivity + ROUNDING_STEPS * step, epsilon)
+        # Everybody flips, also those who come after the first to accept: the number of flips would tell something.
+        accepts = _accepts(exponents, noise)
+        order = noise.permutation(scores.size)
+        values = np.zeros(scores.size)
+        values[order[np.argmax(accepts[order])]] = 1.0
+        return Release(values)
+
+
+def _accepts(exponents: NDArray[np.float64], noise: Noise) -> NDArray[np.bool_]:
+    possible = np.isfinite(exponents)
+    return possible & noise.bernoulli_exp(np.where(possible, exponents, 0.0))
+
+
+def without_sign(question: Question) -> Question:
+    """Ask for the absolute gap, where that is a metric of its own: it moves less than the gap."""
+    name = f"abs_{question.metric}"
+    return replace(question, metric=name) if name in METRICS else question

@@ -1,0 +1,57 @@
+"""The Gaussian mechanism on the global sensitivity, calibrated exactly (Balle and Wang, ICML 2018)."""
+
+import math
+from dataclasses import dataclass
+
+from compliance.accountant import Loss, gaussian, pure
+from compliance.mechanisms.mechanism import (
+    Facts,
+    Guarantee,
+    Question,
+    Release,
+    refuse_unbounded,
+    refuse_without_delta,
+    require_answerable,
+    require_budget,
+)
+from compliance.noise import GAUSSIAN_FINENESS, ROUNDING_STEPS, Noise, step_for
+from fairwall.laws.gaussian import gaussian_multiplier, gridded_multiplier
+
+
+@dataclass(frozen=True)
+class GaussianMechanism:
+    """Adds independent Gaussian noise to m gaps, whose l2 sensitivity is sqrt(m) times one gap's.
+
+    See `fairwall.laws.gaussian`, also for what the grid costs.
+    """
+
+    name: str = "gaussian"
+    guarantee: Guarantee = "approximate"
+
+    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002
+        """Refuse what one person can move without limit, and a delta of 0."""
+        return refuse_unbounded(metric) or refuse_without_delta(self.name, delta)
+
+    def cost(self, epsilon: float, delta: float) -> Loss:
+        """Return (epsilon, delta), and for rules that know more, the multiplier."""
+        require_budget(epsilon, delta)
+        return gaussian_cost(epsilon, delta)
+
+    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+        """Return the gaps with noise. See `Mechanism.release`."""
+        require_answerable(self, question.metric, epsilon, delta)
+        gaps = question.gaps()
+        if math.isinf(epsilon):
+            return Release(gaps)
+        change, root = question.sensitivities().overall, math.sqrt(question.queries)
+        about = gaussian_multiplier(epsilon, delta) * root * change
+        step = step_for(about, GAUSSIAN_FINENESS)
+        multiplier = gridded_multiplier(epsilon, delta, question.queries, about / step)
+        return Release(noise.gaussian(gaps, multiplier * root * (change + ROUNDING_STEPS * step), step))
+
+
+def gaussian_cost(epsilon: float, delta: float) -> Loss:
+    """Return the loss of the least Gaussian noise that is (epsilon, delta)-private."""
+    if math.isinf(epsilon) or delta == 0:
+        return pure(math.inf)
+    return gaussian(gaussian_multiplier(epsilon, delta), delta)

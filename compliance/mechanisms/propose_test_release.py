@@ -1,0 +1,139 @@
+r"""Propose, test, release (Dwork, Lei, STOC 2009): noise for groups that are large enough, if they prove to be.
+
+**Propose.** The policy guesses a least share of the minority. In a stratum of n people it stands for b = max(2,
+ceil(share n)) people, and for the bound B = flip_sensitivity(n, b): while both groups have at least b people, one
+flip moves the metric by at most B, since that bound falls up to the middle. For b = 2 it holds always.
+
+**Test.** With a = min(n0, n1), D = max(0, a - b + 1) flips lead to a data set where B does not hold; for two strata the
+smaller D counts, of which one flip touches one. D moves by at most 1. It gets discrete Laplace noise,
+P(k) = (1-q)/(1+q) q^|k|, q = exp(-epsilon1), and passes if it reaches t, the least t >= 1 with
+P(noise >= t) = q^t/(1+q) <= delta.
+
+**Release.** What passes is released with Laplace noise of scale m B/epsilon2, what fails is NaN for all models.
+epsilon1 + epsilon2 = epsilon, and
+
+* if B holds for one of two neighbours, the metric moves by at most B between them: the test's loss and the release's
+  add up to epsilon, with no delta;
+* otherwise D = 0 for both: they pass with the same probability, at most delta, and fail with the same probability.
+  Whatever is released when passing has probability at most delta. No epsilon, delta.
+
+So it is (epsilon, delta) and not their sum over the two cases. **Failing is an outcome like any other**: it tells
+something about the group's size, is covered by this proof, and is charged in full.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.accountant import Loss, pure
+from compliance.mechanisms.mechanism import (
+    Facts,
+    Guarantee,
+    Question,
+    Release,
+    refuse_unbounded,
+    refuse_without_delta,
+    require_answerable,
+    require_budget,
+)
+from compliance.noise import ROUNDING_STEPS, Noise, step_for
+from fairwall.laws.metric import find_metric
+from fairwall.laws.noise import Laplace
+from fairwall.laws.sensitivity import flip_sensitivity
+
+
+@dataclass(frozen=True)
+class ProposeTestRelease:
+    """Adds little noise where the test finds both groups large, and says nothing, NaN, where it does not.
+
+    Parameters
+    ----------
+    minority_share
+        The least share of a stratum's smaller group that the noise is made for, in (0, 1/2]. Public: a guess, from the
+        census for instance, and never from the records.
+    test_share
+        The part of epsilon that the test spends, in (0, 1).
+    """
+
+    minority_share: float = 0.05
+    test_share: float = 0.25
+    name: str = "propose-test-release"
+    guarantee: Guarantee = "approximate"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.minority_share <= 0.5:
+            raise ValueError("minority_share must be above 0 and at most 1/2")
+        if not 0 < self.test_share < 1:
+            raise ValueError("test_share must be above 0 and below 1")
+
+    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:
+        """Return why, for a metric that does not move less in large groups, or without a delta."""
+        if find_metric(metric).binary:
+            return f"metric {metric} moves as much in large groups as in small ones: nothing can be proposed"
+        return refuse_unbounded(metric) or (None if math.isinf(epsilon) else refuse_without_delta(self.name, delta))
+
+    def cost(self, epsilon: float, delta: float) -> Loss:
+        """Return (epsilon, delta), whether the test passes or not."""
+        require_budget(epsilon, delta)
+        return pure(epsilon, delta)
+
+    def law(self, metric: str, labels: NDArray[np.uint8], queries: int, epsilon: float) -> Laplace:
+        """Return the noise on each answer that passes; public."""
+        bound = max(
+            flip_sensitivity(metric, people, self.proposed_size(people)) for people in _strata(metric, labels).values()
+        )
+        return Laplace(queries * bound / (epsilon * (1 - self.test_share)))
+
+    def proposed_size(self, people: int) -> int:
+        """Return b for a stratum of so many people, at least 3."""
+        return min(max(2, math.ceil(self.minority_share * people)), max(2, people // 2))
+
+    def distance(self, minority: int, people: int) -> float:
+        """Return D for a stratum; infinite where the bound always holds. Secret."""
+        size = self.proposed_size(people)
+        return math.inf if size == 2 else max(0, minority - size + 1)
+
+    def passing_distance(self, epsilon: float, delta: float) -> int:
+        """Return t, what the noisy distance has to reach."""
+        rate = epsilon * self.test_share
+        least = max(1, math.ceil(-(math.log(delta) + math.log1p(math.exp(-rate))) / rate))
+        # The quotient may have been rounded down.
+        return least if -rate * least - math.log1p(math.exp(-rate)) <= math.log(delta) else least + 1
+
+    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+        """Return the noisy metric, or NaN for every model. See `Mechanism.release`."""
+        require_answerable(self, question.metric, epsilon, delta)
+        gaps, labels = question.gaps(), question.records.labels
+        if math.isinf(epsilon):
+            return Release(gaps)
+        law = self.law(question.metric, labels, question.queries, epsilon)
+        step = step_for(law.scale)
+        rounding = question.queries * ROUNDING_STEPS * step / (epsilon * (1 - self.test_share))
+        # Drawn whether the test passes or not: else the time would tell.
+        values = noise.laplace(gaps, law.scale + rounding, step)
+        passed = self._passes(question, epsilon, delta, noise)
+        return Release(values if passed else np.full(values.shape, np.nan))
+
+    def _passes(self, question: Question, epsilon: float, delta: float, noise: Noise) -> bool:
+        counts = question.counts()
+        distance = min(
+            self.distance(min(counts.groups(label)), people)
+            for label, people in _strata(question.metric, question.records.labels).items()
+        )
+        if math.isinf(distance):  # public: no stratum can fail
+            return True
+        # Distances are whole numbers, so that a grid of whole numbers rounds nothing.
+        noisy = noise.laplace(np.array([distance]), 1 / (epsilon * self.test_share), 1.0)
+        return bool(noisy[0] >= self.passing_distance(epsilon, delta))
+
+
+def _strata(metric: str, labels: NDArray[np.uint8]) -> dict[int | None, int]:
+    """Count the people of each stratum, by label; public."""
+    return {
+        label: labels.size if label is None else int(np.count_nonzero(labels == label))
+        for label in find_metric(metric).strata
+    }

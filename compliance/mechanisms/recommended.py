@@ -1,0 +1,322 @@
+"""The mechanism with the smallest median error, chosen from public numbers alone.
+
+**What is compared.** Every mechanism whose guarantee fits: pure ones for delta = 0, all where there is a delta; their
+answers clamped to the metric's range; and the public midpoint of that range, which costs nothing. Beside `counts` and
+`counts-gaussian` as they are stand the same with answers moved towards no gap where noise hides them
+(`fairwall.laws.counts`): where no mechanism beats the midpoint, these come close to it.
+
+**How.** By simulation, over a public range of group shares and in two worlds: uniform scores with no gap beyond chance,
+and 0/1 decisions, a quarter of them 1, with a gap of 0.1 beside chance. The seed is fixed, so that everybody gets the
+same table. Nobody looks at A, nor at predictions: the choice depends on metric, n, m, epsilon, delta and shares.
+
+**Which.** The smallest median error, averaged over shares and worlds, of those whose median error is at most the
+midpoint's at every share and in both worlds: nobody shall pay for less than the midpoint tells. Where there is none,
+what comes closest to that.
+
+Equalized odds is ranked by what an absolute gap among n people would suffer. Predictive parity, which moves by up to 1
+with one person whatever the group sizes, gets counts only, as does the unbounded ratio.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.accountant import Loss, pure
+from compliance.mechanisms.cauchy import CauchyMechanism
+from compliance.mechanisms.counts import CountsMechanism
+from compliance.mechanisms.counts_gaussian import CountsGaussian
+from compliance.mechanisms.gaussian import GaussianMechanism
+from compliance.mechanisms.laplace import LaplaceMechanism
+from compliance.mechanisms.mechanism import (
+    Facts,
+    Guarantee,
+    Mechanism,
+    Question,
+    Release,
+    require_answerable,
+    require_budget,
+)
+from compliance.noise import Noise
+from fairwall.laws.calibration import conceal_law, laplace_law, require_batch
+from fairwall.laws.cauchy import tuned_law
+from fairwall.laws.conceal_laplace import conceal_laplace_law
+from fairwall.laws.counts import CountScales, Totals, gaussian_scales, laplace_scales, shrunk_sums
+from fairwall.laws.gaussian import gaussian_multiplier
+from fairwall.laws.metric import find_metric
+from fairwall.laws.noise import Gaussian, Laplace, Law
+from fairwall.laws.sensitivity import global_sensitivity
+from fairwall.laws.shares import DEFAULT_SHARES, Shares
+
+MIDPOINT = "midpoint"
+SHRUNK = " shrunk"
+_SEED = 2012
+_NUMBERS = 200
+_BATCHES_MIN = 10
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One row of the table behind a choice.
+
+    Parameters
+    ----------
+    name
+        A mechanism's name, with `SHRUNK` behind it where answers move towards no gap; or `MIDPOINT`.
+    guarantee
+        What it promises; the midpoint looks at nothing and promises all.
+    median_error, mean_error
+        Of one clamped answer, averaged over group shares and worlds.
+    worst_ratio
+        The largest ratio of the median error to the midpoint's, over group shares and worlds.
+    """
+
+    name: str
+    guarantee: Guarantee
+    median_error: float
+    mean_error: float
+    worst_ratio: float
+
+
+@dataclass(frozen=True)
+class Recommended:
+    """Answers with the mechanism that `standings` puts first, its answers clamped to the metric's range.
+
+    Where the midpoint comes first it is the best mechanism all the same: an account has been charged for more.
+    """
+
+    shares: Shares = DEFAULT_SHARES
+    name: str = "recommended"
+    guarantee: Guarantee = "approximate"
+
+    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002
+        """Refuse nothing: counts serve every metric."""
+        return None
+
+    def cost(self, epsilon: float, delta: float) -> Loss:
+        """Return (epsilon, delta); at delta = 0 a pure mechanism is chosen."""
+        require_budget(epsilon, delta)
+        return pure(epsilon, delta)
+
+    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
+        """Return answers in the metric's range. See `Mechanism.release`."""
+        require_answerable(self, question.metric, epsilon, delta)
+        if math.isinf(epsilon):
+            return Release(question.gaps())
+        chosen = choose(question.metric, question.people(), question.queries, epsilon, delta, self.shares)
+        released = mechanism_of(chosen, self.shares).release(question, facts, epsilon, delta, noise)
+        low, high = value_range(question.metric)
+        return Release(np.clip(released.values, low, high), released.facts)
+
+
+def value_range(metric: str) -> tuple[float, float]:
+    """Return between which values a metric lies; infinite for an unbounded one."""
+    found = find_metric(metric)
+    if not found.bounded:
+        return 0.0, math.inf
+    return (0.0 if found.absolute else -1.0), (2.0 if metric == "eodds_sum" else 1.0)
+
+
+def midpoint(metric: str) -> float:
+    """Return the middle of a metric's range: 0 for signed gaps; for the ratio the value where there is no gap, 1."""
+    low, high = value_range(metric)
+    return 1.0 if math.isinf(high) else (low + high) / 2
+
+
+def mechanism_of(name: str, shares: Shares = DEFAULT_SHARES) -> Mechanism:
+    """Return the mechanism of a row of `standings`."""
+    counts = {kind.name: kind for kind in (CountsMechanism(), CountsGaussian())}
+    shrunk = {kind.name + SHRUNK: kind for kind in (CountsMechanism(shrinks=True), CountsGaussian(shrinks=True))}
+    others = {kind.name: kind for kind in (LaplaceMechanism(), GaussianMechanism(), CauchyMechanism(shares))}
+    every: dict[str, Mechanism] = {**counts, **shrunk, **others}
+    return every[name]
+
+
+def choose(
+    metric: str, n: int, queries: int, epsilon: float, delta: float = 0.0, shares: Shares = DEFAULT_SHARES
+) -> str:
+    """Return the name of the best mechanism, of those that can be recommended. Arguments as for `standings`."""
+    rows = [row for row in standings(metric, n, queries, epsilon, delta, shares) if row.name not in _ONLY_COMPARED]
+    worth = [row for row in rows if row.worst_ratio <= 1]
+    return worth[0].name if worth else min(rows, key=lambda row: row.worst_ratio).name
+
+
+@lru_cache(maxsize=256)
+def standings(
+    metric: str, n: int, queries: int, epsilon: float, delta: float = 0.0, shares: Shares = DEFAULT_SHARES
+) -> tuple[Standing, ...]:
+    """Compare the mechanisms, and the midpoint, for a batch.
+
+    Parameters
+    ----------
+    metric
+        A key of `compliance.metrics.METRICS`.
+    n
+        People in the metric's stratum, at least 3; for equalized odds, people.
+    queries, epsilon, delta
+        The batch and its whole budget; epsilon finite.
+    shares
+        The public range of group shares.
+
+    Returns
+    -------
+    tuple of Standing
+        The smallest median error first.
+    """
+    find_metric(metric)
+    require_batch(queries, epsilon)
+    require_budget(epsilon, delta)
+    if n < 3 or math.isinf(epsilon):
+        raise ValueError("n must be at least 3 and epsilon finite")
+    plan = _Plan(metric, n, queries, epsilon, delta, shares)
+    errors = {name: (guarantee, _errors(plan, answers)) for name, guarantee, answers in _contenders(plan)}
+    least = errors[MIDPOINT][1].medians
+    rows = [
+        Standing(
+            name,
+            guarantee,
+            float(found.medians.mean()),
+            float(found.means.mean()),
+            float((found.medians / least).max()),
+        )
+        for name, (guarantee, found) in errors.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: row.median_error))
+
+
+_ONLY_COMPARED = (MIDPOINT, "conceal", "conceal-laplace")
+
+
+@dataclass(frozen=True)
+class _Plan:
+    metric: str
+    n: int
+    queries: int
+    epsilon: float
+    delta: float
+    shares: Shares
+
+
+@dataclass(frozen=True, eq=False)
+class _Batch:
+    """A simulated batch: signed gaps, the secret N0, and what is public."""
+
+    n0: int
+    gaps: NDArray[np.float64]
+    totals: Totals
+
+
+@dataclass(frozen=True)
+class _World:
+    """What batches are like: the mean and the variance of predictions, and the gap beside chance."""
+
+    mean: float
+    variance: float
+    gap: float
+
+
+_WORLDS = (_World(mean=0.5, variance=1 / 12, gap=0.0), _World(mean=0.25, variance=0.25 * 0.75, gap=0.1))
+
+_Answers = Callable[[_Batch, np.random.Generator], NDArray[np.float64]]
+"""Simulates what a mechanism says of a batch's signed gaps, before the metric's sign and range."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Errors:
+    """Of clamped answers, for every group share and in both worlds: shape (shares, worlds)."""
+
+    medians: NDArray[np.float64]
+    means: NDArray[np.float64]
+
+
+def _errors(plan: _Plan, answers: _Answers) -> _Errors:
+    absolute = find_metric(plan.metric).absolute
+    low, high = value_range("abs_sp" if absolute else "sp")
+    medians, means = [], []
+    for n0 in plan.shares.counts(plan.n):
+        for i, world in enumerate(_WORLDS):
+            # The same numbers for every mechanism, as far as it draws in the same way.
+            generator = np.random.default_rng((_SEED, n0, i))
+            errors = []
+            for batch in _batches(plan, n0, world, generator):
+                truth = np.abs(batch.gaps) if absolute else batch.gaps
+                errors.append(np.abs(np.clip(answers(batch, generator), low, high) - truth))
+            medians.append(float(np.median(errors)))
+            means.append(float(np.mean(errors)))
+    return _Errors(np.reshape(medians, (-1, len(_WORLDS))), np.reshape(means, (-1, len(_WORLDS))))
+
+
+def _batches(plan: _Plan, n0: int, world: _World, generator: np.random.Generator) -> list[_Batch]:
+    n, m = plan.n, plan.queries
+    chance = math.sqrt(world.variance * n * n / (n0 * (n - n0) * (n - 1)))
+    totals = Totals(n, np.full(m, n * world.mean), np.full(m, world.variance))
+    gaps = np.clip(generator.normal(world.gap, chance, (max(_BATCHES_MIN, _NUMBERS // m), m)), -1, 1)
+    return [_Batch(n0, row, totals) for row in gaps]
+
+
+def _contenders(plan: _Plan) -> Iterator[tuple[str, Guarantee, _Answers]]:
+    metric, n, m, epsilon, delta = plan.metric, plan.n, plan.queries, plan.epsilon, plan.delta
+    found = find_metric(metric)
+    middle = midpoint("abs_sp" if found.absolute else "sp")
+    yield MIDPOINT, "pure", lambda batch, _: np.full(batch.gaps.size, middle)
+    for shrinks in (False, True):
+        scales = laplace_scales(m * _sums(metric), epsilon)
+        yield CountsMechanism.name + SHRUNK * shrinks, "pure", _counted(plan, scales, shrinks, gaussian=False)
+    if delta:
+        multiplier = gaussian_multiplier(epsilon, delta)
+        for shrinks in (False, True):
+            scales = gaussian_scales(m * _sums(metric), multiplier)
+            yield CountsGaussian.name + SHRUNK * shrinks, "approximate", _counted(plan, scales, shrinks, gaussian=True)
+    if not found.bounded or found.binary:
+        return
+    proxy = metric if len(found.parts) == 1 else "abs_sp"
+    change = global_sensitivity(proxy, n)
+    yield "laplace", "pure", _added(plan, lambda _: laplace_law(proxy, n, m, epsilon))
+    yield "cauchy", "pure", _added(plan, lambda n0: tuned_law(proxy, n0, n - n0, m, epsilon, plan.shares))
+    yield "conceal", "pure", _added(plan, lambda n0: conceal_law(proxy, n0, n - n0, m, epsilon))
+    if delta:
+        law = Gaussian(gaussian_multiplier(epsilon, delta) * math.sqrt(m) * change)
+        yield "gaussian", "approximate", _added(plan, lambda _: law)
+        if epsilon < 1:
+            by_size: Callable[[int], Law] = lambda n0: conceal_laplace_law(proxy, n0, n - n0, m, epsilon, delta)  # noqa: E731
+            yield "conceal-laplace", "approximate", _added(plan, by_size)
+
+
+def _sums(metric: str) -> int:
+    """How many sums of one stratum a query needs."""
+    parts = find_metric(metric).parts
+    return max(sum(part.label == label for part in parts) for label in find_metric(metric).strata)
+
+
+def _added(plan: _Plan, law: Callable[[int], Law]) -> _Answers:
+    absolute = find_metric(plan.metric).absolute
+
+    def answers(batch: _Batch, generator: np.random.Generator) -> NDArray[np.float64]:
+        secret = np.abs(batch.gaps) if absolute else batch.gaps
+        return secret + law(batch.n0).sample(generator, batch.gaps.size)
+
+    return answers
+
+
+def _counted(plan: _Plan, scales: CountScales, shrinks: bool, *, gaussian: bool) -> _Answers:
+    n, absolute = plan.n, find_metric(plan.metric).absolute
+    laws: tuple[Law, Law] = (
+        (Gaussian(scales.size), Gaussian(scales.sums)) if gaussian else (Laplace(scales.size), Laplace(scales.sums))
+    )
+
+    def answers(batch: _Batch, generator: np.random.Generator) -> NDArray[np.float64]:
+        n0, total = batch.n0, batch.totals.total
+        size = float(np.clip(np.rint(n0 + laws[0].sample(generator, 1)[0]), 1, n - 1))
+        centred = n0 * (total / n - 0.5) - batch.gaps * n0 * (n - n0) / n
+        centred = centred + laws[1].sample(generator, centred.size)
+        if shrinks:
+            centred = shrunk_sums(centred, size, batch.totals, scales.sums, gaussian=gaussian)
+        # What is possible for 0/1 predictions.
+        sum0 = np.clip(centred + size / 2, np.maximum(0.0, total - (n - size)), np.minimum(total, size))
+        gap = (total - sum0) / (n - size) - sum0 / size
+        return np.abs(gap) if absolute else gap
+
+    return answers

@@ -1,0 +1,39 @@
+"""No protection: the gaps to two decimals, which many a compliance team would call anonymous."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from compliance.accountant import Loss, pure
+from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release, require_budget
+from compliance.noise import Noise
+
+DECIMALS = 2
+
+
+@dataclass(frozen=True)
+class Round:
+    """Rounds the gaps, at an infinite price: equal answers stay equal, so that unlike ones tell two neighbours apart.
+
+    A known-bad subject for privacy tests.
+    """
+
+    name: str = "round"
+    guarantee: Guarantee = "none"
+
+    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002
+        """Refuse nothing."""
+        return None
+
+    def cost(self, epsilon: float, delta: float) -> Loss:
+        """Return infinity, whatever was asked for."""
+        require_budget(epsilon, delta)
+        return pure(math.inf)
+
+    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+        """Return the rounded gaps; exact ones where epsilon is infinite."""
+        require_budget(epsilon, delta)
+        gaps = question.gaps()
+        # Adding 0.0 turns -0.0 into 0.0.
+        return Release(gaps if math.isinf(epsilon) else np.round(gaps, DECIMALS) + 0.0)

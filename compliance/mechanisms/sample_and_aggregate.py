@@ -1,0 +1,126 @@
+r"""Sample and aggregate (Nissim, Raskhodnikova, Smith, STOC 2007): the mean of a gap over blocks of people, with noise.
+
+People are dealt into k blocks at random, without a look at their attributes. One flip touches one block, whose gap
+moves by at most 1 (below), so that the mean over the blocks moves by at most 1/k, where the gap itself may move by
+1/2 and more. For m models all means move at once: m/k in the L1 norm, and Laplace noise of scale m/(k epsilon) on
+each is pure epsilon. How people are dealt is independent of A, and the bound holds for each way to deal: it may be
+public.
+
+**A block's gap moves by at most 1.** A gap of a block that lacks a group is 0, the middle of the range. By
+`fairwall.laws.sensitivity` a gap of group means that may be empty moves by at most 1, so does the predictive parity
+gap. Equalized odds are two gaps, of which one flip touches one: both means get noise of that scale, for 1/k together.
+
+**Absolute gaps** are taken last, from the noisy mean of the gaps with their sign: post-processing. The mean of the
+blocks' absolute gaps would be far too large, since small blocks have large gaps of both signs.
+
+**Bias.** The mean over blocks is not the gap: blocks without one of the groups pull it towards 0. With share s of
+the minority, (1-s)^b of the blocks of b people lack it. Larger blocks have less of this bias and more noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.accountant import Loss, pure
+from compliance.mechanisms.mechanism import (
+    Facts,
+    Guarantee,
+    Question,
+    Release,
+    refuse_unbounded,
+    require_answerable,
+    require_budget,
+)
+from compliance.metrics import GroupSums, gaps
+from compliance.noise import ROUNDING_STEPS, Noise, step_for
+from compliance.records import Records
+from fairwall.laws.metric import find_metric
+from fairwall.laws.noise import Laplace
+
+
+@dataclass(frozen=True)
+class SampleAndAggregate:
+    """Releases the mean gap over random blocks of people.
+
+    Parameters
+    ----------
+    block_size
+        About how many people of the metric's smallest stratum a block has, at least 2. Public.
+    """
+
+    block_size: int = 32
+    name: str = "sample-and-aggregate"
+    guarantee: Guarantee = "pure"
+
+    def __post_init__(self) -> None:
+        if self.block_size < 2:
+            raise ValueError("a block must have at least 2 people")
+
+    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002
+        """Return why, for a metric without a range."""
+        return refuse_unbounded(metric)
+
+    def cost(self, epsilon: float, delta: float) -> Loss:
+        """Return epsilon."""
+        require_budget(epsilon, delta)
+        return pure(epsilon)
+
+    def blocks(self, metric: str, labels: NDArray[np.uint8]) -> int:
+        """Return k, which depends on public numbers alone; at least 1."""
+        strata = [int(np.sum(labels == label)) for label in find_metric(metric).strata if label is not None]
+        return max(1, min(strata, default=labels.size) // self.block_size)
+
+    def law(self, metric: str, labels: NDArray[np.uint8], queries: int, epsilon: float) -> Laplace:
+        """Return the noise on each mean; public."""
+        return Laplace(queries / (self.blocks(metric, labels) * epsilon))
+
+    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+        """Return the noisy means. See `Mechanism.release`."""
+        require_answerable(self, question.metric, epsilon, delta)
+        labels = question.records.labels
+        dealt = deal(labels, self.blocks(question.metric, labels), noise)
+        means = np.mean([block_gaps(question, people) for people in dealt], axis=0)
+        if not math.isinf(epsilon):
+            scale = self.law(question.metric, labels, question.queries, epsilon).scale
+            step = step_for(scale)
+            # The allowance for rounding, in each of the batch's numbers.
+            scale += question.queries * ROUNDING_STEPS * step / epsilon
+            means = noise.laplace(means.ravel(), scale, step).reshape(means.shape)
+        return Release(_combined(question.metric, means))
+
+
+def deal(labels: NDArray[np.uint8], blocks: int, noise: Noise) -> list[NDArray[np.int64]]:
+    """Deal people out at random, as many of each label to each block as can be."""
+    order = noise.permutation(labels.size)
+    order = order[np.argsort(labels[order], kind="stable")]
+    return [order[first::blocks] for first in range(blocks)]
+
+
+def block_gaps(question: Question, people: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return a block's gaps with their sign, shape (gaps in the metric, m); 0 where a group is empty. Secret."""
+    records = question.records
+    # Without metrics, since a block need not be fit to be audited by itself.
+    block = Records(records.labels[people], records.protected[people], ())
+    parts = block.group_sums(question.metric, question.predictions[:, people])
+    if find_metric(question.metric).binary:  # one gap out of two parts
+        return _or_zero(question.metric, parts)[np.newaxis]
+    return np.array([_or_zero("sp", (part,)) for part in parts])
+
+
+def _or_zero(metric: str, parts: Sequence[GroupSums]) -> NDArray[np.float64]:
+    if all(part.n1 and part.n0 for part in parts):
+        return gaps(metric, parts)
+    return np.zeros(parts[0].sum1.shape)
+
+
+def _combined(metric: str, means: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Make the metric out of its gaps, with the metric's own formula: a gap is that of a person each."""
+    if find_metric(metric).binary:
+        only: NDArray[np.float64] = means[0]
+        return only
+    return gaps(metric, [GroupSums(sum1=mean, sum0=np.zeros_like(mean), n1=1, n0=1) for mean in means])

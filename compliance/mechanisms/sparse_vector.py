@@ -1,0 +1,90 @@
+"""The sparse vector technique: which of many models have a gap above a threshold (Lyu, Su, Li, VLDB 2017)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.accountant import Loss, pure
+from compliance.mechanisms.exponential import without_sign
+from compliance.mechanisms.mechanism import (
+    Facts,
+    Guarantee,
+    Question,
+    Release,
+    refuse_unbounded,
+    require_answerable,
+    require_budget,
+)
+from compliance.noise import ROUNDING_STEPS, Noise, step_for
+from fairwall.laws.selection import SparseVector, sparse_vector
+
+
+@dataclass(frozen=True)
+class SparseVectorMechanism:
+    """Says of each model whether its absolute gap is above a threshold: 1 yes, 0 no, NaN once all yeses are used up.
+
+    Noes cost nothing, so that the number of models does not matter; `fairwall.laws.selection` has the derivation. The
+    stop depends on the answers before it alone. A batch is one run: the next one pays and draws a threshold anew.
+
+    Parameters
+    ----------
+    threshold
+        The policy's limit of the absolute gap. Public.
+    positives
+        How many models a batch can find above it, at least 1. Public.
+    """
+
+    threshold: float = 0.1
+    positives: int = 3
+    name: str = "sparse-vector"
+    guarantee: Guarantee = "pure"
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.threshold):
+            raise ValueError("the threshold must be a finite number")
+        if self.positives < 1:
+            raise ValueError("positives must be at least 1")
+
+    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002
+        """Return why, for a metric that one person can move without limit."""
+        return refuse_unbounded(metric)
+
+    def cost(self, epsilon: float, delta: float) -> Loss:
+        """Return epsilon, however many models are asked about."""
+        require_budget(epsilon, delta)
+        return pure(epsilon)
+
+    def law(self, sensitivity: float, epsilon: float) -> SparseVector:
+        """Return how the answers are drawn where a gap moves by at most the sensitivity."""
+        return sparse_vector(self.threshold, sensitivity, self.positives, epsilon)
+
+    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+        """Return 1, 0 or NaN for each model. See `Mechanism.release`."""
+        require_answerable(self, question.metric, epsilon, delta)
+        asked = without_sign(question)
+        gaps = np.abs(asked.gaps())
+        if math.isinf(epsilon):
+            return Release(_stopped(gaps >= self.threshold, self.positives))
+        sensitivity = asked.sensitivities().overall
+        # Threshold and gaps share one grid, on which the proof's shifts by whole steps are possible.
+        step = step_for(_least_scale(self.law(sensitivity, epsilon)))
+        law = self.law(sensitivity + ROUNDING_STEPS * step, epsilon)
+        threshold = noise.laplace(np.array([law.threshold]), law.threshold_scale, step)
+        above = noise.laplace(gaps, law.query_scale, step) >= threshold
+        return Release(_stopped(above, law.positives))
+
+
+def _least_scale(law: SparseVector) -> float:
+    return min((scale for scale in (law.threshold_scale, law.query_scale) if scale), default=0.0)
+
+
+def _stopped(above: NDArray[np.bool_], positives: int | None) -> NDArray[np.float64]:
+    """Put NaN behind the last allowed yes."""
+    values = above.astype(np.float64)
+    if positives is not None:
+        values[np.cumsum(above) - above >= positives] = np.nan
+    return values

@@ -1,0 +1,294 @@
+"""A deployment's policy: one TOML file that says what is audited, how, at what price, and who may ask.
+
+A typo in a key is an error that names the key. Whatever has to look at protected attributes is checked when the data
+load, before anybody is admitted.
+"""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import re
+import tomllib
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
+
+from compliance.bounding import Bounding, bounded
+from compliance.mechanisms import MECHANISMS, Mechanism
+from compliance.mechanisms.cauchy import CauchyMechanism
+from compliance.mechanisms.recommended import Recommended
+from compliance.records import Records, RecordsError
+from fairwall.laws.metric import METRICS
+from fairwall.laws.shares import DEFAULT_SHARES, Shares
+from fairwall.rpc.identity import NAME
+from fairwall.tables.people import select
+from fairwall.tables.reading import read as read_table
+from fairwall.tables.roles import Roles
+
+LOG = logging.getLogger(__name__)
+
+_ADDRESS = re.compile(r".+:\d{1,5}")
+_DATA_NAME = re.compile(r"[!-~]{1,64}")
+
+
+class PolicyError(ValueError):
+    """A policy that cannot be served. Its text is one line that names the key and what would be right."""
+
+
+def _beside(path: Path, info: ValidationInfo) -> Path:
+    assert isinstance(info.context, Path), "the policy file's folder"
+    return info.context / path
+
+
+def _name(value: str) -> str:
+    if not NAME.fullmatch(value):
+        raise ValueError("must be 1 to 63 lower-case letters, digits and hyphens")
+    return value
+
+
+def _address(value: str) -> str:
+    if not _ADDRESS.fullmatch(value):
+        raise ValueError("must be host:port")
+    return value
+
+
+def _data_name(value: str) -> str:
+    if not _DATA_NAME.fullmatch(value):
+        raise ValueError("must be 1 to 64 printable ASCII characters without spaces")
+    return value
+
+
+def _metric(value: str) -> str:
+    if value not in METRICS:
+        raise ValueError(f"must be among {', '.join(METRICS)}")
+    return value
+
+
+def _mechanism(value: str) -> str:
+    protecting = [name for name, mechanism in MECHANISMS.items() if mechanism.guarantee != "none"]
+    if value not in protecting:
+        raise ValueError(f"must be one of {', '.join(protecting)}")
+    return value
+
+
+_Path = Annotated[Path, AfterValidator(_beside)]
+_Name = Annotated[str, AfterValidator(_name)]
+_Epsilon = Annotated[float, Field(strict=True, gt=0)]
+_Delta = Annotated[float, Field(strict=True, ge=0, lt=1)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class DeploymentSection(_Section):
+    """The service: what it is called, where it listens, and where it keeps what it must not lose."""
+
+    name: _Name
+    listen: Annotated[str, AfterValidator(_address)]
+    credentials: _Path
+    ledger: _Path
+    seal: _Path
+
+
+class DataSection(_Section):
+    """The test set that every developer's predictions are about, and its columns' roles."""
+
+    name: Annotated[str, AfterValidator(_data_name)] | None = None
+    source: _Path
+    protected: str
+    advantaged: str
+    disadvantaged: str | None = None
+    label: str
+    positive: str
+    minimum_group: int = Field(strict=True, ge=1)
+
+
+class AuditSection(_Section):
+    """What is answered, and how."""
+
+    metrics: tuple[Annotated[str, AfterValidator(_metric)], ...] = Field(min_length=1)
+    mechanism: Annotated[str, AfterValidator(_mechanism)]
+    queries_max: int = Field(strict=True, ge=1, le=100_000)
+    epsilon_max: _Epsilon | None = None
+    delta: _Delta = 0.0
+    bounding: Bounding = "none"
+    shares: tuple[float, float] = (DEFAULT_SHARES.low, DEFAULT_SHARES.high)
+
+
+class BudgetSection(_Section):
+    """What the data set may lose in all, whoever asks."""
+
+    epsilon: _Epsilon
+    delta: _Delta = 0.0
+    rule: Literal["basic", "advanced", "zcdp", "tight"] = "basic"
+
+
+class DeveloperSection(_Section):
+    """What one developer may spend of it. The developers' shares may add up to more than there is; the budget holds."""
+
+    epsilon: _Epsilon
+    delta: _Delta = 0.0
+
+
+class Policy(_Section):
+    """A validated policy; relative paths in the file start from its folder."""
+
+    deployment: DeploymentSection
+    data: DataSection
+    audit: AuditSection
+    budget: BudgetSection
+    developers: dict[_Name, DeveloperSection] = Field(min_length=1)
+
+    @property
+    def data_name(self) -> str:
+        """What requests call the data set: the deployment's name unless it has its own."""
+        return self.data.name or self.deployment.name
+
+    @property
+    def epsilon_max(self) -> float:
+        """The most that one batch may spend."""
+        return self.audit.epsilon_max or self.budget.epsilon
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """What answers; ValueError for a bounding that it cannot have."""
+        mechanism = MECHANISMS[self.audit.mechanism]
+        if isinstance(mechanism, CauchyMechanism | Recommended):
+            mechanism = replace(mechanism, shares=Shares(*self.audit.shares))
+        return bounded(mechanism, self.audit.bounding)
+
+    @property
+    def summary(self) -> str:
+        """One line about what is served; nothing in it was computed from the data."""
+        return (
+            f"{self.data_name}: metrics {', '.join(self.audit.metrics)}; mechanism {self.audit.mechanism}; "
+            f"epsilon {self.budget.epsilon:g}; developers {', '.join(self.developers)}"
+        )
+
+
+def read(path: Path) -> Policy:
+    """Read a policy.
+
+    Raises
+    ------
+    PolicyError
+        With one line that names the file, the key and what is wrong.
+    """
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "not UTF-8 text"
+        raise PolicyError(f"{path}: cannot be read: {why}") from None
+    except (ValueError, RecursionError) as error:  # a number too long, brackets too deep
+        raise PolicyError(f"{path}: not valid TOML: {error}") from None
+    try:
+        policy = Policy.model_validate(values, context=path.parent)
+    except ValidationError as error:
+        raise PolicyError(f"{path}: {_first(error)}") from None
+    for problem in _problems(policy):
+        raise PolicyError(f"{path}: {problem}")
+    return policy
+
+
+def load(policy: Policy) -> Records:
+    """Read the protected attributes, and check all that has to look at them.
+
+    Raises
+    ------
+    PolicyError
+        If a row is in neither group, or a group is smaller than the policy allows; it says which rule, not which group.
+    DataError
+        If the file, a column or a value is not there.
+    """
+    data = policy.data
+    roles = Roles(data.protected, data.advantaged, data.disadvantaged, data.label, data.positive)
+    people = select(str(data.source), read_table(data.source, str(data.source)), roles)
+    if data.source.stat().st_mode & 0o004:
+        LOG.warning("%s: every user of this machine can read it; chmod 600", data.source)
+    if not people.kept.all():
+        # Whoever predicts for every row but those left out is told something about each of them.
+        raise PolicyError(
+            "data.disadvantaged: some rows are in neither group; developers predict for every row, so take such rows "
+            "out of the file that both sides hold, or leave this key out to put them in this group"
+        )
+    try:
+        records = Records(people.labels, people.protected, policy.audit.metrics)
+    except RecordsError as error:
+        raise PolicyError(f"audit.metrics: {error}") from None
+    for metric in records.metrics:
+        if _smallest_group(records, metric) < data.minimum_group:
+            raise PolicyError(
+                f"data.minimum_group: metric {metric} looks at a group of fewer than {data.minimum_group} people; "
+                "take it out of audit.metrics, or bring more data"
+            )
+    return records
+
+
+def _smallest_group(records: Records, metric: str) -> int:
+    strata = (slice(None) if label is None else records.labels == label for label in METRICS[metric].strata)
+    return min(
+        min(Records(records.labels[members], records.protected[members], ("sp",)).counts("sp")) for members in strata
+    )
+
+
+def _first(error: ValidationError) -> str:
+    """Say the first thing that pydantic found, in one line."""
+    problem = error.errors(include_url=False)[0]
+    place = [str(part) for part in problem["loc"] if part != "[key]"]
+    # Below a key within a section, what follows is pydantic's own; a developer's section is one deeper.
+    key = ".".join(place[: 3 if place[0] == "developers" else 2])
+    key = key if key.isprintable() else repr(key)
+    match problem["type"]:
+        case "extra_forbidden":
+            near = difflib.get_close_matches(place[-1], _keys(place[0] if len(place) > 1 else ""), n=1)
+            return f"{key}: unknown key" + (f"; did you mean {near[0]}?" if near else "")
+        case "missing":
+            return f"{key}: is missing"
+        case "value_error":
+            return f"{key}: {problem['ctx']['error']}, not {problem['input']!r}"
+        case _:
+            message = re.sub(r"^\w+ should ", "", problem["msg"])
+            return f"{key}: must {message}, not {problem['input']!r}"
+
+
+def _keys(section: str) -> list[str]:
+    sections: dict[str, Any] = {
+        "deployment": DeploymentSection,
+        "data": DataSection,
+        "audit": AuditSection,
+        "budget": BudgetSection,
+        "developers": DeveloperSection,
+    }
+    return list(sections[section].model_fields if section else Policy.model_fields)
+
+
+def _problems(policy: Policy) -> Iterator[str]:
+    """Find what no single key shows."""
+    folder = policy.deployment.ledger.resolve().parent
+    if policy.deployment.seal.resolve().is_relative_to(folder):
+        yield "deployment.seal: must lie outside the ledger's folder: an old copy of that folder must not pass"
+    most = {"epsilon": policy.budget.epsilon, "delta": policy.budget.delta}
+    asked = {"audit.epsilon_max": policy.epsilon_max, "audit.delta": policy.audit.delta}
+    for name, share in policy.developers.items():
+        asked |= {f"developers.{name}.epsilon": share.epsilon, f"developers.{name}.delta": share.delta}
+    for key, value in asked.items():
+        unit = key.rpartition(".")[2].removesuffix("_max")
+        if value > most[unit]:
+            yield f"{key}: must be at most budget.{unit}, not {value:g}"
+    low, high = policy.audit.shares
+    if not 0 < low <= high < 1:
+        yield f"audit.shares: must be two numbers above 0 and below 1, the smaller first, not {[low, high]}"
+        return
+    try:
+        mechanism = policy.mechanism
+    except ValueError as error:
+        yield f"audit.bounding: {error}"
+        return
+    for metric in policy.audit.metrics:
+        if why := mechanism.refuses(metric, policy.epsilon_max, policy.audit.delta):
+            yield f"audit.mechanism: {policy.audit.mechanism} does not answer metric {metric}: {why}"

@@ -1,0 +1,163 @@
+r"""Cauchy noise that spends the whole of epsilon: the smoothness and the scale that serve best.
+
+**What is private.** Let one query's noise be Cauchy with scale S/alpha, where S is beta-smooth, and let its share of
+the budget be e = epsilon/m. Between neighbours with S <= S' = S exp(b), 0 <= b <= beta, whose gaps differ by d, the
+loss l has (`fairwall.laws.calibration`)
+
+    cosh l = 1 + (d^2 + (S-S')^2 / alpha^2) / (2 S S' / alpha^2) = cosh b + alpha^2 d^2 / (2 S S').
+
+**For every metric.** d <= S, so that cosh l <= cosh b + alpha^2 exp(-b) / 2, which is at most cosh e for all b in
+[0, beta] iff alpha^2 <= F(b) = 2 exp(b) (cosh e - cosh b). F' = 2 exp(b) (cosh e - exp(b)) changes its sign once, from
+plus to minus, so F is least at an end:
+
+    alpha <= min( 2 sinh(e/2), sqrt(2 exp(beta) (cosh e - cosh beta)) ).
+
+Up to beta = ln(2 cosh e - 1) < e, where the two are equal, smoothness costs nothing.
+
+**For a difference of means** there are only n-2 pairs of neighbouring counts, s and s-1 people in a group, which differ
+by d = `flip_sensitivity` at most. So the largest alpha is known exactly,
+
+    alpha^2 = min over s of 2 S S' (cosh e - cosh ln(S/S')) / d^2,
+
+the least of public numbers, and some pair's loss is e: no epsilon is left.
+
+**Which beta.** The one whose scale is smallest on average over a public range of group shares. Nobody looks at the
+counts themselves, on which a scale chosen for them would depend.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.laws.calibration import require_batch
+from fairwall.laws.metric import find_metric
+from fairwall.laws.noise import Cauchy
+from fairwall.laws.sensitivity import flip_sensitivity, require_groups
+from fairwall.laws.shares import DEFAULT_SHARES, Shares
+
+_CANDIDATES = np.linspace(0.02, 0.98, 49)
+_EXPONENT_MAX = 500.0
+"""Above, cosh leaves float64; noise calibrated for less epsilon than there is remains private."""
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """How much noise one query gets: Cauchy with scale S / alpha, where S is beta-smooth. Public."""
+
+    beta: float
+    alpha: float
+
+
+def largest_alpha(beta: float, epsilon: float) -> float:
+    """Return the largest alpha that is epsilon-private for one query of any metric.
+
+    Parameters
+    ----------
+    beta
+        Smoothness, above 0 and below epsilon.
+    epsilon
+        One query's budget, above 0. Of more than 500 only 500 are used.
+    """
+    e = min(epsilon, _EXPONENT_MAX)
+    if not 0 < beta < e:
+        raise ValueError("beta must be above 0 and below epsilon")
+    # cosh e - cosh beta as a product, which keeps its digits where both are near 1.
+    product = math.sinh((e + beta) / 2) * math.sinh((e - beta) / 2)
+    return min(2 * math.sinh(e / 2), 2 * math.sqrt(math.exp(beta) * product))
+
+
+@lru_cache(maxsize=256)
+def tune(metric: str, n: int, queries: int, epsilon: float, shares: Shares = DEFAULT_SHARES) -> Tuning:
+    """Choose smoothness and scale from public numbers.
+
+    Parameters
+    ----------
+    metric
+        A key of `fairwall.laws.metric.METRICS` that is bounded.
+    n
+        People in the metric's stratum; for a metric that is no difference of means, the people.
+    queries
+        m, the size of the batch, at least 1.
+    epsilon
+        Privacy budget of the whole batch, above 0 and finite.
+    shares
+        For which group shares the noise is to be small.
+    """
+    require_batch(queries, epsilon)
+    found = find_metric(metric)
+    if not found.bounded:
+        raise ValueError(f"one person can move metric {metric} without limit")
+    e = min(epsilon / queries, _EXPONENT_MAX)
+    exact = len(found.parts) == 1 and n >= 3
+    flips = _flips("sp" if not exact else metric, max(n, 3))
+    best, least = Tuning(0.0, 0.0), math.inf
+    for beta in (math.log(2 * math.cosh(e) - 1), *(e * _CANDIDATES)):
+        if not 0 < beta < e:
+            continue  # rounding at the end of the range
+        smooth = _smooth(flips, beta)
+        alpha = _pairwise_alpha(flips, smooth, e) if exact else largest_alpha(beta, e)
+        mean = float(np.mean(smooth[[n0 - 1 for n0 in shares.counts(max(n, 3))]])) / alpha
+        if mean < least:
+            best, least = Tuning(float(beta), alpha), mean
+    return best
+
+
+def tuned_law(metric: str, n0: int, n1: int, queries: int, epsilon: float, shares: Shares = DEFAULT_SHARES) -> Cauchy:
+    """Return the noise of one query of a batch, for a metric with one stratum.
+
+    Parameters
+    ----------
+    metric
+        A key of `fairwall.laws.metric.METRICS` with one part.
+    n0, n1
+        Disadvantaged and advantaged people in the metric's stratum, each at least 1. Secret: so is the scale.
+    queries, epsilon, shares
+        As for `tune`; an infinite epsilon means no noise.
+    """
+    require_batch(queries, epsilon)
+    require_groups(n0, n1)
+    n = n0 + n1
+    if math.isinf(epsilon) or n < 3:
+        return Cauchy(0.0)
+    tuning = tune(metric, n, queries, epsilon, shares)
+    return Cauchy(float(_smooth(_flips(metric, n), tuning.beta)[n0 - 1]) / tuning.alpha)
+
+
+def tuned_loss(
+    metric: str, n: int, queries: int, epsilon: float, shares: Shares = DEFAULT_SHARES
+) -> NDArray[np.float64]:
+    """Return what the noise really costs between neighbouring counts: shape (n-2,), for n0 = s and s-1, s = 2 .. n-1.
+
+    Every element is at most epsilon, and the largest is epsilon. For a metric with one part.
+    """
+    tuning = tune(metric, n, queries, epsilon, shares)
+    flips = _flips(metric, n)
+    scales = _smooth(flips, tuning.beta) / tuning.alpha
+    half_distance = np.hypot(flips, scales[1:] - scales[:-1]) / (2 * np.sqrt(scales[1:] * scales[:-1]))
+    losses: NDArray[np.float64] = queries * 2 * np.arcsinh(half_distance)
+    return losses
+
+
+def _flips(metric: str, n: int) -> NDArray[np.float64]:
+    """Give the most that a flip moves the metric between s and s-1 people in a group, s = 2 .. n-1."""
+    # For scores it is in proportion to 1/(s (n+1-s)), see `fairwall.laws.sensitivity`, so that one gives the rest.
+    s = np.arange(2, n)
+    flips: NDArray[np.float64] = flip_sensitivity(metric, n, 2) * (2.0 * (n - 1)) / (s * (n + 1.0 - s))
+    return flips
+
+
+def _smooth(flips: NDArray[np.float64], beta: float) -> NDArray[np.float64]:
+    """Give the smooth sensitivity for n0 = 1 .. n-1, see `fairwall.laws.sensitivity.smooth_sensitivity`."""
+    n = len(flips) + 2
+    smaller = np.maximum(np.minimum(np.arange(1, n), np.arange(n - 1, 0, -1)), 2)
+    smooth: NDArray[np.float64] = np.maximum(flips[smaller - 2], np.exp(-beta * (smaller - 2)) * flips[0])
+    return smooth
+
+
+def _pairwise_alpha(flips: NDArray[np.float64], smooth: NDArray[np.float64], e: float) -> float:
+    b = np.abs(np.log(smooth[1:] / smooth[:-1]))
+    slack = 2 * np.sinh((e + b) / 2) * np.sinh((e - b) / 2)
+    return math.sqrt(float(np.min(2 * smooth[1:] * smooth[:-1] * slack / flips**2)))

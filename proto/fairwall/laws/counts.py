@@ -1,0 +1,201 @@
+r"""Noise on counts and sums: all that a metric needs of A, at a sensitivity that no group size enters.
+
+Who asks knows the predictions v (or another public number of each person in [0, 1], `fairwall.laws.metric.Part`). Of A
+only N0, how many people of the stratum are disadvantaged, and the sums over them are secret. A flip moves N0 by 1 and
+every centred sum
+
+    nu = sum over a=0 of (v - 1/2)
+
+by at most 1/2. So k sums and N0 are epsilon-private together with Laplace noise of scale 1/(w epsilon) on N0 and
+k/2 / ((1-w) epsilon) on the sums, for any w: 1/(1/(w eps)) + k (1/2) / (k/2 / ((1-w) eps)) = eps. Without the centring
+each sum would move by 1. N0 once bought, later batches give all they have to the sums. Two strata (equalized odds) cost
+no more than one, for a flip touches one of them.
+
+**The share w.** The error of a mean (nu + N0/2)/N0 is about |mean - 1/2| / N0 times N0's noise and 1/N0 times nu's.
+With w = 1/(1 + sqrt(2 k)) both are of one size for |mean - 1/2| near 1/2, and nothing about A is needed to say so. For
+Gaussian noise w is the share of the squared multiplier: 1/s0^2 + k (1/2)^2 / s1^2 = 1/r^2 with 1/s0^2 = w / r^2.
+
+**Chance, and more than chance.** `expected_sums` is further post-processing. If A had nothing to do with predictions,
+u = nu - N0 (T/n - 1/2), T the public total, would have mean 0 and the public variance of a sum over N0 people drawn
+without replacement, t^2 = N0 N1 var(v) / (n - 1). A priori u ~ N(0, (q t)^2) for the whole batch: q = 1 (chance alone)
+with odds k+1 to 1, else q one of `_SPREADS` numbers from 1 up to where a gap is 1. Given noise of a known law, the
+batch decides for q, and the answer is the mean of u given what was released, which lies between no gap and what was
+released. The odds grow with k, since a wrong q errs k times. This is an assumption about data, not about privacy: where
+it fails the answers are less exact, and as private.
+
+For Laplace noise of scale b the density of x = u plus noise is, with A, B = (t/b -+ x/t) / sqrt(2),
+
+    exp(-x^2 / (2 t^2)) (erfcx(A) + erfcx(B)) / (4b),
+
+and u has given x the mean -t^2 (log density)' (Tweedie, with u as the Gaussian "noise"):
+
+    t^2/b * (erfcx(A) - erfcx(B)) / (erfcx(A) + erfcx(B)).
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.laws.calibration import require_batch
+
+_SPREADS = 16
+
+
+@dataclass(frozen=True)
+class CountScales:
+    """Scales of the noise on N0 and on each centred sum; of N0 0 where it was bought before."""
+
+    size: float
+    sums: float
+
+
+def share_of_size(sums: int) -> float:
+    """Return the part of the budget that N0 gets beside some sums: 1/(1 + sqrt(2 k))."""
+    return 1 / (1 + math.sqrt(2 * sums))
+
+
+def laplace_scales(sums: int, epsilon: float, *, size_known: bool = False, steps: float = 0.0) -> CountScales:
+    """Return Laplace scales that make a batch epsilon-private.
+
+    Parameters
+    ----------
+    sums
+        k, how many sums of the stratum are released.
+    epsilon
+        Above 0; infinite for no noise.
+    size_known
+        Whether N0 was released before.
+    steps
+        By how much rounding to a grid may enlarge the distance of two sums, beside 1/2.
+    """
+    require_batch(sums, epsilon)
+    share = 0.0 if size_known else share_of_size(sums)
+    return CountScales(
+        0.0 if size_known else 1 / (share * epsilon),
+        sums * (0.5 + steps) / ((1 - share) * epsilon),
+    )
+
+
+def gaussian_scales(sums: int, multiplier: float, *, size_known: bool = False, steps: float = 0.0) -> CountScales:
+    """Return standard deviations that amount to one Gaussian of this multiplier. Arguments as `laplace_scales`."""
+    share = 0.0 if size_known else share_of_size(sums)
+    return CountScales(
+        0.0 if size_known else multiplier / math.sqrt(share),
+        multiplier * math.sqrt(sums / (1 - share)) * (0.5 + steps),
+    )
+
+
+def counts_loss(sums: int, epsilon: float, *, size_known: bool = False, change: float = 0.5) -> float:
+    """Return what `laplace_scales` cost two neighbours whose sums move by up to `change`, whatever the counts."""
+    scales = laplace_scales(sums, epsilon, size_known=size_known)
+    if math.isinf(epsilon):
+        return math.inf
+    return (0.0 if size_known else 1 / scales.size) + sums * change / scales.sums
+
+
+@dataclass(frozen=True, eq=False)
+class Totals:
+    """What is public of the values that a stratum's sums add up.
+
+    Parameters
+    ----------
+    people
+        n of the stratum.
+    total, variance
+        Of each model's values over all n, shape (k,); the variance is the mean square around the mean.
+    """
+
+    people: int
+    total: NDArray[np.float64]
+    variance: NDArray[np.float64]
+
+
+def shrunk_sums(
+    centred: NDArray[np.float64], size: float, totals: Totals, scale: float, *, gaussian: bool
+) -> NDArray[np.float64]:
+    """Move noisy centred sums towards what they are where A has nothing to do with the values.
+
+    Parameters
+    ----------
+    centred
+        nu with noise, shape (k,).
+    size
+        N0 as released, in 1 .. n-1.
+    totals
+        What is public.
+    scale, gaussian
+        Of the noise: its scale, and whether it is Gaussian rather than Laplace.
+
+    Returns
+    -------
+    NDArray[np.float64]
+        The mean of nu given what was released, shape (k,).
+    """
+    n = totals.people
+    by_chance = size * (totals.total / n - 0.5)
+    spread = np.sqrt(totals.variance * size * (n - size) / (n - 1))
+    # A gap of 1 moves nu by N0 N1 / n.
+    return by_chance + expected_sums(centred - by_chance, spread, size * (n - size) / n, scale, gaussian=gaussian)
+
+
+def expected_sums(
+    noisy: NDArray[np.float64], spread: NDArray[np.float64], widest: float, scale: float, *, gaussian: bool = False
+) -> NDArray[np.float64]:
+    """Return the mean of each u given the noisy ones.
+
+    Parameters
+    ----------
+    noisy
+        u with noise, shape (k,).
+    spread
+        The standard deviation of each by chance alone, shape (k,).
+    widest
+        The largest standard deviation worth considering.
+    scale
+        Of the noise, above 0.
+    gaussian
+        Whether the noise is Gaussian rather than Laplace.
+    """
+    # A prediction that is the same for everybody tells nothing of A: its u is 0.
+    telling = spread > 0
+    if not telling.any():
+        return np.zeros_like(noisy)
+    x, t = noisy[telling], spread[telling]
+    widen = max(2.0, widest / float(np.median(t)))
+    wider = np.geomspace(1.0, widen, _SPREADS + 1)[1:, None] * t
+    t = np.vstack([t, wider])
+    # A spread far below the noise would lose its digits below, and says the same as this one: no more than chance.
+    t = np.maximum(t, 1e-3 * scale)
+    log_density, mean = _normal(x, t, scale) if gaussian else _laplace(x, t, scale)
+    odds = np.log([x.size + 1.0, *np.full(_SPREADS, 1 / _SPREADS)])
+    log_weight = odds + log_density.sum(axis=1)
+    weight = np.exp(log_weight - log_weight.max())
+    expected = np.zeros_like(noisy)
+    expected[telling] = np.add.reduce(weight[:, None] * mean, axis=0) / weight.sum()
+    return expected
+
+
+def _laplace(
+    x: NDArray[np.float64], t: NDArray[np.float64], b: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    near, far = _log_erfcx((t / b - np.abs(x) / t) / math.sqrt(2)), _log_erfcx((t / b + np.abs(x) / t) / math.sqrt(2))
+    mean = np.sign(x) * t * t / b * np.tanh((near - far) / 2)
+    # Noise below a ten-thousandth of the spread changes nothing, and the difference above would lose its digits.
+    return -0.5 * (x / t) ** 2 + np.logaddexp(near, far), np.where(t > 1e4 * b, x, mean)
+
+
+def _log_erfcx(z: NDArray[np.float64]) -> NDArray[np.float64]:
+    from scipy.special import erfcx  # loading it takes most of a second
+
+    # erfcx(z) = exp(z^2) erfc(z), where erfc is 2 to the last bit below -20.
+    log: NDArray[np.float64] = np.where(z < -20, z * z + math.log(2), np.log(erfcx(np.maximum(z, -20.0))))
+    return log
+
+
+def _normal(
+    x: NDArray[np.float64], t: NDArray[np.float64], sigma: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    variance = t * t + sigma * sigma
+    return -0.5 * (np.log(variance) + x * x / variance), t * t / variance * x

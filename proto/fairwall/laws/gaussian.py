@@ -1,0 +1,83 @@
+r"""Gaussian noise for (epsilon, delta), exactly (Balle and Wang, ICML 2018), and what a grid changes.
+
+**One number, or a vector.** Noise N(0, sigma^2) in every coordinate, l2 sensitivity D: the worst neighbours are D
+apart, and the problem is rotated into one dimension. With the multiplier r = sigma/D the privacy loss is
+N(1/(2 r^2), 1/r^2), so that the least delta at epsilon is (their Theorem 8)
+
+    delta = Phi(1/(2r) - epsilon r) - exp(epsilon) Phi(-1/(2r) - epsilon r),
+
+which falls in r; the smallest multiplier is found by bisection.
+
+**On a grid** of step h the secret is rounded and the noise is discrete. If the noise were a rounded N(0, sigma^2), it
+would be post-processing of the real one. The discrete law's probability at z = k h / sigma differs from the rounded
+one's by a factor within exp(+-(z^2 + 1) (h/sigma)^2 / 24 (1 + o(1))), before both are made to sum to 1. Up to |z| = 64,
+beyond which both have less than 1e-880, that is at most exp(+-172 (h/sigma)^2), and `GRID_SLACK` is three times as much
+for each of two neighbours: epsilon shrinks by slack * coordinates * (h/sigma)^2 before the multiplier is computed. With
+h = sigma / 2^30 it is 1e-15 a coordinate.
+"""
+
+import math
+
+from fairwall.laws.calibration import require_epsilon
+
+GRID_SLACK = 1024.0
+_BISECTIONS = 200
+
+
+def gaussian_delta(multiplier: float, epsilon: float) -> float:
+    """Return the least delta of Gaussian noise at epsilon.
+
+    Parameters
+    ----------
+    multiplier
+        Standard deviation over the l2 sensitivity, above 0.
+    epsilon
+        At least 0.
+    """
+    from scipy.special import log_ndtr  # loading it takes most of a second
+
+    half, reach = 0.5 / multiplier, epsilon * multiplier
+    kept, lost = float(log_ndtr(half - reach)), epsilon + float(log_ndtr(-half - reach))
+    return -math.exp(kept) * math.expm1(lost - kept) if lost < kept else 0.0
+
+
+def gaussian_multiplier(epsilon: float, delta: float) -> float:
+    """Return the least standard deviation, for an l2 sensitivity of 1, that is (epsilon, delta)-private.
+
+    Parameters
+    ----------
+    epsilon
+        Above 0; infinite for no noise.
+    delta
+        Above 0 and below 1.
+
+    Raises
+    ------
+    ValueError
+        For an argument out of range.
+    """
+    require_epsilon(epsilon)
+    if not 0 < delta < 1:
+        raise ValueError("delta must be above 0 and below 1")
+    if math.isinf(epsilon):
+        return 0.0
+    low, high = 0.0, 1.0
+    while gaussian_delta(high, epsilon) > delta:
+        low, high = high, 2 * high
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        low, high = (low, middle) if gaussian_delta(middle, epsilon) <= delta else (middle, high)
+    return high
+
+
+def gridded_multiplier(epsilon: float, delta: float, coordinates: int, steps: float) -> float:
+    """Return the multiplier for discrete Gaussian noise in some coordinates, sigma at least so many grid steps.
+
+    Raises ValueError where the grid is too coarse for so small an epsilon.
+    """
+    slack = GRID_SLACK * coordinates / steps**2
+    if slack > epsilon / 2:
+        raise ValueError("the grid is too coarse for so small an epsilon")
+    return gaussian_multiplier(epsilon - slack, delta)

@@ -1,0 +1,99 @@
+"""A privacy audit from its start to the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from sim.privacy_audit.catalogue import Setting
+from sim.privacy_audit.exact import worst_loss
+from sim.privacy_audit.pairs import worst_pairs
+from sim.privacy_audit.sampling import Evidence, lower_bound
+from sim.privacy_audit.subject import Subject
+
+_ROUNDING = 1e-9
+"""By which part of the claim an exact loss may exceed it: float64 has computed both."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a privacy audit says of a subject.
+
+    Parameters
+    ----------
+    subject
+        Its name.
+    setting
+        What it was asked.
+    claimed, delta
+        The privacy loss that it claims for a session.
+    exact
+        The true loss at this delta, the worst over all neighbouring counts; None where nobody has worked it out.
+    exact_counts
+        The (n0, n1) that have it.
+    level
+        The probability of accusing a sound subject, over all looks.
+    evidence
+        What sampling found.
+    """
+
+    subject: str
+    setting: Setting
+    claimed: float
+    delta: float
+    exact: float | None
+    exact_counts: tuple[int, int] | None
+    level: float
+    evidence: Evidence
+
+    @property
+    def accused_by_law(self) -> bool:
+        """Whether the exact loss is above the claim. A matter of arithmetic: no level applies."""
+        return self.exact is not None and self.exact > self.claimed * (1 + _ROUNDING)
+
+    @property
+    def accused_by_samples(self) -> bool:
+        """Whether the lower bound is above the claim; wrong at most at the level."""
+        return self.evidence.lower > self.claimed
+
+    @property
+    def accused(self) -> bool:
+        """Whether the subject does not keep its claim."""
+        return self.accused_by_law or self.accused_by_samples
+
+
+def audit(
+    name: str,
+    subject: Subject,
+    setting: Setting,
+    level: float,
+    samples: int,
+    seed: int,
+    on_look: Callable[[int, float], None] = lambda _look, _lower: None,
+) -> Verdict:
+    """Audit a subject's privacy.
+
+    Parameters
+    ----------
+    name
+        For the verdict.
+    subject, setting
+        From `catalogue.prepare`, or one's own.
+    level
+        Family-wise: the probability of accusing a sound subject in this audit.
+    samples
+        The most sessions on one data set.
+    seed
+        The same seed gives the same verdict.
+    on_look
+        Called after each look with its number and the best bound so far.
+    """
+    generator = np.random.default_rng(seed)
+    worst = worst_loss(subject, setting.metric, setting.n, setting.queries)
+    pairs = worst_pairs(setting.metric, setting.n, setting.queries, generator)
+    evidence = lower_bound(subject, pairs, level, samples, generator, on_look)
+    claim = subject.claim
+    exact, counts = (worst[0], worst[1:]) if worst else (None, None)
+    return Verdict(name, setting, claim.epsilon, claim.delta, exact, counts, level, evidence)

@@ -1,0 +1,232 @@
+"""What can be audited by name: every mechanism of compliance, the broken twins, and their sound siblings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from compliance.mechanisms import MECHANISMS
+from fairwall.laws.metric import find_metric
+from sim.privacy_audit import twins
+from sim.privacy_audit.exact import LAWS, exact_loss
+from sim.privacy_audit.pairs import least_people
+from sim.privacy_audit.subject import Batches, Subject
+
+Kind = Literal["mechanism", "broken twin", "sound sibling"]
+
+
+class PrivacyAuditError(ValueError):
+    """A privacy audit that cannot be run as asked. The text is one line for the user."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a subject is asked in a privacy audit.
+
+    Parameters
+    ----------
+    metric
+        A key of `fairwall.laws.metric.METRICS`.
+    n
+        People in the data set.
+    queries
+        m, the models in a batch.
+    epsilon, delta
+        What a batch is asked for at.
+    batches
+        How often the batch is asked for in a session.
+    """
+
+    metric: str = "sp"
+    n: int = 12
+    queries: int = 2
+    epsilon: float = 1.0
+    delta: float = 0.0
+    batches: int = 1
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Something to audit.
+
+    Parameters
+    ----------
+    kind
+        Whether its claim is meant to hold.
+    about
+        One line: a twin's fault, or what a sibling does right.
+    make
+        From an epsilon to the subject.
+    setting
+        Where a twin's fault shows; for the others, something usual.
+    """
+
+    kind: Kind
+    about: str
+    make: Callable[[float], Subject]
+    setting: Setting = Setting()
+
+
+_BUILT: Mapping[str, Entry] = {
+    "abs-half": Entry(
+        "broken twin",
+        "Laplace noise on |SP| as if it moved by 1/2 (Theorem 6)",
+        twins.additive("abs-half", "laplace", twins.half_laplace, "abs_sp"),
+        Setting("abs_sp", n=4, queries=1),
+    ),
+    "eo-all-people": Entry(
+        "broken twin",
+        "Laplace noise on EO from n, not the label-1 count (Thm 5)",
+        twins.additive("eo-all-people", "laplace", twins.all_people_laplace, "eo"),
+        Setting("eo", n=12, queries=1),
+    ),
+    "conceal-printed": Entry(
+        "broken twin",
+        "Conceal with S as printed, not smooth at N0 = 1 (Theorem 7)",
+        twins.additive("conceal-printed", "cauchy", twins.printed_conceal, "sp"),
+        Setting("sp", n=100, queries=25, epsilon=5.0),
+    ),
+    "noise-reused": Entry(
+        "broken twin",
+        "the same noise for two requests",
+        twins.service(twins.TwoRequests, broken=True),
+    ),
+    "seed-known": Entry(
+        "broken twin",
+        "noise from a seed that the developer knows",
+        twins.service(twins.GuessedSeed, broken=True),
+    ),
+    "budget-forgotten": Entry(
+        "broken twin",
+        "a budget that a restart fills up again",
+        twins.service(twins.Restarted, broken=True),
+    ),
+    "counts-free-size": Entry(
+        "broken twin",
+        "noisy counts that take no share of epsilon for N0",
+        twins.counts("counts-free-size", "free-size"),
+        Setting(queries=1),
+    ),
+    "counts-low-bits": Entry(
+        "broken twin",
+        "noisy counts, with a public sum added up from secret ones",
+        twins.counts("counts-low-bits", "low-bits"),
+    ),
+    "sparse-silent": Entry(
+        "broken twin",
+        "sparse vector without noise on the gaps",
+        twins.sparse_vector("sparse-silent", "silent"),
+    ),
+    "sparse-endless": Entry(
+        "broken twin",
+        "sparse vector that goes on after its answer",
+        twins.sparse_vector("sparse-endless", "endless"),
+        Setting(queries=60),
+    ),
+    "plain-laplace": Entry(
+        "sound sibling",
+        "Laplace noise from the right sensitivity and the right people",
+        twins.additive("plain-laplace", "laplace", twins.right_laplace),
+    ),
+    "plain-conceal": Entry(
+        "sound sibling",
+        "Conceal with the smooth S",
+        twins.additive("plain-conceal", "cauchy", twins.right_conceal),
+        Setting("sp", n=100, queries=25, epsilon=5.0),
+    ),
+    "noise-fresh": Entry(
+        "sound sibling", "new noise for each of two requests", twins.service(twins.TwoRequests, broken=False)
+    ),
+    "seed-secret": Entry(
+        "sound sibling", "noise from a seed that nobody guesses", twins.service(twins.GuessedSeed, broken=False)
+    ),
+    "budget-kept": Entry(
+        "sound sibling", "a budget that survives a restart", twins.service(twins.Restarted, broken=False)
+    ),
+    "counts-paid": Entry("sound sibling", "noisy counts that pay for N0", twins.counts("counts-paid", None)),
+    "sparse-once": Entry(
+        "sound sibling",
+        "sparse vector that stops at its answer",
+        twins.sparse_vector("sparse-once", None),
+        Setting(queries=4),
+    ),
+}
+
+_GUARANTEES = {"pure": "claims epsilon", "approximate": "claims epsilon and delta"}
+
+_DELTA = 1e-5
+"""What a mechanism that needs a delta is asked for at, if nobody says otherwise."""
+
+
+def names(kind: Kind) -> dict[str, str]:
+    """Return what there is of a kind: name to one line about it."""
+    if kind == "mechanism":
+        return {
+            name: _GUARANTEES[mechanism.guarantee]
+            for name, mechanism in MECHANISMS.items()
+            if mechanism.guarantee != "none"
+        }
+    return {name: entry.about for name, entry in _BUILT.items() if entry.kind == kind}
+
+
+def prepare(
+    name: str,
+    *,
+    metric: str | None = None,
+    n: int | None = None,
+    queries: int | None = None,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    batches: int | None = None,
+) -> tuple[Subject, Setting]:
+    """Return a subject, and what to ask it: its own setting, with what the caller says instead.
+
+    Raises
+    ------
+    PrivacyAuditError
+        For an unknown name, something out of range, or what the subject does not answer or does not claim.
+    """
+    changes = {"metric": metric, "n": n, "queries": queries, "epsilon": epsilon, "delta": delta}
+    changes["batches"] = batches
+    changes = {key: value for key, value in changes.items() if value is not None}
+    setting = replace(_default(name), **changes)  # type: ignore[arg-type]
+    try:
+        find_metric(setting.metric)
+        if setting.n < least_people(setting.metric):
+            raise PrivacyAuditError(f"n: metric {setting.metric} needs at least {least_people(setting.metric)} people")
+        for key in ("queries", "batches"):
+            if getattr(setting, key) < 1:
+                raise PrivacyAuditError(f"{key}: must be at least 1")
+        subject = _make(name, setting)
+        refusal = subject.refuses(setting.metric)
+        claim = subject.claim
+    except ValueError as error:
+        raise PrivacyAuditError(str(error)) from error
+    if refusal:
+        raise PrivacyAuditError(refusal)
+    if math.isinf(claim.epsilon):
+        raise PrivacyAuditError(f"{name} claims no privacy at epsilon {setting.epsilon:g}: there is nothing to audit")
+    return subject, setting
+
+
+def _default(name: str) -> Setting:
+    if name in _BUILT:
+        return _BUILT[name].setting
+    if name not in MECHANISMS:
+        raise PrivacyAuditError(f"unknown mechanism {name!r}; `fairwall privacy-audit --list` names them all")
+    # Theorem 8 (conceal-laplace) is stated for epsilon below 1 only.
+    return Setting(epsilon=0.9, delta=_DELTA) if MECHANISMS[name].guarantee == "approximate" else Setting()
+
+
+def _make(name: str, setting: Setting) -> Subject:
+    if name in _BUILT:
+        if setting.delta:
+            raise PrivacyAuditError(f"delta: {name} claims epsilon alone")
+        if setting.batches > 1:
+            raise PrivacyAuditError(f"batches: a session with {name} is what it is")
+        return _BUILT[name].make(setting.epsilon)
+    mechanism = MECHANISMS[name]
+    exact, law = exact_loss(mechanism), LAWS.get(name)
+    return Batches(mechanism, setting.epsilon, setting.delta, exact, law, setting.batches)

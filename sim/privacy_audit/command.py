@@ -1,0 +1,153 @@
+"""The command ``fairwall privacy-audit``."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from sim.privacy_audit.audit import Verdict
+
+ACCUSED = 1
+SAMPLES = 2**18
+
+
+def privacy_audit(
+    mechanism: Annotated[str | None, typer.Argument(help="What `--list` names.", metavar="MECHANISM")] = None,
+    metric: Annotated[str | None, typer.Option(help="The metric that is asked for.")] = None,
+    n: Annotated[int | None, typer.Option("-n", "--people", help="People in the data set.")] = None,
+    queries: Annotated[int | None, typer.Option(help="Models in a batch.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="What a batch is asked for at.")] = None,
+    delta: Annotated[float | None, typer.Option(help="The same; for mechanisms that have one.")] = None,
+    batches: Annotated[int | None, typer.Option(help="How often a session asks for the batch; for mechanisms.")] = None,
+    level: Annotated[float, typer.Option(help="Probability of accusing a sound mechanism, all looks together.")] = 1e-5,
+    samples: Annotated[int, typer.Option(help="The most sessions on one data set.")] = SAMPLES,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same verdict.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+    show_list: Annotated[bool, typer.Option("--list", help="List what can be audited, and leave.")] = False,
+) -> None:
+    """Test whether a mechanism keeps the privacy that it claims. Status 1: it does not."""
+    from sim.privacy_audit.audit import audit
+    from sim.privacy_audit.catalogue import PrivacyAuditError, prepare
+    from sim.privacy_audit.sampling import FIRST
+
+    if show_list:
+        _print_list()
+        return
+    if mechanism is None:
+        raise PrivacyAuditError("name a mechanism; `fairwall privacy-audit --list` names them all")
+    if not 0 < level < 1:
+        raise PrivacyAuditError("level: must be above 0 and below 1")
+    if samples < 2 * FIRST:
+        raise PrivacyAuditError(f"samples: must be at least {2 * FIRST}")
+    if seed < 0:
+        raise PrivacyAuditError("seed: must be at least 0")
+    subject, setting = prepare(
+        mechanism, metric=metric, n=n, queries=queries, epsilon=epsilon, delta=delta, batches=batches
+    )
+    from rich.console import Console
+
+    with Console(stderr=True).status(f"{mechanism}: first draw") as status:
+
+        def on_look(look: int, lower: float) -> None:
+            status.update(f"{mechanism}: look {look}, epsilon is at least {lower:.3g}")
+
+        verdict = audit(mechanism, subject, setting, level, samples, seed, on_look)
+    if as_json:
+        typer.echo(json.dumps(as_record(verdict), allow_nan=False))
+    else:
+        _print_verdict(verdict)
+    if verdict.accused:
+        raise typer.Exit(ACCUSED)
+
+
+def as_record(verdict: Verdict) -> dict[str, Any]:
+    """Return a verdict for JSON: one flat object; an infinite number is the string "inf"."""
+    evidence, setting = verdict.evidence, verdict.setting
+    record = {
+        "mechanism": verdict.subject,
+        "metric": setting.metric,
+        "n": setting.n,
+        "queries": setting.queries,
+        "epsilon": setting.epsilon,
+        "batches": setting.batches,
+        "claimed": verdict.claimed,
+        "delta": verdict.delta,
+        "exact": verdict.exact,
+        "exact_counts": verdict.exact_counts,
+        "lower_bound": evidence.lower,
+        "reach": evidence.reach,
+        "level": verdict.level,
+        "looks": evidence.looks,
+        "sessions": evidence.sessions,
+        "pair": evidence.pair,
+        "event": evidence.event,
+        "hits": evidence.hits,
+        "neighbour_hits": evidence.neighbour_hits,
+        "trials": evidence.trials,
+        "accused_by_law": verdict.accused_by_law,
+        "accused_by_samples": verdict.accused_by_samples,
+        "accused": verdict.accused,
+    }
+    return {key: "inf" if value == math.inf else value for key, value in record.items()}
+
+
+def _print_verdict(verdict: Verdict) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    evidence, setting = verdict.evidence, verdict.setting
+    exact = "not known" if verdict.exact is None else f"{verdict.exact:.4g}"
+    if verdict.exact and verdict.exact_counts:
+        exact += f", worst at N0 = {verdict.exact_counts[0]}, N1 = {verdict.exact_counts[1]}"
+    models = "model" if setting.queries == 1 else "models"
+    table = Table.grid("what", "found", padding=(0, 2))
+    table.add_row(
+        "asked", f"{setting.metric}, {setting.n} people, {setting.queries} {models}, epsilon {setting.epsilon:g}"
+    )
+    table.add_row("claimed", f"epsilon {verdict.claimed:g}, delta {verdict.delta:g} a session")
+    table.add_row("exact loss", exact)
+    table.add_row("lower bound", f"{evidence.lower:.4g} (such samples reach {evidence.reach:.3g} at most)")
+    table.add_row("", f"level {verdict.level:g} over all looks; {evidence.looks} looks, {evidence.sessions:,} sessions")
+    table.add_row("found on", evidence.pair)
+    table.add_row("event", evidence.event)
+    table.add_row("", f"in {evidence.hits:,} of {evidence.trials:,} sessions; next door in {evidence.neighbour_hits:,}")
+    console = Console(highlight=False)
+    console.print(table)
+    console.print(_sentence(verdict))
+
+
+def _sentence(verdict: Verdict) -> str:
+    if verdict.accused:
+        by = [
+            name
+            for name, accused in (("its law", verdict.accused_by_law), ("its samples", verdict.accused_by_samples))
+            if accused
+        ]
+        return f"{verdict.subject}: ACCUSED by {' and '.join(by)}: it does not keep epsilon {verdict.claimed:g}"
+    if verdict.evidence.reach <= verdict.claimed and verdict.exact is None:
+        return f"{verdict.subject}: nothing found, and so few samples could not find anything: raise --samples"
+    return f"{verdict.subject}: not accused. Sampling proves no privacy; it failed to disprove it"
+
+
+def _print_list() -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from sim.privacy_audit.catalogue import Kind, names
+
+    kinds: tuple[tuple[Kind, str], ...] = (
+        ("mechanism", "Mechanisms"),
+        ("broken twin", "Broken on purpose: each must be accused"),
+        ("sound sibling", "Their sound siblings: none may be"),
+    )
+    console = Console(highlight=False)
+    for kind, title in kinds:
+        table = Table.grid("name", "about", padding=(0, 2))
+        for name, about in names(kind).items():
+            table.add_row(f"  {name}", about)
+        console.print(title)
+        console.print(table)

@@ -1,0 +1,166 @@
+"""Many sessions of a mechanism at once, through the mechanism's own code.
+
+A mechanism gets its noise from a `compliance.noise.Noise`. `Many` is one whose every draw has a row a session. A
+mechanism that treats its noise elementwise then answers all sessions in one call and does not know it. One that
+branches on its noise, or indexes it, cannot; so the shortcut is put to the test first: sessions whose noise is known
+must come out the same, bit for bit, drawn together and one by one. Where they do not, all are drawn one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.mechanisms.mechanism import Mechanism, Question, Release
+from compliance.noise import Noise, Seeded
+
+_TRIED_TOGETHER = 16
+NO_ANSWER = -(2.0**60)
+"""What stands in a transcript where the answer was "none", NaN: a number, so that learning may compute with it."""
+
+_AT_ONCE = 2**21
+"""How many numbers are drawn in one call: 16 MiB."""
+
+
+def releases(
+    mechanism: Mechanism,
+    question: Question,
+    epsilon: float,
+    delta: float,
+    sessions: int,
+    generator: np.random.Generator,
+    batches: int = 1,
+) -> NDArray[np.float64]:
+    """Return what that many independent sessions release: the answers, then the facts bought, by name.
+
+    A session asks the question `batches` times; each time the mechanism gets back the facts that it has sold before.
+
+    Returns
+    -------
+    NDArray[np.float64]
+        Shape (sessions, numbers released).
+    """
+
+    def release(noise: Noise) -> Release:
+        values: list[NDArray[np.float64]] = []
+        facts: dict[str, NDArray[np.float64]] = {}
+        for _ in range(batches):
+            answer = mechanism.release(question, facts, epsilon, delta, noise)
+            values.append(answer.values)
+            facts = {**facts, **answer.facts}
+        return Release(np.concatenate(values, axis=-1), facts)
+
+    if not _works_together(release):
+        return np.array([_flat(release(Seeded(generator)), ()) for _ in range(sessions)])
+    most = max(_TRIED_TOGETHER, _AT_ONCE // len(question.predictions))
+    chunks = [min(most, sessions - start) for start in range(0, sessions, most)]
+    return np.concatenate([_flat(release(Many(generator, rows)), (rows,)) for rows in chunks])
+
+
+def _works_together(release: Callable[[Noise], Release]) -> bool:
+    def noises() -> list[Noise]:
+        return [Seeded(np.random.default_rng(seed)) for seed in range(_TRIED_TOGETHER)]
+
+    apart = np.array([_flat(release(noise), ()) for noise in noises()])
+    try:
+        together = _flat(release(Stacked(noises())), (_TRIED_TOGETHER,))
+    except (TypeError, ValueError, IndexError, AttributeError, NotImplementedError):
+        return False  # numpy's ways to say that a row a session was one dimension too many
+    return np.array_equal(apart, together)
+
+
+def _flat(release: Release, sessions: tuple[int, ...]) -> NDArray[np.float64]:
+    parts = [release.values, *(release.facts[name] for name in sorted(release.facts))]
+    flat = np.concatenate([np.reshape(part, (*sessions, -1)) for part in parts], axis=-1, dtype=np.float64)
+    return np.nan_to_num(flat, copy=False, nan=NO_ANSWER, posinf=2.0**61, neginf=-(2.0**61))
+
+
+@dataclass(frozen=True, eq=False)
+class Many:
+    """Noise with a row a session: `compliance.noise.Noise`, but every shape has the sessions in front.
+
+    What comes in may be the same for all sessions, shape (size,), or have come out before, shape (sessions, size).
+    """
+
+    generator: np.random.Generator
+    sessions: int
+
+    def laplace(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+        """See `Noise.laplace`."""
+        rows = self._rows(values)
+        return self._one.laplace(rows.ravel(), scale, step).reshape(rows.shape)
+
+    def gaussian(self, values: NDArray[np.float64], sigma: float, step: float) -> NDArray[np.float64]:
+        """See `Noise.gaussian`."""
+        rows = self._rows(values)
+        return self._one.gaussian(rows.ravel(), sigma, step).reshape(rows.shape)
+
+    def cauchy(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+        """See `Noise.cauchy`."""
+        rows = self._rows(values)
+        return self._one.cauchy(rows.ravel(), scale, step).reshape(rows.shape)
+
+    def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
+        """See `Noise.bernoulli`."""
+        return self._one.bernoulli(probability, self.sessions * size).reshape(self.sessions, size)
+
+    def bernoulli_exp(self, exponents: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """See `Noise.bernoulli_exp`."""
+        return self._one.bernoulli_exp(self._rows(exponents))
+
+    def integers(self, high: int, size: int) -> NDArray[np.int64]:
+        """See `Noise.integers`."""
+        return self._one.integers(high, self.sessions * size).reshape(self.sessions, size)
+
+    def permutation(self, n: int) -> NDArray[np.int64]:
+        """See `Noise.permutation`."""
+        return self.generator.permuted(np.tile(np.arange(n), (self.sessions, 1)), axis=1)
+
+    @property
+    def _one(self) -> Seeded:
+        return Seeded(self.generator)
+
+    def _rows(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.broadcast_to(values, (self.sessions, np.shape(values)[-1]))
+
+
+@dataclass(frozen=True, eq=False)
+class Stacked:
+    """Noise with a row a session, like `Many`, each row from a source of its own: slow, and known row by row."""
+
+    noises: list[Noise] = field(repr=False)
+
+    def laplace(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+        """See `Noise.laplace`."""
+        return np.stack([noise.laplace(row, scale, step) for noise, row in self._rows(values)])
+
+    def gaussian(self, values: NDArray[np.float64], sigma: float, step: float) -> NDArray[np.float64]:
+        """See `Noise.gaussian`."""
+        return np.stack([noise.gaussian(row, sigma, step) for noise, row in self._rows(values)])
+
+    def cauchy(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+        """See `Noise.cauchy`."""
+        return np.stack([noise.cauchy(row, scale, step) for noise, row in self._rows(values)])
+
+    def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
+        """See `Noise.bernoulli`."""
+        return np.stack([noise.bernoulli(probability, size) for noise in self.noises])
+
+    def bernoulli_exp(self, exponents: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """See `Noise.bernoulli_exp`."""
+        return np.stack([noise.bernoulli_exp(row) for noise, row in self._rows(exponents)])
+
+    def integers(self, high: int, size: int) -> NDArray[np.int64]:
+        """See `Noise.integers`."""
+        return np.stack([noise.integers(high, size) for noise in self.noises])
+
+    def permutation(self, n: int) -> NDArray[np.int64]:
+        """See `Noise.permutation`."""
+        return np.stack([noise.permutation(n) for noise in self.noises])
+
+    def _rows(self, values: NDArray[np.float64]) -> list[tuple[Noise, NDArray[np.float64]]]:
+        rows = np.broadcast_to(values, (len(self.noises), np.shape(values)[-1]))
+        return list(zip(self.noises, rows, strict=True))

@@ -1,0 +1,62 @@
+r"""Confidence bounds, and how one level pays for many looks.
+
+**Clopper and Pearson** (1934): of `count` hits in `trials` independent draws, the hit probability is at least the
+level-quantile of Beta(count, trials - count + 1) with probability at least 1 - level, and at most the
+(1 - level)-quantile of Beta(count + 1, trials - count), whatever the probability is.
+
+**From an event to epsilon.** (epsilon, delta)-privacy says P(E) <= exp(epsilon) P'(E) + delta for every event E. With a
+lower bound on P(E) and an upper bound on P'(E), each at half the level,
+
+    epsilon >= ln((P_low - delta) / P'_high)     with probability at least 1 - level.
+
+**Many looks.** Look k = 1, 2, ... spends level / (k (k+1)), and these add up to at most the level however many looks
+there are. So all bounds of an audit hold together with probability at least 1 - level, and it may stop when it likes.
+"""
+
+from __future__ import annotations
+
+import math
+
+
+def lower_limit(count: int, trials: int, level: float) -> float:
+    """Return a lower bound on a probability that fails at most at this level."""
+    if count == 0:
+        return 0.0
+    # Imported here: scipy takes a second to load.
+    from scipy.special import betaincinv
+
+    return float(betaincinv(count, trials - count + 1, level))
+
+
+def upper_limit(count: int, trials: int, level: float) -> float:
+    """Return an upper bound on a probability that fails at most at this level."""
+    return 1.0 - lower_limit(trials - count, trials, level)
+
+
+def epsilon_bound(hits: int, neighbour_hits: int, trials: int, delta: float, level: float) -> float:
+    """Return a lower bound on epsilon from one event, at least 0, that fails at most at this level.
+
+    Parameters
+    ----------
+    hits, neighbour_hits
+        In how many sessions the event happened: on a data set, and on its neighbour.
+    trials
+        Sessions on each of the two, at least 1. Independent of how the event was chosen.
+    delta
+        The delta that is claimed beside epsilon.
+    level
+        In (0, 1).
+    """
+    low = lower_limit(hits, trials, level / 2) - delta
+    high = upper_limit(neighbour_hits, trials, level / 2)
+    return max(0.0, math.log(low / high)) if low > 0 else 0.0
+
+
+def reach(trials: int, delta: float, level: float) -> float:
+    """Return the largest `epsilon_bound` that so many sessions can give: every one a hit here, and none there."""
+    return epsilon_bound(trials, 0, trials, delta, level)
+
+
+def share(level: float, look: int) -> float:
+    """Return what the look with this number, from 1, may spend of the level."""
+    return level / (look * (look + 1))

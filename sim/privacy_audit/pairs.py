@@ -1,0 +1,150 @@
+"""Neighbours to try a mechanism on: who they are, and what is asked about them.
+
+Neighbours differ in one person's protected attribute, and no group of the metric's stratum is empty. The worst
+predictions come from the derivations in `fairwall.laws.sensitivity`: a person with prediction h leaves a group of s
+people, the others of which have mean y, for a group with mean x.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.mechanisms.mechanism import Question
+from compliance.records import STRATUM_MIN, Records
+from fairwall.laws.metric import find_metric
+
+_RANDOM = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two neighbours and one batch of questions.
+
+    Parameters
+    ----------
+    about
+        The pair in words.
+    first, second
+        The same question on the two data sets.
+    """
+
+    about: str
+    first: Question = field(repr=False)
+    second: Question = field(repr=False)
+
+
+def stratum_sizes(metric: str, n: int) -> tuple[int, ...]:
+    """Return how many of n people are put into the metric's stratum: few and half, or all where it is everybody."""
+    if find_metric(metric).strata == (None,):
+        return (n,)
+    return tuple(sorted({STRATUM_MIN, max(STRATUM_MIN, n // 2)}))
+
+
+def least_people(metric: str) -> int:
+    """Return how few people a data set with neighbours can have."""
+    return STRATUM_MIN * len(find_metric(metric).strata)
+
+
+def worst_pairs(metric: str, n: int, queries: int, generator: np.random.Generator) -> tuple[Pair, ...]:
+    """Return the neighbours on which a metric, its noise or both move most, and a few drawn at random.
+
+    Parameters
+    ----------
+    metric
+        A key of `fairwall.laws.metric.METRICS`.
+    n
+        People in all, at least `least_people`.
+    queries
+        m, models in the batch.
+    generator
+        For the random ones.
+    """
+    if find_metric(metric).binary:
+        return _precision(metric, n, queries, generator)
+    pairs: list[Pair] = []
+    for size in stratum_sizes(metric, n):
+        for group in (0, 1):
+            pairs += _leaving(metric, n, size, queries, group, 2)
+        if size // 2 > 2:
+            pairs += _leaving(metric, n, size, queries, 0, size // 2)[:2]
+        pairs += [_random(metric, n, size, queries, generator) for _ in range(_RANDOM)]
+    return tuple(pairs)
+
+
+def _leaving(metric: str, n: int, size: int, queries: int, group: int, leaving: int) -> list[Pair]:
+    """Person 0 leaves a group with `leaving` members."""
+    members = np.full(size, 1 - group, dtype=np.uint8)
+    members[:leaving] = group
+    signed, absolute = np.zeros(size), np.zeros(size)
+    signed[0] = absolute[0] = 1.0
+    # Where the receiving group's mean is 1/s the gap starts at 0, so that taking its sign away takes nothing.
+    absolute[leaving:] = 1 / leaving
+    shapes = {
+        "every model accepts only the person who changes group": np.tile(signed, (queries, 1)),
+        "every gap starts at zero": np.tile(absolute, (queries, 1)),
+        "every other model is turned round": np.where(np.arange(queries)[:, None] % 2, 1 - signed, signed),
+        "no model accepts anybody": np.zeros((queries, size)),
+    }
+    which = "advantaged" if group else "disadvantaged"
+    return [
+        _pair(metric, n, members, shape, f"{leaving} of {size} {which}, one of them leaves; {about}")
+        for about, shape in shapes.items()
+    ]
+
+
+def _random(metric: str, n: int, size: int, queries: int, generator: np.random.Generator) -> Pair:
+    members = generator.integers(2, size=size, dtype=np.uint8)
+    members[:3] = (0, 0, 1)  # so that person 0 can leave
+    predictions = generator.random((queries, size))
+    return _pair(metric, n, members, predictions, f"{size} people and their predictions drawn at random")
+
+
+def _precision(metric: str, n: int, queries: int, generator: np.random.Generator) -> tuple[Pair, ...]:
+    """Return pairs for predictive parity, which compares the labels of accepted people: 0/1, and labels of both kinds.
+
+    Three people are accepted, the only one of them with label 1 leaves the first's group for the third's: from -1/2 to
+    1/2, as far as it goes.
+    """
+    protected, labels = np.arange(n, dtype=np.uint8) % 2, np.zeros(n, dtype=np.uint8)
+    protected[:3], labels[0] = (0, 0, 1), 1
+    three = np.zeros((queries, n))
+    three[:, :3] = 1.0
+    pairs = [_flipped(metric, labels, protected, three, "three people accepted; the one with label 1 changes group")]
+    for _ in range(_RANDOM):
+        drawn = generator.integers(2, size=n, dtype=np.uint8)
+        drawn[:2] = (0, 1)
+        predictions = generator.integers(2, size=(queries, n)).astype(np.float64)
+        pairs.append(_flipped(metric, drawn, protected, predictions, f"{n} people's labels and predictions at random"))
+    return tuple(pairs)
+
+
+def _pair(metric: str, n: int, members: NDArray[np.uint8], predictions: NDArray[np.float64], about: str) -> Pair:
+    """Put the members in front; the others get the other label, groups in turn, and predictions of 0."""
+    size = len(members)
+    label = find_metric(metric).strata[0]
+    label = 1 if label is None else label
+    labels = np.full(n, 1 - label, dtype=np.uint8)
+    labels[:size] = label
+    protected = np.arange(n, dtype=np.uint8) % 2
+    protected[:size] = members
+    rest = np.zeros((len(predictions), n - size))
+    if size < n:
+        about += f"; {n - size} others outside the stratum"
+    return _flipped(metric, labels, protected, np.hstack((predictions, rest)), about)
+
+
+def _flipped(
+    metric: str,
+    labels: NDArray[np.uint8],
+    protected: NDArray[np.uint8],
+    predictions: NDArray[np.float64],
+    about: str,
+) -> Pair:
+    """Pair a data set with the one in which person 0 has the other attribute."""
+    other = protected.copy()
+    other[0] = 1 - other[0]
+    first, second = (Question(metric, predictions, Records(labels, who, (metric,))) for who in (protected, other))
+    return Pair(about, first, second)

@@ -1,0 +1,150 @@
+"""A lower bound on epsilon from sessions alone.
+
+A first draw on every pair teaches an event each. Then the looks: each takes the one event that promises most, draws
+fresh sessions, counts, and has a bound that holds at its share of the level (`intervals`). As an event is fixed before
+the sessions are drawn, one look is one hypothesis, however many pairs, scores, thresholds and directions were weighed.
+Afterwards these sessions teach too; the next look doubles their number and keeps the better half of the pairs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias, cast
+
+import numpy as np
+
+from sim.privacy_audit.events import Event, Score, Vector, learn
+from sim.privacy_audit.intervals import epsilon_bound, reach, share
+from sim.privacy_audit.pairs import Pair
+from sim.privacy_audit.subject import Subject
+
+Drawn: TypeAlias = tuple[Vector, Vector]
+"""Transcripts on the two data sets of a pair."""
+
+FIRST = 4096
+"""Sessions of the first draw, on each data set."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What sampling found out.
+
+    Parameters
+    ----------
+    lower
+        The true epsilon is at least this, or the family-wise level has failed.
+    reach
+        The largest bound that the largest look could have given.
+    looks
+        Bounds taken, whose shares of the level add up to at most the level.
+    sessions
+        Sessions drawn in all.
+    pair, event
+        In words, where the best bound comes from.
+    hits, neighbour_hits, trials
+        How often the event happened, in how many sessions on each data set.
+    """
+
+    lower: float
+    reach: float
+    looks: int
+    sessions: int
+    pair: str
+    event: str
+    hits: int
+    neighbour_hits: int
+    trials: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Trail:
+    """A pair, what was drawn on it, and the event that this taught."""
+
+    pair: Pair
+    drawn: Drawn
+    event: Event
+
+
+def look_sizes(samples: int) -> list[int]:
+    """Return how many sessions each look takes on each data set: doubling, while all draws fit into `samples`."""
+    sizes: list[int] = []
+    drawn = FIRST
+    while drawn + (size := FIRST << len(sizes)) <= samples:
+        sizes.append(size)
+        drawn += size
+    return sizes
+
+
+def lower_bound(
+    subject: Subject,
+    pairs: Sequence[Pair],
+    level: float,
+    samples: int,
+    generator: np.random.Generator,
+    on_look: Callable[[int, float], None] = lambda _look, _lower: None,
+) -> Evidence:
+    """Return a lower bound on a subject's epsilon at the delta that it claims.
+
+    Parameters
+    ----------
+    subject
+        Whom to test; it stops as soon as the bound is above the claim.
+    pairs
+        The neighbours to try, at least one.
+    level
+        Probability of a bound above the true epsilon, over all looks together.
+    samples
+        The most sessions on one data set, at least twice `FIRST`.
+    generator
+        For the sessions.
+    on_look
+        Called after each look with its number and the best bound so far.
+    """
+    claim = subject.claim
+    sizes = look_sizes(samples)
+
+    def draw(pair: Pair, count: int) -> Drawn:
+        return subject.sessions(pair.first, count, generator), subject.sessions(pair.second, count, generator)
+
+    def taught(pair: Pair, drawn: Drawn, look: int) -> _Trail:
+        def known(transcripts: Vector) -> Vector | None:
+            return subject.log_ratio(pair.first, pair.second, transcripts)
+
+        score = None if known(drawn[0][:1]) is None else cast(Score, known)
+        deviations = math.sqrt(2 * math.log(2 / share(level, look)))
+        return _Trail(pair, drawn, learn(*drawn, score, claim.delta, sizes[look - 1], deviations))
+
+    trails = [taught(pair, draw(pair, FIRST), 1) for pair in pairs]
+    sessions = 2 * FIRST * len(trails)
+    best: Evidence | None = None
+    for look, trials in enumerate(sizes, start=1):
+        trails.sort(key=lambda trail: -trail.event.promise)
+        if look > 1:
+            del trails[(len(trails) + 1) // 2 :]
+        leader = trails[0]
+        fresh = [draw(leader.pair, trials)]
+        sessions += 2 * trials
+        hits, neighbour_hits = (leader.event.count(transcripts) for transcripts in fresh[0])
+        if leader.event.turned:
+            hits, neighbour_hits = neighbour_hits, hits
+        lower = epsilon_bound(hits, neighbour_hits, trials, claim.delta, share(level, look))
+        if best is None or lower > best.lower:
+            words = leader.pair.about, leader.event.words
+            best = Evidence(lower, 0.0, look, sessions, *words, hits, neighbour_hits, trials)
+        on_look(look, best.lower)
+        if best.lower > claim.epsilon or look == len(sizes):
+            break
+        fresh += [draw(trail.pair, trials) for trail in trails[1:]]
+        sessions += 2 * trials * (len(trails) - 1)
+        trails = [
+            taught(trail.pair, _joined(trail.drawn, more), look + 1) for trail, more in zip(trails, fresh, strict=True)
+        ]
+    assert best is not None
+    farthest = max(reach(size, claim.delta, share(level, k)) for k, size in enumerate(sizes, start=1))
+    return replace(best, reach=farthest, looks=look, sessions=sessions)
+
+
+def _joined(before: Drawn, after: Drawn) -> Drawn:
+    return np.concatenate((before[0], after[0])), np.concatenate((before[1], after[1]))

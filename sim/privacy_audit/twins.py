@@ -1,0 +1,343 @@
+"""BROKEN ON PURPOSE: mechanisms and services that do not keep the epsilon they claim, and their sound siblings.
+
+A privacy audit that has never caught anything proves nothing. Each twin here has one fault that was once printed,
+proposed or shipped somewhere; its sibling runs through the same code without the fault. Nothing but a privacy audit
+may use them: they are not in `compliance`, and no scenario can name them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.accountant import Budget, Loss, pure
+from compliance.mechanisms.mechanism import Guarantee, Mechanism, Question, Release, require_budget
+from compliance.noise import ROUNDING_STEPS, Noise, step_for
+from fairwall.laws.calibration import (
+    cauchy_loss,
+    conceal_law,
+    laplace_loss,
+    printed_conceal_scale,
+    printed_laplace_scale,
+)
+from fairwall.laws.metric import find_metric, sums_over
+from fairwall.laws.noise import Cauchy, Laplace
+from fairwall.laws.sensitivity import flip_sensitivity, global_sensitivity, local_sensitivity
+from sim.privacy_audit.draws import releases
+from sim.privacy_audit.exact import is_one_mean
+from sim.privacy_audit.subject import Batches, Claim, Subject
+
+Scale = Callable[[str, int, int, int, int, float], float]
+"""From the metric, n0 and n1 of its stratum, people in all, queries and epsilon to a scale."""
+
+
+def right_laplace(metric: str, n0: int, n1: int, _people: int, queries: int, epsilon: float) -> float:
+    """Return the sound scale."""
+    return queries * global_sensitivity(metric, n0 + n1) / epsilon
+
+
+def half_laplace(_metric: str, _n0: int, _n1: int, _people: int, queries: int, epsilon: float) -> float:
+    """Return the scale of Theorem 6 as printed: an absolute gap moves by 1/2 at most. It moves by n / (2 (n-1))."""
+    return queries / 2 / epsilon
+
+
+def all_people_laplace(_metric: str, _n0: int, _n1: int, people: int, queries: int, epsilon: float) -> float:
+    """Return Theorem 5's scale for equal opportunity as printed, from all people in place of those with label 1."""
+    return printed_laplace_scale(people, queries, epsilon)
+
+
+def right_conceal(metric: str, n0: int, n1: int, _people: int, queries: int, epsilon: float) -> float:
+    """Return the sound scale."""
+    return conceal_law(metric, n0, n1, queries, epsilon).scale
+
+
+def printed_conceal(_metric: str, n0: int, n1: int, _people: int, queries: int, epsilon: float) -> float:
+    """Return the scale of Theorem 7 as printed, which halves between N0 = 1 and N0 = 2."""
+    return printed_conceal_scale(n0, n1, queries, epsilon)
+
+
+@dataclass(frozen=True)
+class _Pure:
+    """What the mechanisms here have in common: they claim the epsilon that they were asked for."""
+
+    name: str
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """See `Mechanism.guarantee`."""
+        return "pure"
+
+    def cost(self, epsilon: float, delta: float) -> Loss:
+        """See `Mechanism.cost`."""
+        require_budget(epsilon, delta)
+        return pure(epsilon)
+
+
+@dataclass(frozen=True)
+class Additive(_Pure):
+    """Independent noise of some scale on every gap."""
+
+    law: Literal["laplace", "cauchy"]
+    scale: Scale
+    only: str | None
+
+    def refuses(self, metric: str, _epsilon: float, _delta: float) -> str | None:
+        """See `Mechanism.refuses`."""
+        fits = metric == self.only if self.only else is_one_mean(metric)
+        return None if fits else f"{self.name} does not answer metric {metric}"
+
+    def release(self, question: Question, _facts: object, epsilon: float, delta: float, noise: Noise) -> Release:
+        """See `Mechanism.release`."""
+        require_budget(epsilon, delta)
+        values = question.gaps()
+        n0, n1 = question.records.counts(question.metric)
+        scale = self.scale(question.metric, n0, n1, question.records.people, len(values), epsilon)
+        if self.law == "cauchy":
+            return Release(noise.cauchy(values, scale, step_for(1 / epsilon)))
+        step = step_for(scale)
+        return Release(noise.laplace(values, scale + len(values) * ROUNDING_STEPS * step / epsilon, step))
+
+    def loss(self, metric: str, n0: int, n1: int, people: int, queries: int, epsilon: float, _delta: float, /) -> float:
+        """Return the exact loss, an `exact.ExactLoss`."""
+        scale = self.scale(metric, n0, n1, people, queries, epsilon)
+        if self.law == "laplace":
+            return queries * local_sensitivity(metric, n0, n1) / scale
+        n, losses = n0 + n1, [0.0]
+        for other, leaving in ((n0 - 1, n0), (n0 + 1, n1)):
+            if leaving > 1:
+                other_scale = self.scale(metric, other, n - other, people, queries, epsilon)
+                losses.append(queries * cauchy_loss(flip_sensitivity(metric, n, leaving), scale, other_scale))
+        return max(losses)
+
+
+@dataclass(frozen=True)
+class Counts(_Pure):
+    """Laplace noise on N0 and on the sums over a=0 of h - 1/2, and every gap from those.
+
+    A flip moves N0 by 1 and each of the m sums by 1/2. So N0 gets the share r = 1 / (1 + sqrt(2m)) of epsilon, and
+    the sums get the rest. ``free-size`` gives the sums all of it: N0, "only a number of people", is released unpaid.
+    ``low-bits`` takes the sum over everybody, which is public, from the two groups' secret sums: float64 rounds these
+    differently for every A, and the answer's last bits tell. (A privacy audit found this in the sound sibling.)
+    """
+
+    fault: Literal["free-size", "low-bits"] | None
+
+    def refuses(self, metric: str, _epsilon: float, _delta: float) -> str | None:
+        """See `Mechanism.refuses`."""
+        return None if metric in ("sp", "abs_sp") else f"{self.name} does not answer metric {metric}"
+
+    def release(self, question: Question, _facts: object, epsilon: float, delta: float, noise: Noise) -> Release:
+        """See `Mechanism.release`."""
+        require_budget(epsilon, delta)
+        n, m = question.records.people, len(question.predictions)
+        n0, _ = question.records.counts(question.metric)
+        (sums,) = question.records.group_sums(question.metric, question.predictions)
+        share = 1 / (1 + math.sqrt(2 * m))
+        size = _laplace(np.array([float(n0)]), 1.0, share * epsilon, noise)
+        of_sums = epsilon if self.fault == "free-size" else (1 - share) * epsilon
+        centred = _laplace(sums.sum0 - n0 / 2, m / 2, of_sums, noise)
+        # Post-processing: what is possible, and the gap from it.
+        n0_near = np.clip(size, 1, n - 1)
+        sum0 = np.clip(centred + n0_near / 2, 0, n0_near)
+        everybody = np.ones(n, dtype=np.bool_)
+        total = sums.sum0 + sums.sum1 if self.fault == "low-bits" else sums_over(everybody, question.predictions)
+        gap = (total - sum0) / (n - n0_near) - sum0 / n0_near
+        return Release(np.abs(gap) if find_metric(question.metric).absolute else gap, {"n0": size})
+
+    def loss(
+        self, _metric: str, n0: int, n1: int, _people: int, queries: int, epsilon: float, _delta: float, /
+    ) -> float:
+        """Return the exact loss, an `exact.ExactLoss`, up to rounding: N0 and every sum can be worst at once."""
+        if n0 + n1 < 3:
+            return 0.0
+        return epsilon * (1 + 1 / (1 + math.sqrt(2 * queries))) if self.fault == "free-size" else epsilon
+
+
+@dataclass(frozen=True)
+class SparseVector(_Pure):
+    """Above Threshold: whether the gap of each model is above 0, until the first one that is (Dwork and Roth 2014).
+
+    Sound with Laplace noise of 2 Delta / epsilon on the threshold and of 4 Delta / epsilon on every gap. Answers are 1
+    for above, 0 for below, -1 for not looked at. The faults are those that Lyu, Su and Li, VLDB 2017, list:
+    ``silent`` puts no noise on the gaps (Stoddard, Chen, Machanavajjhala 2014), ``endless`` never stops, as if only the
+    threshold cost something (Chen, Xiao, Zhang, Xu 2015).
+    """
+
+    fault: Literal["silent", "endless"] | None
+
+    def refuses(self, metric: str, _epsilon: float, _delta: float) -> str | None:
+        """See `Mechanism.refuses`."""
+        return None if is_one_mean(metric) else f"{self.name} does not answer metric {metric}"
+
+    def release(self, question: Question, _facts: object, epsilon: float, delta: float, noise: Noise) -> Release:
+        """See `Mechanism.release`."""
+        require_budget(epsilon, delta)
+        moves = global_sensitivity(question.metric, sum(question.records.counts(question.metric)))
+        threshold = _laplace(np.zeros(1), moves, epsilon / 2, noise)
+        values = question.gaps()
+        if self.fault != "silent":
+            values = _laplace(values, moves, epsilon / 4, noise)
+        above = (values >= threshold).astype(np.float64)
+        if self.fault is None:
+            seen_before = np.cumsum(above, axis=-1) - above
+            above = np.where(seen_before > 0, -1.0, above)
+        return Release(above)
+
+
+def _laplace(values: NDArray[np.float64], sensitivity: float, epsilon: float, noise: Noise) -> NDArray[np.float64]:
+    """Add the Laplace noise that epsilon asks for; each of the values may move by the rounding too."""
+    step = step_for(sensitivity / epsilon)
+    return noise.laplace(values, (sensitivity + values.size * ROUNDING_STEPS * step) / epsilon, step)
+
+
+# ---- services: more than one request in a session
+
+
+@dataclass(frozen=True)
+class _Service:
+    """A service that answers with a mechanism, at epsilon a request."""
+
+    mechanism: Mechanism
+    epsilon: float
+    broken: bool
+
+    def refuses(self, metric: str) -> str | None:
+        """See `Subject.refuses`."""
+        return self.mechanism.refuses(metric, self.epsilon, 0.0)
+
+    def log_ratio(self, _first: Question, _second: Question, _transcripts: NDArray[np.float64]) -> None:
+        """Return None: the numbers of a session are not independent, which has to be learned."""
+
+    def _answers(self, question: Question, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
+        return releases(self.mechanism, question, self.epsilon, 0.0, count, generator)
+
+    def _sound(self, metric: str, n0: int, n1: int, queries: int) -> float:
+        return laplace_loss(metric, n0, n1, queries, self.epsilon)
+
+
+@dataclass(frozen=True)
+class TwoRequests(_Service):
+    """Two requests in a session: the models, then as many that accept nobody. Broken: both get the same noise.
+
+    Every gap of the second batch is 0, so it hands out the noise of the first.
+    """
+
+    @property
+    def claim(self) -> Claim:
+        """See `Subject.claim`."""
+        return Claim(2 * self.epsilon, 0.0)
+
+    def loss(self, metric: str, n0: int, n1: int, _people: int, queries: int) -> float:
+        """See `Subject.loss`."""
+        return math.inf if self.broken else 2 * self._sound(metric, n0, n1, queries)
+
+    def sessions(self, question: Question, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
+        """See `Subject.sessions`."""
+        seeds = generator.integers(2**63, size=2)
+        first, second = (np.random.default_rng(seed) for seed in (seeds[[0, 0]] if self.broken else seeds))
+        return np.hstack((self._answers(question, count, first), self._answers(_nobody(question), count, second)))
+
+
+@dataclass(frozen=True)
+class GuessedSeed(_Service):
+    """One request, by somebody who replays the noise from a guess at the seed. Broken: the guess is right.
+
+    Adding the seed's noise to gaps of 0, which needs no protected attribute, shows what has to be taken off.
+    """
+
+    @property
+    def claim(self) -> Claim:
+        """See `Subject.claim`."""
+        return Claim(self.epsilon, 0.0)
+
+    def loss(self, metric: str, n0: int, n1: int, _people: int, queries: int) -> float:
+        """See `Subject.loss`."""
+        return math.inf if self.broken else self._sound(metric, n0, n1, queries)
+
+    def sessions(self, question: Question, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
+        """See `Subject.sessions`."""
+        seeds = generator.integers(2**63, size=2)
+        service, guess = (np.random.default_rng(seed) for seed in (seeds[[0, 0]] if self.broken else seeds))
+        answers = self._answers(question, count, service)
+        return np.hstack((answers, answers - self._answers(_nobody(question), count, guess)))
+
+
+@dataclass(frozen=True)
+class Restarted(_Service):
+    """A budget of one request; the service restarts, and gets the request again. Broken: it forgets what was spent."""
+
+    @property
+    def claim(self) -> Claim:
+        """See `Subject.claim`."""
+        return Claim(self.epsilon, 0.0)
+
+    def loss(self, metric: str, n0: int, n1: int, _people: int, queries: int) -> float:
+        """See `Subject.loss`."""
+        return (2 if self.broken else 1) * self._sound(metric, n0, n1, queries)
+
+    def sessions(self, question: Question, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
+        """See `Subject.sessions`."""
+        budget, charge = Budget(self.epsilon), pure(self.epsilon)
+        spent: dict[Loss, int] = {}
+        transcript = []
+        for _request in range(2):
+            # A refusal depends on nothing secret, so all sessions agree and their answers can be drawn together.
+            if budget.affords(spent, charge):
+                spent = {charge: spent.get(charge, 0) + 1}
+                transcript.append(self._answers(question, count, generator))
+            if self.broken:
+                spent = {}
+        return np.hstack(transcript)
+
+
+def _nobody(question: Question) -> Question:
+    """Ask the same about models that accept nobody: every gap is 0."""
+    return Question(question.metric, np.zeros_like(question.predictions), question.records)
+
+
+# ---- how each is made from an epsilon
+
+
+def additive(
+    name: str, law: Literal["laplace", "cauchy"], scale: Scale, only: str | None = None
+) -> Callable[[float], Subject]:
+    """Return the maker of a subject with noise on every gap, of one metric only or of all that are one mean."""
+
+    def make(epsilon: float) -> Subject:
+        mechanism = Additive(name, law, scale, only)
+
+        def noise_law(
+            metric: str, n0: int, n1: int, people: int, queries: int, epsilon: float, _delta: float, /
+        ) -> Laplace | Cauchy:
+            noise = scale(metric, n0, n1, people, queries, epsilon)
+            return Laplace(noise) if law == "laplace" else Cauchy(noise)
+
+        return Batches(mechanism, epsilon, 0.0, mechanism.loss, noise_law)
+
+    return make
+
+
+def counts(name: str, fault: Literal["free-size", "low-bits"] | None) -> Callable[[float], Subject]:
+    """Return the maker of a subject with noise on the counts."""
+
+    def make(epsilon: float) -> Subject:
+        mechanism = Counts(name, fault)
+        # Low bits are no part of the real numbers that the law speaks about: there only samples can tell.
+        return Batches(mechanism, epsilon, 0.0, None if fault == "low-bits" else mechanism.loss)
+
+    return make
+
+
+def sparse_vector(name: str, fault: Literal["silent", "endless"] | None) -> Callable[[float], Subject]:
+    """Return the maker of a subject that says which gaps are above 0."""
+    return lambda epsilon: Batches(SparseVector(name, fault), epsilon, 0.0)
+
+
+def service(kind: type[_Service], *, broken: bool) -> Callable[[float], Subject]:
+    """Return the maker of a service over sound Laplace noise."""
+    return lambda epsilon: kind(Additive("laplace", "laplace", right_laplace, None), epsilon, broken)  # type: ignore[return-value]

@@ -1,0 +1,318 @@
+"""A deployment as its operator and its developers see it: real processes, real certificates, the documented example."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+
+from developer.client import AuditClient, AuditRefused, AuditUnavailable
+from sim.certificates import write
+
+DOCS = Path(__file__).parents[2] / "docs"
+BY_HAND = ("-I", "-m", "compliance", "--policy")
+BY_COMMAND = ("-m", "sim", "serve", "compliance", "--policy")
+
+PREDICTIONS = np.linspace(0, 1, 200)
+
+
+@dataclass(frozen=True)
+class Served:
+    """A deployment that is being served: its process, its address, its folder and its log."""
+
+    process: subprocess.Popen[str]
+    address: str
+    folder: Path
+
+    @property
+    def log(self) -> str:
+        return (self.folder / "log").read_text()
+
+    def client(self, name: str = "alice") -> AuditClient:
+        return AuditClient(self.address, self.folder / "certificates" / f"developer-{name}")
+
+    def end(self) -> int:
+        """Ctrl-C; the exit status."""
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(20)
+
+
+def deployment(folder: Path, **changes: str) -> Path:
+    """The documented example in a folder of its own, on a port of the system's choice, but for the changes."""
+    for name in ("loans.csv", "policy.toml"):
+        shutil.copyfile(DOCS / "example" / name, folder / name)
+    write(folder / "certificates", "loans", ("alice", "bob", "carol"), 1)
+    change(folder, listen="127.0.0.1:0", **changes)
+    return folder
+
+
+def change(folder: Path, **changes: str) -> None:
+    """Set keys of a policy to other strings."""
+    policy = folder / "policy.toml"
+    text = policy.read_text()
+    for key, value in changes.items():
+        text, found = re.subn(rf'(?m)^{key} = "[^"]*"', f'{key} = "{value}"', text)
+        assert found == 1, key
+    policy.write_text(text)
+
+
+@contextlib.contextmanager
+def serving(folder: Path, command: tuple[str, ...] = BY_HAND) -> Iterator[Served]:
+    """Serve the deployment in a folder, once it says where."""
+    with (folder / "log").open("a") as log:
+        process = subprocess.Popen(
+            [sys.executable, *command, str(folder / "policy.toml")],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            cwd=folder,
+        )
+    with process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert line, (folder / "log").read_text()
+            yield Served(process, json.loads(line)["address"], folder)
+        finally:
+            process.kill()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One deployment for the tests that leave its budget as they find it."""
+    with serving(deployment(tmp_path_factory.mktemp("loans"))) as running:
+        yield running
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    return deployment(tmp_path)
+
+
+def refusal(call: Callable[[], object]) -> tuple[str, str]:
+    """The reason and the text of a refusal."""
+    with pytest.raises(AuditRefused) as caught:
+        call()
+    return caught.value.reason, str(caught.value)
+
+
+def test_the_documented_notebook_runs(own: Path) -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", (DOCS / "serving.md").read_text(), re.DOTALL)
+    assert '"127.0.0.1:7443"' in block
+    with serving(own) as running:
+        notebook = subprocess.run(
+            [sys.executable, "-c", block.replace("127.0.0.1:7443", running.address)],
+            capture_output=True,
+            text=True,
+            cwd=own,
+            timeout=60,
+            check=False,
+        )
+    assert (notebook.returncode, notebook.stderr) == (0, "")
+    terms, answer = notebook.stdout.splitlines()
+    assert terms.startswith("Terms(people=200, metrics=('sp', 'eo'), mechanism='laplace'")
+    assert re.fullmatch(
+        r"Answer\(gaps=array\(\[-?\d\.\d+\]\), epsilon_charged=0\.5, epsilon_remaining=\d\.\d\)", answer
+    )
+
+
+def test_fairwall_serve_is_the_service_itself_and_ctrl_c_leaves_nobody(own: Path) -> None:
+    with serving(own, BY_COMMAND) as running, running.client() as audits:
+        process = psutil.Process(running.process.pid)
+        assert process.cmdline()[1:] == [*BY_HAND, str(own / "policy.toml")]
+        assert process.children() == []
+        assert "PRIVATE KEY" not in " ".join([*process.cmdline(), *process.environ().values()])
+        assert audits.terms().people == 200
+        assert running.end() == 0
+    assert "SIGINT: leaving" in running.log
+    assert "Traceback" not in running.log
+
+
+@pytest.mark.parametrize("command", [BY_HAND, BY_COMMAND], ids=["by hand", "by command"])
+def test_a_policy_that_cannot_be_served_is_one_line_and_status_2(own: Path, command: tuple[str, ...]) -> None:
+    change(own, mechanism="exact")
+    ended = subprocess.run(
+        [sys.executable, *command, str(own / "policy.toml")], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert re.fullmatch(r"compliance: .*policy\.toml: audit\.mechanism: must be one of .*\n", ended.stderr)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (lambda folder: (folder / "certificates/compliance/key.pem").chmod(0o644), "chmod 600 it"),
+        (lambda folder: change(folder, credentials="certificates/developer-bob"), "for developer of loans, not for"),
+        (lambda folder: change(folder, credentials="nowhere"), "authority.pem: cannot be read"),
+        (lambda folder: change(folder, source="none.csv"), "none.csv: no such file"),
+        (lambda folder: change(folder, protected="race"), "no column 'race'"),
+        (lambda folder: change(folder, listen="nowhere.invalid:1"), "cannot listen on nowhere.invalid:1"),
+    ],
+)
+def test_what_cannot_be_used_ends_the_service_in_one_line(own: Path, spoil: Callable[[Path], Any], why: str) -> None:
+    spoil(own)
+    ended = subprocess.run(
+        [sys.executable, *BY_HAND, str(own / "policy.toml")], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (ended.returncode, ended.stdout) == (2, "")
+    said = [line for line in ended.stderr.splitlines() if "WARNING" not in line]
+    assert len(said) == 1
+    assert said[0].startswith("compliance: ")
+    assert why in said[0]
+
+
+def test_a_port_that_is_taken_ends_the_service_in_one_line(own: Path, served: Served) -> None:
+    change(own, listen=served.address)
+    ended = subprocess.run(
+        [sys.executable, *BY_HAND, str(own / "policy.toml")], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert ended.returncode == 2
+    assert f"cannot listen on {served.address}" in ended.stderr
+
+
+def test_a_developer_asks_and_the_same_request_is_charged_once(own: Path) -> None:
+    with serving(own) as running, running.client() as audits:
+        before = audits.terms()
+        answer = audits.ask(np.stack([PREDICTIONS, 1 - PREDICTIONS]), "sp", 0.5, request_id="first")
+        again = audits.ask(np.stack([PREDICTIONS, 1 - PREDICTIONS]), "sp", 0.5, request_id="first")
+        assert answer.gaps.shape == (2,)
+        assert np.array_equal(answer.gaps, again.gaps)
+        assert answer.epsilon_charged == 0.5
+        assert audits.terms().epsilon_remaining == pytest.approx(before.epsilon_remaining - 0.5)
+        assert refusal(lambda: audits.ask(PREDICTIONS, "eo", 0.5, request_id="first"))[0] == "REQUEST_ID_REUSED"
+        # Another request, another draw.
+        assert not np.array_equal(audits.ask(PREDICTIONS, "sp", 0.5).gaps, audits.ask(PREDICTIONS, "sp", 0.5).gaps)
+
+
+BAD: dict[str, tuple[Callable[[AuditClient], object], str]] = {
+    "too few people": (lambda audits: audits.ask(PREDICTIONS[:-1], "sp", 0.5), "PREDICTIONS_SHAPE"),
+    "too many models": (lambda audits: audits.ask(np.zeros((21, 200)), "sp", 0.5), "QUERIES_OUT_OF_RANGE"),
+    "a metric that is not allowed": (lambda audits: audits.ask(PREDICTIONS, "abs_sp", 0.5), "METRIC_NOT_ALLOWED"),
+    "more than all": (lambda audits: audits.ask(PREDICTIONS, "sp", 1e6), "BUDGET_EXHAUSTED|EPSILON_INVALID"),
+    "next to nothing": (lambda audits: audits.ask(PREDICTIONS, "sp", 1e-13), "EPSILON_INVALID"),
+    "no request id": (lambda audits: audits.ask(PREDICTIONS, "sp", 0.5, request_id=""), "REQUEST_ID_INVALID"),
+}
+
+
+def test_bad_requests_are_refused_alike_whatever_the_protected_attributes_and_cost_nothing(
+    served: Served, own: Path
+) -> None:
+    text = (own / "loans.csv").read_text()
+    (own / "loans.csv").write_text(re.sub(r"(?m)^[ab],", lambda m: {"a,": "b,", "b,": "a,"}[m[0]], text))
+    with serving(own) as flipped, served.client("bob") as here, flipped.client("bob") as there:
+        before = here.terms()
+        for what, (ask, reason) in BAD.items():
+            texts = {refusal(lambda audits=audits, ask=ask: ask(audits)) for audits in (here, there)}  # type: ignore[misc]
+            assert len(texts) == 1, what
+            assert re.fullmatch(reason, texts.pop()[0]), what
+        assert here.terms() == there.terms() == before
+        assert _without_times(flipped.log) <= _without_times(served.log)
+
+
+def _without_times(log: str) -> set[str]:
+    return {re.sub(r"^\S+ \S+ |/\S+/", "", line) for line in log.splitlines()}
+
+
+@pytest.mark.parametrize(
+    ("predictions", "metric", "epsilon", "why"),
+    [
+        ([], "sp", 0.5, "shape"),
+        (np.zeros((1, 1, 200)), "sp", 0.5, "shape"),
+        (PREDICTIONS * 2, "sp", 0.5, r"in \[0, 1\]"),
+        ([float("nan")] * 200, "sp", 0.5, r"in \[0, 1\]"),
+        (PREDICTIONS, "ps", 0.5, "unknown metric 'ps'"),
+        (PREDICTIONS, "sp", 0.0, "epsilon must be"),
+        (PREDICTIONS, "sp", float("inf"), "epsilon must be"),
+    ],
+)
+def test_what_cannot_be_asked_is_not_sent(
+    served: Served, predictions: Any, metric: str, epsilon: float, why: str
+) -> None:
+    before = served.log
+    with served.client() as audits, pytest.raises(ValueError, match=why):
+        audits.ask(predictions, metric, epsilon)
+    assert served.log == before
+
+
+def test_the_budget_holds_for_all_developers_together(own: Path) -> None:
+    with serving(own) as running, running.client("alice") as alice, running.client("bob") as bob:
+        alice.ask(PREDICTIONS, "sp", 2.0)
+        bob.ask(PREDICTIONS, "sp", 2.0)
+        for audits in (alice, bob):
+            assert refusal(lambda audits=audits: audits.ask(PREDICTIONS, "sp", 0.5))[0] == "BUDGET_EXHAUSTED"  # type: ignore[misc]
+
+
+def test_a_developer_has_no_more_than_its_share(own: Path) -> None:
+    with serving(own) as running, running.client("bob") as bob:
+        bob.ask(PREDICTIONS, "sp", 2.0)
+        assert refusal(lambda: bob.ask(PREDICTIONS, "sp", 0.5))[0] == "BUDGET_EXHAUSTED"
+
+
+def test_a_batch_has_no_more_than_the_policy_allows(served: Served) -> None:
+    with served.client() as alice:
+        assert refusal(lambda: alice.ask(PREDICTIONS, "sp", 2.5))[0] == "EPSILON_INVALID"
+
+
+def test_a_developer_whom_the_policy_does_not_name_is_refused(served: Served) -> None:
+    with served.client("carol") as carol:
+        for call in (carol.terms, lambda: carol.ask(PREDICTIONS, "sp", 0.5)):
+            assert refusal(call) == ("CALLER_NOT_ALLOWED", "this party may not call this method")
+
+
+def test_a_certificate_of_another_authority_gets_no_answer(served: Served, tmp_path: Path) -> None:
+    stranger = write(tmp_path / "certificates", "loans", ("alice",), 1)[1]
+    with AuditClient(served.address, stranger) as audits, pytest.raises(AuditUnavailable, match="certificate"):
+        audits.terms()
+
+
+def test_another_data_set_is_not_served(served: Served) -> None:
+    folder = served.folder / "certificates" / "developer-alice"
+    with AuditClient(served.address, folder, data="other") as audits:
+        assert refusal(audits.terms)[0] == "DEAL_UNKNOWN"
+
+
+def test_a_client_finds_a_service_that_was_started_again(own: Path) -> None:
+    with serving(own) as first, first.client() as audits:
+        audits.terms()
+        change(own, listen=first.address)
+        assert first.end() == 0
+        with ThreadPoolExecutor(1) as elsewhere:
+            asked = elsewhere.submit(audits.ask, PREDICTIONS, "sp", 0.5, request_id="once")
+            with serving(own):
+                assert asked.result(30).epsilon_charged == 0.5
+
+
+def test_a_service_that_never_answered_is_not_waited_for(own: Path) -> None:
+    folder = own / "certificates" / "developer-alice"
+    with AuditClient("127.0.0.1:1", folder) as audits, pytest.raises(AuditUnavailable, match="nobody is there"):
+        audits.ask(PREDICTIONS, "sp", 0.5)
+
+
+def test_a_service_that_is_started_again_remembers(own: Path) -> None:
+    with serving(own) as first, first.client() as audits:
+        answer = audits.ask(PREDICTIONS, "sp", 0.5, request_id="once")
+        assert first.end() == 0
+    with serving(own) as second, second.client() as audits:
+        again = audits.ask(PREDICTIONS, "sp", 0.5, request_id="once")
+        assert np.array_equal(again.gaps, answer.gaps)
+        assert audits.terms().epsilon_remaining == answer.epsilon_remaining
+
+
+def test_an_end_by_sigterm_is_clean_too(own: Path) -> None:
+    with serving(own) as running:
+        running.process.terminate()
+        assert running.process.wait(20) == 0
+    assert "SIGTERM: leaving" in running.log

@@ -1,0 +1,145 @@
+"""Bounding: each way's argument as an exact computation, and draws against the exact law."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from compliance.bounding import Bounded, bounded, to_range, truncated_laplace
+from compliance.mechanisms.conceal import Conceal
+from compliance.mechanisms.exponential import ExponentialMechanism
+from compliance.mechanisms.laplace import LaplaceMechanism
+from compliance.mechanisms.mechanism import Question
+from compliance.mechanisms.sparse_vector import SparseVectorMechanism
+from compliance.noise import Seeded, System
+from compliance.records import Records
+from fairwall.laws.bounding import metric_range, truncated_scale, truncation_loss
+from fairwall.laws.metric import METRICS
+
+
+def question(metric="sp", n=20, models=3):
+    protected = (np.arange(n) % 4 != 0).astype(np.uint8)
+    labels = (np.arange(n) % 3 != 0).astype(np.uint8)
+    predictions = np.random.default_rng(0).random((models, n)).round()
+    return Question(metric, predictions, Records(labels, protected, (metric,)))
+
+
+def truncated_law(truth, width, rate):
+    weights = np.exp(-rate * np.abs(np.arange(width + 1) - truth))
+    return weights / weights.sum()
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_metric_stays_in_its_range(metric):
+    low, high = metric_range(metric)
+    predictions = np.array(list(itertools.product((0.0, 1.0), repeat=5)))
+    seen = set()
+    for labels, protected in itertools.product(itertools.product((0, 1), repeat=5), repeat=2):
+        records = Records(np.array(labels, np.uint8), np.array(protected, np.uint8), ())
+        parts = records.group_sums(metric, predictions)
+        if all(part.n0 and part.n1 for part in parts):
+            gaps = Question(metric, predictions, records).gaps()
+            gaps = gaps[~np.isnan(gaps)]
+            assert ((gaps >= low) & (gaps <= high)).all()
+            seen |= set(gaps)
+    assert low in seen
+    assert high in seen
+
+
+@pytest.mark.parametrize("rate", [1e-6, 0.01, 0.3, 2.0])
+@pytest.mark.parametrize("width", [1, 2, 7, 30])
+def test_the_loss_of_truncation_is_the_worst_over_all_pairs(width, rate):
+    laws = [np.log(truncated_law(truth, width, rate)) for truth in range(width + 1)]
+    for distance in range(width + 1):
+        worst = max(
+            np.abs(laws[truth] - laws[other]).max()
+            for truth in range(width + 1)
+            for other in range(width + 1)
+            if abs(truth - other) <= distance
+        )
+        loss = truncation_loss(distance, width, rate)
+        assert loss == pytest.approx(worst, rel=1e-9, abs=1e-13)
+        assert distance * rate * (1 - 1e-9) <= loss <= 2 * distance * rate * (1 + 1e-9)
+
+
+def test_truncation_with_the_old_scale_is_not_free():
+    # Laplace noise at epsilon = 1 for a range of 2, a sensitivity of 1/2: 1.5 and not 1.
+    assert truncation_loss(2**19, 2**21, 1 / 2**19) == pytest.approx(1.5, abs=0.03)
+
+
+@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 1.0, 20.0])
+def test_the_scale_of_truncation_costs_epsilon(epsilon):
+    for distance, width in ((1, 7), (3, 7), (7, 7), (2**19, 2**21), (2**43, 2**45)):
+        scale = truncated_scale(distance, width, 1.0, epsilon)
+        assert distance / epsilon * (1 - 1e-9) <= scale <= 2 * distance / epsilon * (1 + 1e-9)
+        loss = truncation_loss(distance, width, 1 / scale)
+        assert loss <= epsilon
+        assert loss >= epsilon * (1 - 1e-9)
+
+
+def test_clamp_and_boundary_inflate_are_one_law():
+    # The clamped law's end has the whole tail; its loss is a tail's and stays below that of the noise itself.
+    rate, width = 0.4, 9
+    wide = np.arange(-400, 410)
+    losses = []
+    for truth in range(width + 1):
+        noise = np.exp(-rate * np.abs(wide - truth))
+        noise /= noise.sum()
+        clamped = np.array([noise[np.clip(wide, 0, width) == k].sum() for k in range(width + 1)])
+        inflated = noise[400 : 400 + width + 1].copy()
+        inflated[0] += noise[wide < 0].sum()
+        inflated[-1] += noise[wide > width].sum()
+        np.testing.assert_allclose(clamped, inflated, rtol=1e-12)
+        losses.append(np.log(clamped))
+    for one, other in itertools.pairwise(losses):
+        assert np.abs(one - other).max() <= rate * (1 + 1e-9)
+    assert (to_range(np.array([-3.0, 0.5, np.nan, 7.0]), "abs_sp")[[0, 1, 3]] == [0.0, 0.5, 1.0]).all()
+    assert np.isnan(to_range(np.array([np.nan]), "sp")).all()
+
+
+@pytest.mark.parametrize("noise", [Seeded(np.random.default_rng(7)), System()])
+@pytest.mark.parametrize("scale", [0.05, 0.3, 1.0, 50.0])
+def test_truncated_draws_follow_the_law(noise, scale):
+    # 9 counts at 6 standard errors: a false alarm has probability 2e-9 each.
+    runs, step, width = 1_000, 0.125, 8
+    for truth in (0, 3):
+        drawn = truncated_laplace(np.full(runs, truth * step), width * step, scale, step, noise)
+        counts = np.bincount(np.rint(drawn / step).astype(int), minlength=width + 1)
+        p = truncated_law(truth, width, step / scale)
+        assert counts.size == width + 1
+        assert (np.abs(counts - runs * p) <= 6 * np.sqrt(runs * p * (1 - p)) + 6).all()
+
+
+@pytest.mark.parametrize("metric", [name for name, metric in METRICS.items() if metric.bounded])
+@pytest.mark.parametrize("bounding", ["clamp", "truncate", "boundary-inflate"])
+def test_bounded_laplace_stays_in_the_range_at_any_epsilon(metric, bounding):
+    low, high = metric_range(metric)
+    mechanism = bounded(LaplaceMechanism(), bounding)
+    asked, noise = question(metric), Seeded(np.random.default_rng(0))
+    for epsilon in (1e-9, 0.1, 5.0, 1e6):
+        values = mechanism.release(asked, {}, epsilon, 0.0, noise).values
+        assert ((values >= low) & (values <= high)).all()
+    np.testing.assert_allclose(mechanism.release(asked, {}, math.inf, 0.0, noise).values, asked.gaps())
+    np.testing.assert_allclose(mechanism.release(asked, {}, 1e6, 0.0, System()).values, asked.gaps(), atol=1e-3)
+
+
+def test_a_bounded_mechanism_keeps_name_price_and_refusals():
+    mechanism = bounded(LaplaceMechanism(), "truncate")
+    assert isinstance(mechanism, Bounded)
+    assert (mechanism.name, mechanism.guarantee) == ("laplace", "pure")
+    assert mechanism.cost(0.5, 0.0) == LaplaceMechanism().cost(0.5, 0.0)
+    assert mechanism.refuses("di", 1.0, 0.0)
+    assert bounded(Conceal(), "clamp").refuses("sp", 1.0, 0.0) is None
+
+
+def test_what_has_no_argument_is_refused():
+    for mechanism, bounding in (
+        (Conceal(), "truncate"),
+        (SparseVectorMechanism(), "clamp"),
+        (ExponentialMechanism(), "boundary-inflate"),
+        (LaplaceMechanism(), "round"),
+    ):
+        with pytest.raises(ValueError, match="choose"):
+            bounded(mechanism, bounding)
+    assert bounded(Conceal(), "none") == Conceal()

@@ -1,0 +1,145 @@
+"""Noise: its laws, its grid, and the float64 leak that the grid closes.
+
+Every statistical test of `Seeded` has a fixed seed; `System` has none to fix. Each has a false-alarm rate of 1e-7.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import scipy.stats
+from numpy.typing import NDArray
+
+from compliance.noise import STEPS_MAX, Noise, Seeded, System, step_for
+
+FALSE_ALARM = 1e-7
+SOURCES = pytest.mark.parametrize("noise", [Seeded(np.random.default_rng(5)), System()], ids=["seeded", "system"])
+STEP = 2.0**-20
+
+
+def on_grid(values: NDArray[np.float64], step: float) -> bool:
+    """Whether every value is exactly a whole multiple of the step."""
+    return all((value / step).is_integer() for value in values.tolist())
+
+
+@SOURCES
+@pytest.mark.parametrize(
+    ("law", "reference"),
+    [("laplace", scipy.stats.laplace), ("gaussian", scipy.stats.norm), ("cauchy", scipy.stats.cauchy)],
+)
+def test_noise_follows_its_law_on_the_grid(noise: Noise, law: str, reference: scipy.stats.rv_continuous) -> None:
+    released = getattr(noise, law)(np.full(4000, 0.3), 0.7, STEP)
+    assert on_grid(released, STEP)
+    assert scipy.stats.kstest(released - 0.3, reference(scale=0.7).cdf).pvalue > FALSE_ALARM
+
+
+@SOURCES
+def test_laplace_on_the_integers_is_the_discrete_law(noise: Noise) -> None:
+    draws, scale = 20_000, 0.8
+    drawn = noise.laplace(np.full(draws, 7.0), scale, 1.0) - 7
+    x = math.exp(-1 / scale)
+    for k in (0, 1, -1, 2):
+        expected = (1 - x) / (1 + x) * x ** abs(k)
+        hits = int(np.count_nonzero(drawn == k))
+        assert scipy.stats.binomtest(hits, draws, expected).pvalue > FALSE_ALARM / 4
+
+
+@SOURCES
+@pytest.mark.parametrize("law", ["laplace", "gaussian", "cauchy"])
+def test_no_noise_only_rounds(noise: Noise, law: str) -> None:
+    released = getattr(noise, law)(np.array([0.3, -1e-9, -0.75]), 0.0, 0.25)
+    assert released.tolist() == [0.25, 0.0, -0.75]
+    assert not np.signbit(released[1])  # -0.0 would be one more bit
+
+
+@SOURCES
+def test_far_tails_stay_exact(noise: Noise) -> None:
+    released = noise.cauchy(np.zeros(200), 1e300, 1.0)
+    assert np.abs(released).max() == STEPS_MAX
+    assert on_grid(released, 1.0)
+
+
+@SOURCES
+def test_other_draws(noise: Noise) -> None:
+    draws = 5000
+    assert scipy.stats.binomtest(int(noise.bernoulli(0.3, draws).sum()), draws, 0.3).pvalue > FALSE_ALARM
+    assert noise.bernoulli(0.0, 5).tolist() == [False] * 5
+    assert noise.bernoulli(1.0, 5).tolist() == [True] * 5
+    for exponent in (0.2, 2.3):
+        hits = int(noise.bernoulli_exp(np.full(draws, exponent)).sum())
+        assert scipy.stats.binomtest(hits, draws, math.exp(-exponent)).pvalue > FALSE_ALARM
+    assert noise.bernoulli_exp(np.array([0.0, math.inf])[:1]).tolist() == [True]
+    counts = np.bincount(noise.integers(6, draws), minlength=6)
+    assert scipy.stats.chisquare(counts).pvalue > FALSE_ALARM
+    assert sorted(noise.permutation(50).tolist()) == list(range(50))
+    firsts = np.bincount([int(noise.permutation(3)[0]) for _ in range(600)], minlength=3)
+    assert scipy.stats.chisquare(firsts).pvalue > FALSE_ALARM
+    for wrong in (-0.1, 1.1, math.nan):
+        with pytest.raises(ValueError, match="probability"):
+            noise.bernoulli(wrong, 1)
+
+
+def test_seeded_noise_replays() -> None:
+    def drawn(seed: int) -> list[float]:
+        noise = Seeded(np.random.default_rng(seed))
+        values = np.zeros(3)
+        return [*noise.laplace(values, 1.0, STEP), *noise.gaussian(values, 1.0, STEP), *noise.cauchy(values, 1.0, STEP)]
+
+    assert drawn(3) == drawn(3) != drawn(4)
+
+
+# --- Mironov (CCS 2012): what can be released must not depend on the secret
+
+
+def _naive(noise: np.random.Generator) -> Callable[[NDArray[np.float64], float, float], NDArray[np.float64]]:
+    """Broken twin: real-valued noise, added in float64."""
+    return lambda values, scale, _: values + noise.laplace(0.0, scale, values.size)
+
+
+def _lattice(release: Callable[..., NDArray[np.float64]], secret: float) -> bool:
+    """Whether everything released about a secret lies on the one grid that both neighbours share."""
+    return on_grid(release(np.full(500, secret), 0.5, STEP), STEP)
+
+
+@SOURCES
+@pytest.mark.parametrize("law", ["laplace", "gaussian", "cauchy"])
+def test_neighbours_share_their_output_grid(noise: Noise, law: str) -> None:
+    # 1/3 and 4/10 - 1/7: neighbours' gaps, in no common binary fraction.
+    assert all(_lattice(getattr(noise, law), secret) for secret in (1 / 3, 4 / 10 - 1 / 7))
+
+
+def test_the_naive_twin_is_caught() -> None:
+    naive = _naive(np.random.default_rng(1))
+    assert not any(_lattice(naive, secret) for secret in (1 / 3, 4 / 10 - 1 / 7))
+
+
+def test_the_naive_twin_tells_neighbours_apart() -> None:
+    # What the test above is for. The sum secret + x keeps no bits below the secret's own: around 0 an answer that is no
+    # multiple of 2^-54 cannot come from 1/3 (between 1/4 and 1/2), but does come from a secret of 0.
+    generator = np.random.default_rng(1)
+    near = 2.0**-8
+
+    def fine(secret: float) -> int:
+        answers = _naive(generator)(np.full(20_000, secret), 0.5, STEP)
+        small = answers[np.abs(answers) < near]
+        assert len(small) > 50
+        return sum(not (answer * 2.0**54).is_integer() for answer in small.tolist())
+
+    assert fine(0.0) > 0
+    assert fine(1 / 3) == 0
+
+
+@pytest.mark.parametrize(
+    ("scale", "fineness", "magnitude", "step"),
+    [(1.0, 20, 1.0, 2.0**-20), (0.9, 20, 1.0, 2.0**-21), (3.0, 30, 1.0, 2.0**-29), (0.0, 20, 1.0, 2.0**-44),
+     (1e-30, 20, 1.0, 2.0**-44), (1e-30, 20, 1000.0, 2.0**-34)],
+)  # fmt: skip
+def test_steps(scale: float, fineness: int, magnitude: float, step: float) -> None:
+    assert step_for(scale, fineness, magnitude) == step
+
+
+@pytest.mark.parametrize("scale", [-1.0, math.inf, math.nan])
+def test_a_step_needs_a_scale(scale: float) -> None:
+    with pytest.raises(ValueError, match="scale"):
+        step_for(scale)

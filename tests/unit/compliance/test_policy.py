@@ -1,0 +1,237 @@
+"""A policy is read whole or refused in one line, and what must look at protected attributes is checked at load."""
+
+from __future__ import annotations
+
+import logging
+import re
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tomli_w
+
+from compliance.policy import Policy, PolicyError, load, read
+from fairwall.tables.errors import DataError
+
+EXAMPLE = Path(__file__).parents[3] / "docs" / "example"
+Values = dict[str, Any]
+
+PEOPLE = [("a", 1)] * 6 + [("a", 0)] * 6 + [("b", 1)] * 4 + [("b", 0)] * 8
+"""Among the 10 with a good label only 4 are in group b."""
+
+
+@pytest.fixture
+def values() -> Values:
+    return tomllib.loads((EXAMPLE / "policy.toml").read_text())
+
+
+def written(folder: Path, values: Values) -> Path:
+    path = folder / "policy.toml"
+    path.write_text(tomli_w.dumps(values))
+    return path
+
+
+def refused(folder: Path, values: Values) -> str:
+    """Why a policy is refused, without its file's name."""
+    path = written(folder, values)
+    with pytest.raises(PolicyError) as caught:
+        read(path)
+    text = str(caught.value)
+    assert text.startswith(f"{path}: ")
+    assert "\n" not in text
+    return text.removeprefix(f"{path}: ")
+
+
+def with_people(folder: Path, values: Values, people: list[tuple[str, int]], minimum: int = 2) -> Policy:
+    (folder / "loans.csv").write_text("group,repaid\n" + "".join(f"{group},{label}\n" for group, label in people))
+    values["data"]["minimum_group"] = minimum
+    return read(written(folder, values))
+
+
+def test_the_example_is_a_policy_and_its_paths_start_from_its_folder() -> None:
+    policy = read(EXAMPLE / "policy.toml")
+    assert policy.data_name == policy.deployment.name == "loans"
+    assert policy.data.source == EXAMPLE / "loans.csv"
+    assert policy.deployment.credentials == EXAMPLE / "certificates" / "compliance"
+    assert list(policy.developers) == ["alice", "bob"]
+
+
+def test_every_key_is_documented() -> None:
+    text = (EXAMPLE / "policy.toml").read_text() + (EXAMPLE.parent / "serving.md").read_text()
+    sections = [field.annotation for name, field in Policy.model_fields.items() if name != "developers"]
+    for key in (*Policy.model_fields, *(key for section in sections for key in section.model_fields)):  # type: ignore[union-attr]
+        assert re.search(rf"\b{key}\b", text), key
+
+
+def test_an_absolute_path_stays_as_it_is(tmp_path: Path, values: Values) -> None:
+    values["data"]["source"] = "/data/people.parquet"
+    assert read(written(tmp_path, values)).data.source == Path("/data/people.parquet")
+
+
+def test_a_data_set_may_have_a_name_of_its_own(tmp_path: Path, values: Values) -> None:
+    values["data"]["name"] = "loans-2025"
+    assert read(written(tmp_path, values)).data_name == "loans-2025"
+
+
+SPOILT: dict[str, tuple[Callable[[Values], object], str]] = {
+    "no section": (lambda values: values.pop("budget"), "budget: is missing"),
+    "no key": (lambda values: values["data"].pop("minimum_group"), "data.minimum_group: is missing"),
+    "a typo": (
+        lambda values: values["audit"].update(querys_max=3),
+        "audit.querys_max: unknown key; did you mean queries_max?",
+    ),
+    "a section's typo": (lambda values: values.update(audits={}), "audits: unknown key; did you mean audit?"),
+    "a developer's typo": (
+        lambda values: values["developers"]["alice"].update(epsilom=3),
+        "developers.alice.epsilom: unknown key; did you mean epsilon?",
+    ),
+    "an unknown metric": (lambda values: values["audit"].update(metrics=["ps"]), "audit.metrics: must be among sp"),
+    "no metric": (lambda values: values["audit"].update(metrics=[]), "audit.metrics: must "),
+    "an unknown mechanism": (lambda values: values["audit"].update(mechanism="x"), "audit.mechanism: must be one of "),
+    "no protection": (lambda values: values["audit"].update(mechanism="exact"), "audit.mechanism: must be one of "),
+    "no limit": (lambda values: values["budget"].update(epsilon=float("inf")), "budget.epsilon: must "),
+    "a budget in words": (lambda values: values["budget"].update(epsilon="inf"), "budget.epsilon: must "),
+    "a delta of 1": (lambda values: values["budget"].update(delta=1.0), "budget.delta: must be less than 1"),
+    "an unknown rule": (lambda values: values["budget"].update(rule="sum"), "budget.rule: must "),
+    "a share above all": (
+        lambda values: values["developers"]["bob"].update(epsilon=4.5),
+        "developers.bob.epsilon: must be at most budget.epsilon, not 4.5",
+    ),
+    "a batch above all": (
+        lambda values: values["audit"].update(epsilon_max=5.0),
+        "audit.epsilon_max: must be at most budget.epsilon, not 5",
+    ),
+    "a delta above all": (
+        lambda values: values["audit"].update(delta=1e-6),
+        "audit.delta: must be at most budget.delta",
+    ),
+    "a mechanism that needs a delta": (
+        lambda values: values["audit"].update(mechanism="gaussian"),
+        "audit.mechanism: gaussian does not answer metric sp: ",
+    ),
+    "shares the wrong way round": (
+        lambda values: values["audit"].update(shares=[0.5, 0.1]),
+        "audit.shares: must be two numbers above 0 and below 1, the smaller first, not [0.5, 0.1]",
+    ),
+    "a bounding without a proof": (
+        lambda values: values["audit"].update(mechanism="cauchy", bounding="truncate"),
+        "audit.bounding: truncated noise is proved private for mechanism laplace alone",
+    ),
+    "nobody": (lambda values: values.update(developers={}), "developers: must "),
+    "a strange name": (
+        lambda values: values["developers"].update({"A/b": {"epsilon": 1.0}}),
+        "developers.A/b: must be",
+    ),
+    "a strange deployment": (lambda values: values["deployment"].update(name="Loans."), "deployment.name: must be 1"),
+    "no port": (lambda values: values["deployment"].update(listen="localhost"), "deployment.listen: must be host:port"),
+    "a seal beside the ledger": (
+        lambda values: values["deployment"].update(seal="ledger/head"),
+        "deployment.seal: must lie outside the ledger's folder",
+    ),
+    "a number for a name": (lambda values: values["data"].update(positive=1), "data.positive: must be a valid string"),
+    "no group at all": (lambda values: values["data"].update(minimum_group=0), "data.minimum_group: must be greater"),
+}
+
+
+@pytest.mark.parametrize("what", SPOILT)
+def test_a_policy_that_cannot_be_served_is_refused_with_its_key(tmp_path: Path, values: Values, what: str) -> None:
+    spoil, why = SPOILT[what]
+    spoil(values)
+    assert refused(tmp_path, values).startswith(why)
+
+
+def test_a_mechanism_that_needs_a_delta_is_served_with_one(tmp_path: Path, values: Values) -> None:
+    values["audit"].update(mechanism="gaussian", delta=1e-7)
+    values["budget"].update(delta=1e-6, rule="zcdp")
+    policy = read(written(tmp_path, values))
+    assert policy.mechanism.name == "gaussian"
+    assert policy.epsilon_max == 2.0
+
+
+def test_a_file_that_is_no_policy_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "policy.toml"
+    with pytest.raises(PolicyError, match="cannot be read: No such file"):
+        read(path)
+    path.write_bytes(b"\xff")
+    with pytest.raises(PolicyError, match="not UTF-8 text"):
+        read(path)
+    path.write_text("[data")
+    with pytest.raises(PolicyError, match="not valid TOML"):
+        read(path)
+
+
+def test_the_example_s_data_load(caplog: pytest.LogCaptureFixture) -> None:
+    records = load(read(EXAMPLE / "policy.toml"))
+    assert records.people == 200
+    assert records.metrics == ("sp", "eo")
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644])
+def test_data_that_others_can_read_are_warned_of(
+    tmp_path: Path, values: Values, caplog: pytest.LogCaptureFixture, mode: int
+) -> None:
+    policy = with_people(tmp_path, values, PEOPLE)
+    policy.data.source.chmod(mode)
+    with caplog.at_level(logging.WARNING):
+        load(policy)
+    assert bool(caplog.records) == (mode == 0o644)
+
+
+@pytest.mark.parametrize(
+    ("metrics", "minimum", "serves"), [("sp", 12, True), ("sp", 13, False), ("eo", 4, True), ("eo", 5, False)]
+)
+def test_every_stratum_of_every_metric_needs_the_minimum(
+    tmp_path: Path, values: Values, metrics: str, minimum: int, serves: bool
+) -> None:
+    values["audit"]["metrics"] = [metrics]
+    policy = with_people(tmp_path, values, PEOPLE, minimum)
+    if serves:
+        assert load(policy).people == len(PEOPLE)
+        return
+    with pytest.raises(
+        PolicyError, match=f"data.minimum_group: metric {metrics} looks at a group of fewer than {minimum}"
+    ):
+        load(policy)
+
+
+def test_a_group_that_is_too_small_is_refused_without_saying_which(tmp_path: Path, values: Values) -> None:
+    swapped = [({"a": "b", "b": "a"}[group], label) for group, label in PEOPLE]
+    texts = set()
+    for people in (PEOPLE, swapped):
+        with pytest.raises(PolicyError) as caught:
+            load(with_people(tmp_path, values, people, minimum=5))
+        texts.add(str(caught.value))
+    (text,) = texts
+    assert not re.search(r"'[ab]'|advantaged", text)
+
+
+def test_a_metric_whose_stratum_lacks_a_group_is_refused(tmp_path: Path, values: Values) -> None:
+    people = [("a", 1)] * 5 + [("a", 0)] * 5 + [("b", 0)] * 5
+    with pytest.raises(PolicyError, match=r"audit\.metrics: metric eo: a group is too small"):
+        load(with_people(tmp_path, values, people))
+
+
+def test_rows_of_neither_group_are_refused_because_leaving_them_out_would_tell(tmp_path: Path, values: Values) -> None:
+    people = [*PEOPLE, ("c", 1)]
+    with pytest.raises(PolicyError, match=r"data.disadvantaged: some rows are in neither group"):
+        load(with_people(tmp_path, values, people))
+    values["data"].pop("disadvantaged")
+    assert load(with_people(tmp_path, values, people)).people == len(people)
+
+
+def test_a_column_that_is_not_there_is_refused(tmp_path: Path, values: Values) -> None:
+    values["data"]["protected"] = "race"
+    with pytest.raises(DataError, match="no column 'race'"):
+        load(with_people(tmp_path, values, PEOPLE))
+
+
+def test_the_summary_is_the_same_for_every_protected_attribute(tmp_path: Path, values: Values) -> None:
+    rng = np.random.default_rng(3)
+    summaries = {
+        with_people(tmp_path, values, [(str(rng.choice(["a", "b"])), label) for _, label in PEOPLE]).summary
+        for _ in range(5)
+    }
+    assert summaries == {"loans: metrics sp, eo; mechanism laplace; epsilon 4; developers alice, bob"}

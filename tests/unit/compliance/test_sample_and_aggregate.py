@@ -1,0 +1,116 @@
+"""Sample and aggregate: the sensitivity of a block by enumeration, the noise, and what it is worth."""
+
+import itertools
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from compliance.mechanisms.mechanism import Question
+from compliance.mechanisms.sample_and_aggregate import SampleAndAggregate, block_gaps, deal
+from compliance.noise import Seeded, System
+from compliance.records import Records
+from fairwall.laws.metric import METRICS, find_metric
+
+BOUNDED = [name for name, metric in METRICS.items() if metric.bounded]
+
+
+def audit(n, metric="sp", seed=0):
+    generator = np.random.default_rng(seed)
+    labels = generator.random(n) < 0.5
+    protected = np.arange(n) % 5 != 0
+    records = Records(labels.astype(np.uint8), protected.astype(np.uint8), (metric,))
+    return Question(metric, (generator.random((4, n)) < 0.3 + 0.3 * protected).astype(np.float64), records)
+
+
+@pytest.mark.parametrize("metric", BOUNDED)
+def test_one_flip_moves_a_block_by_at_most_1_whatever_groups_are_empty(metric):
+    # All labels, attributes, flips and 0/1 predictions of blocks of up to four people, and 1 is reached.
+    worst = 0.0
+    for n in (1, 2, 3, 4):
+        predictions = np.array(list(itertools.product((0.0, 1.0), repeat=n)))
+        for labels in itertools.product((0, 1), repeat=n):
+            gaps = {}
+            for protected in itertools.product((0, 1), repeat=n):
+                records = Records(np.array(labels, np.uint8), np.array(protected, np.uint8), ())
+                gaps[protected] = block_gaps(Question(metric, predictions, records), np.arange(n))
+            for protected, person in itertools.product(gaps, range(n)):
+                flipped = tuple(a ^ (i == person) for i, a in enumerate(protected))
+                # Over all gaps of the metric together: one flip moves one of them.
+                worst = max(worst, float(np.abs(gaps[protected] - gaps[flipped]).sum(axis=0).max()))
+    assert worst == 1.0
+
+
+def test_people_are_dealt_out_once_and_evenly_by_label():
+    labels = (np.arange(103) < 31).astype(np.uint8)
+    for noise in (Seeded(np.random.default_rng(0)), System()):
+        dealt = deal(labels, 5, noise)
+        assert sorted(np.concatenate(dealt)) == list(range(103))
+        for label in (0, 1):
+            sizes = [np.count_nonzero(labels[people] == label) for people in dealt]
+            assert max(sizes) - min(sizes) <= 1
+
+
+def test_the_blocks_do_not_depend_on_the_attributes():
+    asked = audit(200)
+    others = Records(asked.records.labels, 1 - asked.records.protected, asked.records.metrics)
+    mechanism = SampleAndAggregate()
+    assert mechanism.blocks("sp", asked.records.labels) == 6
+    one, other = (
+        mechanism.release(replace(asked, records=records), {}, math.inf, 0.0, Seeded(np.random.default_rng(1))).values
+        for records in (asked.records, others)
+    )
+    # The same blocks: turning everybody over turns every gap over.
+    np.testing.assert_allclose(one, -other)
+
+
+@pytest.mark.parametrize("metric", BOUNDED)
+def test_one_block_and_no_limit_give_the_metric_itself(metric):
+    asked = audit(50, metric)
+    values = SampleAndAggregate(block_size=50).release(asked, {}, math.inf, 0.0, System()).values
+    np.testing.assert_allclose(values, asked.gaps(), atol=1e-15)
+
+
+@pytest.mark.parametrize("metric", ["sp", "abs_sp", "eodds_max", "eodds_sum", "ppv"])
+def test_the_noise_is_that_of_the_law(metric):
+    # Kolmogorov and Smirnov on 4,000 draws at 1e-7; one block, so that the mean does not depend on the deal.
+    from scipy.stats import kstest, laplace
+
+    asked = audit(50, metric)
+    mechanism = SampleAndAggregate(block_size=50)
+    noise, law = Seeded(np.random.default_rng(2)), mechanism.law(metric, asked.records.labels, 4, 3.0)
+    assert law.scale == 4 / 3
+    if find_metric(metric).absolute:
+        asked = replace(asked, metric="sp")
+    draws = np.array([mechanism.release(asked, {}, 3.0, 0.0, noise).values - asked.gaps() for _ in range(1_000)])
+    assert kstest(draws.ravel(), laplace(scale=law.scale).cdf).pvalue > 1e-7
+
+
+def test_batches_of_neighbours_are_at_most_epsilon_apart_in_the_law():
+    # Conditional on the deal, the means move by at most m/k in the L1 norm: all flips of a small data set.
+    asked = audit(24, "eodds_sum")
+    mechanism = SampleAndAggregate(block_size=4)
+    blocks = mechanism.blocks("eodds_sum", asked.records.labels)
+    scale = mechanism.law("eodds_sum", asked.records.labels, 4, 1.0).scale
+    dealt = deal(asked.records.labels, blocks, Seeded(np.random.default_rng(0)))
+    assert blocks >= 2
+
+    def means(protected):
+        records = Records(asked.records.labels, protected, ())
+        return np.mean([block_gaps(replace(asked, records=records), people) for people in dealt], axis=0)
+
+    exact = means(asked.records.protected)
+    for person in range(24):
+        flipped = asked.records.protected.copy()
+        flipped[person] ^= 1
+        assert np.abs(means(flipped) - exact).sum() / scale <= 1 + 1e-12
+
+
+def test_price_refusal_and_parameters():
+    mechanism = SampleAndAggregate()
+    loss = mechanism.cost(0.7, 1e-6)
+    assert (loss.epsilon, loss.delta) == (0.7, 0.0)
+    assert mechanism.refuses("di", 1.0, 0.0)
+    with pytest.raises(ValueError, match="block"):
+        SampleAndAggregate(block_size=1)

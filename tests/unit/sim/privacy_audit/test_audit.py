@@ -1,0 +1,126 @@
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from sim.privacy_audit.audit import audit
+from sim.privacy_audit.catalogue import names, prepare
+from sim.privacy_audit.pairs import worst_pairs
+from sim.privacy_audit.sampling import FIRST, look_sizes, lower_bound
+from sim.privacy_audit.subject import Claim
+
+LEVEL = 1e-5
+
+
+@dataclass(frozen=True)
+class Response:
+    """Randomized response about person 0 that has exactly the epsilon and delta of `truth`, claimed or not."""
+
+    claim: Claim
+    truth: Claim
+
+    def refuses(self, _metric):
+        return None
+
+    def loss(self, _metric, _n0, _n1, _people, _queries):
+        return None
+
+    def log_ratio(self, _first, _second, _transcripts):
+        return None
+
+    def sessions(self, question, count, generator):
+        attribute = int(question.records.protected[0])
+        lie = generator.random(count) < 1 / (1 + np.exp(self.truth.epsilon))
+        answers = np.where(lie, 1 - attribute, attribute)
+        return np.where(generator.random(count) < self.truth.delta, 2 + attribute, answers)[:, None].astype(float)
+
+
+def bound(subject, level, samples, seed):
+    generator = np.random.default_rng(seed)
+    return lower_bound(subject, worst_pairs("sp", 3, 1, generator)[:1], level, samples, generator)
+
+
+@pytest.mark.parametrize("twin", names("broken twin"))
+@pytest.mark.parametrize("seed", [1, 2])
+def test_every_broken_twin_is_caught_by_its_sessions(twin, seed):
+    subject, setting = prepare(twin)
+    verdict = audit(twin, subject, setting, LEVEL, 2**18, seed)
+    assert verdict.accused_by_samples
+    assert verdict.claimed < verdict.evidence.lower <= (verdict.exact or np.inf)
+
+
+@pytest.mark.parametrize("name", names("sound sibling"))
+def test_no_sound_sibling_is_accused(name):
+    subject, setting = prepare(name)
+    verdict = audit(name, subject, setting, LEVEL, 2**16, 1)
+    assert not verdict.accused
+    assert verdict.evidence.reach > verdict.claimed
+
+
+@pytest.mark.parametrize("metric", ["sp", "abs_sp", "eo", "fpr", "eodds_max", "ppv", "oad"])
+@pytest.mark.parametrize("name", ["laplace", "conceal"])
+def test_no_mechanism_is_accused(name, metric):
+    subject, setting = prepare(name, metric=metric)
+    assert not audit(name, subject, setting, LEVEL, 2**14, 1).accused
+
+
+def test_two_batches_spend_twice_as_much():
+    """Twice the same batch at epsilon 1 is below 2, and well above 1: the second batch was really asked."""
+    subject, setting = prepare("laplace", batches=2)
+    verdict = audit("laplace", subject, setting, LEVEL, 2**16, 1)
+    assert 1.0 < verdict.evidence.lower < verdict.claimed == 2.0
+
+
+def test_a_bound_comes_close_to_the_truth():
+    """Power: 2^18 sessions at level 1e-5 leave 0.06 of epsilon 1 unseen, so that 1.07 is told from 1."""
+    truth = Claim(1.0, 0.0)
+    evidence = bound(Response(Claim(2.0, 0.0), truth), LEVEL, 2**18, 1)
+    assert 0.94 < evidence.lower <= 1.0
+    assert bound(Response(truth, Claim(1.07, 0.0)), LEVEL, 2**18, 1).lower > 1.0
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.02])
+def test_the_level_holds_at_the_boundary(delta):
+    """At a level of 0.2 a hundred audits of what is exactly epsilon, delta: at most so many are above it.
+
+    The limit on their number is passed by a sound auditor with probability 1e-7.
+    """
+    claim, level, audits = Claim(0.5, delta), 0.2, 100
+    wrong = sum(bound(Response(claim, claim), level, 4 * FIRST, seed).lower > claim.epsilon for seed in range(audits))
+    assert wrong <= binom.isf(1e-7, audits, level)
+    # What it spends is not nothing either: the bounds are near.
+    assert bound(Response(claim, claim), level, 4 * FIRST, 0).lower > 0.3
+
+
+def test_delta_is_not_held_against_who_claims_it():
+    truth = Claim(0.5, 0.02)
+    assert bound(Response(truth, truth), LEVEL, 2**16, 1).lower <= 0.5
+    assert bound(Response(Claim(0.5, 0.0), truth), LEVEL, 2**16, 1).lower > 0.5
+
+
+def test_looks_double_and_fit():
+    assert look_sizes(2 * FIRST) == [FIRST]
+    assert look_sizes(4 * FIRST) == [FIRST, 2 * FIRST]
+    assert look_sizes(4 * FIRST - 1) == [FIRST]
+
+
+def test_an_audit_stops_as_soon_as_it_can_accuse():
+    subject, setting = prepare("seed-known")
+    seen = []
+    verdict = audit("seed-known", subject, setting, LEVEL, 2**18, 1, lambda look, lower: seen.append((look, lower)))
+    assert seen == [(1, verdict.evidence.lower)]
+    assert verdict.evidence.looks == 1
+    assert (verdict.evidence.hits, verdict.evidence.neighbour_hits) == (FIRST, 0)
+
+
+def test_the_same_seed_gives_the_same_verdict():
+    subject, setting = prepare("abs-half")
+    assert audit("x", subject, setting, LEVEL, 2**15, 7) == audit("x", subject, setting, LEVEL, 2**15, 7)
+
+
+def test_more_looks_than_one_are_paid_for():
+    subject = Response(Claim(9.0, 0.0), Claim(1.0, 0.0))
+    evidence = bound(subject, LEVEL, 2**16, 1)
+    assert evidence.looks == len(look_sizes(2**16)) == 4
+    assert evidence.sessions == 2 * FIRST * 2**4

@@ -1,0 +1,87 @@
+import json
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from sim.privacy_audit.catalogue import PrivacyAuditError, names
+from sim.privacy_audit.command import privacy_audit
+
+app = typer.Typer()
+app.command()(privacy_audit)
+
+
+def call(*words):
+    return CliRunner().invoke(app, list(words), env={"COLUMNS": "80"})
+
+
+def test_a_broken_twin_ends_with_status_1():
+    result = call("seed-known", "--samples", "16384")
+    assert result.exit_code == 1
+    assert "seed-known: ACCUSED by its law and its samples" in result.stdout
+    assert "exact loss" in result.stdout
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+def test_a_sound_mechanism_ends_with_status_0():
+    result = call("laplace", "--samples", "8192", "--metric", "eo", "-n", "9", "--queries", "1", "--epsilon", "0.5")
+    assert result.exit_code == 0
+    assert "not accused" in result.stdout
+    assert "eo, 9 people, 1 model, epsilon 0.5" in result.stdout
+
+
+def test_json_is_one_object():
+    result = call("noise-reused", "--json", "--samples", "8192")
+    record = json.loads(result.stdout)
+    assert result.exit_code == 1
+    assert record["exact"] == "inf"
+    assert record["accused"] is record["accused_by_samples"] is True
+    assert record["lower_bound"] > record["claimed"] == 2.0
+    assert record["level"] == 1e-5
+
+
+def test_samples_that_cannot_find_anything_say_so():
+    result = call("sparse-once", "--epsilon", "20", "--samples", "8192")
+    assert result.exit_code == 0
+    assert "so few samples could not find anything" in result.stdout
+
+
+def test_the_list_names_everything():
+    result = call("--list")
+    assert result.exit_code == 0
+    for kind in ("mechanism", "broken twin", "sound sibling"):
+        for name in names(kind):
+            assert f"  {name} " in result.stdout
+    assert len(names("broken twin")) == 10
+    assert max(map(len, result.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ((), "name a mechanism"),
+        (("nonsense",), "unknown mechanism 'nonsense'"),
+        (("laplace", "--metric", "nonsense"), "unknown metric 'nonsense'"),
+        (("laplace", "--metric", "di"), "di"),
+        (("laplace", "-n", "2"), "at least 3 people"),
+        (("laplace", "--metric", "eodds_max", "-n", "5"), "at least 6 people"),
+        (("laplace", "--queries", "0"), "queries"),
+        (("laplace", "--batches", "0"), "batches: must be at least 1"),
+        (("abs-half", "--batches", "2"), "batches"),
+        (("laplace", "--epsilon", "0"), "epsilon must be above 0"),
+        (("laplace", "--epsilon", "nan"), "epsilon must be above 0"),
+        (("laplace", "--epsilon", "inf"), "claims no privacy"),
+        (("laplace", "--delta", "1"), "delta"),
+        (("abs-half", "--delta", "0.1"), "claims epsilon alone"),
+        (("abs-half", "--metric", "sp"), "does not answer metric sp"),
+        (("exact",), "claims no privacy"),
+        (("laplace", "--level", "0"), "level"),
+        (("laplace", "--samples", "100"), "samples: must be at least 8192"),
+        (("laplace", "--seed", "-1"), "seed"),
+    ],
+)
+def test_bad_input_is_one_line(words, text):
+    error = call(*words).exception
+    assert isinstance(error, PrivacyAuditError)
+    assert text in str(error)
+    assert "\n" not in str(error)

@@ -1,0 +1,111 @@
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from compliance.accountant import pure
+from compliance.mechanisms.mechanism import Release
+from compliance.noise import Seeded
+from sim.privacy_audit import draws
+from sim.privacy_audit.catalogue import prepare
+from sim.privacy_audit.pairs import worst_pairs
+
+QUESTION = worst_pairs("sp", 12, 3, np.random.default_rng(0))[0].first
+
+
+@dataclass
+class Written:
+    """A mechanism from a function of the gaps and the noise, that counts how often it is called."""
+
+    rule: object
+    called: int = 0
+    name: str = "written"
+    guarantee: str = "pure"
+
+    def refuses(self, _metric, _epsilon, _delta):
+        return None
+
+    def cost(self, epsilon, _delta):
+        return pure(epsilon)
+
+    def release(self, question, _facts, _epsilon, _delta, noise):
+        self.called += 1
+        return self.rule(question.gaps(), noise)
+
+
+def elementwise(gaps, noise):
+    return Release(noise.laplace(gaps, 1.0, 2.0**-20), {"b": noise.gaussian(np.zeros(1), 1.0, 2.0**-20)})
+
+
+def branching(gaps, noise):
+    return Release(gaps if noise.laplace(np.zeros(1), 1.0, 2.0**-20) > 0 else -gaps)
+
+
+def indexing(gaps, noise):
+    return Release(gaps + noise.cauchy(np.zeros(3), 1.0, 2.0**-20)[0])
+
+
+def silent(gaps, noise):
+    return Release(np.where(noise.bernoulli(0.5, 3), gaps, np.nan))
+
+
+def test_elementwise_noise_is_drawn_in_one_call():
+    mechanism = Written(elementwise)
+    drawn = draws.releases(mechanism, QUESTION, 1.0, 0.0, 50_000, np.random.default_rng(1))
+    assert drawn.shape == (50_000, 4)
+    assert mechanism.called < 100
+    # The bulk has the law: means of Laplace noise of scale 1 and of Gaussian noise, seven standard errors.
+    assert np.abs(drawn[:, :3] - QUESTION.gaps()).mean(axis=0) == pytest.approx(1.0, abs=7 / np.sqrt(50_000))
+    assert drawn[:, 3].std() == pytest.approx(1.0, abs=7 / np.sqrt(100_000))
+    assert np.abs(np.corrcoef(drawn.T) - np.eye(4)).max() < 7 / np.sqrt(50_000)
+
+
+@pytest.mark.parametrize("rule", [branching, indexing])
+def test_other_noise_is_drawn_session_by_session(rule):
+    mechanism = Written(rule)
+    drawn = draws.releases(mechanism, QUESTION, 1.0, 0.0, 300, np.random.default_rng(1))
+    assert drawn.shape == (300, 3)
+    assert mechanism.called >= 300
+    source = Seeded(np.random.default_rng(1))
+    assert np.array_equal(drawn[:2], [rule(QUESTION.gaps(), source).values for _ in range(2)])
+
+
+def remembering(gaps, noise, facts):
+    sold = facts.get("size", noise.laplace(np.zeros(1), 1.0, 1.0))
+    return Release(gaps + sold, {} if "size" in facts else {"size": sold})
+
+
+def test_facts_come_back_in_later_batches():
+    mechanism = Written(elementwise)
+    mechanism.release = lambda question, facts, _epsilon, _delta, noise: remembering(question.gaps(), noise, facts)
+    drawn = draws.releases(mechanism, QUESTION, 1.0, 0.0, 100, np.random.default_rng(1), batches=2)
+    assert drawn.shape == (100, 7)
+    assert np.array_equal(drawn[:, :3], drawn[:, 3:6])
+    assert len(np.unique(drawn[:, 6])) > 1
+
+
+def test_no_answer_is_a_number_in_a_transcript():
+    drawn = draws.releases(Written(silent), QUESTION, 1.0, 0.0, 1000, np.random.default_rng(1))
+    assert set(np.unique(drawn[:, 0])) == {draws.NO_ANSWER, QUESTION.gaps()[0]}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [draws.Many(np.random.default_rng(0), 5), draws.Stacked([Seeded(np.random.default_rng(i)) for i in range(5)])],
+)
+def test_every_kind_of_noise_has_a_row_a_session(source):
+    step = 2.0**-20
+    for values in (np.zeros(2), np.zeros((5, 2))):
+        for noise in (source.laplace, source.gaussian, source.cauchy):
+            assert noise(values, 1.0, step).shape == (5, 2)
+        assert source.bernoulli_exp(values).all()
+    assert source.bernoulli(0.5, 2).shape == source.integers(3, 2).shape == (5, 2)
+    assert np.array_equal(np.sort(source.permutation(4), axis=1), np.tile(np.arange(4), (5, 1)))
+
+
+@pytest.mark.parametrize("name", ["laplace", "conceal", "plain-laplace", "plain-conceal", "counts-paid", "sparse-once"])
+def test_the_shortcut_is_taken_where_speed_needs_it(name):
+    subject, _ = prepare(name)
+    assert draws._works_together(
+        lambda noise: subject.mechanism.release(QUESTION, {}, subject.epsilon, subject.delta, noise)
+    )

@@ -1,0 +1,56 @@
+"""The command ``fairwall recommend``, without its command line."""
+
+import json
+
+import pytest
+from rich.console import Console
+
+from sim.recommend import RecommendError, as_json, as_text, recommend
+
+
+def printed(*batch: float, metric: str = "sp") -> list[str]:
+    n, queries, epsilon, delta = batch
+    console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    with console.file:
+        console.print(as_text(recommend(metric, int(n), int(queries), epsilon, delta, 0.05, 0.5)))
+        return console.export_text().splitlines()
+
+
+def test_the_table_fits_and_names_the_choice() -> None:
+    lines = printed(1000, 25, 5.0, 0.0)
+    assert max(len(line.rstrip()) for line in lines) <= 80
+    assert "recommended: counts shrunk" in lines
+    assert any(line.split()[:1] == ["conceal"] for line in lines)
+    assert not any("without looking" in line for line in lines)
+
+
+def test_where_the_midpoint_is_as_good_it_says_so() -> None:
+    lines = printed(100, 400, 1.0, 1e-5)
+    assert max(len(line.rstrip()) for line in lines) <= 80
+    assert any("Answering 0 without looking is as good as every mechanism" in line for line in lines)
+    assert any("…" in line for line in lines) is False
+
+
+def test_json() -> None:
+    answer = json.loads(json.dumps(as_json(recommend("di", 500, 10, 2.0, 0.0, 0.1, 0.4)), allow_nan=False))
+    assert answer["recommended"].startswith("counts")
+    assert answer["shares"] == [0.1, 0.4]
+    assert {row["mechanism"] for row in answer["mechanisms"]} == {"counts", "counts shrunk", "midpoint"}
+    assert answer["midpoint_wins"] is False
+
+
+@pytest.mark.parametrize(
+    ("option", "batch"),
+    [
+        ("--metric", ("x", 10, 1, 1.0, 0.0, 0.05, 0.5)),
+        ("--n", ("sp", 2, 1, 1.0, 0.0, 0.05, 0.5)),
+        ("--queries", ("sp", 10, 0, 1.0, 0.0, 0.05, 0.5)),
+        ("--epsilon", ("sp", 10, 1, 0.0, 0.0, 0.05, 0.5)),
+        ("--epsilon", ("sp", 10, 1, float("inf"), 0.0, 0.05, 0.5)),
+        ("--delta", ("sp", 10, 1, 1.0, 1.0, 0.05, 0.5)),
+        ("--share", ("sp", 10, 1, 1.0, 0.0, 0.5, 0.2)),
+    ],
+)
+def test_bad_options_are_named(option: str, batch: tuple[str, int, int, float, float, float, float]) -> None:
+    with pytest.raises(RecommendError, match=option):
+        recommend(*batch)
