@@ -28,6 +28,8 @@ lint: $(VENV)/.installed-all
 bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/first_answer.py
 	$(BIN)/python benchmarks/trials_per_second.py
+	$(BIN)/python benchmarks/audits_per_second.py
+	$(BIN)/python benchmarks/median_error.py
 
 # Generates the Python code of the protocol again.
 proto: $(VENV)/.installed-all
