@@ -8,7 +8,7 @@ it needs noise that is made for it, and only Laplace noise of a public scale has
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -63,9 +63,10 @@ class Bounded:
         """Return answers in the metric's range; NaN stays NaN. See `Mechanism.release`."""
         require_answerable(self, question.metric, epsilon, delta)
         if self.bounding == "truncate":
+            # Noise that is redrawn is not centred on the gap: no interval.
             return Release(_truncated(question, epsilon, noise))
         released = self.mechanism.release(question, facts, epsilon, delta, noise)
-        return Release(to_range(released.values, question.metric), released.facts)
+        return replace(released, values=to_range(released.values, question.metric))
 
 
 def bounded(mechanism: Mechanism, bounding: Bounding) -> Mechanism:

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.accountant import FREE, Budget, Neighbours
+from compliance.interval import Ends, probabilities_above, within_range
 from compliance.ledger import Entry, Ledger, Reply, Request
-from compliance.mechanisms.mechanism import Facts, Mechanism, Question, Reusable
+from compliance.mechanisms.mechanism import Facts, Mechanism, Question, Release, Reusable
 from compliance.noise import Noise, Seeded, System
 from compliance.records import Records
 
@@ -86,12 +87,21 @@ class Case:
             release = self.mechanism.release(question, _decode(facts), epsilon, self.delta, self._noise(request_id))
             if self.exact is not None:
                 self.exact[request_id] = question.gaps()
-            return Reply(release.values.tobytes(), _encode(release.facts))
+            return Reply(_encode_answer(release), _encode(release.facts))
 
         name = self.mechanism.name
         return self.ledger.settle(
             Request(self.dataset, developer, request_id, digest, metric, name, Neighbours.A_FLIP, loss), reply
         )
+
+    def probability_above(self, entry: Entry, threshold: float) -> NDArray[np.float64]:
+        """Return P(the population's gap > threshold) for each model of a batch, see `compliance.interval`.
+
+        A function of what is stored and of public numbers: it costs nothing and is the same each time.
+        """
+        _, low, high = _decode_answer(entry)
+        people = sum(self.records.counts(entry.request.metric))
+        return probabilities_above(low, high, people, entry.request.metric, threshold)
 
     def _noise(self, request_id: str) -> Noise:
         if self.seed is None:
@@ -118,7 +128,29 @@ def game_case(
 
 def values_of(entry: Entry) -> NDArray[np.float64]:
     """Read the answers of a batch, shape (models,)."""
-    return np.frombuffer(entry.reply.answer, dtype="<f8")
+    values: NDArray[np.float64] = _decode_answer(entry)[0]
+    return values
+
+
+def interval_of(entry: Entry) -> Ends:
+    """Read the intervals of a batch's answers, within the metric's range; NaN where there is none."""
+    _, low, high = _decode_answer(entry)
+    return within_range(low, high, entry.request.metric)
+
+
+def _encode_answer(release: Release) -> bytes:
+    """Stack answers, low and high ends: they are cut to the metric's range when they are told, not before.
+
+    What is cut off says how wide the noise is, which probabilities need.
+    """
+    unknown = np.full(release.values.shape, np.nan)
+    ends = (unknown if end is None else end for end in (release.low, release.high))
+    return np.stack([release.values, *ends]).astype("<f8").tobytes()
+
+
+def _decode_answer(entry: Entry) -> NDArray[np.float64]:
+    stacked: NDArray[np.float64] = np.frombuffer(entry.reply.answer, dtype="<f8").reshape(3, -1)
+    return stacked
 
 
 def _encode(facts: Facts) -> bytes:

@@ -10,7 +10,7 @@ import grpc
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.case import DEVELOPER, Case, values_of
+from compliance.case import DEVELOPER, Case, interval_of, values_of
 from compliance.ledger import LedgerUnavailable
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceServicer
@@ -78,8 +78,13 @@ class AuditService(AuditServiceServicer):
             LOG.error("deal %s: %s", header.deal_id, error)
             raise Refusal(error_pb2.REASON_LEDGER_UNAVAILABLE) from None
         LOG.info("deal %s: answered a batch of %d", header.deal_id, len(predictions))
+        low, high = interval_of(entry)
+        asked = header.HasField("threshold")
         return audit.AuditResponse(
             gaps=arrays.to_message(values_of(entry)),
+            low=arrays.to_message(low),
+            high=arrays.to_message(high),
+            probability_above=arrays.to_message(case.probability_above(entry, header.threshold)) if asked else None,
             epsilon_charged=entry.request.loss.epsilon,
             epsilon_remaining=entry.remaining,
         )

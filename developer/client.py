@@ -21,6 +21,7 @@ from fairwall.laws.metric import find_metric
 from fairwall.rpc import arrays, channel, identity
 from fairwall.rpc.errors import CATALOGUE, reason_of
 from fairwall.wire.metrics import name_of, number_of
+from fairwall.wire.v1.array_pb2 import Array
 from fairwall.wire.v1.error_pb2 import Reason
 
 AUDIT_SECONDS = 600.0
@@ -60,11 +61,20 @@ class Answer:
     gaps : ndarray, shape (models,)
         Advantaged minus disadvantaged, with noise.
     epsilon_charged, epsilon_remaining : float
+    low, high : ndarray, shape (models,)
+        Between what numbers the test set's exact gap lies with a probability of at least 95%; NaN where nothing is
+        known, which depends on the mechanism.
+    probability_above : ndarray, shape (models,), or None
+        P(the population's gap > threshold), sampling error included; NaN where nothing is known. None if no threshold
+        was given.
     """
 
     gaps: NDArray[np.float64]
     epsilon_charged: float
     epsilon_remaining: float
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    probability_above: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True)
@@ -131,7 +141,15 @@ class AuditClient:
         """Hang up."""
         self._channel.close()
 
-    def ask(self, predictions: ArrayLike, metric: str, epsilon: float, *, request_id: str | None = None) -> Answer:
+    def ask(
+        self,
+        predictions: ArrayLike,
+        metric: str,
+        epsilon: float,
+        *,
+        request_id: str | None = None,
+        threshold: float | None = None,
+    ) -> Answer:
         """Ask for one metric of one model, or of a batch of models.
 
         Parameters
@@ -145,6 +163,8 @@ class AuditClient:
         request_id : str, optional
             1 to 64 printable ASCII characters. The same one again, with the same request, gets the same answer at no
             cost. By default a new one each time.
+        threshold : float, optional
+            What to compare the population's gap with; it is part of the request.
 
         Raises
         ------
@@ -157,8 +177,10 @@ class AuditClient:
         find_metric(metric)
         if not (math.isfinite(epsilon) and epsilon > 0):
             raise ValueError(f"epsilon must be a number above 0, not {epsilon}")
+        if threshold is not None and math.isnan(threshold):
+            raise ValueError("the threshold must be a number")
         asked = uuid.uuid4().hex if request_id is None else request_id
-        return self._call(lambda: ask(self._service, self._data, asked, metric, batch, epsilon))
+        return self._call(lambda: ask(self._service, self._data, asked, metric, batch, epsilon, threshold=threshold))
 
     def terms(self) -> Terms:
         """Ask what may be asked, and what is left of the budget. Costs nothing.
@@ -225,6 +247,8 @@ def ask(
     metric: str,
     predictions: NDArray[np.floating],
     epsilon: float,
+    *,
+    threshold: float | None = None,
 ) -> Answer:
     """Ask for one metric of a batch of models.
 
@@ -240,6 +264,8 @@ def ask(
         In [0, 1].
     epsilon : float
         What to spend on the whole batch.
+    threshold : float, optional
+        What to compare the population's gap with.
 
     Raises
     ------
@@ -252,6 +278,7 @@ def ask(
         metric=number_of(metric),
         epsilon=epsilon,
         predictions=arrays.header_of(predictions),
+        threshold=threshold,
     )
 
     def parts() -> Iterator[audit.AuditRequest]:
@@ -260,8 +287,18 @@ def ask(
             yield audit.AuditRequest(predictions_chunk=chunk)
 
     response: audit.AuditResponse = service.Audit(parts(), timeout=AUDIT_SECONDS)
-    gaps = arrays.from_message(response.gaps).astype(np.float64, copy=False)
-    return Answer(gaps, response.epsilon_charged, response.epsilon_remaining)
+    return Answer(
+        gaps=_numbers(response.gaps),
+        epsilon_charged=response.epsilon_charged,
+        epsilon_remaining=response.epsilon_remaining,
+        low=_numbers(response.low),
+        high=_numbers(response.high),
+        probability_above=_numbers(response.probability_above) if response.HasField("probability_above") else None,
+    )
+
+
+def _numbers(message: Array) -> NDArray[np.float64]:
+    return arrays.from_message(message).astype(np.float64, copy=False)
 
 
 def _batch(predictions: ArrayLike) -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ from compliance.mechanisms.mechanism import (
     Guarantee,
     Question,
     Release,
+    exactly,
     refuse_unbounded,
     require_answerable,
     require_budget,
@@ -49,7 +50,7 @@ class CauchyMechanism:
         require_answerable(self, question.metric, epsilon, delta)
         gaps = question.gaps()
         if math.isinf(epsilon):
-            return Release(gaps)
+            return exactly(gaps)
         tuning = tune(question.metric, question.people(), question.queries, epsilon, self.shares)
         scale = _ALLOWANCE * question.smooth(tuning.beta) / tuning.alpha
         return Release(noise.cauchy(gaps, scale, step_for(question.smallest_change() / tuning.alpha)))

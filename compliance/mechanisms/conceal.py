@@ -9,6 +9,7 @@ from compliance.mechanisms.mechanism import (
     Guarantee,
     Question,
     Release,
+    exactly,
     refuse_unbounded,
     require_answerable,
     require_budget,
@@ -44,6 +45,6 @@ class Conceal:
         require_answerable(self, question.metric, epsilon, delta)
         gaps = question.gaps()
         if math.isinf(epsilon):
-            return Release(gaps)
+            return exactly(gaps)
         beta = epsilon / (6 * question.queries)
         return Release(noise.cauchy(gaps, question.smooth(beta) / beta, step_for(question.smallest_change() / beta)))

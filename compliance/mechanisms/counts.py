@@ -3,6 +3,10 @@
 The mathematics is `fairwall.laws.counts`. What a batch adds up over the disadvantaged people is released with noise,
 and so is how many they are, which is bought with an account's first batch and known from then on. Everything else is
 computed from these and from what who asks knows: the values of all people, and hence their totals.
+
+So are the intervals. N0 and each sum lie near what was released of them with a public probability, and all at once
+with at least `LEVEL` (Bonferroni). The metric's interval holds whatever it can be there: for each possible N0 it is
+monotone in the sum, so that the ends of the sum's interval are enough.
 """
 
 import math
@@ -13,11 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.accountant import Loss, pure
+from compliance.interval import LEVEL, Ends, noise_reach
 from compliance.mechanisms.mechanism import (
     Facts,
     Guarantee,
     Question,
     Release,
+    exactly,
     require_answerable,
     require_budget,
 )
@@ -25,6 +31,16 @@ from compliance.metrics import GroupSums, gaps, part_values, sums_over
 from compliance.noise import ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.counts import Totals, laplace_scales, shrunk_sums
 from fairwall.laws.metric import Metric, find_metric
+from fairwall.laws.noise import Laplace, Law
+
+_SIZE_MISSED = 0.0125
+"""How often N0 may lie outside its interval; the sums may miss theirs as often as is left of 1 - `LEVEL`.
+
+Whatever buys N0 does not know yet who will ask: two strata, at most, leave half to the sums.
+"""
+
+_LAST_BITS = 2.0**-40
+"""For float64's rounding errors in the ends of intervals."""
 
 _LEAST_SUM = 0.5
 """Sums below half a person are taken for that in a ratio, which stays finite."""
@@ -32,11 +48,23 @@ _LEAST_SUM = 0.5
 
 @dataclass(frozen=True, eq=False)
 class NoisyCounts:
-    """What a stratum releases: N0, or None where it was bought before; the centred sums; the scale of their noise."""
+    """What a stratum releases.
+
+    Parameters
+    ----------
+    size
+        N0 with noise; None where it was bought before.
+    size_law
+        Of N0's noise.
+    sums, law, step
+        The centred sums with noise, its law, and their grid.
+    """
 
     size: float | None
+    size_law: Law
     sums: NDArray[np.float64]
-    scale: float
+    law: Law
+    step: float
 
 
 Buy = Callable[[int, NDArray[np.float64], int, bool], NoisyCounts]
@@ -70,7 +98,7 @@ class CountsMechanism:
         """Return possible values of the metric, and N0 as a fact. See `Mechanism.release`."""
         require_answerable(self, question.metric, epsilon, delta)
         if math.isinf(epsilon):
-            return Release(question.gaps())
+            return exactly(question.gaps())
 
         def buy(n0: int, centred: NDArray[np.float64], n: int, known: bool) -> NoisyCounts:
             about = laplace_scales(centred.size, epsilon, size_known=known)
@@ -78,7 +106,8 @@ class CountsMechanism:
             scales = laplace_scales(centred.size, epsilon, size_known=known, steps=ROUNDING_STEPS * step)
             # N0 is whole: its own grid is the integers.
             size = None if known else float(noise.laplace(np.array([float(n0)]), scales.size, 1.0)[0])
-            return NoisyCounts(size, noise.laplace(centred, scales.sums, step), scales.sums)
+            sums = noise.laplace(centred, scales.sums, step)
+            return NoisyCounts(size, Laplace(scales.size), sums, Laplace(scales.sums), step)
 
         return answer(question, facts, buy, shrinks=self.shrinks, gaussian=False)
 
@@ -99,23 +128,33 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
     exact = question.records.group_sums(question.metric, question.predictions)
     values = list(part_values(question.metric, question.predictions, question.records.labels))
     bought, estimates = dict[str, NDArray[np.float64]](), dict[int, GroupSums]()
+    # A ratio of two noisy sums has no ends that are simple to find.
+    has_interval, intervals = not metric.binary, list[Ends]()
+    missed = (1 - LEVEL - _SIZE_MISSED * len(metric.strata)) / len(metric.parts)
     for label in metric.strata:
         inside = [i for i, part in enumerate(metric.parts) if part.label == label]
         n0, n = int(exact[inside[0]].n0), int(np.count_nonzero(values[inside[0]][0]))
-        name = _fact(label)
+        name = size_fact(label)
         noisy = buy(n0, np.concatenate([exact[i].sum0 - n0 / 2 for i in inside]), n, name in facts)
-        size = float(facts[name][0]) if noisy.size is None else float(np.clip(np.rint(noisy.size), 1, n - 1))
         if noisy.size is not None:
-            bought[name] = np.array([size])
+            # N0 is whole, and so is how far the noise may have moved it; later batches need both.
+            moved = math.ceil(noise_reach(noisy.size_law, 1 - _SIZE_MISSED))
+            bought[name] = np.array([np.clip(np.rint(noisy.size), 1, n - 1), moved])
+        size, reach = (float(number) for number in (facts[name] if noisy.size is None else bought[name]))
+        sizes = np.arange(max(1.0, size - reach), min(n - 1.0, size + reach) + 1)
+        centred_reach = noise_reach(noisy.law, 1 - missed) + noisy.step
         for i, centred in zip(inside, np.split(noisy.sums, len(inside)), strict=True):
             people = np.compress(values[i][0], values[i][1], axis=1)
             totals = Totals(n, sums_over(*values[i]), people.var(axis=1))
+            if has_interval:
+                intervals.append(possible_gaps(metric, people, totals.total, sizes, centred, centred_reach))
             if shrinks:
-                centred = shrunk_sums(centred, size, totals, noisy.scale, gaussian=gaussian)
+                centred = shrunk_sums(centred, size, totals, noisy.law.scale, gaussian=gaussian)
             sum0 = np.clip(centred + size / 2, *possible_sums(people, int(size)))
             estimates[i] = GroupSums(sum1=totals.total - sum0, sum0=sum0, n1=n - size, n0=size)
     parts = _consistent(metric, [estimates[i] for i in range(len(metric.parts))])
-    return Release(gaps(question.metric, parts), bought)
+    low, high = _combined(metric, intervals) if has_interval else (None, None)
+    return Release(gaps(question.metric, parts), bought, low, high)
 
 
 def possible_sums(values: NDArray[np.float64], size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -123,6 +162,59 @@ def possible_sums(values: NDArray[np.float64], size: int) -> tuple[NDArray[np.fl
     n = values.shape[1]
     ordered = np.partition(values, sorted({size - 1, n - size}), axis=1)
     return ordered[:, :size].sum(axis=1), ordered[:, n - size :].sum(axis=1)
+
+
+def possible_gaps(
+    metric: Metric,
+    people: NDArray[np.float64],
+    totals: NDArray[np.float64],
+    sizes: NDArray[np.float64],
+    centred: NDArray[np.float64],
+    reach: float,
+) -> Ends:
+    """Return the least and the largest gap of one part, or ratio, that fits what was released.
+
+    Parameters
+    ----------
+    metric
+        What is asked for.
+    people, totals
+        The stratum's values, shape (m, n), and their totals.
+    sizes
+        The possible N0, ascending.
+    centred, reach
+        The noisy centred sums, shape (m,), and how far from them the exact ones may be.
+    """
+    n, ends = people.shape[1], list[NDArray[np.float64]]()
+    # What so many people can add up to at least and at most, for each possible N0.
+    ordered, so_many = np.cumsum(np.sort(people, axis=1), axis=1), sizes.astype(np.int64)
+    least, most = ordered[:, so_many - 1], ordered[:, -1:] - ordered[:, n - so_many - 1]
+    for end in (centred - reach, centred + reach):
+        sum0 = np.clip(end[:, np.newaxis] + sizes / 2, least, most)
+        # The order of addition may cost the last bits, and what is left of a total be below 0.
+        mean0, mean1 = sum0 / sizes, np.maximum(totals[:, np.newaxis] - sum0, 0.0) / (n - sizes)
+        if metric.bounded:
+            ends.append(mean1 - mean0)
+        else:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                ends.append(mean0 / mean1)
+    # For each N0 a gap falls as sum0 grows, and a ratio rises.
+    upper, lower = ends if metric.bounded else ends[::-1]
+    return lower.min(axis=1) - _LAST_BITS, upper.max(axis=1) + _LAST_BITS
+
+
+def _combined(metric: Metric, parts: list[Ends]) -> Ends:
+    """Make the metric's intervals out of those of its parts' gaps."""
+    if not metric.absolute:
+        (only,) = parts
+        return only
+    lows, highs = zip(*(_absolute(*part) for part in parts), strict=True)
+    add = np.add if metric.name == "eodds_sum" else np.maximum
+    return add.reduce(lows), add.reduce(highs)
+
+
+def _absolute(low: NDArray[np.float64], high: NDArray[np.float64]) -> Ends:
+    return np.maximum(np.maximum(low, -high), 0.0), np.maximum(np.abs(low), np.abs(high))
 
 
 def _consistent(metric: Metric, parts: list[GroupSums]) -> list[GroupSums]:
@@ -142,5 +234,6 @@ def _consistent(metric: Metric, parts: list[GroupSums]) -> list[GroupSums]:
     return [GroupSums(all_hits - hits0, hits0, hits.n1, hits.n0), positives]
 
 
-def _fact(label: int | None) -> str:
+def size_fact(label: int | None) -> str:
+    """Name the fact of a stratum that holds N0 with noise, and how far from it N0 may be."""
     return "n0" if label is None else f"n0 of y={label}"

@@ -14,6 +14,7 @@ from compliance.mechanisms.mechanism import (
     Guarantee,
     Question,
     Release,
+    exactly,
     refuse_without_delta,
     require_answerable,
     require_budget,
@@ -21,6 +22,7 @@ from compliance.mechanisms.mechanism import (
 from compliance.noise import GAUSSIAN_FINENESS, ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.counts import CountScales, gaussian_scales
 from fairwall.laws.gaussian import gaussian_multiplier, gridded_multiplier
+from fairwall.laws.noise import Gaussian
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class CountsGaussian:
         """Return possible values of the metric, and N0 as a fact. See `Mechanism.release`."""
         require_answerable(self, question.metric, epsilon, delta)
         if math.isinf(epsilon):
-            return Release(question.gaps())
+            return exactly(question.gaps())
 
         def buy(n0: int, centred: NDArray[np.float64], n: int, known: bool) -> NoisyCounts:
             about = gaussian_scales(centred.size, gaussian_multiplier(epsilon, delta), size_known=known)
@@ -52,7 +54,8 @@ class CountsGaussian:
             multiplier = gridded_multiplier(epsilon, delta, centred.size + 1, _fewest_steps(about, steps))
             scales = gaussian_scales(centred.size, multiplier, size_known=known, steps=ROUNDING_STEPS * steps[1])
             size = None if known else float(noise.gaussian(np.array([float(n0)]), scales.size, steps[0])[0])
-            return NoisyCounts(size, noise.gaussian(centred, scales.sums, steps[1]), scales.sums)
+            sums = noise.gaussian(centred, scales.sums, steps[1])
+            return NoisyCounts(size, Gaussian(scales.size), sums, Gaussian(scales.sums), steps[1])
 
         return answer(question, facts, buy, shrinks=self.shrinks, gaussian=True)
 

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from compliance.accountant import Loss, pure
-from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release, require_budget
+from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release, exactly, require_budget
 from compliance.noise import Noise
 
 
@@ -27,4 +27,4 @@ class Exact:
     def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
         """Return the gaps."""
         require_budget(epsilon, delta)
-        return Release(question.gaps())
+        return exactly(question.gaps())

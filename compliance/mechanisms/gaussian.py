@@ -9,13 +9,16 @@ from compliance.mechanisms.mechanism import (
     Guarantee,
     Question,
     Release,
+    exactly,
     refuse_unbounded,
     refuse_without_delta,
     require_answerable,
     require_budget,
+    with_interval,
 )
 from compliance.noise import GAUSSIAN_FINENESS, ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.gaussian import gaussian_multiplier, gridded_multiplier
+from fairwall.laws.noise import Gaussian
 
 
 @dataclass(frozen=True)
@@ -42,12 +45,13 @@ class GaussianMechanism:
         require_answerable(self, question.metric, epsilon, delta)
         gaps = question.gaps()
         if math.isinf(epsilon):
-            return Release(gaps)
+            return exactly(gaps)
         change, root = question.sensitivities().overall, math.sqrt(question.queries)
         about = gaussian_multiplier(epsilon, delta) * root * change
         step = step_for(about, GAUSSIAN_FINENESS)
         multiplier = gridded_multiplier(epsilon, delta, question.queries, about / step)
-        return Release(noise.gaussian(gaps, multiplier * root * (change + ROUNDING_STEPS * step), step))
+        law = Gaussian(multiplier * root * (change + ROUNDING_STEPS * step))
+        return with_interval(noise.gaussian(gaps, law.scale, step), law, step)
 
 
 def gaussian_cost(epsilon: float, delta: float) -> Loss:

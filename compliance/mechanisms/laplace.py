@@ -9,11 +9,14 @@ from compliance.mechanisms.mechanism import (
     Guarantee,
     Question,
     Release,
+    exactly,
     refuse_unbounded,
     require_answerable,
     require_budget,
+    with_interval,
 )
 from compliance.noise import ROUNDING_STEPS, Noise, step_for
+from fairwall.laws.noise import Laplace
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,8 @@ class LaplaceMechanism:
         require_answerable(self, question.metric, epsilon, delta)
         gaps = question.gaps()
         if math.isinf(epsilon):
-            return Release(gaps)
+            return exactly(gaps)
         change = question.sensitivities().overall
         step = step_for(question.queries * change / epsilon)
-        return Release(noise.laplace(gaps, question.queries * (change + ROUNDING_STEPS * step) / epsilon, step))
+        law = Laplace(question.queries * (change + ROUNDING_STEPS * step) / epsilon)
+        return with_interval(noise.laplace(gaps, law.scale, step), law, step)

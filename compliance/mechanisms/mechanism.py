@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.accountant import Loss
+from compliance.interval import noise_reach
 from compliance.metrics import gaps
 from compliance.noise import Noise
 from compliance.records import Records
 from fairwall.laws.metric import find_metric
+from fairwall.laws.noise import Law
 from fairwall.laws.sensitivity import Counts, Sensitivities, sensitivities
 
 Facts: TypeAlias = Mapping[str, NDArray[np.float64]]
@@ -94,10 +96,28 @@ class Release:
         The answers, shape (m,). Not bounded to the metric's range unless the mechanism says so.
     facts
         What else the batch has bought: later batches of the account get it back and pay nothing for it.
+    low, high
+        Between what numbers the exact gaps lie with a probability of at least `compliance.interval.LEVEL` each, shape
+        (m,); computed from what is released and from public numbers alone. They may lie outside the metric's range.
+        None where no such numbers are known.
     """
 
     values: NDArray[np.float64]
     facts: Facts = field(default_factory=lambda: NO_FACTS)
+    low: NDArray[np.float64] | None = None
+    high: NDArray[np.float64] | None = None
+
+
+def exactly(gaps: NDArray[np.float64]) -> Release:
+    """Release gaps without noise: their intervals are points."""
+    return Release(gaps, low=gaps, high=gaps)
+
+
+def with_interval(values: NDArray[np.float64], law: Law, step: float) -> Release:
+    """Release values that noise of a public law was added to, on a grid of this step."""
+    # The exact gap was rounded before.
+    reach = noise_reach(law) + step
+    return Release(values, low=values - reach, high=values + reach)
 
 
 class Mechanism(Protocol):

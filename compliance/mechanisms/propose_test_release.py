@@ -35,10 +35,12 @@ from compliance.mechanisms.mechanism import (
     Guarantee,
     Question,
     Release,
+    exactly,
     refuse_unbounded,
     refuse_without_delta,
     require_answerable,
     require_budget,
+    with_interval,
 )
 from compliance.noise import ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.metric import find_metric
@@ -109,14 +111,15 @@ class ProposeTestRelease:
         require_answerable(self, question.metric, epsilon, delta)
         gaps, labels = question.gaps(), question.records.labels
         if math.isinf(epsilon):
-            return Release(gaps)
+            return exactly(gaps)
         law = self.law(question.metric, labels, question.queries, epsilon)
         step = step_for(law.scale)
         rounding = question.queries * ROUNDING_STEPS * step / (epsilon * (1 - self.test_share))
+        law = Laplace(law.scale + rounding)
         # Drawn whether the test passes or not: else the time would tell.
-        values = noise.laplace(gaps, law.scale + rounding, step)
+        values = noise.laplace(gaps, law.scale, step)
         passed = self._passes(question, epsilon, delta, noise)
-        return Release(values if passed else np.full(values.shape, np.nan))
+        return with_interval(values if passed else np.full(values.shape, np.nan), law, step)
 
     def _passes(self, question: Question, epsilon: float, delta: float, noise: Noise) -> bool:
         counts = question.counts()

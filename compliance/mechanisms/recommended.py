@@ -19,7 +19,7 @@ with one person whatever the group sizes, gets counts only, as does the unbounde
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -37,6 +37,7 @@ from compliance.mechanisms.mechanism import (
     Mechanism,
     Question,
     Release,
+    exactly,
     require_answerable,
     require_budget,
 )
@@ -105,11 +106,11 @@ class Recommended:
         """Return answers in the metric's range. See `Mechanism.release`."""
         require_answerable(self, question.metric, epsilon, delta)
         if math.isinf(epsilon):
-            return Release(question.gaps())
+            return exactly(question.gaps())
         chosen = choose(question.metric, question.people(), question.queries, epsilon, delta, self.shares)
         released = mechanism_of(chosen, self.shares).release(question, facts, epsilon, delta, noise)
         low, high = value_range(question.metric)
-        return Release(np.clip(released.values, low, high), released.facts)
+        return replace(released, values=np.clip(released.values, low, high))
 
 
 def value_range(metric: str) -> tuple[float, float]:

@@ -14,7 +14,8 @@ gap. Equalized odds are two gaps, of which one flip touches one: both means get 
 blocks' absolute gaps would be far too large, since small blocks have large gaps of both signs.
 
 **Bias.** The mean over blocks is not the gap: blocks without one of the groups pull it towards 0. With share s of
-the minority, (1-s)^b of the blocks of b people lack it. Larger blocks have less of this bias and more noise.
+the minority, (1-s)^b of the blocks of b people lack it. Larger blocks have less of this bias and more noise. The bias
+is secret, so that no interval around an answer is known to hold the gap.
 """
 
 from __future__ import annotations

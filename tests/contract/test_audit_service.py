@@ -175,6 +175,41 @@ def test_noise_is_added_at_the_price_that_was_offered(cases: dict[str, Case], au
     assert (answer.epsilon_charged, answer.epsilon_remaining) == (0.75, 1.25)
 
 
+# How sure an answer is.
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "counts", "recommended", "exact"])
+def test_an_answer_says_how_sure_it_is_and_says_it_again(
+    cases: dict[str, Case], audits: AuditServiceStub, mechanism: str
+) -> None:
+    epsilon = math.inf if mechanism == "exact" else 0.5
+    cases["deal"] = open_case(mechanism, epsilon, seed=None)
+    predictions = np.random.default_rng(4).random((3, 8))
+    first, again = (ask(audits, "deal", "r", "abs_sp", predictions, epsilon, threshold=0.1) for _ in range(2))
+    assert first.probability_above is not None
+    assert again.probability_above is not None
+    assert [again.low.tobytes(), again.high.tobytes()] == [first.low.tobytes(), first.high.tobytes()]
+    assert again.probability_above.tobytes() == first.probability_above.tobytes()
+    assert ((first.low >= 0) & (first.low <= first.high) & (first.high <= 1)).all()
+    assert ((first.probability_above > 0) & (first.probability_above < 1)).all()
+    if mechanism == "exact":
+        assert first.low.tobytes() == first.high.tobytes() == first.gaps.tobytes()
+
+
+def test_a_mechanism_whose_noise_is_secret_gives_no_interval(cases: dict[str, Case], audits: AuditServiceStub) -> None:
+    cases["deal"] = open_case("conceal", 2.0)
+    answer = ask(audits, "deal", "r", "sp", np.zeros((3, 8)), 1.0, threshold=0.0)
+    assert answer.probability_above is not None
+    assert np.isnan([answer.low, answer.high, answer.probability_above]).all()
+
+
+def test_nothing_is_compared_unless_a_threshold_is_given(cases: dict[str, Case], audits: AuditServiceStub) -> None:
+    cases["deal"] = open_case("laplace", 2.0)
+    assert ask(audits, "deal", "r", "sp", np.zeros((3, 8)), 1.0).probability_above is None
+    # 0 is a threshold like any other.
+    assert ask(audits, "deal", "s", "sp", np.zeros((3, 8)), 1.0, threshold=0.0).probability_above is not None
+
+
 # Refusals. The deal has four people with label 1, the budget 2, at most 3 models, and no abs_eo.
 
 REFUSED: dict[str, tuple[list[AuditRequest], error.Reason]] = {
@@ -338,9 +373,10 @@ def test_the_same_request_again_gets_the_stored_answer_even_when_the_budget_is_u
         [header(), chunk((0.0, 0.25, 0.5, np.nextafter(1, 0)))],
         [header(metric=2), chunk()],
         [header(epsilon=0.5), chunk()],
+        [header(threshold=0.0), chunk()],
         [shaped(2, 4), chunk(), chunk()],
     ],
-    ids=["predictions", "metric", "epsilon", "models"],
+    ids=["predictions", "metric", "epsilon", "threshold", "models"],
 )
 def test_a_request_id_is_good_for_one_request(
     cases: dict[str, Case], audits: AuditServiceStub, other: list[AuditRequest]

@@ -125,7 +125,9 @@ def test_the_documented_notebook_runs(own: Path) -> None:
     terms, answer = notebook.stdout.splitlines()
     assert terms.startswith("Terms(people=200, metrics=('sp', 'eo'), mechanism='laplace'")
     assert re.fullmatch(
-        r"Answer\(gaps=array\(\[-?\d\.\d+\]\), epsilon_charged=0\.5, epsilon_remaining=\d\.\d\)", answer
+        r"Answer\(gaps=array\(\[-?\d\.\d+\]\), epsilon_charged=0\.5, epsilon_remaining=\d\.\d, "
+        r"low=array\(\[-?\d\.\d*\]\), high=array\(\[-?\d\.\d*\]\), probability_above=None\)",
+        answer,
     )
 
 

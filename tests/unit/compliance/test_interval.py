@@ -7,7 +7,22 @@ import numpy as np
 import pytest
 
 from compliance import interval
-from compliance.interval import noise_interval, probability_above, sampling_deviation
+from compliance.bounding import bounded
+from compliance.interval import (
+    LEVEL,
+    noise_interval,
+    probabilities_above,
+    probability_above,
+    sampling_deviation,
+    within_range,
+)
+from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms.counts import possible_gaps
+from compliance.mechanisms.mechanism import NO_FACTS, Question
+from compliance.mechanisms.propose_test_release import ProposeTestRelease
+from compliance.noise import Seeded
+from compliance.records import Records
+from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace
 
 LAWS = [Laplace(0.05), Gaussian(0.05), Cauchy(0.02)]
@@ -100,3 +115,153 @@ def test_arguments_out_of_range_are_refused():
     with pytest.raises(ValueError, match="people"):
         sampling_deviation(0, (0.5, 0.5))
     assert interval.Interval(0.0, 1.0).high == 1.0
+
+
+# --- what mechanisms give
+
+
+def world(metric, models=1, n=200, n0=20, seed=0):
+    """Decisions with a gap, about people of both labels in both groups."""
+    generator = np.random.default_rng(seed)
+    protected = (np.arange(n) >= n0).astype(np.uint8)
+    labels = (np.arange(n) % 2).astype(np.uint8)
+    predictions = (generator.random((models, n)) < np.where(protected, 0.7, 0.4)).astype(np.float64)
+    return Question(metric, predictions, Records(labels, protected, (metric,)))
+
+
+def delta_of(name):
+    return 1e-5 if MECHANISMS[name].guarantee == "approximate" else 0.0
+
+
+@pytest.mark.parametrize("name", ["counts", "counts-gaussian"])
+@pytest.mark.parametrize("metric", ["sp", "abs_sp", "eodds_max", "eodds_sum", "di"])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+def test_intervals_of_counts_cover_at_least_as_often_as_stated(name, metric, epsilon):
+    asked, noise, runs = world(metric), Seeded(np.random.default_rng(5)), 300
+    (exact,), inside = asked.gaps(), [0, 0]
+    for _ in range(runs):
+        facts = NO_FACTS
+        for batch in (0, 1):  # the second one has bought N0 already
+            released = MECHANISMS[name].release(asked, facts, epsilon, delta_of(name), noise)
+            inside[batch] += released.low[0] <= exact <= released.high[0]
+            facts = {**facts, **released.facts}
+    assert min(inside) >= runs * LEVEL - 4 * math.sqrt(runs * LEVEL * (1 - LEVEL))
+
+
+def test_intervals_of_counts_are_of_use():
+    # A population of 10000 at epsilon 1: some hundredths, where the range is 2 wide.
+    released = MECHANISMS["counts"].release(
+        world("sp", n=10_000, n0=1_000), NO_FACTS, 1.0, 0.0, Seeded(np.random.default_rng(6))
+    )
+    assert released.high[0] - released.low[0] < 0.1
+    assert released.low[0] <= released.values[0] <= released.high[0]
+
+
+@pytest.mark.parametrize("name", ["laplace", "gaussian", "propose-test-release"])
+@pytest.mark.parametrize("metric", ["sp", "abs_eo"])
+def test_intervals_of_additive_noise_cover_as_often_as_stated(name, metric):
+    models = 10_000
+    asked = world(metric, models, n0=100)
+    # Without a test that could fail: a stratum of 100 people of whom 2 are proposed.
+    mechanism = ProposeTestRelease(minority_share=0.01) if name == "propose-test-release" else MECHANISMS[name]
+    released = mechanism.release(asked, NO_FACTS, 2.0, delta_of(name), Seeded(np.random.default_rng(7)))
+    inside = np.count_nonzero((released.low <= asked.gaps()) & (asked.gaps() <= released.high))
+    assert abs(inside - models * LEVEL) <= 5 * math.sqrt(models * LEVEL * (1 - LEVEL))
+
+
+@pytest.mark.parametrize("metric", ["sp", "di"])
+def test_possible_gaps_hold_those_of_all_groups_that_fit(metric):
+    n, generator, found = 8, np.random.default_rng(8), 0
+    worlds = (np.arange(1, 2**n - 1)[:, None] >> np.arange(n) & 1).astype(np.uint8)
+    for _ in range(20):
+        values = generator.random((1, n))
+        centre, reach, sizes = generator.normal(0, 1, 1), generator.random(), np.array([2.0, 3.0, 4.0, 5.0])
+        low, high = possible_gaps(find_metric(metric), values, values.sum(axis=1), sizes, centre, reach)
+        for protected in worlds:
+            disadvantaged = values[0, protected == 0]
+            if disadvantaged.size in sizes and abs((disadvantaged - 0.5).sum() - centre[0]) <= reach:
+                gap = Question(metric, values, Records(protected, protected, ())).gaps()
+                assert low <= gap <= high
+                found += 1
+    assert found > 100
+
+
+class Told(Seeded):
+    """Releases the same whatever the secret is."""
+
+    def laplace(self, values, scale, step):
+        return super().laplace(np.full(np.shape(values), 7.0), scale, step)
+
+    def gaussian(self, values, sigma, step):
+        return super().gaussian(np.full(np.shape(values), 7.0), sigma, step)
+
+
+@pytest.mark.parametrize("metric", ["sp", "abs_eo", "eodds_sum"])
+@pytest.mark.parametrize(
+    "name", ["laplace", "gaussian", "counts", "counts-gaussian", "propose-test-release", "recommended"]
+)
+def test_an_interval_is_a_function_of_what_is_released(name, metric):
+    asked, seen = world(metric, 3), []
+    for n0 in (20, 90):
+        secret = world(metric, 3, n0=n0).records
+        other = Question(metric, asked.predictions, secret)
+        noise, facts = Told(np.random.default_rng(9)), NO_FACTS
+        for _ in range(2):
+            released = MECHANISMS[name].release(other, facts, 1.0, delta_of(name), noise)
+            facts = {**facts, **released.facts}
+            seen.append([released.values.tolist(), released.low.tolist(), released.high.tolist()])
+    assert repr(seen[:2]) == repr(seen[2:])
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["round", "conceal", "conceal-laplace", "cauchy", "randomized-response", "sparse-vector", "exponential",
+     "sample-and-aggregate"],
+)  # fmt: skip
+def test_where_nothing_is_known_there_is_no_interval(name):
+    released = MECHANISMS[name].release(world("sp"), NO_FACTS, 0.5, delta_of(name), Seeded(np.random.default_rng(1)))
+    assert released.low is None
+    assert released.high is None
+    counts = MECHANISMS["counts"].release(world("ppv"), NO_FACTS, 0.5, 0.0, Seeded(np.random.default_rng(1)))
+    assert counts.low is None
+
+
+def test_an_exact_answer_is_its_own_interval():
+    for name in ("exact", "laplace", "counts", "conceal", "recommended"):
+        released = MECHANISMS[name].release(
+            world("sp", 3), NO_FACTS, math.inf, delta_of(name), Seeded(np.random.default_rng(1))
+        )
+        assert released.low.tolist() == released.high.tolist() == released.values.tolist()
+
+
+def test_bounded_answers_keep_the_interval_of_the_noise_but_redrawn_ones_have_none():
+    def released(bounding):
+        mechanism = bounded(MECHANISMS["laplace"], bounding)
+        return mechanism.release(world("sp", 3), NO_FACTS, 1.0, 0.0, Seeded(np.random.default_rng(1)))
+
+    assert released("clamp").low.tolist() == released("none").low.tolist()
+    assert released("truncate").low is None
+
+
+def test_intervals_are_cut_to_the_range():
+    low, high = within_range(np.array([-3.0, 0.2, math.nan]), np.array([-2.0, 4.0, math.nan]), "abs_sp")
+    assert low.tolist()[:2] == [0.0, 0.2]
+    assert high.tolist()[:2] == [0.0, 1.0]
+    assert np.isnan([low[2], high[2]]).all()
+
+
+@pytest.mark.parametrize("absolute", [False, True])
+def test_probabilities_from_intervals_are_those_of_the_law(absolute):
+    metric = "abs_sp" if absolute else "sp"
+    answers = np.array([-0.1, 0.0, 0.15, 0.4])
+    for law, error in ((Gaussian(0.05), 1e-12), (Laplace(0.05), 0.02)):
+        low, high = np.array([noise_interval(answer, law) for answer in answers]).T
+        expected = [probability_above(answer, law, 900, (0.05, 0.5), 0.1, absolute=absolute) for answer in answers]
+        assert probabilities_above(low, high, 900, metric, 0.1) == pytest.approx(expected, abs=error)
+
+
+def test_probabilities_are_unknown_where_the_sampling_error_or_the_interval_is():
+    low, high = np.array([0.1, math.nan, -math.inf]), np.array([0.2, math.nan, 1.0])
+    assert np.isnan(probabilities_above(low, high, 100, "sp", 0.1)).tolist() == [False, True, True]
+    for metric in ("eodds_max", "eodds_sum", "ppv", "di"):
+        assert np.isnan(probabilities_above(low, high, 100, metric, 0.1)).all()

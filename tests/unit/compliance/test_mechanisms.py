@@ -402,7 +402,7 @@ def test_the_size_is_bought_once(name: str) -> None:
     spy = Spy(seeded())
     first = mechanism.release(question(), NO_FACTS, 1.0, delta, spy)  # type: ignore[arg-type]
     assert [asked.values.size for asked in spy.asked] == [1, 7]
-    (size,) = first.facts["n0"]
+    size, _ = first.facts["n0"]
     assert size in range(1, 9)
     again = Spy(seeded(10))
     second = mechanism.release(question(), first.facts, 1.0, delta, again)  # type: ignore[arg-type]

@@ -40,25 +40,33 @@ class AuditRequest(_message.Message):
     def __init__(self, header: _Optional[_Union[AuditHeader, _Mapping]] = ..., predictions_chunk: _Optional[bytes] = ...) -> None: ...
 
 class AuditHeader(_message.Message):
-    __slots__ = ("request_id", "deal_id", "metric", "epsilon", "predictions")
+    __slots__ = ("request_id", "deal_id", "metric", "epsilon", "predictions", "threshold")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     DEAL_ID_FIELD_NUMBER: _ClassVar[int]
     METRIC_FIELD_NUMBER: _ClassVar[int]
     EPSILON_FIELD_NUMBER: _ClassVar[int]
     PREDICTIONS_FIELD_NUMBER: _ClassVar[int]
+    THRESHOLD_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     deal_id: str
     metric: _metric_pb2.Metric
     epsilon: float
     predictions: _array_pb2.ArrayHeader
-    def __init__(self, request_id: _Optional[str] = ..., deal_id: _Optional[str] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., epsilon: _Optional[float] = ..., predictions: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ...) -> None: ...
+    threshold: float
+    def __init__(self, request_id: _Optional[str] = ..., deal_id: _Optional[str] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., epsilon: _Optional[float] = ..., predictions: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., threshold: _Optional[float] = ...) -> None: ...
 
 class AuditResponse(_message.Message):
-    __slots__ = ("gaps", "epsilon_charged", "epsilon_remaining")
+    __slots__ = ("gaps", "epsilon_charged", "epsilon_remaining", "low", "high", "probability_above")
     GAPS_FIELD_NUMBER: _ClassVar[int]
     EPSILON_CHARGED_FIELD_NUMBER: _ClassVar[int]
     EPSILON_REMAINING_FIELD_NUMBER: _ClassVar[int]
+    LOW_FIELD_NUMBER: _ClassVar[int]
+    HIGH_FIELD_NUMBER: _ClassVar[int]
+    PROBABILITY_ABOVE_FIELD_NUMBER: _ClassVar[int]
     gaps: _array_pb2.Array
     epsilon_charged: float
     epsilon_remaining: float
-    def __init__(self, gaps: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., epsilon_charged: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ...) -> None: ...
+    low: _array_pb2.Array
+    high: _array_pb2.Array
+    probability_above: _array_pb2.Array
+    def __init__(self, gaps: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., epsilon_charged: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., low: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., high: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., probability_above: _Optional[_Union[_array_pb2.Array, _Mapping]] = ...) -> None: ...
