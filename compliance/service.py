@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import grpc
 import numpy as np
@@ -44,7 +45,8 @@ class AuditService(AuditServiceServicer):
     def GetTerms(self, request: audit.GetTermsRequest, context: grpc.ServicerContext) -> audit.GetTermsResponse:
         """Tell the terms of a deal."""
         case = self._case(request.deal_id)
-        standing = case.ledger.standing(case.dataset, _developer(context))
+        with _explained(request.deal_id):
+            standing = case.ledger.standing(case.dataset, _developer(context))
         return audit.GetTermsResponse(
             people=case.records.people,
             metrics=[number_of(metric) for metric in case.records.metrics],
@@ -65,7 +67,7 @@ class AuditService(AuditServiceServicer):
         case = self._case(header.deal_id)
         metric = _validate(header, case)
         predictions = _receive(header, request_iterator, case)
-        try:
+        with _explained(header.deal_id):
             entry = case.settle(
                 _developer(context),
                 header.request_id,
@@ -74,9 +76,6 @@ class AuditService(AuditServiceServicer):
                 predictions,
                 header.epsilon,
             )
-        except LedgerUnavailable as error:
-            LOG.error("deal %s: %s", header.deal_id, error)
-            raise Refusal(error_pb2.REASON_LEDGER_UNAVAILABLE) from None
         LOG.info("deal %s: answered a batch of %d", header.deal_id, len(predictions))
         low, high = interval_of(entry)
         asked = header.HasField("threshold")
@@ -94,6 +93,16 @@ class AuditService(AuditServiceServicer):
         if case is None:
             raise Refusal(error_pb2.REASON_DEAL_UNKNOWN)
         return case
+
+
+@contextmanager
+def _explained(deal_id: str) -> Iterator[None]:
+    """Tell the log why the ledger cannot be used, and the developer that it cannot."""
+    try:
+        yield
+    except LedgerUnavailable as error:
+        LOG.error("deal %s: %s", deal_id, error)
+        raise Refusal(error_pb2.REASON_LEDGER_UNAVAILABLE) from None
 
 
 def _developer(context: grpc.ServicerContext) -> str:

@@ -27,14 +27,17 @@ from fairwall.wire.v1.error_pb2 import Reason
 AUDIT_SECONDS = 600.0
 
 RECONNECT_SECONDS = 20.0
-_PAUSE_SECONDS = 0.1
 """How long a service that was there before may take to come back."""
+_PAUSE_SECONDS = 0.1
 
 _T = TypeVar("_T")
 
 
 class AuditRefused(Exception):
-    """Compliance refused; nothing was charged. The text is the catalogue's sentence.
+    """Compliance refused. The text is the catalogue's sentence.
+
+    Nothing was charged, but for ``"LEDGER_UNAVAILABLE"``: ask again under the same request id, and it is charged at
+    most once.
 
     Parameters
     ----------

@@ -66,7 +66,7 @@ CATALOGUE: dict[Reason, tuple[grpc.StatusCode, str]] = {
     error_pb2.REASON_SUBMISSION_INVALID: (_INVALID, "the submission does not fit its deal"),
     error_pb2.REASON_LEDGER_UNAVAILABLE: (
         grpc.StatusCode.RESOURCE_EXHAUSTED,
-        "the ledger cannot be written, so nothing is charged and nothing answered",
+        "the ledger cannot be written now; the same request, sent again under the same id, is charged at most once",
     ),
     error_pb2.REASON_MECHANISM_REFUSES: (
         _PRECONDITION,
