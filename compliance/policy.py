@@ -221,19 +221,12 @@ def load(policy: Policy) -> Records:
     except RecordsError as error:
         raise PolicyError(f"audit.metrics: {error}") from None
     for metric in records.metrics:
-        if _smallest_group(records, metric) < data.minimum_group:
+        if records.smallest_group(metric) < data.minimum_group:
             raise PolicyError(
                 f"data.minimum_group: metric {metric} looks at a group of fewer than {data.minimum_group} people; "
                 "take it out of audit.metrics, or bring more data"
             )
     return records
-
-
-def _smallest_group(records: Records, metric: str) -> int:
-    strata = (slice(None) if label is None else records.labels == label for label in METRICS[metric].strata)
-    return min(
-        min(Records(records.labels[members], records.protected[members], ("sp",)).counts("sp")) for members in strata
-    )
 
 
 def _first(error: ValidationError) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -49,8 +50,7 @@ class Records:
             if not np.isin(column, (0, 1)).all():
                 raise RecordsError("a label or protected attribute is neither 0 nor 1")
         for metric in self.metrics:
-            for label in find_metric(metric).strata:
-                members = np.ones(self.labels.shape, np.bool_) if label is None else self.labels == label
+            for members in self._strata(metric):
                 if min(self._split(members)) < 1 or members.sum() < STRATUM_MIN:
                     raise RecordsError(f"metric {metric}: a group is too small to be audited")
 
@@ -65,6 +65,18 @@ class Records:
         For equalized odds, which has two strata, these are everybody's counts.
         """
         return self._split(stratum(metric, self.labels))
+
+    def smallest_group(self, metric: str) -> int:
+        """Count the smallest group in any of the metric's strata. Secret."""
+        return min(min(self._split(members)) for members in self._strata(metric))
+
+    def among(self, people: NDArray[np.int64]) -> Records:
+        """Take some people's records, by position; they need not be fit to be audited by themselves."""
+        return Records(self.labels[people], self.protected[people], ())
+
+    def turned(self, people: NDArray[np.bool_]) -> NDArray[np.uint8]:
+        """Return the protected attributes with those of some people, shape (people,), turned over."""
+        return np.where(people, 1 - self.protected, self.protected).astype(np.uint8)
 
     def group_sums(self, metric: str, predictions: NDArray[np.float64]) -> tuple[GroupSums, ...]:
         """Add up each model's values over each group, for each of the metric's parts.
@@ -95,6 +107,10 @@ class Records:
             n1=n1,
             n0=n0,
         )
+
+    def _strata(self, metric: str) -> Iterator[NDArray[np.bool_]]:
+        for label in find_metric(metric).strata:
+            yield np.ones(self.labels.shape, np.bool_) if label is None else self.labels == label
 
     def _split(self, members: NDArray[np.bool_]) -> tuple[int, int]:
         groups = self.protected[members]

@@ -83,9 +83,9 @@ def turning_probability(epsilon: float) -> float:
 
 
 def _buy(question: Question, epsilon: float, noise: Noise) -> Facts:
-    protected = question.records.protected
-    turned = noise.bernoulli(turning_probability(epsilon), protected.size)
-    return {ATTRIBUTES: (protected != turned).astype(np.float64), EPSILON: np.array([epsilon])}
+    records = question.records
+    turned = records.turned(noise.bernoulli(turning_probability(epsilon), records.people))
+    return {ATTRIBUTES: turned.astype(np.float64), EPSILON: np.array([epsilon])}
 
 
 def _estimates(question: Question, noisy: NDArray[np.float64], probability: float) -> Iterator[GroupSums]:

@@ -39,7 +39,6 @@ from compliance.mechanisms.mechanism import (
 )
 from compliance.metrics import GroupSums, gaps
 from compliance.noise import ROUNDING_STEPS, Noise, step_for
-from compliance.records import Records
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Laplace
 
@@ -104,10 +103,7 @@ def deal(labels: NDArray[np.uint8], blocks: int, noise: Noise) -> list[NDArray[n
 
 def block_gaps(question: Question, people: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return a block's gaps with their sign, shape (gaps in the metric, m); 0 where a group is empty. Secret."""
-    records = question.records
-    # Without metrics, since a block need not be fit to be audited by itself.
-    block = Records(records.labels[people], records.protected[people], ())
-    parts = block.group_sums(question.metric, question.predictions[:, people])
+    parts = question.records.among(people).group_sums(question.metric, question.predictions[:, people])
     if find_metric(question.metric).binary:  # one gap out of two parts
         return _or_zero(question.metric, parts)[np.newaxis]
     return np.array([_or_zero("sp", (part,)) for part in parts])
