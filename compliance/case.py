@@ -78,8 +78,10 @@ class Case:
         Refusal, LedgerError, LedgerUnavailable
             As `Ledger.settle`.
         """
-        known = _decode(self.ledger.facts(self.dataset, developer))
-        free = isinstance(self.mechanism, Reusable) and self.mechanism.is_free(known)
+        # Only a mechanism that may answer for nothing is worth the look at what the account has bought.
+        free = isinstance(self.mechanism, Reusable) and self.mechanism.is_free(
+            _decode(self.ledger.facts(self.dataset, developer))
+        )
         loss = FREE if free else self.mechanism.cost(epsilon, self.delta)
 
         def reply(facts: tuple[bytes, ...]) -> Reply:
