@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from developer.decode import DECODERS
+from developer.decode import DECODERS, Evidence
 
 PEOPLE = 100
 GAME = """
@@ -84,7 +84,7 @@ def arithmetic(trials: int) -> float:
         rows = np.tile(scores, (PEOPLE, 1))
         np.fill_diagonal(rows, 1 - scores)
         gaps = rows[:, protected].mean(axis=1) - rows[:, ~protected].mean(axis=1)
-        DECODERS["lstsq"](rows, gaps, 10, 90)
+        DECODERS["lstsq"](Evidence(rows, gaps, 10, 90))
     return trials / (time.perf_counter() - started)
 
 

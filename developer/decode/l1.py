@@ -19,13 +19,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from developer.decode.decoder import Evidence
 from developer.decode.lstsq import RANK_TOLERANCE
 
 SMALL = 20_000
 """Entries of H up to which an interior point method is the quicker one (measured: n = 100, any m; not n = 1000)."""
 
 
-def decode(rows: NDArray[np.float64], gaps: NDArray[np.float64], n0: int, n1: int) -> NDArray[np.float64]:
+def decode(evidence: Evidence) -> NDArray[np.float64]:
     """Estimate v with s of least l1 norm among the least squares solutions of ``eta = H s``.
 
     With exact gaps, or fewer rows than people in general position, the least squares solutions are the exact
@@ -34,14 +35,13 @@ def decode(rows: NDArray[np.float64], gaps: NDArray[np.float64], n0: int, n1: in
 
     Parameters
     ----------
-    rows : (m, n), the scores asked about.
-    gaps : (m,), the gaps answered.
-    n0, n1 : the sizes of the disadvantaged and the advantaged group, at least 1.
+    evidence : the sizes are needed; the law of the noise and the features are not looked at.
 
     Returns
     -------
     (n,), the estimate of v.
     """
+    rows, gaps, n0, n1 = evidence.rows, evidence.gaps, evidence.n0, evidence.n1
     c = 1 / n0 + 1 / n1
     eta = (rows.sum(axis=1) / n1 - gaps) / c
 

@@ -3,17 +3,18 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from developer.decode.decoder import Evidence
+
 RANK_TOLERANCE = 1e-12
 """Directions weaker than this beside the strongest one carry rounding errors, not answers."""
 
 
-def decode(rows: NDArray[np.float64], gaps: NDArray[np.float64], _n0: int, _n1: int) -> NDArray[np.float64]:
+def decode(evidence: Evidence) -> NDArray[np.float64]:
     """Solve ``SP = H v`` in the least squares sense, by the solution of least Euclidean norm.
 
     Parameters
     ----------
-    rows : (m, n), the scores asked about.
-    gaps : (m,), the gaps answered.
+    evidence : neither the sizes nor the law of the noise is looked at.
 
     Returns
     -------
@@ -24,5 +25,7 @@ def decode(rows: NDArray[np.float64], gaps: NDArray[np.float64], _n0: int, _n1: 
 
     # gelsy (a pivoted QR factorisation completed from the right) gives the same least-norm solution as the
     # usual singular value decomposition in a fraction of its time.
-    v: NDArray[np.float64] = lstsq(rows, gaps, cond=RANK_TOLERANCE, check_finite=False, lapack_driver="gelsy")[0]
+    v: NDArray[np.float64] = lstsq(
+        evidence.rows, evidence.gaps, cond=RANK_TOLERANCE, check_finite=False, lapack_driver="gelsy"
+    )[0]
     return v

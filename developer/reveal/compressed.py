@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.decode import l1
+from developer.decode.decoder import Evidence
 from developer.reveal.sizes import ask_sizes
 from developer.reveal.strategy import Hand, Reveal, everyone
 
@@ -30,5 +31,5 @@ def reveal_from_rows(hand: Hand, rows: Callable[[Hand], NDArray[np.float64]]) ->
     n0, n1 = ask_sizes(hand.auditor, hand.people)
     H = rows(hand)
     gaps = hand.auditor.gaps(H)
-    s = 1 / n1 - (hand.decode or l1.decode)(H, gaps, n0, n1)
+    s = 1 / n1 - (hand.decode or l1.decode)(Evidence(H, gaps, n0, n1, rng=hand.rng))
     return everyone(s <= 0.5 * (1 / n1 + 1 / n0), s)

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.decode import lstsq
+from developer.decode.decoder import Evidence
 from developer.reveal.strategy import Hand, Reveal, everyone
 
 NARROWEST = 1e-3
@@ -48,7 +49,7 @@ def play(hand: Hand) -> Reveal:
     H = rows(hand.base(), hand.queries)
     gaps = hand.auditor.gaps(H)
     # The sizes are not known here.
-    v = (hand.decode or lstsq.decode)(np.vstack([H, np.ones(n)]), np.append(gaps, 0), 0, 0)
+    v = (hand.decode or lstsq.decode)(Evidence(np.vstack([H, np.ones(n)]), np.append(gaps, 0), 0, 0))
     return everyone(v > 0)
 
 

@@ -1,17 +1,46 @@
 """What a strategy is given, what it may ask, and what it gives back."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from developer.decode.decoder import Decoder
 
+Precision: TypeAlias = Literal["float64", "float32"] | int
+"""How answers are written down: as a float of so many bits, or rounded to so many decimals."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What is public about the answers.
+
+    Attributes
+    ----------
+    metric, mechanism : their names.
+    epsilon : the privacy loss that all queries together may spend, the size query included; infinite for no noise.
+    delta : that of one batch.
+    precision : None where nobody says.
+    n0 : how many disadvantaged people the metric looks at; None where that is not public.
+    """
+
+    metric: str = "sp"
+    mechanism: str = "exact"
+    epsilon: float = math.inf
+    delta: float = 0.0
+    precision: Precision | None = "float64"
+    n0: int | None = None
+
 
 class Auditor(Protocol):
-    """What a strategy may ask."""
+    """What a strategy may ask.
+
+    A strategy plays on the people whom the metric looks at, and thinks in statistical parity gaps among them; the
+    auditor says it in the metric's own terms.
+    """
 
     def size(self, row: NDArray[np.float64]) -> float:
         """Ask the size query (Remark 4): the gap of one row, (n,) in [0, 1]."""
@@ -33,10 +62,15 @@ class Hand:
     prior : the guess made without any query, (n,), 1 = advantaged.
     auditor : who answers.
     rng : the source of random rows.
-    queries : m, the number of metric queries; strategies that always ask the same number do not look at it.
-    perturbation : b, how far a row of Algorithm 2 may be from h0.
+    queries : m, the number of metric queries, or the most there may be; strategies that always ask the same number do
+        not look at it.
+    perturbation : b, how far any score asked about may be from h0's; 1 leaves rows free.
     decode : the decoder; None for the strategy's own.
     target : the person aimed at, by the strategies that aim at one.
+    terms : what is public about the answers.
+    llr : (n,), the log-likelihood ratio of being disadvantaged to being advantaged that features alone give, by a
+        public sample; None without one. May wait for its predictor to be trained.
+    labels : (n,), the public labels.
     """
 
     people: int
@@ -48,6 +82,9 @@ class Hand:
     perturbation: float = 0.1
     decode: Decoder | None = None
     target: int = 0
+    terms: Terms = Terms()
+    llr: Callable[[], NDArray[np.float64]] | None = None
+    labels: NDArray[np.uint8] | None = None
 
 
 @dataclass(frozen=True)
@@ -60,12 +97,14 @@ class Reveal:
     targeted : (n,), the people the strategy speaks about; the others keep the guess made without any query.
     reconstruction : (n,), the recovered s of Theorem 2, where there is one.
     polarity_known : False for a partition: either of the two groups may be the advantaged one.
+    from_answers : (n,), the guess that the answers alone lead to, where ``guess`` looks at features too; else None.
     """
 
     guess: NDArray[np.uint8]
     targeted: NDArray[np.bool_]
     reconstruction: NDArray[np.float64] | None = None
     polarity_known: bool = True
+    from_answers: NDArray[np.uint8] | None = None
 
 
 @dataclass(frozen=True)
