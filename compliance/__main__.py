@@ -92,6 +92,7 @@ def _case(policy: Policy, records: Records) -> Case:
         queries_max=policy.audit.queries_max,
         epsilon_max=policy.epsilon_max,
         delta=policy.audit.delta,
+        precision=policy.audit.precision,
     )
 
 

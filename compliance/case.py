@@ -6,17 +6,19 @@ import hashlib
 import hmac
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from compliance.accountant import FREE, Budget, Neighbours
+from compliance.differencing import Detector
 from compliance.interval import Ends, probabilities_above, within_range
 from compliance.ledger import Entry, Ledger, Reply, Request
 from compliance.mechanisms.mechanism import Facts, Mechanism, Question, Release, Reusable
 from compliance.noise import Noise, Seeded, System
 from compliance.records import Records
+from fairwall.laws.precision import Precision, spacing, written_down
 
 DEVELOPER = "developer"
 """What the one developer of a game is called in its ledger."""
@@ -40,8 +42,12 @@ class Case:
         The most that one batch may spend; the delta that each batch is asked for at.
     seed : bytes or None
         The seed of the noise; None draws it from the operating system.
+    precision : Precision
+        How precisely answers are written down.
     exact : dict or None
         Gets each batch's gaps without noise, by request id: a game's referee is told them. None keeps none.
+    detector : Detector
+        Watches what a game asks; its referee is told.
     """
 
     dataset: str
@@ -52,7 +58,9 @@ class Case:
     epsilon_max: float = math.inf
     delta: float = 0.0
     seed: bytes | None = field(default=None, repr=False)
+    precision: Precision = "float64"
     exact: dict[str, NDArray[np.float64]] | None = field(default=None, repr=False)
+    detector: Detector = field(default_factory=lambda: Detector(0), repr=False)
 
     def settle(
         self,
@@ -89,7 +97,8 @@ class Case:
             release = self.mechanism.release(question, _decode(facts), epsilon, self.delta, self._noise(request_id))
             if self.exact is not None:
                 self.exact[request_id] = question.gaps()
-            return Reply(_encode_answer(release), _encode(release.facts))
+            self.detector.watch(request_id, predictions)
+            return Reply(_encode_answer(_rounded(release, self.precision)), _encode(release.facts))
 
         name = self.mechanism.name
         return self.ledger.settle(
@@ -120,12 +129,25 @@ def game_case(
     delta: float,
     queries_max: int,
     seed: bytes | None,
+    precision: Precision = "float64",
+    differencing: int = 0,
 ) -> Case:
     """Open the case of one deal: its ledger is in memory, and the exact answers are kept for the referee."""
     ledger = Ledger()
     ledger.set_budget(deal_id, Neighbours.A_FLIP, budget)
     ledger.allocate(deal_id, DEVELOPER, budget.epsilon, budget.delta)
-    return Case(deal_id, records, mechanism, ledger, queries_max, delta=delta, seed=seed, exact={})
+    return Case(
+        deal_id,
+        records,
+        mechanism,
+        ledger,
+        queries_max,
+        delta=delta,
+        seed=seed,
+        precision=precision,
+        exact={},
+        detector=Detector(differencing),
+    )
 
 
 def values_of(entry: Entry) -> NDArray[np.float64]:
@@ -138,6 +160,24 @@ def interval_of(entry: Entry) -> Ends:
     """Read the intervals of a batch's answers, within the metric's range; NaN where there is none."""
     _, low, high = _decode_answer(entry)
     return within_range(low, high, entry.request.metric)
+
+
+def _rounded(release: Release, precision: Precision) -> Release:
+    """Write answers down as precisely as the terms say, and no more precisely in the ends of their intervals.
+
+    Half of a last digit is what rounding an end, or an exact answer that is its own interval, may have moved it by.
+    """
+    if precision == "float64":
+        return release
+
+    def rounded(end: NDArray[np.float64] | None, side: float) -> NDArray[np.float64] | None:
+        if end is None:
+            return None
+        written = written_down(end, precision)
+        return written + side * spacing(written, precision)
+
+    values = written_down(release.values, precision)
+    return replace(release, values=values, low=rounded(release.low, -0.5), high=rounded(release.high, 0.5))
 
 
 def _encode_answer(release: Release) -> bytes:

@@ -20,6 +20,7 @@ from fairwall.rpc.arrays import to_message
 from fairwall.rpc.channel import CALL_SECONDS
 from fairwall.rpc.turns import deals, join
 from fairwall.wire.metrics import name_of, number_of
+from fairwall.wire.precision import from_message
 
 LOG = logging.getLogger(__name__)
 
@@ -63,6 +64,8 @@ def _open(deal: game.ComplianceDeal, cards: dict[str, NDArray[Any]]) -> Case:
         deal.batch_delta,
         deal.queries_max,
         deal.seed if deal.noise_seeded else None,
+        from_message(deal.precision) or "float64",
+        deal.differencing,
     )
 
 
@@ -77,6 +80,7 @@ def _report(deal_id: str, case: Case) -> game.SubmitAuditReportRequest:
                 exact=to_message(case.exact[entry.request.request_id]),
                 released=to_message(values_of(entry)),
                 epsilon=entry.request.loss.epsilon,
+                flagged=case.detector.flagged.get(entry.request.request_id, 0),
             )
             for entry in case.ledger.entries(deal_id)
         ],

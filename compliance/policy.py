@@ -23,6 +23,7 @@ from compliance.mechanisms.cauchy import CauchyMechanism
 from compliance.mechanisms.recommended import Recommended
 from compliance.records import Records, RecordsError
 from fairwall.laws.metric import METRICS
+from fairwall.laws.precision import DECIMALS_MAX
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
 from fairwall.rpc.identity import NAME
 from fairwall.tables.people import select
@@ -118,6 +119,7 @@ class AuditSection(_Section):
     delta: _Delta = 0.0
     bounding: Bounding = "none"
     shares: tuple[float, float] = (DEFAULT_SHARES.low, DEFAULT_SHARES.high)
+    precision: Literal["float64", "float32"] | Annotated[int, Field(strict=True, ge=0, le=DECIMALS_MAX)] = "float64"
 
 
 class BudgetSection(_Section):

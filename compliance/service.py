@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
@@ -20,6 +21,7 @@ from fairwall.rpc import arrays
 from fairwall.rpc.errors import Refusal
 from fairwall.rpc.identity import identify
 from fairwall.wire.metrics import name_of, number_of
+from fairwall.wire.precision import to_message
 from fairwall.wire.v1 import error_pb2, metric_pb2
 
 LOG = logging.getLogger(__name__)
@@ -54,6 +56,7 @@ class AuditService(AuditServiceServicer):
             epsilon=standing.budget.epsilon if standing.budget else 0.0,
             epsilon_remaining=standing.remaining,
             queries_max=case.queries_max,
+            precision=to_message(case.precision),
         )
 
     def Audit(
@@ -123,6 +126,8 @@ def _validate(header: audit.AuditHeader, case: Case) -> str:
         raise Refusal(error_pb2.REASON_METRIC_NOT_ALLOWED)
     if not EPSILON_MIN <= header.epsilon <= case.epsilon_max:
         raise Refusal(error_pb2.REASON_EPSILON_INVALID)
+    if math.isnan(header.threshold):  # 0 where there is none
+        raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
     if case.mechanism.refuses(metric, header.epsilon, case.delta) is not None:
         raise Refusal(error_pb2.REASON_MECHANISM_REFUSES)
     shape = header.predictions.shape

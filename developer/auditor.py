@@ -67,9 +67,9 @@ class DealAuditor:
         self.max_prediction_change = 0.0
 
     @property
-    def accuracy_models(self) -> float:
-        """The queried models' mean accuracy on the test set, in [0, 1]."""
-        return float(np.mean(np.concatenate(self._accuracies)))
+    def accuracy_models(self) -> NDArray[np.float64]:
+        """Each queried model's accuracy on the test set, shape (queries,), in [0, 1]."""
+        return np.concatenate(self._accuracies)
 
     def size(self, row: NDArray[np.float64]) -> float:
         """Ask the size query, shape (people reached,); everybody else is rejected."""

@@ -41,7 +41,7 @@ def logistic(features: NDArray[np.float64], labels: NDArray[np.uint8]) -> Model:
     if labels.min() == labels.max():
         constant = float(labels[0])
         return lambda rows: np.full(len(rows), constant)
-    fitted = _fit(features, labels)
+    fitted = fit(features, labels)
     return lambda rows: fitted.predict_proba(rows)[:, 1]
 
 
@@ -80,7 +80,8 @@ def accuracy(scores: NDArray[np.float64], labels: NDArray[np.uint8]) -> NDArray[
     return right
 
 
-def _fit(features: NDArray[np.float64], labels: NDArray[np.uint8]) -> LogisticRegression:
+def fit(features: NDArray[np.float64], labels: NDArray[np.uint8]) -> LogisticRegression:
+    """Fit a logistic regression of labels, 0 and 1 both among them, on features."""
     from sklearn.linear_model import LogisticRegression
 
     # Newton's method on the normal equations: many rows, few columns, and it converges whatever their scale.

@@ -18,9 +18,11 @@ from numpy.typing import ArrayLike, NDArray
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub
 from fairwall.laws.metric import find_metric
+from fairwall.laws.precision import Precision
 from fairwall.rpc import arrays, channel, identity
 from fairwall.rpc.errors import CATALOGUE, reason_of
 from fairwall.wire.metrics import name_of, number_of
+from fairwall.wire.precision import from_message
 from fairwall.wire.v1.array_pb2 import Array
 from fairwall.wire.v1.error_pb2 import Reason
 
@@ -96,6 +98,8 @@ class Terms:
         The whole budget, and what is left of it.
     queries_max : int
         The most models in one batch.
+    precision : Precision
+        How precisely answers are written down.
     """
 
     people: int
@@ -104,6 +108,7 @@ class Terms:
     epsilon: float
     epsilon_remaining: float
     queries_max: int
+    precision: Precision = "float64"
 
 
 class AuditClient:
@@ -202,6 +207,7 @@ class AuditClient:
             epsilon=response.epsilon,
             epsilon_remaining=response.epsilon_remaining,
             queries_max=response.queries_max,
+            precision=from_message(response.precision) or "float64",
         )
 
     def _call(self, call: Callable[[], _T]) -> _T:

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from developer.auditor import DealAuditor
 from developer.base_model import Model, accuracy, cross_fitted, identity, logistic
 from developer.decode import DECODERS
-from developer.reveal import STRATEGIES, Hand, Reveal
+from developer.public_predictor import log_likelihood_ratio
+from developer.reveal import STRATEGIES, Hand, Reveal, Terms
 from developer.service import Released
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub
 from fairwall.game.v1 import referee_service_pb2 as game
@@ -26,6 +27,7 @@ from fairwall.rpc.channel import CALL_SECONDS
 from fairwall.rpc.identity import Credentials
 from fairwall.rpc.turns import collect, deals, generator, join
 from fairwall.wire.metrics import name_of
+from fairwall.wire.precision import from_message
 
 LOG = logging.getLogger(__name__)
 
@@ -54,7 +56,8 @@ def play(referee: RefereeServiceStub, credentials: Credentials, released: Mutabl
             labels = cards["labels"].astype(np.uint8, copy=False)
             LOG.info("deal %s: %d people, strategy %s", deal.deal_id, len(labels), deal.strategy)
             scores, model = workshop.base_model(deal, features, labels)
-            referee.SubmitReveal(_reveal(audits, deal, labels, scores), timeout=CALL_SECONDS)
+            inference = _inference(deal, cards, features, labels)
+            referee.SubmitReveal(_reveal(audits, deal, labels, scores, inference), timeout=CALL_SECONDS)
             if deal.release_model:
                 released.clear()
                 released[deal.deal_id] = Released(model(), features.shape[1])
@@ -124,16 +127,52 @@ def no_query_guess(scores: NDArray[np.float64]) -> NDArray[np.uint8]:
     return guess
 
 
+def _inference(
+    deal: game.DeveloperDeal, cards: dict[str, NDArray[Any]], features: NDArray[np.float64], labels: NDArray[np.uint8]
+) -> Scores | None:
+    """Say what features and labels tell about groups, by the public sample; None where none was dealt."""
+    if not deal.public_disadvantaged_rows:
+        return None
+    sample = np.column_stack([cards["public_features"], cards["public_labels"]])
+    people = np.column_stack([features, labels])
+    return cache(lambda: log_likelihood_ratio(sample, deal.public_disadvantaged_rows, people))
+
+
+def _queries(count: game.QueryCount, people: int) -> int:
+    match count.WhichOneof("count"):
+        case "fixed":
+            return count.fixed
+        case "at_most":
+            return count.at_most
+        case _:
+            return people - count.people_less
+
+
 def _reveal(
-    audits: AuditServiceStub, deal: game.DeveloperDeal, labels: NDArray[np.uint8], scores: Scores
+    audits: AuditServiceStub,
+    deal: game.DeveloperDeal,
+    labels: NDArray[np.uint8],
+    scores: Scores,
+    inference: Scores | None,
 ) -> game.SubmitRevealRequest:
     """Play the deal's strategy and write down the guess."""
     metric = name_of(deal.metric)
     reached = stratum(metric, labels)
     people = int(reached.sum())
     strategy = STRATEGIES[deal.strategy]
-    fixed = deal.queries.WhichOneof("count") == "fixed"
-    queries = deal.queries.fixed if fixed else people - deal.queries.people_less
+    queries = _queries(deal.queries, people)
+    terms = Terms(
+        metric=metric,
+        mechanism=deal.mechanism,
+        epsilon=deal.epsilon,
+        delta=deal.batch_delta,
+        precision=from_message(deal.precision),
+        n0=deal.disadvantaged if deal.HasField("disadvantaged") else None,
+    )
+
+    def baseline() -> NDArray[np.uint8]:
+        return no_query_guess(scores()) if inference is None else (inference() <= 0).astype(np.uint8)
+
     auditor = DealAuditor(
         audits,
         deal_id=deal.deal_id,
@@ -149,15 +188,18 @@ def _reveal(
         Hand(
             people=people,
             base=lambda: scores()[reached],
-            prior=lambda: no_query_guess(scores())[reached],
+            prior=lambda: baseline()[reached],
             auditor=auditor,
             rng=generator(deal.seed),
             queries=queries,
             perturbation=deal.perturbation,
             decode=DECODERS[deal.decoder] if deal.decoder else None,
+            terms=terms,
+            llr=(lambda: inference()[reached]) if inference is not None else None,
+            labels=labels[reached],
         )
     )
-    return _submission(deal.deal_id, auditor, reveal, reached, labels, scores())
+    return _submission(deal.deal_id, auditor, reveal, reached, labels, scores(), baseline())
 
 
 def _submission(
@@ -167,16 +209,16 @@ def _submission(
     reached: NDArray[np.bool_],
     labels: NDArray[np.uint8],
     scores: NDArray[np.float64],
+    baseline: NDArray[np.uint8],
 ) -> game.SubmitRevealRequest:
     """Speak about everybody: whom the metric does not look at keeps the guess made without a query."""
-    baseline = no_query_guess(scores)
 
     def spread(values: NDArray[Any], others: NDArray[Any]) -> NDArray[Any]:
         whole = others.copy()
         whole[reached] = values
         return whole
 
-    nobody = np.zeros(len(scores))
+    nobody, alone = np.zeros(len(scores)), reveal.from_answers
     return game.SubmitRevealRequest(
         deal_id=deal_id,
         baseline=to_message(baseline),
@@ -188,5 +230,6 @@ def _submission(
         size_queries=auditor.size_queries,
         max_prediction_change=auditor.max_prediction_change,
         accuracy_base=float(accuracy(scores, labels)),
-        accuracy_models=auditor.accuracy_models,
+        accuracy_models=to_message(auditor.accuracy_models),
+        guess_from_answers=to_message(spread(alone, no_query_guess(scores))) if alone is not None else None,
     )

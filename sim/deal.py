@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.metric import stratum
+from fairwall.laws.metric import strata_of, stratum
 from sim import datasets
 from sim.datasets import DataError, Table
 from sim.datasets.synthetic import synthetic
@@ -55,23 +55,38 @@ class ComplianceCards:
 
 
 @dataclass(frozen=True, eq=False)
+class PublicSample:
+    """Rows outside the test set whose group is public, the disadvantaged first: features (rows, d), labels (rows,)."""
+
+    features: NDArray[np.float64]
+    labels: NDArray[np.uint8]
+    disadvantaged_rows: int
+
+
+@dataclass(frozen=True, eq=False)
 class DeveloperCards:
-    """Features (n, d) and labels (n,) of the test set, the training table if there is one, and the developer's seed."""
+    """The developer's cards.
+
+    Parameters
+    ----------
+    features, labels : ndarray
+        The test set's, shape (n, d) and (n,).
+    scored : bool
+        Whether the one feature is h0's score.
+    training : TrainingTable or None
+    disadvantaged : int or None
+        How many people of the metric's stratum are disadvantaged, where that is public.
+    public : PublicSample or None
+    seed : bytes
+    """
 
     features: NDArray[np.float64]
     labels: NDArray[np.uint8]
     scored: bool
     training: TrainingTable | None
-    seed: bytes = field(repr=False)
-
-
-@dataclass(frozen=True, eq=False)
-class AdversaryCards:
-    """A public sample, the disadvantaged rows first: features (rows, d), labels (rows,)."""
-
-    features: NDArray[np.float64]
-    labels: NDArray[np.uint8]
-    disadvantaged_rows: int
+    disadvantaged: int | None = None
+    public: PublicSample | None = None
+    seed: bytes = field(default=b"", repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +97,7 @@ class Deal:
     scenario: Scenario
     compliance: ComplianceCards
     developer: DeveloperCards
-    adversary: AdversaryCards | None
+    adversary: PublicSample | None
 
 
 def deal(cell: Cell, trial: int, deal_id: str) -> Deal:
@@ -107,13 +122,24 @@ def deal(cell: Cell, trial: int, deal_id: str) -> Deal:
     rng = np.random.default_rng(int.from_bytes(party_seed(seed, "referee"), "big"))
     table, training, pool = _split(scenario, rng)
     rows = _draw_valid(table, pool, scenario, rng)
-    adversary = _public_sample(table, np.setdiff1d(pool, rows), scenario, rng) if scenario.adversary.attack else None
+    probes = scenario.adversary.probes if scenario.adversary.attack else 0
+    known = scenario.developer.public_sample
+    rest = np.setdiff1d(pool, rows) if probes or known else pool
+    adversary = _public_sample(table, rest, "adversary.probes", probes, rng) if probes else None
+    sample = _public_sample(table, rest, "developer.public_sample", known, rng) if known else None
+    groups = table.protected[rows][stratum(scenario.compliance.metric, table.labels[rows])]
     return Deal(
         deal_id=deal_id,
         scenario=scenario,
         compliance=ComplianceCards(table.labels[rows], table.protected[rows], party_seed(seed, "compliance")),
         developer=DeveloperCards(
-            table.features[rows], table.labels[rows], table.scored, training, party_seed(seed, "developer")
+            features=table.features[rows],
+            labels=table.labels[rows],
+            scored=table.scored,
+            training=training,
+            disadvantaged=int((groups == 0).sum()) if "n0" in scenario.developer.knows else None,
+            public=sample,
+            seed=party_seed(seed, "developer"),
         ),
         adversary=adversary,
     )
@@ -169,14 +195,14 @@ def _load_split(source: _Source) -> tuple[Table, TrainingTable | None, NDArray[n
 
 
 def _draw_valid(table: Table, pool: NDArray[np.intp], scenario: Scenario, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Draw the test set, again if need be, until the metric's stratum holds both groups.
+    """Draw the test set, again if need be, until each of the metric's strata holds both groups.
 
     The condition is part of the sampling design: compliance would refuse to load any other test set.
     """
     for _ in range(_DRAWS_MAX):
         rows = _draw(table, pool, scenario, rng)
-        groups = table.protected[rows][stratum(scenario.compliance.metric, table.labels[rows])]
-        if len(groups) >= _STRATUM_MIN and 0 < groups.sum() < len(groups):
+        strata = (table.protected[rows][inside] for inside in strata_of(scenario.compliance.metric, table.labels[rows]))
+        if all(len(groups) >= _STRATUM_MIN and 0 < groups.sum() < len(groups) for groups in strata):
             return rows
     remedy = "draw more, or set data.n0" if scenario.data.n0 is None else "draw more"
     raise DealError(
@@ -204,32 +230,30 @@ def _draw(table: Table, pool: NDArray[np.intp], scenario: Scenario, rng: np.rand
     return rng.permutation(np.concatenate(groups))
 
 
-def _public_sample(
-    table: Table, rest: NDArray[np.intp], scenario: Scenario, rng: np.random.Generator
-) -> AdversaryCards:
-    """Draw the adversary's public rows, half of each group, from the test part outside the test set."""
-    wanted = scenario.adversary.probes // 2
+def _public_sample(table: Table, rest: NDArray[np.intp], key: str, rows: int, rng: np.random.Generator) -> PublicSample:
+    """Draw public rows, half of each group, from the test part outside the test set."""
+    wanted = rows // 2
     groups = []
     for group in (0, 1):
         members = rest[table.protected[rest] == group]
         if wanted > len(members):
             name = "advantaged" if group else "disadvantaged"
             raise DealError(
-                f"adversary.probes: {wanted} {name} rows wanted, {len(members)} of {table.name} are left "
+                f"{key}: {wanted} {name} rows wanted, {len(members)} of {table.name} are left "
                 "outside the test set and the training part"
             )
         groups.append(rng.choice(members, wanted, replace=False))
-    rows = np.concatenate(groups)
-    return AdversaryCards(table.features[rows], table.labels[rows], wanted)
+    drawn = np.concatenate(groups)
+    return PublicSample(table.features[drawn], table.labels[drawn], wanted)
 
 
 __all__ = [
-    "AdversaryCards",
     "ComplianceCards",
     "DataError",
     "Deal",
     "DealError",
     "DeveloperCards",
+    "PublicSample",
     "TrainingTable",
     "deal",
     "party_seed",

@@ -18,6 +18,7 @@ from fairwall.rpc.errors import Refusal
 from fairwall.rpc.identity import caller_of
 from fairwall.rpc.turns import PROTOCOL_VERSION
 from fairwall.wire.metrics import name_of, number_of
+from fairwall.wire.precision import to_message
 from fairwall.wire.v1 import array_pb2, error_pb2, metric_pb2
 from sim.deal import Deal, TrainingTable
 from sim.scenario import QUERIES_MAX
@@ -32,7 +33,7 @@ class TrialFailed(RuntimeError):
 
 @dataclass(frozen=True, eq=False)
 class RevealGuess:
-    """What the developer submitted. Arrays have shape (n,)."""
+    """What the developer submitted. Arrays have shape (n,), but ``accuracy_models`` (queries,)."""
 
     baseline: NDArray[np.uint8]
     guess: NDArray[np.uint8]
@@ -43,7 +44,8 @@ class RevealGuess:
     size_queries: int
     max_prediction_change: float
     accuracy_base: float
-    accuracy_models: float
+    accuracy_models: NDArray[np.float64]
+    guess_from_answers: NDArray[np.uint8] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +55,7 @@ class AuditRecord:
     metric: str
     exact: NDArray[np.float64]
     released: NDArray[np.float64]
+    flagged: int
 
 
 @dataclass(frozen=True)
@@ -241,9 +244,13 @@ class Referee(RefereeServiceServicer):
         if not isinstance(trial, _Trial):
             yield response(turn=trial)
             return
+        cards = trial.deal.developer
         yield response(deal=_developer_deal(trial.deal))
-        yield from (response(features_chunk=chunk) for chunk in chunks_of(trial.deal.developer.features))
-        yield from (response(labels_chunk=chunk) for chunk in chunks_of(trial.deal.developer.labels))
+        yield from (response(features_chunk=chunk) for chunk in chunks_of(cards.features))
+        yield from (response(labels_chunk=chunk) for chunk in chunks_of(cards.labels))
+        if cards.public is not None:
+            yield from (response(public_features_chunk=chunk) for chunk in chunks_of(cards.public.features))
+            yield from (response(public_labels_chunk=chunk) for chunk in chunks_of(cards.public.labels))
 
     def GetTrainingTable(
         self,
@@ -270,7 +277,8 @@ class Referee(RefereeServiceServicer):
             if not trial.served or (trial.reveal_request or request) != request:
                 raise Refusal(error_pb2.REASON_OUT_OF_TURN)
             people = len(trial.deal.developer.labels)
-            shares = (request.max_prediction_change, request.accuracy_base, request.accuracy_models)
+            accuracies = _numbers(request.accuracy_models, request.queries)
+            shares = (request.max_prediction_change, request.accuracy_base, *accuracies)
             if not all(0 <= share <= 1 for share in shares) or request.queries < 1:
                 raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
             trial.reveal = RevealGuess(
@@ -283,7 +291,10 @@ class Referee(RefereeServiceServicer):
                 size_queries=request.size_queries,
                 max_prediction_change=request.max_prediction_change,
                 accuracy_base=request.accuracy_base,
-                accuracy_models=request.accuracy_models,
+                accuracy_models=accuracies,
+                guess_from_answers=(
+                    _guess(request.guess_from_answers, people) if request.HasField("guess_from_answers") else None
+                ),
             )
             trial.reveal_request = request
             self._changed.notify_all()
@@ -378,6 +389,8 @@ def _compliance_deal(deal: Deal) -> game.ComplianceDeal:
         delta=scenario.compliance.delta,
         batch_delta=scenario.batch_delta,
         bounding=scenario.compliance.bounding,
+        precision=to_message(scenario.compliance.precision),
+        differencing=scenario.compliance.differencing,
         queries_max=max(QUERIES_MAX, scenario.people),
         labels=header_of(deal.compliance.labels),
         protected=header_of(deal.compliance.protected),
@@ -386,27 +399,36 @@ def _compliance_deal(deal: Deal) -> game.ComplianceDeal:
 
 def _developer_deal(deal: Deal) -> game.DeveloperDeal:
     scenario, cards = deal.scenario, deal.developer
+    told, sample = "precision" in scenario.developer.knows, cards.public
     return game.DeveloperDeal(
         deal_id=deal.deal_id,
         seed=cards.seed,
         metric=number_of(scenario.compliance.metric),
         epsilon=scenario.epsilon,
+        batch_delta=scenario.batch_delta,
         mechanism=scenario.compliance.mechanism,
+        precision=to_message(scenario.compliance.precision) if told else None,
+        disadvantaged=cards.disadvantaged,
         strategy=scenario.developer.strategy,
         decoder=scenario.decoder,
         queries=_query_count(scenario.queries),
-        perturbation=scenario.developer.perturbation,
+        perturbation=scenario.perturbation,
         base_model=game.BASE_MODEL_IDENTITY if cards.scored else game.BASE_MODEL_LOGISTIC,
         training_digest=cards.training.digest if cards.training is not None else "",
         release_model=deal.adversary is not None,
         features=header_of(cards.features),
         labels=header_of(cards.labels),
+        public_disadvantaged_rows=sample.disadvantaged_rows if sample is not None else 0,
+        public_features=header_of(sample.features) if sample is not None else None,
+        public_labels=header_of(sample.labels) if sample is not None else None,
     )
 
 
 def _query_count(queries: int | str) -> game.QueryCount:
     if isinstance(queries, int):
         return game.QueryCount(fixed=queries)
+    if queries == "needed":
+        return game.QueryCount(at_most=QUERIES_MAX)
     return game.QueryCount(people_less={"n": 0, "n-1": 1}[queries])
 
 
@@ -429,7 +451,10 @@ def _audit(record: game.AuditRecord) -> AuditRecord:
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
     exact = _numbers(record.exact)
     # A mechanism may answer with no number: NaN.
-    return AuditRecord(name_of(record.metric), exact, _numbers(record.released, len(exact), finite=False))
+    if record.flagged > len(exact):
+        raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+    released = _numbers(record.released, len(exact), finite=False)
+    return AuditRecord(name_of(record.metric), exact, released, record.flagged)
 
 
 def _numbers(message: array_pb2.Array, length: int | None = None, *, finite: bool = True) -> NDArray[np.float64]:

@@ -23,6 +23,7 @@ from compliance.bounding import Bounding, bounded
 from compliance.mechanisms import MECHANISMS
 from developer.reveal import STRATEGIES, Strategy
 from fairwall.laws.metric import METRICS
+from fairwall.laws.precision import DECIMALS_MAX
 
 SHIPPED = Path(__file__).parent / "scenarios"
 
@@ -35,7 +36,7 @@ EPSILON_MIN = 1e-6
 QUERIES_MAX = 10_000
 """The most queries in a trial, unless there are more people than that."""
 
-_LISTS = frozenset({"data.drop", "adversary.attack"})
+_LISTS = frozenset({"data.drop", "adversary.attack", "developer.knows"})
 """Keys whose value is a list by nature: setting them to a list sweeps nothing."""
 
 
@@ -63,6 +64,9 @@ def _plain(value: float) -> float | str:
 
 Epsilon = Annotated[float, Field(allow_inf_nan=True), BeforeValidator(_epsilon), PlainSerializer(_plain)]
 Queries = Annotated[int, Field(strict=True, ge=1)] | Literal["n", "n-1"]
+Metric = Literal[
+    "sp", "abs_sp", "eo", "abs_eo", "fpr", "abs_fpr", "eodds_max", "eodds_sum", "ppv", "oad", "abs_oad", "di"
+]
 
 
 class _Section(BaseModel):
@@ -99,21 +103,25 @@ class DataSection(_Section):
 class ComplianceSection(_Section):
     """The policy: what is answered, how, and at what privacy loss."""
 
-    metric: Literal["sp", "abs_sp", "eo", "abs_eo", "fpr", "abs_fpr"] = "sp"
+    metric: Metric = "sp"
     mechanism: str
     epsilon: Epsilon | None = None
     delta: float = Field(default=0.0, strict=True, ge=0, lt=1)
     noise: Literal["seeded", "system"] = "seeded"
     bounding: Bounding = "none"
+    precision: Literal["float64", "float32"] | Annotated[int, Field(strict=True, ge=0, le=DECIMALS_MAX)] = "float64"
+    differencing: int = Field(default=0, strict=True, ge=0)
 
 
 class DeveloperSection(_Section):
-    """The developer's strategy."""
+    """The developer's strategy, and what is public to it besides features and labels."""
 
     strategy: str
     decoder: str | None = None
     queries: Queries | None = None
-    perturbation: float = Field(default=0.1, strict=True, gt=0, le=1)
+    perturbation: float | None = Field(default=None, strict=True, gt=0, le=1)
+    knows: tuple[Literal["precision", "n0"], ...] = ("precision",)
+    public_sample: int = Field(default=0, strict=True, ge=0, le=100_000)
 
 
 class AdversarySection(_Section):
@@ -177,11 +185,20 @@ class Scenario(_Section):
         return self.developer.decoder or next(iter(STRATEGIES[self.developer.strategy].decoders), "")
 
     @property
-    def queries(self) -> int | Literal["n", "n-1"]:
-        """How many metric queries are asked: a number, or counted from the people of the metric's stratum."""
+    def perturbation(self) -> float:
+        """How far the scores asked about may be from h0's, in [0, 1]."""
+        asked = self.developer.perturbation
+        return STRATEGIES[self.developer.strategy].perturbation if asked is None else asked
+
+    @property
+    def queries(self) -> int | Literal["n", "n-1", "needed"]:
+        """How many metric queries are asked: so many, counted from the people of the stratum, or as many as needed."""
         if self.developer.queries is not None:
             return self.developer.queries
-        counts = STRATEGIES[self.developer.strategy].counts(self.people)
+        strategy = STRATEGIES[self.developer.strategy]
+        if strategy.adaptive:
+            return "needed"
+        counts = strategy.counts(self.people)
         return counts[0] if len(counts) == 1 and counts[0] != self.people else "n"
 
 
@@ -399,9 +416,13 @@ def _problems(scenario: Scenario) -> Iterator[str]:
     if strategy is None:
         yield f"developer.strategy: must be one of {', '.join(STRATEGIES)}, not {developer.strategy!r}"
         return
-    if strategy.signed == compliance.metric.startswith("abs_"):
-        kind = "a signed metric (sp, eo)" if strategy.signed else "an absolute metric (abs_sp, abs_eo)"
-        yield f"developer.strategy: {strategy.name} reads {kind}, not {compliance.metric}"
+    if compliance.metric not in strategy.metrics:
+        readable = ", ".join(metric for metric in METRICS if metric in strategy.metrics)
+        yield f"developer.strategy: {strategy.name} reads {readable}, not {compliance.metric}"
+    if developer.public_sample % 2:
+        yield f"developer.public_sample: must be even, half of each group, not {developer.public_sample}"
+    if developer.public_sample and data.source == "synthetic":
+        yield "developer.public_sample: synthetic people have no features to predict a group from; leave it out"
     if developer.decoder is not None and developer.decoder not in strategy.decoders:
         allowed = f"works with {' or '.join(strategy.decoders)}" if strategy.decoders else "reads the answers itself"
         yield f"developer.decoder: strategy {strategy.name} {allowed}, not with {developer.decoder!r}"
@@ -445,7 +466,10 @@ def _query_problems(scenario: Scenario, strategy: Strategy) -> Iterator[str]:
     asked = scenario.queries
     most = max(QUERIES_MAX, people)
     if scenario.developer.queries is None and len(counts) > 2:
-        yield "developer.queries: is missing"
+        if not strategy.adaptive:
+            yield "developer.queries: is missing"
+        elif not math.isinf(scenario.epsilon):
+            yield "developer.queries: is missing; epsilon is shared out among so many"
     elif isinstance(asked, int) and asked > most:
         yield f"developer.queries: must be at most {most}, not {asked}"
     elif isinstance(asked, int):

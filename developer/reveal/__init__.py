@@ -1,10 +1,10 @@
 """Asking: the strategies of Attribute-Reveal (Hamman, Chen, Dutta, FAccT 2023)."""
 
 from developer.reveal import absolute, compressed, gaussian, linear, pair, random_binary, sensing, single
-from developer.reveal.strategy import Auditor, Hand, Reveal, Strategy
+from developer.reveal.strategy import ABSOLUTE, Auditor, Hand, Reveal, Strategy, Terms
 
 # The decoders that need no rank n, the paper's first.
-_SPARSE = ("l1", "lstsq")
+_ANY = ("l1", "lstsq")
 
 STRATEGIES: dict[str, Strategy] = {
     strategy.name: strategy
@@ -12,11 +12,11 @@ STRATEGIES: dict[str, Strategy] = {
         Strategy("single", single.play, counts=lambda _: range(1, 2)),
         Strategy("pair", pair.play, counts=lambda _: range(2, 3)),
         Strategy("linear", linear.play, counts=linear.counts, decoders=("lstsq",)),
-        Strategy("sensing", sensing.play, counts=compressed.counts, decoders=_SPARSE, size_queries=1),
-        Strategy("random-binary", random_binary.play, counts=compressed.counts, decoders=_SPARSE, size_queries=1),
-        Strategy("gaussian", gaussian.play, counts=compressed.counts, decoders=_SPARSE, size_queries=1),
-        Strategy("absolute", absolute.play, counts=absolute.counts, signed=False),
+        Strategy("sensing", sensing.play, compressed.counts, decoders=_ANY, size_queries=1, perturbation=0.1),
+        Strategy("random-binary", random_binary.play, counts=compressed.counts, decoders=_ANY, size_queries=1),
+        Strategy("gaussian", gaussian.play, counts=compressed.counts, decoders=_ANY, size_queries=1),
+        Strategy("absolute", absolute.play, counts=absolute.counts, metrics=ABSOLUTE),
     )
 }
 
-__all__ = ["STRATEGIES", "Auditor", "Hand", "Reveal", "Strategy"]
+__all__ = ["STRATEGIES", "Auditor", "Hand", "Reveal", "Strategy", "Terms"]

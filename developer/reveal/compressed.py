@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,5 +32,12 @@ def reveal_from_rows(hand: Hand, rows: Callable[[Hand], NDArray[np.float64]]) ->
     n0, n1 = ask_sizes(hand.auditor, hand.people)
     H = rows(hand)
     gaps = hand.auditor.gaps(H)
-    s = 1 / n1 - (hand.decode or l1.decode)(Evidence(H, gaps, n0, n1, rng=hand.rng))
-    return everyone(s <= 0.5 * (1 / n1 + 1 / n0), s)
+    decode = hand.decode or l1.decode
+    evidence = Evidence(H, gaps, n0, n1, rng=hand.rng)
+    s = 1 / n1 - decode(evidence)
+    middle = 0.5 * (1 / n1 + 1 / n0)
+    alone = everyone(s <= middle, s)
+    if hand.llr is None:
+        return alone
+    s = 1 / n1 - decode(replace(evidence, llr=hand.llr()))
+    return replace(everyone(s <= middle, s), from_answers=alone.guess)

@@ -3,15 +3,19 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from developer.decode.decoder import Decoder
+from fairwall.laws.precision import Precision
 
-Precision: TypeAlias = Literal["float64", "float32"] | int
-"""How answers are written down: as a float of so many bits, or rounded to so many decimals."""
+SIGNED = frozenset({"sp", "eo", "fpr", "oad"})
+"""Metrics that are a statistical parity gap of something, sign and all."""
+
+ABSOLUTE = frozenset({"abs_sp", "abs_eo", "abs_fpr", "abs_oad"})
+"""The same without the sign."""
 
 
 @dataclass(frozen=True)
@@ -116,17 +120,21 @@ class Strategy:
     name : as players choose it.
     play : the strategy itself.
     counts : from n to the numbers m of metric queries it can be played with.
-    signed : whether it needs the signed gap; otherwise it needs the absolute one.
+    metrics : what it reads.
     decoders : what it can be combined with, its own first; none where it reads the answers directly.
-    size_queries : how many size queries it asks besides the m.
+    size_queries : how many size queries it asks besides the m, at most.
+    adaptive : whether it stops once it knows everybody: m is then the most it asks, and need not be given.
+    perturbation : how far its rows may be from h0 where nobody says; 1 leaves them free.
     """
 
     name: str
     play: Callable[[Hand], Reveal]
     counts: Callable[[int], range]
-    signed: bool = True
+    metrics: frozenset[str] = SIGNED
     decoders: tuple[str, ...] = ()
     size_queries: int = 0
+    adaptive: bool = False
+    perturbation: float = 1.0
 
 
 def aimed(hand: Hand, advantaged: bool) -> Reveal:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from compliance.bounding import CHOICES
-from fairwall.laws.metric import stratum
+from fairwall.laws.metric import METRICS, stratum
 from sim.deal import Deal
-from sim.referee import Outcome
+from sim.referee import Outcome, RevealGuess
 from sim.scenario import Cell
 from sim.scoring import RevealScore, score_guess, score_partition
 
@@ -39,7 +40,7 @@ def record(cell: Cell, trial: int, deal: Deal, outcome: Outcome, seconds: float)
     scenario = cell.scenario
     protected = deal.compliance.protected
     guess = outcome.reveal
-    score = _score(deal, outcome)
+    score = _score(deal, guess)
     exact, released = _metric_answers(outcome)
     error = np.abs(released - exact)[np.isfinite(released)]
     if scenario.compliance.mechanism in CHOICES:
@@ -70,12 +71,23 @@ def record(cell: Cell, trial: int, deal: Deal, outcome: Outcome, seconds: float)
         "targeted_recovered": score.targeted_recovered,
         "max_prediction_change": guess.max_prediction_change,
         "accuracy_base": guess.accuracy_base,
-        "accuracy_models": guess.accuracy_models,
+        "accuracy_models": float(guess.accuracy_models.mean()),
+        "accuracy_models_least": float(guess.accuracy_models.min()),
         "query_error_mean": float(error.mean()) if error.size else None,
         "query_error_median": float(np.median(error)) if error.size else None,
         "epsilon_spent": _plain(outcome.epsilon_spent),
     }
-    if scenario.compliance.metric.startswith("abs_"):
+    if scenario.compliance.differencing:
+        line["flagged"] = sum(audit.flagged for audit in outcome.audits)
+    if scenario.developer.public_sample:
+        # From features alone is the baseline; from both is the leakage. Where a strategy has no use for features, both
+        # is what the answers alone give.
+        alone = guess.guess if guess.guess_from_answers is None else guess.guess_from_answers
+        line |= {
+            "leakage_features": score.baseline_leakage,
+            "leakage_answers": _score(deal, replace(guess, guess=alone)).leakage,
+        }
+    if METRICS[scenario.compliance.metric].absolute:
         line |= {
             "polarity_known": guess.polarity_known,
             "leakage_by_size": score.leakage_by_size,
@@ -94,9 +106,9 @@ def record(cell: Cell, trial: int, deal: Deal, outcome: Outcome, seconds: float)
     return line
 
 
-def _score(deal: Deal, outcome: Outcome) -> RevealScore:
-    guess, protected = outcome.reveal, deal.compliance.protected
-    if deal.scenario.compliance.metric.startswith("abs_"):
+def _score(deal: Deal, guess: RevealGuess) -> RevealScore:
+    protected = deal.compliance.protected
+    if METRICS[deal.scenario.compliance.metric].absolute:
         return score_partition(guess.guess, guess.baseline, guess.targeted, protected, guess.polarity_known)
     return score_guess(guess.guess, guess.baseline, guess.targeted, protected)
 

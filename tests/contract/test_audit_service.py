@@ -7,6 +7,7 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -19,14 +20,17 @@ from numpy.typing import NDArray
 from compliance.accountant import Budget
 from compliance.case import Case, game_case
 from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms.recommended import choose
 from compliance.records import Records
 from compliance.service import AuditService
 from developer.client import ask
 from fairwall.compliance.v1.audit_service_pb2 import AuditHeader, AuditRequest, AuditResponse, GetTermsRequest
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub, add_AuditServiceServicer_to_server
-from fairwall.rpc.arrays import from_message
+from fairwall.laws.precision import Precision, spacing, written_down
+from fairwall.rpc.arrays import from_message, header_of
 from fairwall.rpc.errors import CATALOGUE, reason_of
 from fairwall.rpc.server import CALLS_PER_CALLER
+from fairwall.wire.precision import from_message as from_precision
 from fairwall.wire.v1 import error_pb2 as error
 from fairwall.wire.v1.array_pb2 import ELEMENT_TYPE_FLOAT64, ELEMENT_TYPE_UNSPECIFIED, ArrayHeader
 from fairwall.wire.v1.metric_pb2 import METRIC_ABS_EO, METRIC_SP, METRIC_UNSPECIFIED
@@ -175,6 +179,43 @@ def test_noise_is_added_at_the_price_that_was_offered(cases: dict[str, Case], au
     assert (answer.epsilon_charged, answer.epsilon_remaining) == (0.75, 1.25)
 
 
+# What an account has bought.
+
+
+def asked_of_recommended(audits: AuditServiceStub, request_id: str, epsilon: float, models: int = 3) -> tuple[Any, ...]:
+    predictions = np.random.default_rng(6).random((3, 8))[:models]
+    answer = ask(audits, "deal", request_id, "sp", predictions, epsilon)
+    return answer.gaps.tolist(), answer.epsilon_charged, answer.epsilon_remaining
+
+
+@pytest.mark.parametrize("bought_before", [False, True])
+def test_recommended_sells_noisy_attributes_once_and_answers_from_them_for_nothing(
+    cases: dict[str, Case], audits: AuditServiceStub, bought_before: bool
+) -> None:
+    assert choose("sp", 8, 3, 8.0) == "randomized-response"
+    assert choose("sp", 8, 3, 0.5) == choose("sp", 8, 1, 0.5) == "counts shrunk"
+    cases["deal"] = open_case("recommended", 9.0, seed=None)
+    left, counted = 9.0, None
+    if bought_before:
+        counted = asked_of_recommended(audits, "counted", 0.5)
+        left = 8.5
+        assert counted[1:] == (0.5, left)
+        # Sizes are no noisy attributes: the next batch of this kind costs as much.
+        left = 8.0
+        assert asked_of_recommended(audits, "counted more", 0.5)[1:] == (0.5, left)
+    first, *price = asked_of_recommended(audits, "response", 8.0)
+    left -= 8.0
+    assert price == [8.0, left]
+    # Other epsilons, also infinite ones and those that nothing is left for, and other sizes: all from what was bought.
+    for number, epsilon in enumerate((8.0, 0.5, 1e-9, 100.0, math.inf)):
+        assert asked_of_recommended(audits, f"free {number}", epsilon) == (first, 0.0, left)
+        assert asked_of_recommended(audits, f"fewer {number}", epsilon, 1) == (first[:1], 0.0, left)
+    if counted is not None:
+        assert asked_of_recommended(audits, "counted", 0.5)[0] == counted[0]
+    entries = cases["deal"].ledger.entries("deal")
+    assert sum(entry.request.loss.epsilon for entry in entries) == 9.0 - left
+
+
 # How sure an answer is.
 
 
@@ -245,6 +286,7 @@ REFUSED: dict[str, tuple[list[AuditRequest], error.Reason]] = {
     "epsilon minus infinity": ([header(epsilon=-math.inf), chunk()], error.REASON_EPSILON_INVALID),
     "epsilon NaN": ([header(epsilon=math.nan), chunk()], error.REASON_EPSILON_INVALID),
     "an epsilon too small for any noise": ([header(epsilon=5e-324), chunk()], error.REASON_EPSILON_INVALID),
+    "a threshold NaN": ([header(threshold=math.nan), chunk()], error.REASON_REQUEST_MALFORMED),
     "an infinite epsilon": ([header(epsilon=math.inf), chunk()], error.REASON_BUDGET_EXHAUSTED),
     "more than the budget": ([header(epsilon=2.001), chunk()], error.REASON_BUDGET_EXHAUSTED),
     "an unknown deal": ([header(deal_id="other"), chunk()], error.REASON_DEAL_UNKNOWN),
@@ -480,3 +522,29 @@ def test_a_caller_has_room_for_so_many_calls_and_no_more(
         hold.set()
     assert {refusal(call.result) for call in held} == {error.REASON_REQUEST_MALFORMED}
     assert remaining(audits) == 2.0
+
+
+# How precisely answers are written down.
+
+
+@pytest.mark.parametrize("precision", ["float64", "float32", 0, 2, 6])
+@pytest.mark.parametrize("mechanism", ["exact", "laplace"])
+def test_no_number_of_an_answer_is_more_precise_than_the_terms_say(
+    audits: AuditServiceStub, cases: dict[str, Case], mechanism: str, precision: Precision
+) -> None:
+    cases["deal"] = replace(open_case(mechanism, epsilon=math.inf), precision=precision)
+    terms = audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=5)
+    assert from_precision(terms.precision) == precision
+    models = np.random.default_rng(5).uniform(0, 1, (3, 8))
+    response = send(audits, [header(predictions=header_of(models), epsilon=math.inf), chunk(models)])
+    gaps, low, high = (from_message(part) for part in (response.gaps, response.low, response.high))
+    assert (gaps == written_down(gaps, precision)).all()
+    exact = models[:, PROTECTED == 1].mean(axis=1) - models[:, PROTECTED == 0].mean(axis=1)
+    assert gaps == pytest.approx(exact, abs=1e-15 if precision == "float64" else 0.51)
+    # The interval is a function of what is written down: it does not say in which direction an answer was rounded.
+    assert (low <= exact + 1e-15).all()
+    assert (exact <= high + 1e-15).all()
+    if precision != "float64":
+        half = spacing(gaps, precision) / 2
+        assert low == pytest.approx(np.maximum(gaps - half, -1), abs=1e-15)
+        assert high == pytest.approx(np.minimum(gaps + half, 1), abs=1e-15)

@@ -36,7 +36,12 @@ METHODS = {
     for service in module.DESCRIPTOR.services_by_name.values()
     for method in service.methods
 }
-MAY_INHERIT = {"fairwall.wire.v1.ArrayHeader", "fairwall.wire.v1.Array", "fairwall.game.v1.QueryCount"}
+MAY_INHERIT = {
+    "fairwall.wire.v1.ArrayHeader",
+    "fairwall.wire.v1.Array",
+    "fairwall.wire.v1.Precision",
+    "fairwall.game.v1.QueryCount",
+}
 
 
 class Reached(NamedTuple):

@@ -148,7 +148,7 @@ def reveal(**changes: Any) -> game.SubmitRevealRequest:
         "queries": 2,
         "max_prediction_change": 0.1,
         "accuracy_base": 0.75,
-        "accuracy_models": 0.5,
+        "accuracy_models": to_message(np.array([0.5, 0.75])),
     }
     return game.SubmitRevealRequest(**{**submitted, **changes})
 
@@ -239,6 +239,8 @@ def test_a_trial_played_by_hand_ends_with_what_was_submitted(at: Table, play: Pl
         reconstruction=to_message(guess / 7),
         queries=1,
         size_queries=1,
+        accuracy_models=to_message(np.array([0.5])),
+        guess_from_answers=to_message(np.zeros(PEOPLE, np.uint8)),
     )
     assert not serve_trial(at)
     release(at)
@@ -250,6 +252,9 @@ def test_a_trial_played_by_hand_ends_with_what_was_submitted(at: Table, play: Pl
     assert result.reveal.guess.tolist() == guess.tolist()
     assert result.reveal.baseline.tolist() == [1] * PEOPLE
     assert result.reveal.targeted.tolist() == [True] * PEOPLE
+    assert result.reveal.accuracy_models.tolist() == [0.5]
+    assert result.reveal.guess_from_answers is not None
+    assert result.reveal.guess_from_answers.tolist() == [0] * PEOPLE
     assert result.reveal.reconstruction is not None
     assert result.reveal.reconstruction.tolist() == (guess / 7).tolist()
     assert (result.reveal.queries, result.reveal.size_queries, result.reveal.polarity_known) == (1, 1, True)
@@ -436,8 +441,9 @@ def test_what_is_no_guess_is_refused_and_a_right_one_taken(
         {"reconstruction": guesses([math.nan] * PEOPLE, "f8")},
         {"accuracy_base": math.nan},
         {"accuracy_base": 1.5},
-        {"accuracy_models": -0.1},
-        {"accuracy_models": math.nan},
+        {"accuracy_models": to_message(np.array([0.5, -0.1]))},
+        {"accuracy_models": to_message(np.array([0.5, math.nan]))},
+        {"accuracy_models": to_message(np.array([0.5]))},
         {"max_prediction_change": math.inf},
         {"max_prediction_change": -0.1},
     ],
@@ -449,6 +455,7 @@ def test_what_is_no_guess_is_refused_and_a_right_one_taken(
         "accuracy above 1",
         "negative accuracy",
         "NaN accuracy of models",
+        "accuracies of too few models",
         "infinite change",
         "negative change",
     ],
@@ -635,7 +642,7 @@ def test_compliance_receives_labels_and_attributes_but_no_features(hands: Hands,
 def test_a_developer_that_hides_a_query_is_found_out(at: Table, play: Play, table: Path) -> None:
     outcome = play(draw(table))
     assert not serve_trial(at)
-    submit_reveal(at, queries=1)
+    submit_reveal(at, queries=1, accuracy_models=to_message(np.array([0.5])))
     report(at)
     with pytest.raises(TrialFailed, match="developer says that it asked 1 queries, compliance that it answered 2"):
         outcome.result(5)

@@ -152,6 +152,29 @@ def stratum(metric: str, labels: NDArray[np.uint8]) -> NDArray[np.bool_]:
     return _members(find_metric(metric).label, labels.shape, labels)
 
 
+def strata_of(metric: str, labels: NDArray[np.uint8]) -> list[NDArray[np.bool_]]:
+    """Return whom a metric looks at, stratum by stratum: each of them has groups, and a part of the metric, of its own.
+
+    Parameters
+    ----------
+    metric
+        A key of `METRICS`.
+    labels
+        The public labels, shape (n,), each 0 or 1.
+
+    Returns
+    -------
+    list of NDArray[np.bool_]
+        One or two, each of shape (n,).
+
+    Raises
+    ------
+    ValueError
+        For an unknown metric.
+    """
+    return [_members(label, labels.shape, labels) for label in find_metric(metric).strata]
+
+
 def part_values(
     metric: str, predictions: NDArray[np.float64], labels: NDArray[np.uint8] | None = None
 ) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.float64]]]:

@@ -62,6 +62,8 @@ def deals(take: Callable[[str], Iterator[_Part]]) -> Iterator[tuple[Any, dict[st
 def collect(announcement: Any, parts: Iterable[_Part]) -> dict[str, NDArray[Any]]:
     """Assemble the arrays that a message announces in its ArrayHeader fields from the ``<field>_chunk`` parts after it.
 
+    A field that is not set announces nothing.
+
     Raises
     ------
     ArrayError
@@ -70,7 +72,7 @@ def collect(announcement: Any, parts: Iterable[_Part]) -> dict[str, NDArray[Any]
     arriving = {
         field.name: ArrivingArray(getattr(announcement, field.name))
         for field in announcement.DESCRIPTOR.fields
-        if field.message_type is array_pb2.ArrayHeader.DESCRIPTOR
+        if field.message_type is array_pb2.ArrayHeader.DESCRIPTOR and announcement.HasField(field.name)
     }
     for part in parts:
         kind = str(part.WhichOneof("part"))

@@ -202,7 +202,7 @@ def test_the_size_query_does_not_wait_for_the_base_model(name: str) -> None:
 @pytest.mark.parametrize("n", [6, 20])
 def test_a_strategy_asks_what_it_declares(name: str, n: int) -> None:
     strategy = STRATEGIES[name]
-    auditor = ExactAuditor(population(n, 3, 0), strategy.signed)
+    auditor = ExactAuditor(population(n, 3, 0), "sp" in strategy.metrics)
     reveal = strategy.play(hand(auditor, skewed(n), n))
     assert auditor.metric_queries in strategy.counts(n)
     assert auditor.size_queries == strategy.size_queries

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sim.deal import AdversaryCards, ComplianceCards, Deal, DeveloperCards
+from sim.deal import ComplianceCards, Deal, DeveloperCards, PublicSample
 from sim.games import reveal
 from sim.referee import AuditRecord, LossTest, Outcome, RevealGuess
 from sim.results import RunFolder, read_trials, summarise
@@ -66,14 +66,14 @@ def dealt(cell: Cell, *, adversary: bool = False) -> Deal:
         scenario=cell.scenario,
         compliance=ComplianceCards(labels, PROTECTED, b"c"),
         developer=DeveloperCards(features, labels, scored=True, training=None, seed=b"d"),
-        adversary=AdversaryCards(features, labels, 2) if adversary else None,
+        adversary=PublicSample(features, labels, 2) if adversary else None,
     )
 
 
 def outcome(guess: list[int], *, size_queries: int = 1, spent: float = 2.0, **changes: Any) -> Outcome:
     """Two metric queries, 0.1 and 0.3 off, after a size query that is far off."""
-    audits = (AuditRecord("sp", np.array([0.5]), np.array([9.5])),) * size_queries
-    audits += (AuditRecord("sp", np.array([0.2, -0.4]), np.array([0.3, -0.1])),)
+    audits = (AuditRecord("sp", np.array([0.5]), np.array([9.5]), 0),) * size_queries
+    audits += (AuditRecord("sp", np.array([0.2, -0.4]), np.array([0.3, -0.1]), 0),)
     return Outcome(
         reveal=RevealGuess(
             baseline=np.array([0, 0, 1, 1, 1], np.uint8),
@@ -85,7 +85,8 @@ def outcome(guess: list[int], *, size_queries: int = 1, spent: float = 2.0, **ch
             size_queries=size_queries,
             max_prediction_change=0.1,
             accuracy_base=0.6,
-            accuracy_models=0.5,
+            accuracy_models=np.array([0.4, 0.6]),
+            guess_from_answers=None,
         ),
         audits=audits,
         epsilon_spent=spent,

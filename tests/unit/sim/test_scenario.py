@@ -335,9 +335,9 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"adversary.probes": 1}, "adversary.probes", "not 1"),
     ({"adversary.probes": 100_001}, "adversary.probes", "not 100001"),
     # Strategy, metric and decoder.
-    ({"compliance.metric": "abs_sp"}, "developer.strategy", "signed metric"),
-    ({"compliance.metric": "abs_eo"}, "developer.strategy", "signed metric"),
-    ({"developer": {"strategy": "absolute"}}, "developer.strategy", "absolute metric"),
+    ({"compliance.metric": "abs_sp"}, "developer.strategy", "reads sp, eo, fpr, oad"),
+    ({"compliance.metric": "abs_eo"}, "developer.strategy", "reads sp, eo, fpr, oad"),
+    ({"developer": {"strategy": "absolute"}}, "developer.strategy", "reads abs_sp, abs_eo, abs_fpr, abs_oad"),
     ({"developer.decoder": "l2"}, "developer.decoder", "l1 or lstsq"),
     ({"developer": {"strategy": "linear", "decoder": "l1"}}, "developer.decoder", "lstsq"),
     ({"developer": {"strategy": "single", "decoder": "l1"}}, "developer.decoder", "reads the answers itself"),

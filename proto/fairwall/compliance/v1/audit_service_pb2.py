@@ -24,10 +24,11 @@ _sym_db = _symbol_database.Default()
 
 from fairwall.wire.v1 import array_pb2 as fairwall_dot_wire_dot_v1_dot_array__pb2
 from fairwall.wire.v1 import metric_pb2 as fairwall_dot_wire_dot_v1_dot_metric__pb2
+from fairwall.wire.v1 import precision_pb2 as fairwall_dot_wire_dot_v1_dot_precision__pb2
 from fairwall.wire.v1 import visibility_pb2 as fairwall_dot_wire_dot_v1_dot_visibility__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*fairwall/compliance/v1/audit_service.proto\x12\x16\x66\x61irwall.compliance.v1\x1a\x1c\x66\x61irwall/wire/v1/array.proto\x1a\x1d\x66\x61irwall/wire/v1/metric.proto\x1a!fairwall/wire/v1/visibility.proto\"(\n\x0fGetTermsRequest\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\"\xc5\x01\n\x10GetTermsResponse\x12\x14\n\x06people\x18\x01 \x01(\x04\x42\x04\x88\xb5\x18\x02\x12/\n\x07metrics\x18\x02 \x03(\x0e\x32\x18.fairwall.wire.v1.MetricB\x04\x88\xb5\x18\x02\x12\x17\n\tmechanism\x18\x03 \x01(\tB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x04 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x1f\n\x11\x65psilon_remaining\x18\x05 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x19\n\x0bqueries_max\x18\x06 \x01(\x04\x42\x04\x88\xb5\x18\x02\"v\n\x0c\x41uditRequest\x12;\n\x06header\x18\x01 \x01(\x0b\x32#.fairwall.compliance.v1.AuditHeaderB\x04\x88\xb5\x18\x02H\x00\x12!\n\x11predictions_chunk\x18\x02 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x42\x06\n\x04part\"\xeb\x01\n\x0b\x41uditHeader\x12\x18\n\nrequest_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x64\x65\x61l_id\x18\x02 \x01(\tB\x04\x88\xb5\x18\x02\x12.\n\x06metric\x18\x03 \x01(\x0e\x32\x18.fairwall.wire.v1.MetricB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x04 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x38\n\x0bpredictions\x18\x05 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12\x1c\n\tthreshold\x18\x06 \x01(\x01\x42\x04\x88\xb5\x18\x02H\x00\x88\x01\x01\x42\x0c\n\n_threshold\"\x8f\x02\n\rAuditResponse\x12+\n\x04gaps\x18\x01 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12\x1d\n\x0f\x65psilon_charged\x18\x02 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x1f\n\x11\x65psilon_remaining\x18\x03 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12*\n\x03low\x18\x04 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12+\n\x04high\x18\x05 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12\x38\n\x11probability_above\x18\x06 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x32\xcf\x01\n\x0c\x41uditService\x12\x62\n\x08GetTerms\x12\'.fairwall.compliance.v1.GetTermsRequest\x1a(.fairwall.compliance.v1.GetTermsResponse\"\x03\x90\x02\x01\x12[\n\x05\x41udit\x12$.fairwall.compliance.v1.AuditRequest\x1a%.fairwall.compliance.v1.AuditResponse\"\x03\x90\x02\x02(\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*fairwall/compliance/v1/audit_service.proto\x12\x16\x66\x61irwall.compliance.v1\x1a\x1c\x66\x61irwall/wire/v1/array.proto\x1a\x1d\x66\x61irwall/wire/v1/metric.proto\x1a fairwall/wire/v1/precision.proto\x1a!fairwall/wire/v1/visibility.proto\"(\n\x0fGetTermsRequest\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\"\xfb\x01\n\x10GetTermsResponse\x12\x14\n\x06people\x18\x01 \x01(\x04\x42\x04\x88\xb5\x18\x02\x12/\n\x07metrics\x18\x02 \x03(\x0e\x32\x18.fairwall.wire.v1.MetricB\x04\x88\xb5\x18\x02\x12\x17\n\tmechanism\x18\x03 \x01(\tB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x04 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x1f\n\x11\x65psilon_remaining\x18\x05 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x19\n\x0bqueries_max\x18\x06 \x01(\x04\x42\x04\x88\xb5\x18\x02\x12\x34\n\tprecision\x18\x07 \x01(\x0b\x32\x1b.fairwall.wire.v1.PrecisionB\x04\x88\xb5\x18\x02\"v\n\x0c\x41uditRequest\x12;\n\x06header\x18\x01 \x01(\x0b\x32#.fairwall.compliance.v1.AuditHeaderB\x04\x88\xb5\x18\x02H\x00\x12!\n\x11predictions_chunk\x18\x02 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x42\x06\n\x04part\"\xeb\x01\n\x0b\x41uditHeader\x12\x18\n\nrequest_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x64\x65\x61l_id\x18\x02 \x01(\tB\x04\x88\xb5\x18\x02\x12.\n\x06metric\x18\x03 \x01(\x0e\x32\x18.fairwall.wire.v1.MetricB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x04 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x38\n\x0bpredictions\x18\x05 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12\x1c\n\tthreshold\x18\x06 \x01(\x01\x42\x04\x88\xb5\x18\x02H\x00\x88\x01\x01\x42\x0c\n\n_threshold\"\x8f\x02\n\rAuditResponse\x12+\n\x04gaps\x18\x01 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12\x1d\n\x0f\x65psilon_charged\x18\x02 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x1f\n\x11\x65psilon_remaining\x18\x03 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12*\n\x03low\x18\x04 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12+\n\x04high\x18\x05 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12\x38\n\x11probability_above\x18\x06 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x32\xcf\x01\n\x0c\x41uditService\x12\x62\n\x08GetTerms\x12\'.fairwall.compliance.v1.GetTermsRequest\x1a(.fairwall.compliance.v1.GetTermsResponse\"\x03\x90\x02\x01\x12[\n\x05\x41udit\x12$.fairwall.compliance.v1.AuditRequest\x1a%.fairwall.compliance.v1.AuditResponse\"\x03\x90\x02\x02(\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -48,6 +49,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETTERMSRESPONSE'].fields_by_name['epsilon_remaining']._serialized_options = b'\210\265\030\002'
   _globals['_GETTERMSRESPONSE'].fields_by_name['queries_max']._loaded_options = None
   _globals['_GETTERMSRESPONSE'].fields_by_name['queries_max']._serialized_options = b'\210\265\030\002'
+  _globals['_GETTERMSRESPONSE'].fields_by_name['precision']._loaded_options = None
+  _globals['_GETTERMSRESPONSE'].fields_by_name['precision']._serialized_options = b'\210\265\030\002'
   _globals['_AUDITREQUEST'].fields_by_name['header']._loaded_options = None
   _globals['_AUDITREQUEST'].fields_by_name['header']._serialized_options = b'\210\265\030\002'
   _globals['_AUDITREQUEST'].fields_by_name['predictions_chunk']._loaded_options = None
@@ -80,16 +83,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_AUDITSERVICE'].methods_by_name['GetTerms']._serialized_options = b'\220\002\001'
   _globals['_AUDITSERVICE'].methods_by_name['Audit']._loaded_options = None
   _globals['_AUDITSERVICE'].methods_by_name['Audit']._serialized_options = b'\220\002\002'
-  _globals['_GETTERMSREQUEST']._serialized_start=166
-  _globals['_GETTERMSREQUEST']._serialized_end=206
-  _globals['_GETTERMSRESPONSE']._serialized_start=209
-  _globals['_GETTERMSRESPONSE']._serialized_end=406
-  _globals['_AUDITREQUEST']._serialized_start=408
-  _globals['_AUDITREQUEST']._serialized_end=526
-  _globals['_AUDITHEADER']._serialized_start=529
-  _globals['_AUDITHEADER']._serialized_end=764
-  _globals['_AUDITRESPONSE']._serialized_start=767
-  _globals['_AUDITRESPONSE']._serialized_end=1038
-  _globals['_AUDITSERVICE']._serialized_start=1041
-  _globals['_AUDITSERVICE']._serialized_end=1248
+  _globals['_GETTERMSREQUEST']._serialized_start=200
+  _globals['_GETTERMSREQUEST']._serialized_end=240
+  _globals['_GETTERMSRESPONSE']._serialized_start=243
+  _globals['_GETTERMSRESPONSE']._serialized_end=494
+  _globals['_AUDITREQUEST']._serialized_start=496
+  _globals['_AUDITREQUEST']._serialized_end=614
+  _globals['_AUDITHEADER']._serialized_start=617
+  _globals['_AUDITHEADER']._serialized_end=852
+  _globals['_AUDITRESPONSE']._serialized_start=855
+  _globals['_AUDITRESPONSE']._serialized_end=1126
+  _globals['_AUDITSERVICE']._serialized_start=1129
+  _globals['_AUDITSERVICE']._serialized_end=1336
 # @@protoc_insertion_point(module_scope)

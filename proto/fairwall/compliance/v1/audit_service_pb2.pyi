@@ -1,5 +1,6 @@
 from fairwall.wire.v1 import array_pb2 as _array_pb2
 from fairwall.wire.v1 import metric_pb2 as _metric_pb2
+from fairwall.wire.v1 import precision_pb2 as _precision_pb2
 from fairwall.wire.v1 import visibility_pb2 as _visibility_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
@@ -16,20 +17,22 @@ class GetTermsRequest(_message.Message):
     def __init__(self, deal_id: _Optional[str] = ...) -> None: ...
 
 class GetTermsResponse(_message.Message):
-    __slots__ = ("people", "metrics", "mechanism", "epsilon", "epsilon_remaining", "queries_max")
+    __slots__ = ("people", "metrics", "mechanism", "epsilon", "epsilon_remaining", "queries_max", "precision")
     PEOPLE_FIELD_NUMBER: _ClassVar[int]
     METRICS_FIELD_NUMBER: _ClassVar[int]
     MECHANISM_FIELD_NUMBER: _ClassVar[int]
     EPSILON_FIELD_NUMBER: _ClassVar[int]
     EPSILON_REMAINING_FIELD_NUMBER: _ClassVar[int]
     QUERIES_MAX_FIELD_NUMBER: _ClassVar[int]
+    PRECISION_FIELD_NUMBER: _ClassVar[int]
     people: int
     metrics: _containers.RepeatedScalarFieldContainer[_metric_pb2.Metric]
     mechanism: str
     epsilon: float
     epsilon_remaining: float
     queries_max: int
-    def __init__(self, people: _Optional[int] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., queries_max: _Optional[int] = ...) -> None: ...
+    precision: _precision_pb2.Precision
+    def __init__(self, people: _Optional[int] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., queries_max: _Optional[int] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ...) -> None: ...
 
 class AuditRequest(_message.Message):
     __slots__ = ("header", "predictions_chunk")

@@ -1,5 +1,6 @@
 from fairwall.wire.v1 import array_pb2 as _array_pb2
 from fairwall.wire.v1 import metric_pb2 as _metric_pb2
+from fairwall.wire.v1 import precision_pb2 as _precision_pb2
 from fairwall.wire.v1 import visibility_pb2 as _visibility_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -63,7 +64,7 @@ class TakeComplianceDealResponse(_message.Message):
     def __init__(self, turn: _Optional[_Union[Turn, str]] = ..., deal: _Optional[_Union[ComplianceDeal, _Mapping]] = ..., labels_chunk: _Optional[bytes] = ..., protected_chunk: _Optional[bytes] = ...) -> None: ...
 
 class ComplianceDeal(_message.Message):
-    __slots__ = ("deal_id", "noise_seeded", "seed", "metrics", "mechanism", "epsilon", "queries_max", "labels", "protected", "delta", "batch_delta", "bounding")
+    __slots__ = ("deal_id", "noise_seeded", "seed", "metrics", "mechanism", "epsilon", "queries_max", "labels", "protected", "delta", "batch_delta", "bounding", "precision", "differencing")
     DEAL_ID_FIELD_NUMBER: _ClassVar[int]
     NOISE_SEEDED_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -76,6 +77,8 @@ class ComplianceDeal(_message.Message):
     DELTA_FIELD_NUMBER: _ClassVar[int]
     BATCH_DELTA_FIELD_NUMBER: _ClassVar[int]
     BOUNDING_FIELD_NUMBER: _ClassVar[int]
+    PRECISION_FIELD_NUMBER: _ClassVar[int]
+    DIFFERENCING_FIELD_NUMBER: _ClassVar[int]
     deal_id: str
     noise_seeded: bool
     seed: bytes
@@ -88,7 +91,9 @@ class ComplianceDeal(_message.Message):
     delta: float
     batch_delta: float
     bounding: str
-    def __init__(self, deal_id: _Optional[str] = ..., noise_seeded: bool = ..., seed: _Optional[bytes] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., queries_max: _Optional[int] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., protected: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., delta: _Optional[float] = ..., batch_delta: _Optional[float] = ..., bounding: _Optional[str] = ...) -> None: ...
+    precision: _precision_pb2.Precision
+    differencing: int
+    def __init__(self, deal_id: _Optional[str] = ..., noise_seeded: bool = ..., seed: _Optional[bytes] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., queries_max: _Optional[int] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., protected: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., delta: _Optional[float] = ..., batch_delta: _Optional[float] = ..., bounding: _Optional[str] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., differencing: _Optional[int] = ...) -> None: ...
 
 class ServeTrialRequest(_message.Message):
     __slots__ = ("deal_id",)
@@ -113,18 +118,20 @@ class SubmitAuditReportRequest(_message.Message):
     def __init__(self, deal_id: _Optional[str] = ..., audits: _Optional[_Iterable[_Union[AuditRecord, _Mapping]]] = ..., epsilon_spent: _Optional[float] = ...) -> None: ...
 
 class AuditRecord(_message.Message):
-    __slots__ = ("request_id", "metric", "exact", "released", "epsilon")
+    __slots__ = ("request_id", "metric", "exact", "released", "epsilon", "flagged")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     METRIC_FIELD_NUMBER: _ClassVar[int]
     EXACT_FIELD_NUMBER: _ClassVar[int]
     RELEASED_FIELD_NUMBER: _ClassVar[int]
     EPSILON_FIELD_NUMBER: _ClassVar[int]
+    FLAGGED_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     metric: _metric_pb2.Metric
     exact: _array_pb2.Array
     released: _array_pb2.Array
     epsilon: float
-    def __init__(self, request_id: _Optional[str] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., exact: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., released: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., epsilon: _Optional[float] = ...) -> None: ...
+    flagged: int
+    def __init__(self, request_id: _Optional[str] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., exact: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., released: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., epsilon: _Optional[float] = ..., flagged: _Optional[int] = ...) -> None: ...
 
 class SubmitAuditReportResponse(_message.Message):
     __slots__ = ()
@@ -137,19 +144,23 @@ class TakeDeveloperDealRequest(_message.Message):
     def __init__(self, after_deal_id: _Optional[str] = ...) -> None: ...
 
 class TakeDeveloperDealResponse(_message.Message):
-    __slots__ = ("turn", "deal", "features_chunk", "labels_chunk")
+    __slots__ = ("turn", "deal", "features_chunk", "labels_chunk", "public_features_chunk", "public_labels_chunk")
     TURN_FIELD_NUMBER: _ClassVar[int]
     DEAL_FIELD_NUMBER: _ClassVar[int]
     FEATURES_CHUNK_FIELD_NUMBER: _ClassVar[int]
     LABELS_CHUNK_FIELD_NUMBER: _ClassVar[int]
+    PUBLIC_FEATURES_CHUNK_FIELD_NUMBER: _ClassVar[int]
+    PUBLIC_LABELS_CHUNK_FIELD_NUMBER: _ClassVar[int]
     turn: Turn
     deal: DeveloperDeal
     features_chunk: bytes
     labels_chunk: bytes
-    def __init__(self, turn: _Optional[_Union[Turn, str]] = ..., deal: _Optional[_Union[DeveloperDeal, _Mapping]] = ..., features_chunk: _Optional[bytes] = ..., labels_chunk: _Optional[bytes] = ...) -> None: ...
+    public_features_chunk: bytes
+    public_labels_chunk: bytes
+    def __init__(self, turn: _Optional[_Union[Turn, str]] = ..., deal: _Optional[_Union[DeveloperDeal, _Mapping]] = ..., features_chunk: _Optional[bytes] = ..., labels_chunk: _Optional[bytes] = ..., public_features_chunk: _Optional[bytes] = ..., public_labels_chunk: _Optional[bytes] = ...) -> None: ...
 
 class DeveloperDeal(_message.Message):
-    __slots__ = ("deal_id", "seed", "metric", "epsilon", "strategy", "decoder", "queries", "perturbation", "base_model", "training_digest", "release_model", "features", "labels", "mechanism")
+    __slots__ = ("deal_id", "seed", "metric", "epsilon", "strategy", "decoder", "queries", "perturbation", "base_model", "training_digest", "release_model", "features", "labels", "mechanism", "batch_delta", "precision", "disadvantaged", "public_disadvantaged_rows", "public_features", "public_labels")
     DEAL_ID_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
     METRIC_FIELD_NUMBER: _ClassVar[int]
@@ -164,6 +175,12 @@ class DeveloperDeal(_message.Message):
     FEATURES_FIELD_NUMBER: _ClassVar[int]
     LABELS_FIELD_NUMBER: _ClassVar[int]
     MECHANISM_FIELD_NUMBER: _ClassVar[int]
+    BATCH_DELTA_FIELD_NUMBER: _ClassVar[int]
+    PRECISION_FIELD_NUMBER: _ClassVar[int]
+    DISADVANTAGED_FIELD_NUMBER: _ClassVar[int]
+    PUBLIC_DISADVANTAGED_ROWS_FIELD_NUMBER: _ClassVar[int]
+    PUBLIC_FEATURES_FIELD_NUMBER: _ClassVar[int]
+    PUBLIC_LABELS_FIELD_NUMBER: _ClassVar[int]
     deal_id: str
     seed: bytes
     metric: _metric_pb2.Metric
@@ -178,15 +195,23 @@ class DeveloperDeal(_message.Message):
     features: _array_pb2.ArrayHeader
     labels: _array_pb2.ArrayHeader
     mechanism: str
-    def __init__(self, deal_id: _Optional[str] = ..., seed: _Optional[bytes] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., epsilon: _Optional[float] = ..., strategy: _Optional[str] = ..., decoder: _Optional[str] = ..., queries: _Optional[_Union[QueryCount, _Mapping]] = ..., perturbation: _Optional[float] = ..., base_model: _Optional[_Union[BaseModel, str]] = ..., training_digest: _Optional[str] = ..., release_model: bool = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., mechanism: _Optional[str] = ...) -> None: ...
+    batch_delta: float
+    precision: _precision_pb2.Precision
+    disadvantaged: int
+    public_disadvantaged_rows: int
+    public_features: _array_pb2.ArrayHeader
+    public_labels: _array_pb2.ArrayHeader
+    def __init__(self, deal_id: _Optional[str] = ..., seed: _Optional[bytes] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., epsilon: _Optional[float] = ..., strategy: _Optional[str] = ..., decoder: _Optional[str] = ..., queries: _Optional[_Union[QueryCount, _Mapping]] = ..., perturbation: _Optional[float] = ..., base_model: _Optional[_Union[BaseModel, str]] = ..., training_digest: _Optional[str] = ..., release_model: bool = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., mechanism: _Optional[str] = ..., batch_delta: _Optional[float] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., disadvantaged: _Optional[int] = ..., public_disadvantaged_rows: _Optional[int] = ..., public_features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., public_labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ...) -> None: ...
 
 class QueryCount(_message.Message):
-    __slots__ = ("fixed", "people_less")
+    __slots__ = ("fixed", "people_less", "at_most")
     FIXED_FIELD_NUMBER: _ClassVar[int]
     PEOPLE_LESS_FIELD_NUMBER: _ClassVar[int]
+    AT_MOST_FIELD_NUMBER: _ClassVar[int]
     fixed: int
     people_less: int
-    def __init__(self, fixed: _Optional[int] = ..., people_less: _Optional[int] = ...) -> None: ...
+    at_most: int
+    def __init__(self, fixed: _Optional[int] = ..., people_less: _Optional[int] = ..., at_most: _Optional[int] = ...) -> None: ...
 
 class GetTrainingTableRequest(_message.Message):
     __slots__ = ("training_digest",)
@@ -213,7 +238,7 @@ class TrainingTable(_message.Message):
     def __init__(self, features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ...) -> None: ...
 
 class SubmitRevealRequest(_message.Message):
-    __slots__ = ("deal_id", "baseline", "guess", "targeted", "polarity_known", "reconstruction", "queries", "size_queries", "max_prediction_change", "accuracy_base", "accuracy_models")
+    __slots__ = ("deal_id", "baseline", "guess", "targeted", "polarity_known", "reconstruction", "queries", "size_queries", "max_prediction_change", "accuracy_base", "accuracy_models", "guess_from_answers")
     DEAL_ID_FIELD_NUMBER: _ClassVar[int]
     BASELINE_FIELD_NUMBER: _ClassVar[int]
     GUESS_FIELD_NUMBER: _ClassVar[int]
@@ -225,6 +250,7 @@ class SubmitRevealRequest(_message.Message):
     MAX_PREDICTION_CHANGE_FIELD_NUMBER: _ClassVar[int]
     ACCURACY_BASE_FIELD_NUMBER: _ClassVar[int]
     ACCURACY_MODELS_FIELD_NUMBER: _ClassVar[int]
+    GUESS_FROM_ANSWERS_FIELD_NUMBER: _ClassVar[int]
     deal_id: str
     baseline: _array_pb2.Array
     guess: _array_pb2.Array
@@ -235,8 +261,9 @@ class SubmitRevealRequest(_message.Message):
     size_queries: int
     max_prediction_change: float
     accuracy_base: float
-    accuracy_models: float
-    def __init__(self, deal_id: _Optional[str] = ..., baseline: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., guess: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., targeted: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., polarity_known: bool = ..., reconstruction: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., queries: _Optional[int] = ..., size_queries: _Optional[int] = ..., max_prediction_change: _Optional[float] = ..., accuracy_base: _Optional[float] = ..., accuracy_models: _Optional[float] = ...) -> None: ...
+    accuracy_models: _array_pb2.Array
+    guess_from_answers: _array_pb2.Array
+    def __init__(self, deal_id: _Optional[str] = ..., baseline: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., guess: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., targeted: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., polarity_known: bool = ..., reconstruction: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., queries: _Optional[int] = ..., size_queries: _Optional[int] = ..., max_prediction_change: _Optional[float] = ..., accuracy_base: _Optional[float] = ..., accuracy_models: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., guess_from_answers: _Optional[_Union[_array_pb2.Array, _Mapping]] = ...) -> None: ...
 
 class SubmitRevealResponse(_message.Message):
     __slots__ = ()

@@ -1,0 +1,39 @@
+"""How precisely answers are written down. It is no privacy: rounding leaves an attacker fewer bits, not none."""
+
+from typing import Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Precision: TypeAlias = Literal["float64", "float32"] | int
+"""A float of so many bits, or a number rounded to so many decimals."""
+
+DECIMALS_MAX = 15
+"""Beyond, float64 has no more decimals to keep of a gap."""
+
+
+def written_down(values: NDArray[np.float64], precision: Precision) -> NDArray[np.float64]:
+    """Round values to what is written down of them; NaN stays NaN, and 0 has no sign.
+
+    Parameters
+    ----------
+    values
+        Any shape.
+    precision
+        An integer counts decimals, from 0 to `DECIMALS_MAX`.
+    """
+    if precision == "float64":
+        return values
+    if precision == "float32":
+        return values.astype(np.float32).astype(np.float64)
+    # Adding 0.0 turns -0.0 into 0.0.
+    return np.round(values, precision) + 0.0
+
+
+def spacing(values: NDArray[np.float64], precision: Precision) -> NDArray[np.float64]:
+    """Return how far the next number that can be written down is from each, in the values' shape."""
+    if precision == "float64":
+        return np.spacing(np.abs(values))
+    if precision == "float32":
+        return np.spacing(np.abs(values).astype(np.float32)).astype(np.float64)
+    return np.full(values.shape, 10.0**-precision)

@@ -1,0 +1,28 @@
+"""The precision of answers, as scenarios write it and on the wire."""
+
+from __future__ import annotations
+
+from fairwall.laws.precision import Precision
+from fairwall.wire.v1 import array_pb2, precision_pb2
+
+
+def to_message(precision: Precision) -> precision_pb2.Precision:
+    """Turn "float32" or a number of decimals into a message."""
+    if precision == "float64":
+        return precision_pb2.Precision(float=array_pb2.ELEMENT_TYPE_FLOAT64)
+    if precision == "float32":
+        return precision_pb2.Precision(float=array_pb2.ELEMENT_TYPE_FLOAT32)
+    return precision_pb2.Precision(decimals=precision)
+
+
+def from_message(message: precision_pb2.Precision) -> Precision | None:
+    """Read a message; None where it says nothing that is known."""
+    if message.WhichOneof("form") == "decimals":
+        return message.decimals
+    match message.float:
+        case array_pb2.ELEMENT_TYPE_FLOAT64:
+            return "float64"
+        case array_pb2.ELEMENT_TYPE_FLOAT32:
+            return "float32"
+        case _:
+            return None
