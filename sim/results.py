@@ -76,7 +76,7 @@ class RunFolder:
             "scenario_digest": plan.digest,
             "version": fairwall.__version__,
             "complete": complete,
-            "summary": summarise(trials, list(plan.scenario.sweep)),
+            "summary": summarise(trials, list(plan.scenario.axes)),
         }
         (self.path / "result.json").write_text(json.dumps(result, indent=2, allow_nan=False) + "\n", encoding="utf-8")
         return result
@@ -102,13 +102,26 @@ def summarise(trials: Iterable[Mapping[str, Any]], swept: Sequence[str]) -> list
     list of dict
         One a cell, in the order of the first trials: the swept values; ``trials``; the mean over trials of what is
         named alike in a trial; ``leakage_sd`` (of a single trial, n - 1 in the denominator; None for one trial);
-        ``exact``, how many trials were; ``query_error_median``, the median over trials; ``epsilon_spent``. What no
-        trial has is left out: there is no error of answers that are choices, or that were all refused.
+        ``exact``, how many trials were; ``answers`` and ``answers_most``, how many answers a trial took, size queries
+        counted, their mean and the most; ``targeted_rate`` with ``targeted_low`` and ``targeted_high``, the share of
+        those aimed at who were guessed right, with its 95% interval, where a trial aims at one person;
+        ``query_error_median``, the median over trials; ``epsilon_spent``. What no trial has is left out: there is no
+        error of answers that are choices, or that were all refused.
     """
     cells: dict[str, list[Mapping[str, Any]]] = {}
     for trial in trials:
         cells.setdefault(json.dumps([trial[key] for key in swept]), []).append(trial)
     return [_summarise_cell(lines, swept) for lines in cells.values()]
+
+
+def share_interval(successes: int, trials: int) -> tuple[float, float]:
+    """Give the 95% interval of a share, by Clopper and Pearson: it holds for any share and any number of trials."""
+    from scipy.special import betaincinv
+
+    missed = trials - successes
+    low = float(betaincinv(successes, missed + 1, 0.025)) if successes else 0.0
+    high = float(betaincinv(successes + 1, missed, 0.975)) if missed else 1.0
+    return low, high
 
 
 def _summarise_cell(lines: Sequence[Mapping[str, Any]], swept: Sequence[str]) -> dict[str, Any]:
@@ -122,6 +135,12 @@ def _summarise_cell(lines: Sequence[Mapping[str, Any]], swept: Sequence[str]) ->
             cell[key] = float(np.mean(values))
     cell["leakage_sd"] = float(np.std([line["leakage"] for line in lines], ddof=1)) if len(lines) > 1 else None
     cell["exact"] = sum(line["exact"] for line in lines)
+    answers = [line["queries"] + line["size_queries"] for line in lines]
+    cell["answers"], cell["answers_most"] = float(np.mean(answers)), max(answers)
+    if all(line["targeted"] == 1 for line in lines):
+        right = sum(line["targeted_recovered"] for line in lines)
+        cell["targeted_rate"] = right / len(lines)
+        cell["targeted_low"], cell["targeted_high"] = share_interval(right, len(lines))
     medians = [line["query_error_median"] for line in lines if line["query_error_median"] is not None]
     if medians:
         cell["query_error_median"] = float(np.median(medians))

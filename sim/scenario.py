@@ -148,8 +148,8 @@ class Scenario(_Section):
     ----------
     scenario, data, compliance, developer, adversary
         The sections of the file.
-    sweep : dict of str to list
-        The grid: dotted keys to the values that each takes.
+    sweep : dict of str to list, or several
+        The grid: dotted keys to the values that each takes. Of several grids, over the same keys, one after the other.
     paper : tuple of PaperFigure
         Printed figures to show beside the measured ones.
     """
@@ -159,8 +159,13 @@ class Scenario(_Section):
     compliance: ComplianceSection
     developer: DeveloperSection
     adversary: AdversarySection = AdversarySection()
-    sweep: dict[str, list[Any]] = {}
+    sweep: dict[str, list[Any]] | tuple[dict[str, list[Any]], ...] = {}
     paper: tuple[PaperFigure, ...] = ()
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """The swept keys."""
+        return tuple(_grids(self.sweep)[0])
 
     @property
     def people(self) -> int:
@@ -222,7 +227,8 @@ class Plan:
         """SHA-256 of the scenario without its seed: what the parties may know of it."""
         values = as_values(self.scenario)
         values["scenario"].pop("seed", None)
-        values["sweep"].pop("scenario.seed", None)
+        for grid in _grids(values["sweep"]):
+            grid.pop("scenario.seed", None)
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
 
 
@@ -267,16 +273,18 @@ def plan(values: Mapping[str, Any], origin: str) -> Plan:
     ------
     ScenarioError
     """
-    sweep = values.get("sweep", {})
-    if not isinstance(sweep, dict):
-        raise ScenarioError(f"{origin}: sweep: must be a table of dotted keys and lists")
-    for key, choices in sweep.items():
-        _section_of(values, key, origin)
-        if not isinstance(choices, list) or not choices:
-            raise ScenarioError(f"{origin}: sweep.{key}: must be a list with at least one value")
-    cells = []
-    for combination in itertools.product(*sweep.values()):
-        swept = dict(zip(sweep, combination, strict=True))
+    grids = _grids(values.get("sweep", {}))
+    for grid in grids:
+        if not isinstance(grid, dict):
+            raise ScenarioError(f"{origin}: sweep: must be a table of dotted keys and lists, or several")
+        for key, choices in grid.items():
+            _section_of(values, key, origin)
+            if not isinstance(choices, list) or not choices:
+                raise ScenarioError(f"{origin}: sweep.{key}: must be a list with at least one value")
+        if grid.keys() != grids[0].keys():
+            raise ScenarioError(f"{origin}: sweep: several grids must sweep the same keys")
+    cells: list[Cell] = []
+    for swept in _combinations(grids):
         merged = {name: dict(section) if isinstance(section, dict) else section for name, section in values.items()}
         for key, value in swept.items():
             section, _, field = key.partition(".")
@@ -284,9 +292,23 @@ def plan(values: Mapping[str, Any], origin: str) -> Plan:
         scenario = _validate(merged, origin)
         # As validated: an infinite value is "inf" however the file writes it.
         plain = as_values(scenario)
-        cells.append(Cell({key: _at(plain, key) for key in sweep}, scenario))
+        cell = Cell({key: _at(plain, key) for key in swept}, scenario)
+        # Two grids may share a combination, once a key that told them apart is set.
+        if cell.swept not in [other.swept for other in cells]:
+            cells.append(cell)
     # The swept keys of the whole file take their first value where the section leaves them out.
     return Plan(cells[0].scenario, tuple(cells))
+
+
+def _grids(sweep: Any) -> Sequence[Any]:
+    """Give the grids of a sweep, at least one."""
+    return (sweep or ({},)) if isinstance(sweep, list | tuple) else (sweep,)
+
+
+def _combinations(grids: Sequence[Mapping[str, Sequence[Any]]]) -> Iterator[dict[str, Any]]:
+    for grid in grids:
+        for combination in itertools.product(*(grid[key] for key in grids[0])):
+            yield dict(zip(grids[0], combination, strict=True))
 
 
 def as_values(scenario: Scenario) -> dict[str, Any]:
@@ -323,14 +345,18 @@ def _set(values: dict[str, Any], setting: str) -> None:
     except (ValueError, RecursionError):
         value = text.strip()
     section, field = _section_of(values, key, "--set")
-    sweep = values.setdefault("sweep", {})
-    if not isinstance(sweep, dict):
-        raise ScenarioError("sweep: must be a table of dotted keys and lists")
-    if isinstance(value, list) and key not in _LISTS:
-        sweep[key] = value
-        return
-    sweep.pop(key, None)
-    values.setdefault(section, {})[field] = value
+    values.setdefault("sweep", {})
+    grids = _grids(values["sweep"])
+    if not all(isinstance(grid, dict) for grid in grids):
+        raise ScenarioError("sweep: must be a table of dotted keys and lists, or several")
+    sweeps = isinstance(value, list) and key not in _LISTS
+    for grid in grids:
+        if sweeps:
+            grid[key] = value
+        else:
+            grid.pop(key, None)
+    if not sweeps:
+        values.setdefault(section, {})[field] = value
 
 
 def _section_of(values: Mapping[str, Any], key: str, origin: str) -> tuple[str, str]:

@@ -138,7 +138,7 @@ class ReportCell:
 
 def report_cells(plan: Plan, trials: Sequence[Trial]) -> tuple[ReportCell, ...]:
     """Sort the trials into cells, in the order of the first trials."""
-    keys = list(plan.scenario.sweep)
+    keys = list(plan.scenario.axes)
     made = []
     for summary in summarise(trials, keys):
         swept = {key: summary[key] for key in keys}

@@ -23,6 +23,8 @@ from sim.scenario import Plan, read
 
 _TEMPLATE = "report.html.j2"
 _GUESS = "the developer's guess"
+_MODELS = "the models asked about"
+_LEAST = "accuracy_models_least"
 
 
 @dataclass(frozen=True)
@@ -205,11 +207,25 @@ def _cell_table(cells: Sequence[ReportCell]) -> PageTable:
     if any(cell.targeted < cell.summary["n"] for cell in cells):
         aimed = [f"{count(cell.mean('targeted_recovered'))} of {count(cell.targeted)}" for cell in cells]
         columns.append(Column("right, of those aimed at", aimed, group=_GUESS))
+    if any("targeted_rate" in cell.summary for cell in cells):
+        columns.append(Column("person aimed at right, %", [_rate(cell) for cell in cells], group=_GUESS))
+    optional = (
+        ("answers alone, %", "leakage_answers"),
+        ("smaller group named, %", "leakage_by_size"),
+        ("one person known, %", "leakage_by_person"),
+    )
     columns += [
         Column(head, [number(cell.summary.get(key)) for cell in cells], group=_GUESS)
-        for head, key in (("smaller group named, %", "leakage_by_size"), ("one person known, %", "leakage_by_person"))
+        for head, key in optional
         if any(key in cell.summary for cell in cells)
     ]
+    columns += [
+        Column(head, [number(_percent(cell, key)) for cell in cells], group=_MODELS)
+        for head, key in (("accuracy of h₀, %", "accuracy_base"), ("mean, %", "accuracy_models"), ("least, %", _LEAST))
+        if any(key in cell.summary for cell in cells)
+    ]
+    if any("flagged" in cell.summary for cell in cells):
+        columns.append(Column("flagged", [number(cell.summary.get("flagged")) for cell in cells], group=_MODELS))
     columns += [
         Column(
             "median", [number(cell.summary.get("query_error_median")) for cell in cells], group="error of an answer"
@@ -229,6 +245,17 @@ def _cell_table(cells: Sequence[ReportCell]) -> PageTable:
         if any(value is not None for value in values)
     ]
     return PageTable(columns, _cell_notes(cells))
+
+
+def _rate(cell: ReportCell) -> str:
+    if "targeted_rate" not in cell.summary:
+        return MISSING
+    rate, low, high = (100 * cell.summary[f"targeted_{key}"] for key in ("rate", "low", "high"))
+    return f"{rate:.1f} ({low:.1f} to {high:.1f})"
+
+
+def _percent(cell: ReportCell, key: str) -> float | None:
+    return 100 * cell.summary[key] if key in cell.summary else None
 
 
 def _cell_notes(cells: Sequence[ReportCell]) -> list[str]:

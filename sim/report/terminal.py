@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -12,6 +12,8 @@ from rich.text import Text
 from sim.report.cells import half_width, paper_figure, scenario_of
 from sim.report.notation import MISSING, count, number, setting, span, symbol
 from sim.scenario import Plan
+
+_ALWAYS = ("leakage\n%", "no\nquery", "all\nright", "error\nmedian")
 
 
 def terminal_table(plan: Plan, summary: Sequence[Mapping[str, Any]]) -> Table:
@@ -28,7 +30,7 @@ def terminal_table(plan: Plan, summary: Sequence[Mapping[str, Any]]) -> Table:
     rich.table.Table
         For 80 columns; its caption says what the columns are. The names of swept keys give way where it is crowded.
     """
-    keys = list(plan.scenario.sweep)
+    keys = list(plan.scenario.axes)
     scenarios = [scenario_of(plan, cell) for cell in summary]
     papers = [paper_figure(scenario) for scenario in scenarios]
     table = Table(
@@ -42,22 +44,29 @@ def terminal_table(plan: Plan, summary: Sequence[Mapping[str, Any]]) -> Table:
     for key in keys:
         table.add_column(Text(symbol(key)), justify="right" if _numeric(key, summary) else "left", overflow="ellipsis")
     columns = {
+        "answers\nasked": [
+            _answers(cell) if scenario.queries == "needed" else MISSING
+            for cell, scenario in zip(summary, scenarios, strict=True)
+        ],
         "leakage\n%": [_leakage(cell) for cell in summary],
         "no\nquery": [f"{cell['baseline_leakage']:.1f}" for cell in summary],
         "all\nright": [f"{cell['exact']}/{cell['trials']}" for cell in summary],
         "people\nright": [count(cell["recovered"]) for cell in summary],
+        "target\nright, %": [_targeted(cell) for cell in summary],
+        "answers\nalone": [_optional(cell, "leakage_answers") for cell in summary],
+        "flagged\nmodels": [_optional(cell, "flagged") for cell in summary],
         "error\nmedian": [number(cell.get("query_error_median")) for cell in summary],
         "error\nmean": [number(cell.get("query_error_mean")) for cell in summary],
         "paper\n%": [MISSING if paper is None else number(paper.leakage) for paper in papers],
         "paper\nright": [MISSING if paper is None else number(paper.recovered) for paper in papers],
         "paper\nerror": [MISSING if paper is None else number(paper.query_error_mean, 4) for paper in papers],
     }
-    shown = {head: texts for head, texts in columns.items() if not head.startswith("paper") or set(texts) - {MISSING}}
+    shown = {head: texts for head, texts in columns.items() if set(texts) - {MISSING} or (head in _ALWAYS)}
     for head in shown:
         table.add_column(Text(head), justify="right", no_wrap=True)
     for row, cell in enumerate(summary):
         table.add_row(*(Text(setting(cell[key])) for key in keys), *(Text(texts[row]) for texts in shown.values()))
-    table.caption = Text(_legend(summary, any(head.startswith("paper") for head in shown)), style="dim")
+    table.caption = Text(_legend(summary, shown), style="dim")
     return table
 
 
@@ -65,17 +74,41 @@ def _numeric(key: str, summary: Sequence[Mapping[str, Any]]) -> bool:
     return all(cell[key] == "inf" or not isinstance(cell[key], str) for cell in summary)
 
 
+def _answers(cell: Mapping[str, Any]) -> str:
+    mean, most = cell["answers"], cell["answers_most"]
+    return f"{most}" if mean == most else f"{mean:.1f}, at most {most}"
+
+
+def _targeted(cell: Mapping[str, Any]) -> str:
+    if "targeted_rate" not in cell:
+        return MISSING
+    rate, low, high = (100 * cell[f"targeted_{key}"] for key in ("rate", "low", "high"))
+    return f"{rate:.1f} ({low:.1f}–{high:.1f})"
+
+
+def _optional(cell: Mapping[str, Any], key: str) -> str:
+    return f"{cell[key]:.1f}" if key in cell else MISSING
+
+
 def _leakage(cell: Mapping[str, Any]) -> str:
     half = half_width(cell["leakage_sd"], cell["trials"])
     return f"{cell['leakage']:.1f}" + ("" if half is None else f"±{half:.1f}")
 
 
-def _legend(summary: Sequence[Mapping[str, Any]], paper: bool) -> str:
+def _legend(summary: Sequence[Mapping[str, Any]], shown: Iterable[str]) -> str:
     if not summary:
         return "No trial finished."
     people = span({cell["n"] for cell in summary})
-    return (
-        "leakage: balanced accuracy, ±95% interval; 50 is a guess. no query: what the developer knew before asking. "
-        f"all right: trials with everybody right. people right: of {people}. error: of the answers."
-        + (" paper: as printed there." if paper else "")
-    )
+    said = {
+        "answers\nasked": "answers asked: until everybody was known, the size query counted. ",
+        "leakage\n%": "leakage: balanced accuracy, ±95% interval; 50 is a guess. ",
+        "no\nquery": "no query: what the developer knew before asking. ",
+        "all\nright": "all right: trials with everybody right. ",
+        "people\nright": f"people right: of {people}. ",
+        "target\nright, %": "target right: how often the one person aimed at was, and its 95% interval. ",
+        "answers\nalone": "answers alone: the leakage without the public sample. ",
+        "flagged\nmodels": "flagged models: by the differencing detector. ",
+        "error\nmedian": "error: of the answers. ",
+    }
+    text = "".join(words for head, words in said.items() if head in set(shown))
+    return (text + ("paper: as printed there." if any(head.startswith("paper") for head in shown) else "")).rstrip()

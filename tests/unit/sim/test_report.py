@@ -86,7 +86,7 @@ def _folder(path: Path, plan: Plan, trials: Sequence[dict[str, Any]], *, complet
     (path / "scenario.toml").write_text(tomli_w.dumps(as_values(plan.scenario)))
     if trials:
         (path / "trials.jsonl").write_text("".join(json.dumps(line) + "\n" for line in trials))
-    result = {"version": "0.1.0", "complete": complete, "summary": summarise(trials, list(plan.scenario.sweep))}
+    result = {"version": "0.1.0", "complete": complete, "summary": summarise(trials, list(plan.scenario.axes))}
     (path / "result.json").write_text(json.dumps(result))
     return path
 
@@ -279,7 +279,7 @@ def test_a_crowded_terminal_table_still_fits() -> None:
 
 def _printed(plan: Plan, trials: Sequence[dict[str, Any]]) -> str:
     file = io.StringIO()
-    Console(width=80, file=file).print(terminal_table(plan, summarise(trials, list(plan.scenario.sweep))))
+    Console(width=80, file=file).print(terminal_table(plan, summarise(trials, list(plan.scenario.axes))))
     assert max(map(len, file.getvalue().splitlines())) <= 80
     return file.getvalue()
 

@@ -220,7 +220,7 @@ def test_the_summary_recomputes_from_the_lines_on_disk(tmp_path: Path) -> None:
     written = folder.write_result(plan, lines, complete=True)
     result = json.loads((folder.path / "result.json").read_text(encoding="utf-8"))
     assert result == written
-    assert result["summary"] == summarise(read_trials(folder.path / "trials.jsonl"), list(plan.scenario.sweep))
+    assert result["summary"] == summarise(read_trials(folder.path / "trials.jsonl"), list(plan.scenario.axes))
     assert result["scenario"] == "Mine, again"
     assert result["scenario_digest"] == plan.digest
     assert result["complete"] is True

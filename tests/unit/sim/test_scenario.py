@@ -72,7 +72,9 @@ def test_every_shipped_scenario_reads_under_its_own_name_with_one_cell_a_combina
     found = read(name)
     assert found.scenario.scenario.name == name
     assert found.scenario.scenario.about
-    assert len(found.cells) == math.prod(len(axis) for axis in found.scenario.sweep.values())
+    sweep = found.scenario.sweep
+    grids = (sweep,) if isinstance(sweep, dict) else sweep
+    assert len(found.cells) == sum(math.prod(len(axis) for axis in grid.values()) for grid in grids)
     assert len({repr(cell.swept) for cell in found.cells}) == len(found.cells)
 
 
@@ -237,6 +239,28 @@ def test_the_digest_depends_on_everything_else() -> None:
     assert len(set(digests)) == len(variants)
 
 
+def test_several_grids_are_played_one_after_the_other() -> None:
+    grids = [
+        {"developer.queries": [5, 6], "data.n0": [2]},
+        {"data.n0": [3, 4], "developer.queries": [7]},
+    ]
+    found = plan(values({"sweep": grids}), "mine.toml")
+    swept = [(cell.swept["developer.queries"], cell.swept["data.n0"]) for cell in found.cells]
+    assert swept == [(5, 2), (6, 2), (7, 3), (7, 4)]
+    assert found.scenario.axes == ("developer.queries", "data.n0")
+    assert plan(as_values(found.scenario), "again").cells == found.cells
+
+
+def test_a_setting_replaces_an_axis_of_every_grid(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    grids = [{"developer.queries": [5, 6], "data.n0": [2]}, {"developer.queries": [7], "data.n0": [2, 3]}]
+    file.write_text(tomli_w.dumps(values({"sweep": grids})), encoding="utf-8")
+    queries = [cell.swept for cell in read(str(file), ["data.n0=4"]).cells]
+    assert queries == [{"developer.queries": 5}, {"developer.queries": 6}, {"developer.queries": 7}]
+    sizes = [cell.swept for cell in read(str(file), ["developer.queries=8"]).cells]
+    assert sizes == [{"data.n0": 2}, {"data.n0": 3}]
+
+
 # What is refused. Every refusal is one line that names the key.
 
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
@@ -256,6 +280,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"sweep": {"developer.queries": [5, 0]}}, "developer.queries", "not 0"),
     ({"sweep": {"compliance.mechanism": ["laplace", "exact"]}}, "compliance.epsilon", "exact"),
     ({"sweep": [1]}, "sweep", "must be a table"),
+    ({"sweep": [{"data.n0": [2]}, {"developer.queries": [5]}]}, "sweep", "the same keys"),
     ({"data": 3}, "data", "must be"),
     ({"data": 3, "sweep": {"data.n0": [1]}}, "data", "must be a table"),
     ({"paper": [{"where": {}}]}, "paper.0.source", "is missing"),
