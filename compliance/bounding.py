@@ -15,7 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.accountant import Loss
-from compliance.mechanisms.mechanism import Facts, Guarantee, Mechanism, Question, Release, require_answerable
+from compliance.mechanisms.mechanism import (
+    Facts,
+    Guarantee,
+    Mechanism,
+    Question,
+    Release,
+    Reusable,
+    require_answerable,
+)
 from compliance.noise import Noise, step_for
 from fairwall.laws.bounding import metric_range, truncated_scale
 
@@ -58,6 +66,10 @@ class Bounded:
     def cost(self, epsilon: float, delta: float) -> Loss:
         """Return the mechanism's price."""
         return self.mechanism.cost(epsilon, delta)
+
+    def is_free(self, facts: Facts) -> bool:
+        """Return whether the mechanism answers the next batch from what was bought before."""
+        return isinstance(self.mechanism, Reusable) and self.mechanism.is_free(facts)
 
     def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
         """Return answers in the metric's range; NaN stays NaN. See `Mechanism.release`."""

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from compliance.mechanisms.randomized_response import RandomizedResponse
 from compliance.mechanisms.recommended import (
     MIDPOINT,
     Standing,
@@ -14,6 +15,7 @@ from compliance.mechanisms.recommended import (
     standings,
 )
 from fairwall.laws.metric import METRICS
+from fairwall.laws.response import turning_probability
 from fairwall.laws.shares import Shares
 
 if TYPE_CHECKING:
@@ -52,6 +54,11 @@ class Recommendation:
         """Whether no mechanism is better, by more than a hundredth, than the public midpoint, which costs nothing."""
         errors = {row.name: row.median_error for row in self.rows}
         return errors[MIDPOINT] <= 1.01 * min(errors.values())
+
+    @property
+    def published_but_for(self) -> float | None:
+        """One person in how many is turned over, where randomized response is chosen: all others' A is published."""
+        return 1 / turning_probability(self.epsilon) if self.chosen == RandomizedResponse.name else None
 
 
 def recommend(
@@ -115,6 +122,7 @@ def as_json(recommendation: Recommendation) -> dict[str, Any]:
         "shares": [recommendation.shares.low, recommendation.shares.high],
         "recommended": recommendation.chosen,
         "midpoint_wins": recommendation.midpoint_wins,
+        "published_but_for_one_in": recommendation.published_but_for,
         "mechanisms": [
             {
                 "mechanism": row.name,
@@ -157,6 +165,8 @@ def as_text(recommendation: Recommendation) -> Group:
         table,
         f"recommended: {r.chosen}",
     ]
+    if r.published_but_for is not None:
+        lines.append(f"It publishes A but for 1 person in {r.published_but_for:,.0f}; later batches are then free.")
     if r.midpoint_wins:
         lines.append(
             f"Answering {midpoint(r.metric):g} without looking is as good as every mechanism, and costs nothing.\n"

@@ -22,8 +22,7 @@ from compliance.mechanisms.mechanism import (
     require_budget,
 )
 from compliance.noise import ROUNDING_STEPS, Noise, step_for
-from fairwall.laws.metric import METRICS
-from fairwall.laws.selection import permute_and_flip_exponents
+from fairwall.laws.selection import permute_and_flip_exponents, unsigned
 
 
 @dataclass(frozen=True)
@@ -69,6 +68,5 @@ def _accepts(exponents: NDArray[np.float64], noise: Noise) -> NDArray[np.bool_]:
 
 
 def without_sign(question: Question) -> Question:
-    """Ask for the absolute gap, where that is a metric of its own: it moves less than the gap."""
-    name = f"abs_{question.metric}"
-    return replace(question, metric=name) if name in METRICS else question
+    """Ask for the absolute gap, see `fairwall.laws.selection.unsigned`."""
+    return replace(question, metric=unsigned(question.metric))

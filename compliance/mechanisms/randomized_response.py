@@ -1,12 +1,8 @@
 r"""Randomized response on the protected attribute itself (Warner 1965), once for each account.
 
-Every person's a is turned over with probability p = 1/(1 + e^epsilon), independently. A neighbour's release has, for
-the one person who differs, probabilities (1-p)/p = e^epsilon apart at most: pure epsilon, for all people and all
-metrics at once. Everything afterwards is a function of the noisy attributes and of public numbers, and free.
-
-**Sums.** With r = (noisy a - p)/(1-2p), E r = a. So for public values v, sum v r estimates the sum of v over the
-advantaged without bias, with variance sum v^2 p(1-p)/(1-2p)^2 = sum v^2 e^epsilon/(e^epsilon - 1)^2; with v = 1 their
-number. The disadvantaged have the rest of the known total.
+Every person's a is turned over with probability p = 1/(1 + e^epsilon), independently: pure epsilon, for all people and
+all metrics at once. Everything afterwards is a function of the noisy attributes and of public numbers, and free.
+`fairwall.laws.response` has the price and the estimates of sums over a group.
 
 **Metrics** are ratios of such sums. They are consistent, with a bias of the order of the variance of the estimated
 group size over its square. Sums and sizes that cannot be (a group of less than one person, more people than there
@@ -18,7 +14,6 @@ number of models.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -31,6 +26,7 @@ from compliance.metrics import GroupSums, gaps
 from compliance.noise import Noise, step_for
 from fairwall.laws.bounding import metric_range
 from fairwall.laws.metric import part_values, sums_over
+from fairwall.laws.response import response_estimates, turning_probability
 
 ATTRIBUTES = "randomized-response.protected"
 """The fact: everybody's attribute as it came out, shape (n,)."""
@@ -74,14 +70,6 @@ class RandomizedResponse:
         return Release(noise.laplace(values, 0.0, step_for(0.0)), bought)
 
 
-def turning_probability(epsilon: float) -> float:
-    """Return p, rounded up: (1-p)/p is at most exp(epsilon) in spite of float64. At most 1/2; 0 for no limit."""
-    if math.isinf(epsilon):
-        return 0.0
-    shrunk = math.exp(-epsilon)
-    return min(0.5, max(shrunk / (1 + shrunk) * (1 + 2.0**-50), math.ulp(0.0)))
-
-
 def _buy(question: Question, epsilon: float, noise: Noise) -> Facts:
     records = question.records
     turned = records.turned(noise.bernoulli(turning_probability(epsilon), records.people))
@@ -90,11 +78,8 @@ def _buy(question: Question, epsilon: float, noise: Noise) -> Facts:
 
 def _estimates(question: Question, noisy: NDArray[np.float64], probability: float) -> Iterator[GroupSums]:
     """Estimate the sums of each of the metric's parts; public, since the labels and predictions are."""
-    # At p = 1/2 the noisy attributes say nothing, and any denominator is as good.
-    advantaged = (noisy - probability) / max(1 - 2 * probability, 2.0**-52)
     for members, values in part_values(question.metric, question.predictions, question.records.labels):
         people, totals = int(np.count_nonzero(members)), sums_over(members, values)
-        n1 = float(np.clip(sums_over(members, advantaged[np.newaxis])[0], 1, people - 1))
-        n0 = people - n1
-        sum1 = np.clip(sums_over(members, values * advantaged), np.maximum(totals - n0, 0), np.minimum(totals, n1))
-        yield GroupSums(sum1=sum1, sum0=totals - sum1, n1=n1, n0=n0)
+        size, sums = sums_over(members, noisy[np.newaxis]), sums_over(members, values * noisy)
+        (n1,), sum1 = response_estimates(size, sums, people, totals, probability)
+        yield GroupSums(sum1=sum1, sum0=totals - sum1, n1=float(n1), n0=people - float(n1))

@@ -1,9 +1,11 @@
 """The mechanism with the smallest median error, chosen from public numbers alone.
 
-**What is compared.** Every mechanism whose guarantee fits: pure ones for delta = 0, all where there is a delta; their
-answers clamped to the metric's range; and the public midpoint of that range, which costs nothing. Beside `counts` and
-`counts-gaussian` as they are stand the same with answers moved towards no gap where noise hides them
-(`fairwall.laws.counts`): where no mechanism beats the midpoint, these come close to it.
+**What is compared.** The mechanisms that answer with gaps and whose guarantee fits: pure ones for delta = 0, all where
+there is a delta; their answers clamped to the metric's range; and the public midpoint of that range, which costs
+nothing. `sample-and-aggregate` and `propose-test-release` are left out: counts or noisy attributes have had less error
+wherever it was measured (docs/choosing.md). Beside `counts` and `counts-gaussian` as they are stand the same with
+answers moved towards no gap where noise hides them (`fairwall.laws.counts`): where no mechanism beats the midpoint,
+these come close to it.
 
 **How.** By simulation, over a public range of group shares and in two worlds: uniform scores with no gap beyond chance,
 and 0/1 decisions, a quarter of them 1, with a gap of 0.1 beside chance. The seed is fixed, so that everybody gets the
@@ -14,7 +16,13 @@ midpoint's at every share and in both worlds: nobody shall pay for less than the
 what comes closest to that.
 
 Equalized odds is ranked by what an absolute gap among n people would suffer. Predictive parity, which moves by up to 1
-with one person whatever the group sizes, gets counts only, as does the unbounded ratio.
+with one person whatever the group sizes, gets counts and noisy attributes only, as does the unbounded ratio.
+
+**Randomized response** has the smallest error wherever epsilon is large, from 3 or so on for few people or many models,
+because it then turns few people over: it publishes A. It costs what any other costs, and is sold once. Whichever batch
+chooses it buys noisy attributes, and all later batches of the account are answered from them for nothing, whatever
+would have been chosen for them and whatever epsilon they name. So an account pays until randomized response is chosen
+for the first time and never again, and no free answer depends on the records.
 """
 
 import math
@@ -41,6 +49,7 @@ from compliance.mechanisms.mechanism import (
     require_answerable,
     require_budget,
 )
+from compliance.mechanisms.randomized_response import RandomizedResponse
 from compliance.noise import Noise
 from fairwall.laws.calibration import conceal_law, laplace_law, require_batch
 from fairwall.laws.cauchy import tuned_law
@@ -49,11 +58,13 @@ from fairwall.laws.counts import CountScales, Totals, gaussian_scales, laplace_s
 from fairwall.laws.gaussian import gaussian_multiplier
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Gaussian, Laplace, Law
+from fairwall.laws.response import noisy_sums, response_estimates, turning_probability
 from fairwall.laws.sensitivity import global_sensitivity
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
 
 MIDPOINT = "midpoint"
 SHRUNK = " shrunk"
+_RESPONSE = RandomizedResponse()
 _SEED = 2012
 _NUMBERS = 200
 _BATCHES_MIN = 10
@@ -86,7 +97,8 @@ class Standing:
 class Recommended:
     """Answers with the mechanism that `standings` puts first, its answers clamped to the metric's range.
 
-    Where the midpoint comes first it is the best mechanism all the same: an account has been charged for more.
+    Where the midpoint comes first it is the best mechanism all the same: an account has been charged for more. An
+    account that has bought noisy attributes is answered from them.
     """
 
     shares: Shares = DEFAULT_SHARES
@@ -102,9 +114,16 @@ class Recommended:
         require_budget(epsilon, delta)
         return pure(epsilon, delta)
 
+    def is_free(self, facts: Facts) -> bool:
+        """Return whether the account has bought noisy attributes."""
+        return _RESPONSE.is_free(facts)
+
     def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
         """Return answers in the metric's range. See `Mechanism.release`."""
         require_answerable(self, question.metric, epsilon, delta)
+        # First of all, also before an infinite epsilon: nothing is charged for this batch.
+        if self.is_free(facts):
+            return _RESPONSE.release(question, facts, epsilon, delta, noise)
         if math.isinf(epsilon):
             return exactly(question.gaps())
         chosen = choose(question.metric, question.people(), question.queries, epsilon, delta, self.shares)
@@ -131,7 +150,7 @@ def mechanism_of(name: str, shares: Shares = DEFAULT_SHARES) -> Mechanism:
     """Return the mechanism of a row of `standings`."""
     counts = {kind.name: kind for kind in (CountsMechanism(), CountsGaussian())}
     shrunk = {kind.name + SHRUNK: kind for kind in (CountsMechanism(shrinks=True), CountsGaussian(shrinks=True))}
-    others = {kind.name: kind for kind in (LaplaceMechanism(), GaussianMechanism(), CauchyMechanism(shares))}
+    others = {kind.name: kind for kind in (LaplaceMechanism(), GaussianMechanism(), CauchyMechanism(shares), _RESPONSE)}
     every: dict[str, Mechanism] = {**counts, **shrunk, **others}
     return every[name]
 
@@ -173,7 +192,11 @@ def standings(
     if n < 3 or math.isinf(epsilon):
         raise ValueError("n must be at least 3 and epsilon finite")
     plan = _Plan(metric, n, queries, epsilon, delta, shares)
-    errors = {name: (guarantee, _errors(plan, answers)) for name, guarantee, answers in _contenders(plan)}
+    errors = {
+        # The noise on N0 is the whole batch's, and what shrinks answers looks at all of them.
+        name: (guarantee, _errors(plan, answers, joined=not name.startswith(CountsMechanism.name)))
+        for name, guarantee, answers in _contenders(plan)
+    }
     least = errors[MIDPOINT][1].medians
     rows = [
         Standing(
@@ -233,7 +256,7 @@ class _Errors:
     means: NDArray[np.float64]
 
 
-def _errors(plan: _Plan, answers: _Answers) -> _Errors:
+def _errors(plan: _Plan, answers: _Answers, *, joined: bool) -> _Errors:
     absolute = find_metric(plan.metric).absolute
     low, high = value_range("abs_sp" if absolute else "sp")
     medians, means = [], []
@@ -242,7 +265,7 @@ def _errors(plan: _Plan, answers: _Answers) -> _Errors:
             # The same numbers for every mechanism, as far as it draws in the same way.
             generator = np.random.default_rng((_SEED, n0, i))
             errors = []
-            for batch in _batches(plan, n0, world, generator):
+            for batch in _batches(plan, n0, world, generator, joined=joined):
                 truth = np.abs(batch.gaps) if absolute else batch.gaps
                 errors.append(np.abs(np.clip(answers(batch, generator), low, high) - truth))
             medians.append(float(np.median(errors)))
@@ -250,11 +273,14 @@ def _errors(plan: _Plan, answers: _Answers) -> _Errors:
     return _Errors(np.reshape(medians, (-1, len(_WORLDS))), np.reshape(means, (-1, len(_WORLDS))))
 
 
-def _batches(plan: _Plan, n0: int, world: _World, generator: np.random.Generator) -> list[_Batch]:
+def _batches(plan: _Plan, n0: int, world: _World, generator: np.random.Generator, *, joined: bool) -> list[_Batch]:
+    """Draw batches; joined into one, which is faster, for answers that do not depend on the rest of their batch."""
     n, m = plan.n, plan.queries
     chance = math.sqrt(world.variance * n * n / (n0 * (n - n0) * (n - 1)))
-    totals = Totals(n, np.full(m, n * world.mean), np.full(m, world.variance))
     gaps = np.clip(generator.normal(world.gap, chance, (max(_BATCHES_MIN, _NUMBERS // m), m)), -1, 1)
+    if joined:
+        gaps = gaps.reshape(1, -1)
+    totals = Totals(n, np.full(gaps.shape[1], n * world.mean), np.full(gaps.shape[1], world.variance))
     return [_Batch(n0, row, totals) for row in gaps]
 
 
@@ -271,6 +297,7 @@ def _contenders(plan: _Plan) -> Iterator[tuple[str, Guarantee, _Answers]]:
         for shrinks in (False, True):
             scales = gaussian_scales(m * _sums(metric), multiplier)
             yield CountsGaussian.name + SHRUNK * shrinks, "approximate", _counted(plan, scales, shrinks, gaussian=True)
+    yield _RESPONSE.name, "pure", _responded(plan)
     if not found.bounded or found.binary:
         return
     proxy = metric if len(found.parts) == 1 else "abs_sp"
@@ -318,6 +345,22 @@ def _counted(plan: _Plan, scales: CountScales, shrinks: bool, *, gaussian: bool)
         # What is possible for 0/1 predictions.
         sum0 = np.clip(centred + size / 2, np.maximum(0.0, total - (n - size)), np.minimum(total, size))
         gap = (total - sum0) / (n - size) - sum0 / size
+        return np.abs(gap) if absolute else gap
+
+    return answers
+
+
+def _responded(plan: _Plan) -> _Answers:
+    n, absolute, probability = plan.n, find_metric(plan.metric).absolute, turning_probability(plan.epsilon)
+
+    def answers(batch: _Batch, generator: np.random.Generator) -> NDArray[np.float64]:
+        n0, total = batch.n0, batch.totals.total
+        mean0 = total / n - batch.gaps * (n - n0) / n
+        noisy_size, noisy = noisy_sums(
+            (n0, n - n0), (mean0, mean0 + batch.gaps), batch.totals.variance, probability, generator
+        )
+        n1, sum1 = response_estimates(noisy_size, noisy, n, total, probability)
+        gap = sum1 / n1 - (total - sum1) / (n - n1)
         return np.abs(gap) if absolute else gap
 
     return answers

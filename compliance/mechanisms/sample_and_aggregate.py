@@ -3,8 +3,8 @@ r"""Sample and aggregate (Nissim, Raskhodnikova, Smith, STOC 2007): the mean of 
 People are dealt into k blocks at random, without a look at their attributes. One flip touches one block, whose gap
 moves by at most 1 (below), so that the mean over the blocks moves by at most 1/k, where the gap itself may move by
 1/2 and more. For m models all means move at once: m/k in the L1 norm, and Laplace noise of scale m/(k epsilon) on
-each is pure epsilon. How people are dealt is independent of A, and the bound holds for each way to deal: it may be
-public.
+each is pure epsilon (`fairwall.laws.aggregation`). How people are dealt is independent of A, and the bound holds for
+each way to deal: it may be public.
 
 **A block's gap moves by at most 1.** A gap of a block that lacks a group is 0, the middle of the range. By
 `fairwall.laws.sensitivity` a gap of group means that may be empty moves by at most 1, so does the predictive parity
@@ -39,6 +39,7 @@ from compliance.mechanisms.mechanism import (
 )
 from compliance.metrics import GroupSums, gaps
 from compliance.noise import ROUNDING_STEPS, Noise, step_for
+from fairwall.laws.aggregation import BLOCK_SIZE, aggregate_law, block_count
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Laplace
 
@@ -53,7 +54,7 @@ class SampleAndAggregate:
         About how many people of the metric's smallest stratum a block has, at least 2. Public.
     """
 
-    block_size: int = 32
+    block_size: int = BLOCK_SIZE
     name: str = "sample-and-aggregate"
     guarantee: Guarantee = "pure"
 
@@ -73,11 +74,11 @@ class SampleAndAggregate:
     def blocks(self, metric: str, labels: NDArray[np.uint8]) -> int:
         """Return k, which depends on public numbers alone; at least 1."""
         strata = [int(np.sum(labels == label)) for label in find_metric(metric).strata if label is not None]
-        return max(1, min(strata, default=labels.size) // self.block_size)
+        return block_count(min(strata, default=labels.size), self.block_size)
 
     def law(self, metric: str, labels: NDArray[np.uint8], queries: int, epsilon: float) -> Laplace:
         """Return the noise on each mean; public."""
-        return Laplace(queries / (self.blocks(metric, labels) * epsilon))
+        return aggregate_law(self.blocks(metric, labels), queries, epsilon)
 
     def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
         """Return the noisy means. See `Mechanism.release`."""

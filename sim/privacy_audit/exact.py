@@ -2,6 +2,11 @@
 
 `EXACT` and `LAWS` say which function of `fairwall.laws` belongs to which mechanism. A new mechanism gets one line in
 either: an exact loss where there is one, else the law of its noise, and the loss is found on a grid.
+
+Some have neither. What `exponential` and `sparse-vector` cost a batch of m models is not known, only its supremum over
+all scores and all batches (`fairwall.laws.selection`), which a small batch does not reach. `propose-test-release` mixes
+a test with m answers, whose loss at a delta has no closed form; it keeps its claim by a proof. Nor has the loss of
+`conceal-laplace` at a delta, whose scale moves with the counts.
 """
 
 from __future__ import annotations
@@ -13,13 +18,16 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from compliance.mechanisms.mechanism import Mechanism
+from compliance.mechanisms.recommended import SHRUNK, choose
+from fairwall.laws.aggregation import aggregate_loss
 from fairwall.laws.calibration import conceal_law, conceal_loss, laplace_law, laplace_loss
 from fairwall.laws.cauchy import tuned_law, tuned_loss
 from fairwall.laws.conceal_laplace import conceal_laplace_law
-from fairwall.laws.counts import counts_loss
+from fairwall.laws.counts import counts_loss, gaussian_scales
 from fairwall.laws.gaussian import gaussian_delta, gaussian_multiplier
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Law
+from fairwall.laws.response import response_loss, turning_probability
 from fairwall.laws.sensitivity import flip_sensitivity, global_sensitivity, local_sensitivity
 from sim.privacy_audit.pairs import stratum_sizes
 
@@ -56,11 +64,32 @@ def _gaussian_loss(
     moves = local_sensitivity(metric, n0, n1)
     if moves == 0:
         return 0.0
-    multiplier = gaussian_multiplier(epsilon, delta) * global_sensitivity(metric, n0 + n1) / moves
-    low, high = 0.0, 2 * epsilon
+    return _gaussian_epsilon(gaussian_multiplier(epsilon, delta) * global_sensitivity(metric, n0 + n1) / moves, delta)
+
+
+def _counts_gaussian_loss(
+    _metric: str, _n0: int, _n1: int, _people: int, queries: int, epsilon: float, delta: float, /
+) -> float:
+    # N0 moves by 1 and every sum by 1/2, whatever the counts: one Gaussian that moves by as many standard deviations.
+    scales = gaussian_scales(queries, gaussian_multiplier(epsilon, delta))
+    return _gaussian_epsilon(1 / math.hypot(1 / scales.size, math.sqrt(queries) / 2 / scales.sums), delta)
+
+
+def _gaussian_epsilon(multiplier: float, delta: float) -> float:
+    """Find the least epsilon that Gaussian noise has at a delta."""
+    low, high = 0.0, 1.0
+    while gaussian_delta(multiplier, high) > delta:
+        low, high = high, 2 * high
     while low < (middle := (low + high) / 2) < high:
         low, high = (low, middle) if gaussian_delta(multiplier, middle) <= delta else (middle, high)
     return high
+
+
+def _recommended_loss(
+    metric: str, n0: int, n1: int, people: int, queries: int, epsilon: float, delta: float, /
+) -> float:
+    chosen = choose(metric, n0 + n1, queries, epsilon, delta).removesuffix(SHRUNK)
+    return EXACT[chosen](metric, n0, n1, people, queries, epsilon, delta)
 
 
 EXACT: Mapping[str, ExactLoss] = {
@@ -69,8 +98,20 @@ EXACT: Mapping[str, ExactLoss] = {
     "cauchy": _cauchy_loss,
     "gaussian": _gaussian_loss,
     "counts": lambda _metric, _n0, _n1, _people, m, epsilon, _delta: counts_loss(m, epsilon),
+    "counts-gaussian": _counts_gaussian_loss,
+    "randomized-response": lambda _metric, _n0, _n1, _people, _m, epsilon, _delta: response_loss(
+        turning_probability(epsilon)
+    ),
+    "sample-and-aggregate": lambda metric, n0, n1, _people, m, epsilon, _delta: aggregate_loss(
+        metric, n0, n1, m, epsilon
+    ),
+    "recommended": _recommended_loss,
 }
-"""A mechanism's exact loss, by the mechanism's name; used for metrics that are one mean a group."""
+"""A mechanism's exact loss, by the mechanism's name; used for metrics that are one mean a group.
+
+Of `counts` and `randomized-response` with the facts that the first batch buys. Of `sample-and-aggregate` for who knows
+how people were dealt, at worst. Of `recommended` what its choice releases, before answers are clamped or shrunk.
+"""
 
 LAWS: Mapping[str, NoiseLaw] = {
     "laplace": lambda metric, n0, n1, _people, m, epsilon, _delta: laplace_law(metric, n0 + n1, m, epsilon),

@@ -12,6 +12,11 @@ Which scales at this epsilon give the least noise? The comparison's variance is 
 epsilon1 + epsilon2 = epsilon it is least at epsilon1 : epsilon2 = 1 : (2 c)^(2/3). Our queries may move in opposite
 directions (one flip raises the gap of one model and lowers that of another), so the factor 2 cannot be spared.
 
+Nor can anything else: this is the supremum over batches, for every threshold. l noes to a gap g have the probability
+F(T + rho - g)^l, which for large l is a step in rho, exp(-l/2 exp(-x/scale(nu))) with x = T + rho - g, about
+x = scale(nu) ln l. So rho lies far above 0 and in the tail of every yes: where the l gaps fall by Delta, rho falls with
+them, at a price of Delta / scale(rho), and a yes to a gap that rises by Delta comes 2 Delta nearer.
+
 **Permute and flip** (McKenna, Sheldon, NeurIPS 2020). Models come in random order; each is chosen with probability
 p_i = exp(epsilon (u_i - max u) / (2 Delta)), u_i its score, until one is. Let them arrive at independent uniform times:
 model i is chosen if it arrives at t, accepts, and nobody who came before did, which another one has with probability
@@ -29,6 +34,7 @@ others, p_i = 1 stays and the others' p rise by c = exp(epsilon * fall / (2 Delt
                                                    >= 1/c * integral over s in [0, 1] of prod (1 - s p_j);
 
 once u_i is below, p_i falls by the same factor and nothing else changes. The factors multiply: at most exp(epsilon).
+It is reached, for two models or more, wherever u_i is not above all others before its fall.
 """
 
 import math
@@ -36,6 +42,15 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fairwall.laws.metric import METRICS
+from fairwall.laws.sensitivity import global_sensitivity, local_sensitivity
+
+
+def unsigned(metric: str) -> str:
+    """Return the absolute gap's key, where that is a metric of its own: it moves less than the gap."""
+    name = f"abs_{metric}"
+    return name if name in METRICS else metric
 
 
 @dataclass(frozen=True)
@@ -111,6 +126,35 @@ def sparse_vector(threshold: float, sensitivity: float, positives: int, epsilon:
     return SparseVector(threshold, sensitivity / for_threshold, 2 * positives * sensitivity / for_queries, positives)
 
 
+def sparse_vector_loss(law: SparseVector, change: float) -> float:
+    """Return what a law costs neighbours between whom no gap moves by more than the change.
+
+    The supremum over batches of any size, whatever the threshold; a batch of few models costs less.
+    """
+    if change == 0:
+        return 0.0
+    if law.positives is None or not (law.threshold_scale and law.query_scale):
+        return math.inf
+    return change / law.threshold_scale + 2 * law.positives * change / law.query_scale
+
+
+def sparse_vector_gap_loss(metric: str, n0: int, n1: int, positives: int, epsilon: float) -> float:
+    """Return what asking for a metric's absolute gaps costs a data set with these counts: at most epsilon.
+
+    Parameters
+    ----------
+    metric
+        A key of `fairwall.laws.metric.METRICS` with one stratum.
+    n0, n1
+        Disadvantaged and advantaged people in the stratum, each at least 1.
+    positives, epsilon
+        As for `sparse_vector`.
+    """
+    asked = unsigned(metric)
+    law = sparse_vector(0.0, global_sensitivity(asked, n0 + n1), positives, epsilon)
+    return sparse_vector_loss(law, local_sensitivity(asked, n0, n1))
+
+
 def permute_and_flip_exponents(scores: NDArray[np.float64], sensitivity: float, epsilon: float) -> NDArray[np.float64]:
     """Return x with acceptance probabilities exp(-x): 0 for the best score, infinite for others where epsilon is.
 
@@ -126,6 +170,35 @@ def permute_and_flip_exponents(scores: NDArray[np.float64], sensitivity: float, 
     behind: NDArray[np.float64] = scores.max() - scores
     slope = epsilon / (2 * sensitivity) if sensitivity else math.inf
     return np.multiply(behind, slope, out=np.zeros_like(behind), where=behind > 0)
+
+
+def permute_and_flip_loss(change: float, sensitivity: float, queries: int, epsilon: float) -> float:
+    """Return what a choice among so many models costs neighbours between whom no score moves by more than the change.
+
+    Exact over all scores: one falls by the change, which all others rise by. A single model is always chosen.
+    """
+    if queries == 1 or change == 0:
+        return 0.0
+    return float(permute_and_flip_exponents(np.array([0.0, -2 * change]), sensitivity, epsilon)[1])
+
+
+def permute_and_flip_gap_loss(metric: str, n0: int, n1: int, queries: int, epsilon: float) -> float:
+    """Return what choosing by a metric's absolute gaps costs a data set with these counts: at most epsilon.
+
+    Parameters
+    ----------
+    metric
+        A key of `fairwall.laws.metric.METRICS` with one stratum.
+    n0, n1
+        Disadvantaged and advantaged people in the stratum, each at least 1.
+    queries
+        m, the models to choose from.
+    epsilon
+        Above 0.
+    """
+    asked = unsigned(metric)
+    change, sensitivity = local_sensitivity(asked, n0, n1), global_sensitivity(asked, n0 + n1)
+    return permute_and_flip_loss(change, sensitivity, queries, epsilon)
 
 
 def permute_and_flip_probabilities(exponents: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from compliance.bounding import Bounded, bounded, to_range, truncated_laplace
+from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.conceal import Conceal
 from compliance.mechanisms.exponential import ExponentialMechanism
 from compliance.mechanisms.laplace import LaplaceMechanism
-from compliance.mechanisms.mechanism import Question
+from compliance.mechanisms.mechanism import Question, Reusable
 from compliance.mechanisms.sparse_vector import SparseVectorMechanism
 from compliance.noise import Seeded, System
 from compliance.records import Records
@@ -143,3 +144,12 @@ def test_what_has_no_argument_is_refused():
         with pytest.raises(ValueError, match="choose"):
             bounded(mechanism, bounding)
     assert bounded(Conceal(), "none") == Conceal()
+
+
+@pytest.mark.parametrize("name", ["randomized-response", "recommended"])
+def test_what_was_bought_once_stays_free_once_bounded(name):
+    mechanism = bounded(MECHANISMS[name], "clamp")
+    assert isinstance(mechanism, Reusable)
+    facts = MECHANISMS["randomized-response"].release(question(), {}, 8.0, 0.0, System()).facts
+    assert (mechanism.is_free({}), mechanism.is_free(facts)) == (False, True)
+    assert not bounded(LaplaceMechanism(), "clamp").is_free(facts)

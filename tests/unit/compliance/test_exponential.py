@@ -10,7 +10,12 @@ from compliance.mechanisms.exponential import ExponentialMechanism, without_sign
 from compliance.mechanisms.mechanism import Question
 from compliance.noise import Seeded, System
 from compliance.records import Records
-from fairwall.laws.selection import permute_and_flip_exponents, permute_and_flip_probabilities
+from fairwall.laws.selection import (
+    permute_and_flip_exponents,
+    permute_and_flip_gap_loss,
+    permute_and_flip_loss,
+    permute_and_flip_probabilities,
+)
 
 
 def question(protected, predictions, metric="sp", labels=None):
@@ -54,20 +59,24 @@ def test_every_choice_among_every_small_batch_costs_at_most_epsilon(epsilon, met
     for protected, flipped in neighbours(4):
         for batch in batches[::3]:
             p, q = (probabilities(question(a, batch, metric, [0, 1, 0, 1]), epsilon) for a in (protected, flipped))
-            worst = max(worst, float(np.abs(np.log(p / q)).max()))
+            found = float(np.abs(np.log(p / q)).max())
+            n0 = 4 - sum(protected)
+            assert found <= permute_and_flip_gap_loss(metric, n0, 4 - n0, 3, epsilon) * (1 + 1e-12)
+            worst = max(worst, found)
     assert worst <= epsilon * (1 + 1e-12)
     assert worst > 0.5 * epsilon
 
 
-def test_scores_that_all_move_at_once_cost_at_most_epsilon():
-    # Scores that no predictions reach: every combination of -1, 0, 1 sensitivities from some start.
+@pytest.mark.parametrize("change", [0.5, 0.3])
+def test_scores_that_all_move_at_once_reach_the_loss_in_closed_form(change):
+    # Scores that no predictions reach: every combination of -1, 0, 1 changes from some start.
     start = np.array([0.0, -0.2, -0.7, -1.4])
     p = permute_and_flip_probabilities(permute_and_flip_exponents(start, 0.5, 1.0))
     losses = []
-    for moves in itertools.product((-0.5, 0.0, 0.5), repeat=4):
+    for moves in itertools.product((-change, 0.0, change), repeat=4):
         q = permute_and_flip_probabilities(permute_and_flip_exponents(start + moves, 0.5, 1.0))
         losses.append(float(np.abs(np.log(p / q)).max()))
-    assert max(losses) == pytest.approx(1.0)
+    assert max(losses) == pytest.approx(permute_and_flip_loss(change, 0.5, 4, 1.0)) == pytest.approx(2 * change)
 
 
 def test_it_chooses_no_worse_than_the_exponential_mechanism():

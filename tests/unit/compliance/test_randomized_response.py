@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from compliance.mechanisms.mechanism import Question
-from compliance.mechanisms.randomized_response import ATTRIBUTES, EPSILON, RandomizedResponse, turning_probability
+from compliance.mechanisms.randomized_response import ATTRIBUTES, EPSILON, RandomizedResponse
 from compliance.noise import Seeded, System
 from compliance.records import Records
 from fairwall.laws.bounding import metric_range
 from fairwall.laws.metric import METRICS
+from fairwall.laws.response import response_loss, turning_probability
 
 MECHANISM = RandomizedResponse()
 
@@ -41,6 +42,7 @@ def test_every_release_of_every_small_world_costs_at_most_epsilon():
     epsilon = 0.8
     p = turning_probability(epsilon)
     worlds = list(itertools.product((0, 1), repeat=4))
+    losses = set()
 
     def probability(noisy, protected):
         return math.prod(p if a != b else 1 - p for a, b in zip(noisy, protected, strict=True))
@@ -50,7 +52,8 @@ def test_every_release_of_every_small_world_costs_at_most_epsilon():
         for person in range(4):
             other = [a ^ (i == person) for i, a in enumerate(world)]
             for noisy in worlds:
-                assert abs(math.log(probability(noisy, world) / probability(noisy, other))) <= epsilon
+                losses.add(round(abs(math.log(probability(noisy, world) / probability(noisy, other))), 12))
+    assert losses == {round(response_loss(p), 12)} == {epsilon}
 
 
 def test_the_answers_are_functions_of_the_facts_and_of_public_numbers():

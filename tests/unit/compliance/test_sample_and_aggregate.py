@@ -11,6 +11,7 @@ from compliance.mechanisms.mechanism import Question
 from compliance.mechanisms.sample_and_aggregate import SampleAndAggregate, block_gaps, deal
 from compliance.noise import Seeded, System
 from compliance.records import Records
+from fairwall.laws.aggregation import aggregate_law, aggregate_loss, block_count
 from fairwall.laws.metric import METRICS, find_metric
 
 BOUNDED = [name for name, metric in METRICS.items() if metric.bounded]
@@ -105,6 +106,27 @@ def test_batches_of_neighbours_are_at_most_epsilon_apart_in_the_law():
         flipped = asked.records.protected.copy()
         flipped[person] ^= 1
         assert np.abs(means(flipped) - exact).sum() / scale <= 1 + 1e-12
+
+
+@pytest.mark.parametrize(("n", "block_size"), [(3, 2), (4, 2), (4, 3), (5, 2)])
+def test_the_loss_in_closed_form_is_that_of_the_worst_deal_attributes_and_predictions(n, block_size):
+    blocks, epsilon = block_count(n, block_size), 0.7
+    predictions = np.array(list(itertools.product((0.0, 1.0), repeat=n)))
+    labels, scale = np.zeros(n, np.uint8), aggregate_law(blocks, 1, epsilon).scale
+    deals = [[np.array(order[first::blocks]) for first in range(blocks)] for order in itertools.permutations(range(n))]
+
+    def means(protected, dealt):
+        asked = Question("sp", predictions, Records(labels, np.array(protected, np.uint8), ("sp",)))
+        return np.mean([block_gaps(asked, people) for people in dealt], axis=0)
+
+    worst = dict.fromkeys(range(1, n), 0.0)
+    # Whoever flips may be called person 0, and who is disadvantaged else the next ones: all deals are tried.
+    for n0 in range(2, n):
+        here, there = [0] * n0 + [1] * (n - n0), [1] + [0] * (n0 - 1) + [1] * (n - n0)
+        found = max(float(np.abs(means(here, dealt) - means(there, dealt)).max()) / scale for dealt in deals)
+        worst[n0], worst[n0 - 1] = max(worst[n0], found), max(worst[n0 - 1], found)
+    for n0, found in worst.items():
+        assert found == pytest.approx(aggregate_loss("sp", n0, n - n0, 1, epsilon, block_size))
 
 
 def test_price_refusal_and_parameters():

@@ -10,7 +10,7 @@ from compliance.mechanisms.mechanism import Question
 from compliance.mechanisms.sparse_vector import SparseVectorMechanism
 from compliance.noise import Seeded, System
 from compliance.records import Records
-from fairwall.laws.selection import SparseVector, sparse_vector
+from fairwall.laws.selection import SparseVector, sparse_vector, sparse_vector_gap_loss, sparse_vector_loss
 from tests.twins.sparse_vector import Chen, LeeClifton, RothNotes, Stoddard
 
 EPSILON = 1.0
@@ -71,6 +71,7 @@ def test_no_outcome_in_any_small_world_costs_more_than_epsilon(positives):
     models = np.array(list(itertools.product((0.0, 1.0), repeat=4)))
     worst = 0.0
     for protected in itertools.product((0, 1), repeat=4):
+        n0 = 4 - sum(protected)
         for person in range(4):
             flipped = [a ^ (i == person) for i, a in enumerate(protected)]
             if protected[person] or not (sum(protected) > 0 and sum(flipped) < 4):
@@ -79,8 +80,23 @@ def test_no_outcome_in_any_small_world_costs_more_than_epsilon(positives):
             law = mechanism.law(question(protected, models, "abs_sp").sensitivities().overall, EPSILON)
             rising, falling = np.argmax(other - one), np.argmax(one - other)
             for batch in ([rising, falling], [falling, rising], [rising, rising, falling], [falling, falling, rising]):
-                worst = max(worst, exact_loss(law, one[batch], other[batch]))
+                found = exact_loss(law, one[batch], other[batch])
+                assert found <= sparse_vector_gap_loss("sp", n0, 4 - n0, positives, EPSILON) * (1 + 1e-9)
+                worst = max(worst, found)
     assert 0.25 * EPSILON < worst <= EPSILON * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(("positives", "epsilon"), [(1, 0.5), (3, 2.0), (2, 10.0)])
+@pytest.mark.parametrize("part", [1.0, 0.6])
+def test_the_loss_in_closed_form_is_reached_by_large_batches(positives, epsilon, part):
+    # Noes to gaps that fall, then yeses to gaps that rise; all by a part of the sensitivity.
+    law, noes = sparse_vector(0.1, 0.5, positives, epsilon), 4_000
+    change = part * 0.5
+    one = np.repeat([change, 0.0], [noes, positives])
+    p, q = (law.probability(gaps, (False,) * noes + (True,) * positives) for gaps in (one, change - one))
+    closed = sparse_vector_loss(law, change)
+    assert math.isclose(closed, part * epsilon)
+    assert math.isclose(abs(math.log(p / q)), closed, rel_tol=1e-3)
 
 
 @pytest.mark.parametrize("twin", [RothNotes, LeeClifton, Stoddard, Chen])

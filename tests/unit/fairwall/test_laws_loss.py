@@ -6,6 +6,7 @@ universe n = 4..200, m = 1..100, epsilon = 0.1..10 is one of n and epsilon/m.
 
 import itertools
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import scipy.integrate
 import scipy.stats
 from numpy.typing import NDArray
 
+from fairwall.laws.aggregation import aggregate_law, aggregate_loss, block_count
 from fairwall.laws.calibration import cauchy_loss, conceal_loss, laplace_loss
 from fairwall.laws.cauchy import Tuning, largest_alpha, tune, tuned_law, tuned_loss
 from fairwall.laws.conceal_laplace import conceal_laplace_beta, conceal_laplace_law
@@ -27,7 +29,17 @@ from fairwall.laws.counts import (
 )
 from fairwall.laws.gaussian import gaussian_delta, gaussian_multiplier, gridded_multiplier
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace
-from fairwall.laws.sensitivity import local_sensitivity, smooth_sensitivity
+from fairwall.laws.response import response_loss, turning_probability
+from fairwall.laws.selection import (
+    permute_and_flip_exponents,
+    permute_and_flip_gap_loss,
+    permute_and_flip_loss,
+    permute_and_flip_probabilities,
+    sparse_vector,
+    sparse_vector_gap_loss,
+    sparse_vector_loss,
+)
+from fairwall.laws.sensitivity import global_sensitivity, local_sensitivity, smooth_sensitivity
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
 
 METRICS = ["sp", "abs_sp"]  # the other differences of means share their laws: only the stratum differs
@@ -91,6 +103,90 @@ def test_counts_loss_is_epsilon_whatever_the_counts() -> None:
 def test_twin_without_centring_overspends() -> None:
     # Sums of h, not of h - 1/2, move by 1.
     assert counts_loss(25, 5.0, change=1.0) > 1.8 * 5.0
+
+
+# --- Randomized response, choices, blocks
+
+POSITIVES = (1, 3, 100)
+
+
+def worst_over_counts(loss: Callable[[int, int], float], n: int) -> float:
+    return max(loss(n0, n - n0) for n0 in range(1, n // 2 + 1))
+
+
+def check_choices_and_blocks(metric: str, n: int, queries: int, epsilon: float) -> None:
+    for positives in POSITIVES:
+        worst = worst_over_counts(lambda n0, n1: sparse_vector_gap_loss(metric, n0, n1, positives, epsilon), n)  # noqa: B023
+        assert worst == pytest.approx(epsilon, rel=1e-11)
+    worst = worst_over_counts(lambda n0, n1: permute_and_flip_gap_loss(metric, n0, n1, queries, epsilon), n)
+    assert worst == pytest.approx(epsilon if queries > 1 else 0.0, rel=1e-11)
+    worst = worst_over_counts(lambda n0, n1: aggregate_loss(metric, n0, n1, queries, epsilon), n)
+    # One block is everybody, and moves as the gap does.
+    moves = global_sensitivity(metric, n) if n < 64 else 1.0
+    assert worst == pytest.approx(epsilon * moves, rel=1e-11)
+
+
+def test_randomized_response_costs_epsilon_whatever_is_asked() -> None:
+    for epsilon in np.geomspace(0.1, 10, 2000):
+        loss = response_loss(turning_probability(float(epsilon)))
+        assert loss == pytest.approx(epsilon, rel=1e-11)
+        assert loss <= epsilon * (1 + 1e-14)
+    assert response_loss(turning_probability(math.inf)) == math.inf
+    with pytest.raises(ValueError, match="probability"):
+        response_loss(math.nan)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("n", SAMPLE_N)
+def test_losses_of_choices_and_of_blocks_in_a_sample_of_the_universe(metric: str, n: int) -> None:
+    for queries, epsilon in itertools.product(SAMPLE_M, EPSILONS):
+        check_choices_and_blocks(metric, n, queries, epsilon)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("metric", METRICS)
+def test_losses_of_choices_and_of_blocks_in_the_whole_universe(metric: str) -> None:
+    for n, queries, epsilon in itertools.product(range(4, 201), (1, 2, 10, 37, 100), EPSILONS):
+        check_choices_and_blocks(metric, n, queries, epsilon)
+
+
+@pytest.mark.parametrize("queries", [2, 5, 25, 100])
+def test_a_choice_costs_what_the_closed_form_says_by_its_probabilities(queries: int) -> None:
+    for n, n0, epsilon in itertools.product((4, 10, 200), (1, 2), EPSILONS):
+        change, sensitivity = local_sensitivity("abs_sp", n0, n - n0), global_sensitivity("abs_sp", n)
+        # The first model is no better than the others and falls while they rise.
+        before, after = np.zeros(queries), np.r_[-change, np.full(queries - 1, change)]
+        p, q = (
+            permute_and_flip_probabilities(permute_and_flip_exponents(scores, sensitivity, epsilon))
+            for scores in (before, after)
+        )
+        losses = np.abs(np.log(p / q))
+        assert losses[0] == pytest.approx(permute_and_flip_gap_loss("sp", n0, n - n0, queries, epsilon), rel=1e-9)
+        assert losses.max() == losses[0]
+
+
+def test_twins_that_reckon_with_half_of_what_a_flip_does_overspend_everywhere() -> None:
+    for n, queries, epsilon in itertools.product(SAMPLE_N, SAMPLE_M, EPSILONS):
+        assert response_loss(turning_probability(2 * epsilon)) > 1.9 * epsilon
+        assert response_loss(turning_probability(epsilon) / 2) > epsilon
+        change, blocks = global_sensitivity("abs_sp", n), block_count(n)
+        for positives in POSITIVES:
+            assert sparse_vector_loss(sparse_vector(0.1, change / 2, positives, epsilon), change) > 1.9 * epsilon
+        if queries > 1:
+            assert permute_and_flip_loss(change, change / 2, queries, epsilon) > 1.9 * epsilon
+        assert queries / blocks / aggregate_law(2 * blocks, queries, epsilon).scale > 1.9 * epsilon
+
+
+def test_no_limit_costs_everything_and_no_neighbours_nothing() -> None:
+    for loss in (
+        sparse_vector_gap_loss("sp", 2, 5, 3, math.inf),
+        permute_and_flip_gap_loss("sp", 2, 5, 3, math.inf),
+        aggregate_loss("sp", 2, 5, 3, math.inf),
+    ):
+        assert loss == math.inf
+    assert sparse_vector_gap_loss("sp", 1, 1, 3, 1.0) == aggregate_loss("sp", 1, 1, 3, 1.0) == 0.0
+    assert permute_and_flip_gap_loss("sp", 1, 1, 3, 1.0) == 0.0
 
 
 # --- Cauchy

@@ -1,6 +1,7 @@
 """The command ``fairwall recommend``, without its command line."""
 
 import json
+import math
 
 import pytest
 from rich.console import Console
@@ -19,9 +20,19 @@ def printed(*batch: float, metric: str = "sp") -> list[str]:
 def test_the_table_fits_and_names_the_choice() -> None:
     lines = printed(1000, 25, 5.0, 0.0)
     assert max(len(line.rstrip()) for line in lines) <= 80
-    assert "recommended: counts shrunk" in lines
+    assert "recommended: randomized-response" in lines
     assert any(line.split()[:1] == ["conceal"] for line in lines)
     assert not any("without looking" in line for line in lines)
+
+
+def test_where_attributes_are_published_one_line_says_so() -> None:
+    for epsilon, one_in in ((5.0, "149"), (10.0, "22,027")):
+        batch = (1000, 25, epsilon, 0.0)
+        assert f"It publishes A but for 1 person in {one_in}; later batches are then free." in printed(*batch)
+        found = as_json(recommend("sp", 1000, 25, epsilon, 0.0, 0.05, 0.5))
+        assert found["published_but_for_one_in"] == pytest.approx(1 + math.exp(epsilon))
+    assert not any("publishes" in line for line in printed(1000, 25, 1.0, 0.0))
+    assert as_json(recommend("sp", 1000, 25, 1.0, 0.0, 0.05, 0.5))["published_but_for_one_in"] is None
 
 
 def test_where_the_midpoint_is_as_good_it_says_so() -> None:
@@ -35,7 +46,9 @@ def test_json() -> None:
     answer = json.loads(json.dumps(as_json(recommend("di", 500, 10, 2.0, 0.0, 0.1, 0.4)), allow_nan=False))
     assert answer["recommended"].startswith("counts")
     assert answer["shares"] == [0.1, 0.4]
-    assert {row["mechanism"] for row in answer["mechanisms"]} == {"counts", "counts shrunk", "midpoint"}
+    assert {row["mechanism"] for row in answer["mechanisms"]} == {
+        "counts", "counts shrunk", "randomized-response", "midpoint"
+    }  # fmt: skip
     assert answer["midpoint_wins"] is False
 
 

@@ -1,10 +1,16 @@
+import itertools
 import math
 
 import pytest
 
+from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms.recommended import MIDPOINT, SHRUNK, choose, standings
 from fairwall.laws.calibration import conceal_loss, laplace_loss
 from sim.privacy_audit.catalogue import prepare
-from sim.privacy_audit.exact import LAWS, numeric_loss, worst_loss
+from sim.privacy_audit.exact import EXACT, LAWS, exact_loss, numeric_loss, worst_loss
+
+SUPREMA = {"sparse-vector", "exponential"}
+"""What costs a batch of m models less than its supremum, which `fairwall.laws.selection` has."""
 
 
 @pytest.mark.parametrize(("name", "exact"), [("laplace", laplace_loss), ("conceal", conceal_loss)])
@@ -42,6 +48,11 @@ def test_a_law_gives_the_true_loss_of_a_broken_twin(twin, loss):
     [
         "laplace",
         "conceal",
+        "cauchy",
+        "counts",
+        "randomized-response",
+        "sample-and-aggregate",
+        "recommended",
         "plain-laplace",
         "plain-conceal",
         "noise-fresh",
@@ -56,6 +67,58 @@ def test_what_is_sound_keeps_its_claim_by_its_law(name, epsilon):
     for metric in ("sp", "abs_sp"):
         worst = worst_loss(subject, metric, setting.n, setting.queries)
         assert worst[0] <= subject.claim.epsilon * (1 + 1e-9)
+
+
+def test_whatever_claims_pure_epsilon_has_its_loss_in_the_universe():
+    pure = {name for name, mechanism in MECHANISMS.items() if mechanism.guarantee == "pure"}
+    assert pure == (EXACT.keys() & pure) | SUPREMA
+    for name in SUPREMA | {"propose-test-release", "conceal-laplace"}:
+        assert exact_loss(MECHANISMS[name]) is None
+    # These two claim epsilon alone at no delta, or never.
+    for epsilon in (0.1, 1.0, 10.0):
+        assert MECHANISMS["propose-test-release"].refuses("sp", epsilon, 0.0)
+        cost = MECHANISMS["recommended"].cost(epsilon, 0.0)
+        assert (cost.epsilon, cost.delta) == (epsilon, 0.0)
+
+
+def check_recommended(n, queries, epsilon):
+    """All that can be chosen, and what is chosen, keep epsilon for all counts."""
+    rows = standings("sp", n, queries, epsilon)
+    assert {row.guarantee for row in rows} == {"pure"}
+    names = {row.name.removesuffix(SHRUNK) for row in rows} - {MIDPOINT}
+    assert choose("sp", n, queries, epsilon).removesuffix(SHRUNK) in names
+
+    def worst(name):
+        return max(EXACT[name]("sp", n0, n - n0, n, queries, epsilon, 0.0) for n0 in {1, 2, n // 2})
+
+    losses = {name: worst(name) for name in names}
+    assert max(losses.values()) <= epsilon * (1 + 1e-11)
+    found = worst("recommended")
+    assert found == losses[choose("sp", n, queries, epsilon).removesuffix(SHRUNK)]
+    assert found >= 0.99 * epsilon
+
+
+@pytest.mark.parametrize(("n", "queries"), [(4, 5), (31, 100), (200, 1), (200, 25)])
+def test_what_recommended_chooses_keeps_epsilon_in_a_sample_of_the_universe(n, queries):
+    for epsilon in (0.1, 3.0, 10.0):
+        check_recommended(n, queries, epsilon)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_what_recommended_chooses_keeps_epsilon_in_the_universe():
+    for n, queries, epsilon in itertools.product(
+        (4, 5, 10, 31, 32, 63, 64, 100, 200), (1, 2, 5, 25, 100), (0.1, 0.5, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0)
+    ):
+        check_recommended(n, queries, epsilon)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "counts-gaussian"])
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 30.0])
+def test_gaussian_noise_spends_its_epsilon_at_its_delta(name, epsilon):
+    subject, setting = prepare(name, epsilon=epsilon, delta=1e-6)
+    worst = worst_loss(subject, "sp", setting.n, setting.queries)
+    assert worst[0] == pytest.approx(epsilon, rel=1e-6)
 
 
 def test_no_law_speaks_of_two_strata_or_ratios():

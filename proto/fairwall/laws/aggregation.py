@@ -1,0 +1,63 @@
+r"""Sample and aggregate (Nissim, Raskhodnikova, Smith, STOC 2007): the noise on a mean over blocks, and its price.
+
+A mean over k blocks, of which one flip touches one, moves by 1/k of what that block moves by. For m models Laplace
+noise of scale m/(k epsilon) on each mean covers moves of 1 of the block's gap.
+
+**What a block really moves by.** A gap is 0 in a block that lacks a group. With two blocks or more, the larger group
+has at least the n/2 people that fill a block. Let the deal put only such people into one; the flip of one of them makes
+a group of one, and with their prediction 1 and all others' 0 the gap goes from 0 to 1 or -1. All models can be such at
+once: the loss is epsilon, for all counts and the worst deal (deals are independent of A, so that the loss is taken
+given the deal, which may be public). A single block is everybody: no group in it is empty, before or after, and it
+moves by the local sensitivity at most.
+
+An absolute gap is the absolute value of the noisy mean. Its law depends on |mean| alone; the log-ratio of two such laws
+is largest at 0, with the difference of the two |mean| over the scale: hence the same with the absolute gap's own
+sensitivity.
+"""
+
+import math
+
+from fairwall.laws.calibration import require_batch
+from fairwall.laws.noise import Laplace
+from fairwall.laws.sensitivity import local_sensitivity
+
+BLOCK_SIZE = 32
+"""About how many people a block has, unless somebody says otherwise."""
+
+
+def block_count(people: int, block_size: int = BLOCK_SIZE) -> int:
+    """Return k for a smallest stratum of so many people: public, at least 1."""
+    return max(1, people // block_size)
+
+
+def aggregate_law(blocks: int, queries: int, epsilon: float) -> Laplace:
+    """Return the noise on each model's mean over the blocks; public."""
+    require_batch(queries, epsilon)
+    return Laplace(queries / (blocks * epsilon))
+
+
+def aggregate_loss(metric: str, n0: int, n1: int, queries: int, epsilon: float, block_size: int = BLOCK_SIZE) -> float:
+    """Return what `aggregate_law` costs a data set with these counts, given the worst deal and predictions.
+
+    Parameters
+    ----------
+    metric
+        A key of `fairwall.laws.metric.METRICS` with one part.
+    n0, n1
+        Disadvantaged and advantaged people in the metric's stratum, each at least 1.
+    queries, epsilon
+        The batch and its budget.
+    block_size
+        As for `block_count`.
+
+    Returns
+    -------
+    float
+        At most epsilon; 0 where there are no neighbours.
+    """
+    blocks = block_count(n0 + n1, block_size)
+    scale = aggregate_law(blocks, queries, epsilon).scale
+    change = local_sensitivity(metric, n0, n1)
+    if change == 0:
+        return 0.0
+    return queries * (change if blocks == 1 else 1 / blocks) / scale if scale else math.inf

@@ -1,0 +1,104 @@
+r"""Randomized response on the protected attribute itself (Warner 1965): its probability, its price, its estimates.
+
+Every person's a is turned over with probability p = 1/(1 + e^epsilon), independently.
+
+**Price.** What is released is the vector of noisy attributes, or a function of it. Of two neighbours' vectors one
+coordinate has another law, which gives each outcome p on one side and 1-p on the other. All else cancels, so that every
+outcome's log-ratio is ln((1-p)/p) or its negative: the loss is ln((1-p)/p) = epsilon for every n, all counts, any
+metric and any number of models, and it is not only the worst case but what each neighbour costs.
+
+**Estimates.** For public values v (a prediction, or 1) let N~ and V~ be the number of people whose noisy attribute is 1
+and the sum of v over them. E noisy a = p + (1-2p) a, so that
+
+    N1 = (N~ - n p) / (1-2p),    V1 = (V~ - p sum v) / (1-2p)
+
+estimate how many are advantaged, and the sum over them, without bias, with variance sum v^2 p(1-p)/(1-2p)^2 =
+sum v^2 e^epsilon/(e^epsilon - 1)^2. The disadvantaged have the rest of the known total. What cannot be (a group of less
+than one person, a sum below 0 or above the group's size) is moved to the nearest that can.
+
+**The error of a gap** follows from the people who are turned over: K1 ~ Bin(n1, p) of the advantaged and K0 ~ Bin(n0,
+p) of the disadvantaged. Then N~ = n1 - K1 + K0, and V~ loses the values of K1 people drawn without replacement from the
+one group and gains those of K0 from the other: means k mean(v), variances k (size-k)/(size-1) var(v). `noisy_sums`
+draws them so, with normal laws for the sums given K1 and K0: exactly nothing where nobody is turned over, as is likely
+at a large epsilon. So the median error of a gap is predicted from n0 and public numbers alone.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def turning_probability(epsilon: float) -> float:
+    """Return p, rounded up: (1-p)/p is at most exp(epsilon) in spite of float64. At most 1/2; 0 for no limit."""
+    if math.isinf(epsilon):
+        return 0.0
+    shrunk = math.exp(-epsilon)
+    return min(0.5, max(shrunk / (1 + shrunk) * (1 + 2.0**-50), math.ulp(0.0)))
+
+
+def response_loss(probability: float) -> float:
+    """Return what attributes turned over with this probability cost: |ln((1-p)/p)|, infinite where none is."""
+    if not 0 <= probability <= 1:
+        raise ValueError("the probability must be between 0 and 1")
+    return math.inf if probability in (0, 1) else abs(math.log1p(-probability) - math.log(probability))
+
+
+def response_estimates(
+    noisy_size: NDArray[np.float64],
+    noisy_sums: NDArray[np.float64],
+    people: int,
+    totals: NDArray[np.float64],
+    probability: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Estimate how many are advantaged, and each model's sum over them.
+
+    Parameters
+    ----------
+    noisy_size, noisy_sums
+        N~, shape (1,) or for each model another, and V~ of each model, shape (m,).
+    people, totals
+        n, and the sum of v over everybody, shape (m,). Public.
+    probability
+        p, at most 1/2.
+
+    Returns
+    -------
+    tuple of NDArray[np.float64]
+        N1 in 1 .. n-1, in the shape of N~, and possible sums, shape (m,).
+    """
+    # At p = 1/2 the noisy attributes say nothing, and any denominator is as good.
+    kept = max(1 - 2 * probability, 2.0**-52)
+    n1 = np.clip((noisy_size - people * probability) / kept, 1, people - 1)
+    sums = (noisy_sums - probability * totals) / kept
+    return n1, np.clip(sums, np.maximum(totals - (people - n1), 0), np.minimum(totals, n1))
+
+
+def noisy_sums(
+    sizes: tuple[int, int],
+    means: tuple[NDArray[np.float64], NDArray[np.float64]],
+    variance: NDArray[np.float64],
+    probability: float,
+    generator: np.random.Generator,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Draw N~ and V~ of m models, shape (m,) each, from what groups are like.
+
+    Each model has people of its own turned over. In a batch they are the same ones, which changes no answer's law and
+    would only make the draws tell less of it.
+
+    Parameters
+    ----------
+    sizes, means
+        Of the disadvantaged and of the advantaged: how many, and each model's mean over them, shape (m,).
+    variance
+        Of each model's values within a group, shape (m,).
+    probability
+        p.
+    """
+    turned = [generator.binomial(size, probability, mean.size) for size, mean in zip(sizes, means, strict=True)]
+    moved = [
+        k * mean + np.sqrt(variance * (k * (size - k) / max(size - 1, 1))) * generator.standard_normal(mean.size)
+        for k, size, mean in zip(turned, sizes, means, strict=True)
+    ]
+    size = (sizes[1] - turned[1] + turned[0]).astype(np.float64)
+    return size, sizes[1] * means[1] + moved[0] - moved[1]
