@@ -30,6 +30,7 @@ bench: $(VENV)/.installed
 	$(BIN)/python benchmarks/trials_per_second.py
 	$(BIN)/python benchmarks/audits_per_second.py
 	$(BIN)/python benchmarks/median_error.py
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/decoders.py
 
 # Generates the Python code of the protocol again.
 proto: $(VENV)/.installed-all

@@ -29,8 +29,8 @@ from fairwall.laws.bounding import metric_range, truncated_scale
 
 Bounding = Literal["none", "clamp", "truncate", "boundary-inflate"]
 
-CHOICES = frozenset({"sparse-vector", "exponential"})
-"""The mechanisms whose answers are choices among models, not numbers near a gap."""
+CHOICES = frozenset({"sparse-vector", "exponential", "pass-fail"})
+"""The mechanisms whose answers are choices among models or verdicts, not numbers near a gap."""
 
 # How many draws are needed depends on the secret; among so many there is an acceptable one but for once in 3e10 times.
 _DRAWS = 64

@@ -22,6 +22,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 from compliance.bounding import Bounding, bounded
 from compliance.mechanisms import MECHANISMS
 from developer.reveal import STRATEGIES, Strategy
+from developer.service import ROWS_MAX
 from fairwall.laws.metric import METRICS
 from fairwall.laws.precision import DECIMALS_MAX
 
@@ -38,6 +39,10 @@ QUERIES_MAX = 10_000
 
 _LISTS = frozenset({"data.drop", "adversary.attack", "developer.knows"})
 """Keys whose value is a list by nature: setting them to a list sweeps nothing."""
+
+
+_OFTEN = "scenario.trials"
+"""Grids may set it, but it says nothing about a cell."""
 
 
 class ScenarioError(ValueError):
@@ -98,6 +103,7 @@ class DataSection(_Section):
     train_share: float = Field(default=0.5, strict=True, ge=0, lt=1)
     n: int | None = Field(default=None, strict=True, ge=3, le=PEOPLE_MAX)
     scores: str | None = None
+    hidden: bool = Field(default=False, strict=True)
 
 
 class ComplianceSection(_Section):
@@ -164,8 +170,8 @@ class Scenario(_Section):
 
     @property
     def axes(self) -> tuple[str, ...]:
-        """The swept keys."""
-        return tuple(_grids(self.sweep)[0])
+        """The swept keys that tell cells apart: all but how often each is played."""
+        return tuple(key for key in _grids(self.sweep)[0] if key != _OFTEN)
 
     @property
     def people(self) -> int:
@@ -181,8 +187,11 @@ class Scenario(_Section):
 
     @property
     def batch_delta(self) -> float:
-        """The delta of each batch: a trial asks at most two, the size query and the metric queries."""
-        return self.compliance.delta / 2
+        """The delta of each batch: a trial asks at most two, the size query and the metric queries.
+
+        A hidden test set takes one more, to be seen.
+        """
+        return self.compliance.delta / (3 if self.data.hidden else 2)
 
     @property
     def decoder(self) -> str:
@@ -292,7 +301,7 @@ def plan(values: Mapping[str, Any], origin: str) -> Plan:
         scenario = _validate(merged, origin)
         # As validated: an infinite value is "inf" however the file writes it.
         plain = as_values(scenario)
-        cell = Cell({key: _at(plain, key) for key in swept}, scenario)
+        cell = Cell({key: _at(plain, key) for key in scenario.axes}, scenario)
         # Two grids may share a combination, once a key that told them apart is set.
         if cell.swept not in [other.swept for other in cells]:
             cells.append(cell)
@@ -437,6 +446,8 @@ def _problems(scenario: Scenario) -> Iterator[str]:
             yield "data.test_size: is missing"
     if data.n0 is not None and scenario.people <= data.n0:
         yield f"data.n0: must leave somebody in the other group: at most {scenario.people - 1}, not {data.n0}"
+    if data.hidden:
+        yield from _hidden_problems(scenario)
     yield from _mechanism_problems(scenario)
     strategy = STRATEGIES.get(developer.strategy)
     if strategy is None:
@@ -445,6 +456,15 @@ def _problems(scenario: Scenario) -> Iterator[str]:
     if compliance.metric not in strategy.metrics:
         readable = ", ".join(metric for metric in METRICS if metric in strategy.metrics)
         yield f"developer.strategy: {strategy.name} reads {readable}, not {compliance.metric}"
+    if strategy.mechanism is not None and compliance.mechanism != strategy.mechanism:
+        yield (
+            f"developer.strategy: {strategy.name} reads answers of mechanism {strategy.mechanism}, "
+            f"not of {compliance.mechanism}"
+        )
+    if strategy.free and scenario.perturbation < 1:
+        yield f"developer.perturbation: strategy {strategy.name} asks about free rows: 1, or leave it out"
+    if strategy.exact and not math.isinf(scenario.epsilon):
+        yield f"developer.strategy: {strategy.name} reads exact answers only, so epsilon must be \"inf\""
     if developer.public_sample % 2:
         yield f"developer.public_sample: must be even, half of each group, not {developer.public_sample}"
     if developer.public_sample and data.source == "synthetic":
@@ -453,6 +473,17 @@ def _problems(scenario: Scenario) -> Iterator[str]:
         allowed = f"works with {' or '.join(strategy.decoders)}" if strategy.decoders else "reads the answers itself"
         yield f"developer.decoder: strategy {strategy.name} {allowed}, not with {developer.decoder!r}"
     yield from _query_problems(scenario, strategy)
+
+
+def _hidden_problems(scenario: Scenario) -> Iterator[str]:
+    """Find what cannot be played about a test set that the developer is not given."""
+    if METRICS[scenario.compliance.metric].labelled:
+        allowed = ", ".join(name for name, metric in METRICS.items() if not metric.labelled)
+        yield f"data.hidden: only metrics without labels ({allowed}), not {scenario.compliance.metric}"
+    if scenario.data.source != "synthetic" and not scenario.data.train_share:
+        yield "data.hidden: the base model cannot be trained on the test set: data.train_share must be above 0"
+    if scenario.people > ROWS_MAX:
+        yield f"data.hidden: a model is asked about at most {ROWS_MAX} people, not {scenario.people}"
 
 
 def _mechanism_problems(scenario: Scenario) -> Iterator[str]:

@@ -10,6 +10,7 @@ from compliance.mechanisms.exponential import ExponentialMechanism
 from compliance.mechanisms.gaussian import GaussianMechanism
 from compliance.mechanisms.laplace import LaplaceMechanism
 from compliance.mechanisms.mechanism import Mechanism
+from compliance.mechanisms.pass_fail import PassFail
 from compliance.mechanisms.propose_test_release import ProposeTestRelease
 from compliance.mechanisms.randomized_response import RandomizedResponse
 from compliance.mechanisms.recommended import Recommended
@@ -22,6 +23,7 @@ __all__ = ["MECHANISMS", "Mechanism"]
 _ALL: tuple[Mechanism, ...] = (
     Exact(),
     Round(),
+    PassFail(),
     LaplaceMechanism(),
     GaussianMechanism(),
     Conceal(),

@@ -1,10 +1,22 @@
 """Asking: the strategies of Attribute-Reveal (Hamman, Chen, Dutta, FAccT 2023)."""
 
-from developer.reveal import absolute, compressed, gaussian, linear, pair, random_binary, sensing, single
-from developer.reveal.strategy import ABSOLUTE, Auditor, Hand, Reveal, Strategy, Terms
+from developer.reveal import (
+    absolute,
+    compressed,
+    gaussian,
+    linear,
+    meet,
+    pair,
+    predictive_parity,
+    random_binary,
+    sensing,
+    single,
+    verdicts,
+)
+from developer.reveal.strategy import ABSOLUTE, PLAIN, Auditor, Hand, Reveal, Strategy, Terms
 
 # The decoders that need no rank n, the paper's first.
-_ANY = ("l1", "lstsq")
+_ANY = ("l1", "lstsq", "box", "omp")
 
 STRATEGIES: dict[str, Strategy] = {
     strategy.name: strategy
@@ -16,6 +28,20 @@ STRATEGIES: dict[str, Strategy] = {
         Strategy("random-binary", random_binary.play, counts=compressed.counts, decoders=_ANY, size_queries=1),
         Strategy("gaussian", gaussian.play, counts=compressed.counts, decoders=_ANY, size_queries=1),
         Strategy("absolute", absolute.play, counts=absolute.counts, metrics=ABSOLUTE),
+        Strategy(
+            "ppv", predictive_parity.play, compressed.counts, frozenset({"ppv"}), adaptive=True, exact=True, free=True
+        ),
+        Strategy(
+            "verdicts",
+            verdicts.play,
+            compressed.counts,
+            PLAIN | {"abs_sp", "abs_eo", "abs_fpr"},
+            adaptive=True,
+            exact=True,
+            mechanism="pass-fail",
+            free=True,
+        ),
+        Strategy("meet", meet.play, lambda _: range(1, 2), PLAIN, size_queries=1, exact=True),
     )
 }
 

@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 from developer.decode.decoder import Decoder
 from fairwall.laws.precision import Precision
 
-SIGNED = frozenset({"sp", "eo", "fpr", "oad"})
+PLAIN = frozenset({"sp", "eo", "fpr"})
+"""Metrics that are the statistical parity gap of the predictions in a stratum."""
+
+SIGNED = PLAIN | {"oad"}
 """Metrics that are a statistical parity gap of something, sign and all."""
 
 ABSOLUTE = frozenset({"abs_sp", "abs_eo", "abs_fpr", "abs_oad"})
@@ -124,6 +127,9 @@ class Strategy:
     decoders : what it can be combined with, its own first; none where it reads the answers directly.
     size_queries : how many size queries it asks besides the m, at most.
     adaptive : whether it stops once it knows everybody: m is then the most it asks, and need not be given.
+    exact : whether only exact answers are of use to it.
+    mechanism : the only one whose answers it reads, where there is one.
+    free : whether its rows cannot be kept near h0.
     perturbation : how far its rows may be from h0 where nobody says; 1 leaves them free.
     """
 
@@ -134,6 +140,9 @@ class Strategy:
     decoders: tuple[str, ...] = ()
     size_queries: int = 0
     adaptive: bool = False
+    exact: bool = False
+    mechanism: str | None = None
+    free: bool = False
     perturbation: float = 1.0
 
 

@@ -7,7 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from compliance.accountant import Loss, pure
 from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms.mechanism import Guarantee, require_budget
+from compliance.mechanisms.pass_fail import PassFail
 from fairwall.laws.metric import find_metric
 from sim.privacy_audit import twins
 from sim.privacy_audit.exact import LAWS, exact_loss
@@ -69,6 +72,19 @@ class Entry:
     setting: Setting = Setting()
 
 
+@dataclass(frozen=True)
+class BelievedVerdicts(PassFail):
+    """BROKEN ON PURPOSE: exact verdicts that claim epsilon, because a bit is taken for private."""
+
+    name: str = "verdicts-exact"
+    guarantee: Guarantee = "pure"
+
+    def cost(self, epsilon: float, delta: float) -> Loss:
+        """Claim what was asked for."""
+        require_budget(epsilon, delta)
+        return pure(epsilon)
+
+
 _BUILT: Mapping[str, Entry] = {
     "abs-half": Entry(
         "broken twin",
@@ -124,6 +140,12 @@ _BUILT: Mapping[str, Entry] = {
         "sparse vector that goes on after its answer",
         twins.sparse_vector("sparse-endless", "endless"),
         Setting(queries=60),
+    ),
+    "verdicts-exact": Entry(
+        "broken twin",
+        "whether a gap passes, without noise: it is only a bit",
+        lambda epsilon: Batches(BelievedVerdicts(threshold=0.3), epsilon, 0.0),
+        Setting(n=6, queries=1),
     ),
     "plain-laplace": Entry(
         "sound sibling",

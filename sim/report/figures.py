@@ -14,6 +14,7 @@ import numpy as np
 from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
+from fairwall.laws.bounding import metric_range
 from sim.report.cells import ReportCell
 from sim.report.notation import MECHANISMS, as_float, number, setting, symbol
 
@@ -95,13 +96,12 @@ def _leakage_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
 
 
 def _leakage_axis(cells: Sequence[ReportCell]) -> str | None:
-    """Choose what leakage is drawn against: queries if they vary, else the first swept number that does."""
+    """Choose what leakage is drawn against: the varying number that leaves the fewest lines, queries before others."""
     if not cells:
         return None
-    if len({cell.queries for cell in cells}) > 1:
-        return "developer.queries"
-    swept = cells[0].swept
-    return next((key for key in swept if len({_place(c, key) for c in cells if _finite(c, key)}) > 1), None)
+    keys = dict.fromkeys(("developer.queries", *cells[0].swept))
+    varying = [key for key in keys if len({_place(cell, key) for cell in cells if _finite(cell, key)}) > 1]
+    return min(varying, key=lambda key: len(_lines(cells, without=(key, "compliance.mechanism"))), default=None)
 
 
 def _place(cell: ReportCell, key: str) -> float:
@@ -289,11 +289,11 @@ def _answers_figure(cell: ReportCell) -> Figure:
     # An answer that is no number was refused: no point stands for it.
     exact, released = (np.array(cell.trace[key], dtype=np.float64) for key in ("exact", "released"))
     places = np.arange(1, len(exact) + 1)
-    kind = str(cell.summary["metric"]).removeprefix("abs_").upper()
-    absolute = str(cell.summary["metric"]).startswith("abs_")
-    metric = f"|{kind}|" if absolute else kind
-    lowest = 0 if absolute else -1
-    impossible = (released < lowest) | (released > 1)
+    name = str(cell.summary["metric"])
+    kind = name.removeprefix("abs_").upper().replace("_", " ")
+    metric = f"|{kind}|" if name.startswith("abs_") else kind
+    lowest, highest = metric_range(name)
+    impossible = (released < lowest) | (released > highest)
 
     def draw(axes: Axes) -> None:
         if cell.noisy:
@@ -303,8 +303,8 @@ def _answers_figure(cell: ReportCell) -> Figure:
             if np.abs(released).max() > 3:
                 axes.set_yscale("symlog", linthresh=1)
                 axes.yaxis.set_major_formatter(lambda value, _: number(value))
-            if impossible.any():
-                axes.axhspan(lowest, 1, color="#f1f1f1", lw=0, zorder=0, label="gaps that are possible")
+            if impossible.any() and math.isfinite(highest):
+                axes.axhspan(lowest, highest, color="#f1f1f1", lw=0, zorder=0, label="gaps that are possible")
         else:
             axes.plot(places, exact, ls="", marker="o", ms=4, color=_COLOURS[0], label="released, which is exact")
         axes.set_xlabel("query")

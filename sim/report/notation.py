@@ -23,6 +23,7 @@ MECHANISMS = {
     "sample-and-aggregate": "sample and aggregate",
     "propose-test-release": "propose-test-release",
     "recommended": "recommended",
+    "pass-fail": "pass or fail",
 }
 
 METRICS = {
@@ -32,6 +33,12 @@ METRICS = {
     "abs_eo": "absolute equal opportunity gap",
     "fpr": "false positive rate gap",
     "abs_fpr": "absolute false positive rate gap",
+    "eodds_max": "larger of the two equalized odds gaps",
+    "eodds_sum": "sum of the two equalized odds gaps",
+    "ppv": "predictive parity gap",
+    "oad": "accuracy gap",
+    "abs_oad": "absolute accuracy gap",
+    "di": "disparate impact ratio",
 }
 
 _SYMBOLS = {"developer.queries": "m", "compliance.epsilon": "ε", "data.n0": "n₀", "compliance.mechanism": "noise"}

@@ -15,6 +15,11 @@ from sim.scenario import Plan
 
 _ALWAYS = ("leakage\n%", "no\nquery", "all\nright", "error\nmedian")
 
+_GIVE_WAY = ("people\nright", "error\nmean")
+"""What is left to the report where a terminal has no room for it."""
+
+_COLUMNS = 80
+
 
 def terminal_table(plan: Plan, summary: Sequence[Mapping[str, Any]]) -> Table:
     """Lay out a run's summary for the terminal.
@@ -62,6 +67,10 @@ def terminal_table(plan: Plan, summary: Sequence[Mapping[str, Any]]) -> Table:
         "paper\nerror": [MISSING if paper is None else number(paper.query_error_mean, 4) for paper in papers],
     }
     shown = {head: texts for head, texts in columns.items() if set(texts) - {MISSING} or (head in _ALWAYS)}
+    swept = [[symbol(key), *(setting(cell[key]) for cell in summary)] for key in keys]
+    for head in _GIVE_WAY:
+        if head in shown and sum(map(_width, (*swept, *([name, *texts] for name, texts in shown.items())))) > _COLUMNS:
+            del shown[head]
     for head in shown:
         table.add_column(Text(head), justify="right", no_wrap=True)
     for row, cell in enumerate(summary):
@@ -88,6 +97,11 @@ def _targeted(cell: Mapping[str, Any]) -> str:
 
 def _optional(cell: Mapping[str, Any], key: str) -> str:
     return f"{cell[key]:.1f}" if key in cell else MISSING
+
+
+def _width(texts: Iterable[str]) -> int:
+    """Measure a column, and the two blanks between it and the next."""
+    return max(len(line) for text in texts for line in text.split("\n")) + 2
 
 
 def _leakage(cell: Mapping[str, Any]) -> str:

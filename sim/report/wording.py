@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
+from fairwall.laws import metric as metrics
 from sim.report.cells import Estimate, ReportCell, Trial
 from sim.report.loss_test import LossTestRow
 from sim.report.notation import MECHANISMS, METRICS, number, plural, ratio, setting, span, symbol
@@ -92,7 +93,7 @@ def _outcome(cell: ReportCell, attribute: str) -> str:
         hits = sum(trial["targeted_recovered"] for trial in cell.trials)
         return f"the developer, which aimed at one person, was right about that person in {hits} of {trials}"
     exact = cell.summary["exact"]
-    partition = cell.summary["metric"].startswith("abs_")
+    partition = metrics.METRICS[cell.summary["metric"]].absolute
     knew = f"knew everybody's {attribute}{', up to which group is which,' if partition else ''}"
     balanced = f"{cell.leakage}% of people (balanced over the groups; 50% is a coin)"
     before = f"before any question it was right for {cell.baseline}%"
@@ -229,7 +230,7 @@ def assumptions(plan: Plan, trials: Sequence[Trial]) -> Iterator[tuple[str, str]
             "The strategy or the metric speaks about some of the people alone; the others keep the guess made without "
             "any query, and count in the leakage.",
         )
-    if any(scenario.compliance.metric.startswith("abs_") for scenario in scenarios):
+    if any(metrics.METRICS[scenario.compliance.metric].absolute for scenario in scenarios):
         yield (
             "Up to polarity",
             "An absolute gap is the same when the groups change places, so leakage is that of the better naming of the "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from compliance.bounding import CHOICES
@@ -32,14 +33,16 @@ def test_every_private_mechanism_answers_with_seeded_and_with_system_noise(play:
     assert all(a["trace"]["exact"] == b["trace"]["exact"] for a, b in zip(seeded, system, strict=True))
 
 
-@pytest.mark.parametrize("mechanism", ["exact", "round"])
+@pytest.mark.parametrize("mechanism", ["exact", "round", "pass-fail"])
 def test_what_adds_no_noise_costs_everything(play: Play, mechanism: str) -> None:
     (trial,) = play(
         "reveal-adult-100",
         *("--trials", "1", "--set", f"compliance.mechanism={mechanism}", "--set", "developer.queries=50"),
     )["trials"]
     assert trial["epsilon_spent"] == "inf"
-    assert trial["query_error_median"] < 1e-4
+    released, exact = np.array(trial["trace"]["released"]), np.array(trial["trace"]["exact"])
+    expected = {"exact": exact, "round": np.round(exact, 2), "pass-fail": np.abs(exact) > 0.1}[mechanism]
+    assert released == pytest.approx(expected.astype(np.float64), abs=1e-12)
 
 
 @pytest.mark.parametrize("bounding", ["clamp", "truncate", "boundary-inflate"])

@@ -29,7 +29,8 @@ KEYS = sorted(
     f"{section}.{key}"
     for section, keys in {
         "scenario": "name game about trials seed",
-        "data": "source protected advantaged disadvantaged label positive drop test_size n0 train_share n scores",
+        "data": "source protected advantaged disadvantaged label positive drop test_size n0 train_share n scores "
+        "hidden",
         "compliance": "metric mechanism epsilon delta noise bounding",
         "developer": "strategy decoder queries perturbation",
         "adversary": "attack probes",
@@ -82,7 +83,7 @@ def test_every_shipped_scenario_reads_under_its_own_name_with_one_cell_a_combina
 def test_every_printed_figure_stands_beside_a_cell_of_its_scenario(name: str) -> None:
     found = read(name)
     for figure in found.scenario.paper:
-        assert [cell for cell in found.cells if cell.swept == figure.where]
+        assert [cell for cell in found.cells if figure.where.items() <= cell.swept.items()]
 
 
 @pytest.mark.parametrize("name", shipped())
@@ -261,6 +262,12 @@ def test_a_setting_replaces_an_axis_of_every_grid(tmp_path: Path) -> None:
     assert sizes == [{"data.n0": 2}, {"data.n0": 3}]
 
 
+@pytest.mark.parametrize(("hidden", "batches"), [(False, 2), (True, 3)])
+def test_a_trial_s_delta_is_shared_by_as_many_batches_as_it_may_ask(hidden: bool, batches: int) -> None:
+    changes = {"data__hidden": hidden, "compliance__mechanism": "gaussian", "compliance__delta": 3e-5}
+    assert plan_of(**changes).scenario.batch_delta == 3e-5 / batches
+
+
 # What is refused. Every refusal is one line that names the key.
 
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
@@ -323,6 +330,10 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({**SYNTHETIC, "data.test_size": 30}, "data.test_size", "leave it out"),
     ({**SYNTHETIC, "data.n": 10**15}, "data.n:", "not 1000000000000000"),
     ({**SYNTHETIC, "data.n0": 50}, "data.n0", "at most 49"),
+    ({"data.hidden": 1}, "data.hidden", "boolean"),
+    ({"data.hidden": True, "compliance.metric": "eo"}, "data.hidden", "(sp, abs_sp, di), not eo"),
+    ({"data.hidden": True, "data.train_share": 0}, "data.hidden", "data.train_share must be above 0"),
+    ({**SYNTHETIC, "data.hidden": True, "data.n": 200_000}, "data.hidden", "at most 100000 people, not 200000"),
     ({"compliance.metric": "spp"}, "compliance.metric", "'sp'"),
     ({"compliance.mechanism": "gauss"}, "compliance.mechanism", "gaussian"),
     *(
@@ -363,7 +374,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"compliance.metric": "abs_sp"}, "developer.strategy", "reads sp, eo, fpr, oad"),
     ({"compliance.metric": "abs_eo"}, "developer.strategy", "reads sp, eo, fpr, oad"),
     ({"developer": {"strategy": "absolute"}}, "developer.strategy", "reads abs_sp, abs_eo, abs_fpr, abs_oad"),
-    ({"developer.decoder": "l2"}, "developer.decoder", "l1 or lstsq"),
+    ({"developer.decoder": "l2"}, "developer.decoder", "l1 or lstsq or box or omp"),
     ({"developer": {"strategy": "linear", "decoder": "l1"}}, "developer.decoder", "lstsq"),
     ({"developer": {"strategy": "single", "decoder": "l1"}}, "developer.decoder", "reads the answers itself"),
     # Numbers of queries.

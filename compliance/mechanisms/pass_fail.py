@@ -1,0 +1,51 @@
+"""No protection: whether each gap passes, which many an audit takes for a private answer because it is one bit."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from compliance.accountant import Loss, pure
+from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release, require_budget
+from compliance.noise import Noise
+
+
+@dataclass(frozen=True)
+class PassFail:
+    """Says of each model whether it fails, at an infinite price: 1 where its gap is above a limit, 0 where it passes.
+
+    A signed gap fails on either side, as audits against disparity in any direction do: its absolute value counts. So
+    no verdict tells which group is the favoured one, whatever the metric. Equality passes. The ratio of disparate
+    impact is compared with the limit as it is, an infinite one fails, and one that is not defined passes.
+
+    A bit is exact all the same: a row whose gap lies at the limit turns it with one person, and
+    `developer.reveal.verdicts` recovers everybody from little more bits than the attributes have. A known-bad subject
+    for privacy tests.
+
+    Parameters
+    ----------
+    threshold
+        The policy's limit of the absolute value, at least 0. Public.
+    """
+
+    threshold: float = 0.1
+    name: str = "pass-fail"
+    guarantee: Guarantee = "none"
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.threshold) and self.threshold >= 0):
+            raise ValueError("the threshold must be a finite number of at least 0")
+
+    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002
+        """Refuse nothing."""
+        return None
+
+    def cost(self, epsilon: float, delta: float) -> Loss:
+        """Return infinity, whatever was asked for."""
+        require_budget(epsilon, delta)
+        return pure(math.inf)
+
+    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+        """Return 1 for each model that fails and 0 for each that passes."""
+        require_budget(epsilon, delta)
+        return Release((np.abs(question.gaps()) > self.threshold).astype(np.float64))

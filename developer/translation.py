@@ -1,0 +1,231 @@
+r"""What a strategy thinks, in the terms of each metric: from weights to predictions, and from answers to gaps.
+
+A strategy gives each of some people a weight in [0, 1] and thinks in the statistical parity gap of the weights: their
+mean over the advantaged minus their mean over the disadvantaged. One `Play` is such a game on the people of one
+stratum. Which predictions have this gap, or one that leads to it, is a matter of the metric:
+
+* ``sp``, ``eo``, ``fpr`` and their absolute values: the weights themselves, in the metric's stratum.
+* ``oad``, ``abs_oad``: what is averaged of a person is 1 - abs(y - h), see `fairwall.laws.metric`. We ask h = w where
+  y = 1 and h = 1 - w where y = 0, so that w is averaged. There compliance takes 1 - (1 - w), which is w *bit for bit*
+  exactly for whole multiples of 2^-53: a float 1 - w in (1/2, 1] is one, so no other w can come back; and of such a w
+  both differences are floats. Weights are therefore rounded to 2^-53 first, on both sides of the label. Those of packed
+  rows, which are whole multiples of 2^-52 or more, stay as they are; others move by 2^-54 at most.
+* ``eodds_max``, ``eodds_sum``: two plays of an absolute gap, first among the people with y = 1 and then among those
+  with y = 0. The other stratum gets one constant prediction, a whole multiple of 1/8, whose sums and means are exact:
+  its gap is 0 and the answer is this stratum's absolute gap, bit for bit.
+
+  *Polarity.* Exchanging the two groups within one stratum turns the sign of that stratum's gap alone, which neither
+  metric sees, whatever is asked. So each play finds a partition of its stratum, and no answer to any query can say
+  which part of one stratum belongs to which part of the other: four worlds give the same answers.
+
+  *Near the base model* a constant may be too far away. Then the other stratum keeps the base model's scores, and its
+  gap g, unknown, is the same in all queries. For ``eodds_sum`` one more query that rejects the whole stratum tells
+  g, and the absolute gap is the answer minus g: no longer bit for bit, but within 2^-52, since an answer is at most
+  2 and rounded by 2^-53 at most, and the difference is rounded once more. For ``eodds_max`` there is no such remedy:
+  every gap of at most g answers g. It is refused.
+* ``di``: with N0, N1 known and T the sum of the weights, r = (x/N0) / ((T - x)/N1) gives
+
+      mean over the advantaged = (T - x)/N1 = T / (N1 + r N0),      SP = (1 - r) T / (N1 + r N0),
+
+  from x = r (T - x) N0/N1. Where the advantaged add up to 0, r is infinite, x = T, and SP = -T/N0. Where T = 0 it is
+  NaN, and SP = 0.
+
+  *Precision.* r is three roundings away from the truth where the groups' sums are exact, a relative error e of 3 *
+  2^-53. Since dx/dr = x (1 - x/T)/r, x moves by at most e T/4. SP moves by e n u0 u1 / T with u0, u1 the groups'
+  means, which is e times a weighted harmonic mean of the two, at most 3 * 2^-53, and by a few roundings of its own
+  size.
+
+  *Sizes.* The row that accepts one person only has ratio 0 or infinity, which tells the person and no size. The
+  row that accepts everybody else has N1/(N1 - 1) or (N0 - 1)/N0, which tells all.
+* ``ppv``: nobody can be given a weight; its strategy takes decisions and the metric's own gaps, which pass unchanged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.laws.metric import find_metric, stratum
+
+UNIT = 2.0**-53
+"""Weights that are whole multiples of this come through ``1 - (1 - w)`` bit for bit."""
+
+_EIGHTHS = np.arange(9) / 8
+
+
+@dataclass(frozen=True, eq=False)
+class Play:
+    """One game on the people of one stratum, in the terms of one metric.
+
+    Attributes
+    ----------
+    metric
+        A key of `fairwall.laws.metric.METRICS`.
+    labels
+        The public labels, shape (n,), each 0 or 1.
+    reached
+        Whom the weights are about, shape (n,).
+    absolute
+        Whether gaps come without their sign.
+    others
+        What everybody else is predicted: a constant; None for the base model's scores.
+    """
+
+    metric: str
+    labels: NDArray[np.uint8]
+    reached: NDArray[np.bool_]
+    absolute: bool
+    others: float | None
+
+    @property
+    def needs_sizes(self) -> bool:
+        """Whether `gap` needs both group sizes."""
+        return self.metric == "di"
+
+    @property
+    def needs_reference(self) -> bool:
+        """Whether `gap` needs the answer to `reference`."""
+        return self.metric == "eodds_sum" and self.others is None
+
+    def base_weights(self, base: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the weights that the base model gives, shape (people,), from its scores, shape (n,)."""
+        return self._turned(base)[self.reached]
+
+    def predictions(self, weights: NDArray[np.float64], base: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return what to predict for everybody, shape (m, n).
+
+        Parameters
+        ----------
+        weights
+            Shape (m, people), each in [0, 1].
+        base
+            The base model's scores, shape (n,), for whoever keeps them.
+        """
+        predictions = np.tile(
+            base if self.others is None else np.full(len(self.labels), self.others), (len(weights), 1)
+        )
+        predictions[:, self.reached] = weights
+        if find_metric(self.metric).parts[0].value == "correct":
+            # Everybody is reached.
+            return self._turned(np.round(predictions / UNIT) * UNIT)
+        return predictions
+
+    def reference(self, base: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the row, shape (1, n), whose answer is the gap of everybody else; `needs_reference` says if it is."""
+        return self.predictions(np.zeros((1, int(self.reached.sum()))), base)
+
+    def gap(
+        self,
+        answers: NDArray[np.float64],
+        weights: NDArray[np.float64],
+        n0: int | None = None,
+        n1: int | None = None,
+        reference: float = 0.0,
+    ) -> NDArray[np.float64]:
+        """Return the statistical parity gaps of the weights, or their absolute values, from the metric's answers.
+
+        Parameters
+        ----------
+        answers
+            Shape (m,).
+        weights
+            What was asked, shape (m, people).
+        n0, n1
+            The sizes of the groups among the people reached; only the ratio needs them.
+        reference
+            The answer to `reference`, where it is needed.
+
+        Raises
+        ------
+        ValueError
+            For a ratio without sizes.
+        """
+        if self.metric == "di":
+            if n0 is None or n1 is None:
+                raise ValueError("a ratio of means tells a gap only where both group sizes are known")
+            return _gap_of_ratio(answers, weights.sum(axis=1), n0, n1)
+        return answers - reference if self.needs_reference else answers
+
+    def size_row(self, row: NDArray[np.float64], base: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """Return what to predict, shape (1, n), for the size query: a row, shape (people,), accepting one person only.
+
+        The base model's scores are looked at only where a reference is needed: then the other stratum's gap must be the
+        one that was asked about. Elsewhere everybody else is rejected, and the base model may still be in training.
+        """
+        weights = (1 - row if self.metric == "di" else row)[np.newaxis]
+        if self.needs_reference and base is None:
+            raise ValueError("a size query beside an unknown gap needs the base model's scores")
+        return self.predictions(
+            weights, base if self.needs_reference and base is not None else np.zeros(len(self.labels))
+        )
+
+    def size_gap(self, answer: float, reference: float = 0.0) -> float:
+        """Return the gap of the one person, 1/N1 or -1/N0, or its absolute value, from the answer to `size_row`."""
+        if self.metric != "di":
+            return answer - reference if self.needs_reference else answer
+        # N1/(N1 - 1), infinite for N1 = 1; or (N0 - 1)/N0.
+        return 1 - 1 / answer if answer > 1 else answer - 1
+
+    def _turned(self, scores: NDArray[np.float64]) -> NDArray[np.float64]:
+        if find_metric(self.metric).parts[0].value != "correct":
+            return scores
+        return np.where(self.labels == 1, scores, 1 - scores)
+
+
+def plays(
+    metric: str, labels: NDArray[np.uint8], perturbation: float = 1.0, base: NDArray[np.float64] | None = None
+) -> tuple[Play, ...]:
+    """Return the games that a metric allows: two for equalized odds, the people with y = 1 first; one for the others.
+
+    Parameters
+    ----------
+    metric
+        A key of `fairwall.laws.metric.METRICS`.
+    labels
+        The public labels, shape (n,), each 0 or 1.
+    perturbation
+        How far any prediction may be from the base model's; 1 leaves them free.
+    base
+        The base model's scores, shape (n,); needed for equalized odds where the perturbation is below 1.
+
+    Raises
+    ------
+    ValueError
+        For an unknown metric, and for ``eodds_max`` where the perturbation allows no constant predictions for a
+        stratum.
+    """
+    found = find_metric(metric)
+    if len(found.strata) == 1:
+        return (Play(metric, labels, stratum(metric, labels), found.absolute, None),)
+    strata = [labels == label for label in found.strata]
+    return tuple(
+        Play(metric, labels, reached, True, _constant(metric, ~reached, perturbation, base)) for reached in strata
+    )
+
+
+def _constant(
+    metric: str, people: NDArray[np.bool_], perturbation: float, base: NDArray[np.float64] | None
+) -> float | None:
+    """Choose the prediction of the stratum that is not played in; None where only the base model's scores will do."""
+    if perturbation >= 1 or not people.any():
+        return 0.0
+    if base is None:
+        raise ValueError(f"{metric} near the base model needs the base model's scores")
+    reach = np.maximum(base[people].max() - _EIGHTHS, _EIGHTHS - base[people].min())
+    if reach.min() <= perturbation:
+        return float(_EIGHTHS[np.argmin(reach)])
+    if metric == "eodds_max":
+        raise ValueError(
+            f"eodds_max: within {perturbation:g} of the base model one stratum's gap hides smaller ones of the other; "
+            "it can be read from free predictions only, or from eodds_sum"
+        )
+    return None
+
+
+def _gap_of_ratio(ratios: NDArray[np.float64], totals: NDArray[np.float64], n0: int, n1: int) -> NDArray[np.float64]:
+    finite = np.isfinite(ratios)
+    r = np.where(finite, ratios, 0.0)
+    gaps = np.where(finite, (1 - r) * totals / (n1 + r * n0), -totals / n0)
+    return np.where(totals > 0, gaps, 0.0)
