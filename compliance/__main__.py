@@ -45,7 +45,7 @@ def _play(config: process.PartyConfig) -> None:
         )
         process.announce(listening.address)
         with channel.connect(config.referee, "referee", config.credentials) as referee:
-            play(RefereeServiceStub(referee), cases)
+            play(RefereeServiceStub(referee), config.credentials, cases)
         listening.stop()
 
 

@@ -16,6 +16,7 @@ from compliance.differencing import Detector
 from compliance.interval import Ends, probabilities_above, within_range
 from compliance.ledger import Entry, Ledger, Reply, Request
 from compliance.mechanisms.mechanism import Facts, Mechanism, Question, Release, Reusable
+from compliance.models import Models
 from compliance.noise import Noise, Seeded, System
 from compliance.records import Records
 from fairwall.laws.precision import Precision, spacing, written_down
@@ -48,6 +49,8 @@ class Case:
         Gets each batch's gaps without noise, by request id: a game's referee is told them. None keeps none.
     detector : Detector
         Watches what a game asks; its referee is told.
+    models : Models or None
+        Where the developer's models are asked about the features that belong to the records; None without features.
     """
 
     dataset: str
@@ -61,6 +64,7 @@ class Case:
     precision: Precision = "float64"
     exact: dict[str, NDArray[np.float64]] | None = field(default=None, repr=False)
     detector: Detector = field(default_factory=lambda: Detector(0), repr=False)
+    models: Models | None = None
 
     def settle(
         self,
@@ -131,6 +135,7 @@ def game_case(
     seed: bytes | None,
     precision: Precision = "float64",
     differencing: int = 0,
+    models: Models | None = None,
 ) -> Case:
     """Open the case of one deal: its ledger is in memory, and the exact answers are kept for the referee."""
     ledger = Ledger()
@@ -147,6 +152,7 @@ def game_case(
         precision=precision,
         exact={},
         detector=Detector(differencing),
+        models=models,
     )
 
 

@@ -13,11 +13,15 @@ from compliance.accountant import Budget
 from compliance.bounding import bounded
 from compliance.case import Case, game_case, values_of
 from compliance.mechanisms import MECHANISMS
+from compliance.models import Models
 from compliance.records import Records
+from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceStub
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub
+from fairwall.rpc import channel
 from fairwall.rpc.arrays import to_message
 from fairwall.rpc.channel import CALL_SECONDS
+from fairwall.rpc.identity import Credentials
 from fairwall.rpc.turns import deals, join
 from fairwall.wire.metrics import name_of, number_of
 from fairwall.wire.precision import from_message
@@ -25,32 +29,36 @@ from fairwall.wire.precision import from_message
 LOG = logging.getLogger(__name__)
 
 
-def play(referee: RefereeServiceStub, cases: MutableMapping[str, Case]) -> None:
+def play(referee: RefereeServiceStub, credentials: Credentials, cases: MutableMapping[str, Case]) -> None:
     """Serve every trial of a run.
 
     Parameters
     ----------
     referee : RefereeServiceStub
+    credentials : Credentials
     cases : mutable mapping of str to Case
         Where the open case stands while its trial lasts; AuditService answers from it.
     """
-    join(referee)
+    model_address = join(referee).counterpart_address
     takes = deals(
         lambda last: referee.TakeComplianceDeal(
             game.TakeComplianceDealRequest(after_deal_id=last), timeout=CALL_SECONDS
         )
     )
-    for deal, cards in takes:
-        case = _open(deal, cards)
-        cases[deal.deal_id] = case
-        LOG.info("deal %s: %d people, mechanism %s", deal.deal_id, case.records.people, case.mechanism.name)
-        while not referee.ServeTrial(game.ServeTrialRequest(deal_id=deal.deal_id), timeout=CALL_SECONDS).ended:
-            pass
-        del cases[deal.deal_id]
-        referee.SubmitAuditReport(_report(deal.deal_id, case), timeout=CALL_SECONDS)
+    # Nothing is sent before the first model is asked.
+    with channel.connect(model_address, "developer", credentials) as connection:
+        models = ModelServiceStub(connection)
+        for deal, cards in takes:
+            case = _open(deal, cards, models)
+            cases[deal.deal_id] = case
+            LOG.info("deal %s: %d people, mechanism %s", deal.deal_id, case.records.people, case.mechanism.name)
+            while not referee.ServeTrial(game.ServeTrialRequest(deal_id=deal.deal_id), timeout=CALL_SECONDS).ended:
+                pass
+            del cases[deal.deal_id]
+            referee.SubmitAuditReport(_report(deal.deal_id, case), timeout=CALL_SECONDS)
 
 
-def _open(deal: game.ComplianceDeal, cards: dict[str, NDArray[Any]]) -> Case:
+def _open(deal: game.ComplianceDeal, cards: dict[str, NDArray[Any]], models: ModelServiceStub) -> Case:
     records = Records(
         labels=cards["labels"].astype(np.uint8, copy=False),
         protected=cards["protected"].astype(np.uint8, copy=False),
@@ -66,6 +74,7 @@ def _open(deal: game.ComplianceDeal, cards: dict[str, NDArray[Any]]) -> Case:
         deal.seed if deal.noise_seeded else None,
         from_message(deal.precision) or "float64",
         deal.differencing,
+        Models(models, deal.deal_id, cards["features"].astype(np.float64, copy=False)) if "features" in cards else None,
     )
 
 

@@ -7,6 +7,7 @@ import logging
 import math
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import TypeAlias
 
 import grpc
 import numpy as np
@@ -30,6 +31,8 @@ EPSILON_MIN = 1e-12
 """Below, a noise scale would leave the range of float64."""
 
 _REQUEST_ID_MAX = 64
+
+_Header: TypeAlias = audit.AuditHeader | audit.AuditModelsRequest
 
 
 class AuditService(AuditServiceServicer):
@@ -69,33 +72,46 @@ class AuditService(AuditServiceServicer):
         header = first.header
         case = self._case(header.deal_id)
         metric = _validate(header, case)
-        predictions = _receive(header, request_iterator, case)
-        with _explained(header.deal_id):
-            entry = case.settle(
-                _developer(context),
-                header.request_id,
-                _digest(header, predictions),
-                metric,
-                predictions,
-                header.epsilon,
-            )
-        LOG.info("deal %s: answered a batch of %d", header.deal_id, len(predictions))
-        low, high = interval_of(entry)
-        asked = header.HasField("threshold")
-        return audit.AuditResponse(
-            gaps=arrays.to_message(values_of(entry)),
-            low=arrays.to_message(low),
-            high=arrays.to_message(high),
-            probability_above=arrays.to_message(case.probability_above(entry, header.threshold)) if asked else None,
-            epsilon_charged=entry.request.loss.epsilon,
-            epsilon_remaining=entry.remaining,
-        )
+        return _settle(case, header, metric, _receive(header, metric, request_iterator, case), context)
+
+    def AuditModels(
+        self, request: audit.AuditModelsRequest, context: grpc.ServicerContext
+    ) -> audit.AuditModelsResponse:
+        """Ask the developer's models about the test set, and answer as Audit does."""
+        case = self._case(request.deal_id)
+        metric = _validate(request, case)
+        if case.models is None:
+            raise Refusal(error_pb2.REASON_NO_FEATURES)
+        _check_size(request.models, case)
+        predictions = _checked(metric, case.models.scores(request.request_id, request.models, context))
+        return audit.AuditModelsResponse(answer=_settle(case, request, metric, predictions, context))
 
     def _case(self, deal_id: str) -> Case:
         case = self._cases.get(deal_id)
         if case is None:
             raise Refusal(error_pb2.REASON_DEAL_UNKNOWN)
         return case
+
+
+def _settle(
+    case: Case, header: _Header, metric: str, predictions: NDArray[np.float64], context: grpc.ServicerContext
+) -> audit.AuditResponse:
+    """Charge and answer a batch, however its predictions came."""
+    with _explained(header.deal_id):
+        entry = case.settle(
+            _developer(context), header.request_id, _digest(header, predictions), metric, predictions, header.epsilon
+        )
+    LOG.info("deal %s: answered a batch of %d", header.deal_id, len(predictions))
+    low, high = interval_of(entry)
+    asked = header.HasField("threshold")
+    return audit.AuditResponse(
+        gaps=arrays.to_message(values_of(entry)),
+        low=arrays.to_message(low),
+        high=arrays.to_message(high),
+        probability_above=arrays.to_message(case.probability_above(entry, header.threshold)) if asked else None,
+        epsilon_charged=entry.request.loss.epsilon,
+        epsilon_remaining=entry.remaining,
+    )
 
 
 @contextmanager
@@ -114,8 +130,8 @@ def _developer(context: grpc.ServicerContext) -> str:
     return caller.name if caller is not None and caller.name else DEVELOPER
 
 
-def _validate(header: audit.AuditHeader, case: Case) -> str:
-    """Check what a header says, before any prediction is read; the name of its metric."""
+def _validate(header: _Header, case: Case) -> str:
+    """Check what a request says, before any prediction is read or asked for; the name of its metric."""
     request_id = header.request_id
     if not 1 <= len(request_id) <= _REQUEST_ID_MAX or not (request_id.isascii() and request_id.isprintable()):
         raise Refusal(error_pb2.REASON_REQUEST_ID_INVALID)
@@ -130,16 +146,22 @@ def _validate(header: audit.AuditHeader, case: Case) -> str:
         raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
     if case.mechanism.refuses(metric, header.epsilon, case.delta) is not None:
         raise Refusal(error_pb2.REASON_MECHANISM_REFUSES)
-    shape = header.predictions.shape
-    if len(shape) != 2 or shape[1] != case.records.people:
-        raise Refusal(error_pb2.REASON_PREDICTIONS_SHAPE)
-    if not 1 <= shape[0] <= case.queries_max:
-        raise Refusal(error_pb2.REASON_QUERIES_OUT_OF_RANGE)
     return metric
 
 
-def _receive(header: audit.AuditHeader, requests: Iterator[audit.AuditRequest], case: Case) -> NDArray[np.float64]:
+def _check_size(models: int, case: Case) -> None:
+    if not 1 <= models <= case.queries_max:
+        raise Refusal(error_pb2.REASON_QUERIES_OUT_OF_RANGE)
+
+
+def _receive(
+    header: audit.AuditHeader, metric: str, requests: Iterator[audit.AuditRequest], case: Case
+) -> NDArray[np.float64]:
     """Take the predictions that follow a header."""
+    shape = header.predictions.shape
+    if len(shape) != 2 or shape[1] != case.records.people:
+        raise Refusal(error_pb2.REASON_PREDICTIONS_SHAPE)
+    _check_size(shape[0], case)
     try:
         arriving = arrays.ArrivingArray(header.predictions, limit_bytes=8 * case.queries_max * case.records.people)
         for request in requests:
@@ -149,17 +171,25 @@ def _receive(header: audit.AuditHeader, requests: Iterator[audit.AuditRequest], 
         predictions = arriving.finish().astype(np.float64, copy=False)
     except arrays.ArrayError:
         raise Refusal(error_pb2.REASON_REQUEST_MALFORMED) from None
+    return _checked(metric, predictions)
+
+
+def _checked(metric: str, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Refuse predictions that are none; the same array."""
     if not np.isfinite(predictions).all():
         raise Refusal(error_pb2.REASON_PREDICTIONS_NOT_FINITE)
     if predictions.min() < 0 or predictions.max() > 1:
         raise Refusal(error_pb2.REASON_PREDICTIONS_OUT_OF_RANGE)
-    if METRICS[name_of(header.metric)].binary and not np.isin(predictions, (0, 1)).all():
+    if METRICS[metric].binary and not np.isin(predictions, (0, 1)).all():
         raise Refusal(error_pb2.REASON_PREDICTIONS_NOT_BINARY)
     return predictions
 
 
-def _digest(header: audit.AuditHeader, predictions: NDArray[np.float64]) -> bytes:
-    """Stand for everything that a request asks: what its id may be used for."""
+def _digest(header: _Header, predictions: NDArray[np.float64]) -> bytes:
+    """Stand for everything that a request asks: what its id may be used for.
+
+    The two kinds of request never serialise alike: field 5 is a message in the one and a number above 0 in the other.
+    """
     digest = hashlib.sha256(header.SerializeToString(deterministic=True))
     digest.update(predictions.data)
     return digest.digest()

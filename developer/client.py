@@ -295,7 +295,41 @@ def ask(
         for chunk in arrays.chunks_of(predictions):
             yield audit.AuditRequest(predictions_chunk=chunk)
 
-    response: audit.AuditResponse = service.Audit(parts(), timeout=AUDIT_SECONDS)
+    return _answer(service.Audit(parts(), timeout=AUDIT_SECONDS))
+
+
+def ask_models(
+    service: AuditServiceStub,
+    deal_id: str,
+    request_id: str,
+    metric: str,
+    models: int,
+    epsilon: float,
+    *,
+    threshold: float | None = None,
+) -> Answer:
+    """Ask for one metric of a batch of models that compliance queries itself, about rows of its own.
+
+    Whoever serves the models has to answer compliance while this call waits, see `developer.hidden`. The other
+    parameters and what may be raised are those of `ask`.
+
+    Parameters
+    ----------
+    models : int
+        How many there are, at least 1.
+    """
+    request = audit.AuditModelsRequest(
+        request_id=request_id,
+        deal_id=deal_id,
+        metric=number_of(metric),
+        epsilon=epsilon,
+        models=models,
+        threshold=threshold,
+    )
+    return _answer(service.AuditModels(request, timeout=AUDIT_SECONDS).answer)
+
+
+def _answer(response: audit.AuditResponse) -> Answer:
     return Answer(
         gaps=_numbers(response.gaps),
         epsilon_charged=response.epsilon_charged,

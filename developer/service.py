@@ -1,8 +1,8 @@
-"""ModelService: the released model, as a black box."""
+"""ModelService: the released model, and the models that compliance is to audit, as black boxes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import grpc
@@ -14,6 +14,7 @@ from fairwall.developer.v1 import model_service_pb2 as model
 from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceServicer
 from fairwall.rpc import arrays
 from fairwall.rpc.errors import Refusal
+from fairwall.rpc.identity import identify
 from fairwall.wire.v1 import array_pb2, error_pb2
 
 ROWS_MAX = 100_000
@@ -28,17 +29,40 @@ class Released:
     features: int
 
 
+@dataclass(frozen=True)
+class Audited:
+    """A request of AuditModels that is under way.
+
+    Parameters
+    ----------
+    models : int
+        How many models it is about.
+    features : int
+        How many each takes.
+    answer : callable
+        From a model's number and rows of features, shape (rows, features), to the scores that compliance is told,
+        shape (rows,).
+    """
+
+    models: int
+    features: int
+    answer: Callable[[int, NDArray[np.float64]], NDArray[np.float64]]
+
+
 class ModelService(ModelServiceServicer):
-    """Answers black-box queries to the released models.
+    """Answers the adversary for the released models, and compliance for the requests under way; nobody else's turn.
 
     Parameters
     ----------
     released : mapping of str to Released
         By deal id; owned by the caller, who adds and removes them.
+    audited : mapping of (str, str) to Audited
+        By deal id and request id; likewise.
     """
 
-    def __init__(self, released: Mapping[str, Released]) -> None:
+    def __init__(self, released: Mapping[str, Released], audited: Mapping[tuple[str, str], Audited]) -> None:
         self._released = released
+        self._audited = audited
 
     def Predict(
         self, request_iterator: Iterator[model.PredictRequest], context: grpc.ServicerContext
@@ -47,11 +71,25 @@ class ModelService(ModelServiceServicer):
         first = next(request_iterator, None)
         if first is None or first.WhichOneof("part") != "header":
             raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
-        released = self._released.get(first.header.deal_id)
+        header = first.header
+        caller = identify(context)
+        if caller is not None and caller.party == "compliance":
+            asked = self._under_way(header)
+            features = _receive(header.features, request_iterator, asked.features)
+            return model.PredictResponse(scores=arrays.to_message(asked.answer(header.model, features)))
+        if header.request_id:
+            raise Refusal(error_pb2.REASON_REQUEST_UNKNOWN)
+        released = self._released.get(header.deal_id)
         if released is None:
             raise Refusal(error_pb2.REASON_DEAL_UNKNOWN)
-        features = _receive(first.header.features, request_iterator, released.features)
+        features = _receive(header.features, request_iterator, released.features)
         return model.PredictResponse(scores=arrays.to_message(released.model(features)))
+
+    def _under_way(self, header: model.PredictHeader) -> Audited:
+        asked = self._audited.get((header.deal_id, header.request_id))
+        if asked is None or header.model >= asked.models:
+            raise Refusal(error_pb2.REASON_REQUEST_UNKNOWN)
+        return asked
 
 
 def _receive(

@@ -47,11 +47,15 @@ class TrainingTable:
 
 @dataclass(frozen=True, eq=False)
 class ComplianceCards:
-    """Labels and protected attributes of the test set, both of shape (n,), and the seed of the noise."""
+    """Labels and protected attributes of the test set, both of shape (n,), and the seed of the noise.
+
+    And its features, shape (n, d), where it is hidden from the developer.
+    """
 
     labels: NDArray[np.uint8]
     protected: NDArray[np.uint8] = field(repr=False)
     seed: bytes = field(repr=False)
+    features: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +73,8 @@ class DeveloperCards:
 
     Parameters
     ----------
-    features, labels : ndarray
-        The test set's, shape (n, d) and (n,).
+    features, labels : ndarray or None
+        The test set's, shape (n, d) and (n,); None where it is hidden.
     scored : bool
         Whether the one feature is h0's score.
     training : TrainingTable or None
@@ -80,8 +84,8 @@ class DeveloperCards:
     seed : bytes
     """
 
-    features: NDArray[np.float64]
-    labels: NDArray[np.uint8]
+    features: NDArray[np.float64] | None
+    labels: NDArray[np.uint8] | None
     scored: bool
     training: TrainingTable | None
     disadvantaged: int | None = None
@@ -127,14 +131,17 @@ def deal(cell: Cell, trial: int, deal_id: str) -> Deal:
     rest = np.setdiff1d(pool, rows) if probes or known else pool
     adversary = _public_sample(table, rest, "adversary.probes", probes, rng) if probes else None
     sample = _public_sample(table, rest, "developer.public_sample", known, rng) if known else None
-    groups = table.protected[rows][stratum(scenario.compliance.metric, table.labels[rows])]
+    features, labels, hidden = table.features[rows], table.labels[rows], scenario.data.hidden
+    groups = table.protected[rows][stratum(scenario.compliance.metric, labels)]
     return Deal(
         deal_id=deal_id,
         scenario=scenario,
-        compliance=ComplianceCards(table.labels[rows], table.protected[rows], party_seed(seed, "compliance")),
+        compliance=ComplianceCards(
+            labels, table.protected[rows], party_seed(seed, "compliance"), features if hidden else None
+        ),
         developer=DeveloperCards(
-            features=table.features[rows],
-            labels=table.labels[rows],
+            features=None if hidden else features,
+            labels=None if hidden else labels,
             scored=table.scored,
             training=training,
             disadvantaged=int((groups == 0).sum()) if "n0" in scenario.developer.knows else None,

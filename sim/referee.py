@@ -33,7 +33,10 @@ class TrialFailed(RuntimeError):
 
 @dataclass(frozen=True, eq=False)
 class RevealGuess:
-    """What the developer submitted. Arrays have shape (n,), but ``accuracy_models`` (queries,)."""
+    """What the developer submitted. Arrays have shape (n,), but ``accuracy_models`` (queries,).
+
+    The accuracies are None where the test set is hidden: the developer has no labels.
+    """
 
     baseline: NDArray[np.uint8]
     guess: NDArray[np.uint8]
@@ -43,8 +46,8 @@ class RevealGuess:
     queries: int
     size_queries: int
     max_prediction_change: float
-    accuracy_base: float
-    accuracy_models: NDArray[np.float64]
+    accuracy_base: float | None
+    accuracy_models: NDArray[np.float64] | None
     guess_from_answers: NDArray[np.uint8] | None
 
 
@@ -186,10 +189,9 @@ class Referee(RefereeServiceServicer):
             self._changed.wait_for(lambda: self._addresses is not None or self._over, _WAIT_SECONDS)
             if self._addresses is None:
                 return game.JoinResponse(turn=game.TURN_WAIT)
-            counterpart = {"developer": "compliance", "adversary": "developer"}.get(caller_of(context, self.run) or "")
+            counterpart = "compliance" if caller_of(context, self.run) == "developer" else "developer"
             return game.JoinResponse(
-                scenario_digest=self.scenario_digest,
-                counterpart_address=self._addresses[counterpart] if counterpart else "",
+                scenario_digest=self.scenario_digest, counterpart_address=self._addresses[counterpart]
             )
 
     def TakeComplianceDeal(
@@ -204,8 +206,11 @@ class Referee(RefereeServiceServicer):
             yield response(turn=trial)
             return
         yield response(deal=_compliance_deal(trial.deal))
-        yield from (response(labels_chunk=chunk) for chunk in chunks_of(trial.deal.compliance.labels))
-        yield from (response(protected_chunk=chunk) for chunk in chunks_of(trial.deal.compliance.protected))
+        cards = trial.deal.compliance
+        yield from (response(labels_chunk=chunk) for chunk in chunks_of(cards.labels))
+        yield from (response(protected_chunk=chunk) for chunk in chunks_of(cards.protected))
+        if cards.features is not None:
+            yield from (response(features_chunk=chunk) for chunk in chunks_of(cards.features))
 
     def ServeTrial(self, request: game.ServeTrialRequest, context: grpc.ServicerContext) -> game.ServeTrialResponse:
         """Open the trial to the developer, and say when it has ended."""
@@ -246,8 +251,10 @@ class Referee(RefereeServiceServicer):
             return
         cards = trial.deal.developer
         yield response(deal=_developer_deal(trial.deal))
-        yield from (response(features_chunk=chunk) for chunk in chunks_of(cards.features))
-        yield from (response(labels_chunk=chunk) for chunk in chunks_of(cards.labels))
+        if cards.features is not None:
+            yield from (response(features_chunk=chunk) for chunk in chunks_of(cards.features))
+        if cards.labels is not None:
+            yield from (response(labels_chunk=chunk) for chunk in chunks_of(cards.labels))
         if cards.public is not None:
             yield from (response(public_features_chunk=chunk) for chunk in chunks_of(cards.public.features))
             yield from (response(public_labels_chunk=chunk) for chunk in chunks_of(cards.public.labels))
@@ -276,10 +283,9 @@ class Referee(RefereeServiceServicer):
             trial = self._playing(request.deal_id)
             if not trial.served or (trial.reveal_request or request) != request:
                 raise Refusal(error_pb2.REASON_OUT_OF_TURN)
-            people = len(trial.deal.developer.labels)
-            accuracies = _numbers(request.accuracy_models, request.queries)
-            shares = (request.max_prediction_change, request.accuracy_base, *accuracies)
-            if not all(0 <= share <= 1 for share in shares) or request.queries < 1:
+            people = len(trial.deal.compliance.labels)
+            accuracy_base, accuracies = _accuracies(request, labelled=trial.deal.developer.labels is not None)
+            if not 0 <= request.max_prediction_change <= 1 or request.queries < 1:
                 raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
             trial.reveal = RevealGuess(
                 baseline=_guess(request.baseline, people),
@@ -290,7 +296,7 @@ class Referee(RefereeServiceServicer):
                 queries=request.queries,
                 size_queries=request.size_queries,
                 max_prediction_change=request.max_prediction_change,
-                accuracy_base=request.accuracy_base,
+                accuracy_base=accuracy_base,
                 accuracy_models=accuracies,
                 guess_from_answers=(
                     _guess(request.guess_from_answers, people) if request.HasField("guess_from_answers") else None
@@ -394,6 +400,7 @@ def _compliance_deal(deal: Deal) -> game.ComplianceDeal:
         queries_max=max(QUERIES_MAX, scenario.people),
         labels=header_of(deal.compliance.labels),
         protected=header_of(deal.compliance.protected),
+        features=header_of(deal.compliance.features) if deal.compliance.features is not None else None,
     )
 
 
@@ -416,8 +423,8 @@ def _developer_deal(deal: Deal) -> game.DeveloperDeal:
         base_model=game.BASE_MODEL_IDENTITY if cards.scored else game.BASE_MODEL_LOGISTIC,
         training_digest=cards.training.digest if cards.training is not None else "",
         release_model=deal.adversary is not None,
-        features=header_of(cards.features),
-        labels=header_of(cards.labels),
+        features=header_of(cards.features) if cards.features is not None else None,
+        labels=header_of(cards.labels) if cards.labels is not None else None,
         public_disadvantaged_rows=sample.disadvantaged_rows if sample is not None else 0,
         public_features=header_of(sample.features) if sample is not None else None,
         public_labels=header_of(sample.labels) if sample is not None else None,
@@ -437,6 +444,20 @@ def _guess(message: array_pb2.Array, people: int) -> NDArray[np.uint8]:
     if values.dtype != np.uint8 or not np.isin(values, (0, 1)).all():
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
     return values.astype(np.uint8, copy=False)
+
+
+def _accuracies(
+    request: game.SubmitRevealRequest, *, labelled: bool
+) -> tuple[float, NDArray[np.float64]] | tuple[None, None]:
+    """Take the models' accuracies on the test set, which whoever has its labels must tell and nobody else can."""
+    if {request.HasField("accuracy_base"), request.HasField("accuracy_models")} != {labelled}:
+        raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+    if not labelled:
+        return None, None
+    accuracies = _numbers(request.accuracy_models, request.queries)
+    if not all(0 <= share <= 1 for share in (request.accuracy_base, *accuracies)):
+        raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+    return request.accuracy_base, accuracies
 
 
 def _targets(message: array_pb2.Array, people: int) -> NDArray[np.bool_]:

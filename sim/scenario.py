@@ -464,7 +464,7 @@ def _problems(scenario: Scenario) -> Iterator[str]:
     if strategy.free and scenario.perturbation < 1:
         yield f"developer.perturbation: strategy {strategy.name} asks about free rows: 1, or leave it out"
     if strategy.exact and not math.isinf(scenario.epsilon):
-        yield f"developer.strategy: {strategy.name} reads exact answers only, so epsilon must be \"inf\""
+        yield f'developer.strategy: {strategy.name} reads exact answers only, so epsilon must be "inf"'
     if developer.public_sample % 2:
         yield f"developer.public_sample: must be even, half of each group, not {developer.public_sample}"
     if developer.public_sample and data.source == "synthetic":

@@ -41,7 +41,8 @@ def record(cell: Cell, trial: int, deal: Deal, outcome: Outcome, seconds: float)
     protected = deal.compliance.protected
     guess = outcome.reveal
     score = _score(deal, guess)
-    exact, released = _metric_answers(outcome)
+    exact, released = _metric_answers(deal, outcome)
+    accuracies = guess.accuracy_models
     error = np.abs(released - exact)[np.isfinite(released)]
     if scenario.compliance.mechanism in CHOICES:
         error = error[:0]  # such an answer is no number near a gap
@@ -71,8 +72,8 @@ def record(cell: Cell, trial: int, deal: Deal, outcome: Outcome, seconds: float)
         "targeted_recovered": score.targeted_recovered,
         "max_prediction_change": guess.max_prediction_change,
         "accuracy_base": guess.accuracy_base,
-        "accuracy_models": float(guess.accuracy_models.mean()),
-        "accuracy_models_least": float(guess.accuracy_models.min()),
+        "accuracy_models": float(accuracies.mean()) if accuracies is not None else None,
+        "accuracy_models_least": float(accuracies.min()) if accuracies is not None else None,
         "query_error_mean": float(error.mean()) if error.size else None,
         "query_error_median": float(np.median(error)) if error.size else None,
         "epsilon_spent": _plain(outcome.epsilon_spent),
@@ -113,17 +114,21 @@ def _score(deal: Deal, guess: RevealGuess) -> RevealScore:
     return score_guess(guess.guess, guess.baseline, guess.targeted, protected)
 
 
-def _metric_answers(outcome: Outcome) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Give the exact and the released answers, without those to the size queries, which come first."""
-    skip = outcome.reveal.size_queries
-    exact = np.concatenate([audit.exact for audit in outcome.audits])[skip:]
-    released = np.concatenate([audit.released for audit in outcome.audits])[skip:]
+def _metric_answers(deal: Deal, outcome: Outcome) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Give the exact and the released answers, without those to the size queries, which come first.
+
+    But for one answer about the base model, where the test set is hidden: before it nobody knows whom to ask about.
+    """
+    first = 1 if deal.scenario.data.hidden else 0
+    sizes = slice(first, first + outcome.reveal.size_queries)
+    exact = np.delete(np.concatenate([audit.exact for audit in outcome.audits]), sizes)
+    released = np.delete(np.concatenate([audit.released for audit in outcome.audits]), sizes)
     return exact, released
 
 
 def _trace(deal: Deal, outcome: Outcome) -> dict[str, Any]:
     """Keep what the paper's Figure 2 shows, of the first queries and people of the stratum: answers, and s-bar."""
-    exact, released = _metric_answers(outcome)
+    exact, released = _metric_answers(deal, outcome)
     inside = stratum(deal.scenario.compliance.metric, deal.compliance.labels)
     protected, reconstruction = deal.compliance.protected[inside], outcome.reveal.reconstruction
     trace: dict[str, Any] = {

@@ -34,7 +34,7 @@ HEALTH = "/grpc.health.v1.Health/"
 
 REGISTER: dict[str, Callable[[grpc.Server], None]] = {
     "compliance": lambda server: add_AuditServiceServicer_to_server(AuditService({}), server),
-    "developer": lambda server: add_ModelServiceServicer_to_server(ModelService({}), server),
+    "developer": lambda server: add_ModelServiceServicer_to_server(ModelService({}, {}), server),
     "referee": lambda server: add_RefereeServiceServicer_to_server(Referee("run-1", "digest"), server),
 }
 FORBIDDEN = [

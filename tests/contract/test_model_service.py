@@ -1,4 +1,4 @@
-"""ModelService over mTLS: the adversary gets the model's scores, or the reason why not."""
+"""ModelService over mTLS: the adversary and compliance get the scores that they may ask for, or the reason why not."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import pytest
 
 from adversary.client import predict
 from developer.base_model import logistic
-from developer.service import ROWS_MAX, ModelService, Released
+from developer.service import ROWS_MAX, Audited, ModelService, Released
 from fairwall.developer.v1.model_service_pb2 import PredictHeader, PredictRequest
 from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceStub, add_ModelServiceServicer_to_server
+from fairwall.rpc.arrays import from_message
 from fairwall.rpc.errors import CATALOGUE, reason_of
 from fairwall.wire.v1 import error_pb2 as error
 from fairwall.wire.v1.array_pb2 import ELEMENT_TYPE_FLOAT64, ArrayHeader
@@ -32,17 +33,42 @@ def released() -> dict[str, Released]:
 
 
 @pytest.fixture
-def models(released: dict[str, Released], serve: Any, dial: Any, credentials: Any) -> ModelServiceStub:
-    """The adversary's stub of a server that answers for ``released``."""
-    address = serve(
-        lambda server: add_ModelServiceServicer_to_server(ModelService(released), server), credentials["developer"]
+def audited() -> dict[tuple[str, str], Audited]:
+    """A request of two models under way: the number of the model and of the row, in eighths."""
+    return {("deal", "r"): Audited(2, COLUMNS, lambda number, features: (number + np.arange(len(features))) / 8)}
+
+
+@pytest.fixture
+def address(released: dict[str, Released], audited: Any, serve: Any, credentials: Any) -> str:
+    return str(
+        serve(
+            lambda server: add_ModelServiceServicer_to_server(ModelService(released, audited), server),
+            credentials["developer"],
+        )
     )
+
+
+@pytest.fixture
+def models(address: str, dial: Any, credentials: Any) -> ModelServiceStub:
+    """The adversary's stub of a server that answers for ``released``."""
     return ModelServiceStub(dial(address, "developer", credentials["adversary"]))
 
 
-def header(*shape: int, deal_id: str = "deal", kind: Any = ELEMENT_TYPE_FLOAT64) -> PredictRequest:
+@pytest.fixture
+def for_compliance(address: str, dial: Any, credentials: Any) -> ModelServiceStub:
+    return ModelServiceStub(dial(address, "developer", credentials["compliance"]))
+
+
+def header(
+    *shape: int, deal_id: str = "deal", kind: Any = ELEMENT_TYPE_FLOAT64, request_id: str = "", number: int = 0
+) -> PredictRequest:
     return PredictRequest(
-        header=PredictHeader(deal_id=deal_id, features=ArrayHeader(element_type=kind, shape=shape or (2, COLUMNS)))
+        header=PredictHeader(
+            deal_id=deal_id,
+            features=ArrayHeader(element_type=kind, shape=shape or (2, COLUMNS)),
+            request_id=request_id,
+            model=number,
+        )
     )
 
 
@@ -122,3 +148,46 @@ def test_a_model_that_fails_says_so_and_nothing_else(models: ModelServiceStub, r
     released["broken"] = Released(broken, COLUMNS)
     assert refusal(models, [header(deal_id="broken"), chunk()]) == error.REASON_INTERNAL
     assert len(predict(models, "deal", np.zeros((1, COLUMNS)))) == 1
+
+
+# Compliance, for the sake of an audit.
+
+
+def test_compliance_is_answered_for_a_request_that_is_under_way(for_compliance: ModelServiceStub) -> None:
+    answers = [
+        for_compliance.Predict(iter([header(request_id="r", number=number), chunk()]), timeout=5) for number in (0, 1)
+    ]
+    assert [from_message(answer.scores).tolist() for answer in answers] == [[0, 1 / 8], [1 / 8, 2 / 8]]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"request_id": "other"},
+        {"request_id": ""},
+        {"request_id": "r", "deal_id": "other"},
+        {"request_id": "r", "number": 2},
+        {"request_id": "r", "number": 2**64 - 1},
+    ],
+    ids=["another request", "a released model", "another deal", "a model too many", "models without end"],
+)
+def test_compliance_is_refused_whatever_is_not_under_way(
+    for_compliance: ModelServiceStub, asked: dict[str, Any]
+) -> None:
+    assert refusal(for_compliance, [header(**asked), chunk()]) == error.REASON_REQUEST_UNKNOWN
+
+
+def test_compliance_is_refused_a_request_that_is_finished(
+    for_compliance: ModelServiceStub, audited: dict[tuple[str, str], Audited]
+) -> None:
+    audited.clear()
+    assert refusal(for_compliance, [header(request_id="r"), chunk()]) == error.REASON_REQUEST_UNKNOWN
+
+
+def test_the_adversary_is_refused_the_models_of_a_request(models: ModelServiceStub) -> None:
+    assert refusal(models, [header(request_id="r"), chunk()]) == error.REASON_REQUEST_UNKNOWN
+
+
+def test_rows_of_another_width_are_refused_to_compliance_too(for_compliance: ModelServiceStub) -> None:
+    parts = [header(1, COLUMNS + 1, request_id="r"), chunk(0, 0, 0, 0)]
+    assert refusal(for_compliance, parts) == error.REASON_FEATURES_SHAPE

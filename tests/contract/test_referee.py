@@ -53,7 +53,7 @@ def dealt(table: Path) -> Deal:
     return draw(table, attack=["loss-test"], probes=20)
 
 
-def draw(table: Path, **adversary: Any) -> Deal:
+def draw(table: Path, *, hidden: bool = False, **adversary: Any) -> Deal:
     values = {
         "scenario": {"name": "hand-played", "game": "reveal", "seed": 3},
         "data": {
@@ -63,6 +63,7 @@ def draw(table: Path, **adversary: Any) -> Deal:
             "label": "outcome",
             "positive": "1",
             "test_size": PEOPLE,
+            "hidden": hidden,
         },
         "compliance": {"metric": "sp", "mechanism": "laplace", "epsilon": 1.0},
         "developer": {"strategy": "sensing", "decoder": "l1", "queries": 5},
@@ -198,7 +199,7 @@ def test_nobody_gets_in_before_everybody_s_address_is_known(at: Table) -> None:
 def test_each_party_learns_its_counterpart_s_address_and_no_other(at: Table) -> None:
     at.referee.seat(ADDRESSES)
     answers = [join(stub) for stub in (at.compliance, at.developer, at.adversary)]
-    assert [answer.counterpart_address for answer in answers] == ["", "127.0.0.1:1001", "127.0.0.1:1002"]
+    assert [answer.counterpart_address for answer in answers] == ["127.0.0.1:1002", "127.0.0.1:1001", "127.0.0.1:1002"]
     assert all((answer.turn, answer.scenario_digest) == (game.TURN_UNSPECIFIED, "digest") for answer in answers)
 
 
@@ -646,3 +647,59 @@ def test_a_developer_that_hides_a_query_is_found_out(at: Table, play: Play, tabl
     report(at)
     with pytest.raises(TrialFailed, match="developer says that it asked 1 queries, compliance that it answered 2"):
         outcome.result(5)
+
+
+# A test set that the developer is not given.
+
+
+def hands_of_hidden(at: Table, play: Play, dealt: Deal) -> tuple[list[Any], list[Any]]:
+    """What compliance and the developer are dealt, the developer's training table included."""
+    play(dealt)
+    compliance = take("compliance", at)
+    serve_trial(at)
+    developer = take("developer", at)
+    request = game.GetTrainingTableRequest(training_digest=developer[0].deal.training_digest)
+    return compliance, [*developer, *at.developer.GetTrainingTable(request, timeout=5)]
+
+
+def test_a_hidden_test_set_is_dealt_to_compliance_and_nothing_of_it_to_the_developer(
+    at: Table, play: Play, table: Path
+) -> None:
+    open_deal, hidden = draw(table), draw(table, hidden=True)
+    compliance, developer = hands_of_hidden(at, play, hidden)
+    cards = collect(compliance[0].deal, compliance[1:])
+    # The same people as without the key.
+    assert cards["features"].tobytes() == open_deal.developer.features.tobytes()
+    assert cards["labels"].tobytes() == open_deal.developer.labels.tobytes()
+    assert (hidden.developer.features, hidden.developer.labels) == (None, None)
+    deal_message = developer[0].deal
+    assert not deal_message.HasField("features")
+    assert not deal_message.HasField("labels")
+    received = b"".join(received_bytes(developer))
+    rows = [row.tobytes() for row in cards["features"]]
+    assert [row for row in rows if row in received] == []
+    assert leaks(developer, cards["labels"]) == []
+    # The control: the same look finds both where they are.
+    held = b"".join(received_bytes(compliance))
+    assert all(row in held for row in rows)
+    assert "u1" in leaks(compliance, cards["labels"])
+
+
+def test_accuracies_are_told_by_whoever_has_labels_and_by_nobody_else(at: Table, play: Play, table: Path) -> None:
+    outcome = play(draw(table, hidden=True))
+    serve_trial(at)
+    assert refusal(lambda: submit_reveal(at)) == error.REASON_SUBMISSION_INVALID
+    assert refusal(lambda: submit_reveal(at, accuracy_base=None)) == error.REASON_SUBMISSION_INVALID
+    assert refusal(lambda: submit_reveal(at, accuracy_models=None)) == error.REASON_SUBMISSION_INVALID
+    submit_reveal(at, accuracy_base=None, accuracy_models=None)
+    assert serve_trial(at)
+    report(at)
+    revealed = outcome.result(5).reveal
+    assert (revealed.accuracy_base, revealed.accuracy_models) == (None, None)
+
+
+@pytest.mark.parametrize("missing", ["accuracy_base", "accuracy_models"])
+def test_a_developer_with_labels_has_to_tell_its_accuracies(at: Table, play: Play, dealt: Deal, missing: str) -> None:
+    play(dealt)
+    serve_trial(at)
+    assert refusal(lambda: submit_reveal(at, **{missing: None})) == error.REASON_SUBMISSION_INVALID

@@ -15,7 +15,8 @@ SERVED_BY: dict[str, str] = {_AUDIT: "compliance", _MODEL: "developer", _REFEREE
 CALLERS: dict[str, frozenset[str]] = {
     _AUDIT + "GetTerms": frozenset({"developer"}),
     _AUDIT + "Audit": frozenset({"developer"}),
-    _MODEL + "Predict": frozenset({"adversary"}),
+    _AUDIT + "AuditModels": frozenset({"developer"}),
+    _MODEL + "Predict": frozenset({"adversary", "compliance"}),
     _REFEREE + "Join": frozenset({"compliance", "developer", "adversary"}),
     _REFEREE + "TakeComplianceDeal": frozenset({"compliance"}),
     _REFEREE + "ServeTrial": frozenset({"compliance"}),

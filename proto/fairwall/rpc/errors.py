@@ -72,6 +72,12 @@ CATALOGUE: dict[Reason, tuple[grpc.StatusCode, str]] = {
         _PRECONDITION,
         "the mechanism does not answer this metric at this epsilon and delta",
     ),
+    error_pb2.REASON_NO_FEATURES: (_PRECONDITION, "this service has no features of its own to ask models about"),
+    error_pb2.REASON_MODEL_UNAVAILABLE: (
+        _PRECONDITION,
+        "a model that was asked for its scores did not answer, or not with numbers",
+    ),
+    error_pb2.REASON_REQUEST_UNKNOWN: (grpc.StatusCode.NOT_FOUND, "no such request is under way"),
     error_pb2.REASON_TOO_MANY_CALLS: (
         grpc.StatusCode.RESOURCE_EXHAUSTED,
         "this caller has 8 calls under way already",

@@ -160,6 +160,17 @@ def test_every_card_of_a_row_is_about_that_row(cells: Cells) -> None:
     assert (hand.developer.training.labels == POSITIVE[ids(hand.developer.training.features)]).all()
 
 
+def test_a_hidden_test_set_is_the_same_one_in_compliance_s_hand_alone(cells: Cells) -> None:
+    shown, hidden = (deal(cells(data__hidden=value)[0], 0, "d") for value in (False, True))
+    assert shown.compliance.features is None
+    assert hidden.compliance.features is not None
+    assert hidden.compliance.features.tobytes() == shown.developer.features.tobytes()
+    assert (hidden.developer.features, hidden.developer.labels) == (None, None)
+    assert hidden.compliance.labels.tobytes() == shown.compliance.labels.tobytes()
+    assert hidden.compliance.protected.tobytes() == shown.compliance.protected.tobytes()
+    assert hidden.developer.training.digest == shown.developer.training.digest
+
+
 def test_the_public_sample_has_half_of_each_group_with_the_disadvantaged_first(cells: Cells) -> None:
     public = deal(cells()[0], 0, "d").adversary
     assert public is not None

@@ -6,6 +6,7 @@ import json
 import math
 import re
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,21 @@ def test_the_error_of_the_size_query_is_none_of_the_metric_queries() -> None:
     assert line["query_error_mean"] == pytest.approx(0.2)
     assert line["query_error_median"] == pytest.approx(0.2)
     assert line["trace"]["exact"] == [0.2, -0.4]
+
+
+def test_of_a_hidden_test_set_no_accuracy_is_known_and_the_size_query_comes_second() -> None:
+    (cell,) = plan_of({"data.hidden": [True]}).cells
+    size = AuditRecord("sp", np.array([0.5]), np.array([9.5]), 0)
+    look, rest = (AuditRecord("sp", np.array([exact]), np.array([exact + 0.25]), 0) for exact in (0.2, -0.4))
+    played = outcome(RIGHT)
+    guess = replace(played.reveal, accuracy_base=None, accuracy_models=None)
+    line = reveal.record(cell, 0, dealt(cell), replace(played, reveal=guess, audits=(look, size, rest)), 0.25)
+    assert {"trial", "seed", "game", "seconds", *REVEAL} <= set(line)
+    assert [line[key] for key in ("accuracy_base", "accuracy_models", "accuracy_models_least")] == [None] * 3
+    assert line["query_error_mean"] == pytest.approx(0.25)
+    assert line["trace"]["exact"] == [0.2, -0.4]
+    (summary,) = summarise([line], ["data.hidden"])
+    assert not {"accuracy_base", "accuracy_models", "accuracy_models_least"} & set(summary)
 
 
 def test_swept_values_stand_under_their_dotted_keys() -> None:

@@ -58,6 +58,28 @@ class AuditHeader(_message.Message):
     threshold: float
     def __init__(self, request_id: _Optional[str] = ..., deal_id: _Optional[str] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., epsilon: _Optional[float] = ..., predictions: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., threshold: _Optional[float] = ...) -> None: ...
 
+class AuditModelsRequest(_message.Message):
+    __slots__ = ("request_id", "deal_id", "metric", "epsilon", "models", "threshold")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    DEAL_ID_FIELD_NUMBER: _ClassVar[int]
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    MODELS_FIELD_NUMBER: _ClassVar[int]
+    THRESHOLD_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    deal_id: str
+    metric: _metric_pb2.Metric
+    epsilon: float
+    models: int
+    threshold: float
+    def __init__(self, request_id: _Optional[str] = ..., deal_id: _Optional[str] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., epsilon: _Optional[float] = ..., models: _Optional[int] = ..., threshold: _Optional[float] = ...) -> None: ...
+
+class AuditModelsResponse(_message.Message):
+    __slots__ = ("answer",)
+    ANSWER_FIELD_NUMBER: _ClassVar[int]
+    answer: AuditResponse
+    def __init__(self, answer: _Optional[_Union[AuditResponse, _Mapping]] = ...) -> None: ...
+
 class AuditResponse(_message.Message):
     __slots__ = ("gaps", "epsilon_charged", "epsilon_remaining", "low", "high", "probability_above")
     GAPS_FIELD_NUMBER: _ClassVar[int]

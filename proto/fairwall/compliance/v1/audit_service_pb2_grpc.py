@@ -26,7 +26,8 @@ if _version_not_supported:
 
 
 class AuditServiceStub(object):
-    """Answers fairness-metric queries about models, given by their predictions on the test set. Served by compliance.
+    """Answers fairness-metric queries about models: given by their predictions on the test set, or asked for them by compliance
+    where the test set's features are its own. Served by compliance.
     """
 
     def __init__(self, channel):
@@ -45,10 +46,16 @@ class AuditServiceStub(object):
                 request_serializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditRequest.SerializeToString,
                 response_deserializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditResponse.FromString,
                 _registered_method=True)
+        self.AuditModels = channel.unary_unary(
+                '/fairwall.compliance.v1.AuditService/AuditModels',
+                request_serializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditModelsRequest.SerializeToString,
+                response_deserializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditModelsResponse.FromString,
+                _registered_method=True)
 
 
 class AuditServiceServicer(object):
-    """Answers fairness-metric queries about models, given by their predictions on the test set. Served by compliance.
+    """Answers fairness-metric queries about models: given by their predictions on the test set, or asked for them by compliance
+    where the test set's features are its own. Served by compliance.
     """
 
     def GetTerms(self, request, context):
@@ -61,6 +68,15 @@ class AuditServiceServicer(object):
     def Audit(self, request_iterator, context):
         """One batch of queries: a header, then the predictions in chunks of about 1 MiB. The same request sent again, under
         the same request id, gets the stored answer and costs nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AuditModels(self, request, context):
+        """One batch of queries about a test set that the caller does not have: compliance asks the developer's ModelService for
+        each model's scores of its own rows, while this call waits, and answers as Audit does. Where compliance has no
+        features it is refused.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -79,6 +95,11 @@ def add_AuditServiceServicer_to_server(servicer, server):
                     request_deserializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditRequest.FromString,
                     response_serializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditResponse.SerializeToString,
             ),
+            'AuditModels': grpc.unary_unary_rpc_method_handler(
+                    servicer.AuditModels,
+                    request_deserializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditModelsRequest.FromString,
+                    response_serializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditModelsResponse.SerializeToString,
+            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'fairwall.compliance.v1.AuditService', rpc_method_handlers)
@@ -88,7 +109,8 @@ def add_AuditServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class AuditService(object):
-    """Answers fairness-metric queries about models, given by their predictions on the test set. Served by compliance.
+    """Answers fairness-metric queries about models: given by their predictions on the test set, or asked for them by compliance
+    where the test set's features are its own. Served by compliance.
     """
 
     @staticmethod
@@ -135,6 +157,33 @@ class AuditService(object):
             '/fairwall.compliance.v1.AuditService/Audit',
             fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditRequest.SerializeToString,
             fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AuditModels(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairwall.compliance.v1.AuditService/AuditModels',
+            fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditModelsRequest.SerializeToString,
+            fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditModelsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -26,7 +26,7 @@ from fairwall.wire.v1 import array_pb2 as fairwall_dot_wire_dot_v1_dot_array__pb
 from fairwall.wire.v1 import visibility_pb2 as fairwall_dot_wire_dot_v1_dot_visibility__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)fairwall/developer/v1/model_service.proto\x12\x15\x66\x61irwall.developer.v1\x1a\x1c\x66\x61irwall/wire/v1/array.proto\x1a!fairwall/wire/v1/visibility.proto\"v\n\x0ePredictRequest\x12<\n\x06header\x18\x01 \x01(\x0b\x32$.fairwall.developer.v1.PredictHeaderB\x04\x88\xb5\x18\x01H\x00\x12\x1e\n\x0e\x66\x65\x61tures_chunk\x18\x02 \x01(\x0c\x42\x04\x88\xb5\x18\x01H\x00\x42\x06\n\x04part\"]\n\rPredictHeader\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12\x35\n\x08\x66\x65\x61tures\x18\x02 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x01\"@\n\x0fPredictResponse\x12-\n\x06scores\x18\x01 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x01\x32o\n\x0cModelService\x12_\n\x07Predict\x12%.fairwall.developer.v1.PredictRequest\x1a&.fairwall.developer.v1.PredictResponse\"\x03\x90\x02\x01(\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)fairwall/developer/v1/model_service.proto\x12\x15\x66\x61irwall.developer.v1\x1a\x1c\x66\x61irwall/wire/v1/array.proto\x1a!fairwall/wire/v1/visibility.proto\"v\n\x0ePredictRequest\x12<\n\x06header\x18\x01 \x01(\x0b\x32$.fairwall.developer.v1.PredictHeaderB\x04\x88\xb5\x18\x01H\x00\x12\x1e\n\x0e\x66\x65\x61tures_chunk\x18\x02 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x42\x06\n\x04part\"\x8c\x01\n\rPredictHeader\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12\x35\n\x08\x66\x65\x61tures\x18\x02 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12\x18\n\nrequest_id\x18\x03 \x01(\tB\x04\x88\xb5\x18\x02\x12\x13\n\x05model\x18\x04 \x01(\x04\x42\x04\x88\xb5\x18\x02\"@\n\x0fPredictResponse\x12-\n\x06scores\x18\x01 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x01\x32o\n\x0cModelService\x12_\n\x07Predict\x12%.fairwall.developer.v1.PredictRequest\x1a&.fairwall.developer.v1.PredictResponse\"\x03\x90\x02\x01(\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,21 +36,25 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PREDICTREQUEST'].fields_by_name['header']._loaded_options = None
   _globals['_PREDICTREQUEST'].fields_by_name['header']._serialized_options = b'\210\265\030\001'
   _globals['_PREDICTREQUEST'].fields_by_name['features_chunk']._loaded_options = None
-  _globals['_PREDICTREQUEST'].fields_by_name['features_chunk']._serialized_options = b'\210\265\030\001'
+  _globals['_PREDICTREQUEST'].fields_by_name['features_chunk']._serialized_options = b'\210\265\030\002'
   _globals['_PREDICTHEADER'].fields_by_name['deal_id']._loaded_options = None
   _globals['_PREDICTHEADER'].fields_by_name['deal_id']._serialized_options = b'\210\265\030\001'
   _globals['_PREDICTHEADER'].fields_by_name['features']._loaded_options = None
-  _globals['_PREDICTHEADER'].fields_by_name['features']._serialized_options = b'\210\265\030\001'
+  _globals['_PREDICTHEADER'].fields_by_name['features']._serialized_options = b'\210\265\030\002'
+  _globals['_PREDICTHEADER'].fields_by_name['request_id']._loaded_options = None
+  _globals['_PREDICTHEADER'].fields_by_name['request_id']._serialized_options = b'\210\265\030\002'
+  _globals['_PREDICTHEADER'].fields_by_name['model']._loaded_options = None
+  _globals['_PREDICTHEADER'].fields_by_name['model']._serialized_options = b'\210\265\030\002'
   _globals['_PREDICTRESPONSE'].fields_by_name['scores']._loaded_options = None
   _globals['_PREDICTRESPONSE'].fields_by_name['scores']._serialized_options = b'\210\265\030\001'
   _globals['_MODELSERVICE'].methods_by_name['Predict']._loaded_options = None
   _globals['_MODELSERVICE'].methods_by_name['Predict']._serialized_options = b'\220\002\001'
   _globals['_PREDICTREQUEST']._serialized_start=133
   _globals['_PREDICTREQUEST']._serialized_end=251
-  _globals['_PREDICTHEADER']._serialized_start=253
-  _globals['_PREDICTHEADER']._serialized_end=346
-  _globals['_PREDICTRESPONSE']._serialized_start=348
-  _globals['_PREDICTRESPONSE']._serialized_end=412
-  _globals['_MODELSERVICE']._serialized_start=414
-  _globals['_MODELSERVICE']._serialized_end=525
+  _globals['_PREDICTHEADER']._serialized_start=254
+  _globals['_PREDICTHEADER']._serialized_end=394
+  _globals['_PREDICTRESPONSE']._serialized_start=396
+  _globals['_PREDICTRESPONSE']._serialized_end=460
+  _globals['_MODELSERVICE']._serialized_start=462
+  _globals['_MODELSERVICE']._serialized_end=573
 # @@protoc_insertion_point(module_scope)

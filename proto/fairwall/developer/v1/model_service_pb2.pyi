@@ -16,12 +16,16 @@ class PredictRequest(_message.Message):
     def __init__(self, header: _Optional[_Union[PredictHeader, _Mapping]] = ..., features_chunk: _Optional[bytes] = ...) -> None: ...
 
 class PredictHeader(_message.Message):
-    __slots__ = ("deal_id", "features")
+    __slots__ = ("deal_id", "features", "request_id", "model")
     DEAL_ID_FIELD_NUMBER: _ClassVar[int]
     FEATURES_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    MODEL_FIELD_NUMBER: _ClassVar[int]
     deal_id: str
     features: _array_pb2.ArrayHeader
-    def __init__(self, deal_id: _Optional[str] = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ...) -> None: ...
+    request_id: str
+    model: int
+    def __init__(self, deal_id: _Optional[str] = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., request_id: _Optional[str] = ..., model: _Optional[int] = ...) -> None: ...
 
 class PredictResponse(_message.Message):
     __slots__ = ("scores",)

@@ -26,7 +26,8 @@ if _version_not_supported:
 
 
 class ModelServiceStub(object):
-    """Answers black-box queries to a released model. Served by the developer.
+    """Answers black-box queries: of the adversary to a released model, and of compliance to the models that the developer is
+    having audited. Served by the developer.
     """
 
     def __init__(self, channel):
@@ -43,7 +44,8 @@ class ModelServiceStub(object):
 
 
 class ModelServiceServicer(object):
-    """Answers black-box queries to a released model. Served by the developer.
+    """Answers black-box queries: of the adversary to a released model, and of compliance to the models that the developer is
+    having audited. Served by the developer.
     """
 
     def Predict(self, request_iterator, context):
@@ -70,7 +72,8 @@ def add_ModelServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ModelService(object):
-    """Answers black-box queries to a released model. Served by the developer.
+    """Answers black-box queries: of the adversary to a released model, and of compliance to the models that the developer is
+    having audited. Served by the developer.
     """
 
     @staticmethod

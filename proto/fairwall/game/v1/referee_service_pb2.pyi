@@ -52,19 +52,21 @@ class TakeComplianceDealRequest(_message.Message):
     def __init__(self, after_deal_id: _Optional[str] = ...) -> None: ...
 
 class TakeComplianceDealResponse(_message.Message):
-    __slots__ = ("turn", "deal", "labels_chunk", "protected_chunk")
+    __slots__ = ("turn", "deal", "labels_chunk", "protected_chunk", "features_chunk")
     TURN_FIELD_NUMBER: _ClassVar[int]
     DEAL_FIELD_NUMBER: _ClassVar[int]
     LABELS_CHUNK_FIELD_NUMBER: _ClassVar[int]
     PROTECTED_CHUNK_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_CHUNK_FIELD_NUMBER: _ClassVar[int]
     turn: Turn
     deal: ComplianceDeal
     labels_chunk: bytes
     protected_chunk: bytes
-    def __init__(self, turn: _Optional[_Union[Turn, str]] = ..., deal: _Optional[_Union[ComplianceDeal, _Mapping]] = ..., labels_chunk: _Optional[bytes] = ..., protected_chunk: _Optional[bytes] = ...) -> None: ...
+    features_chunk: bytes
+    def __init__(self, turn: _Optional[_Union[Turn, str]] = ..., deal: _Optional[_Union[ComplianceDeal, _Mapping]] = ..., labels_chunk: _Optional[bytes] = ..., protected_chunk: _Optional[bytes] = ..., features_chunk: _Optional[bytes] = ...) -> None: ...
 
 class ComplianceDeal(_message.Message):
-    __slots__ = ("deal_id", "noise_seeded", "seed", "metrics", "mechanism", "epsilon", "queries_max", "labels", "protected", "delta", "batch_delta", "bounding", "precision", "differencing")
+    __slots__ = ("deal_id", "noise_seeded", "seed", "metrics", "mechanism", "epsilon", "queries_max", "labels", "protected", "delta", "batch_delta", "bounding", "precision", "differencing", "features")
     DEAL_ID_FIELD_NUMBER: _ClassVar[int]
     NOISE_SEEDED_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -79,6 +81,7 @@ class ComplianceDeal(_message.Message):
     BOUNDING_FIELD_NUMBER: _ClassVar[int]
     PRECISION_FIELD_NUMBER: _ClassVar[int]
     DIFFERENCING_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_FIELD_NUMBER: _ClassVar[int]
     deal_id: str
     noise_seeded: bool
     seed: bytes
@@ -93,7 +96,8 @@ class ComplianceDeal(_message.Message):
     bounding: str
     precision: _precision_pb2.Precision
     differencing: int
-    def __init__(self, deal_id: _Optional[str] = ..., noise_seeded: bool = ..., seed: _Optional[bytes] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., queries_max: _Optional[int] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., protected: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., delta: _Optional[float] = ..., batch_delta: _Optional[float] = ..., bounding: _Optional[str] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., differencing: _Optional[int] = ...) -> None: ...
+    features: _array_pb2.ArrayHeader
+    def __init__(self, deal_id: _Optional[str] = ..., noise_seeded: bool = ..., seed: _Optional[bytes] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., queries_max: _Optional[int] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., protected: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., delta: _Optional[float] = ..., batch_delta: _Optional[float] = ..., bounding: _Optional[str] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., differencing: _Optional[int] = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ...) -> None: ...
 
 class ServeTrialRequest(_message.Message):
     __slots__ = ("deal_id",)

@@ -34,6 +34,9 @@ class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REASON_PREDICTIONS_NOT_BINARY: _ClassVar[Reason]
     REASON_LEDGER_UNAVAILABLE: _ClassVar[Reason]
     REASON_MECHANISM_REFUSES: _ClassVar[Reason]
+    REASON_NO_FEATURES: _ClassVar[Reason]
+    REASON_MODEL_UNAVAILABLE: _ClassVar[Reason]
+    REASON_REQUEST_UNKNOWN: _ClassVar[Reason]
 REASON_UNSPECIFIED: Reason
 REASON_CALLER_UNKNOWN: Reason
 REASON_CALLER_NOT_ALLOWED: Reason
@@ -60,6 +63,9 @@ REASON_TOO_MANY_CALLS: Reason
 REASON_PREDICTIONS_NOT_BINARY: Reason
 REASON_LEDGER_UNAVAILABLE: Reason
 REASON_MECHANISM_REFUSES: Reason
+REASON_NO_FEATURES: Reason
+REASON_MODEL_UNAVAILABLE: Reason
+REASON_REQUEST_UNKNOWN: Reason
 
 class Error(_message.Message):
     __slots__ = ("reason",)

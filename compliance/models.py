@@ -1,0 +1,90 @@
+"""The developer's models, asked by compliance about rows of its own.
+
+Who asks a model that somebody else serves has shown the rows to whoever serves it, and gets whatever answers they like:
+it is no way to keep a test set from the developer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import grpc
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.developer.v1 import model_service_pb2 as model_service
+from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceStub
+from fairwall.rpc import arrays
+from fairwall.rpc.channel import CALL_SECONDS
+from fairwall.rpc.errors import Refusal
+from fairwall.wire.v1 import error_pb2
+
+
+@dataclass(frozen=True, eq=False)
+class Models:
+    """Where the models of one deal are asked, and about which rows.
+
+    Parameters
+    ----------
+    service : ModelServiceStub
+        The developer's.
+    deal_id : str
+    features : ndarray of float64, shape (people, d)
+        The test set's, in the order of its records.
+    """
+
+    service: ModelServiceStub = field(repr=False)
+    deal_id: str
+    features: NDArray[np.float64] = field(repr=False)
+
+    def scores(self, request_id: str, count: int, context: grpc.ServicerContext) -> NDArray[np.float64]:
+        """Ask each model of a request, one after the other.
+
+        Parameters
+        ----------
+        request_id : str
+            The developer's request that waits meanwhile.
+        count : int
+            How many models.
+        context : grpc.ServicerContext
+            Of that request: no model is waited for longer than it lasts.
+
+        Returns
+        -------
+        ndarray of float64, shape (count, people)
+            Not yet checked, but for its shape: it holds whatever the developer answered.
+
+        Raises
+        ------
+        Refusal
+            With the first model that does not answer, or not one number a person.
+        """
+        rows = np.empty((count, len(self.features)))
+        for model in range(count):
+            rows[model] = self._one(request_id, model, min(CALL_SECONDS, context.time_remaining()))
+        return rows
+
+    def _one(self, request_id: str, model: int, seconds: float) -> NDArray[np.float64]:
+        try:
+            response: model_service.PredictResponse = self.service.Predict(
+                self._parts(request_id, model), timeout=seconds
+            )
+            scores = arrays.from_message(response.scores)
+        except (grpc.RpcError, arrays.ArrayError):
+            raise Refusal(error_pb2.REASON_MODEL_UNAVAILABLE) from None
+        if scores.shape != (len(self.features),):
+            raise Refusal(error_pb2.REASON_PREDICTIONS_SHAPE)
+        return scores.astype(np.float64, copy=False)
+
+    def _parts(self, request_id: str, model: int) -> Iterator[model_service.PredictRequest]:
+        yield model_service.PredictRequest(
+            header=model_service.PredictHeader(
+                deal_id=self.deal_id,
+                features=arrays.header_of(self.features),
+                request_id=request_id,
+                model=model,
+            )
+        )
+        for chunk in arrays.chunks_of(self.features):
+            yield model_service.PredictRequest(features_chunk=chunk)

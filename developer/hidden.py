@@ -1,0 +1,105 @@
+"""A test set that the developer was not given: compliance asks the developer's models about it.
+
+As long as a model is a service of the developer's, the developer is handed the rows in the moment they are scored, and
+says what it likes about them. So the first audit is of the base model as it is, which anybody would have audited, and
+the rows come with it; every later one is answered from a table filled in beforehand, in the order of the rows seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableMapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.client import ask_models
+from developer.service import Audited, Released
+from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub
+
+LOOKS = 1
+"""How many metric queries it takes to see the rows."""
+
+
+class HiddenAudits:
+    """The audits of one deal whose test set is compliance's own.
+
+    Parameters
+    ----------
+    service : AuditServiceStub
+    audited : mutable mapping of (str, str) to Audited
+        Gets each request for as long as it is under way; ModelService answers compliance from it.
+    deal_id, metric : str
+    features : int
+        How many a person has.
+    """
+
+    def __init__(
+        self,
+        service: AuditServiceStub,
+        audited: MutableMapping[tuple[str, str], Audited],
+        deal_id: str,
+        metric: str,
+        features: int,
+    ) -> None:
+        self._service = service
+        self._audited = audited
+        self._deal_id = deal_id
+        self._metric = metric
+        self._features = features
+
+    def look(self, base: Released, request_id: str, epsilon: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Have the base model audited, honestly, for the sake of the rows that come with the question.
+
+        Returns
+        -------
+        features : ndarray, shape (people, d)
+        scores : ndarray, shape (people,)
+            What the base model told compliance about them, in [0, 1].
+
+        Raises
+        ------
+        grpc.RpcError
+        """
+        seen: list[tuple[NDArray[np.float64], NDArray[np.float64]]] = []
+
+        def honestly(_: int, features: NDArray[np.float64]) -> NDArray[np.float64]:
+            scores = base.model(features)
+            seen.append((features, scores))
+            return scores
+
+        self._send(request_id, epsilon, 1, honestly)
+        return seen[0]
+
+    def ask(self, request_id: str, predictions: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+        """Have models audited that predict what is wanted of the rows seen, whatever rows they are asked about.
+
+        Parameters
+        ----------
+        request_id : str
+        predictions : ndarray, shape (models, people)
+        epsilon : float
+            What to spend on the whole batch.
+
+        Returns
+        -------
+        ndarray, shape (models,)
+
+        Raises
+        ------
+        grpc.RpcError
+        """
+        return self._send(request_id, epsilon, len(predictions), lambda model, _: predictions[model])
+
+    def _send(
+        self,
+        request_id: str,
+        epsilon: float,
+        models: int,
+        answer: Callable[[int, NDArray[np.float64]], NDArray[np.float64]],
+    ) -> NDArray[np.float64]:
+        under_way = (self._deal_id, request_id)
+        self._audited[under_way] = Audited(models, self._features, answer)
+        try:
+            return ask_models(self._service, self._deal_id, request_id, self._metric, models, epsilon).gaps
+        finally:
+            del self._audited[under_way]
