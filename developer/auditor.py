@@ -1,4 +1,4 @@
-"""What a strategy asks through: it reaches the people whom the metric looks at, spends the budget, and keeps count."""
+"""What a strategy asks through: it says rows in the metric's terms, spends the budget, and keeps count."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.base_model import accuracy
+from developer.reveal.sizes import group_sizes
+from developer.translation import Play
 
 Ask = Callable[[str, NDArray[np.float64], float], NDArray[np.float64]]
 """How a batch is asked: request id, predictions (models, people), and what to spend on it, to answers (models,)."""
@@ -53,35 +55,40 @@ class Purse:
 
 
 class DealAuditor:
-    """Asks the audit service about one deal, on behalf of a strategy.
+    """Asks the audit service about one deal, on behalf of a strategy, and translates.
 
-    A strategy plays on the people of the metric's stratum alone.
+    A strategy plays on some people alone, and thinks in statistical parity gaps.
 
     Parameters
     ----------
     ask : callable
     purse : Purse
-    reached : ndarray of bool, shape (n,)
-        The metric's stratum.
+    play : Play
+        Whom the strategy plays on, and what the metric makes of it.
     labels : ndarray, shape (n,), or None
         None where the developer has none.
     base : callable
         The base model's scores on the test set, shape (n,); may wait for the model to be trained.
+    n0 : int, optional
+        How many disadvantaged people the play is about, where that is public.
     """
 
     def __init__(
         self,
         ask: Ask,
         purse: Purse,
-        reached: NDArray[np.bool_],
+        play: Play,
         labels: NDArray[np.uint8] | None,
         base: Callable[[], NDArray[np.float64]],
+        n0: int | None = None,
     ) -> None:
         self._send = ask
         self._purse = purse
-        self._reached = reached
+        self._play = play
         self._labels = labels
         self._base = base
+        self._n0 = n0
+        self._reference: float | None = None
         self._accuracies: list[NDArray[np.float64]] = []
         self.size_queries = 0
         self.queries = 0
@@ -94,27 +101,41 @@ class DealAuditor:
 
     def size(self, row: NDArray[np.float64]) -> float:
         """Ask the size query, shape (people reached,); everybody else is rejected."""
+        play = self._play
+        reference = self._ask_reference()
         self.size_queries += 1
-        return float(self._ask(self._everybody(row[np.newaxis], np.zeros(len(self._reached))))[0])
+        (answer,) = self._ask(play.size_row(row, self._base() if play.needs_reference else None))
+        gap = play.size_gap(float(answer), reference)
+        self._n0 = group_sizes(gap, len(row))[0]
+        return gap
 
     def gaps(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Ask metric queries, shape (m, people reached); everybody else keeps the base model's score."""
-        base = self._base()
-        predictions = self._everybody(rows, base)
+        """Ask metric queries, shape (m, people reached); everybody else is predicted as the play says."""
+        play, base = self._play, self._base()
+        people = rows.shape[1]
+        if play.needs_sizes and self._n0 is None:
+            self.size(np.eye(1, people)[0])
+        predictions = play.predictions(rows, base)
+        reference = self._ask_reference()
         self.queries += len(rows)
         self.max_prediction_change = max(self.max_prediction_change, float(np.abs(predictions - base).max()))
         if self._labels is not None:
             self._accuracies.append(accuracy(predictions, self._labels))
-        return self._ask(predictions)
+        n1 = None if self._n0 is None else people - self._n0
+        return play.gap(self._ask(predictions), rows, self._n0, n1, reference)
 
-    def _everybody(self, rows: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.float64]:
-        if self._reached.all():
-            return rows
-        predictions = np.tile(others, (len(rows), 1))
-        predictions[:, self._reached] = rows
-        return predictions
+    def _ask_reference(self) -> float:
+        """Ask, once, for the gap of everybody else, where it is part of every answer; counted as a size query."""
+        if not self._play.needs_reference:
+            return 0.0
+        if self._reference is None:
+            self.size_queries += 1
+            self._reference = float(self._ask(self._play.reference(self._base()))[0])
+        return self._reference
 
     def _ask(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
         request_id, epsilon = self._purse.take(len(predictions))
-        # NaN is how a mechanism says that it gives no answer; no gap is the guess that says as little.
-        return np.nan_to_num(self._send(request_id, predictions, epsilon))
+        answers = self._send(request_id, predictions, epsilon)
+        # NaN is how a mechanism says that it gives no answer; no gap is the guess that says as little. A ratio that is
+        # NaN or infinite says something.
+        return answers if self._play.needs_sizes else np.nan_to_num(answers)

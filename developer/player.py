@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, MutableMapping
+from collections.abc import Callable, MutableMapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,11 +20,12 @@ from developer.hidden import LOOKS, HiddenAudits
 from developer.public_predictor import log_likelihood_ratio
 from developer.reveal import STRATEGIES, Hand, Reveal, Terms
 from developer.service import Audited, Released
+from developer.translation import Play, plays
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub
-from fairwall.laws.metric import stratum
+from fairwall.laws.metric import find_metric, strata_of
 from fairwall.rpc import channel
 from fairwall.rpc.arrays import to_message
 from fairwall.rpc.channel import CALL_SECONDS
@@ -32,10 +33,12 @@ from fairwall.rpc.identity import Credentials
 from fairwall.rpc.turns import collect, deals, generator, join
 from fairwall.wire.metrics import name_of
 from fairwall.wire.precision import from_message
+from fairwall.wire.v1.array_pb2 import Array
 
 LOG = logging.getLogger(__name__)
 
 Scores = Callable[[], NDArray[np.float64]]
+_T = TypeVar("_T", bound=np.generic)
 
 _IDENTITY = Released(identity, 1)
 
@@ -61,9 +64,12 @@ class _TestSet:
     purse: Purse
     looks: int = 0
 
-    def reached(self, metric: str) -> NDArray[np.bool_]:
-        """Whom a metric looks at, shape (n,); without labels that is everybody."""
-        return np.ones(len(self.features), np.bool_) if self.labels is None else stratum(metric, self.labels)
+    def plays(self, metric: str, perturbation: float) -> tuple[Play, ...]:
+        """Say what is played about whom; a metric that is asked for without labels needs none."""
+        labels = np.zeros(len(self.features), np.uint8) if self.labels is None else self.labels
+        # Two strata near the base model are told apart by its scores; elsewhere they may still be in the making.
+        near = perturbation < 1 and len(find_metric(metric).strata) > 1
+        return plays(metric, labels, perturbation, self.scores() if near else None)
 
 
 def play(
@@ -186,8 +192,8 @@ def _given(
     def send(request_id: str, predictions: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
         return ask(audits, deal.deal_id, request_id, metric, predictions, epsilon).gaps
 
-    people = int(stratum(metric, labels).sum())
-    return _TestSet(features, labels, scores, send, _purse(deal, people, 0)), model
+    strata = [int(inside.sum()) for inside in strata_of(metric, labels)]
+    return _TestSet(features, labels, scores, send, _purse(deal, strata, 0)), model
 
 
 def _seen(
@@ -199,14 +205,19 @@ def _seen(
     """Get to see the test set that compliance keeps; likewise."""
     model = workshop.model(deal)
     terms = audits.GetTerms(audit.GetTermsRequest(deal_id=deal.deal_id), timeout=CALL_SECONDS)
-    purse = _purse(deal, terms.people, LOOKS)
+    purse = _purse(deal, [terms.people], LOOKS)
     hidden = HiddenAudits(audits, audited, deal.deal_id, name_of(deal.metric), model().features)
     features, scores = hidden.look(model(), *purse.take(LOOKS))
     return _TestSet(features, None, lambda: scores, hidden.ask, purse, LOOKS), model
 
 
-def _purse(deal: game.DeveloperDeal, people: int, looks: int) -> Purse:
-    planned = looks + STRATEGIES[deal.strategy].size_queries + _queries(deal.queries, people)
+def _purse(deal: game.DeveloperDeal, strata: Sequence[int], looks: int) -> Purse:
+    """Plan for the queries about each stratum, of so many people."""
+    planned = looks + len(strata) * STRATEGIES[deal.strategy].size_queries
+    if deal.queries.WhichOneof("count") == "people_less":
+        planned += sum(_queries(deal.queries, people) for people in strata)
+    else:
+        planned += _queries(deal.queries, 0)
     return Purse(deal.epsilon, deal.mechanism, planned)
 
 
@@ -221,12 +232,13 @@ def _inference(deal: game.DeveloperDeal, cards: dict[str, NDArray[Any]], test_se
     return cache(lambda: log_likelihood_ratio(sample, deal.public_disadvantaged_rows, people))
 
 
-def _queries(count: game.QueryCount, people: int) -> int:
+def _queries(count: game.QueryCount, people: int, asked: int = 0) -> int:
+    """Say how many queries are left for a play about so many people, once so many were asked in another."""
     match count.WhichOneof("count"):
         case "fixed":
-            return count.fixed
+            return max(count.fixed - asked, 1)
         case "at_most":
-            return count.at_most
+            return max(count.at_most - asked, 1)
         case _:
             return people - count.people_less
 
@@ -234,67 +246,84 @@ def _queries(count: game.QueryCount, people: int) -> int:
 def _reveal(deal: game.DeveloperDeal, test_set: _TestSet, inference: Scores | None) -> game.SubmitRevealRequest:
     """Play the deal's strategy and write down the guess."""
     metric = name_of(deal.metric)
-    labels, scores, reached = test_set.labels, test_set.scores, test_set.reached(metric)
-    people = int(reached.sum())
-    terms = Terms(
-        metric=metric,
-        mechanism=deal.mechanism,
-        epsilon=deal.epsilon,
-        delta=deal.batch_delta,
-        precision=from_message(deal.precision),
-        n0=deal.disadvantaged if deal.HasField("disadvantaged") else None,
-    )
+    labels, scores = test_set.labels, test_set.scores
 
+    @cache
     def baseline() -> NDArray[np.uint8]:
         return no_query_guess(scores()) if inference is None else (inference() <= 0).astype(np.uint8)
 
-    auditor = DealAuditor(test_set.ask, test_set.purse, reached, labels, scores)
-    reveal = STRATEGIES[deal.strategy].play(
-        Hand(
+    parts: list[tuple[Play, DealAuditor, Reveal]] = []
+    for play in test_set.plays(metric, deal.perturbation):
+        people = int(play.reached.sum())
+        # The size of one stratum is not that of two.
+        known = deal.HasField("disadvantaged") and len(find_metric(metric).strata) == 1
+        n0 = deal.disadvantaged if known else None
+        auditor = DealAuditor(test_set.ask, test_set.purse, play, labels, scores, n0)
+        asked = sum(earlier.queries for _, earlier, _ in parts)
+        hand = Hand(
             people=people,
-            base=lambda: scores()[reached],
-            prior=lambda: baseline()[reached],
+            base=partial(_base_weights, play, scores),
+            prior=partial(_of, baseline, play.reached),
             auditor=auditor,
             rng=generator(deal.seed),
-            queries=_queries(deal.queries, people),
+            queries=_queries(deal.queries, people, asked),
             perturbation=deal.perturbation,
             decode=DECODERS[deal.decoder] if deal.decoder else None,
-            terms=terms,
-            llr=(lambda: inference()[reached]) if inference is not None else None,
-            labels=labels[reached] if labels is not None else None,
+            terms=Terms(
+                metric=metric,
+                mechanism=deal.mechanism,
+                epsilon=deal.epsilon,
+                delta=deal.batch_delta,
+                precision=play.precision(from_message(deal.precision)),
+                n0=n0,
+            ),
+            llr=partial(_of, inference, play.reached) if inference is not None else None,
+            labels=labels[play.reached] if labels is not None else None,
         )
-    )
-    return _submission(deal.deal_id, test_set, auditor, reveal, reached, baseline())
+        parts.append((play, auditor, STRATEGIES[deal.strategy].play(hand)))
+    return _submission(deal.deal_id, test_set, parts, baseline())
+
+
+def _base_weights(play: Play, scores: Scores) -> NDArray[np.float64]:
+    return play.base_weights(scores())
+
+
+def _of(values: Callable[[], NDArray[_T]], reached: NDArray[np.bool_]) -> NDArray[_T]:
+    return values()[reached]
 
 
 def _submission(
     deal_id: str,
     test_set: _TestSet,
-    auditor: DealAuditor,
-    reveal: Reveal,
-    reached: NDArray[np.bool_],
+    parts: Sequence[tuple[Play, DealAuditor, Reveal]],
     baseline: NDArray[np.uint8],
 ) -> game.SubmitRevealRequest:
     """Speak about everybody: whom the metric does not look at keeps the guess made without a query."""
+    scores, labels = test_set.scores(), test_set.labels
+    auditors = [auditor for _, auditor, _ in parts]
 
-    def spread(values: NDArray[Any], others: NDArray[Any]) -> NDArray[Any]:
+    def spread(pick: Callable[[Reveal], NDArray[Any] | None], others: NDArray[Any]) -> Array | None:
         whole = others.copy()
-        whole[reached] = values
-        return whole
+        for play, _, reveal in parts:
+            picked = pick(reveal)
+            if picked is None:
+                return None
+            whole[play.reached] = picked
+        return to_message(whole)
 
-    scores, labels, accuracies = test_set.scores(), test_set.labels, auditor.accuracy_models
-    nobody, alone = np.zeros(len(scores)), reveal.from_answers
+    nobody = np.zeros(len(scores))
+    accuracies = [auditor.accuracy_models for auditor in auditors if auditor.accuracy_models is not None]
     return game.SubmitRevealRequest(
         deal_id=deal_id,
         baseline=to_message(baseline),
-        guess=to_message(spread(reveal.guess, baseline)),
-        targeted=to_message(spread(reveal.targeted, nobody).astype(np.uint8)),
-        polarity_known=reveal.polarity_known,
-        reconstruction=to_message(spread(reveal.reconstruction, nobody)) if reveal.reconstruction is not None else None,
-        queries=test_set.looks + auditor.queries,
-        size_queries=auditor.size_queries,
-        max_prediction_change=auditor.max_prediction_change,
+        guess=spread(lambda reveal: reveal.guess, baseline),
+        targeted=spread(lambda reveal: reveal.targeted, nobody.astype(np.uint8)),
+        polarity_known=all(reveal.polarity_known for _, _, reveal in parts),
+        reconstruction=spread(lambda reveal: reveal.reconstruction, nobody),
+        queries=test_set.looks + sum(auditor.queries for auditor in auditors),
+        size_queries=sum(auditor.size_queries for auditor in auditors),
+        max_prediction_change=max(auditor.max_prediction_change for auditor in auditors),
         accuracy_base=float(accuracy(scores, labels)) if labels is not None else None,
-        accuracy_models=to_message(accuracies) if accuracies is not None else None,
-        guess_from_answers=to_message(spread(alone, no_query_guess(scores))) if alone is not None else None,
+        accuracy_models=to_message(np.concatenate(accuracies)) if accuracies else None,
+        guess_from_answers=spread(lambda reveal: reveal.from_answers, no_query_guess(scores)),
     )

@@ -48,6 +48,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.laws.metric import find_metric, stratum
+from fairwall.laws.precision import Precision
 
 UNIT = 2.0**-53
 """Weights that are whole multiples of this come through ``1 - (1 - w)`` bit for bit."""
@@ -88,6 +89,19 @@ class Play:
     def needs_reference(self) -> bool:
         """Whether `gap` needs the answer to `reference`."""
         return self.metric == "eodds_sum" and self.others is None
+
+    def precision(self, told: Precision | None) -> Precision | None:
+        """Return how precise gaps are where answers are as precise as told; None where nobody says.
+
+        Of the difference between two answers of at most 2 the errors add up: to 2^-52 or less for float64, 2^-23 for
+        float32, and a whole last decimal for decimals. A gap that is read from a ratio r moves by (n/N1)^2 times the
+        mean weight for one unit of r, which is at most ten decimals' worth down to a tenth of advantaged people.
+        """
+        if not (self.needs_reference or self.needs_sizes) or told is None:
+            return told
+        if isinstance(told, int):
+            return max(told - (2 if self.needs_sizes else 1), 0)
+        return 14 if told == "float64" else 5
 
     def base_weights(self, base: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return the weights that the base model gives, shape (people,), from its scores, shape (n,)."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceServicer
+from fairwall.laws.metric import METRICS
 from fairwall.rpc.arrays import ArrayError, chunks_of, from_message, header_of
 from fairwall.rpc.errors import Refusal
 from fairwall.rpc.identity import caller_of
@@ -470,7 +471,8 @@ def _targets(message: array_pb2.Array, people: int) -> NDArray[np.bool_]:
 def _audit(record: game.AuditRecord) -> AuditRecord:
     if record.metric == metric_pb2.METRIC_UNSPECIFIED or record.metric not in metric_pb2.Metric.values():
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
-    exact = _numbers(record.exact)
+    # A ratio may be infinite, or of nothing to nothing.
+    exact = _numbers(record.exact, finite=METRICS[name_of(record.metric)].bounded)
     # A mechanism may answer with no number: NaN.
     if record.flagged > len(exact):
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)

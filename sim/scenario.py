@@ -461,6 +461,11 @@ def _problems(scenario: Scenario) -> Iterator[str]:
             f"developer.strategy: {strategy.name} reads answers of mechanism {strategy.mechanism}, "
             f"not of {compliance.mechanism}"
         )
+    if compliance.metric == "eodds_max" and scenario.perturbation < 1:
+        yield (
+            "developer.perturbation: near the base model one stratum's gap hides smaller ones of the other from "
+            "eodds_max; 1, or leave it out"
+        )
     if strategy.free and scenario.perturbation < 1:
         yield f"developer.perturbation: strategy {strategy.name} asks about free rows: 1, or leave it out"
     if strategy.exact and not math.isinf(scenario.epsilon):

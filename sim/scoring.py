@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -86,20 +88,28 @@ def score_partition(
     targeted: NDArray[np.bool_],
     protected: NDArray[np.uint8],
     polarity_known: bool,
+    strata: Sequence[NDArray[np.bool_]],
 ) -> RevealScore:
     """Score a partition of the targeted people into two groups: up to polarity, then after naming the groups.
 
     The metric is an absolute gap, which is the same for a partition and its mirror image; so the partition is
-    worth what the better of the two is worth. Parameters as in :func:`score_guess`, and whether the developer named the
-    groups.
+    worth what the better of the two is worth. Where the metric has two strata each has an image of its own, and so has
+    its one known person. Parameters as in :func:`score_guess`, whether the developer named the groups, and whom the
+    metric looks at, stratum by stratum, each of shape (n,).
     """
-    mirrored = np.where(targeted, 1 - guess, guess).astype(np.uint8)
     plain = score_guess(guess, baseline, targeted, protected)
-    best = max(
-        plain, score_guess(mirrored, baseline, targeted, protected), key=lambda score: (score.leakage, score.recovered)
-    )
-    first = int(np.flatnonzero(targeted)[0])
-    by_person = guess if guess[first] == protected[first] else mirrored
+    best, by_person = plain, guess.copy()
+    for turned in itertools.product((False, True), repeat=len(strata)):
+        flips = np.zeros(len(guess), np.bool_)
+        for stratum, turn in zip(strata, turned, strict=True):
+            flips |= stratum & targeted & turn
+        mirrored = np.where(flips, 1 - guess, guess).astype(np.uint8)
+        score = score_guess(mirrored, baseline, targeted, protected)
+        best = max(best, score, key=lambda score: (score.leakage, score.recovered))
+    for stratum in strata:
+        inside = np.flatnonzero(stratum & targeted)
+        if len(inside) and guess[inside[0]] != protected[inside[0]]:
+            by_person[inside] = 1 - guess[inside]
     return RevealScore(
         leakage=best.leakage,
         baseline_leakage=best.baseline_leakage,

@@ -11,12 +11,16 @@ from developer.reveal import (
     random_binary,
     sensing,
     single,
+    splitting,
+    superincreasing,
     verdicts,
 )
-from developer.reveal.strategy import ABSOLUTE, PLAIN, Auditor, Hand, Reveal, Strategy, Terms
+from developer.reveal.strategy import ABSOLUTE, ODDS, PLAIN, RATIO, SIGNED, Auditor, Hand, Reveal, Strategy, Terms
 
 # The decoders that need no rank n, the paper's first.
 _ANY = ("l1", "lstsq", "box", "omp")
+
+_GAPS = SIGNED | ABSOLUTE | ODDS | RATIO
 
 STRATEGIES: dict[str, Strategy] = {
     strategy.name: strategy
@@ -27,7 +31,9 @@ STRATEGIES: dict[str, Strategy] = {
         Strategy("sensing", sensing.play, compressed.counts, decoders=_ANY, size_queries=1, perturbation=0.1),
         Strategy("random-binary", random_binary.play, counts=compressed.counts, decoders=_ANY, size_queries=1),
         Strategy("gaussian", gaussian.play, counts=compressed.counts, decoders=_ANY, size_queries=1),
-        Strategy("absolute", absolute.play, counts=absolute.counts, metrics=ABSOLUTE),
+        Strategy("absolute", absolute.play, counts=absolute.counts, metrics=ABSOLUTE | ODDS),
+        Strategy("packed", superincreasing.play, compressed.counts, _GAPS, size_queries=1, adaptive=True, exact=True),
+        Strategy("splitting", splitting.play, compressed.counts, _GAPS, size_queries=1, adaptive=True, exact=True),
         Strategy(
             "ppv", predictive_parity.play, compressed.counts, frozenset({"ppv"}), adaptive=True, exact=True, free=True
         ),

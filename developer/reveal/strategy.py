@@ -20,6 +20,12 @@ SIGNED = PLAIN | {"oad"}
 ABSOLUTE = frozenset({"abs_sp", "abs_eo", "abs_fpr", "abs_oad"})
 """The same without the sign."""
 
+ODDS = frozenset({"eodds_max", "eodds_sum"})
+"""Metrics that can be asked for one absolute gap at a time."""
+
+RATIO = frozenset({"di"})
+"""Metrics from which a gap can be told once the sizes are known."""
+
 
 @dataclass(frozen=True)
 class Terms:

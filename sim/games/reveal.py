@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from compliance.bounding import CHOICES
-from fairwall.laws.metric import METRICS, stratum
+from fairwall.laws.metric import METRICS, strata_of, stratum
 from sim.deal import Deal
 from sim.referee import Outcome, RevealGuess
 from sim.scenario import Cell
@@ -43,7 +43,8 @@ def record(cell: Cell, trial: int, deal: Deal, outcome: Outcome, seconds: float)
     score = _score(deal, guess)
     exact, released = _metric_answers(deal, outcome)
     accuracies = guess.accuracy_models
-    error = np.abs(released - exact)[np.isfinite(released)]
+    numbers = np.isfinite(released) & np.isfinite(exact)
+    error = np.abs(released[numbers] - exact[numbers])
     if scenario.compliance.mechanism in CHOICES:
         error = error[:0]  # such an answer is no number near a gap
     advantaged = int(protected.sum())
@@ -110,7 +111,8 @@ def record(cell: Cell, trial: int, deal: Deal, outcome: Outcome, seconds: float)
 def _score(deal: Deal, guess: RevealGuess) -> RevealScore:
     protected = deal.compliance.protected
     if METRICS[deal.scenario.compliance.metric].absolute:
-        return score_partition(guess.guess, guess.baseline, guess.targeted, protected, guess.polarity_known)
+        strata = strata_of(deal.scenario.compliance.metric, deal.compliance.labels)
+        return score_partition(guess.guess, guess.baseline, guess.targeted, protected, guess.polarity_known, strata)
     return score_guess(guess.guess, guess.baseline, guess.targeted, protected)
 
 
@@ -132,14 +134,18 @@ def _trace(deal: Deal, outcome: Outcome) -> dict[str, Any]:
     inside = stratum(deal.scenario.compliance.metric, deal.compliance.labels)
     protected, reconstruction = deal.compliance.protected[inside], outcome.reveal.reconstruction
     trace: dict[str, Any] = {
-        "exact": exact[:_TRACE_LENGTH].tolist(),
-        "released": [None if np.isnan(value) else value for value in released[:_TRACE_LENGTH].tolist()],
+        "exact": _finite(exact),
+        "released": _finite(released),
     }
     if reconstruction is not None:
         height = 1 / (protected == 0).sum() + 1 / (protected == 1).sum()
         trace["s"] = np.where(protected == 0, height, 0.0)[:_TRACE_LENGTH].tolist()
         trace["reconstruction"] = reconstruction[inside][:_TRACE_LENGTH].tolist()
     return trace
+
+
+def _finite(values: np.ndarray[Any, Any]) -> list[float | None]:
+    return [value if math.isfinite(value) else None for value in values[:_TRACE_LENGTH].tolist()]
 
 
 def _plain(value: float) -> float | str:

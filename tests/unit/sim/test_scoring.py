@@ -65,13 +65,16 @@ def test_the_targeted_are_counted_among_themselves() -> None:
 def test_a_partition_is_worth_as_much_as_its_mirror_image() -> None:
     for guess, protected in games(5):
         mirror = (1 - guess).astype(np.uint8)
-        scores = [score_partition(one, protected, everybody(one), protected, False) for one in (guess, mirror)]
+        scores = [
+            score_partition(one, protected, everybody(one), protected, False, [everybody(one)])
+            for one in (guess, mirror)
+        ]
         assert scores[0] == scores[1]
 
 
 def test_a_partition_is_worth_the_better_of_the_two_ways_to_name_its_groups() -> None:
     for guess, protected in games(5):
-        score = score_partition(guess, protected, everybody(guess), protected, True)
+        score = score_partition(guess, protected, everybody(guess), protected, True, [everybody(guess)])
         value = definition_5_1(guess, protected)
         assert score.leakage == pytest.approx(float(max(value, 100 - value)), abs=1e-12)
         assert score.exact == (score.recovered == len(guess))
@@ -80,15 +83,15 @@ def test_a_partition_is_worth_the_better_of_the_two_ways_to_name_its_groups() ->
 
 def test_a_partition_named_by_size_is_worth_what_the_named_guess_is() -> None:
     for guess, protected in games(4):
-        named = score_partition(guess, protected, everybody(guess), protected, True)
-        unnamed = score_partition(guess, protected, everybody(guess), protected, False)
+        named = score_partition(guess, protected, everybody(guess), protected, True, [everybody(guess)])
+        unnamed = score_partition(guess, protected, everybody(guess), protected, False, [everybody(guess)])
         assert named.leakage_by_size == leakage(guess, protected)
         assert unnamed.leakage_by_size is None
 
 
 def test_a_partition_named_by_its_first_person_has_that_person_right() -> None:
     for guess, protected in games(5):
-        score = score_partition(guess, protected, everybody(guess), protected, False)
+        score = score_partition(guess, protected, everybody(guess), protected, False, [everybody(guess)])
         value = definition_5_1(guess, protected)
         named = value if guess[0] == protected[0] else 100 - value
         assert score.leakage_by_person == pytest.approx(float(named), abs=1e-12)
@@ -98,7 +101,7 @@ def test_whom_a_partition_does_not_target_keeps_one_guess_under_both_names() -> 
     protected = np.array([0, 1, 1, 0, 1], np.uint8)
     targeted = np.array([False, True, True, True, False])
     mirrored = np.array([0, 0, 0, 1, 1], np.uint8)  # the targeted are all exchanged, the others are right
-    score = score_partition(mirrored, mirrored, targeted, protected, True)
+    score = score_partition(mirrored, mirrored, targeted, protected, True, [everybody(mirrored)])
     assert score.exact
     assert score.leakage == score.leakage_by_person == 100
     assert score.leakage_by_size == leakage(mirrored, protected)
@@ -108,3 +111,13 @@ def test_a_signed_guess_has_no_names_to_find() -> None:
     score = score_guess(*[np.array([0, 1], np.uint8)] * 2, np.ones(2, np.bool_), np.array([0, 1], np.uint8))
     assert score.leakage_by_size is None
     assert score.leakage_by_person is None
+
+
+def test_each_stratum_of_two_has_a_mirror_image_and_a_known_person_of_its_own() -> None:
+    protected = np.array([0, 0, 1, 0, 1, 1], np.uint8)
+    strata = [np.array([True, True, True, False, False, False]), np.array([False, False, False, True, True, True])]
+    turned = np.where(strata[1], 1 - protected, protected).astype(np.uint8)
+    score = score_partition(turned, turned, everybody(turned), protected, False, strata)
+    assert (score.exact, score.leakage, score.leakage_by_person) == (True, 100.0, 100.0)
+    # One stratum's image says nothing about the other.
+    assert not score_partition(turned, turned, everybody(turned), protected, False, [everybody(turned)]).exact
