@@ -1,8 +1,22 @@
 """Deciding: from the rows asked about and the gaps answered to an estimate of ``v``."""
 
-from developer.decode import box, l1, lstsq, omp
+from developer.decode import best, box, ep, l1, lstsq, mcmc, omp, score
+from developer.decode import map as posterior_mode
 from developer.decode.decoder import Decoder, Evidence
 
-DECODERS: dict[str, Decoder] = {"l1": l1.decode, "lstsq": lstsq.decode, "box": box.decode, "omp": omp.decode}
+DECODERS: dict[str, Decoder] = {
+    "l1": l1.decode,
+    "lstsq": lstsq.decode,
+    "box": box.decode,
+    "omp": omp.decode,
+    "score": score.decode,
+    "ep": ep.decode,
+    "map": posterior_mode.decode,
+    "mcmc": mcmc.decode,
+    "best": best.decode,
+}
 
-__all__ = ["DECODERS", "Decoder", "Evidence"]
+STATISTICAL = frozenset(DECODERS[name] for name in ("score", "ep", "map", "mcmc", "best"))
+"""The decoders that look at the law of the noise, and for which sizes are weighed by it."""
+
+__all__ = ["DECODERS", "STATISTICAL", "Decoder", "Evidence"]

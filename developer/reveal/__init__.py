@@ -13,12 +13,13 @@ from developer.reveal import (
     single,
     splitting,
     superincreasing,
+    targeted,
     verdicts,
 )
 from developer.reveal.strategy import ABSOLUTE, ODDS, PLAIN, RATIO, SIGNED, Auditor, Hand, Reveal, Strategy, Terms
 
 # The decoders that need no rank n, the paper's first.
-_ANY = ("l1", "lstsq", "box", "omp")
+_ANY = ("l1", "lstsq", "box", "omp", "score", "ep", "map", "mcmc", "best")
 
 _GAPS = SIGNED | ABSOLUTE | ODDS | RATIO
 
@@ -32,6 +33,7 @@ STRATEGIES: dict[str, Strategy] = {
         Strategy("random-binary", random_binary.play, counts=compressed.counts, decoders=_ANY, size_queries=1),
         Strategy("gaussian", gaussian.play, counts=compressed.counts, decoders=_ANY, size_queries=1),
         Strategy("absolute", absolute.play, counts=absolute.counts, metrics=ABSOLUTE | ODDS),
+        Strategy("targeted", targeted.play, compressed.counts),
         Strategy("packed", superincreasing.play, compressed.counts, _GAPS, size_queries=1, adaptive=True, exact=True),
         Strategy("splitting", splitting.play, compressed.counts, _GAPS, size_queries=1, adaptive=True, exact=True),
         Strategy(

@@ -1,5 +1,6 @@
 """Reveal from compressed sensing (Hamman, Chen, Dutta, FAccT 2023, Theorem 2): what its choices of rows share."""
 
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -7,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.decode import l1
-from developer.decode.decoder import Evidence
-from developer.reveal.sizes import ask_sizes
+from developer.decode import STATISTICAL, Decoder, Evidence, l1
+from developer.decode.ep import settled
+from developer.reveal.sizes import alone, group_sizes
 from developer.reveal.strategy import Hand, Reveal, everyone
 
 
@@ -28,16 +29,34 @@ def reveal_from_rows(hand: Hand, rows: Callable[[Hand], NDArray[np.float64]]) ->
     hand : what we play with.
     rows : makes the rows, (m, n), when their time has come.
     """
+    decode = hand.decode or l1.decode
     # First, because the rows may have to wait for h0, and meanwhile this answer can be on its way.
-    n0, n1 = ask_sizes(hand.auditor, hand.people)
+    known = hand.terms.n0 if math.isinf(hand.terms.epsilon) else None
+    size_answer = 0.0 if known is not None else hand.auditor.size(alone(hand.people, 0))
     H = rows(hand)
     gaps = hand.auditor.gaps(H)
-    decode = hand.decode or l1.decode
-    evidence = Evidence(H, gaps, n0, n1, rng=hand.rng)
-    s = 1 / n1 - decode(evidence)
-    middle = 0.5 * (1 / n1 + 1 / n0)
-    alone = everyone(s <= middle, s)
+    if decode in STATISTICAL:
+        evidence = _settled(hand, size_answer, H, gaps)
+    else:
+        # As the paper has it: the sizes nearest to the answer.
+        n0, n1 = group_sizes(size_answer, hand.people) if known is None else (known, hand.people - known)
+        evidence = Evidence(H, gaps, n0, n1, rng=hand.rng)
+    alone_guess = _split(evidence, decode)
     if hand.llr is None:
-        return alone
-    s = 1 / n1 - decode(replace(evidence, llr=hand.llr()))
-    return replace(everyone(s <= middle, s), from_answers=alone.guess)
+        return alone_guess
+    both = _split(replace(evidence, llr=hand.llr()), decode)
+    return replace(both, from_answers=alone_guess.guess)
+
+
+def _settled(hand: Hand, size_answer: float, H: NDArray[np.float64], gaps: NDArray[np.float64]) -> Evidence:
+    """Weigh the sizes by what the law of the noise makes of all answers."""
+    total = hand.terms.epsilon
+    # The size query has one share of m + 1. What randomised response sells first answers everything.
+    size_share = total if hand.terms.mechanism == "randomized-response" else total / (len(H) + 1)
+    share = total if hand.terms.mechanism == "randomized-response" or math.isinf(total) else total - size_share
+    return settled(hand.terms, size_answer, H, gaps, size_epsilon=size_share, epsilon=share, rng=hand.rng)
+
+
+def _split(evidence: Evidence, decode: Decoder) -> Reveal:
+    s = 1 / evidence.n1 - decode(evidence)
+    return everyone(s <= 0.5 * (1 / evidence.n1 + 1 / evidence.n0), s)

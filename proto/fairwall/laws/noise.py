@@ -124,6 +124,38 @@ class Gaussian:
         return self.scale * math.sqrt(2 / math.pi)
 
 
+@dataclass(frozen=True)
+class Uniform:
+    """Density 1 / (2 scale) on [-scale, scale]: the error of rounding to a grid of step 2 scale.
+
+    For a number that varies over many steps of the grid; the error is a function of the number, not noise.
+    """
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        _require_scale(self.scale)
+
+    def log_density(self, x: ArrayLike) -> NDArray[np.float64]:
+        """Return the log-density at each x, in x's shape; at scale 0 that of a point mass: 0 at 0, else -inf."""
+        x = np.asarray(x, dtype=np.float64)
+        if self.scale == 0:
+            return _point_mass(x)
+        return np.where(np.abs(x) <= self.scale, -math.log(2 * self.scale), -np.inf)
+
+    def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+        """Return independent draws of the given shape; at scale 0 zeros, and nothing is drawn."""
+        return rng.uniform(-self.scale, self.scale, size) if self.scale else np.zeros(size)
+
+    def median_abs(self) -> float:
+        """Return the median of the noise's absolute value, half the scale."""
+        return self.scale / 2
+
+    def mean_abs(self) -> float:
+        """Return the mean of the noise's absolute value, half the scale."""
+        return self.scale / 2
+
+
 def _require_scale(scale: float) -> None:
     if not 0 <= scale < math.inf:
         raise ValueError("the scale must be a finite number of at least 0")

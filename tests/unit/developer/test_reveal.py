@@ -227,6 +227,7 @@ def test_the_declared_counts() -> None:
         "gaussian": any_number,
         "absolute": range(100, 101),
         "meet": range(1, 2),
+        "targeted": any_number,
         **dict.fromkeys((name for name, strategy in STRATEGIES.items() if strategy.adaptive), any_number),
     }
 

@@ -374,7 +374,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"compliance.metric": "abs_sp"}, "developer.strategy", "reads sp, eo, fpr, oad"),
     ({"compliance.metric": "abs_eo"}, "developer.strategy", "reads sp, eo, fpr, oad"),
     ({"developer": {"strategy": "absolute"}}, "developer.strategy", "reads abs_sp, abs_eo, abs_fpr, abs_oad"),
-    ({"developer.decoder": "l2"}, "developer.decoder", "l1 or lstsq or box or omp"),
+    ({"developer.decoder": "l2"}, "developer.decoder", "l1 or lstsq or box or omp or score or ep or map or mcmc or best"),
     ({"developer": {"strategy": "linear", "decoder": "l1"}}, "developer.decoder", "lstsq"),
     ({"developer": {"strategy": "single", "decoder": "l1"}}, "developer.decoder", "reads the answers itself"),
     # Numbers of queries.

@@ -1,0 +1,217 @@
+"""The laws that a developer reckons with are those of compliance's real mechanisms; what they say of a number.
+
+Every statistical test has a fixed seed and a false-alarm rate of 1e-7 over the choice of that seed.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.stats
+from numpy.typing import NDArray
+
+from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms.mechanism import NO_FACTS, Facts, Question, Release
+from compliance.mechanisms.randomized_response import ATTRIBUTES
+from compliance.noise import Seeded
+from compliance.records import Records
+from developer.decode.ep import settled
+from developer.decode.likelihood import (
+    counts_size,
+    law_of,
+    noisy_attributes,
+    size_prior,
+    size_weights,
+    smeared,
+    told_by_size,
+)
+from developer.reveal.sizes import alone
+from developer.reveal.strategy import Terms
+from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law, Uniform
+
+FALSE_ALARM = 1e-7
+N, N0 = 40, 10
+N1 = N - N0
+A = np.where(np.random.default_rng(1).permutation(N) < N0, 0, 1).astype(np.uint8)
+RECORDS = Records(np.zeros(N, np.uint8), A, ("sp",))
+DISTRIBUTIONS: dict[type, Callable[[float], Any]] = {
+    Laplace: lambda scale: scipy.stats.laplace(scale=scale),
+    Cauchy: lambda scale: scipy.stats.cauchy(scale=scale),
+    Gaussian: lambda scale: scipy.stats.norm(scale=scale),
+    Uniform: lambda scale: scipy.stats.uniform(-scale, 2 * scale),
+}
+
+
+def balanced(m: int, seed: int = 2) -> NDArray[np.float64]:
+    """Rows that accept half of the people."""
+    half = np.tile(np.repeat([0.0, 1.0], N // 2), (m, 1))
+    return np.random.default_rng(seed).permuted(half, axis=1)
+
+
+def ask(mechanism: str, rows: NDArray[np.float64], epsilon: float, delta: float, facts: Facts = NO_FACTS) -> Release:
+    noise = Seeded(np.random.default_rng(3))
+    return MECHANISMS[mechanism].release(Question("sp", rows, RECORDS), facts, epsilon, delta, noise)
+
+
+def gap(rows: NDArray[np.float64], n0: int = N0) -> NDArray[np.float64]:
+    return rows @ np.where(A == 1, 1 / (N - n0), -1 / n0)
+
+
+def p_value(errors: NDArray[np.float64], law: Law, factor: float = 1.0) -> float:
+    return float(scipy.stats.kstest(errors, DISTRIBUTIONS[type(law)](law.scale * factor).cdf).pvalue)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "epsilon", "delta"),
+    [
+        ("laplace", 50.0, 0.0),
+        ("gaussian", 50.0, 1e-5),
+        ("conceal", 2000.0, 0.0),
+        ("conceal-laplace", 0.9, 1e-3),
+        ("cauchy", 2000.0, 0.0),
+        ("propose-test-release", 5000.0, 1e-3),
+        ("round", 1.0, 0.0),
+    ],
+)
+def test_the_law_is_that_of_the_mechanism(mechanism: str, epsilon: float, delta: float) -> None:
+    m = 3000
+    rows = np.random.default_rng(4).random((m, N))
+    law = law_of(Terms(mechanism=mechanism, delta=delta), n=N, n0=N0, n1=N1, queries=m, epsilon=epsilon)
+    assert law is not None
+    errors = ask(mechanism, rows, epsilon, delta).values - gap(rows)
+    assert p_value(errors, law) > FALSE_ALARM
+    assert p_value(errors, law, 2.0) < FALSE_ALARM
+    assert p_value(errors, law, 0.5) < FALSE_ALARM
+
+
+@pytest.mark.parametrize(("mechanism", "epsilon", "delta"), [("counts", 6000.0, 0.0), ("counts-gaussian", 300.0, 1e-5)])
+def test_the_law_is_that_of_noisy_counts(mechanism: str, epsilon: float, delta: float) -> None:
+    m, rows = 3000, balanced(3000)
+    bought = ask(mechanism, alone(N, 0)[None], 3.0, max(delta, 0.0)).facts
+    answers = ask(mechanism, rows, epsilon, delta, bought).values
+    n0 = int(bought["n0"][0])
+    law = law_of(Terms(mechanism=mechanism, delta=delta), n=N, n0=n0, n1=N - n0, queries=m, epsilon=epsilon)
+    assert law is not None
+    # Not the sums that were moved to what is possible, 0 or all: with this little noise there are few.
+    sums = (rows.sum(axis=1) / (N - n0) - answers) / (1 / n0 + 1 / (N - n0))
+    inside = (sums > 1e-6) & (sums < n0 - 1e-6)
+    assert inside.mean() > 0.99
+    # As decoders see them: rows less their means.
+    errors = (answers - gap(rows - 0.5, n0))[inside]
+    assert p_value(errors, law) > FALSE_ALARM
+    assert p_value(errors, law, 2.0) < FALSE_ALARM
+    assert counts_size(N, rows[:20], answers[:20], law.scale / (1 / n0 + 1 / (N - n0))) == n0
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 3.0, 8.0])
+@pytest.mark.parametrize("first", [0, 1, 2, 3, 4])
+def test_randomized_response_is_exact_about_noisy_attributes(epsilon: float, first: int) -> None:
+    rows = balanced(20)
+    bought = ask("randomized-response", alone(N, first)[None], epsilon, 0.0)
+    noisy = bought.facts[ATTRIBUTES]
+    answers = ask("randomized-response", rows, epsilon, 0.0, bought.facts).values
+    n0, n1, gaps = noisy_attributes(N, float(bought.values[0]), answers, epsilon)
+    assert (n0, n1) == (N - noisy.sum(), noisy.sum())
+    own = rows @ np.where(noisy == 1, 1 / n1, -1 / n0)
+    # Where an estimated sum was moved to what is possible it says less.
+    assert np.mean(np.abs(gaps - own) < 1e-9) > 0.6
+
+
+@pytest.mark.parametrize("mechanism", ["exact", "randomized-response", "recommended"])
+def test_no_noise_has_no_law(mechanism: str) -> None:
+    about = {"n": N, "n0": N0, "n1": N1, "queries": 5}
+    assert law_of(Terms(mechanism=mechanism), **about, epsilon=10.0) is None
+    assert law_of(Terms(mechanism="laplace"), **about, epsilon=math.inf) is None
+    assert law_of(Terms(mechanism=mechanism, precision=3), **about, epsilon=10.0) == Uniform(0.0005)
+    assert law_of(Terms(mechanism="laplace", precision=3), **about, epsilon=10.0) == law_of(
+        Terms(mechanism="laplace"), **about, epsilon=10.0
+    )
+
+
+@pytest.mark.parametrize("mechanism", sorted(MECHANISMS))
+@pytest.mark.parametrize("metric", ["sp", "abs_sp", "eo", "eodds_sum", "ppv"])
+def test_every_mechanism_and_metric_has_an_answer(mechanism: str, metric: str) -> None:
+    terms = Terms(metric=metric, mechanism=mechanism, delta=1e-5)
+    law = law_of(terms, n=N, n0=N0, n1=N1, queries=5, epsilon=0.5)
+    assert law is None or law.scale > 0
+
+
+def test_an_unknown_mechanism_has_none() -> None:
+    with pytest.raises(ValueError, match="unknown mechanism"):
+        law_of(Terms(mechanism="hope"), n=N, n0=N0, n1=N1, queries=5, epsilon=0.5)
+
+
+@pytest.mark.parametrize("law", [Laplace(0.3), Cauchy(0.3), Gaussian(0.3), Uniform(0.3), Laplace(1e-6), Uniform(1e-6)])
+@pytest.mark.parametrize("variance", [1e-3, 0.2, 40.0])
+def test_smeared_densities_and_their_slopes(law: Law, variance: float) -> None:
+    r = np.array([-2.0, -0.29, -0.1, 0.0, 0.05, 0.4, 3.0])
+    t = math.sqrt(variance)
+    if isinstance(law, Uniform):
+        r = r[np.abs(r) < law.scale + 8 * t]
+    log, g, h = smeared(law, r, np.full(r.size, variance))
+    # Against brute force: a fine sum over the law's error, dense around 0 and around r.
+    if law.scale > 1e-3:
+        grid = np.concatenate([np.linspace(-400, 400, 800_001), np.linspace(-1, 1, 400_001)])
+        grid = np.unique(grid)
+        width = np.gradient(grid)
+        density = np.exp(law.log_density(grid)) * width
+        reference = [np.log(density @ scipy.stats.norm(x, t).pdf(grid)) for x in r]
+        assert log == pytest.approx(reference, abs=2e-3)
+    step = 1e-4 * max(t, law.scale)
+    up, down = (smeared(law, r + sign * step, np.full(r.size, variance)) for sign in (1, -1))
+    assert g == pytest.approx((down[0] - up[0]) / (2 * step), rel=1e-4, abs=1e-4 / t)
+    assert h == pytest.approx((up[1] - down[1]) / (2 * step), rel=1e-3, abs=1e-3 / variance)
+
+
+@pytest.mark.parametrize("law", [Laplace(0.3), Cauchy(0.3), Gaussian(0.3), Uniform(0.3)])
+def test_smeared_stays_finite(law: Law) -> None:
+    r = np.array([-1e9, -1e3, 0.0, 1e-9, 50.0, 1e6])
+    for variance in (1e-10, 1e-3, 1.0, 1e6):
+        assert all(np.isfinite(part).all() for part in smeared(law, r, np.full(r.size, variance)))
+
+
+def test_uniform_is_a_law() -> None:
+    law = Uniform(0.5)
+    assert law.log_density([0.0, 0.5, 0.6]).tolist() == [0.0, 0.0, -math.inf]
+    assert law.log_density(0.2).shape == ()
+    assert p_value(law.sample(np.random.default_rng(5), 3000), law) > FALSE_ALARM
+    assert law.median_abs() == law.mean_abs() == 0.25
+    assert Uniform(0.0).sample(np.random.default_rng(5), 3).tolist() == [0, 0, 0]
+    with pytest.raises(ValueError, match="scale"):
+        Uniform(-1.0)
+
+
+@pytest.mark.parametrize("n0", [1, 7, 20, 39])
+def test_an_exact_size_query_tells_the_size(n0: int) -> None:
+    for answer in (1 / (N - n0), -1 / n0):
+        told = told_by_size(Terms(), answer, N, math.inf)
+        assert int(np.argmax(told)) + 1 == n0
+        settled_ = settled(Terms(), answer, np.eye(N), np.zeros(N), size_epsilon=math.inf, epsilon=math.inf)
+        assert (settled_.n0, settled_.noise) == (n0, None)
+
+
+def test_a_public_size_is_believed() -> None:
+    terms = Terms(mechanism="conceal", epsilon=10.0, n0=12)
+    told = told_by_size(terms, 5.0, N, 1.0)
+    assert size_weights(terms, told, np.eye(N), np.zeros(N), 9.0).tolist() == [float(k == 12) for k in range(1, N)]
+
+
+def test_the_size_prior_is_a_distribution_over_the_public_range() -> None:
+    weights = size_prior(100)
+    assert weights.sum() == pytest.approx(1)
+    assert (np.flatnonzero(weights)[[0, -1]] + 1).tolist() == [5, 50]
+
+
+def test_sizes_are_weighed_by_the_spread_of_answers() -> None:
+    """Right sizes get more weight than wrong ones, on average: the mean log-weight of the truth beats the prior's."""
+    terms, rng, gained = Terms(mechanism="conceal", epsilon=1e4), np.random.default_rng(6), []
+    for _ in range(30):
+        rows = rng.integers(0, 2, (40, N)).astype(np.float64)
+        law = law_of(terms, n=N, n0=N0, n1=N1, queries=40, epsilon=1e4)
+        assert law is not None
+        gaps = gap(rows) + law.sample(rng, 40)
+        weights = size_weights(terms, np.log(np.maximum(size_prior(N), 1e-300)), rows, gaps, 1e4)
+        gained.append(math.log(weights[N0 - 1] / size_prior(N)[N0 - 1]))
+    assert np.mean(gained) > 0.3
