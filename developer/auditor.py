@@ -44,6 +44,10 @@ class Purse:
         self._requests += 1
         return f"request-{self._requests}", self._share(queries)
 
+    def give_up(self, queries: int) -> None:
+        """Plan for so many queries fewer."""
+        self._planned -= queries
+
     def _share(self, queries: int) -> float:
         if self._at_once or math.isinf(self._epsilon):
             return self._epsilon
@@ -97,7 +101,11 @@ class DealAuditor:
     @property
     def accuracy_models(self) -> NDArray[np.float64] | None:
         """Each queried model's accuracy on the test set, shape (queries,), in [0, 1]; None without labels."""
-        return np.concatenate(self._accuracies) if self._labels is not None else None
+        return np.concatenate([np.empty(0), *self._accuracies]) if self._labels is not None else None
+
+    def give_up(self, queries: int) -> None:
+        """Say, before asking anything, that so many of the planned queries will not be asked."""
+        self._purse.give_up(queries)
 
     def size(self, row: NDArray[np.float64]) -> float:
         """Ask the size query, shape (people reached,); everybody else is rejected."""

@@ -213,7 +213,9 @@ def _seen(
 
 def _purse(deal: game.DeveloperDeal, strata: Sequence[int], looks: int) -> Purse:
     """Plan for the queries about each stratum, of so many people."""
-    planned = looks + len(strata) * STRATEGIES[deal.strategy].size_queries
+    # Beside another stratum that keeps its scores there is a reference to ask for.
+    references = deal.perturbation < 1 and len(strata) > 1
+    planned = looks + len(strata) * (STRATEGIES[deal.strategy].size_queries + references)
     if deal.queries.WhichOneof("count") == "people_less":
         planned += sum(_queries(deal.queries, people) for people in strata)
     else:
@@ -232,13 +234,13 @@ def _inference(deal: game.DeveloperDeal, cards: dict[str, NDArray[Any]], test_se
     return cache(lambda: log_likelihood_ratio(sample, deal.public_disadvantaged_rows, people))
 
 
-def _queries(count: game.QueryCount, people: int, asked: int = 0) -> int:
-    """Say how many queries are left for a play about so many people, once so many were asked in another."""
+def _queries(count: game.QueryCount, people: int, asked: int = 0, plays: int = 1) -> int:
+    """Say how many queries a play about so many people has, once so many were asked, of so many plays that are left."""
     match count.WhichOneof("count"):
         case "fixed":
-            return max(count.fixed - asked, 1)
+            return max((count.fixed - asked) // plays, 1)
         case "at_most":
-            return max(count.at_most - asked, 1)
+            return max((count.at_most - asked) // plays, 1)
         case _:
             return people - count.people_less
 
@@ -253,7 +255,8 @@ def _reveal(deal: game.DeveloperDeal, test_set: _TestSet, inference: Scores | No
         return no_query_guess(scores()) if inference is None else (inference() <= 0).astype(np.uint8)
 
     parts: list[tuple[Play, DealAuditor, Reveal]] = []
-    for play in test_set.plays(metric, deal.perturbation):
+    games = test_set.plays(metric, deal.perturbation)
+    for play in games:
         people = int(play.reached.sum())
         # The size of one stratum is not that of two.
         known = deal.HasField("disadvantaged") and len(find_metric(metric).strata) == 1
@@ -266,7 +269,7 @@ def _reveal(deal: game.DeveloperDeal, test_set: _TestSet, inference: Scores | No
             prior=partial(_of, baseline, play.reached),
             auditor=auditor,
             rng=generator(deal.seed),
-            queries=_queries(deal.queries, people, asked),
+            queries=_queries(deal.queries, people, asked, len(games) - len(parts)),
             perturbation=deal.perturbation,
             decode=DECODERS[deal.decoder] if deal.decoder else None,
             terms=Terms(

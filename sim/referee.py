@@ -286,7 +286,7 @@ class Referee(RefereeServiceServicer):
                 raise Refusal(error_pb2.REASON_OUT_OF_TURN)
             people = len(trial.deal.compliance.labels)
             accuracy_base, accuracies = _accuracies(request, labelled=trial.deal.developer.labels is not None)
-            if not 0 <= request.max_prediction_change <= 1 or request.queries < 1:
+            if not 0 <= request.max_prediction_change <= 1:
                 raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
             trial.reveal = RevealGuess(
                 baseline=_guess(request.baseline, people),

@@ -24,6 +24,7 @@ _MEANS = (
     "accuracy_base",
     "accuracy_models",
     "accuracy_models_least",
+    "answers_bound",
     "leakage_features",
     "leakage_answers",
     "flagged",
@@ -104,7 +105,8 @@ def summarise(trials: Iterable[Mapping[str, Any]], swept: Sequence[str]) -> list
         named alike in a trial; ``leakage_sd`` (of a single trial, n - 1 in the denominator; None for one trial);
         ``exact``, how many trials were; ``answers`` and ``answers_most``, how many answers a trial took, size queries
         counted, their mean and the most; ``targeted_rate`` with ``targeted_low`` and ``targeted_high``, the share of
-        those aimed at who were guessed right, with its 95% interval, where a trial aims at one person;
+        those aimed at who were guessed right, with its 95% interval, where a trial aims at one person, and
+        ``targeted_balanced``, the mean of either group's share;
         ``query_error_median``, the median over trials; ``epsilon_spent``. What no trial has is left out: there is no
         error of answers that are choices, or that were all refused.
     """
@@ -141,6 +143,11 @@ def _summarise_cell(lines: Sequence[Mapping[str, Any]], swept: Sequence[str]) ->
         right = sum(line["targeted_recovered"] for line in lines)
         cell["targeted_rate"] = right / len(lines)
         cell["targeted_low"], cell["targeted_high"] = share_interval(right, len(lines))
+        groups = [
+            [x["targeted_recovered"] for x in lines if x["target_advantaged"] is group] for group in (True, False)
+        ]
+        if all(groups):
+            cell["targeted_balanced"] = float(np.mean([np.mean(hits) for hits in groups]))
     medians = [line["query_error_median"] for line in lines if line["query_error_median"] is not None]
     if medians:
         cell["query_error_median"] = float(np.median(medians))

@@ -68,7 +68,7 @@ def _plain(value: float) -> float | str:
 
 
 Epsilon = Annotated[float, Field(allow_inf_nan=True), BeforeValidator(_epsilon), PlainSerializer(_plain)]
-Queries = Annotated[int, Field(strict=True, ge=1)] | Literal["n", "n-1"]
+Queries = Annotated[int, Field(strict=True, ge=1)] | Literal["n", "n-1", "needed"]
 Metric = Literal[
     "sp", "abs_sp", "eo", "abs_eo", "fpr", "abs_fpr", "eodds_max", "eodds_sum", "ppv", "oad", "abs_oad", "di"
 ]
@@ -122,7 +122,7 @@ class ComplianceSection(_Section):
 class DeveloperSection(_Section):
     """The developer's strategy, and what is public to it besides features and labels."""
 
-    strategy: str
+    strategy: str = "best"
     decoder: str | None = None
     queries: Queries | None = None
     perturbation: float | None = Field(default=None, strict=True, gt=0, le=1)
@@ -163,7 +163,7 @@ class Scenario(_Section):
     scenario: ScenarioSection
     data: DataSection
     compliance: ComplianceSection
-    developer: DeveloperSection
+    developer: DeveloperSection = DeveloperSection()
     adversary: AdversarySection = AdversarySection()
     sweep: dict[str, list[Any]] | tuple[dict[str, list[Any]], ...] = {}
     paper: tuple[PaperFigure, ...] = ()
@@ -196,7 +196,9 @@ class Scenario(_Section):
     @property
     def decoder(self) -> str:
         """The decoder's name; empty where the strategy reads the answers itself."""
-        return self.developer.decoder or next(iter(STRATEGIES[self.developer.strategy].decoders), "")
+        asked = self.developer.decoder
+        own = next(iter(STRATEGIES[self.developer.strategy].decoders), "")
+        return own if asked in (None, "own") else asked
 
     @property
     def perturbation(self) -> float:
@@ -424,7 +426,11 @@ def _first(error: ValidationError) -> str:
             return f"{key}: {problem['ctx']['error']}, not {problem['input']!r}"
         case _:
             if key == "developer.queries":
-                return f'{key}: must be an integer of at least 1, "n" or "n-1", not {problem["input"]!r}'
+                ways = 'an integer of at least 1, "n", "n-1" or "needed"'
+                return f"{key}: must be {ways}, not {problem['input']!r}"
+            if key == "compliance.precision":
+                ways = f'"float64", "float32" or a number of decimals from 0 to {DECIMALS_MAX}'
+                return f"{key}: must be {ways}, not {problem['input']!r}"
             message = re.sub(r"^\w+ should ", "", problem["msg"])
             return f"{key}: must {message}, not {problem['input']!r}"
 
@@ -466,7 +472,10 @@ def _problems(scenario: Scenario) -> Iterator[str]:
             "developer.perturbation: near the base model one stratum's gap hides smaller ones of the other from "
             "eodds_max; 1, or leave it out"
         )
-    if strategy.free and scenario.perturbation < 1:
+    special = compliance.metric == "ppv" or compliance.mechanism == "pass-fail"
+    if compliance.metric == "ppv" and not math.isinf(scenario.epsilon):
+        yield f'compliance.metric: strategy {strategy.name} reads ppv from exact answers only, so epsilon must be "inf"'
+    if (strategy.free or (strategy.name == "best" and special)) and scenario.perturbation < 1:
         yield f"developer.perturbation: strategy {strategy.name} asks about free rows: 1, or leave it out"
     if strategy.exact and not math.isinf(scenario.epsilon):
         yield f'developer.strategy: {strategy.name} reads exact answers only, so epsilon must be "inf"'
@@ -474,7 +483,7 @@ def _problems(scenario: Scenario) -> Iterator[str]:
         yield f"developer.public_sample: must be even, half of each group, not {developer.public_sample}"
     if developer.public_sample and data.source == "synthetic":
         yield "developer.public_sample: synthetic people have no features to predict a group from; leave it out"
-    if developer.decoder is not None and developer.decoder not in strategy.decoders:
+    if developer.decoder not in (None, "own", *strategy.decoders):
         allowed = f"works with {' or '.join(strategy.decoders)}" if strategy.decoders else "reads the answers itself"
         yield f"developer.decoder: strategy {strategy.name} {allowed}, not with {developer.decoder!r}"
     yield from _query_problems(scenario, strategy)
@@ -527,11 +536,11 @@ def _query_problems(scenario: Scenario, strategy: Strategy) -> Iterator[str]:
         wanted = "asks any number of at least 1"
     asked = scenario.queries
     most = max(QUERIES_MAX, people)
-    if scenario.developer.queries is None and len(counts) > 2:
-        if not strategy.adaptive:
-            yield "developer.queries: is missing"
-        elif not math.isinf(scenario.epsilon):
+    if asked == "needed" and strategy.adaptive:
+        if not math.isinf(scenario.epsilon):
             yield "developer.queries: is missing; epsilon is shared out among so many"
+    elif scenario.developer.queries is None and len(counts) > 2:
+        yield "developer.queries: is missing"
     elif isinstance(asked, int) and asked > most:
         yield f"developer.queries: must be at most {most}, not {asked}"
     elif isinstance(asked, int):

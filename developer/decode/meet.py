@@ -104,13 +104,20 @@ def require_listable(n: int, n0: int) -> None:
     ValueError
         If it has more than `SUMS_MAX`.
     """
-    smaller = min(n0, n - n0)
-    sums = math.comb((n + 1) // 2, (smaller + 1) // 2)
-    if sums > SUMS_MAX:
+    if not is_listable(n, n0):
         raise ValueError(
-            f"{smaller} of {n} people cannot be found from one answer: half of them have {sums:.1e} sums, "
-            f"and at most {SUMS_MAX:.1e} are listed"
+            f"{min(n0, n - n0)} of {n} people cannot be found from one answer: half of them have "
+            f"{_sums(n, n0):.1e} sums, and at most {SUMS_MAX:.1e} are listed"
         )
+
+
+def is_listable(n: int, n0: int) -> bool:
+    """Say whether a half of n people, N0 of them disadvantaged, has few enough sums to be listed."""
+    return _sums(n, n0) <= SUMS_MAX
+
+
+def _sums(n: int, n0: int) -> int:
+    return math.comb((n + 1) // 2, (min(n0, n - n0) + 1) // 2)
 
 
 def _tolerance(n: int, n0: int, c: float, x: float) -> float:

@@ -2,6 +2,7 @@
 
 from developer.reveal import (
     absolute,
+    best,
     compressed,
     gaussian,
     linear,
@@ -33,6 +34,15 @@ STRATEGIES: dict[str, Strategy] = {
         Strategy("random-binary", random_binary.play, counts=compressed.counts, decoders=_ANY, size_queries=1),
         Strategy("gaussian", gaussian.play, counts=compressed.counts, decoders=_ANY, size_queries=1),
         Strategy("absolute", absolute.play, counts=absolute.counts, metrics=ABSOLUTE | ODDS),
+        Strategy(
+            "best",
+            best.play,
+            compressed.counts,
+            _GAPS | {"ppv"},
+            decoders=("best", *(name for name in _ANY if name != "best")),
+            size_queries=1,
+            adaptive=True,
+        ),
         Strategy("targeted", targeted.play, compressed.counts),
         Strategy("packed", superincreasing.play, compressed.counts, _GAPS, size_queries=1, adaptive=True, exact=True),
         Strategy("splitting", splitting.play, compressed.counts, _GAPS, size_queries=1, adaptive=True, exact=True),

@@ -10,8 +10,13 @@ from numpy.typing import NDArray
 
 from developer.decode import STATISTICAL, Decoder, Evidence, l1
 from developer.decode.ep import settled
+from developer.decode.likelihood import smeared
 from developer.reveal.sizes import alone, group_sizes
 from developer.reveal.strategy import Hand, Reveal, everyone
+from fairwall.laws.noise import Gaussian
+
+_ROUNDING = 1e-9
+"""What an answer may be off by besides its noise."""
 
 
 def counts(_n: int) -> range:
@@ -36,7 +41,7 @@ def reveal_from_rows(hand: Hand, rows: Callable[[Hand], NDArray[np.float64]]) ->
     H = rows(hand)
     gaps = hand.auditor.gaps(H)
     if decode in STATISTICAL:
-        evidence = _settled(hand, size_answer, H, gaps)
+        evidence = settle(hand, size_answer, H, gaps)
     else:
         # As the paper has it: the sizes nearest to the answer.
         n0, n1 = group_sizes(size_answer, hand.people) if known is None else (known, hand.people - known)
@@ -44,17 +49,41 @@ def reveal_from_rows(hand: Hand, rows: Callable[[Hand], NDArray[np.float64]]) ->
     alone_guess = _split(evidence, decode)
     if hand.llr is None:
         return alone_guess
-    both = _split(replace(evidence, llr=hand.llr()), decode)
+    if hand.terms.mechanism == "randomized-response":
+        # What was decoded are attributes of which each tells the true one with odds e^epsilon.
+        told = np.where(alone_guess.guess == 0, hand.terms.epsilon, -hand.terms.epsilon)
+        both = everyone(told + hand.llr() <= 0, alone_guess.reconstruction)
+    else:
+        both = _split(replace(evidence, llr=hand.llr()), decode)
+        # Where answers alone decide, features can but lead a decoder into a corner from which it does not find back.
+        decided = int((alone_guess.guess == 0).sum()) == evidence.n0
+        if decided and likelihood(evidence, alone_guess.guess) > likelihood(evidence, both.guess):
+            both = alone_guess
     return replace(both, from_answers=alone_guess.guess)
 
 
-def _settled(hand: Hand, size_answer: float, H: NDArray[np.float64], gaps: NDArray[np.float64]) -> Evidence:
-    """Weigh the sizes by what the law of the noise makes of all answers."""
+def settle(hand: Hand, size_answer: float, H: NDArray[np.float64], gaps: NDArray[np.float64]) -> Evidence:
+    """Weigh the sizes by what the law of the noise makes of all answers.
+
+    Parameters
+    ----------
+    hand : what we play with.
+    size_answer : to the size query.
+    H, gaps : one batch, (m, n) and (m,).
+    """
     total = hand.terms.epsilon
     # The size query has one share of m + 1. What randomised response sells first answers everything.
     size_share = total if hand.terms.mechanism == "randomized-response" else total / (len(H) + 1)
     share = total if hand.terms.mechanism == "randomized-response" or math.isinf(total) else total - size_share
     return settled(hand.terms, size_answer, H, gaps, size_epsilon=size_share, epsilon=share, rng=hand.rng)
+
+
+def likelihood(evidence: Evidence, guess: NDArray[np.uint8]) -> float:
+    """Say how likely the answers are, on a logarithmic scale, if a guess, (n,), is right."""
+    v = np.where(guess == 1, 1 / evidence.n1, -1 / evidence.n0)
+    missed = evidence.gaps - evidence.rows @ v
+    law = evidence.noise or Gaussian(0.0)
+    return float(smeared(law, missed, np.full(len(missed), _ROUNDING**2))[0].sum())
 
 
 def _split(evidence: Evidence, decode: Decoder) -> Reveal:

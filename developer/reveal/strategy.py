@@ -55,6 +55,13 @@ class Auditor(Protocol):
     auditor says it in the metric's own terms.
     """
 
+    def give_up(self, queries: int) -> None:
+        """Say, before asking anything, that so many of the metric queries there may be will not be asked.
+
+        What they might have spent goes to the others.
+        """
+        ...
+
     def size(self, row: NDArray[np.float64]) -> float:
         """Ask the size query (Remark 4): the gap of one row, (n,) in [0, 1]."""
         ...

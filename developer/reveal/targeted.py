@@ -8,8 +8,11 @@ The row that accepts the target alone has the gap ``1/N1`` if the target is adva
 
       ln sum_N0 w N0 prod f(y_i + 1/N0) - ln sum_N0 w N1 prod f(y_i - 1/N1) + (the features' log-likelihood ratio) > 0,
 
-  which is right most often about somebody drawn at random. The sign of y, as in `single`, would be wrong about many
-  advantaged people: 1/N1 is small, -1/N0 is not, and the best threshold lies between.
+  which is right most often about somebody drawn at random. Where N0 is public the odds N0/N1 are left out: at even odds
+  the guess is as good about either group. (Conceal at epsilon 100, one answer, N0 = 10 of 100, 1,500 trials: 94.3%
+  right about random people and 95.4% with half of them from each group; with N0 public 95.9 and 96.8%.) The sign of y,
+  as in `single`, would be wrong about many advantaged people: 1/N1 is small, -1/N0 is not, and the best threshold lies
+  between.
 * Noisy counts: the noisy sum over the disadvantaged is near 1 or near 0. An answer is 1/n1 - (1/n0 + 1/n1) s with s the
   noisy sum, kept in [0, 1], and n0 as released: s at an end tells n0, and s is above 1/2 where the answer is nearer to
   -1/n0. All sizes' readings are weighed: how often is s above 1/2, of those for which s is possible?
@@ -53,8 +56,8 @@ def ratio(gaps: NDArray[np.float64], n: int, terms: Terms) -> float:
         return _from_sums(gaps, n, weights)
     found = [
         (
-            math.log(weights[n0 - 1] * n0) + float(law.log_density(gaps + 1 / n0).sum()),
-            math.log(weights[n0 - 1] * n1) + float(law.log_density(gaps - 1 / n1).sum()),
+            math.log(weights[n0 - 1] * (1 if terms.n0 else n0)) + float(law.log_density(gaps + 1 / n0).sum()),
+            math.log(weights[n0 - 1] * (1 if terms.n0 else n1)) + float(law.log_density(gaps - 1 / n1).sum()),
         )
         for n0, n1, law in _laws(n, len(gaps), weights, terms)
     ]

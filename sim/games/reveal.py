@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from compliance.bounding import CHOICES
+from developer.reveal.sums import answers_needed
 from fairwall.laws.metric import METRICS, strata_of, stratum
 from sim.deal import Deal
 from sim.referee import Outcome, RevealGuess
-from sim.scenario import Cell
+from sim.scenario import Cell, Scenario
 from sim.scoring import RevealScore, score_guess, score_partition
 
 _TRACE_LENGTH = 100
@@ -42,12 +43,13 @@ def record(cell: Cell, trial: int, deal: Deal, outcome: Outcome, seconds: float)
     guess = outcome.reveal
     score = _score(deal, guess)
     exact, released = _metric_answers(deal, outcome)
-    accuracies = guess.accuracy_models
+    accuracies = guess.accuracy_models if guess.queries else None
     numbers = np.isfinite(released) & np.isfinite(exact)
     error = np.abs(released[numbers] - exact[numbers])
     if scenario.compliance.mechanism in CHOICES:
         error = error[:0]  # such an answer is no number near a gap
     advantaged = int(protected.sum())
+    people = protected[stratum(scenario.compliance.metric, deal.compliance.labels)]
     line: dict[str, Any] = {
         "trial": trial,
         "seed": scenario.scenario.seed + trial,
@@ -71,6 +73,7 @@ def record(cell: Cell, trial: int, deal: Deal, outcome: Outcome, seconds: float)
         "exact": score.exact,
         "targeted": score.targeted,
         "targeted_recovered": score.targeted_recovered,
+        "target_advantaged": bool(protected[guess.targeted][0]) if score.targeted == 1 else None,
         "max_prediction_change": guess.max_prediction_change,
         "accuracy_base": guess.accuracy_base,
         "accuracy_models": float(accuracies.mean()) if accuracies is not None else None,
@@ -79,16 +82,17 @@ def record(cell: Cell, trial: int, deal: Deal, outcome: Outcome, seconds: float)
         "query_error_median": float(np.median(error)) if error.size else None,
         "epsilon_spent": _plain(outcome.epsilon_spent),
     }
+    if math.isinf(scenario.epsilon):
+        line["answers_bound"] = answers_needed(len(people), int((people == 0).sum()), _bits(scenario))
     if scenario.compliance.differencing:
         line["flagged"] = sum(audit.flagged for audit in outcome.audits)
+    # From features alone is the baseline, from both the leakage. Where a strategy has no use for features, both is what
+    # the answers alone give.
     if scenario.developer.public_sample:
-        # From features alone is the baseline; from both is the leakage. Where a strategy has no use for features, both
-        # is what the answers alone give.
+        line["leakage_features"] = score.baseline_leakage
+    if scenario.developer.public_sample or guess.guess_from_answers is not None:
         alone = guess.guess if guess.guess_from_answers is None else guess.guess_from_answers
-        line |= {
-            "leakage_features": score.baseline_leakage,
-            "leakage_answers": _score(deal, replace(guess, guess=alone)).leakage,
-        }
+        line["leakage_answers"] = _score(deal, replace(guess, guess=alone)).leakage
     if METRICS[scenario.compliance.metric].absolute:
         line |= {
             "polarity_known": guess.polarity_known,
@@ -106,6 +110,19 @@ def record(cell: Cell, trial: int, deal: Deal, outcome: Outcome, seconds: float)
     if trial == 0:
         line["trace"] = _trace(deal, outcome)
     return line
+
+
+def _bits(scenario: Scenario) -> float:
+    """Count the bits that an exact answer, a number in [-1, 1], has at most."""
+    if scenario.compliance.mechanism == "pass-fail":
+        return 1.0
+    match scenario.compliance.precision:
+        case "float64":
+            return 53.0
+        case "float32":
+            return 24.0
+        case decimals:
+            return math.log2(2 * 10**decimals + 1)
 
 
 def _score(deal: Deal, guess: RevealGuess) -> RevealScore:

@@ -41,7 +41,14 @@ METRICS = {
     "di": "disparate impact ratio",
 }
 
-_SYMBOLS = {"developer.queries": "m", "compliance.epsilon": "ε", "data.n0": "n₀", "compliance.mechanism": "noise"}
+_SYMBOLS = {
+    "developer.queries": "m",
+    "developer.perturbation": "b",
+    "compliance.epsilon": "ε",
+    "compliance.precision": "digits",
+    "data.n0": "n₀",
+    "compliance.mechanism": "noise",
+}
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 

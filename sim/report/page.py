@@ -209,6 +209,9 @@ def _cell_table(cells: Sequence[ReportCell]) -> PageTable:
         columns.append(Column("right, of those aimed at", aimed, group=_GUESS))
     if any("targeted_rate" in cell.summary for cell in cells):
         columns.append(Column("person aimed at right, %", [_rate(cell) for cell in cells], group=_GUESS))
+    if any("targeted_balanced" in cell.summary for cell in cells):
+        balanced = [number(_percent(cell, "targeted_balanced")) for cell in cells]
+        columns.append(Column("either group, %", balanced, group=_GUESS))
     optional = (
         ("answers alone, %", "leakage_answers"),
         ("smaller group named, %", "leakage_by_size"),

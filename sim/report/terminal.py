@@ -15,7 +15,7 @@ from sim.scenario import Plan
 
 _ALWAYS = ("leakage\n%", "no\nquery", "all\nright", "error\nmedian")
 
-_GIVE_WAY = ("people\nright", "error\nmean")
+_GIVE_WAY = ("people\nright", "error\nmean", "error\nmedian")
 """What is left to the report where a terminal has no room for it."""
 
 _COLUMNS = 80
@@ -46,20 +46,25 @@ def terminal_table(plan: Plan, summary: Sequence[Mapping[str, Any]]) -> Table:
         collapse_padding=True,
         caption_justify="left",
     )
-    for key in keys:
-        table.add_column(Text(symbol(key)), justify="right" if _numeric(key, summary) else "left", overflow="ellipsis")
     columns = {
         "answers\nasked": [
-            _answers(cell) if scenario.queries == "needed" else MISSING
-            for cell, scenario in zip(summary, scenarios, strict=True)
+            _answers(cell) if any(scenario.queries == "needed" for scenario in scenarios) else MISSING
+            for cell in summary
+        ],
+        "least\never": [
+            count(cell["answers_bound"]) if cell.get("answers_bound") else MISSING
+            for cell in summary
         ],
         "leakage\n%": [_leakage(cell) for cell in summary],
         "no\nquery": [f"{cell['baseline_leakage']:.1f}" for cell in summary],
         "all\nright": [f"{cell['exact']}/{cell['trials']}" for cell in summary],
         "people\nright": [count(cell["recovered"]) for cell in summary],
         "target\nright, %": [_targeted(cell) for cell in summary],
+        "either\ngroup": [
+            f"{100 * cell['targeted_balanced']:.1f}" if "targeted_balanced" in cell else MISSING for cell in summary
+        ],
         "answers\nalone": [_optional(cell, "leakage_answers") for cell in summary],
-        "flagged\nmodels": [_optional(cell, "flagged") for cell in summary],
+        "models\nseen": [_optional(cell, "flagged") for cell in summary],
         "error\nmedian": [number(cell.get("query_error_median")) for cell in summary],
         "error\nmean": [number(cell.get("query_error_mean")) for cell in summary],
         "paper\n%": [MISSING if paper is None else number(paper.leakage) for paper in papers],
@@ -67,16 +72,36 @@ def terminal_table(plan: Plan, summary: Sequence[Mapping[str, Any]]) -> Table:
         "paper\nerror": [MISSING if paper is None else number(paper.query_error_mean, 4) for paper in papers],
     }
     shown = {head: texts for head, texts in columns.items() if set(texts) - {MISSING} or (head in _ALWAYS)}
+    if "answers\nasked" not in shown:
+        shown.pop("least\never", None)
     swept = [[symbol(key), *(setting(cell[key]) for cell in summary)] for key in keys]
     for head in _GIVE_WAY:
         if head in shown and sum(map(_width, (*swept, *([name, *texts] for name, texts in shown.items())))) > _COLUMNS:
             del shown[head]
+    total = sum(map(_width, (*swept, *([name, *texts] for name, texts in shown.items()))))
+    if total > _COLUMNS and len(keys) > 1:
+        # One column of words, that may take two lines, says what several no longer have the room for.
+        words = [", ".join(filter(None, (_words(key, cell[key]) for key in keys))) for cell in summary]
+        table.add_column(Text("played"), overflow="fold")
+        rows = [[word] for word in words]
+    else:
+        for key in keys:
+            justify: Any = "right" if _numeric(key, summary) else "left"
+            table.add_column(Text(symbol(key)), justify=justify, overflow="ellipsis")
+        rows = [[setting(cell[key]) for key in keys] for cell in summary]
     for head in shown:
         table.add_column(Text(head), justify="right", no_wrap=True)
-    for row, cell in enumerate(summary):
-        table.add_row(*(Text(setting(cell[key])) for key in keys), *(Text(texts[row]) for texts in shown.values()))
+    for row, own in enumerate(rows):
+        table.add_row(*(Text(text) for text in own), *(Text(texts[row]) for texts in shown.values()))
     table.caption = Text(_legend(summary, shown), style="dim")
     return table
+
+
+def _words(key: str, value: object) -> str:
+    """Say a swept value where no head of a column does; nothing of what a strategy decides itself."""
+    if value in ("own", "needed"):
+        return ""
+    return setting(value) if isinstance(value, str) else f"{symbol(key)} {setting(value)}"
 
 
 def _numeric(key: str, summary: Sequence[Mapping[str, Any]]) -> bool:
@@ -85,7 +110,7 @@ def _numeric(key: str, summary: Sequence[Mapping[str, Any]]) -> bool:
 
 def _answers(cell: Mapping[str, Any]) -> str:
     mean, most = cell["answers"], cell["answers_most"]
-    return f"{most}" if mean == most else f"{mean:.1f}, at most {most}"
+    return f"{most}" if mean == most else f"{mean:.1f} ≤{most}"
 
 
 def _targeted(cell: Mapping[str, Any]) -> str:
@@ -114,14 +139,16 @@ def _legend(summary: Sequence[Mapping[str, Any]], shown: Iterable[str]) -> str:
         return "No trial finished."
     people = span({cell["n"] for cell in summary})
     said = {
-        "answers\nasked": "answers asked: until everybody was known, the size query counted. ",
+        "answers\nasked": "answers asked: until everybody was known, the size query counted; ≤: at most. ",
+        "least\never": "least ever: log2 C(n, n0) bits over the bits of an answer. ",
         "leakage\n%": "leakage: balanced accuracy, ±95% interval; 50 is a guess. ",
         "no\nquery": "no query: what the developer knew before asking. ",
         "all\nright": "all right: trials with everybody right. ",
         "people\nright": f"people right: of {people}. ",
         "target\nright, %": "target right: how often the one person aimed at was, and its 95% interval. ",
-        "answers\nalone": "answers alone: the leakage without the public sample. ",
-        "flagged\nmodels": "flagged models: by the differencing detector. ",
+        "either\ngroup": "either group: the mean of both groups' shares; 50 is a guess. ",
+        "answers\nalone": "answers alone: without what h0 or public people say. ",
+        "models\nseen": "models seen: by the differencing detector. ",
         "error\nmedian": "error: of the answers. ",
     }
     text = "".join(words for head, words in said.items() if head in set(shown))

@@ -49,7 +49,7 @@ def fairwall(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
             capture_output=True,
             text=True,
             cwd=tmp_path,
-            timeout=110,
+            timeout=900,
             check=False,
         )
 

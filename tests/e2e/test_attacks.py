@@ -133,3 +133,86 @@ def test_features_answers_and_both(attack: Play) -> None:
     assert cell["leakage_features"] == cell["baseline_leakage"]
     assert cell["leakage_features"] > 55
     assert cell["leakage_answers"] > 50
+
+
+BEST = 'strategy = "best"\nqueries = 40\n'
+
+
+@pytest.mark.parametrize(("epsilon", "least"), [(100.0, 63), (1000.0, 82), (10_000.0, 97)])
+def test_printed_conceal_against_the_best_decoder(attack: Play, epsilon: float, least: float) -> None:
+    """The bar is for 200 trials; over so many the mean's standard error is below 1, and all three lie 2 above it."""
+    developer = 'strategy = "random-binary"\ndecoder = "best"\nqueries = 40\n'
+    result = attack(developer, f"compliance.epsilon={epsilon}", mechanism="conceal", trials=120)
+    assert result["summary"][0]["leakage"] >= least
+
+
+def test_the_best_strategy_is_never_worse_than_not_asking(attack: Play) -> None:
+    mechanisms = '["conceal", "laplace", "cauchy", "counts", "randomized-response", "recommended"]'
+    result = attack(BEST, f"compliance.mechanism={mechanisms}", "compliance.epsilon=[1.0, 100.0]", trials=10)
+    for cell in result["summary"]:
+        # Ten trials; a mean below its baseline by five points would be no accident.
+        assert cell["leakage"] > cell["baseline_leakage"] - 5, cell
+        assert cell["epsilon_spent"] == pytest.approx(cell["epsilon"])
+    at_100 = {cell["mechanism"]: cell["leakage"] for cell in result["summary"] if cell["epsilon"] == 100}
+    assert at_100["conceal"] > 63
+    assert min(at_100["counts"], at_100["randomized-response"], at_100["recommended"]) > 95
+
+
+def test_the_best_strategy_reads_every_metric_under_noise(attack: Play) -> None:
+    metrics = json.dumps(EVERY_METRIC)
+    result = attack(
+        BEST, f"compliance.metric={metrics}", "compliance.epsilon=100.0", mechanism="counts", n=200, n0=60, trials=2
+    )
+    assert [cell["compliance.metric"] for cell in result["summary"]] == EVERY_METRIC
+    assert all(cell["epsilon_spent"] == pytest.approx(100) for cell in result["summary"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "most"),
+    [
+        (("compliance.precision=2",), 40),
+        (("compliance.precision=1",), 100),
+        (("compliance.mechanism=round",), 40),
+        (("compliance.mechanism=pass-fail",), 60),
+        (("compliance.metric=ppv",), 40),
+        (("compliance.precision=6", "developer.knows=[]"), 10),
+        (("compliance.precision=float32", "developer.knows=[]"), 8),
+    ],
+)
+def test_the_best_strategy_adapts_to_what_answers_are(attack: Play, settings: tuple[str, ...], most: int) -> None:
+    result = attack("", *settings, trials=4)
+    assert all(trial["exact"] for trial in result["trials"])
+    assert max(answers(trial) for trial in result["trials"]) <= most
+
+
+def test_features_answers_and_both_under_noise(attack: Play) -> None:
+    result = attack(BEST + "public_sample = 2000\n", "compliance.epsilon=100.0", mechanism="conceal", trials=20)
+    (cell,) = result["summary"]
+    assert cell["leakage_features"] > 62
+    assert cell["leakage_answers"] > 58
+    assert cell["leakage"] > max(cell["leakage_features"], cell["leakage_answers"])
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(("epsilon", "least"), [(1000.0, 69), (10_000.0, 85)])
+def test_printed_conceal_against_the_best_decoder_on_1000_people(attack: Play, epsilon: float, least: float) -> None:
+    developer = 'strategy = "random-binary"\ndecoder = "best"\nqueries = 400\n'
+    result = attack(developer, f"compliance.epsilon={epsilon}", mechanism="conceal", n=1000, n0=104, trials=40)
+    assert result["summary"][0]["leakage"] >= least
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_10_000_people_in_130_exact_answers(play: Play) -> None:
+    result = play(
+        "limit-synthetic-10000",
+        "--trials",
+        "20",
+        "--set",
+        "developer.strategy=best",
+        "--set",
+        "developer.perturbation=1.0",
+    )
+    assert all(trial["exact"] for trial in result["trials"])
+    assert max(answers(trial) for trial in result["trials"]) <= 130

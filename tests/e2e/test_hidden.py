@@ -11,8 +11,11 @@ Play = Callable[..., dict[str, Any]]
 SAME = ("leakage", "baseline_leakage", "recovered", "exact", "n0", "n1", "seed", "size_queries", "epsilon_spent")
 
 
+SENSING = ("--set", "developer.strategy=sensing", "--set", "developer.queries=50", "--set", "developer.perturbation=0.1")
+
+
 def test_everybody_is_revealed_as_if_the_test_set_had_been_dealt_with_one_answer_more(play: Play) -> None:
-    result = play("hidden-adult-100", "--trials", "3", "--set", "data.hidden=[false, true]")
+    result = play("hidden-adult-100", "--trials", "3", "--set", "data.hidden=[false, true]", *SENSING)
     shown, hidden = ([trial for trial in result["trials"] if trial["data.hidden"] is value] for value in (False, True))
     assert len(hidden) == 3
     for one, other in zip(shown, hidden, strict=True):

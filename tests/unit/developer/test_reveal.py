@@ -17,6 +17,9 @@ COMPRESSED = ["sensing", "random-binary", "gaussian"]
 class ExactAuditor:
     """Answer from the definition of the gap, and keep count."""
 
+    def give_up(self, queries: int) -> None:
+        pass
+
     def __init__(self, a: NDArray[np.uint8], signed: bool = True, log: list[str] | None = None) -> None:
         self.a, self.signed = a, signed
         self.log = [] if log is None else log
@@ -261,6 +264,9 @@ def test_sizes_from_any_answer_are_sizes(gap: float, n: int) -> None:
 
 class NoisyAuditor:
     """Answer anything."""
+
+    def give_up(self, queries: int) -> None:
+        pass
 
     def __init__(self, seed: int, size: float) -> None:
         self.rng, self.scale = np.random.default_rng(seed), size

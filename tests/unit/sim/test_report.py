@@ -134,7 +134,7 @@ def test_the_table_recomputes_from_the_trials(tmp_path: Path) -> None:
 
 
 def test_one_trial_has_no_interval(tmp_path: Path) -> None:
-    plan = scenario.read("demo", ["scenario.trials=1", "developer.queries=40", "compliance.epsilon=100.0"])
+    plan = scenario.read("demo", ["scenario.trials=1", "developer.strategy=best", "compliance.epsilon=100.0"])
     text = _shown(_report(tmp_path / "run", plan, _trials(plan, 1)))
     assert "one trial gives no interval" in text
     assert "played 1 trial." in text
@@ -171,7 +171,8 @@ def test_what_a_scenario_says_is_escaped(tmp_path: Path) -> None:
 
 
 def test_exact_answers_and_the_baseline_stand_side_by_side(tmp_path: Path) -> None:
-    plan = scenario.read("demo", ["scenario.trials=3", "developer.queries=[10, 50]", 'compliance.epsilon="inf"'])
+    settings = ["scenario.trials=3", "developer.strategy=sensing", "developer.queries=[10, 50]"]
+    plan = scenario.read("demo", [*settings, 'compliance.epsilon="inf"'])
     trials = [_trial(plan.cells[0], i) for i in range(3)]
     trials += [_trial(plan.cells[1], i, leakage=100.0, exact=True, recovered=100) for i in range(3)]
     text = _shown(_report(tmp_path / "run", plan, trials))
@@ -255,8 +256,8 @@ def test_an_absolute_gap_is_told_up_to_polarity(tmp_path: Path) -> None:
 
 
 def test_any_key_can_be_swept(tmp_path: Path) -> None:
-    settings = ["scenario.trials=2", "data.n0=[5, 50]", 'developer.decoder=["l1", "lstsq"]', "developer.queries=40"]
-    plan = scenario.read("demo", settings)
+    settings = ["scenario.trials=2", "data.n0=[5, 50]", 'developer.decoder=["l1", "lstsq"]', "compliance.epsilon=100.0"]
+    plan = scenario.read("demo", [*settings, "developer.strategy=sensing"])
     page = _report(tmp_path / "run", plan, _trials(plan, 2))
     assert "Leakage against n₀" in page
     assert "decoder = lstsq" in page

@@ -139,8 +139,8 @@ def test_setting_a_swept_key_replaces_its_axis() -> None:
 
 
 def test_setting_a_swept_key_to_a_list_replaces_its_axis_by_the_list() -> None:
-    found = read("demo", ["developer.queries=[7, 8, 9]"])
-    assert [cell.scenario.queries for cell in found.cells] == [7, 8, 9] * 2
+    found = read("conceal-adult-100", ["developer.queries=[7, 8, 9]", "compliance.mechanism=laplace"])
+    assert [cell.scenario.queries for cell in found.cells] == [7] * 4 + [8] * 4 + [9] * 4
 
 
 def test_setting_another_key_to_a_list_sweeps_it_too() -> None:
@@ -151,7 +151,8 @@ def test_setting_another_key_to_a_list_sweeps_it_too() -> None:
 
 @pytest.mark.parametrize("last", ["3", "[3]"])
 def test_the_last_setting_of_a_key_counts(last: str) -> None:
-    settings = ["compliance.epsilon=1", "developer.queries=[1, 2]", "developer.queries=4", f"developer.queries={last}"]
+    settings = ["compliance.epsilon=1", "developer.strategy=best"]
+    settings += ["developer.queries=[1, 2]", "developer.queries=4", f"developer.queries={last}"]
     assert [cell.scenario.queries for cell in read("demo", settings).cells] == [3]
 
 
@@ -299,7 +300,6 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"data.test_size": None}, "data.test_size", "is missing"),
     ({"compliance.mechanism": None}, "compliance.mechanism", "is missing"),
     ({"compliance.epsilon": None}, "compliance.epsilon", "is missing"),
-    ({"developer.strategy": None}, "developer.strategy", "is missing"),
     ({"developer.queries": None}, "developer.queries", "is missing"),
     ({**SYNTHETIC, "data.n": None}, "data.n:", "is missing"),
     ({**SYNTHETIC, "data.n0": None}, "data.n0", "is missing"),
@@ -360,7 +360,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"compliance.bounding": "clip"}, "compliance.bounding", "'clamp'"),
     ({"compliance.mechanism": "conceal", "compliance.bounding": "truncate"}, "compliance.bounding", "choose clamp"),
     ({"compliance.mechanism": "exact"}, "compliance.epsilon", '"inf"'),
-    ({"developer.strategy": "best"}, "developer.strategy", "single, pair, linear"),
+    ({"developer.strategy": "the best"}, "developer.strategy", "single, pair, linear"),
     ({"developer.strategy": "a\nb"}, "developer.strategy", "single, pair, linear"),
     ({"developer.perturbation": 0}, "developer.perturbation", "not 0"),
     ({"developer.perturbation": 1.5}, "developer.perturbation", "not 1.5"),
@@ -373,7 +373,14 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     # Strategy, metric and decoder.
     ({"compliance.metric": "abs_sp"}, "developer.strategy", "reads sp, eo, fpr, oad"),
     ({"compliance.metric": "abs_eo"}, "developer.strategy", "reads sp, eo, fpr, oad"),
-    ({"developer": {"strategy": "absolute"}}, "developer.strategy", "reads abs_sp, abs_eo, abs_fpr, abs_oad"),
+    ({"developer": {"strategy": "absolute"}}, "developer.strategy", "reads abs_sp, abs_eo, abs_fpr, eodds_max, eodds_sum, abs_oad, not sp"),
+    ({"developer": {"strategy": "verdicts"}}, "developer.strategy", "pass-fail"),
+    ({"developer": {"strategy": "splitting"}, "compliance.epsilon": 1.0}, "developer.strategy", "exact answers only"),
+    ({"developer": {"strategy": "best"}, "compliance.epsilon": 1.0}, "developer.queries", "is missing"),
+    ({"developer": {"strategy": "best"}, "compliance.metric": "ppv"}, "compliance.metric", "from exact answers only"),
+    ({"developer.public_sample": 3}, "developer.public_sample", "must be even"),
+    ({"compliance.precision": 16}, "compliance.precision", "decimals from 0 to 15, not 16"),
+    ({"developer.knows": ["a"]}, "developer.knows", "not 'a'"),
     ({"developer.decoder": "l2"}, "developer.decoder", "l1 or lstsq or box or omp or score or ep or map or mcmc or best"),
     ({"developer": {"strategy": "linear", "decoder": "l1"}}, "developer.decoder", "lstsq"),
     ({"developer": {"strategy": "single", "decoder": "l1"}}, "developer.decoder", "reads the answers itself"),
