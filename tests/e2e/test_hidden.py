@@ -11,7 +11,8 @@ Play = Callable[..., dict[str, Any]]
 SAME = ("leakage", "baseline_leakage", "recovered", "exact", "n0", "n1", "seed", "size_queries", "epsilon_spent")
 
 
-SENSING = ("--set", "developer.strategy=sensing", "--set", "developer.queries=50", "--set", "developer.perturbation=0.1")
+ALGORITHM_2 = ("developer.strategy=sensing", "developer.queries=50", "developer.perturbation=0.1")
+SENSING = tuple(part for setting in ALGORITHM_2 for part in ("--set", setting))
 
 
 def test_everybody_is_revealed_as_if_the_test_set_had_been_dealt_with_one_answer_more(play: Play) -> None:
