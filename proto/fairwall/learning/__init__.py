@@ -1,0 +1,25 @@
+"""Public algorithms that both sides train with: batched ensembles of small networks, and what is measured of them."""
+
+from fairwall.learning.backend import TrainingUnavailable
+from fairwall.learning.batches import Batches, Poisson, Shuffled, shuffled, stratified
+from fairwall.learning.ensemble import Ensemble, constant, together
+from fairwall.learning.penalty import EqualizedOdds
+from fairwall.learning.private import Private, noise_multiplier
+from fairwall.learning.training import Recipe, train
+
+__all__ = [
+    "Batches",
+    "Ensemble",
+    "EqualizedOdds",
+    "Poisson",
+    "Private",
+    "Recipe",
+    "Shuffled",
+    "TrainingUnavailable",
+    "constant",
+    "noise_multiplier",
+    "shuffled",
+    "stratified",
+    "together",
+    "train",
+]

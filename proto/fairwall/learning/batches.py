@@ -1,0 +1,155 @@
+"""Which rows a training step looks at.
+
+Every model draws its batches from its own generator, and a batch is as wide as its plan says: the batches of a model
+depend on nothing but its own rows and its own seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Rows = NDArray[np.intp]
+"""Row numbers in the table of features, shape (k,)."""
+
+# With what probability, over a whole training, some Poisson batch is larger than there is room for; it then loses rows.
+OVERFLOW = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Shuffled:
+    """Batches that hold a fixed number of rows of each stratum.
+
+    Each stratum is gone through in random order, again and again.
+
+    Attributes
+    ----------
+    strata : pairs of a stratum's rows, at least one, and how many of them a batch holds.
+    """
+
+    strata: tuple[tuple[Rows, int], ...]
+
+    def __post_init__(self) -> None:
+        if not self.strata or any(len(rows) == 0 or size < 1 for rows, size in self.strata):
+            raise ValueError("a batch needs strata, each with rows and a share in the batch")
+
+    @property
+    def width(self) -> int:
+        """How many rows a batch holds."""
+        return sum(size for _, size in self.strata)
+
+
+@dataclass(frozen=True, eq=False)
+class Poisson:
+    """Batches that hold each row with the same probability, independently: what accounting by subsampling supposes.
+
+    Attributes
+    ----------
+    rows : at least one.
+    rate : that probability, in (0, 1].
+    steps : for how many steps ``width`` is to suffice.
+    """
+
+    rows: Rows
+    rate: float
+    steps: int
+
+    def __post_init__(self) -> None:
+        if len(self.rows) == 0 or not 0 < self.rate <= 1 or self.steps < 1:
+            raise ValueError("Poisson batches need rows, a rate in (0, 1] and steps")
+
+    @property
+    def width(self) -> int:
+        """How many rows there is room for: with probability ``OVERFLOW`` at most some step of them all draws more."""
+        from scipy.stats import binom
+
+        return max(int(binom.isf(OVERFLOW / self.steps, len(self.rows), self.rate)), 1)
+
+
+Batches = Shuffled | Poisson
+
+
+class Stream:
+    """One model's batches, one block after the other."""
+
+    def __init__(self, batches: Batches, rng: np.random.Generator) -> None:
+        self._batches = batches
+        self._rng = rng
+        self._width = batches.width
+        self._left = [np.empty(0, np.intp) for _ in getattr(batches, "strata", ())]
+
+    def take(self, steps: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+        """Draw the next batches.
+
+        Returns
+        -------
+        rows : ndarray, shape (steps, width)
+        present : ndarray of 0 or 1, shape (steps, width)
+            0 where there is room for a row and none.
+        """
+        if isinstance(self._batches, Poisson):
+            return self._poisson(self._batches, steps)
+        parts = []
+        for stratum, (rows, size) in enumerate(self._batches.strata):
+            left = self._left[stratum]
+            if len(left) < steps * size:
+                rounds = -(-(steps * size - len(left)) // len(rows))
+                left = np.concatenate([left, *(self._rng.permutation(rows) for _ in range(rounds))])
+            parts.append(left[: steps * size].reshape(steps, size))
+            self._left[stratum] = left[steps * size :]
+        drawn = np.concatenate(parts, axis=1)
+        return drawn, np.ones(drawn.shape, np.float32)
+
+    def _poisson(self, batches: Poisson, steps: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+        drawn = np.full((steps, self._width), batches.rows[0], np.intp)
+        present = np.zeros((steps, self._width), np.float32)
+        for step in range(steps):
+            # Which rows, given how many, is uniform.
+            size = min(int(self._rng.binomial(len(batches.rows), batches.rate)), self._width)
+            drawn[step, :size] = self._rng.choice(batches.rows, size, replace=False, shuffle=False)
+            present[step, :size] = 1
+        return drawn, present
+
+
+def shuffled(rows: Rows, size: int) -> Shuffled:
+    """Plan batches of so many rows, without strata."""
+    return Shuffled(((rows, size),))
+
+
+def stratified(rows: Rows, size: int, cells: NDArray[np.integer]) -> Shuffled:
+    """Plan batches that hold every cell as often as the rows do, and at least once.
+
+    Parameters
+    ----------
+    rows : ndarray, shape (k,)
+    size : how many rows a batch holds; as many as there are cells where that is more.
+    cells : ndarray, shape (k,)
+        Each row's cell.
+    """
+    names, counts = np.unique(cells, return_counts=True)
+    sizes = apportion(counts, max(size, len(names)))
+    return Shuffled(tuple((rows[cells == name], int(part)) for name, part in zip(names, sizes, strict=True)))
+
+
+def apportion(counts: Sequence[int] | NDArray[np.integer], size: int) -> NDArray[np.intp]:
+    """Share out ``size`` seats in proportion to counts, by largest remainders, with at least one seat each.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer seats than counts.
+    """
+    shares = np.asarray(counts, dtype=np.float64)
+    if size < len(shares):
+        raise ValueError(f"{len(shares)} strata do not fit into a batch of {size}")
+    # A seat each beforehand, the others in proportion to what is then still owed.
+    owed = np.maximum(shares / shares.sum() * size - 1, 0)
+    spare = size - len(shares)
+    exact = owed / owed.sum() * spare if owed.sum() > 0 else np.full(len(shares), spare / len(shares))
+    seats = np.floor(exact).astype(np.intp)
+    order = np.argsort(-(exact - seats), kind="stable")
+    seats[order[: spare - int(seats.sum())]] += 1
+    return np.asarray(seats + 1)

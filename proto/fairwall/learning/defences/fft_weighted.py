@@ -1,0 +1,40 @@
+"""Fair fine-tuning whose penalty weighs each label's gap by what it can leak.
+
+The paper's proof has ``sum over y of P(y) |P(A=1|y,D0) - P(A=1|y,D1)| gap_y`` before it takes the larger gap out of the
+sum. Those weights, with P(y) averaged over the two distributions, are the importance of a label's gap; for pure groups
+and mixtures of equal purity they are in proportion to P(y) where labels are as frequent in both groups. Scaled to sum
+to 1, so that lambda means what it means in ``fft``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.learning.defences import fft, none
+from fairwall.learning.defences.split import Progress, Settings, Split, part
+from fairwall.learning.ensemble import Ensemble
+from fairwall.learning.fairness import shifts
+
+
+def train(
+    split: Split,
+    bits: Sequence[int] | NDArray[np.integer],
+    seeds: Sequence[int],
+    settings: Settings,
+    on_step: Progress | None = None,
+) -> Ensemble:
+    """Tune with the weighted sum of both labels' gaps instead of the larger one."""
+    group = split.groups[0]
+    # P(a | y, D_d) is what the purity makes of the labels' frequencies in the groups.
+    rates = np.array([[np.mean(split.labels[group == a] == y) for a in (0, 1)] for y in (0, 1)])
+    share = np.array([[settings.purity, 1 - settings.purity], [1 - settings.purity, settings.purity]])
+    weights = shifts(rates[None, :, :] * share[:, None, :])
+    weights = weights / weights.sum() if weights.sum() > 0 else np.full(2, 0.5)
+    total = len(seeds) * (settings.recipe.steps + settings.tune_steps)
+    base = none.train(split, bits, seeds, settings, part(on_step, 0, total))
+    tuning = part(on_step, len(seeds) * settings.recipe.steps, total)
+    pair = (float(weights[0]), float(weights[1]))
+    return fft.tune(base, split, bits, seeds, settings, weights=pair, on_step=tuning)

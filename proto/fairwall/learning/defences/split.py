@@ -1,0 +1,169 @@
+"""What a defence is given: rows of both groups, and which of the two each model is to be trained on.
+
+The game's two distributions are G_0, whose rows are the disadvantaged, and G_1, whose rows are the advantaged; a model
+with bit b is trained on G_b. With a purity alpha below 1 they are mixtures: G_b holds the share alpha of its own group
+and 1 - alpha of the other one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.learning.batches import Rows
+from fairwall.learning.ensemble import Ensemble
+from fairwall.learning.training import Recipe
+
+PLAIN = Recipe()
+PRIVATE = Recipe(steps=100, batch_size=2048, learning_rate=2e-2)
+
+Progress = Callable[[int, int], None]
+"""Called with the model-steps done and those in all."""
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """The rows that one side of the game trains on.
+
+    Attributes
+    ----------
+    features : (rows, d).
+    labels : (rows,), 0 or 1.
+    groups : (attributes, rows), 1 = advantaged; the game is about the first attribute.
+    """
+
+    features: NDArray[np.float64]
+    labels: NDArray[np.uint8]
+    groups: NDArray[np.uint8]
+
+    def __post_init__(self) -> None:
+        if self.groups.ndim != 2 or self.groups.shape[1] != len(self.labels) or len(self.features) != len(self.labels):
+            raise ValueError("features, labels and every attribute have one entry per row")
+        if self.groups[0].min() == self.groups[0].max():
+            raise ValueError("the game needs rows of both groups")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a defence is set.
+
+    Attributes
+    ----------
+    recipe : how a model is trained on G_b.
+    tune_steps : steps of fine-tuning.
+    strength : lambda, the weight of the equalized-odds penalty.
+    rehearsal : rho in [0, 1], the share of G_b's rows in a batch of fine-tuning. At 0 a batch of pure groups has one
+        group only, so that there is no gap to penalise.
+    purity : alpha in [1/2, 1].
+    rows : how many rows of G_b a model is trained on, drawn for each model by its seed; None for all of a pure group,
+        and for mixtures as many as the smaller group has.
+    other_rows : the same of G_{1-b}, for fine-tuning; None for all of a pure group, and for mixtures as many as of G_b.
+    private_recipe : how a private model is trained on G_b. Fewer, larger steps at a higher rate than without noise; as
+        large as the rows where they are fewer. Its layers are those of ``recipe``. Chosen on Adult; choosing is not
+        accounted for.
+    epsilon, delta : what a private model may spend.
+    clip : the norm at which its gradients are clipped, or where an adaptive one starts.
+    adaptive_clipping : whether it follows the gradients.
+    """
+
+    recipe: Recipe = PLAIN
+    tune_steps: int = 200
+    strength: float = 1.0
+    rehearsal: float = 0.2
+    purity: float = 1.0
+    rows: int | None = None
+    other_rows: int | None = None
+    private_recipe: Recipe = PRIVATE
+    epsilon: float = 3.0
+    delta: float = 1e-5
+    clip: float = 1.0
+    adaptive_clipping: bool = False
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.rehearsal <= 1 and 0.5 <= self.purity <= 1 and self.strength >= 0 and self.tune_steps >= 1):
+            raise ValueError(
+                "rehearsal lies in [0, 1], purity in [1/2, 1]; lambda is not below 0; there are steps to tune"
+            )
+        if any(size is not None and size < 1 for size in (self.rows, self.other_rows)):
+            raise ValueError("there are rows to train and to tune on")
+
+
+class Defence(Protocol):
+    """What every defence is."""
+
+    def __call__(
+        self,
+        split: Split,
+        bits: Sequence[int] | NDArray[np.integer],
+        seeds: Sequence[int],
+        settings: Settings,
+        on_step: Progress | None = None,
+    ) -> Ensemble:
+        """Train one model for each bit.
+
+        Parameters
+        ----------
+        split : Split
+        bits : shape (models,), 0 or 1
+        seeds : length models; a model is a function of the split, its bit, its seed and the settings alone.
+        settings : Settings
+        on_step : callable, optional
+
+        Raises
+        ------
+        TrainingUnavailable
+            If PyTorch is not installed.
+        ValueError
+            If there are fewer rows than the settings ask for.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Hand:
+    """One model's rows: of G_b, and of G_{1-b}; no row is in both."""
+
+    own: Rows
+    other: Rows
+
+
+def deal(
+    split: Split, bits: Sequence[int] | NDArray[np.integer], seeds: Sequence[int], settings: Settings
+) -> list[Hand]:
+    """Draw every model's rows, without replacement, by its bit and seed."""
+    return [_hand(split.groups[0], int(b), seed, settings) for b, seed in zip(bits, seeds, strict=True)]
+
+
+def _hand(group: NDArray[np.uint8], b: int, seed: int, settings: Settings) -> Hand:
+    rng = np.random.default_rng([seed, 1])
+    mine, others = rng.permutation(np.flatnonzero(group == b)), rng.permutation(np.flatnonzero(group != b))
+    pure = settings.purity == 1
+    # Two mixtures of one size n use up alpha n + (1 - alpha) n = n rows of each group.
+    n = settings.rows or (len(mine) if pure else min(len(mine), len(others)))
+    m = settings.other_rows or (len(others) if pure else n)
+    pure_n, pure_m = round(settings.purity * n), round(settings.purity * m)
+    if pure_n + m - pure_m > len(mine) or pure_m + n - pure_n > len(others):
+        raise ValueError(
+            f"{n} rows to train on and {m} to tune on cannot be drawn from groups of {len(mine)} and {len(others)}"
+        )
+    own = np.concatenate([mine[:pure_n], others[pure_m : pure_m + n - pure_n]])
+    other = np.concatenate([others[:pure_m], mine[pure_n : pure_n + m - pure_m]])
+    return Hand(own, other)
+
+
+def derived(seeds: Sequence[int], stage: int) -> list[int]:
+    """Derive the seeds of a later stage: unrelated to the first's, and a function of each seed alone."""
+    return [
+        int.from_bytes(np.random.SeedSequence([seed, stage]).generate_state(4).tobytes(), "little") for seed in seeds
+    ]
+
+
+def part(on_step: Progress | None, before: int, total: int) -> Progress | None:
+    """Report one stage's progress as part of the whole's: after so many model-steps, of so many in all."""
+    if on_step is None:
+        return None
+    return lambda done, _: on_step(before + done, total)

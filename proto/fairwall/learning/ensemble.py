@@ -1,0 +1,139 @@
+"""Many multilayer perceptrons of one shape, as numbers: what training gives and what a black box answers from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+_ROWS = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """Multilayer perceptrons: rectified hidden layers and one logit.
+
+    Attributes
+    ----------
+    weights : per layer (models, in, out), float32.
+    biases : per layer (models, out), float32; the last layer's out is 1.
+    unit_rows : whether a row is scaled to norm 1 before the first layer; a row of zeros stays one.
+    """
+
+    weights: tuple[NDArray[np.float32], ...]
+    biases: tuple[NDArray[np.float32], ...]
+    unit_rows: bool = False
+
+    @property
+    def models(self) -> int:
+        """How many there are."""
+        return len(self.biases[0])
+
+    @property
+    def features(self) -> int:
+        """How many features they look at."""
+        return int(self.weights[0].shape[1])
+
+    @property
+    def layers(self) -> tuple[int, ...]:
+        """The sizes of the hidden layers."""
+        return tuple(bias.shape[1] for bias in self.biases[:-1])
+
+    def logits(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Compute every model's logit of every row.
+
+        Parameters
+        ----------
+        features : ndarray, shape (rows, d)
+
+        Returns
+        -------
+        ndarray
+            Shape (models, rows).
+        """
+        if self.unit_rows:
+            features = unit(features)
+        single = features.astype(np.float32)
+        answers = np.empty((self.models, len(features)))
+        last = len(self.weights) - 1
+        # A model at a time, and not too many rows: what is at work stays in the cache, and one model's answers are
+        # the same bits whatever other models stand beside it.
+        for model in range(self.models):
+            for start in range(0, len(features), _ROWS):
+                hidden = single[start : start + _ROWS]
+                for layer, (weights, biases) in enumerate(zip(self.weights, self.biases, strict=True)):
+                    hidden = hidden @ weights[model] + biases[model]
+                    if layer < last:
+                        np.maximum(hidden, 0, out=hidden)
+                answers[model, start : start + _ROWS] = hidden[:, 0]
+        return answers
+
+    def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Compute every model's score of every row.
+
+        Parameters
+        ----------
+        features : ndarray, shape (rows, d)
+
+        Returns
+        -------
+        ndarray
+            In [0, 1], shape (models, rows).
+        """
+        # Through tanh, which overflows for no logit.
+        return np.asarray(0.5 + 0.5 * np.tanh(0.5 * self.logits(features)))
+
+    def take(self, models: Sequence[int] | NDArray[np.intp]) -> Ensemble:
+        """Return some of the models, in the order asked for."""
+        chosen = np.asarray(models, dtype=np.intp)
+        return Ensemble(tuple(w[chosen] for w in self.weights), tuple(b[chosen] for b in self.biases), self.unit_rows)
+
+
+def unit(features: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scale every row to norm 1; a row of zeros stays one."""
+    norms = np.linalg.norm(features, axis=1, keepdims=True)
+    return np.asarray(features / np.where(norms > 0, norms, 1))
+
+
+def together(ensembles: Sequence[Ensemble]) -> Ensemble:
+    """Join ensembles of one shape, in order.
+
+    Raises
+    ------
+    ValueError
+        If some scale rows and some do not.
+    """
+    (unit_rows,) = {ensemble.unit_rows for ensemble in ensembles}
+    return Ensemble(
+        tuple(np.concatenate(layer) for layer in zip(*(e.weights for e in ensembles), strict=True)),
+        tuple(np.concatenate(layer) for layer in zip(*(e.biases for e in ensembles), strict=True)),
+        unit_rows,
+    )
+
+
+def fresh(features: int, layers: Sequence[int], rngs: Sequence[np.random.Generator]) -> Ensemble:
+    """Draw initial weights, uniform with the variance of Glorot and Bengio (AISTATS 2010); biases are 0.
+
+    Parameters
+    ----------
+    features : the number of features.
+    layers : the sizes of the hidden layers.
+    rngs : one per model.
+    """
+    sizes = (features, *layers, 1)
+    weights = []
+    for before, after in pairwise(sizes):
+        limit = np.sqrt(6 / (before + after))
+        weights.append(np.stack([rng.uniform(-limit, limit, (before, after)).astype(np.float32) for rng in rngs]))
+    biases = tuple(np.zeros((len(rngs), after), np.float32) for after in sizes[1:])
+    return Ensemble(tuple(weights), biases)
+
+
+def constant(features: int, labels: Sequence[int]) -> Ensemble:
+    """Make models without hidden layers that give every row the score 0 or 1, whatever its features."""
+    # tanh(20) is 1 in float64: the scores are 0 and 1 themselves.
+    biases = np.where(np.asarray(labels) == 1, 40, -40).astype(np.float32)[:, None]
+    return Ensemble((np.zeros((len(biases), features, 1), np.float32),), (biases,))

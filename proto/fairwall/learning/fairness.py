@@ -1,0 +1,181 @@
+"""What a model's decisions say about which of two distributions it faces, and what bounds that.
+
+Notation: D_0 and D_1 are two distributions of (x, y, a), d says which; A, y and the decision yhat are 0 or 1.
+
+    q(y,a) = P(yhat=1 | y, a)            EO = max over y of |q(y,1) - q(y,0)|     (the paper's Delta_EO)
+    pi_d   = P(y=1 | d)                  dpi = |pi_0 - pi_1|
+    u_d, f_d = P(yhat=1 | y=1, d), P(yhat=1 | y=0, d), the true and the false positive rate
+    W      = sum over y of P(y) |P(A=1|y,D0) - P(A=1|y,D1)|
+
+A bar is the mean over d = 0, 1; P(y) in W is ``mean pi`` and 1 less it.
+
+The printed Theorem 1, |PPR(D1) - PPR(D0)| <= W EO, supposes pi_0 = pi_1: with yhat = y the EO is 0 and the gap dpi.
+The corrected bounds. For any numbers, x_1 z_1 - x_0 z_0 = mean(x) (z_1 - z_0) + (x_1 - x_0) mean(z); call this (*).
+With PPR(d) = pi_d u_d + (1 - pi_d) f_d, (*) gives exactly
+
+    PPR(D1) - PPR(D0) = mean(pi) (u_1 - u_0) + (1 - mean(pi)) (f_1 - f_0) + (pi_1 - pi_0) (mean(u) - mean(f)),
+
+and with accuracy(d) = pi_d u_d + (1 - pi_d) (1 - f_d)
+
+    acc(D1) - acc(D0) = mean(pi) (u_1 - u_0) - (1 - mean(pi)) (f_1 - f_0) + (pi_1 - pi_0) (mean(u) + mean(f) - 1).
+
+At a label y let p_d = sum over a of P(a|y,d) q(y,a,d). By (*) again
+
+    p_1 - p_0 = sum over a of (P(a|y,1) - P(a|y,0)) mean q(y,a) + sum over a of mean P(a|y) (q(y,a,1) - q(y,a,0))
+              = (P(A=1|y,1) - P(A=1|y,0)) (mean q(y,1) - mean q(y,0)) + drift_y,
+
+as P(A=0|.) = 1 - P(A=1|.). The first term is the shift of A times the gap at y. The second is 0 where rows of one label
+and group have one law under both distributions, as the theorem supposes; in a sample it is the sampling error, and a
+pure group has none: where D_d has no rows of a cell, the cell's rate is the other distribution's. Hence
+
+    PPR gap      <= W EO + dpi |mean(u) - mean(f)|     + drift
+    accuracy gap <= W EO + dpi |mean(u) + mean(f) - 1| + drift,      drift = sum over y of P(y) |drift_y|,
+
+for all counts whatever, with EO from the cells' rates averaged over the two. A constant predictor has EO 0 and the
+accuracy gap dpi, where the last bound is met with equality.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Leakage:
+    """What M models' decisions give away, each entry of shape (M,), and the distributions' own numbers.
+
+    Attributes
+    ----------
+    accuracy : (2, M), of the decisions on D_0 and D_1.
+    positive : (2, M), the positive prediction rate on each.
+    eo : Delta_EO.
+    tpr, fpr : averaged over the two distributions.
+    drift : the corrected bounds' sampling error, in [0, 1].
+    w : the shift weight W, in [0, 1].
+    dpi : the difference of the base rates, in [0, 1].
+    """
+
+    accuracy: NDArray[np.float64]
+    positive: NDArray[np.float64]
+    eo: NDArray[np.float64]
+    tpr: NDArray[np.float64]
+    fpr: NDArray[np.float64]
+    drift: NDArray[np.float64]
+    w: float
+    dpi: float
+
+    @property
+    def gap(self) -> NDArray[np.float64]:
+        """The accuracy gap."""
+        return np.asarray(np.abs(self.accuracy[1] - self.accuracy[0]))
+
+    @property
+    def ppr_gap(self) -> NDArray[np.float64]:
+        """The gap of the positive prediction rates."""
+        return np.asarray(np.abs(self.positive[1] - self.positive[0]))
+
+    @property
+    def printed_bound(self) -> NDArray[np.float64]:
+        """Theorem 1's W Delta_EO, which need not hold."""
+        return np.asarray(self.w * self.eo)
+
+    @property
+    def ppr_bound(self) -> NDArray[np.float64]:
+        """The corrected bound on the PPR gap, without the drift."""
+        return np.asarray(self.w * self.eo + self.dpi * np.abs(self.tpr - self.fpr))
+
+    @property
+    def accuracy_bound(self) -> NDArray[np.float64]:
+        """The corrected bound on the accuracy gap, without the drift."""
+        return np.asarray(self.w * self.eo + self.dpi * np.abs(self.tpr + self.fpr - 1))
+
+
+def leakage(
+    decisions: NDArray[np.bool_] | NDArray[np.integer],
+    labels: NDArray[np.integer],
+    group: NDArray[np.integer],
+    side: NDArray[np.integer] | None = None,
+) -> Leakage:
+    """Measure the decisions on samples of the two distributions.
+
+    Parameters
+    ----------
+    decisions : ndarray of 0 or 1, shape (M, rows) or (rows,)
+        Scores at least 1/2, say.
+    labels, group : ndarray of 0 or 1, shape (rows,)
+    side : ndarray of 0 or 1, shape (rows,)
+        Which distribution a row is a sample of; the group itself where not given: pure groups.
+
+    Raises
+    ------
+    ValueError
+        If a distribution has no row.
+    """
+    side = group if side is None else side
+    decided = np.atleast_2d(np.asarray(decisions, dtype=np.float64))
+    cell = (4 * np.asarray(side, np.intp) + 2 * np.asarray(labels, np.intp) + np.asarray(group, np.intp)).ravel()
+    counts: NDArray[np.float64] = np.bincount(cell, minlength=8).astype(np.float64).reshape(2, 2, 2)
+    if not (counts.sum((1, 2)) > 0).all():
+        raise ValueError("both distributions need rows")
+    sums = [np.bincount(cell, weights=row, minlength=8) for row in decided]
+    ones: NDArray[np.float64] = np.array(sums, dtype=np.float64).reshape(-1, 2, 2, 2)
+    # From here on: axes (model,) side d, label y, group a.
+    rates = _filled(ones, counts)
+    within = _composition(counts)
+    sizes = counts.sum((1, 2))
+    base = counts[:, 1].sum(1) / sizes
+    p_label = np.array([1 - base.mean(), base.mean()])
+    mean_rate = rates.mean(1)
+    # A group without rows at a label has no rate there, hence the label no gap.
+    paired = counts.sum(0).min(1) > 0
+    gaps = np.abs(mean_rate[:, :, 1] - mean_rate[:, :, 0]) * paired
+    drift = np.abs((within.mean(0) * (rates[:, 1] - rates[:, 0])).sum(2)) @ p_label
+    at_label = (within * rates).sum(3).mean(1)
+    right = ones[:, :, 1].sum(2) + counts[:, 0].sum(1) - ones[:, :, 0].sum(2)
+    return Leakage(
+        accuracy=(right / sizes).T,
+        positive=(ones.sum((2, 3)) / sizes).T,
+        eo=gaps.max(1),
+        tpr=at_label[:, 1],
+        fpr=at_label[:, 0],
+        drift=drift,
+        w=float(shifts(counts / sizes[:, None, None]).sum()),
+        dpi=float(abs(base[1] - base[0])),
+    )
+
+
+def shifts(joint: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Compute W's two terms, at label 0 and at label 1.
+
+    Parameters
+    ----------
+    joint : ndarray, shape (2, 2, 2)
+        In proportion to P(y, a | D_d), axes d, y, a.
+
+    Returns
+    -------
+    ndarray
+        P(y) |P(A=1|y,D0) - P(A=1|y,D1)|, shape (2,); their sum is W.
+    """
+    joint = joint / joint.sum((1, 2), keepdims=True)
+    within = _composition(joint)
+    return np.asarray(joint.sum(2).mean(0) * np.abs(within[1, :, 1] - within[0, :, 1]))
+
+
+def _composition(joint: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Compute P(a | y, D_d); where a distribution lacks a label, the other's, and where both do, of all the rows."""
+    sizes = joint.sum(2, keepdims=True)
+    within = np.divide(joint, sizes, out=np.zeros_like(joint), where=sizes > 0)
+    within = np.where(sizes > 0, within, within[::-1])
+    nowhere = (sizes[0] == 0) & (sizes[1] == 0)
+    return np.where(nowhere, np.array([1.0, 0.0]), within)
+
+
+def _filled(ones: NDArray[np.float64], counts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Compute q(y, a, d); where a distribution lacks a cell, the other's, and 0 where both do."""
+    there = np.broadcast_to(counts > 0, ones.shape)
+    rates = np.divide(ones, counts, out=np.zeros_like(ones), where=there)
+    return np.where(there, rates, rates[:, ::-1])

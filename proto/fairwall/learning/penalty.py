@@ -1,0 +1,77 @@
+"""The equalized-odds penalty of fair fine-tuning, and its slope.
+
+For label y the surrogate of the gap is ``g_y = mean of p over (y, a=1) - mean of p over (y, a=0)`` within a batch, p
+being the score: the rate of positive decisions with the threshold smoothed away. The penalty is
+
+    strength * max over y of |g_y|        (no weights; the paper's Delta_EO, smoothed)
+    strength * sum over y of w_y |g_y|    (with weights)
+
+and for several attributes the sum of their penalties. With p = sigmoid(z) its slope in a row's logit z is
+
+    dP/dz = strength * w_y * sign(g_y) * (+1 or -1) / (rows of the cell) * p (1 - p),
+
+w_y being 1 for the label of the larger gap and 0 for the other where there are no weights. A label that a batch lacks
+in one of the groups has no gap, and adds nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class EqualizedOdds:
+    """The penalty's strength, and what it looks at.
+
+    Attributes
+    ----------
+    strength : lambda, at least 0; 1 weighs a gap of 1 like one nat of cross-entropy.
+    groups : (attributes, rows of the table), each 0 or 1.
+    weights : of the gaps at label 0 and at label 1; None penalises the larger gap alone.
+    """
+
+    strength: float
+    groups: NDArray[np.uint8]
+    weights: tuple[float, float] | None = None
+
+
+def slope(penalty: EqualizedOdds, scores: Tensor, labels: Tensor, groups: Tensor, present: Tensor) -> Tensor:
+    """Compute the penalty's slope in each row's logit.
+
+    Parameters
+    ----------
+    scores, labels, present : (models, width)
+    groups : (attributes, models, width)
+
+    Returns
+    -------
+    Tensor
+        Shape (models, width).
+    """
+    total = scores.new_zeros(scores.shape)
+    for group in groups:
+        signs, gaps = [], []
+        for label in (0.0, 1.0):
+            stratum = (labels == label) * present
+            ones, zeros = stratum * group, stratum * (1 - group)
+            count1, count0 = ones.sum(1, keepdim=True), zeros.sum(1, keepdim=True)
+            both = (count1 > 0) & (count0 > 0)
+            # (models, width): +1 over the cell's size in one group, -1 over it in the other, 0 elsewhere.
+            sign = (ones / count1.clamp(min=1) - zeros / count0.clamp(min=1)) * both
+            signs.append(sign)
+            gaps.append((scores * sign).sum(1, keepdim=True))
+        if penalty.weights is None:
+            larger = (gaps[1].abs() > gaps[0].abs()).to(scores.dtype)
+            weights = (1 - larger, larger)
+        else:
+            weights = (scores.new_tensor(penalty.weights[0]), scores.new_tensor(penalty.weights[1]))
+        for sign, gap, weight in zip(signs, gaps, weights, strict=True):
+            total += weight * gap.sign() * sign
+    return penalty.strength * total * scores * (1 - scores)

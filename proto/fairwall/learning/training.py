@@ -1,0 +1,278 @@
+"""Training many small networks at once: the same matrix product over all models in one call.
+
+Each model minimises ``mean cross-entropy + penalty`` by Adam (Kingma and Ba, ICLR 2015) on its own rows, in its own
+batches, from its own initial weights. The gradient is written out: for a row with logit z the slope of the loss in z is
+``(sigmoid(z) - y) / width`` plus the penalty's, and backpropagation through ``a_l = relu(a_{l-1} W_l + b_l)`` is
+
+    delta_{l-1} = (delta_l W_l^T) * [a_{l-1} > 0],    dW_l = a_{l-1}^T delta_l,    db_l = sum over rows of delta_l.
+
+One row's own gradient at a layer is the outer product of a_{l-1} and delta_l, so its squared norm is
+``(|a_{l-1}|^2 + 1) |delta_l|^2`` (Goodfellow, 2015), and scaling a row's gradient is scaling its delta: private
+training clips every row without forming its gradient.
+
+A model is a function of its rows, seed and start alone, bit for bit, whatever models it is trained beside: a batched
+product computes each model's part on its own, all else is elementwise or a sum within a model. Three exceptions of
+PyTorch's are kept out of the way. It multiplies a batch of one matrix in another manner: a model alone is trained
+beside a copy of itself. Its sigmoid differs in the last bit between the bulk of an array and its end; its tanh does
+not. So does its fused Adam: the vector it works on fills whole cache lines. All that holds on one machine with one
+version of PyTorch; elsewhere the last bits differ and training amplifies them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.learning.backend import one_thread
+from fairwall.learning.batches import Batches, Poisson, Rows, Stream, shuffled
+from fairwall.learning.ensemble import Ensemble, fresh, together
+from fairwall.learning.penalty import EqualizedOdds, slope
+from fairwall.learning.private import CLIP_RATE, QUANTILE, Private
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+# Models at work at once: enough to share the cost of a call, few enough for their activations to stay in the cache.
+CHUNK = 16
+# Steps whose batches are drawn in one go.
+_BLOCK = 32
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a network is trained.
+
+    Attributes
+    ----------
+    layers : the sizes of the hidden layers.
+    steps : of the optimiser; ``epochs * ceil(rows / batch_size)`` go through the rows that many times.
+    batch_size : rows a step.
+    learning_rate : Adam's.
+    """
+
+    layers: tuple[int, ...] = (64, 32, 16)
+    steps: int = 500
+    batch_size: int = 256
+    learning_rate: float = 1e-3
+
+    def __post_init__(self) -> None:
+        if self.steps < 1 or self.batch_size < 1 or self.learning_rate <= 0 or any(size < 1 for size in self.layers):
+            raise ValueError("a recipe needs steps, a batch size and a learning rate above 0, and layers with units")
+
+
+def train(
+    features: NDArray[np.float64],
+    labels: NDArray[np.uint8],
+    rows: Sequence[Rows | Batches],
+    seeds: Sequence[int],
+    recipe: Recipe = Recipe(),
+    *,
+    penalty: EqualizedOdds | None = None,
+    private: Sequence[Private] | None = None,
+    start: Ensemble | None = None,
+    on_step: Callable[[int, int], None] | None = None,
+) -> Ensemble:
+    """Train one model for each entry of ``rows``.
+
+    Parameters
+    ----------
+    features : ndarray, shape (N, d)
+        Of the table that all models' rows are in.
+    labels : ndarray of 0 or 1, shape (N,)
+    rows : sequence of length models
+        The rows a model is trained on; or a plan of its batches, which then says how large they are.
+    seeds : sequence of int, length models, each at least 0
+    recipe : Recipe
+    penalty : EqualizedOdds, optional
+    private : sequence of Private, length models, optional
+        Clips and noises each model's gradients. Its batches are then Poisson, and there is no penalty: a batch's gap is
+        no sum over rows, so that no row's part in its slope is bounded.
+    start : Ensemble, optional
+        Begin at these models' weights instead of fresh ones; its layers then count, not the recipe's.
+    on_step : callable, optional
+        Called often with the model-steps done and those in all.
+
+    Returns
+    -------
+    Ensemble
+        The models, in order.
+
+    Raises
+    ------
+    TrainingUnavailable
+        If PyTorch is not installed.
+    ValueError
+        If lengths differ or a private model's batches are not Poisson.
+    """
+    if not len(rows) == len(seeds) > 0 or (start is not None and start.models != len(rows)):
+        raise ValueError("every model needs its rows, its seed and, where there is a start, its start")
+    plans = [entry if isinstance(entry, Batches) else shuffled(entry, recipe.batch_size) for entry in rows]
+    if private is not None and (
+        penalty is not None or len(private) != len(rows) or not all(isinstance(plan, Poisson) for plan in plans)
+    ):
+        raise ValueError("private training needs Poisson batches and a noise for every model, and has no penalty")
+    total, done = len(rows) * recipe.steps, 0
+    # Models in one product have batches of one width; in that order, each wherever its model stands.
+    widths = np.array([plan.width for plan in plans])
+    made: list[Ensemble] = []
+    order: list[int] = []
+    with one_thread() as torch:
+        table = torch.from_numpy(np.ascontiguousarray(features, dtype=np.float32))
+        outcome = torch.from_numpy(np.ascontiguousarray(labels, dtype=np.float32))
+        for width in np.unique(widths):
+            alike = np.flatnonzero(widths == width)
+            for first in range(0, len(alike), CHUNK):
+                chunk = alike[first : first + CHUNK]
+                work = [int(chunk[0])] * 2 if len(chunk) == 1 else [int(model) for model in chunk]
+                rngs = [np.random.default_rng(seeds[model]) for model in work]
+                training = _Training(
+                    torch,
+                    fresh(features.shape[1], recipe.layers, rngs) if start is None else start.take(work),
+                    [Stream(plans[model], rng) for model, rng in zip(work, rngs, strict=True)],
+                    recipe,
+                    rngs,
+                    None if private is None else [private[model] for model in work],
+                    [
+                        float(len(p.rows) * p.rate) if isinstance(p, Poisson) else p.width
+                        for p in map(plans.__getitem__, work)
+                    ],
+                )
+                groups = None if penalty is None else torch.from_numpy(penalty.groups.astype(np.float32))
+                for block in range(0, recipe.steps, _BLOCK):
+                    steps = min(_BLOCK, recipe.steps - block)
+                    training.run(steps, table, outcome, penalty, groups)
+                    done += steps * len(chunk)
+                    if on_step is not None:
+                        on_step(done, total)
+                made.append(training.result().take(range(len(chunk))))
+                order.extend(int(model) for model in chunk)
+    return together(made).take(np.argsort(order))
+
+
+class _Training:
+    """Some models under way."""
+
+    def __init__(
+        self,
+        torch: ModuleType,
+        start: Ensemble,
+        streams: list[Stream],
+        recipe: Recipe,
+        rngs: list[np.random.Generator],
+        private: list[Private] | None,
+        expected: list[float],
+    ) -> None:
+        self._torch = torch
+        self._streams = streams
+        self._rngs = rngs
+        self._private = private
+        self._expected = torch.tensor(expected, dtype=torch.float32)[:, None]
+        blocks = [
+            block for pair in zip(start.weights, (b[:, None] for b in start.biases), strict=True) for block in pair
+        ]
+        # All parameters in one vector, and one optimiser step over it; each block begins at a cache line.
+        sizes = [-(-block.size // 16) * 16 for block in blocks]
+        self._flat = torch.zeros(sum(sizes))
+        self._slopes = torch.zeros(sum(sizes))
+        self._blocks, self._block_slopes = [], []
+        offset = 0
+        for block, size in zip(blocks, sizes, strict=True):
+            view = self._flat[offset : offset + block.size].view(block.shape)
+            view.copy_(torch.from_numpy(np.ascontiguousarray(block)))
+            self._blocks.append(view)
+            self._block_slopes.append(self._slopes[offset : offset + block.size].view(block.shape))
+            offset += size
+        self._flat.grad = self._slopes
+        self._adam = torch.optim.Adam([self._flat], lr=recipe.learning_rate, fused=True)
+        self._clip = None if private is None else torch.tensor([p.clip for p in private])[:, None]
+
+    def run(
+        self, steps: int, table: Tensor, outcome: Tensor, penalty: EqualizedOdds | None, groups: Tensor | None
+    ) -> None:
+        """Take so many steps."""
+        torch = self._torch
+        drawn = [stream.take(steps) for stream in self._streams]
+        batches = torch.from_numpy(np.stack([rows for rows, _ in drawn], axis=1))
+        present = torch.from_numpy(np.stack([mask for _, mask in drawn], axis=1))
+        for step in range(steps):
+            chosen = batches[step]
+            activations = [table.index_select(0, chosen.view(-1)).view(*chosen.shape, -1)]
+            last = len(self._blocks) // 2 - 1
+            for layer in range(last + 1):
+                out = torch.baddbmm(self._blocks[2 * layer + 1], activations[-1], self._blocks[2 * layer])
+                activations.append(out.relu_() if layer < last else out)
+            # Not sigmoid(), whose last bits depend on where in the array a number stands.
+            scores = 0.5 + 0.5 * (0.5 * activations.pop()[:, :, 0]).tanh_()
+            labels = outcome[chosen]
+            delta = (scores - labels) * present[step]
+            if self._private is None:
+                delta /= self._expected
+                if penalty is not None and groups is not None:
+                    delta += slope(penalty, scores, labels, groups[:, chosen], present[step])
+            deltas = self._deltas(delta.unsqueeze(2), activations)
+            if self._private is not None:
+                self._clip_rows(deltas, activations, present[step])
+            for layer, (before, after) in enumerate(zip(activations, deltas, strict=True)):
+                torch.bmm(before.transpose(1, 2), after, out=self._block_slopes[2 * layer])
+                torch.sum(after, 1, keepdim=True, out=self._block_slopes[2 * layer + 1])
+            if self._private is not None:
+                self._add_noise()
+            self._adam.step()
+
+    def _deltas(self, delta: Tensor, activations: list[Tensor]) -> list[Tensor]:
+        """Backpropagate: from the last layer's delta to every layer's, the first layer's first."""
+        torch = self._torch
+        deltas = [delta]
+        for layer in range(len(activations) - 1, 0, -1):
+            back = self._blocks[2 * layer].transpose(1, 2)
+            # With one unit the product is an outer one.
+            product = delta * back if delta.shape[2] == 1 else torch.bmm(delta, back)
+            delta = torch.ops.aten.threshold_backward(product, activations[layer], 0)
+            deltas.append(delta)
+        return deltas[::-1]
+
+    def _clip_rows(self, deltas: list[Tensor], activations: list[Tensor], present: Tensor) -> None:
+        """Scale every row's deltas so that its gradient has norm ``clip`` at most."""
+        assert self._private is not None
+        assert self._clip is not None
+        torch = self._torch
+        squares = torch.zeros_like(present)
+        for before, delta in zip(activations, deltas, strict=True):
+            squares += delta.square().sum(2) * (before.square().sum(2) + 1)
+        norms = squares.sqrt()
+        factors = (self._clip / norms.clamp(min=1e-12)).clamp(max=1)
+        for delta in deltas:
+            delta *= factors[:, :, None]
+        self._clipped_at = self._clip.clone()
+        for model, private in enumerate(self._private):
+            if private.adaptive:
+                expected = float(self._expected[model, 0])
+                small = float((((norms[model] <= self._clip[model]).to(present.dtype) - 0.5) * present[model]).sum())
+                small += private.count_noise(expected) * self._rngs[model].standard_normal()
+                self._clip[model] *= float(np.exp(-CLIP_RATE * (small / expected + 0.5 - QUANTILE)))
+
+    def _add_noise(self) -> None:
+        """Noise every model's sum of gradients from its own generator, and divide by the expected size of a batch."""
+        assert self._private is not None
+        torch = self._torch
+        spread = [
+            float(self._clipped_at[model, 0]) * private.gradient_noise(float(self._expected[model, 0]))
+            for model, private in enumerate(self._private)
+        ]
+        for block in self._block_slopes:
+            noise = [
+                rng.standard_normal(block.shape[1:], np.float32) * np.float32(deviation)
+                for rng, deviation in zip(self._rngs, spread, strict=True)
+            ]
+            block += torch.from_numpy(np.stack(noise))
+            block /= self._expected[:, :, None]
+
+    def result(self) -> Ensemble:
+        """Copy the weights out."""
+        copies = [block.detach().numpy().copy() for block in self._blocks]
+        return Ensemble(tuple(copies[0::2]), tuple(bias[:, 0] for bias in copies[1::2]))
