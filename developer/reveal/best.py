@@ -28,7 +28,7 @@ from developer.decode import best as decoder
 from developer.decode.likelihood import law_of
 from developer.decode.meet import is_listable
 from developer.reveal import meet, predictive_parity, splitting, verdicts
-from developer.reveal.compressed import likelihood, reveal_from_rows, settle
+from developer.reveal.compressed import decide, likelihood, reveal_from_rows, settle
 from developer.reveal.sizes import alone
 from developer.reveal.strategy import ABSOLUTE, ODDS, Hand, Reveal, Terms, everyone
 from fairwall.laws.noise import Law
@@ -44,6 +44,12 @@ _HUNCH = math.log(0.6 / 0.4)
 
 _ENOUGH = 3.0
 """How many times the information bound random rows take."""
+
+_ENOUGH_PEOPLE = 45
+"""How many answers for 100 people randomised response is asked for: they cost nothing more than the first."""
+
+_REPLAYS = 1e-7
+"""What gaps of noisy attributes may be off by, after they were scaled back."""
 
 _LEAST_MOVE = 0.1
 """How far from a row whose gap keeps its sign absolute gaps are asked for."""
@@ -78,6 +84,8 @@ def play(hand: Hand) -> Reveal:
         return meet.play(hand) if ordinary and plain else splitting.play(hand)
     if terms.metric in ABSOLUTE | ODDS:
         return _both_signs(hand)
+    if terms.mechanism == "recommended":
+        return _either_reading(replace(hand, decode=hand.decode or decoder.decode, llr=hand.llr or _hunch(hand)))
     queries = fewest(hand)
     hand.auditor.give_up(hand.queries - queries)
     few = replace(hand, queries=queries, decode=hand.decode or decoder.decode, llr=hand.llr or _hunch(hand))
@@ -135,6 +143,28 @@ def _law(terms: Terms, n: int, n0: int, m: int) -> Law | None:
 
 def _usual(n: int) -> int:
     return min(max(1, round(_USUAL_SHARE * n)), n - 1)
+
+
+def _either_reading(hand: Hand) -> Reveal:
+    """Read answers of `recommended`, which are noisy counts' or randomised response's: which is public, but not here.
+
+    The size query goes into the batch, so that one choice answers both. Randomised response's answers are the gaps of
+    noisy attributes, exactly: if some attributes replay them, that is what they are.
+    """
+    queries = min(fewest(replace(hand, terms=replace(hand.terms, mechanism="counts"))), hand.queries)
+    queries = max(queries, min(hand.queries, _ENOUGH_PEOPLE * hand.people // 100))
+    hand.auditor.give_up(hand.queries - queries)
+    H = coins(hand.base(), hand.perturbation, queries, hand.rng)
+    answers = hand.auditor.gaps(np.vstack([alone(hand.people, 0), H]))
+    for mechanism in ("randomized-response", "counts"):
+        own = replace(hand, terms=replace(hand.terms, mechanism=mechanism))
+        evidence = settle(own, float(answers[0]), H, answers[1:])
+        reveal = decide(own, evidence)
+        told = reveal.guess if reveal.from_answers is None else reveal.from_answers
+        v = np.where(told == 1, 1 / evidence.n1, -1 / evidence.n0)
+        if mechanism == "counts" or np.abs(H @ v - evidence.gaps).max() < _REPLAYS:
+            return reveal
+    raise AssertionError("the last reading is taken as it is")
 
 
 def _both_signs(hand: Hand) -> Reveal:

@@ -46,6 +46,12 @@ def reveal_from_rows(hand: Hand, rows: Callable[[Hand], NDArray[np.float64]]) ->
         # As the paper has it: the sizes nearest to the answer.
         n0, n1 = group_sizes(size_answer, hand.people) if known is None else (known, hand.people - known)
         evidence = Evidence(H, gaps, n0, n1, rng=hand.rng)
+    return decide(replace(hand, decode=decode), evidence)
+
+
+def decide(hand: Hand, evidence: Evidence) -> Reveal:
+    """Decode with the hand's decoder, and once more with what features say, where anything does."""
+    decode = hand.decode or l1.decode
     alone_guess = _split(evidence, decode)
     if hand.llr is None:
         return alone_guess

@@ -15,6 +15,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.lines import Line2D
 
 from fairwall.laws.bounding import metric_range
+from sim.report.answers import until_known
 from sim.report.cells import ReportCell
 from sim.report.notation import MECHANISMS, as_float, number, setting, symbol
 
@@ -47,6 +48,14 @@ _STYLE: dict[Any, Any] = {
     "axes.unicode_minus": True,
 }
 _INCHES = (5.4, 3.9)
+_MANY = 3
+"""Beyond so many lines a figure shows no single trials; and so many mechanisms have a figure each."""
+_FEW = 5
+"""Fewer answers than this are no picture."""
+_BESIDE = 36
+"""How many letters a legend's entry may have for two to stand side by side."""
+_LEAST_ERROR = 1e-6
+"""Smaller errors are rounding: they do not decide the scale of a figure."""
 _METADATA = ("Creator", "Date", "Format", "Type")
 """What is left out of the drawings: nothing that changes from day to day, and no addresses."""
 
@@ -75,24 +84,102 @@ class Figure:
 
 def draw_figures(cells: Sequence[ReportCell]) -> tuple[Figure, ...]:
     """Draw every figure that the cells have data for."""
-    return (*_leakage_figures(cells), *_error_figures(cells), *_trace_figures(cells))
+    return (*_known_figures(cells), *_leakage_figures(cells), *_error_figures(cells), *_trace_figures(cells))
+
+
+# Answers until everybody was known.
+
+
+def _known_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
+    rows = until_known(cells)
+    if len(rows) < 2:
+        return
+    printed = any(row.printed is not None for row in rows)
+    places = np.arange(len(rows))
+
+    def draw(axes: Axes) -> None:
+        for place, row in zip(places, rows, strict=True):
+            enough = row.fewest is not None
+            answers = row.fewest if row.fewest is not None else row.tried
+            axes.plot([row.bound, answers], [place, place], color="#bdbdbd", lw=1.2, zorder=1)
+            axes.plot(row.bound, place, ls="", marker="|", ms=10, mew=1.6, color=_BLACK)
+            axes.plot(answers, place, ls="", marker="o" if enough else ">", ms=6, color=_COLOURS[0 if enough else 1])
+            if row.printed is not None:
+                axes.plot(row.printed, place, ls="", marker="D", ms=8, mfc="none", mec=_BLACK, mew=1.4, zorder=5)
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(lambda value, _: number(value))
+        axes.set_yticks(places, [_label(row.played) for row in rows])
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.grid(False, axis="y")
+        axes.set_xlabel("answers, size query included")
+        extra = [
+            Line2D([], [], ls="", marker="o", ms=6, color=_COLOURS[0], label="enough in every trial"),
+            Line2D([], [], ls="", marker="|", ms=10, mew=1.6, color=_BLACK, label="least ever"),
+        ]
+        if any(row.fewest is None for row in rows):
+            extra.append(Line2D([], [], ls="", marker=">", ms=6, color=_COLOURS[1], label="not enough"))
+        if printed:
+            extra.append(_hollow("D", "printed in the paper, m"))
+        _legend(axes, extra)
+
+    title = "Answers until everybody was known"
+    caption = (
+        "On a logarithmic axis. Dots: the fewest answers with which everybody was known in every trial; where the "
+        "strategy stops by itself, the most that a trial took. Ticks: log2 C(n, n₀) over the bits of an answer, which "
+        "nothing can undercut."
+    )
+    values = "; ".join(
+        f"{_label(row.played)}: {f'more than {row.tried}' if row.fewest is None else row.fewest}, at least {row.bound}"
+        for row in rows
+    )
+    inches = (_INCHES[0], 1.5 + 0.26 * len(rows))
+    yield Figure("known", title, caption, f"Dot chart. {title}. {values}.", _svg("known", draw, inches))
 
 
 # Leakage against the number of queries.
 
 
 def _leakage_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
+    # Strategies that stop once they know everybody have no curve: the figure above is theirs.
+    cells = [cell for cell in cells if cell.scenario.queries != "needed"]
     axis = _leakage_axis(cells)
     if axis is None:
         return
-    mechanisms = dict.fromkeys(cell.mechanism for cell in cells)
+    if all(cell.targeted == 1 for cell in cells):
+        yield from _target_figures(cells, axis)
+        return
     lowest = min(50.0, *(trial["leakage"] for cell in cells for trial in cell.trials))
-    for i, mechanism in enumerate(mechanisms, start=1):
-        ours = [cell for cell in cells if cell.mechanism == mechanism and _finite(cell, axis)]
-        if len({_place(cell, axis) for cell in ours}) < 2:
-            continue
-        lines = _lines(ours, without=(axis, "compliance.mechanism"))
-        yield _leakage_figure(f"leakage-{i}", axis, mechanism, lines, ours, lowest)
+    mechanisms = dict.fromkeys(cell.mechanism for cell in cells)
+    # A figure for each mechanism; where these are many, one for each way to attack, with a line for each mechanism.
+    many = len(mechanisms) > _MANY
+    alike = _lines(cells, without=(axis, "compliance.mechanism")) if many else _by_mechanism(cells)
+    for i, (label, group) in enumerate(alike.items(), start=1):
+        lines = _drawable(group, axis, _by_mechanism if many else _every_line(axis))
+        if lines:
+            ours = [cell for line in lines.values() for cell in line]
+            if not many:
+                label = MECHANISMS[ours[0].mechanism] if any(cell.noisy for cell in ours) else "exact answers"
+            yield _leakage_figure(f"leakage-{i}", axis, label, lines, lowest)
+
+
+def _by_mechanism(cells: Iterable[ReportCell]) -> dict[str, list[ReportCell]]:
+    lines: dict[str, list[ReportCell]] = {}
+    for cell in cells:
+        lines.setdefault(MECHANISMS[cell.mechanism], []).append(cell)
+    return lines
+
+
+def _every_line(axis: str) -> Callable[[Iterable[ReportCell]], dict[str, list[ReportCell]]]:
+    return lambda cells: _lines(cells, without=(axis, "compliance.mechanism"))
+
+
+def _drawable(
+    cells: Iterable[ReportCell], axis: str, lines: Callable[[Iterable[ReportCell]], dict[str, list[ReportCell]]]
+) -> dict[str, list[ReportCell]]:
+    """Group into lines those cells that make lines: at least two places each."""
+    groups = lines(cell for cell in cells if _finite(cell, axis)).values()
+    long = [cell for line in groups if len({_place(cell, axis) for cell in line}) > 1 for cell in line]
+    return lines(long)
 
 
 def _leakage_axis(cells: Sequence[ReportCell]) -> str | None:
@@ -113,43 +200,59 @@ def _finite(cell: ReportCell, key: str) -> bool:
 
 
 def _lines(cells: Iterable[ReportCell], without: Sequence[str]) -> dict[str, list[ReportCell]]:
-    """Group cells into lines: alike in every swept value except some, which name the line."""
+    """Group cells into lines: alike in every swept value except some. What differs between lines names them."""
+    cells = list(cells)
+    keys = [key for key in (cells[0].swept if cells else ()) if key not in without]
+    told_apart = [key for key in keys if len({setting(cell.swept[key]) for cell in cells}) > 1]
     lines: dict[str, list[ReportCell]] = {}
     for cell in cells:
-        parts = [f"{symbol(key)} = {setting(value)}" for key, value in cell.swept.items() if key not in without]
-        lines.setdefault(", ".join(parts) or "mean over trials", []).append(cell)
+        label = _label({key: setting(cell.swept[key]) for key in told_apart})
+        lines.setdefault(label or "mean over trials", []).append(cell)
     return lines
 
 
-def _leakage_figure(
-    name: str,
-    axis: str,
-    mechanism: str,
-    lines: Mapping[str, Sequence[ReportCell]],
-    cells: Sequence[ReportCell],
-    lowest: float,
-) -> Figure:
+def _label(told: Mapping[str, str]) -> str:
+    """Name a line. Names of strategies speak for themselves; a strategy's own decoder needs no name."""
+    told = {key: text for key, text in told.items() if text != "own"}
+    if "developer.strategy" not in told:
+        return ", ".join(f"{symbol(key)} = {text}" for key, text in told.items())
+    named = ("developer.strategy", "developer.decoder")
+    return ", ".join(dict.fromkeys(text if key in named else f"{symbol(key)} = {text}" for key, text in told.items()))
+
+
+def _leakage_figure(name: str, axis: str, of: str, lines: Mapping[str, Sequence[ReportCell]], lowest: float) -> Figure:
+    cells = [cell for line in lines.values() for cell in line]
+    single = len(lines) <= _MANY
+    alone = len(lines) == 1 and all("leakage_answers" in cell.summary for cell in cells)
     logarithmic = axis == "compliance.epsilon"
     places = sorted({_place(cell, axis) for cell in cells})
     paper = any(cell.paper is not None and cell.paper.leakage is not None for cell in cells)
     what = "number of metric queries, m" if axis == "developer.queries" else symbol(axis)
 
+    features = all("leakage_features" in cell.summary for cell in cells)
+    unasked = "features alone" if features else "no query asked"
+
     def draw(axes: Axes) -> None:
         axes.axhline(50, color=_GREY, lw=0.9, ls=":")
         baseline = [np.mean([c.baseline.mean for c in cells if _place(c, axis) == place]) for place in places]
-        axes.plot(places, baseline, color=_BLACK, lw=1.3, ls=(0, (6, 3)), label="no query asked")
+        axes.plot(places, baseline, color=_BLACK, lw=1.3, ls=(0, (6, 3)), label=unasked)
         if logarithmic:
             axes.set_xscale("log")
         for i, (label, line) in enumerate(lines.items()):
             colour, marker = _COLOURS[i % 7], _MARKERS[i % 7]
             beside = [_beside(_place(cell, axis), i, len(lines), places, logarithmic) for cell in line]
             for x, cell in zip(beside, line, strict=True):
-                trials = [trial["leakage"] for trial in cell.trials]
+                trials = [trial["leakage"] for trial in cell.trials] if single else []
                 axes.plot([x] * len(trials), trials, ls="", marker=marker, ms=3.5, mew=0, color=colour, alpha=0.28)
                 if cell.paper is not None and cell.paper.leakage is not None:
                     axes.plot(x, cell.paper.leakage, ls="", marker="D", ms=8, mfc="none", mec=colour, mew=1.4, zorder=5)
             means = [cell.leakage.mean for cell in line]
             axes.plot(beside, means, color=colour, lw=1.8, ls=_DASHES[i % 7], marker=marker, ms=5.5, label=label)
+            if alone:
+                answers = [cell.summary["leakage_answers"] for cell in line]
+                axes.plot(
+                    beside, answers, color=_COLOURS[2], lw=1.3, ls="--", marker="^", ms=4.5, label="answers alone"
+                )
         axes.set_ylim(math.floor((lowest - 3) / 5) * 5, 103)
         axes.set_xlabel(what)
         axes.set_ylabel("leakage, %")
@@ -161,10 +264,8 @@ def _leakage_figure(
             extra.append(_hollow("D", "printed in the paper"))
         _legend(axes, extra)
 
-    title = f"Leakage against {'queries' if axis == 'developer.queries' else what}"
-    heading = _with_mechanism(title, mechanism, cells)
-    seen = (
-        "Light marks are single trials, lines their means. "
+    heading = f"Leakage against {'queries' if axis == 'developer.queries' else what}, {of}"
+    seen = ("Light marks are single trials, lines their means. " if single else "Lines are means over trials. ") + (
         "Only leakage above the dashed line shows that answers gave something away."
     )
     printed = " Hollow diamonds are the paper's printed figures." if paper else ""
@@ -185,8 +286,43 @@ def _beside(place: float, line: int, lines: int, places: Sequence[float], logari
     return place + step * (places[-1] - places[0])
 
 
-def _with_mechanism(title: str, mechanism: str, cells: Sequence[ReportCell]) -> str:
-    return f"{title}, {MECHANISMS[mechanism]}" if any(cell.noisy for cell in cells) else f"{title}, exact answers"
+def _target_figures(cells: Sequence[ReportCell], axis: str) -> Iterator[Figure]:
+    """Draw how often the one person aimed at is guessed right; others keep their guess, and so does leakage."""
+    told = [cell for cell in cells if "targeted_balanced" in cell.summary]
+    lines = _drawable(told, axis, _by_mechanism)
+    if not lines:
+        return
+    places = sorted({_place(cell, axis) for line in lines.values() for cell in line})
+    logarithmic = axis == "compliance.epsilon"
+
+    def right(cell: ReportCell) -> float:
+        return 100.0 * float(cell.summary["targeted_balanced"])
+
+    def draw(axes: Axes) -> None:
+        axes.axhline(50, color=_GREY, lw=0.9, ls=":")
+        if logarithmic:
+            axes.set_xscale("log")
+        for i, (label, line) in enumerate(lines.items()):
+            beside = [_beside(_place(cell, axis), i, len(lines), places, logarithmic) for cell in line]
+            style: dict[str, Any] = {"color": _COLOURS[i % 7], "ls": _DASHES[i % 7], "marker": _MARKERS[i % 7]}
+            axes.plot(beside, list(map(right, line)), lw=1.8, ms=5.5, label=label, **style)
+        axes.set_ylim(min(45.0, *(right(cell) - 3 for line in lines.values() for cell in line)), 103)
+        axes.set_xlabel(symbol(axis))
+        axes.set_ylabel("target right, either group, %")
+        axes.set_xticks(places, [number(place, 6) for place in places])
+        axes.minorticks_off()
+        _legend(axes, [Line2D([], [], color=_GREY, lw=0.9, ls=":", label="50%: a coin")])
+
+    title = "How often the person aimed at is guessed right"
+    caption = (
+        "The mean of the shares of either group that are guessed right, so that naming the larger group for everybody "
+        "is worth 50%. Lines are set a little apart to be seen."
+    )
+    values = "; ".join(
+        f"{label}: " + ", ".join(f"{right(cell):.1f}% at {number(_place(cell, axis), 6)}" for cell in line)
+        for label, line in lines.items()
+    )
+    yield Figure("target", title, caption, f"Line chart. {title}, {values}.", _svg("target", draw))
 
 
 # The error of the answers against epsilon.
@@ -202,7 +338,8 @@ def _error_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
     colours = dict(zip(dict.fromkeys(cell.mechanism for cell in noisy), _COLOURS, strict=False))
     for mechanism, (label, line) in itertools.product(colours, lines.items()):
         for cell in (cell for cell in line if cell.mechanism == mechanism):
-            name = MECHANISMS[cell.mechanism] + (f", {label}" if len(lines) > 1 else "")
+            named = [MECHANISMS[cell.mechanism]] if len(colours) > 1 or len(lines) == 1 else []
+            name = ", ".join([*named, *([label] if len(lines) > 1 else [])])
             grouped.setdefault(name, []).append(cell)
     paper = any(cell.paper is not None and cell.paper.query_error_mean for cell in noisy)
 
@@ -211,7 +348,8 @@ def _error_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
         for label, line in grouped.items():
             mechanism = line[0].mechanism
             i = seen[mechanism] = seen.get(mechanism, -1) + 1
-            colour, marker = colours[mechanism], _MARKERS[i % 7]
+            # Colours tell mechanisms apart; where there is one alone, its lines.
+            colour, marker = colours[mechanism] if len(colours) > 1 else _COLOURS[i % 7], _MARKERS[i % 7]
             ordered = sorted(line, key=lambda cell: cell.epsilon)
             for cell in ordered:
                 medians = [
@@ -228,6 +366,7 @@ def _error_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
             axes.plot(epsilons, medians, color=colour, lw=1.8, ls=_DASHES[i % 7], marker=marker, ms=5.5, label=label)
         axes.set_xscale("log")
         axes.set_yscale("log")
+        axes.set_ylim(bottom=max(axes.get_ylim()[0], _LEAST_ERROR))
         axes.axhline(1, color=_GREY, lw=0.9, ls=":")
         axes.set_xticks(places, [number(place, 6) for place in places])
         axes.minorticks_off()
@@ -239,6 +378,7 @@ def _error_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
             extra.append(_hollow("o", "the paper's printed average"))
         _legend(axes, extra)
 
+    tall = (_INCHES[0], _INCHES[1] + 0.19 * max(0, len(grouped) - 4))
     title = "Error of the answers against the privacy budget"
     caption = "Median size of the error, on logarithmic axes. Light marks are single trials, lines their medians." + (
         " An error of 1 is as large as a gap can be: answers above the dotted line say nothing."
@@ -248,7 +388,7 @@ def _error_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
         f"{label}: " + ", ".join(f"{number(_median(cell))} at ε = {number(cell.epsilon, 6)}" for cell in line)
         for label, line in grouped.items()
     )
-    yield Figure("error", title, caption, f"Line chart. {title}. Median errors, {values}.", _svg("error", draw))
+    yield Figure("error", title, caption, f"Line chart. {title}. Median errors, {values}.", _svg("error", draw, tall))
 
 
 def _median(cell: ReportCell) -> float:
@@ -263,7 +403,7 @@ def _trace_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
     noisy = _telling(cell for cell in traced if cell.noisy)
     exact = _telling(cell for cell in traced if not cell.noisy)
     chosen = noisy or exact
-    if chosen is not None:
+    if chosen is not None and chosen.trace is not None and len(chosen.trace["exact"]) >= _FEW:
         yield _answers_figure(chosen)
     for name, cell in (("reconstruction-exact", exact), ("reconstruction-noisy", noisy)):
         # Other metrics speak about some of the people alone, and a trace does not say about whom.
@@ -379,13 +519,15 @@ def _legend(axes: Axes, extra: Sequence[Line2D]) -> None:
     handles = [*axes.get_legend_handles_labels()[0], *extra]
     figure = axes.get_figure()
     assert isinstance(figure, Canvas), "it is on one"
-    figure.legend(handles=handles, loc="outside lower center", ncols=2 if len(handles) > 1 else 1, columnspacing=1.4)
+    longest = max((len(str(handle.get_label())) for handle in handles), default=0)
+    beside = len(handles) > 1 and longest <= _BESIDE
+    figure.legend(handles=handles, loc="outside lower center", ncols=2 if beside else 1, columnspacing=1.4)
 
 
-def _svg(name: str, draw: Callable[[Axes], None]) -> str:
+def _svg(name: str, draw: Callable[[Axes], None], inches: tuple[float, float] = _INCHES) -> str:
     """Draw on new axes and return the SVG element: the same bytes for the same figure, with ids of its own."""
     with matplotlib.rc_context({**_STYLE, "svg.hashsalt": name}):
-        canvas = Canvas(figsize=_INCHES, layout="constrained")
+        canvas = Canvas(figsize=inches, layout="constrained")
         draw(canvas.add_subplot())
         file = io.StringIO()
         canvas.savefig(file, format="svg", metadata=dict.fromkeys(_METADATA), transparent=True)

@@ -14,16 +14,30 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from sim.report import wording
+from sim.report.answers import UntilKnown, as_needed, asked, until_known
 from sim.report.cells import ReportCell, Trial, report_cells
 from sim.report.loss_test import LossTestRow, loss_test_rows
-from sim.report.notation import MECHANISMS, METRICS, MISSING, as_float, count, number, ratio, setting, span, symbol
+from sim.report.notation import (
+    MECHANISMS,
+    METRICS,
+    MISSING,
+    as_float,
+    count,
+    number,
+    plural,
+    ratio,
+    setting,
+    span,
+    symbol,
+)
 from sim.report.printed import PrintedError, printed_errors
 from sim.results import read_trials
-from sim.scenario import Plan, read
+from sim.scenario import Plan, Scenario, read
 
 _TEMPLATE = "report.html.j2"
 _GUESS = "the developer's guess"
-_MODELS = "the models asked about"
+_MODELS = "accuracy of models, %"
+_H0 = "h₀"
 _LEAST = "accuracy_models_least"
 
 
@@ -117,6 +131,7 @@ def _render(plan: Plan, trials: Sequence[Trial], recorded: dict[str, Any], diges
     cells = report_cells(plan, trials)
     errors = printed_errors(cells)
     tests = loss_test_rows(cells)
+    known = until_known(cells)
     planned = sum(cell.scenario.scenario.trials for cell in plan.cells)
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
@@ -137,6 +152,7 @@ def _render(plan: Plan, trials: Sequence[Trial], recorded: dict[str, Any], diges
         findings=wording.happened(cells, errors, tests, attribute) if cells else (),
         settings=_settings(plan, cells),
         cells=_cell_table(cells) if cells else None,
+        known=_known_table(known, cells) if known else None,
         figures=draw_figures(cells) if cells else (),
         tests=_test_table(tests) if tests else None,
         printed=_printed_table(errors) if errors else None,
@@ -169,7 +185,8 @@ def _settings(plan: Plan, cells: Sequence[ReportCell]) -> list[tuple[str, str]]:
         ("Metric", several([METRICS[scenario.compliance.metric] for scenario in scenarios])),
         ("Mechanism", several([MECHANISMS[scenario.compliance.mechanism] for scenario in scenarios])),
         ("Budget of a trial, ε", several([scenario.epsilon for scenario in scenarios])),
-        ("Metric queries, m", several([cell.queries for cell in cells] or [s.queries for s in scenarios])),
+        ("Metric queries, m", several([_queries(cell) for cell in cells] or [s.queries for s in scenarios])),
+        *_public(scenarios),
         ("Strategy", several([scenario.developer.strategy for scenario in scenarios])),
         (
             "Decoder",
@@ -178,6 +195,28 @@ def _settings(plan: Plan, cells: Sequence[ReportCell]) -> list[tuple[str, str]]:
         ("Predictions moved by at most", several([float(number(_moved(cell), 3)) for cell in cells]) or MISSING),
         ("Trials of a cell", several([scenario.scenario.trials for scenario in scenarios])),
     ]
+
+
+def _queries(cell: ReportCell) -> int | str:
+    return "as many as it takes" if cell.scenario.queries == "needed" else cell.queries
+
+
+def _public(scenarios: Sequence[Scenario]) -> list[tuple[str, str]]:
+    """List what is public besides, where it is not what it usually is."""
+    precisions = dict.fromkeys(scenario.compliance.precision for scenario in scenarios)
+    rows = []
+    if set(precisions) != {"float64"}:
+        texts = (text if isinstance(text, str) else plural(text, "decimal") for text in precisions)
+        rows.append(("Answers written as", ", ".join(texts)))
+    if any(scenario.data.hidden for scenario in scenarios):
+        rows.append(("Test set", "compliance alone has it, and asks the developer's models"))
+    if any(scenario.compliance.differencing for scenario in scenarios):
+        few = max(scenario.compliance.differencing for scenario in scenarios)
+        rows.append(("Models flagged", f"if they differ from an earlier one in 1 to {few} people"))
+    samples = sorted({scenario.developer.public_sample for scenario in scenarios})
+    if samples != [0]:
+        rows.append(("Public people whose group is known", ", ".join(f"{many:,}" for many in samples)))
+    return rows
 
 
 def _moved(cell: ReportCell) -> float:
@@ -194,17 +233,20 @@ def _cell_table(cells: Sequence[ReportCell]) -> PageTable:
         )
         for key in keys
     ]
+    if any(map(as_needed, cells)):
+        columns.append(Column("answers asked", [asked(cell.summary) for cell in cells]))
+    features = any("leakage_features" in cell.summary for cell in cells)
     columns += [
-        Column("leakage, %", [str(cell.leakage) for cell in cells], group=_GUESS),
-        Column("no query, %", [str(cell.baseline) for cell in cells], group=_GUESS),
+        Column("together, %" if features else "leakage, %", [str(cell.leakage) for cell in cells], group=_GUESS),
+        Column("features, %" if features else "no query, %", [str(cell.baseline) for cell in cells], group=_GUESS),
         Column(
             "everyone right",
-            [f"{cell.summary['exact']}/{len(cell.trials)}" for cell in cells],
+            [f"{cell.summary['exact']:,}/{len(cell.trials):,}" for cell in cells],
             group=_GUESS,
         ),
         Column("people right", [count(cell.summary["recovered"]) for cell in cells], group=_GUESS),
     ]
-    if any(cell.targeted < cell.summary["n"] for cell in cells):
+    if any(1 < cell.targeted < cell.summary["n"] for cell in cells):
         aimed = [f"{count(cell.mean('targeted_recovered'))} of {count(cell.targeted)}" for cell in cells]
         columns.append(Column("right, of those aimed at", aimed, group=_GUESS))
     if any("targeted_rate" in cell.summary for cell in cells):
@@ -213,7 +255,7 @@ def _cell_table(cells: Sequence[ReportCell]) -> PageTable:
         balanced = [number(_percent(cell, "targeted_balanced")) for cell in cells]
         columns.append(Column("either group, %", balanced, group=_GUESS))
     optional = (
-        ("answers alone, %", "leakage_answers"),
+        ("answers, %" if features else "answers alone, %", "leakage_answers"),
         ("smaller group named, %", "leakage_by_size"),
         ("one person known, %", "leakage_by_person"),
     )
@@ -224,18 +266,18 @@ def _cell_table(cells: Sequence[ReportCell]) -> PageTable:
     ]
     columns += [
         Column(head, [number(_percent(cell, key)) for cell in cells], group=_MODELS)
-        for head, key in (("accuracy of h₀, %", "accuracy_base"), ("mean, %", "accuracy_models"), ("least, %", _LEAST))
-        if any(key in cell.summary for cell in cells)
+        for head, key in ((_H0, "accuracy_base"), ("mean", "accuracy_models"), ("least", _LEAST))
+        if any(key in cell.summary for cell in cells) and (head != _H0 or _own_accuracy(cells) is None)
     ]
     if any("flagged" in cell.summary for cell in cells):
-        columns.append(Column("flagged", [number(cell.summary.get("flagged")) for cell in cells], group=_MODELS))
-    columns += [
-        Column(
-            "median", [number(cell.summary.get("query_error_median")) for cell in cells], group="error of an answer"
-        ),
-        Column("mean", [number(cell.summary.get("query_error_mean")) for cell in cells], group="error of an answer"),
-        Column("ε spent", [number(cell.summary["epsilon_spent"], 6) for cell in cells]),
-    ]
+        columns.append(Column("models flagged", [number(cell.summary.get("flagged")) for cell in cells]))
+    if any(cell.summary.get("query_error_mean") != 0 for cell in cells):
+        columns += [
+            Column(head, [number(cell.summary.get(key)) for cell in cells], group="error of an answer")
+            for head, key in (("median", "query_error_median"), ("mean", "query_error_mean"))
+        ]
+    if any(cell.noisy for cell in cells):
+        columns.append(Column("ε spent", [number(cell.summary["epsilon_spent"], 6) for cell in cells]))
     papers = [cell.paper for cell in cells]
     printed = (
         ("leakage, %", [None if paper is None else paper.leakage for paper in papers]),
@@ -248,6 +290,12 @@ def _cell_table(cells: Sequence[ReportCell]) -> PageTable:
         if any(value is not None for value in values)
     ]
     return PageTable(columns, _cell_notes(cells))
+
+
+def _own_accuracy(cells: Sequence[ReportCell]) -> str | None:
+    """Give h0's accuracy, in percent, where it is one for all cells."""
+    texts = {number(_percent(cell, "accuracy_base")) for cell in cells}
+    return texts.pop() if len(texts) == 1 else None
 
 
 def _rate(cell: ReportCell) -> str:
@@ -267,9 +315,24 @@ def _cell_notes(cells: Sequence[ReportCell]) -> list[str]:
     notes = [
         "Means over trials" + (", ± their 95% interval" if many != {1} else "; one trial gives no interval") + ". "
         "Leakage is balanced accuracy: 50% is a coin, 100% is everybody. "
-        "No query is what the developer reached before asking.",
+        + (
+            "Features alone, answers alone, and both together."
+            if any("leakage_features" in cell.summary for cell in cells)
+            else "No query is what the developer reached before asking."
+        ),
         f"People right are of {people}. {wording.majority_note(cells)}",
     ]
+    if any(map(as_needed, cells)):
+        notes.append(
+            "Answers asked: the size query counts; where the strategy stops by itself, their mean and the most that a "
+            "trial took."
+        )
+    if (own := _own_accuracy(cells)) not in (None, MISSING):
+        notes.append(f"The base model h₀ itself decides right for {own}% of the people.")
+    if any("flagged" in cell.summary for cell in cells):
+        notes.append(
+            "Models flagged: how many models of a trial, on average, differ from an earlier one in few people."
+        )
     if any(cell.noisy and cell.mechanism == "conceal" for cell in cells):
         notes.append("Attribute-Conceal's noise has no mean, so a mean error under it is chance; read the median.")
     sources = dict.fromkeys(cell.paper.source for cell in cells if cell.paper is not None)
@@ -281,7 +344,27 @@ def _cell_notes(cells: Sequence[ReportCell]) -> list[str]:
 def _swept(cell: ReportCell, key: str) -> str:
     if key == "compliance.mechanism":
         return MECHANISMS[cell.mechanism]
-    return f"{cell.queries:,}" if key == "developer.queries" else setting(cell.swept[key])
+    if key == "developer.queries":
+        return "as needed" if cell.scenario.queries == "needed" else f"{cell.queries:,}"
+    return setting(cell.swept[key])
+
+
+def _known_table(rows: Sequence[UntilKnown], cells: Sequence[ReportCell]) -> PageTable:
+    columns = [Column(symbol(key), [row.played[key] for row in rows], numeric=False) for key in rows[0].played]
+    columns += [
+        Column("answers", [f"more than {row.tried:,}" if row.fewest is None else f"{row.fewest:,}" for row in rows]),
+        Column("least ever", [f"{row.bound:,}" for row in rows]),
+    ]
+    if any(row.printed is not None for row in rows):
+        printed = [MISSING if row.printed is None else f"{row.printed:,}" for row in rows]
+        columns.append(Column("printed in the paper, m", printed))
+    trials = span({len(cell.trials) for cell in cells if not cell.noisy})
+    notes = [
+        f"Everybody right in every trial, of {trials}: the fewest answers of those tried, or, where the strategy stops "
+        "by itself, the most that a trial took. The size query counts; the paper's m leaves it out.",
+        "Least ever: log2 C(n, n₀) over the bits that an answer has. No strategy whatever can do with fewer.",
+    ]
+    return PageTable(columns, notes)
 
 
 def _test_table(rows: Sequence[LossTestRow]) -> PageTable:

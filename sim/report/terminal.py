@@ -9,6 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from sim.report.answers import asked
 from sim.report.cells import half_width, paper_figure, scenario_of
 from sim.report.notation import MISSING, count, number, setting, span, symbol
 from sim.scenario import Plan
@@ -48,13 +49,9 @@ def terminal_table(plan: Plan, summary: Sequence[Mapping[str, Any]]) -> Table:
     )
     columns = {
         "answers\nasked": [
-            _answers(cell) if any(scenario.queries == "needed" for scenario in scenarios) else MISSING
-            for cell in summary
+            asked(cell) if any(scenario.queries == "needed" for scenario in scenarios) else MISSING for cell in summary
         ],
-        "least\never": [
-            count(cell["answers_bound"]) if cell.get("answers_bound") else MISSING
-            for cell in summary
-        ],
+        "least\never": [count(cell["answers_bound"]) if cell.get("answers_bound") else MISSING for cell in summary],
         "leakage\n%": [_leakage(cell) for cell in summary],
         "no\nquery": [f"{cell['baseline_leakage']:.1f}" for cell in summary],
         "all\nright": [f"{cell['exact']}/{cell['trials']}" for cell in summary],
@@ -64,7 +61,7 @@ def terminal_table(plan: Plan, summary: Sequence[Mapping[str, Any]]) -> Table:
             f"{100 * cell['targeted_balanced']:.1f}" if "targeted_balanced" in cell else MISSING for cell in summary
         ],
         "answers\nalone": [_optional(cell, "leakage_answers") for cell in summary],
-        "models\nseen": [_optional(cell, "flagged") for cell in summary],
+        "models\nflagged": [_optional(cell, "flagged") for cell in summary],
         "error\nmedian": [number(cell.get("query_error_median")) for cell in summary],
         "error\nmean": [number(cell.get("query_error_mean")) for cell in summary],
         "paper\n%": [MISSING if paper is None else number(paper.leakage) for paper in papers],
@@ -81,7 +78,8 @@ def terminal_table(plan: Plan, summary: Sequence[Mapping[str, Any]]) -> Table:
     total = sum(map(_width, (*swept, *([name, *texts] for name, texts in shown.items()))))
     if total > _COLUMNS and len(keys) > 1:
         # One column of words, that may take two lines, says what several no longer have the room for.
-        words = [", ".join(filter(None, (_words(key, cell[key]) for key in keys))) for cell in summary]
+        told = [key for key in keys if key != "developer.queries" or "answers\nasked" not in shown]
+        words = [", ".join(filter(None, (_words(key, cell[key]) for key in told))) for cell in summary]
         table.add_column(Text("played"), overflow="fold")
         rows = [[word] for word in words]
     else:
@@ -98,19 +96,14 @@ def terminal_table(plan: Plan, summary: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _words(key: str, value: object) -> str:
-    """Say a swept value where no head of a column does; nothing of what a strategy decides itself."""
-    if value in ("own", "needed"):
+    """Say a swept value where no head of a column does; nothing of what a strategy decides itself, or what is usual."""
+    if value in ("own", "needed", "float64"):
         return ""
     return setting(value) if isinstance(value, str) else f"{symbol(key)} {setting(value)}"
 
 
 def _numeric(key: str, summary: Sequence[Mapping[str, Any]]) -> bool:
     return all(cell[key] == "inf" or not isinstance(cell[key], str) for cell in summary)
-
-
-def _answers(cell: Mapping[str, Any]) -> str:
-    mean, most = cell["answers"], cell["answers_most"]
-    return f"{most}" if mean == most else f"{mean:.1f} ≤{most}"
 
 
 def _targeted(cell: Mapping[str, Any]) -> str:
@@ -138,17 +131,19 @@ def _legend(summary: Sequence[Mapping[str, Any]], shown: Iterable[str]) -> str:
     if not summary:
         return "No trial finished."
     people = span({cell["n"] for cell in summary})
+    features = any("leakage_features" in cell for cell in summary)
+    unasked = "features alone told" if features else "the developer knew"
     said = {
-        "answers\nasked": "answers asked: until everybody was known, the size query counted; ≤: at most. ",
+        "answers\nasked": "answers asked: the size query counted; ≤: at most, where a strategy stops by itself. ",
         "least\never": "least ever: log2 C(n, n0) bits over the bits of an answer. ",
         "leakage\n%": "leakage: balanced accuracy, ±95% interval; 50 is a guess. ",
-        "no\nquery": "no query: what the developer knew before asking. ",
+        "no\nquery": f"no query: what {unasked} before asking. ",
         "all\nright": "all right: trials with everybody right. ",
         "people\nright": f"people right: of {people}. ",
         "target\nright, %": "target right: how often the one person aimed at was, and its 95% interval. ",
         "either\ngroup": "either group: the mean of both groups' shares; 50 is a guess. ",
         "answers\nalone": "answers alone: without what h0 or public people say. ",
-        "models\nseen": "models seen: by the differencing detector. ",
+        "models\nflagged": "models flagged: a trial's, by the differencing detector. ",
         "error\nmedian": "error: of the answers. ",
     }
     text = "".join(words for head, words in said.items() if head in set(shown))

@@ -6,11 +6,12 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from fairwall.laws import metric as metrics
+from sim.report.answers import as_needed
 from sim.report.cells import Estimate, ReportCell, Trial
 from sim.report.loss_test import LossTestRow
 from sim.report.notation import MECHANISMS, METRICS, number, plural, ratio, setting, span, symbol
 from sim.report.printed import PrintedError, contest, lower_everywhere
-from sim.scenario import Plan
+from sim.scenario import Plan, Scenario
 
 _NOISE = {True: "with noise", False: "without noise"}
 
@@ -27,6 +28,11 @@ def played(plan: Plan, trials: Sequence[Trial]) -> str:
     groups = f"{n0} {data.disadvantaged or 'disadvantaged'}, {n1} {data.advantaged or 'advantaged'}"
     held = f"the protected attribute, {data.protected}," if data.protected else "the protected attribute"
     hidden = f"their {data.protected}" if data.protected else "the protected attribute"
+    dealt = (
+        "neither these people's features nor their labels"
+        if all(scenario.data.hidden for scenario in scenarios)
+        else "the same people's features and labels"
+    )
     outsider = (
         "An adversary outside saw the developer's released model alone, and public data."
         if any(scenario.adversary.attack for scenario in scenarios)
@@ -35,7 +41,7 @@ def played(plan: Plan, trials: Sequence[Trial]) -> str:
     return (
         f"Three separate processes played {plural(len(trials), 'trial')}. "
         f"A compliance team held {held} of {people} people ({groups}). "
-        f"A model developer was dealt the same people's features and labels, and never {hidden}; "
+        f"A model developer was dealt {dealt}, and never {hidden}; "
         f"it asked for the {metrics} of models of its own making, and guessed from the answers who is in which group. "
         f"{outsider}"
     )
@@ -58,9 +64,11 @@ def happened(
     for kind in (False, True):
         alike = [cell for cell in cells if cell.noisy is kind]
         if alike:
-            # Of several that leaked alike, the one with the fewest queries.
-            top = min(alike, key=lambda cell: (-cell.leakage.mean, cell.queries))
-            most = f" (the highest leakage of {len(alike)} cells {_NOISE[kind]})" if len(alike) > 1 else ""
+            # Of several that leaked alike, the one with the fewest answers.
+            top = min(alike, key=_rank)
+            best = "best rate" if top.targeted == 1 else "highest leakage"
+            notes = [*_told(top), *([f"the {best} of {len(alike)} cells {_NOISE[kind]}"] if len(alike) > 1 else [])]
+            most = f" ({', '.join(notes)})" if notes else ""
             verdict = f" {_verdict(top)}" if kind and top.targeted > 1 else ""
             findings.append(f"With {_answers(top)}{most}, {_outcome(top, attribute)}.{verdict}")
     if tests:
@@ -77,21 +85,67 @@ def happened(
     return tuple(findings)
 
 
-def _answers(cell: ReportCell) -> str:
+def _rank(cell: ReportCell) -> tuple[float, ...]:
+    if cell.targeted == 1:
+        return (-cell.summary["targeted_rate"], cell.epsilon)
+    return (-cell.leakage.mean, cell.summary["answers_most"], cell.epsilon)
+
+
+def _told(cell: ReportCell) -> list[str]:
     said = {"developer.queries", "compliance.epsilon", "compliance.mechanism"}
-    rest = [f"{symbol(key)} = {setting(value)}" for key, value in cell.swept.items() if key not in said]
-    also = f" ({', '.join(rest)})" if rest else ""
+    told = {key: value for key, value in cell.swept.items() if key not in said and value != "own"}
+    return [f"{symbol(key)} = {setting(value)}" for key, value in told.items()]
+
+
+def _answers(cell: ReportCell) -> str:
+    # Where the strategy decides how many to ask, the size query is one of them.
+    most = cell.summary["answers_most"] if as_needed(cell) else cell.queries
+    at_most = "at most " if as_needed(cell) else ""
     if not cell.noisy:
-        return f"{plural(cell.queries, 'exact answer')}{also}"
+        precision = cell.scenario.compliance.precision
+        kind = "verdict" if cell.mechanism == "pass-fail" else "exact answer" if precision == "float64" else "answer"
+        return f"{at_most}{plural(most, kind)}"
     noise = f"{MECHANISMS[cell.mechanism]} noise at ε = {number(cell.epsilon, 6)}"
-    return f"{plural(cell.queries, 'answer')} under {noise}{also}"
+    return f"{at_most}{plural(most, 'answer')} under {noise}"
+
+
+def _dealt(scenarios: Sequence[Scenario]) -> str:
+    own = "its own model's predictions for them"
+    if all(scenario.data.hidden for scenario in scenarios):
+        return "Neither features nor labels of the test set; the rows that its own server is asked about"
+    if any(scenario.data.hidden for scenario in scenarios):
+        return f"Features and labels of every person in the test set, unless it is hidden, {own}"
+    return f"Features and labels of every person in the test set, {own}"
+
+
+def _known(scenarios: Sequence[Scenario]) -> str:
+    knows = {name for scenario in scenarios for name in scenario.developer.knows}
+    parts = ["how many questions the budget covers"]
+    if "precision" in knows:
+        parts.append("how precise answers are")
+    if "n0" in knows:
+        parts.append("how many people are disadvantaged")
+    samples = sorted({scenario.developer.public_sample for scenario in scenarios} - {0})
+    if samples:
+        parts.append(f"{' or '.join(f'{many:,}' for many in samples)} public people with their groups")
+    return ", ".join([*parts[:-1], f"and {parts[-1]}"]) if len(parts) > 1 else f"and {parts[0]}"
+
+
+def _unasked(scenarios: Sequence[Scenario]) -> str:
+    halves = "the half of the people with the lower scores of its base model is guessed disadvantaged"
+    learnt = "each person is guessed by a predictor of the group that is learnt from the public people"
+    if all(scenario.developer.public_sample for scenario in scenarios):
+        return learnt
+    if any(scenario.developer.public_sample for scenario in scenarios):
+        return f"{halves}; with public people, {learnt}"
+    return halves
 
 
 def _outcome(cell: ReportCell, attribute: str) -> str:
     trials = plural(len(cell.trials), "trial")
     if cell.targeted == 1:
         hits = sum(trial["targeted_recovered"] for trial in cell.trials)
-        return f"the developer, which aimed at one person, was right about that person in {hits} of {trials}"
+        return f"the developer, which aimed at one person, was right about that person in {hits:,} of {trials}"
     exact = cell.summary["exact"]
     partition = metrics.METRICS[cell.summary["metric"]].absolute
     knew = f"knew everybody's {attribute}{', up to which group is which,' if partition else ''}"
@@ -177,9 +231,9 @@ def assumptions(plan: Plan, trials: Sequence[Trial]) -> Iterator[tuple[str, str]
     scenarios = [cell.scenario for cell in plan.cells]
     yield (
         "The developer's side knowledge",
-        "Features and labels of every person in the test set, its own model's predictions for them, and the public "
-        "policy: the metric, the mechanism, ε, and how many questions the budget covers. Not the protected attribute, "
-        "nor any number computed from it except the answers.",
+        f"{_dealt(scenarios)}, and the public policy: the metric, the mechanism, ε, {_known(scenarios)}. Not the "
+        "protected attribute, nor any number computed from it except the answers"
+        + (" and what is named here." if any("n0" in scenario.developer.knows for scenario in scenarios) else "."),
     )
     yield (
         "Leakage",
@@ -189,10 +243,16 @@ def assumptions(plan: Plan, trials: Sequence[Trial]) -> Iterator[tuple[str, str]
     )
     yield (
         "No query",
-        "What the developer reaches before asking: the half of the people with the lower scores of its base model is "
-        "guessed disadvantaged. Only leakage above it shows that answers gave something away. It is one simple guess; "
-        "better ones may exist.",
+        f"What the developer reaches before asking: {_unasked(scenarios)}. Only leakage above it shows that answers "
+        "gave something away. It is one simple guess; better ones may exist.",
     )
+    if any(scenario.developer.public_sample for scenario in scenarios):
+        yield (
+            "Features, answers, together",
+            "Features alone: the public predictor, without a query. Answers alone: the same answers, decoded as if "
+            "people had no features. Together: the decoder starts from what the predictor says of each person. A "
+            "strategy that has no use for features shows the same figure for answers alone and for both.",
+        )
     yield (
         "Intervals",
         "95% t intervals of the mean over trials; they can reach beyond 0 and 100. “± 0.0” says that all trials came "
@@ -205,10 +265,29 @@ def assumptions(plan: Plan, trials: Sequence[Trial]) -> Iterator[tuple[str, str]
         for scenario in scenarios
     )
     yield (
-        "This attack, no other",
-        f"Measured against {', '.join(attacks)}. Low leakage under one attack is no guarantee against another; a "
-        "guarantee is what ε gives, and a large ε gives little.",
+        "These attacks, no others",
+        f"Measured against {', '.join(attacks)}. "
+        + (
+            "“best” is the strongest that fairwall has for what is public, not the strongest there can be. "
+            if any(scenario.developer.strategy == "best" for scenario in scenarios)
+            else ""
+        )
+        + "Low leakage under one attack is no guarantee against another; a guarantee is what ε gives, and a large ε "
+        "gives little.",
     )
+    if any(isinstance(scenario.compliance.precision, int) for scenario in scenarios):
+        yield (
+            "Digits",
+            "So many decimals of an answer are told. Rounding is no noise and gives no guarantee: it makes the "
+            "developer ask more often, no more.",
+        )
+    if any(scenario.compliance.differencing for scenario in scenarios):
+        yield (
+            "Flagged models",
+            "A detector of compliance's counts the models whose predictions differ from an earlier one's in few "
+            "people. It looks on and refuses nothing. Models that all differ everywhere are never flagged, whatever "
+            "they reveal.",
+        )
     noisy = any(math.isfinite(scenario.epsilon) for scenario in scenarios)
     if noisy:
         shared = any(trial["size_queries"] for trial in trials)

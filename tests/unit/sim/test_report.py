@@ -255,6 +255,94 @@ def test_an_absolute_gap_is_told_up_to_polarity(tmp_path: Path) -> None:
     assert "smaller group named, %" not in text
 
 
+def _known(text: str) -> str:
+    return text.partition("Answers until everybody was known")[2]
+
+
+def test_the_answers_until_everybody_was_known(tmp_path: Path) -> None:
+    settings = ["scenario.trials=2", "compliance.precision=float64", "developer.perturbation=0.1"]
+    plan = scenario.read("limit-adult-100", settings)
+    trials = []
+    for cell in plan.cells:
+        strategy, decoder, queries = (cell.swept[f"developer.{key}"] for key in ("strategy", "decoder", "queries"))
+        for i in range(2):
+            # l1 knows everybody from 50 queries on in both trials, and from 40 in one.
+            exact = strategy != "sensing" or decoder != "l1" or queries >= 50 or (queries == 40 and i == 0)
+            asks = {"best": 2 + i, "packed": 4, "linear": 99}.get(strategy, queries)
+            own = {"queries": asks, "size_queries": int(strategy != "linear"), "answers_bound": 1, "flagged": 0}
+            trials.append(_trial(cell, i, exact=exact and decoder != "box", **own))
+    page = _report(tmp_path / "run", plan, trials)
+    body = re.search(r"<tbody>(.*?)</tbody>", _known(page), re.DOTALL)
+    assert body is not None
+    rows = [re.findall(r"<td[^>]*>([^<]*)</td>", row) for row in body.group(1).split("</tr>")[:-1]]
+    assert rows == [
+        ["best", "own", "4", "1", "–"],
+        ["packed", "own", "5", "1", "–"],
+        ["meet", "own", "2", "1", "–"],
+        ["sensing", "l1", "51", "1", "40"],
+        ["sensing", "box", "more than 51", "1", "–"],
+        ["sensing", "ep", "31", "1", "–"],
+        ["linear", "own", "99", "1", "–"],
+    ]
+    assert "sensing, box: more than 51, at least 1" in page, "the figure's words for who cannot see it"
+    assert "3.5 ≤4" in _shown(page), "answers asked"
+
+
+def test_a_single_cell_is_compared_with_nothing(tmp_path: Path) -> None:
+    plan = scenario.read("hidden-adult-100", ["scenario.trials=2"])
+    trials = _trials(plan, 2, exact=True, queries=3, answers_bound=1, leakage=100.0)
+    text = _shown(_report(tmp_path / "run", plan, trials))
+    assert "Answers until everybody was known" not in text
+    assert "was dealt neither these people's features nor their labels" in text
+    assert "Neither features nor labels of the test set" in text
+
+
+def test_an_attack_that_stops_by_itself_is_said_to(tmp_path: Path) -> None:
+    plan = scenario.read("hidden-adult-100", ["scenario.trials=2"])
+    trials = [
+        _trial(plan.cells[0], i, exact=True, queries=3 + i, answers_bound=1, leakage=100.0, recovered=100)
+        for i in range(2)
+    ]
+    text = _shown(_report(tmp_path / "run", plan, trials))
+    assert "With at most 5 exact answers, the developer knew everybody's race in 2 of 2 trials" in text
+    assert "as many as it takes" in text
+
+
+def test_what_else_is_public_is_said(tmp_path: Path) -> None:
+    settings = ["compliance.precision=4", 'developer.knows=["n0"]', "compliance.differencing=3"]
+    plan = scenario.read("reveal-adult-100", [*settings, "developer.queries=40", "developer.public_sample=2000"])
+    trials = _trials(plan, 2, leakage_features=60.0, leakage_answers=55.0, flagged=1)
+    text = _shown(_report(tmp_path / "run", plan, trials))
+    assert "Answers written as 4 decimals" in text
+    assert "Models flagged if they differ from an earlier one in 1 to 3 people" in text
+    assert "how many people are disadvantaged, and 2,000 public people with their groups" in text
+    assert "how precise answers are" not in text
+    assert "each person is guessed by a predictor of the group that is learnt from the public people" in text
+    assert "together, %" in text
+    assert "features, %" in text
+    assert "answers, %" in text
+
+
+def test_one_person_is_drawn_by_how_often_they_are_right(tmp_path: Path) -> None:
+    plan = scenario.read("targeted", ["scenario.trials=4"])
+    trials = [
+        _trial(cell, i, targeted=1, targeted_recovered=int(i < 3), target_advantaged=i % 2 == 0)
+        for cell in plan.cells
+        for i in range(4)
+    ]
+    text = _report(tmp_path / "run", plan, trials)
+    assert "How often the person aimed at is guessed right" in text
+    assert "Leakage against" not in text
+    assert "was right about that person in 3 of 4 trials" in _shown(text)
+
+
+def test_many_mechanisms_share_a_figure_for_each_attack(tmp_path: Path) -> None:
+    plan = scenario.read("conceal-attacked", ["scenario.trials=2"])
+    page = _report(tmp_path / "run", plan, _trials(plan, 2))
+    titles = re.findall(r"<h3>(Leakage[^<]*)</h3>", page)
+    assert titles == ["Leakage against ε, sensing, l1", "Leakage against ε, best"]
+
+
 def test_any_key_can_be_swept(tmp_path: Path) -> None:
     settings = ["scenario.trials=2", "data.n0=[5, 50]", 'developer.decoder=["l1", "lstsq"]', "compliance.epsilon=100.0"]
     plan = scenario.read("demo", [*settings, "developer.strategy=sensing"])

@@ -1,0 +1,84 @@
+"""How many answers were asked, and how many exact ones it took until everybody was known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sim.report.cells import ReportCell
+from sim.report.notation import number, setting
+
+
+@dataclass(frozen=True)
+class UntilKnown:
+    """Cells without noise that are alike in all but the number of queries.
+
+    Parameters
+    ----------
+    played : mapping of str to str
+        What tells these cells from others: swept values by dotted key, as they are written.
+    fewest : int or None
+        The fewest answers, size query included, with which everybody was known in every trial; where the strategy stops
+        by itself, the most that a trial took. None where no number that was tried was enough.
+    tried : int
+        The most answers that were tried.
+    bound : int
+        No strategy can do with fewer: log2 C(n, n0) over the bits of an answer.
+    printed : int or None
+        The number of queries for which a paper prints that everybody was known; without the size query.
+    """
+
+    played: Mapping[str, str]
+    fewest: int | None
+    tried: int
+    bound: int
+    printed: int | None
+
+
+def as_needed(cell: ReportCell) -> bool:
+    """Say whether the strategy itself decided how many answers to ask for."""
+    given, numbers = cell.scenario.queries, {trial["queries"] for trial in cell.trials}
+    return given == "needed" or len(numbers) > 1 or (isinstance(given, int) and numbers != {given})
+
+
+def asked(cell: Mapping[str, Any]) -> str:
+    """Write how many answers a trial took, size queries counted: on average, and at most."""
+    mean, most = cell["answers"], cell["answers_most"]
+    return f"{most:,}" if mean == most else f"{number(mean)} ≤{most:,}"
+
+
+def until_known(cells: Sequence[ReportCell]) -> tuple[UntilKnown, ...]:
+    """Find for each strategy the fewest exact answers with which everybody was known in every trial.
+
+    Parameters
+    ----------
+    cells : sequence of ReportCell
+        Those with noise are left out.
+
+    Returns
+    -------
+    tuple of UntilKnown
+        Empty where there is nothing to compare: a single cell, or nobody who ever knew everybody.
+    """
+    exact = [cell for cell in cells if not cell.noisy and "answers_bound" in cell.summary]
+    groups: dict[tuple[tuple[str, str], ...], list[ReportCell]] = {}
+    for cell in exact:
+        alike = tuple((key, setting(value)) for key, value in cell.swept.items() if key != "developer.queries")
+        groups.setdefault(alike, []).append(cell)
+    told_apart = {key for alike in groups for key, text in alike if any(dict(other)[key] != text for other in groups)}
+    rows = []
+    for alike, group in groups.items():
+        enough = [cell.summary["answers_most"] for cell in group if cell.summary["exact"] == len(cell.trials)]
+        printed = [cell.queries for cell in group if cell.paper is not None and cell.paper.leakage == 100]
+        played = {key: text for key, text in alike if key in told_apart}
+        rows.append(
+            UntilKnown(
+                played or {"developer.strategy": group[0].scenario.developer.strategy},
+                min(enough, default=None),
+                max(cell.summary["answers_most"] for cell in group),
+                round(max(cell.summary["answers_bound"] for cell in group)),
+                min(printed, default=None),
+            )
+        )
+    return tuple(rows) if len(exact) > 1 and any(row.fewest is not None for row in rows) else ()
