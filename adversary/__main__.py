@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from adversary.player import play
+from adversary import inference, player
+from fairwall.game.v1.inference_service_pb2_grpc import InferenceServiceStub
+from fairwall.game.v1.referee_service_pb2 import GAME_INFERENCE
 from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub
 from fairwall.rpc import channel, process
+from fairwall.rpc.turns import join
 
 
 def main() -> None:
@@ -13,7 +16,12 @@ def main() -> None:
     with process.playing(config):
         process.announce("")
         with channel.connect(config.referee, "referee", config.credentials) as referee:
-            play(RefereeServiceStub(referee), config.credentials)
+            table = RefereeServiceStub(referee)
+            entered = join(table)
+            if entered.game == GAME_INFERENCE:
+                inference.play(InferenceServiceStub(referee), config.credentials, entered.counterpart_address)
+            else:
+                player.play(table, config.credentials, entered.counterpart_address)
 
 
 if __name__ == "__main__":

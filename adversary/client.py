@@ -13,8 +13,10 @@ from fairwall.rpc import arrays
 from fairwall.rpc.channel import CALL_SECONDS
 
 
-def predict(service: ModelServiceStub, deal_id: str, features: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Ask a deal's released model for its scores.
+def predict(
+    service: ModelServiceStub, deal_id: str, features: NDArray[np.float64], number: int = 0
+) -> NDArray[np.float64]:
+    """Ask one of a deal's released models for its scores.
 
     Parameters
     ----------
@@ -22,6 +24,8 @@ def predict(service: ModelServiceStub, deal_id: str, features: NDArray[np.float6
     deal_id : str
     features : ndarray, shape (rows, d)
         At most 100,000 rows.
+    number : int
+        Which of the deal's models.
 
     Returns
     -------
@@ -30,7 +34,7 @@ def predict(service: ModelServiceStub, deal_id: str, features: NDArray[np.float6
     """
 
     def parts() -> Iterator[model.PredictRequest]:
-        header = model.PredictHeader(deal_id=deal_id, features=arrays.header_of(features))
+        header = model.PredictHeader(deal_id=deal_id, model=number, features=arrays.header_of(features))
         yield model.PredictRequest(header=header)
         for chunk in arrays.chunks_of(features):
             yield model.PredictRequest(features_chunk=chunk)

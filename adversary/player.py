@@ -14,14 +14,13 @@ from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub
 from fairwall.rpc import channel
 from fairwall.rpc.channel import CALL_SECONDS
 from fairwall.rpc.identity import Credentials
-from fairwall.rpc.turns import deals, join
+from fairwall.rpc.turns import deals
 
 LOG = logging.getLogger(__name__)
 
 
-def play(referee: RefereeServiceStub, credentials: Credentials) -> None:
+def play(referee: RefereeServiceStub, credentials: Credentials, model_address: str) -> None:
     """Attack the released model of every trial that deals the adversary in."""
-    model_address = join(referee).counterpart_address
     takes = deals(
         lambda last: referee.TakeAdversaryDeal(game.TakeAdversaryDealRequest(after_deal_id=last), timeout=CALL_SECONDS)
     )

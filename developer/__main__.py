@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from developer.player import play
+from developer import inference, player
 from developer.service import Audited, ModelService, Released
 from fairwall.developer.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
+from fairwall.game.v1.inference_service_pb2_grpc import InferenceServiceStub
+from fairwall.game.v1.referee_service_pb2 import GAME_INFERENCE
 from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub
 from fairwall.rpc import channel, process, server
+from fairwall.rpc.turns import join
 
 
 def main() -> None:
@@ -22,7 +25,12 @@ def main() -> None:
         )
         process.announce(listening.address)
         with channel.connect(config.referee, "referee", config.credentials) as referee:
-            play(RefereeServiceStub(referee), config.credentials, released, audited)
+            table = RefereeServiceStub(referee)
+            entered = join(table)
+            if entered.game == GAME_INFERENCE:
+                inference.play(InferenceServiceStub(referee), released)
+            else:
+                player.play(table, entered.counterpart_address, config.credentials, released, audited)
         listening.stop()
 
 

@@ -30,7 +30,7 @@ from fairwall.rpc import channel
 from fairwall.rpc.arrays import to_message
 from fairwall.rpc.channel import CALL_SECONDS
 from fairwall.rpc.identity import Credentials
-from fairwall.rpc.turns import collect, deals, generator, join
+from fairwall.rpc.turns import collect, deals, generator
 from fairwall.wire.metrics import name_of
 from fairwall.wire.precision import from_message
 from fairwall.wire.v1.array_pb2 import Array
@@ -74,6 +74,7 @@ class _TestSet:
 
 def play(
     referee: RefereeServiceStub,
+    audit_address: str,
     credentials: Credentials,
     released: MutableMapping[str, Released],
     audited: MutableMapping[tuple[str, str], Audited],
@@ -83,13 +84,14 @@ def play(
     Parameters
     ----------
     referee : RefereeServiceStub
+    audit_address : str
+        Where compliance answers.
     credentials : Credentials
     released : mutable mapping of str to Released
         Gets the model of each deal that the adversary is dealt into; ModelService answers from it.
     audited : mutable mapping of (str, str) to Audited
         Gets the requests in which compliance asks for models' scores, while they are under way; likewise.
     """
-    audit_address = join(referee).counterpart_address
     takes = deals(
         lambda last: referee.TakeDeveloperDeal(game.TakeDeveloperDealRequest(after_deal_id=last), timeout=CALL_SECONDS)
     )

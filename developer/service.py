@@ -23,10 +23,16 @@ ROWS_MAX = 100_000
 
 @dataclass(frozen=True)
 class Released:
-    """A model that answers outsiders, and how many features it takes."""
+    """A model that answers outsiders, how many features it takes, and what is released beside it, numbered from 1."""
 
     model: Model
     features: int
+    others: tuple[Model, ...] = ()
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        """All of them, by number."""
+        return (self.model, *self.others)
 
 
 @dataclass(frozen=True)
@@ -80,10 +86,10 @@ class ModelService(ModelServiceServicer):
         if header.request_id:
             raise Refusal(error_pb2.REASON_REQUEST_UNKNOWN)
         released = self._released.get(header.deal_id)
-        if released is None:
+        if released is None or header.model >= len(released.models):
             raise Refusal(error_pb2.REASON_DEAL_UNKNOWN)
         features = _receive(header.features, request_iterator, released.features)
-        return model.PredictResponse(scores=arrays.to_message(released.model(features)))
+        return model.PredictResponse(scores=arrays.to_message(released.models[header.model](features)))
 
     def _under_way(self, header: model.PredictHeader) -> Audited:
         asked = self._audited.get((header.deal_id, header.request_id))

@@ -118,10 +118,13 @@ class Referee(RefereeServiceServicer):
         The run's id.
     scenario_digest : str
         What the parties are told of the scenario.
+    played : Game
+        Which game is played; another one than reveal is dealt by a referee of its own.
     """
 
     run: str
     scenario_digest: str
+    played: game.Game = game.GAME_REVEAL
     _changed: threading.Condition = field(default_factory=threading.Condition, repr=False)
     _addresses: dict[str, str] | None = None
     _trial: _Trial | None = None
@@ -192,7 +195,7 @@ class Referee(RefereeServiceServicer):
                 return game.JoinResponse(turn=game.TURN_WAIT)
             counterpart = "compliance" if caller_of(context, self.run) == "developer" else "developer"
             return game.JoinResponse(
-                scenario_digest=self.scenario_digest, counterpart_address=self._addresses[counterpart]
+                scenario_digest=self.scenario_digest, game=self.played, counterpart_address=self._addresses[counterpart]
             )
 
     def TakeComplianceDeal(

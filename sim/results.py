@@ -14,6 +14,7 @@ import numpy as np
 import tomli_w
 
 import fairwall
+from sim.games import inference
 from sim.scenario import Plan, as_values
 
 _MEANS = (
@@ -112,8 +113,13 @@ def summarise(trials: Iterable[Mapping[str, Any]], swept: Sequence[str]) -> list
     """
     cells: dict[str, list[Mapping[str, Any]]] = {}
     for trial in trials:
-        cells.setdefault(json.dumps([trial[key] for key in swept]), []).append(trial)
-    return [_summarise_cell(lines, swept) for lines in cells.values()]
+        # In the inference game a trial has a line for each attack.
+        of = trial["attack"] if trial["game"] == "inference" else None
+        cells.setdefault(json.dumps([of, *(trial[key] for key in swept)]), []).append(trial)
+    return [
+        inference.summarise(lines, swept) if lines[0]["game"] == "inference" else _summarise_cell(lines, swept)
+        for lines in cells.values()
+    ]
 
 
 def share_interval(successes: int, trials: int) -> tuple[float, float]:

@@ -8,11 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import grpc
+
+from fairwall.game.v1.inference_service_pb2_grpc import add_InferenceServiceServicer_to_server
+from fairwall.game.v1.referee_service_pb2 import GAME_INFERENCE, GAME_REVEAL
 from fairwall.game.v1.referee_service_pb2_grpc import add_RefereeServiceServicer_to_server
 from fairwall.rpc import server
 from sim import pki
 from sim.deal import deal
-from sim.games import reveal
+from sim.games import inference, reveal
+from sim.inference_referee import InferenceReferee
 from sim.launch import Party, launch
 from sim.referee import Referee
 from sim.results import RunFolder
@@ -39,7 +44,10 @@ def check(plan: Plan) -> None:
     DealError, DataError
     """
     for cell in plan.cells:
-        deal(cell, 0, "check")
+        if cell.scenario.scenario.game == "inference":
+            inference.deal(cell, 0, "check")
+        else:
+            deal(cell, 0, "check")
 
 
 def play(plan: Plan, folder: RunFolder, on_trial: Callable[[dict[str, Any]], None]) -> Run:
@@ -66,13 +74,29 @@ def play(plan: Plan, folder: RunFolder, on_trial: Callable[[dict[str, Any]], Non
     run_id = folder.path.name
     trials: list[dict[str, Any]] = []
     credentials = pki.mint(run_id)
-    referee = Referee(run_id, plan.digest)
-    listening = server.serve(
-        lambda grpc_server: add_RefereeServiceServicer_to_server(referee, grpc_server), credentials.pop("referee")
-    )
+    infers = plan.scenario.scenario.game == "inference"
+    referee = Referee(run_id, plan.digest, GAME_INFERENCE if infers else GAME_REVEAL)
+    dealer = InferenceReferee()
+
+    def register(grpc_server: grpc.Server) -> None:
+        add_RefereeServiceServicer_to_server(referee, grpc_server)
+        add_InferenceServiceServicer_to_server(dealer, grpc_server)
+
+    listening = server.serve(register, credentials.pop("referee"))
 
     def on_death(party: Party) -> None:
         referee.abort(party.epitaph())
+        dealer.abort(party.epitaph())
+
+    def play_one(cell: Cell, trial: int, deal_id: str) -> list[dict[str, Any]]:
+        started = time.perf_counter()
+        if infers:
+            split = inference.deal(cell, trial, deal_id)
+            models = dealer.play(split, TRIAL_SECONDS)
+            return inference.record(cell, trial, split, models, time.perf_counter() - started)
+        dealt = deal(cell, trial, deal_id)
+        outcome = referee.play(dealt, TRIAL_SECONDS)
+        return [reveal.record(cell, trial, dealt, outcome, time.perf_counter() - started)]
 
     complete = False
     try:
@@ -80,16 +104,15 @@ def play(plan: Plan, folder: RunFolder, on_trial: Callable[[dict[str, Any]], Non
             referee.seat(addresses)
             try:
                 for cell, trial, number in _schedule(plan):
-                    started = time.perf_counter()
-                    dealt = deal(cell, trial, f"deal-{number}")
-                    outcome = referee.play(dealt, TRIAL_SECONDS)
-                    line = reveal.record(cell, trial, dealt, outcome, time.perf_counter() - started)
-                    folder.add_trial(line)
-                    trials.append(line)
-                    on_trial(line)
+                    lines = play_one(cell, trial, f"deal-{number}")
+                    for line in lines:
+                        folder.add_trial(line)
+                    trials += lines
+                    on_trial(lines[0])
                 complete = True
             finally:
                 referee.finish()
+                dealer.finish()
     finally:
         listening.stop()
         result = folder.write_result(plan, trials, complete=complete)

@@ -19,12 +19,14 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
+from adversary.attacks import ATTACKS
 from compliance.bounding import Bounding, bounded
 from compliance.mechanisms import MECHANISMS
 from developer.reveal import STRATEGIES, Strategy
 from developer.service import ROWS_MAX
 from fairwall.laws.metric import METRICS
 from fairwall.laws.precision import DECIMALS_MAX
+from fairwall.learning.defences import DEFENCES
 
 SHIPPED = Path(__file__).parent / "scenarios"
 
@@ -82,7 +84,7 @@ class ScenarioSection(_Section):
     """What is played, and how often."""
 
     name: str = Field(min_length=1, max_length=80)
-    game: Literal["reveal"]
+    game: Literal["reveal", "inference"]
     about: str = ""
     trials: int = Field(default=1, strict=True, ge=1)
     seed: int = Field(default=0, strict=True, ge=0)
@@ -128,13 +130,27 @@ class DeveloperSection(_Section):
     perturbation: float | None = Field(default=None, strict=True, gt=0, le=1)
     knows: tuple[Literal["precision", "n0"], ...] = ("precision",)
     public_sample: int = Field(default=0, strict=True, ge=0, le=100_000)
+    defence: str = "none"
+    strength: float = Field(default=1.0, strict=True, ge=0, alias="lambda")
+    rehearsal: float = Field(default=0.2, strict=True, ge=0, le=1)
+    purity: float = Field(default=1.0, strict=True, ge=0.5, le=1)
+    victims: int = Field(default=20, strict=True, ge=2, le=100)
+    rows: int = Field(default=0, strict=True, ge=0)
+    other_rows: int = Field(default=0, strict=True, ge=0)
+    steps: int = Field(default=0, strict=True, ge=0, le=100_000)
+    tune_steps: int = Field(default=0, strict=True, ge=0, le=100_000)
+    training_epsilon: float = Field(default=3.0, strict=True, gt=0)
+    training_delta: float = Field(default=1e-5, strict=True, gt=0, lt=1)
 
 
 class AdversarySection(_Section):
     """The outside adversary's part."""
 
-    attack: tuple[Literal["loss-test"], ...] = Field(default=(), max_length=1)
+    attack: tuple[str, ...] = Field(default=(), max_length=10)
     probes: int = Field(default=2000, strict=True, ge=2, le=100_000)
+    shadows: int = Field(default=100, strict=True, ge=0, le=2000)
+    answers: Literal["scores", "labels"] = "scores"
+    adapts: bool = Field(default=True, strict=True)
 
 
 class PaperFigure(_Section):
@@ -162,7 +178,7 @@ class Scenario(_Section):
 
     scenario: ScenarioSection
     data: DataSection
-    compliance: ComplianceSection
+    compliance: ComplianceSection = ComplianceSection(mechanism="exact")
     developer: DeveloperSection = DeveloperSection()
     adversary: AdversarySection = AdversarySection()
     sweep: dict[str, list[Any]] | tuple[dict[str, list[Any]], ...] = {}
@@ -324,7 +340,7 @@ def _combinations(grids: Sequence[Mapping[str, Sequence[Any]]]) -> Iterator[dict
 
 def as_values(scenario: Scenario) -> dict[str, Any]:
     """Turn a scenario into plain values, as a TOML or JSON file holds them; what is not set is left out."""
-    values: dict[str, Any] = scenario.model_dump(mode="json", exclude_none=True)
+    values: dict[str, Any] = scenario.model_dump(mode="json", exclude_none=True, by_alias=True)
     return values
 
 
@@ -384,9 +400,9 @@ def _section_of(values: Mapping[str, Any], key: str, origin: str) -> tuple[str, 
 def _keys() -> list[str]:
     sections = ("scenario", "data", "compliance", "developer", "adversary")
     return [
-        f"{section}.{field}"
+        f"{section}.{field.alias or name}"
         for section in sections
-        for field in Scenario.model_fields[section].annotation.model_fields  # type: ignore[union-attr]
+        for name, field in Scenario.model_fields[section].annotation.model_fields.items()  # type: ignore[union-attr]
     ]
 
 
@@ -437,7 +453,36 @@ def _first(error: ValidationError) -> str:
 
 def _problems(scenario: Scenario) -> Iterator[str]:
     """Find what no single key shows."""
+    yield from _reveal_problems(scenario) if scenario.scenario.game == "reveal" else _inference_problems(scenario)
+
+
+def _inference_problems(scenario: Scenario) -> Iterator[str]:
+    """Find what the inference game cannot be played with."""
+    if scenario.data.source == "synthetic":
+        yield "data.source: synthetic people have no features to learn from"
+    if scenario.developer.defence not in DEFENCES:
+        yield f"developer.defence: must be one of {', '.join(DEFENCES)}, not {scenario.developer.defence!r}"
+    adversary = scenario.adversary
+    if not adversary.attack:
+        yield f"adversary.attack: is missing; one or more of {', '.join(ATTACKS)}"
+    for name in adversary.attack:
+        if name not in ATTACKS:
+            yield f"adversary.attack: must be among {', '.join(ATTACKS)}, not {name!r}"
+        elif ATTACKS[name].needs == "scores" and adversary.answers == "labels":
+            yield f"adversary.attack: {name} needs scores, but adversary.answers are labels"
+        elif ATTACKS[name].shadows and adversary.shadows < 2:
+            yield f"adversary.shadows: {name} needs at least 2, half with either bit"
+    if len(set(adversary.attack)) != len(adversary.attack):
+        yield "adversary.attack: names an attack twice"
+
+
+def _reveal_problems(scenario: Scenario) -> Iterator[str]:
+    """Find what the reveal game cannot be played with."""
     data, compliance, developer = scenario.data, scenario.compliance, scenario.developer
+    if "compliance" not in scenario.model_fields_set:
+        yield "compliance: is missing"
+    if scenario.adversary.attack not in ((), ("loss-test",)):
+        yield f'adversary.attack: must be ["loss-test"] or left out, not {list(scenario.adversary.attack)!r}'
     if data.source == "synthetic":
         for key in ("n", "n0", "scores"):
             if getattr(data, key) is None:

@@ -1,4 +1,4 @@
-"""The tables that games are played on: three that are shipped, and a user's own."""
+"""The tables that games are played on: three that are shipped, known formats, and a user's own."""
 
 from __future__ import annotations
 
@@ -8,16 +8,22 @@ from pathlib import Path
 
 from fairwall.tables.errors import DataError
 from fairwall.tables.reading import read
+from sim.datasets.acs_coverage import ACS_COVERAGE
+from sim.datasets.acs_income import ACS_INCOME
 from sim.datasets.adult import ADULT
+from sim.datasets.bias_in_bios import BIAS_IN_BIOS
 from sim.datasets.compas import COMPAS
 from sim.datasets.encoding import encode
 from sim.datasets.german import GERMAN
+from sim.datasets.lsac import LSAC
 from sim.datasets.roles import Asked, own
 from sim.datasets.table import Table
+from sim.datasets.utkface import UTKFACE
 
-__all__ = ["SHIPPED", "DataError", "Table", "load"]
+__all__ = ["FORMATS", "SHIPPED", "DataError", "Table", "load"]
 
 SHIPPED = {shipped.name: shipped for shipped in (ADULT, COMPAS, GERMAN)}
+FORMATS = {known.defaults.name: known for known in (ACS_COVERAGE, ACS_INCOME, BIAS_IN_BIOS, LSAC, UTKFACE)}
 
 
 def load(
@@ -39,14 +45,15 @@ def load(
     Parameters
     ----------
     source
-        "adult", "compas", "german", or the path of a CSV (also ``.csv.gz``) or Parquet file. A file has no
-        defaults but for ``disadvantaged`` and ``drop``.
+        "adult", "compas", "german"; ``FORMAT:PATH`` for a user's file in a known format, one of ``FORMATS``; or the
+        path of a CSV (also ``.csv.gz``) or Parquet file. A file of no known format has no defaults but for
+        ``disadvantaged`` and ``drop``.
     protected
         The column that tells the groups apart.
     advantaged, disadvantaged
         Its values for the two groups; other rows are left out. Without ``disadvantaged`` everyone else is in that
-        group whose value is not missing. The shipped tables' groups are a pair: they hold where ``advantaged`` is
-        not given.
+        group whose value is not missing. The defaults' groups are a pair: they hold where ``advantaged`` is not
+        given.
     label, positive
         The outcome column and its favourable value.
     drop
@@ -61,9 +68,15 @@ def load(
     if source in SHIPPED:
         shipped = SHIPPED[source]
         return encode(source, read(shipped.path, source), shipped.roles(asked))
+    name, _, where = source.partition(":")
+    if name in FORMATS:
+        if not where:
+            raise DataError(f"{source}: say where the file is, as {name}:PATH")
+        known = FORMATS[name]
+        # An error says where the file is; a report says only what it is called.
+        return replace(encode(source, known.read(Path(where), source), known.defaults.roles(asked)), name=name)
     path = Path(source)
     if not path.suffix and not path.exists():
         raise DataError(f"{source}: neither a shipped table ({', '.join(SHIPPED)}) nor a file")
     table = encode(source, read(path, source), own(source, asked))
-    # An error says where the file is; a report says only what it is called.
     return replace(table, name=path.name)

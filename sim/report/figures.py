@@ -136,6 +136,47 @@ def _known_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
     yield Figure("known", title, caption, f"Dot chart. {title}. {values}.", _svg("known", draw, inches))
 
 
+def intervals(
+    name: str, title: str, what: str, groups: Mapping[str, Sequence[tuple[str, float, float, float]]]
+) -> Figure:
+    """Draw a number and its interval for each of some things, group by group, beside 50.
+
+    Parameters
+    ----------
+    groups : mapping of str to sequence of (what it is, value, low, high)
+        In percent; all groups have the same things in the same order.
+    """
+    things = [thing for thing, *_ in next(iter(groups.values()))]
+
+    def draw(axes: Axes) -> None:
+        axes.axhline(50, color=_GREY, lw=0.9, ls=":")
+        for i, (group, rows) in enumerate(groups.items()):
+            places = np.arange(len(rows)) + 0.6 * ((i + 0.5) / len(groups) - 0.5)
+            values = np.array([[value, low, high] for _, value, low, high in rows])
+            reach = np.stack([values[:, 0] - values[:, 1], values[:, 2] - values[:, 0]])
+            axes.errorbar(
+                places,
+                values[:, 0],
+                np.maximum(reach, 0),
+                ls="",
+                marker=_MARKERS[i % 7],
+                ms=5,
+                capsize=2.5,
+                color=_COLOURS[i % 7],
+                label=group,
+            )
+        axes.set_xticks(range(len(things)), things, rotation=20, ha="right")
+        axes.set_ylim(-3, 103)
+        axes.set_ylabel(what)
+        _legend(axes, [Line2D([], [], color=_GREY, lw=0.9, ls=":", label="50%: a coin")])
+
+    values = "; ".join(
+        f"{group}: " + ", ".join(f"{thing} {value:.1f}%" for thing, value, *_ in rows) for group, rows in groups.items()
+    )
+    caption = "With 95% intervals over data splits. As far from the dotted line on either side is as much known."
+    return Figure(name, title, caption, f"Chart. {title}. {values}.", _svg(name, draw))
+
+
 # Leakage against the number of queries.
 
 

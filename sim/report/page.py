@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from sim.report import wording
+from sim.report import inference, wording
 from sim.report.answers import UntilKnown, as_needed, asked, until_known
 from sim.report.cells import ReportCell, Trial, report_cells
 from sim.report.loss_test import LossTestRow, loss_test_rows
@@ -127,22 +127,16 @@ def _render(plan: Plan, trials: Sequence[Trial], recorded: dict[str, Any], diges
     # Importing matplotlib costs as much as all the rest; who only wants the terminal's table is spared it.
     from sim.report.figures import draw_figures
 
+    if plan.scenario.scenario.game == "inference":
+        return _render_inference(plan, trials, recorded, digest)
     scenario = plan.scenario
     cells = report_cells(plan, trials)
     errors = printed_errors(cells)
     tests = loss_test_rows(cells)
     known = until_known(cells)
     planned = sum(cell.scenario.scenario.trials for cell in plan.cells)
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["inline"] = Markup  # our own drawings, whose texts matplotlib has escaped
     attribute = scenario.data.protected or "group"
-    return environment.get_template(_TEMPLATE).render(
+    return _template().render(
         name=scenario.scenario.name,
         about=scenario.scenario.about,
         complete=bool(recorded.get("complete")) and len(trials) == planned,
@@ -158,14 +152,63 @@ def _render(plan: Plan, trials: Sequence[Trial], recorded: dict[str, Any], diges
         printed=_printed_table(errors) if errors else None,
         conclusions=wording.printed_conclusions(errors),
         assumptions=tuple(wording.assumptions(plan, trials)),
-        provenance=(
-            ("Scenario", scenario.scenario.name),
-            ("Scenario digest (without its seed)", plan.digest),
-            ("Seed", str(scenario.scenario.seed)),
-            ("Trials", f"{len(trials):,} of {planned:,}"),
-            ("SHA-256 of trials.jsonl", digest),
-            ("fairwall", str(recorded.get("version", "version not recorded"))),
-        ),
+        provenance=_provenance(plan, len(trials), planned, recorded, digest),
+    )
+
+
+def _template() -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["inline"] = Markup  # our own drawings, whose texts matplotlib has escaped
+    return environment.get_template(_TEMPLATE)
+
+
+def _provenance(
+    plan: Plan, finished: int, planned: int, recorded: dict[str, Any], digest: str
+) -> tuple[tuple[str, str], ...]:
+    scenario = plan.scenario.scenario
+    return (
+        ("Scenario", scenario.name),
+        ("Scenario digest (without its seed)", plan.digest),
+        ("Seed", str(scenario.seed)),
+        ("Trials", f"{finished:,} of {planned:,}"),
+        ("SHA-256 of trials.jsonl", digest),
+        ("fairwall", str(recorded.get("version", "version not recorded"))),
+    )
+
+
+def _render_inference(plan: Plan, trials: Sequence[Trial], recorded: dict[str, Any], digest: str) -> str:
+    scenario = plan.scenario
+    planned = sum(cell.scenario.scenario.trials for cell in plan.cells)
+    # A trial has a line for each attack.
+    finished = len({tuple(trial[key] for key in ("trial", *scenario.axes)) for trial in trials})
+    summary = inference.summary_of(plan, trials)
+    laid = [
+        Column(head, texts, numeric=head not in ("attack", *map(symbol, scenario.axes)), group=group)
+        for head, texts, group in inference.columns(plan, summary)
+    ]
+    return _template().render(
+        name=scenario.scenario.name,
+        about=scenario.scenario.about,
+        complete=bool(recorded.get("complete")) and finished == planned,
+        finished=finished,
+        planned=planned,
+        played=inference.played(plan, trials),
+        findings=inference.findings(summary),
+        settings=inference.settings(plan),
+        cells=PageTable(laid) if summary else None,
+        known=None,
+        figures=inference.draw(plan, summary),
+        tests=None,
+        printed=None,
+        conclusions=(),
+        assumptions=inference.ASSUMPTIONS,
+        provenance=_provenance(plan, finished, planned, recorded, digest),
     )
 
 

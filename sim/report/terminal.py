@@ -9,6 +9,7 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from sim.report import inference
 from sim.report.answers import asked
 from sim.report.cells import half_width, paper_figure, scenario_of
 from sim.report.notation import MISSING, count, number, setting, span, symbol
@@ -36,6 +37,8 @@ def terminal_table(plan: Plan, summary: Sequence[Mapping[str, Any]]) -> Table:
     rich.table.Table
         For 80 columns; its caption says what the columns are. The names of swept keys give way where it is crowded.
     """
+    if plan.scenario.scenario.game == "inference":
+        return inference.terminal_table(plan, summary)
     keys = list(plan.scenario.axes)
     scenarios = [scenario_of(plan, cell) for cell in summary]
     papers = [paper_figure(scenario) for scenario in scenarios]

@@ -10,7 +10,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool
 
 from fairwall.compliance.v1 import audit_service_pb2
 from fairwall.developer.v1 import model_service_pb2
-from fairwall.game.v1 import referee_service_pb2
+from fairwall.game.v1 import inference_service_pb2, referee_service_pb2
 from fairwall.rpc.access import CALLERS, PARTIES_OF_A_RUN, SERVED_BY
 from fairwall.rpc.identity import PARTIES
 from fairwall.wire.v1 import error_pb2
@@ -32,7 +32,7 @@ CLEARANCE = {
 }
 METHODS = {
     f"/{service.full_name}/{method.name}": method
-    for module in (audit_service_pb2, model_service_pb2, referee_service_pb2)
+    for module in (audit_service_pb2, model_service_pb2, referee_service_pb2, inference_service_pb2)
     for service in module.DESCRIPTOR.services_by_name.values()
     for method in service.methods
 }

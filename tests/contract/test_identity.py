@@ -19,6 +19,7 @@ from compliance.service import AuditService
 from developer.service import ModelService
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.developer.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
+from fairwall.game.v1.inference_service_pb2_grpc import add_InferenceServiceServicer_to_server
 from fairwall.game.v1.referee_service_pb2_grpc import add_RefereeServiceServicer_to_server
 from fairwall.rpc import server
 from fairwall.rpc.access import CALLERS, SERVED_BY
@@ -26,16 +27,23 @@ from fairwall.rpc.errors import reason_of
 from fairwall.rpc.identity import PARTIES, SERVERS, Caller, Credentials
 from fairwall.rpc.server import CALLS_PER_CALLER
 from fairwall.wire.v1 import error_pb2 as error
+from sim.inference_referee import InferenceReferee
 from sim.pki import mint
 from sim.referee import Referee
 
 AUDIT = "/fairwall.compliance.v1.AuditService/GetTerms"
 HEALTH = "/grpc.health.v1.Health/"
 
+
+def register_referees(server: grpc.Server) -> None:
+    add_RefereeServiceServicer_to_server(Referee("run-1", "digest"), server)
+    add_InferenceServiceServicer_to_server(InferenceReferee(), server)
+
+
 REGISTER: dict[str, Callable[[grpc.Server], None]] = {
     "compliance": lambda server: add_AuditServiceServicer_to_server(AuditService({}), server),
     "developer": lambda server: add_ModelServiceServicer_to_server(ModelService({}, {}), server),
-    "referee": lambda server: add_RefereeServiceServicer_to_server(Referee("run-1", "digest"), server),
+    "referee": register_referees,
 }
 FORBIDDEN = [
     (method, party)

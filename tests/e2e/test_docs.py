@@ -53,10 +53,16 @@ def test_the_scenario_that_is_shown_is_valid() -> None:
 
 
 def test_every_key_of_a_scenario_is_documented() -> None:
-    page = (ROOT / "docs" / "scenarios.md").read_text()
+    page = "".join((ROOT / "docs" / f"{name}.md").read_text() for name in ("scenarios", "inference"))
     for name in ("data", "compliance", "developer", "adversary"):
-        for field in scenario.Scenario.model_fields[name].annotation.model_fields:
-            assert re.search(rf"\b{field}\b", page), f"{name}.{field}"
+        for field, about in scenario.Scenario.model_fields[name].annotation.model_fields.items():
+            assert re.search(rf"\b{about.alias or field}\b", page), f"{name}.{field}"
+
+
+def test_the_scenario_of_the_inference_game_is_valid() -> None:
+    (block,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "inference.md").read_text(), re.DOTALL)
+    (cell,) = scenario.plan(tomllib.loads(block), "docs").cells
+    assert (cell.scenario.developer.defence, cell.scenario.developer.strength) == ("fft", 1.0)
 
 
 def _rows(page: str, name: str) -> list[list[str]]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 _AUDIT = "/fairwall.compliance.v1.AuditService/"
 _MODEL = "/fairwall.developer.v1.ModelService/"
 _REFEREE = "/fairwall.game.v1.RefereeService/"
+_INFERENCE = "/fairwall.game.v1.InferenceService/"
 _HEALTH = "/grpc.health.v1.Health/"
 
 PARTIES_OF_A_RUN = frozenset({"compliance", "developer", "adversary", "referee"})
 
-SERVED_BY: dict[str, str] = {_AUDIT: "compliance", _MODEL: "developer", _REFEREE: "referee"}
+SERVED_BY: dict[str, str] = {_AUDIT: "compliance", _MODEL: "developer", _REFEREE: "referee", _INFERENCE: "referee"}
 """Which party serves a service, by the prefix of its methods. Health is served by every server."""
 
 CALLERS: dict[str, frozenset[str]] = {
@@ -27,5 +28,9 @@ CALLERS: dict[str, frozenset[str]] = {
     _REFEREE + "ReleaseModel": frozenset({"developer"}),
     _REFEREE + "TakeAdversaryDeal": frozenset({"adversary"}),
     _REFEREE + "SubmitLossTest": frozenset({"adversary"}),
+    _INFERENCE + "TakeTrainingDeal": frozenset({"developer"}),
+    _INFERENCE + "SubmitModels": frozenset({"developer"}),
+    _INFERENCE + "TakeAttackDeal": frozenset({"adversary"}),
+    _INFERENCE + "SubmitGuesses": frozenset({"adversary"}),
     _HEALTH + "Check": PARTIES_OF_A_RUN,
 }

@@ -366,7 +366,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"developer.perturbation": 1.5}, "developer.perturbation", "not 1.5"),
     ({"developer.perturbation": True}, "developer.perturbation", "not True"),
     ({"developer.perturbation": "0.1"}, "developer.perturbation", "not '0.1'"),
-    ({"adversary.attack": ["kl"]}, "adversary.attack", "'loss-test'"),
+    ({"adversary.attack": ["kl"]}, "adversary.attack", '"loss-test"'),
     ({"adversary.attack": "loss-test"}, "adversary.attack", "must be"),
     ({"adversary.probes": 1}, "adversary.probes", "not 1"),
     ({"adversary.probes": 100_001}, "adversary.probes", "not 100001"),

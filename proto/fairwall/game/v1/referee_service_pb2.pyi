@@ -22,12 +22,21 @@ class BaseModel(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     BASE_MODEL_UNSPECIFIED: _ClassVar[BaseModel]
     BASE_MODEL_LOGISTIC: _ClassVar[BaseModel]
     BASE_MODEL_IDENTITY: _ClassVar[BaseModel]
+
+class Game(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    GAME_UNSPECIFIED: _ClassVar[Game]
+    GAME_REVEAL: _ClassVar[Game]
+    GAME_INFERENCE: _ClassVar[Game]
 TURN_UNSPECIFIED: Turn
 TURN_WAIT: Turn
 TURN_OVER: Turn
 BASE_MODEL_UNSPECIFIED: BaseModel
 BASE_MODEL_LOGISTIC: BaseModel
 BASE_MODEL_IDENTITY: BaseModel
+GAME_UNSPECIFIED: Game
+GAME_REVEAL: Game
+GAME_INFERENCE: Game
 
 class JoinRequest(_message.Message):
     __slots__ = ("protocol_version",)
@@ -36,14 +45,16 @@ class JoinRequest(_message.Message):
     def __init__(self, protocol_version: _Optional[int] = ...) -> None: ...
 
 class JoinResponse(_message.Message):
-    __slots__ = ("turn", "scenario_digest", "counterpart_address")
+    __slots__ = ("turn", "scenario_digest", "counterpart_address", "game")
     TURN_FIELD_NUMBER: _ClassVar[int]
     SCENARIO_DIGEST_FIELD_NUMBER: _ClassVar[int]
     COUNTERPART_ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    GAME_FIELD_NUMBER: _ClassVar[int]
     turn: Turn
     scenario_digest: str
     counterpart_address: str
-    def __init__(self, turn: _Optional[_Union[Turn, str]] = ..., scenario_digest: _Optional[str] = ..., counterpart_address: _Optional[str] = ...) -> None: ...
+    game: Game
+    def __init__(self, turn: _Optional[_Union[Turn, str]] = ..., scenario_digest: _Optional[str] = ..., counterpart_address: _Optional[str] = ..., game: _Optional[_Union[Game, str]] = ...) -> None: ...
 
 class TakeComplianceDealRequest(_message.Message):
     __slots__ = ("after_deal_id",)

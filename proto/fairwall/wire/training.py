@@ -1,0 +1,32 @@
+"""How models are trained: from the wire to the settings of a defence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fairwall.game.v1 import inference_service_pb2 as inference
+from fairwall.learning.defences import Settings
+
+
+def settings_of(training: inference.Training) -> Settings:
+    """Read the settings of a defence; 0 stands for the defence's own.
+
+    Raises
+    ------
+    ValueError
+        For settings that no defence can have.
+    """
+    settings = Settings(
+        strength=training.strength,
+        rehearsal=training.rehearsal,
+        purity=training.purity,
+        rows=training.rows or None,
+        other_rows=training.other_rows or None,
+        epsilon=training.epsilon,
+        delta=training.delta,
+    )
+    if training.steps:
+        settings = replace(settings, recipe=replace(settings.recipe, steps=training.steps))
+    if training.tune_steps:
+        settings = replace(settings, tune_steps=training.tune_steps)
+    return settings

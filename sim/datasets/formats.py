@@ -1,0 +1,54 @@
+"""Tables that are not shipped and whose files are no plain tables of features: a user's file in a known format.
+
+``source = "lsac:PATH"`` names the format and where the user's own file lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sim.datasets.roles import Shipped
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(frozen=True)
+class Format:
+    """A known format.
+
+    Attributes
+    ----------
+    defaults : what the columns' parts are where a caller leaves them open.
+    read : from a path, and what an error calls it, to named columns; ``DataError`` where the file is not in the format.
+    """
+
+    defaults: Shipped
+    read: Callable[[Path, str], pa.Table]
+
+
+def needed(columns: pa.Table, names: tuple[str, ...], name: str, what: str) -> pa.Table:
+    """Take some columns of a table, all of which must be there."""
+    from fairwall.tables.errors import DataError
+
+    missing = [column for column in names if column not in columns.column_names]
+    if missing:
+        raise DataError(f"{name}: not {what}; it has no column {', '.join(missing)}")
+    return columns.select(list(names))
+
+
+def as_text(columns: pa.Table, names: tuple[str, ...]) -> pa.Table:
+    """Turn columns of codes into columns of text, so that they are categories and not numbers."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for column in names:
+        values = columns.column(column)
+        if pa.types.is_floating(values.type):
+            # Codes in a column that also lacks some are read as 1.0, 2.0 and so on.
+            values = pc.cast(values, pa.int64(), safe=False)
+        columns = columns.set_column(columns.column_names.index(column), column, pc.cast(values, pa.string()))
+    return columns
