@@ -76,21 +76,21 @@ def test_every_metric_does_so_from_models_close_to_h0(attack: Play) -> None:
 
 
 def test_predictive_parity_gives_everybody_away(attack: Play) -> None:
-    result = attack('strategy = "ppv"\n', "compliance.metric=ppv")
+    result = attack('strategy = "ppv"\n', "compliance.metric=ppv", trials=8)
     assert all(trial["exact"] for trial in result["trials"])
     assert max(answers(trial) for trial in result["trials"]) <= 40
 
 
 def test_verdicts_give_everybody_away(attack: Play) -> None:
-    result = attack('strategy = "verdicts"\n', mechanism="pass-fail")
+    result = attack('strategy = "verdicts"\n', mechanism="pass-fail", trials=8)
     assert all(trial["exact"] for trial in result["trials"])
     # log2 C(100, 10) is 44 bits, and a verdict is one at most.
     assert max(answers(trial) for trial in result["trials"]) <= 60
 
 
 def test_one_ordinary_answer_gives_a_hundred_people_away(attack: Play) -> None:
-    result = attack('strategy = "meet"\nknows = ["n0"]\n', trials=3)
-    assert sum(trial["exact"] for trial in result["trials"]) >= 2
+    result = attack('strategy = "meet"\nknows = ["n0"]\n', trials=2)
+    assert all(trial["exact"] for trial in result["trials"])
     assert all((trial["queries"], trial["max_prediction_change"]) == (1, 0) for trial in result["trials"])
     assert all(trial["accuracy_models"] == trial["accuracy_base"] for trial in result["trials"])
 
@@ -106,9 +106,12 @@ def test_exact_answers_until_everybody_is_known(attack: Play, n: int, n0: int, n
     assert all(trial["max_prediction_change"] <= near for trial in result["trials"])
 
 
-@pytest.mark.parametrize(("n", "n0", "most"), [(100, 10, 10), (1000, 104, 90)])
-def test_answers_of_four_decimals_until_everybody_is_known(attack: Play, n: int, n0: int, most: int) -> None:
-    result = attack(SPLITTING, "compliance.precision=4", n=n, n0=n0)
+@pytest.mark.parametrize(("n", "n0", "most", "trials"), [(100, 10, 10, 20), (1000, 104, 90, 6)])
+def test_answers_of_four_decimals_until_everybody_is_known(
+    attack: Play, n: int, n0: int, most: int, trials: int
+) -> None:
+    # limit-adult-1000 plays 20 of the larger ones.
+    result = attack(SPLITTING, "compliance.precision=4", n=n, n0=n0, trials=trials)
     assert all(trial["exact"] for trial in result["trials"])
     assert max(answers(trial) for trial in result["trials"]) <= most
 

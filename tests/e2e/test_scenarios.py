@@ -156,8 +156,8 @@ def test_a_trial_alone_in_fresh_processes_equals_the_same_trial_in_sequence(play
     third = [line for line in sequence if line["trial"] == 2]
     alone = play("demo", "--trials", "1", "--seed", "9")["trials"]
     assert [tell(line) for line in alone] == [tell(line) for line in third]
-    one_cell = play("demo", "--trials", "1", "--seed", "9", "--set", "developer.queries=40")["trials"]
-    assert [tell(line) for line in one_cell] == [tell(line) for line in third if line["queries"] == 40]
+    one_cell = play("demo", "--trials", "1", "--seed", "9", "--set", "compliance.epsilon=100.0")["trials"]
+    assert [tell(line) for line in one_cell] == [tell(line) for line in third if line["epsilon"] == 100]
 
 
 def test_system_noise_differs_from_run_to_run(play: Play) -> None:
@@ -170,6 +170,6 @@ def test_system_noise_differs_from_run_to_run(play: Play) -> None:
 def test_the_summary_recomputes_from_the_lines(play: Play) -> None:
     result = play("demo", "--trials", "2")
     folder = Path(result["run_dir"])
-    swept = ["compliance.epsilon", "developer.queries"]
+    swept = ["developer.strategy", "compliance.epsilon"]
     assert summarise(read_trials(folder / "trials.jsonl"), swept) == result["summary"]
     assert json.loads((folder / "result.json").read_text())["summary"] == result["summary"]
