@@ -71,9 +71,11 @@ def _basis_pursuit(equations: Affine) -> NDArray[np.float64]:
     """Find the solution of least l1 norm, (n,)."""
     # The l1 norm scales with z, so that noisy gaps of any size make the same problem. In units of the root mean
     # square of the image, a threshold of 1 took fewer steps than 3, or than the scales of other norms (measured).
-    unit = np.sqrt(np.mean(equations.image**2)) if equations.image.size else 0.0
-    if unit == 0:
+    # Rows next to 0 make an image whose squares overflow.
+    largest = np.abs(equations.image).max(initial=0.0)
+    if largest == 0:
         return equations.least_norm()
+    unit = float(largest * np.sqrt(np.mean((equations.image / largest) ** 2)))
     scaled = Affine(equations.basis, equations.image / unit)
     w = scaled.least_norm()
     check = FIRST_CHECK

@@ -72,7 +72,7 @@ def travelling() -> Iterator[tuple[str, Any]]:
     """Every message that can travel, beside the party that it travels to."""
     for name, method in METHODS.items():
         yield next(party for prefix, party in SERVED_BY.items() if name.startswith(prefix)), method.input_type
-        for caller in CALLERS[name]:
+        for caller in sorted(CALLERS[name]):
             yield caller, method.output_type
     for party in PARTIES:
         yield party, error_pb2.Error.DESCRIPTOR

@@ -255,3 +255,8 @@ def test_no_answer_breaks_a_decoder(data: st.DataObject, shape: tuple[int, int],
 def test_solvers_load_only_when_needed() -> None:
     script = "import sys, developer.reveal; assert not {'cvxpy', 'scipy'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_rows_next_to_nothing_and_answers_beyond_everything() -> None:
+    v = l1.decode(Evidence(np.array([[0.0, 3.6e-93]]), np.array([1e300]), 1, 1))
+    assert np.isfinite(v).all()
