@@ -25,12 +25,15 @@ lint: $(VENV)/.installed-all
 	npx --yes @bufbuild/buf@1.75.0 lint proto
 	PYTHON=$(abspath $(BIN)/python) proto/check.sh
 
-bench: $(VENV)/.installed
+bench: $(VENV)/.installed-all
 	$(BIN)/python benchmarks/first_answer.py
 	$(BIN)/python benchmarks/trials_per_second.py
 	$(BIN)/python benchmarks/audits_per_second.py
 	$(BIN)/python benchmarks/median_error.py
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/decoders.py
+	$(BIN)/python benchmarks/shadows_per_second.py
+	$(BIN)/python benchmarks/recording.py
+	$(BIN)/python benchmarks/audit_throughput.py
 
 # Generates the Python code of the protocol again.
 proto: $(VENV)/.installed-all

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from adversary import inference, player
-from fairwall.game.v1.inference_service_pb2_grpc import InferenceServiceStub
-from fairwall.game.v1.referee_service_pb2 import GAME_INFERENCE
-from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub
-from fairwall.rpc import channel, process
-from fairwall.rpc.turns import join
+from fairwall.rpc import process
 
 
 def main() -> None:
     """Play the referee's deals until the run is over."""
-    config = process.start("adversary")
-    with process.playing(config):
-        process.announce("")
-        with channel.connect(config.referee, "referee", config.credentials) as referee:
+    config, layers = process.start("adversary")
+    # Imported here: all of it runs confined, and there is no thread before.
+    from adversary import inference, player
+    from fairwall.game.v1.inference_service_pb2_grpc import InferenceServiceStub
+    from fairwall.game.v1.referee_service_pb2 import GAME_INFERENCE
+    from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub
+    from fairwall.rpc import channel
+    from fairwall.rpc.turns import join
+
+    with process.playing(config) as recorder:
+        process.announce("", layers)
+        with channel.connect(config.referee, "referee", config.credentials, recorder) as referee:
             table = RefereeServiceStub(referee)
             entered = join(table)
             if entered.game == GAME_INFERENCE:
-                inference.play(InferenceServiceStub(referee), config.credentials, entered.counterpart_address)
+                inference.play(InferenceServiceStub(referee), config.credentials, entered.counterpart_address, recorder)
             else:
-                player.play(table, config.credentials, entered.counterpart_address)
+                player.play(table, config.credentials, entered.counterpart_address, recorder)
 
 
 if __name__ == "__main__":

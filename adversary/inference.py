@@ -18,18 +18,21 @@ from fairwall.rpc import channel
 from fairwall.rpc.arrays import to_message
 from fairwall.rpc.channel import CALL_SECONDS
 from fairwall.rpc.identity import Credentials
+from fairwall.rpc.recorder import Recorder
 from fairwall.rpc.turns import deals
 from fairwall.wire.training import settings_of
 
 LOG = logging.getLogger(__name__)
 
 
-def play(referee: InferenceServiceStub, credentials: Credentials, model_address: str) -> None:
+def play(
+    referee: InferenceServiceStub, credentials: Credentials, model_address: str, recorder: Recorder | None = None
+) -> None:
     """Attack the released models of every trial."""
     takes = deals(
         lambda last: referee.TakeAttackDeal(inference.TakeAttackDealRequest(after_deal_id=last), timeout=CALL_SECONDS)
     )
-    with channel.connect(model_address, "developer", credentials) as connection:
+    with channel.connect(model_address, "developer", credentials, recorder) as connection:
         models = ModelServiceStub(connection)
         for deal, cards in takes:
             own = Split(
@@ -41,8 +44,6 @@ def play(referee: InferenceServiceStub, credentials: Credentials, model_address:
             probes = set_aside(own, deal.probes, seed)
             LOG.info("deal %s: %d models, %d probes", deal.deal_id, deal.models, len(probes.labels))
             answers = np.stack([predict(models, deal.deal_id, probes.features, k) for k in range(deal.models)])
-            if deal.labels_only:
-                answers = (answers >= 0.5).astype(np.float64)
             if any(ATTACKS[name].shadows for name in deal.attacks):
                 defence = DEFENCES[deal.training.defence if deal.adapts else "none"]
                 shadows = train_shadows(probes.rest, deal.shadows, seed, defence, settings_of(deal.training))

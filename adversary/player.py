@@ -14,17 +14,20 @@ from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub
 from fairwall.rpc import channel
 from fairwall.rpc.channel import CALL_SECONDS
 from fairwall.rpc.identity import Credentials
+from fairwall.rpc.recorder import Recorder
 from fairwall.rpc.turns import deals
 
 LOG = logging.getLogger(__name__)
 
 
-def play(referee: RefereeServiceStub, credentials: Credentials, model_address: str) -> None:
+def play(
+    referee: RefereeServiceStub, credentials: Credentials, model_address: str, recorder: Recorder | None = None
+) -> None:
     """Attack the released model of every trial that deals the adversary in."""
     takes = deals(
         lambda last: referee.TakeAdversaryDeal(game.TakeAdversaryDealRequest(after_deal_id=last), timeout=CALL_SECONDS)
     )
-    with channel.connect(model_address, "developer", credentials) as connection:
+    with channel.connect(model_address, "developer", credentials, recorder) as connection:
         models = ModelServiceStub(connection)
         for deal, cards in takes:
             LOG.info("deal %s: %s on %d public rows", deal.deal_id, deal.attack, len(cards["labels"]))

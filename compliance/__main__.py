@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,8 @@ from compliance.seal import Seal, SealError, load_key
 from compliance.service import AuditService
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub
-from fairwall.rpc import channel, identity, process, server
+from fairwall.rpc import channel, confine, identity, process, server
+from fairwall.rpc.confine import Layer
 from fairwall.tables.errors import DataError
 
 if TYPE_CHECKING:
@@ -29,23 +31,24 @@ def main() -> None:
     """Serve AuditService as the command line says."""
     asked = process.arguments("compliance", deployable=True)
     if asked.policy is None:
-        _play(process.start("compliance", asked.config))
+        _play(*process.start("compliance", asked.config))
     else:
         _deploy(Path(asked.policy))
 
 
-def _play(config: process.PartyConfig) -> None:
+def _play(config: process.PartyConfig, layers: Sequence[Layer]) -> None:
     """Take the referee's deals, until the run is over."""
     cases: dict[str, Case] = {}
-    with process.playing(config):
+    with process.playing(config) as recorder:
         listening = server.serve(
             lambda grpc_server: add_AuditServiceServicer_to_server(AuditService(cases), grpc_server),
             config.credentials,
             config.listen,
+            recorder=recorder,
         )
-        process.announce(listening.address)
-        with channel.connect(config.referee, "referee", config.credentials) as referee:
-            play(RefereeServiceStub(referee), config.credentials, cases)
+        process.announce(listening.address, layers)
+        with channel.connect(config.referee, "referee", config.credentials, recorder) as referee:
+            play(RefereeServiceStub(referee), config.credentials, cases, recorder)
         listening.stop()
 
 
@@ -55,6 +58,7 @@ def _deploy(path: Path) -> None:
     from compliance import policy as policies
 
     process.log("compliance")
+    layers = confine.guard()
     try:
         with process.until_told():
             policy = policies.read(path)
@@ -67,7 +71,7 @@ def _deploy(path: Path) -> None:
                 _admitted(policy),
             )
             LOG.info("%s", policy.summary)
-            process.announce(listening.address)
+            process.announce(listening.address, layers)
     except (
         policies.PolicyError,
         identity.CredentialsError,

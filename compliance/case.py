@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from compliance.accountant import FREE, Budget, Neighbours
 from compliance.differencing import Detector
+from compliance.draws import DrawLog
 from compliance.interval import Ends, probabilities_above, within_range
 from compliance.ledger import Entry, Ledger, Reply, Request
 from compliance.mechanisms.mechanism import Facts, Mechanism, Question, Release, Reusable
@@ -51,6 +52,8 @@ class Case:
         Watches what a game asks; its referee is told.
     models : Models or None
         Where the developer's models are asked about the features that belong to the records; None without features.
+    draws : DrawLog or None
+        Keeps what a game draws from the operating system, so that it replays. None keeps nothing.
     """
 
     dataset: str
@@ -65,6 +68,7 @@ class Case:
     exact: dict[str, NDArray[np.float64]] | None = field(default=None, repr=False)
     detector: Detector = field(default_factory=lambda: Detector(0), repr=False)
     models: Models | None = None
+    draws: DrawLog | None = field(default=None, repr=False)
 
     def settle(
         self,
@@ -120,7 +124,7 @@ class Case:
 
     def _noise(self, request_id: str) -> Noise:
         if self.seed is None:
-            return System()
+            return System() if self.draws is None else self.draws.noise(self.dataset, request_id)
         key = hmac.digest(self.seed, request_id.encode(), hashlib.sha256)
         return Seeded(np.random.default_rng(int.from_bytes(key, "big")))
 
@@ -136,6 +140,7 @@ def game_case(
     precision: Precision = "float64",
     differencing: int = 0,
     models: Models | None = None,
+    draws: DrawLog | None = None,
 ) -> Case:
     """Open the case of one deal: its ledger is in memory, and the exact answers are kept for the referee."""
     ledger = Ledger()
@@ -153,6 +158,7 @@ def game_case(
         exact={},
         detector=Detector(differencing),
         models=models,
+        draws=draws,
     )
 
 

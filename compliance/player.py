@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from compliance.accountant import Budget
 from compliance.bounding import bounded
 from compliance.case import Case, game_case, values_of
+from compliance.draws import DrawLog
 from compliance.mechanisms import MECHANISMS
 from compliance.models import Models
 from compliance.records import Records
@@ -22,6 +23,7 @@ from fairwall.rpc import channel
 from fairwall.rpc.arrays import to_message
 from fairwall.rpc.channel import CALL_SECONDS
 from fairwall.rpc.identity import Credentials
+from fairwall.rpc.recorder import Recorder
 from fairwall.rpc.turns import deals, join
 from fairwall.wire.metrics import name_of, number_of
 from fairwall.wire.precision import from_message
@@ -29,7 +31,12 @@ from fairwall.wire.precision import from_message
 LOG = logging.getLogger(__name__)
 
 
-def play(referee: RefereeServiceStub, credentials: Credentials, cases: MutableMapping[str, Case]) -> None:
+def play(
+    referee: RefereeServiceStub,
+    credentials: Credentials,
+    cases: MutableMapping[str, Case],
+    recorder: Recorder | None = None,
+) -> None:
     """Serve every trial of a run.
 
     Parameters
@@ -38,7 +45,10 @@ def play(referee: RefereeServiceStub, credentials: Credentials, cases: MutableMa
     credentials : Credentials
     cases : mutable mapping of str to Case
         Where the open case stands while its trial lasts; AuditService answers from it.
+    recorder : Recorder, optional
+        Of the party's transcript. Beside it is kept what the operating system's noise came to.
     """
+    draws = DrawLog(recorder.path.with_suffix(".draws.jsonl")) if recorder is not None else None
     model_address = join(referee).counterpart_address
     takes = deals(
         lambda last: referee.TakeComplianceDeal(
@@ -46,10 +56,10 @@ def play(referee: RefereeServiceStub, credentials: Credentials, cases: MutableMa
         )
     )
     # Nothing is sent before the first model is asked.
-    with channel.connect(model_address, "developer", credentials) as connection:
+    with channel.connect(model_address, "developer", credentials, recorder) as connection:
         models = ModelServiceStub(connection)
         for deal, cards in takes:
-            case = _open(deal, cards, models)
+            case = _open(deal, cards, models, draws)
             cases[deal.deal_id] = case
             LOG.info("deal %s: %d people, mechanism %s", deal.deal_id, case.records.people, case.mechanism.name)
             while not referee.ServeTrial(game.ServeTrialRequest(deal_id=deal.deal_id), timeout=CALL_SECONDS).ended:
@@ -58,7 +68,9 @@ def play(referee: RefereeServiceStub, credentials: Credentials, cases: MutableMa
             referee.SubmitAuditReport(_report(deal.deal_id, case), timeout=CALL_SECONDS)
 
 
-def _open(deal: game.ComplianceDeal, cards: dict[str, NDArray[Any]], models: ModelServiceStub) -> Case:
+def _open(
+    deal: game.ComplianceDeal, cards: dict[str, NDArray[Any]], models: ModelServiceStub, draws: DrawLog | None
+) -> Case:
     records = Records(
         labels=cards["labels"].astype(np.uint8, copy=False),
         protected=cards["protected"].astype(np.uint8, copy=False),
@@ -75,6 +87,7 @@ def _open(deal: game.ComplianceDeal, cards: dict[str, NDArray[Any]], models: Mod
         from_message(deal.precision) or "float64",
         deal.differencing,
         Models(models, deal.deal_id, cards["features"].astype(np.float64, copy=False)) if "features" in cards else None,
+        draws,
     )
 
 

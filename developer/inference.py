@@ -3,74 +3,156 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import MutableMapping
+from collections.abc import Callable, MutableMapping
+from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from developer.client import ask
 from developer.service import Released
+from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub
 from fairwall.game.v1 import inference_service_pb2 as inference
 from fairwall.game.v1.inference_service_pb2_grpc import InferenceServiceStub
 from fairwall.learning.defences import DEFENCES, Split
 from fairwall.learning.ensemble import Ensemble
+from fairwall.learning.fairness import TAU
+from fairwall.rpc import channel
 from fairwall.rpc.arrays import to_message
 from fairwall.rpc.channel import CALL_SECONDS
+from fairwall.rpc.identity import Credentials
+from fairwall.rpc.recorder import Recorder
 from fairwall.rpc.turns import deals, generator
+from fairwall.wire.metrics import name_of
 from fairwall.wire.training import settings_of
 
 LOG = logging.getLogger(__name__)
 
-MEMBERS_MOST = 2000
-"""How many of its own rows the developer says its models' scores of."""
-
 SUBMIT_SECONDS = 300.0
 
+_FAR = 1e12
+"""Further from 0 than any standardised feature. Numbers not much larger overflow the models' single precision, and what
+is asked about them would be answered with no number at all; so all that lies beyond is taken to lie here."""
 
-def play(referee: InferenceServiceStub, released: MutableMapping[str, Released]) -> None:
+Train = Callable[[str, float], Ensemble]
+"""Trains the deal's models with a defence and a lambda."""
+
+
+def play(
+    referee: InferenceServiceStub,
+    audit_address: str,
+    credentials: Credentials,
+    released: MutableMapping[str, Released],
+    recorder: Recorder | None = None,
+) -> None:
     """Play every trial of a run.
 
     Parameters
     ----------
     referee : InferenceServiceStub
+    audit_address : str
+        Where compliance answers.
+    credentials : Credentials
     released : mutable mapping of str to Released
         Gets each deal's models; ModelService answers from it.
+    recorder : Recorder, optional
+        Of the party's transcript.
     """
     takes = deals(
         lambda last: referee.TakeTrainingDeal(
             inference.TakeTrainingDealRequest(after_deal_id=last), timeout=CALL_SECONDS
         )
     )
-    for deal, cards in takes:
-        bits = cards["bits"].astype(np.uint8, copy=False)
-        split = Split(
-            cards["features"].astype(np.float64, copy=False),
-            cards["labels"].astype(np.uint8, copy=False),
-            cards["groups"].astype(np.uint8, copy=False),
-        )
-        LOG.info("deal %s: %d models, defence %s", deal.deal_id, len(bits), deal.training.defence)
-        seeds = generator(deal.seed).integers(2**62, size=len(bits)).tolist()
-        settings = settings_of(deal.training)
-        base = DEFENCES["none"](split, bits, seeds, settings)
-        models = base
-        if deal.training.defence != "none":
-            models = DEFENCES[deal.training.defence](split, bits, seeds, settings)
-        test, members = cards["test_features"], split.features[:MEMBERS_MOST]
-        released.clear()
-        first, *others = (partial(_score, models.take([k])) for k in range(models.models))
-        released[deal.deal_id] = Released(first, split.features.shape[1], tuple(others))
-        referee.SubmitModels(
-            inference.SubmitModelsRequest(
-                deal_id=deal.deal_id,
-                scores=to_message(models.scores(test).astype(np.float32)),
-                base_scores=to_message(base.scores(test).astype(np.float32)),
-                member_scores=to_message(models.scores(members).astype(np.float32)),
-                base_member_scores=to_message(base.scores(members).astype(np.float32)),
-            ),
-            timeout=SUBMIT_SECONDS,
-        )
+    # Nothing is sent to compliance before lambda is to be chosen.
+    with channel.connect(audit_address, "compliance", credentials, recorder) as connection:
+        audits = AuditServiceStub(connection)
+        for deal, cards in takes:
+            bits = cards["bits"].astype(np.uint8, copy=False)
+            split = Split(
+                cards["features"].astype(np.float64, copy=False),
+                cards["labels"].astype(np.uint8, copy=False),
+                cards["groups"].astype(np.uint8, copy=False),
+            )
+            LOG.info("deal %s: %d models, defence %s", deal.deal_id, len(bits), deal.training.defence)
+            seeds = generator(deal.seed).integers(2**62, size=len(bits)).tolist()
+            train = partial(_train, split, bits, seeds, deal.training)
+            base = train("none", deal.training.strength)
+            models, strength, queries = base, deal.training.strength, 0
+            if deal.strengths:
+                models, strength, queries = _choose(audits, deal, cards["audited_features"], train)
+            elif deal.training.defence != "none":
+                models = train(deal.training.defence, strength)
+            released.clear()
+            released[deal.deal_id] = _black_boxes(models, split.features.shape[1], labels_only=deal.labels_only)
+            test, members = cards["test_features"], split.features[: deal.member_rows]
+            referee.SubmitModels(
+                inference.SubmitModelsRequest(
+                    deal_id=deal.deal_id,
+                    scores=to_message(models.scores(test).astype(np.float32)),
+                    base_scores=to_message(base.scores(test).astype(np.float32)),
+                    member_scores=to_message(models.scores(members).astype(np.float32)),
+                    base_member_scores=to_message(base.scores(members).astype(np.float32)),
+                    strength=strength,
+                    queries=queries,
+                ),
+                timeout=SUBMIT_SECONDS,
+            )
 
 
-def _score(model: Ensemble, features: NDArray[np.float64]) -> NDArray[np.float64]:
-    scores: NDArray[np.float64] = model.scores(features)[0]
-    return scores
+def _train(
+    split: Split,
+    bits: NDArray[np.uint8],
+    seeds: list[int],
+    training: inference.Training,
+    defence: str,
+    strength: float,
+) -> Ensemble:
+    """Train the deal's models with a defence and a lambda, and say in the log how far it is."""
+    settings = replace(settings_of(training), strength=strength)
+    said = 0
+
+    def on_step(done: int, total: int) -> None:
+        nonlocal said
+        tenth = 10 * done // total
+        if tenth > said:
+            said = tenth
+            LOG.info("training %s: %d%%", defence, 10 * tenth)
+
+    return DEFENCES[defence](split, bits, seeds, settings, on_step)
+
+
+def _choose(
+    audits: AuditServiceStub, deal: inference.TrainingDeal, features: NDArray[Any], train: Train
+) -> tuple[Ensemble, float, int]:
+    """Choose lambda by what compliance answers, and by that alone: all candidates are audited in one batch.
+
+    The noisy answers of a candidate's models are averaged. The smallest lambda whose mean is at most tau will do; where
+    none is, the one with the smallest mean. Whatever comes of the answers costs no more privacy than they did.
+
+    Returns
+    -------
+    models : Ensemble
+    strength : float
+    queries : int
+        How many were asked.
+    """
+    strengths = sorted(deal.strengths)
+    candidates = [train(deal.training.defence, strength) for strength in strengths]
+    decisions = np.concatenate([(models.scores(features) >= 0.5).astype(np.uint8) for models in candidates])
+    answer = ask(audits, deal.deal_id, "lambda", name_of(deal.metric), decisions, deal.audit_epsilon)
+    means = answer.gaps.reshape(len(strengths), -1).mean(axis=1)
+    LOG.info("lambda: %s", ", ".join(f"{s:g}: {mean:.3f}" for s, mean in zip(strengths, means, strict=True)))
+    chosen = int(np.argmax(means <= TAU)) if (means <= TAU).any() else int(np.argmin(means))
+    return candidates[chosen], strengths[chosen], len(decisions)
+
+
+def _black_boxes(models: Ensemble, features: int, *, labels_only: bool) -> Released:
+    first, *others = (partial(_answer, models.take([k]), labels_only) for k in range(models.models))
+    return Released(first, features, tuple(others))
+
+
+def _answer(model: Ensemble, labels_only: bool, features: NDArray[np.float64]) -> NDArray[np.float64]:
+    scores: NDArray[np.float64] = model.scores(np.clip(features, -_FAR, _FAR))[0]
+    return (scores >= 0.5).astype(np.float64) if labels_only else scores

@@ -30,6 +30,7 @@ from fairwall.rpc import channel
 from fairwall.rpc.arrays import to_message
 from fairwall.rpc.channel import CALL_SECONDS
 from fairwall.rpc.identity import Credentials
+from fairwall.rpc.recorder import Recorder
 from fairwall.rpc.turns import collect, deals, generator
 from fairwall.wire.metrics import name_of
 from fairwall.wire.precision import from_message
@@ -78,6 +79,7 @@ def play(
     credentials: Credentials,
     released: MutableMapping[str, Released],
     audited: MutableMapping[tuple[str, str], Audited],
+    recorder: Recorder | None = None,
 ) -> None:
     """Play every trial of a run.
 
@@ -91,12 +93,14 @@ def play(
         Gets the model of each deal that the adversary is dealt into; ModelService answers from it.
     audited : mutable mapping of (str, str) to Audited
         Gets the requests in which compliance asks for models' scores, while they are under way; likewise.
+    recorder : Recorder, optional
+        Of the party's transcript.
     """
     takes = deals(
         lambda last: referee.TakeDeveloperDeal(game.TakeDeveloperDealRequest(after_deal_id=last), timeout=CALL_SECONDS)
     )
     workshop = Workshop(referee)
-    with channel.connect(audit_address, "compliance", credentials) as connection:
+    with channel.connect(audit_address, "compliance", credentials, recorder) as connection:
         audits = AuditServiceStub(connection)
         for deal, cards in takes:
             if deal.HasField("features"):

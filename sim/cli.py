@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -13,10 +14,12 @@ import typer
 
 import fairwall
 from sim import ledger_view
+from sim.conformance import command as conformance
 from sim.privacy_audit.command import privacy_audit
 from sim.sensitivity import sensitivity
 
 if TYPE_CHECKING:
+    from sim.results import RunFolder
     from sim.runner import Run
     from sim.scenario import Plan
 
@@ -36,7 +39,10 @@ INTERRUPTED = 130
 
 
 class Interrupted(BaseException):
-    """Ctrl-C, or a request to terminate. Not a KeyboardInterrupt, which the command-line library would swallow."""
+    """Ctrl-C, or a request to terminate; the text says what is left of what was done.
+
+    Not a KeyboardInterrupt, which the command-line library would swallow.
+    """
 
 
 def main() -> NoReturn:
@@ -45,8 +51,8 @@ def main() -> NoReturn:
         signal.signal(signum, _interrupt)
     try:
         status = app(prog_name="fairwall", standalone_mode=False)
-    except Interrupted:
-        status = _say("interrupted; finished trials are kept", INTERRUPTED)
+    except Interrupted as interrupted:
+        status = _say("; ".join(["interrupted", *interrupted.args]), INTERRUPTED)
     except Exception as error:
         status = _explain(error)
     sys.exit(status or 0)
@@ -90,19 +96,38 @@ def run(
     ] = None,
     trials: Annotated[int | None, typer.Option(help="How many trials a cell, in place of the scenario's.")] = None,
     seed: Annotated[int | None, typer.Option(help="The first trial's seed, in place of the scenario's.")] = None,
-    out: Annotated[Path, typer.Option(help="The folder that gets the run's own folder.")] = Path("runs"),
+    out: Annotated[Path | None, typer.Option(help="The folder that gets the run's own folder, or else runs.")] = None,
+    resume: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Go on in this folder of a run with the same options.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """Play a scenario: three processes, a referee, a report."""
     from sim.scenario import read
 
+    if out is not None and resume is not None:
+        raise typer.BadParameter("--out is for a new folder, and --resume goes on in an old one: give one of them")
     overrides = list(settings or ())
     overrides += [f"scenario.{key}={value}" for key, value in (("trials", trials), ("seed", seed)) if value is not None]
     plan = read(scenario, overrides)
-    played = _play(plan, out.resolve(), as_json=as_json)
-    from sim.report import write_report
+    from sim import runner
+    from sim.results import RunFolder
 
-    page = write_report(played.folder)
+    runner.check(plan)
+    if resume is None:
+        folder = RunFolder.create((out or Path("runs")).resolve(), plan.scenario.scenario.name)
+    else:
+        folder = RunFolder.resume(resume.resolve(), plan)
+    try:
+        played = _play(plan, folder, as_json=as_json)
+        from sim.report import write_report
+
+        page = write_report(played.folder)
+    except Interrupted:
+        again = ["fairwall", "run", scenario, *(f"--set={setting}" for setting in settings or ())]
+        again += [f"--{key}={value}" for key, value in (("trials", trials), ("seed", seed)) if value is not None]
+        again += [*(["--json"] if as_json else []), "--resume", str(folder.path)]
+        raise Interrupted(f"finished trials are kept: {shlex.join(again)}") from None
     if as_json:
         result = {
             "run_dir": str(played.folder),
@@ -134,6 +159,47 @@ def report(
     typer.echo(f"report: {write_report(folder)}")
 
 
+@app.command("verify")
+def verify_run(
+    folder: Annotated[Path, typer.Argument(help="A run's folder.", metavar="RUN")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of lines.")] = False,
+) -> None:
+    """Check a run's transcripts: whole, agreeing, within the boundary, and without a protected attribute."""
+    from sim import verify
+
+    verify.show(folder, as_json=as_json)
+
+
+@app.command("replay")
+def replay_run(
+    run: Annotated[
+        str,
+        typer.Argument(help="A run's folder; or a shipped scenario, to be played small and replayed.", metavar="RUN"),
+    ],
+    party: Annotated[
+        str | None,
+        typer.Option(help="Run compliance, developer or adversary alone; the others answer from its transcript."),
+    ] = None,
+    decoder: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Try another decoder on the answers already given.")
+    ] = None,
+    speed: Annotated[
+        float | None, typer.Option(min=0.001, help="Show the game, so many messages a second; play nothing.")
+    ] = None,
+    step: Annotated[bool, typer.Option("--step", help="Show the game, a message with each Enter.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of lines.")] = False,
+) -> None:
+    """Play a run again, and name the first message that differs."""
+    asked = [party is not None, decoder is not None, speed is not None or step]
+    if sum(asked) > 1:
+        raise typer.BadParameter("--party, --decoder and --speed or --step are different things: give one of them")
+    if party not in (None, "compliance", "developer", "adversary"):
+        raise typer.BadParameter(f"--party must be compliance, developer or adversary, not {party!r}")
+    from sim import replay
+
+    replay.show(run, party=party, decoder=decoder, speed=speed, step=step, as_json=as_json)
+
+
 app.command()(sensitivity)
 
 
@@ -162,6 +228,21 @@ def recommend(
 
 app.add_typer(ledger_view.app, name="ledger")
 app.command("privacy-audit")(privacy_audit)
+app.add_typer(conformance.app, name="conformance")
+
+
+@app.command()
+def boundary(
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the diagram and the table of docs/protocol.md.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> None:
+    """Print who may learn what: every field of the protocol, by party and label."""
+    # Imported here: no other command waits for every service's descriptors.
+    from sim import boundary as walls
+
+    walls.show(markdown=markdown, as_json=as_json)
 
 
 @app.command()
@@ -192,24 +273,17 @@ def serve_compliance(
     compliance(policy)
 
 
-def _play(plan: Plan, out: Path, *, as_json: bool) -> Run:
+def _play(plan: Plan, folder: RunFolder, *, as_json: bool) -> Run:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from sim import runner
-    from sim.results import RunFolder
 
-    runner.check(plan)
-    folder = RunFolder.create(out, plan.scenario.scenario.name)
     total = sum(cell.scenario.scenario.trials for cell in plan.cells)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=as_json) as progress:
         task = progress.add_task(f"{plan.scenario.scenario.name}: trials", total=total)
-
-        def on_trial(_: dict[str, Any]) -> None:
-            progress.advance(task)
-
-        return runner.play(plan, folder, on_trial)
+        return runner.play(plan, folder, lambda finished: progress.update(task, completed=finished))
 
 
 def _explain(error: Exception) -> int:
@@ -217,18 +291,25 @@ def _explain(error: Exception) -> int:
     if isinstance(error, _USAGE_ERROR):
         return _say(error.format_message(), BAD_INPUT)
     # Imported here: an error in the arguments must not wait for the simulator to load.
+    from fairwall.learning import TrainingUnavailable
     from sim.certificates import CertificatesError
+    from sim.conformance.errors import ConformanceError
     from sim.datasets import DataError
     from sim.deal import DealError
-    from sim.launch import PartyDied
+    from sim.launch import ConfinementMissing, PartyDied
     from sim.privacy_audit.catalogue import PrivacyAuditError
     from sim.recommend import RecommendError
-    from sim.referee import TrialFailed
+    from sim.replay import ReplayError
+    from sim.results import ResumeError
     from sim.scenario import ScenarioError
+    from sim.table import TrialFailed
+    from sim.verify import NoRun
 
-    if isinstance(
-        error, ScenarioError | DealError | DataError | CertificatesError | PrivacyAuditError | RecommendError
-    ):
+    user_can_mend = (
+        *(ScenarioError, DealError, DataError, ResumeError, ReplayError, TrainingUnavailable),
+        *(CertificatesError, PrivacyAuditError, RecommendError, ConfinementMissing, NoRun, ConformanceError),
+    )
+    if isinstance(error, user_can_mend):
         return _say(str(error), BAD_INPUT)
     if isinstance(error, TrialFailed | PartyDied):
         return _say(str(error), FAILED)

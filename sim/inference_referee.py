@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import grpc
@@ -11,34 +10,55 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.game.v1 import inference_service_pb2 as inference
-from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.game.v1.inference_service_pb2_grpc import InferenceServiceServicer
 from fairwall.rpc.arrays import ArrayError, chunks_of, from_message, header_of
 from fairwall.rpc.errors import Refusal
+from fairwall.wire.metrics import number_of
 from fairwall.wire.v1 import array_pb2, error_pb2
-from sim.games.inference import MEMBERS_MOST, InferenceDeal, InferenceOutcome
-from sim.referee import TrialFailed
-
-_WAIT_SECONDS = 5.0
+from sim.games.inference import InferenceOutcome, Models
+from sim.inference_deal import InferenceDeal
+from sim.referee import check_queries
+from sim.table import Table, Trial
 
 
 @dataclass
-class _Trial:
-    """What has happened to the deal on the table so far."""
+class _InferenceTrial(Trial):
+    """A trial of the inference game."""
 
     deal: InferenceDeal
-    models: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]] | None = None
+    models_request: inference.SubmitModelsRequest | None = None
+    models: Models | None = None
     guesses: NDArray[np.uint8] | None = None
+
+    @property
+    def opened(self) -> bool:
+        """Whether it is the developer's turn yet: compliance, where it is dealt in, serves first."""
+        return self.served or self.deal.compliance is None
+
+    @property
+    def ended(self) -> bool:
+        return self.guesses is not None
+
+    @property
+    def missing(self) -> str:
+        if self.deal.compliance is not None and not self.served:
+            return "compliance"
+        if self.models is None:
+            return "developer"
+        return "adversary" if self.guesses is None else "compliance"
 
 
 @dataclass
 class InferenceReferee(InferenceServiceServicer):
-    """Serves InferenceService, and plays one deal at a time."""
+    """Serves InferenceService, and plays one deal at a time.
 
-    _changed: threading.Condition = field(default_factory=threading.Condition, repr=False)
-    _trial: _Trial | None = None
-    _over: bool = False
-    _failure: str | None = None
+    Parameters
+    ----------
+    table : Table
+        The run's: where it deals compliance in, that is another referee's to do.
+    """
+
+    table: Table = field(default_factory=Table, repr=False)
 
     def play(self, deal: InferenceDeal, seconds: float) -> InferenceOutcome:
         """Play one deal to its end.
@@ -46,42 +66,25 @@ class InferenceReferee(InferenceServiceServicer):
         Raises
         ------
         TrialFailed
-            If the parties do not finish within so many seconds, or the run was aborted.
+            If the parties do not finish within so many seconds, contradict one another, or the run was aborted.
         """
-        with self._changed:
-            trial = self._trial = _Trial(deal)
-            self._changed.notify_all()
-            done = self._changed.wait_for(lambda: self._failure or trial.guesses is not None, seconds)
-            if self._failure is not None:
-                raise TrialFailed(self._failure)
-            if not done:
-                late = "developer" if trial.models is None else "adversary"
-                raise TrialFailed(f"{late} did not finish the trial within {seconds:g} s")
-            assert trial.models is not None, "guesses come after models"
-            assert trial.guesses is not None, "just waited for"
-            return InferenceOutcome(*trial.models, trial.guesses)
-
-    def finish(self) -> None:
-        """Tell every party that the run is over, and let go of every call that waits."""
-        with self._changed:
-            self._over = True
-            self._changed.notify_all()
-
-    def abort(self, reason: str) -> None:
-        """End the trial that is being played, and the run, for a reason."""
-        with self._changed:
-            self._failure = self._failure or reason
-            self._changed.notify_all()
+        trial = _InferenceTrial(deal)
+        self.table.play(trial, seconds)
+        assert trial.models is not None, "guesses come after models"
+        assert trial.guesses is not None, "a trial that is over has guesses"
+        if trial.report is not None:
+            check_queries(trial.models.queries, trial.report)
+        return InferenceOutcome(trial.models, trial.guesses, trial.report)
 
     # What the parties call. Names are the protocol's.
 
     def TakeTrainingDeal(
         self, request: inference.TakeTrainingDealRequest, context: grpc.ServicerContext
     ) -> Iterator[inference.TakeTrainingDealResponse]:
-        """Deal to the developer."""
+        """Deal to the developer, once compliance serves the trial, if it is dealt in."""
         response = inference.TakeTrainingDealResponse
-        trial = self._await(request.after_deal_id, lambda _: True)
-        if not isinstance(trial, _Trial):
+        trial = self.table.take(_InferenceTrial, request.after_deal_id, lambda trial: trial.opened)
+        if not isinstance(trial, _InferenceTrial):
             yield response(turn=trial)
             return
         deal = trial.deal
@@ -91,22 +94,31 @@ class InferenceReferee(InferenceServiceServicer):
         yield from (response(labels_chunk=chunk) for chunk in chunks_of(deal.developer.labels))
         yield from (response(groups_chunk=chunk) for chunk in chunks_of(deal.developer.groups))
         yield from (response(test_features_chunk=chunk) for chunk in chunks_of(deal.test.features))
+        if deal.audited is not None:
+            yield from (response(audited_features_chunk=chunk) for chunk in chunks_of(deal.audited.features))
 
     def SubmitModels(
         self, request: inference.SubmitModelsRequest, context: grpc.ServicerContext
     ) -> inference.SubmitModelsResponse:
         """Take what the developer's models predict; from now on they answer the adversary."""
-        with self._changed:
-            trial = self._playing(request.deal_id)
-            victims, test = len(trial.deal.bits), len(trial.deal.test.labels)
-            members = min(MEMBERS_MOST, len(trial.deal.developer.labels))
-            trial.models = (
-                _scores(request.scores, (victims, test)),
-                _scores(request.base_scores, (victims, test)),
-                _scores(request.member_scores, (victims, members)),
-                _scores(request.base_member_scores, (victims, members)),
+        with self.table.changing():
+            trial = self.table.playing(_InferenceTrial, request.deal_id)
+            # The adversary is told lambda and asks these models: they may be sent again, but not changed.
+            if not trial.opened or (trial.models_request or request) != request:
+                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
+            deal = trial.deal
+            test, members = (len(deal.bits), len(deal.test.labels)), (len(deal.bits), deal.member_rows)
+            if request.strength not in (deal.strengths or (deal.scenario.developer.strength,)):
+                raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+            trial.models = Models(
+                scores=_scores(request.scores, test),
+                base_scores=_scores(request.base_scores, test),
+                member_scores=_scores(request.member_scores, members),
+                base_member_scores=_scores(request.base_member_scores, members),
+                strength=request.strength,
+                queries=request.queries,
             )
-            self._changed.notify_all()
+            trial.models_request = request
             return inference.SubmitModelsResponse()
 
     def TakeAttackDeal(
@@ -114,12 +126,13 @@ class InferenceReferee(InferenceServiceServicer):
     ) -> Iterator[inference.TakeAttackDealResponse]:
         """Deal to the adversary, once the models answer."""
         response = inference.TakeAttackDealResponse
-        trial = self._await(request.after_deal_id, lambda trial: trial.models is not None)
-        if not isinstance(trial, _Trial):
+        trial = self.table.take(_InferenceTrial, request.after_deal_id, lambda trial: trial.models is not None)
+        if not isinstance(trial, _InferenceTrial):
             yield response(turn=trial)
             return
+        assert trial.models is not None, "just waited for"
         rows = trial.deal.adversary
-        yield response(deal=_attack_deal(trial.deal))
+        yield response(deal=_attack_deal(trial.deal, trial.models.strength))
         yield from (response(features_chunk=chunk) for chunk in chunks_of(rows.features))
         yield from (response(labels_chunk=chunk) for chunk in chunks_of(rows.labels))
         yield from (response(groups_chunk=chunk) for chunk in chunks_of(rows.groups))
@@ -128,45 +141,26 @@ class InferenceReferee(InferenceServiceServicer):
         self, request: inference.SubmitGuessesRequest, context: grpc.ServicerContext
     ) -> inference.SubmitGuessesResponse:
         """Take the adversary's guesses."""
-        with self._changed:
-            trial = self._playing(request.deal_id)
+        with self.table.changing():
+            trial = self.table.playing(_InferenceTrial, request.deal_id)
             if trial.models is None:
                 raise Refusal(error_pb2.REASON_OUT_OF_TURN)
             shape = (len(trial.deal.scenario.adversary.attack), len(trial.deal.bits))
             guesses = _array(request.guesses, shape, np.uint8)
             if not np.isin(guesses, (0, 1)).all():
                 raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+            # They may be sent again too; once they are in, the trial has ended.
+            if trial.guesses is not None and not np.array_equal(trial.guesses, guesses):
+                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
             trial.guesses = guesses.astype(np.uint8, copy=False)
-            self._changed.notify_all()
             return inference.SubmitGuessesResponse()
 
-    def _await(self, after: str, ready: Callable[[_Trial], bool]) -> _Trial | game.Turn:
-        """Wait for a deal that the party has not taken yet; say WAIT or OVER where there is none."""
-        found: _Trial | None = None
 
-        def look() -> bool:
-            nonlocal found
-            trial = self._trial
-            found = trial if trial is not None and trial.deal.deal_id != after and ready(trial) else None
-            return found is not None or self._over
-
-        with self._changed:
-            self._changed.wait_for(look, _WAIT_SECONDS)
-            if found is not None:
-                return found
-            return game.TURN_OVER if self._over else game.TURN_WAIT
-
-    def _playing(self, deal_id: str) -> _Trial:
-        if self._trial is None or self._trial.deal.deal_id != deal_id:
-            raise Refusal(error_pb2.REASON_OUT_OF_TURN)
-        return self._trial
-
-
-def _training(deal: InferenceDeal) -> inference.Training:
+def _training(deal: InferenceDeal, strength: float) -> inference.Training:
     developer = deal.scenario.developer
     return inference.Training(
         defence=developer.defence,
-        strength=developer.strength,
+        strength=strength,
         rehearsal=developer.rehearsal,
         purity=developer.purity,
         epsilon=developer.training_epsilon,
@@ -175,6 +169,7 @@ def _training(deal: InferenceDeal) -> inference.Training:
         other_rows=developer.other_rows,
         steps=developer.steps,
         tune_steps=developer.tune_steps,
+        adaptive_clipping=developer.adaptive_clipping,
     )
 
 
@@ -182,7 +177,14 @@ def _training_deal(deal: InferenceDeal) -> inference.TrainingDeal:
     return inference.TrainingDeal(
         deal_id=deal.deal_id,
         seed=deal.seeds["developer"],
-        training=_training(deal),
+        training=_training(deal, deal.scenario.developer.strength),
+        holds_protected=True,
+        labels_only=deal.scenario.adversary.answers == "labels",
+        member_rows=deal.member_rows,
+        strengths=deal.strengths,
+        metric=number_of(deal.scenario.compliance.metric),
+        audit_epsilon=deal.scenario.epsilon,
+        audited_features=header_of(deal.audited.features) if deal.audited is not None else None,
         bits=header_of(deal.bits),
         features=header_of(deal.developer.features),
         labels=header_of(deal.developer.labels),
@@ -191,7 +193,7 @@ def _training_deal(deal: InferenceDeal) -> inference.TrainingDeal:
     )
 
 
-def _attack_deal(deal: InferenceDeal) -> inference.AttackDeal:
+def _attack_deal(deal: InferenceDeal, strength: float) -> inference.AttackDeal:
     adversary, rows = deal.scenario.adversary, deal.adversary
     return inference.AttackDeal(
         deal_id=deal.deal_id,
@@ -201,7 +203,7 @@ def _attack_deal(deal: InferenceDeal) -> inference.AttackDeal:
         probes=adversary.probes,
         shadows=adversary.shadows,
         labels_only=adversary.answers == "labels",
-        training=_training(deal),
+        training=_training(deal, strength),
         adapts=adversary.adapts,
         features=header_of(rows.features),
         labels=header_of(rows.labels),

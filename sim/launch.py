@@ -11,22 +11,38 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 from fairwall.rpc.identity import Credentials
+from fairwall.rpc.recorder import Recording
 
 CHILDREN = ("compliance", "developer", "adversary")
-_LEAVE_SECONDS = 5.0
+CALLS = {"compliance": "developer", "developer": "compliance", "adversary": "developer"}
+"""Whose service a party is a client of, besides the referee's."""
+
+_HOST = "127.0.0.1"
+_LEAVE_SECONDS = 4.0
+"""How long the parties together have to leave, before those that have not are killed."""
+
 _LOG_LINES = 5
 
 
 class PartyDied(RuntimeError):
     """A party's process that ended before the run did."""
+
+
+class ConfinementMissing(RuntimeError):
+    """A layer of confinement that a scenario demands and the system does not give. Its text is one line."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +63,29 @@ class Party:
         )
 
 
+@dataclass(frozen=True)
+class Announced:
+    """What a party says when it is ready: where it listens ("" if nowhere), and what confines it, and what does not.
+
+    And, as the launcher knows, which process it is.
+    """
+
+    address: str
+    layers: list[dict[str, Any]]
+    process: subprocess.Popen[str]
+
+
 @contextlib.contextmanager
 def launch(
-    credentials: Mapping[str, Credentials], referee: str, logs: Path, on_death: Callable[[Party], None]
-) -> Iterator[dict[str, str]]:
+    credentials: Mapping[str, Credentials],
+    referee: str,
+    logs: Path,
+    on_death: Callable[[Party], None],
+    recording: Recording | None = None,
+    names: Sequence[str] = CHILDREN,
+    elsewhere: Mapping[str, str] = MappingProxyType({}),
+    detours: Mapping[str, str] = MappingProxyType({}),
+) -> Iterator[dict[str, Announced]]:
     """Run the parties' processes for as long as the context lasts.
 
     Parameters
@@ -63,11 +98,19 @@ def launch(
         The folder that gets one log a party.
     on_death : callable
         Told, from another thread, of a party that ends while the context lasts.
+    recording : Recording, optional
+        Where and how the parties record what they send and receive.
+    names : sequence of str
+        Whom to start; by default all of them.
+    elsewhere : mapping of str to str
+        Where those listen who are not started here, and whom the others call.
+    detours : mapping of str to str
+        What a caller is told in place of the address of who serves, by link: "<caller>-<server>".
 
     Yields
     ------
-    dict of str to str
-        The address of each party that serves, "" for one that does not.
+    dict of str to Announced
+        What each party said.
 
     Raises
     ------
@@ -76,20 +119,50 @@ def launch(
     """
     leaving = threading.Event()
     parties: list[Party] = []
+    kept = contextlib.ExitStack()
     try:
-        for name in CHILDREN:
-            parties.append(_start(credentials[name], referee, logs / f"{name}.log"))
-        addresses = {party.name: _address(party) for party in parties}
+        places = {name: elsewhere.get(name) or _reserve(kept) for name in sorted(set(CALLS.values()))}
+        for name in names:
+            # Beside the logs: what a runner that is killed leaves behind is with the run.
+            scratch = kept.enter_context(tempfile.TemporaryDirectory(prefix=f"scratch-{name}-", dir=logs.parent))
+            told = {server: detours.get(f"{name}-{server}", place) for server, place in places.items()}
+            reached = detours.get(f"{name}-referee", referee)
+            parties.append(_start(credentials[name], reached, told, scratch, logs / f"{name}.log", recording))
+        announced = {party.name: _announced(party) for party in parties}
         for party in parties:
             threading.Thread(target=_watch, args=(party, leaving, on_death), daemon=True).start()
-        yield addresses
+        yield announced
+        # Played to the end: each has been told so, and closes its transcript before it leaves.
+        leaving.set()
+        _wait(parties)
     finally:
         leaving.set()
         _end(parties)
+        kept.close()
 
 
-def _start(credentials: Credentials, referee: str, log: Path) -> Party:
-    with log.open("w", encoding="utf-8") as stderr:
+def _reserve(kept: contextlib.ExitStack) -> str:
+    """Choose where a party is to listen, so that others can be confined to it before it does; "" where that cannot be.
+
+    The port is the system's choice, and no other process is given it while a socket that never listens is bound to it.
+    """
+    if sys.platform != "linux":  # elsewhere the party itself could not have it either
+        return ""
+    place = kept.enter_context(socket.socket())
+    place.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    place.bind((_HOST, 0))
+    return f"{_HOST}:{place.getsockname()[1]}"
+
+
+def _start(
+    credentials: Credentials,
+    referee: str,
+    places: Mapping[str, str],
+    scratch: str,
+    log: Path,
+    recording: Recording | None,
+) -> Party:
+    with log.open("a", encoding="utf-8") as stderr:  # a run that is gone on with keeps what it logged before
         process = subprocess.Popen(  # noqa: S603 - our own interpreter and packages
             # -I: neither the caller's environment nor its working directory decides which code runs.
             [sys.executable, "-I", "-m", credentials.party, "--config", "-"],
@@ -105,11 +178,17 @@ def _start(credentials: Credentials, referee: str, log: Path) -> Party:
         "run": credentials.run,
         "party": credentials.party,
         "referee": referee,
-        "listen": "127.0.0.1:0",
+        "listen": places.get(credentials.party) or f"{_HOST}:0",
+        "counterpart": places[CALLS[credentials.party]],
+        "scratch": scratch,
         "authority": credentials.authority,
         "certificate": credentials.certificate,
         "key": credentials.key,
     }
+    if recording is not None:
+        path = recording.path(credentials.party)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        config |= {"transcript": str(path), "record": recording.mode, "scenario_digest": recording.scenario_digest}
     assert process.stdin is not None
     with contextlib.suppress(BrokenPipeError):  # it died: its missing address tells
         process.stdin.write(json.dumps(config) + "\n")
@@ -125,13 +204,13 @@ def _environment() -> dict[str, str]:
     return {"LANG": "C.UTF-8", **kept, **threads}
 
 
-def _address(party: Party) -> str:
+def _announced(party: Party) -> Announced:
     assert party.process.stdout is not None
     line = party.process.stdout.readline()
     if not line:
         party.process.wait()
         raise PartyDied(party.epitaph())
-    return str(json.loads(line)["address"])
+    return Announced(**json.loads(line), process=party.process)
 
 
 def _watch(party: Party, leaving: threading.Event, on_death: Callable[[Party], None]) -> None:
@@ -141,16 +220,24 @@ def _watch(party: Party, leaving: threading.Event, on_death: Callable[[Party], N
 
 
 def _end(parties: list[Party]) -> None:
-    """Close every stdin, wait, and kill what has not left."""
-    for party in parties:
-        assert party.process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):
-            party.process.stdin.close()
-    for party in parties:
-        try:
-            party.process.wait(_LEAVE_SECONDS)
-        except subprocess.TimeoutExpired:
+    """Close every stdin, wait for all of them together, and kill what has not left."""
+    try:
+        for party in parties:
+            assert party.process.stdin is not None
+            with contextlib.suppress(BrokenPipeError):
+                party.process.stdin.close()
+        _wait(parties)
+    finally:  # also where a second interrupt ends the wait
+        for party in parties:
             party.process.kill()
             party.process.wait()
-        assert party.process.stdout is not None
-        party.process.stdout.close()
+            assert party.process.stdout is not None
+            party.process.stdout.close()
+
+
+def _wait(parties: list[Party]) -> None:
+    """Give all of them together the time to leave."""
+    deadline = time.monotonic() + _LEAVE_SECONDS
+    for party in parties:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            party.process.wait(max(0.0, deadline - time.monotonic()))

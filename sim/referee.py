@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,15 +20,10 @@ from fairwall.rpc.turns import PROTOCOL_VERSION
 from fairwall.wire.metrics import name_of, number_of
 from fairwall.wire.precision import to_message
 from fairwall.wire.v1 import array_pb2, error_pb2, metric_pb2
-from sim.deal import Deal, TrainingTable
+from sim.deal import ComplianceCards, Deal, TrainingTable
+from sim.inference_deal import InferenceDeal
 from sim.scenario import QUERIES_MAX
-
-_WAIT_SECONDS = 5.0
-"""How long a party's call is held before it is told to ask again."""
-
-
-class TrialFailed(RuntimeError):
-    """A trial that was not played to its end; the text says why."""
+from sim.table import AuditRecord, AuditReport, Table, Trial, TrialFailed
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,16 +46,6 @@ class RevealGuess:
     guess_from_answers: NDArray[np.uint8] | None
 
 
-@dataclass(frozen=True, eq=False)
-class AuditRecord:
-    """One batch that compliance answered. Arrays have shape (models,)."""
-
-    metric: str
-    exact: NDArray[np.float64]
-    released: NDArray[np.float64]
-    flagged: int
-
-
 @dataclass(frozen=True)
 class LossTest:
     """The adversary's loss test: shares in [0, 1]."""
@@ -81,25 +65,21 @@ class Outcome:
 
 
 @dataclass
-class _Trial:
-    """What has happened to the deal on the table so far."""
+class _RevealTrial(Trial):
+    """A trial of the reveal game."""
 
     deal: Deal
-    served: bool = False
     released: bool = False
     reveal_request: game.SubmitRevealRequest | None = None
     reveal: RevealGuess | None = None
     loss_test: LossTest | None = None
-    report: tuple[tuple[AuditRecord, ...], float] | None = None
 
     @property
     def ended(self) -> bool:
-        """Whether the developer and the adversary are done."""
         return self.reveal is not None and (self.deal.adversary is None or self.loss_test is not None)
 
     @property
     def missing(self) -> str:
-        """Who has not submitted yet."""
         dealt_in = self.deal.adversary is not None
         awaited = {"compliance": self.served, "developer": self.reveal is not None and (self.released or not dealt_in)}
         if dealt_in and (self.released or self.reveal is None):
@@ -110,7 +90,7 @@ class _Trial:
 
 @dataclass
 class Referee(RefereeServiceServicer):
-    """Serves RefereeService, and plays one deal at a time.
+    """Serves RefereeService: lets the parties of every game in, deals to compliance, and plays the reveal game.
 
     Parameters
     ----------
@@ -119,26 +99,26 @@ class Referee(RefereeServiceServicer):
     scenario_digest : str
         What the parties are told of the scenario.
     played : Game
-        Which game is played; another one than reveal is dealt by a referee of its own.
+        Which game is played; another one than reveal is dealt by a referee of its own, at the same table.
+    table : Table
     """
 
     run: str
     scenario_digest: str
     played: game.Game = game.GAME_REVEAL
-    _changed: threading.Condition = field(default_factory=threading.Condition, repr=False)
+    table: Table = field(default_factory=Table, repr=False)
     _addresses: dict[str, str] | None = None
-    _trial: _Trial | None = None
     _training: dict[str, TrainingTable] = field(default_factory=dict, repr=False)
-    _over: bool = False
-    _failure: str | None = None
 
     # What the runner calls.
 
     def seat(self, addresses: dict[str, str]) -> None:
-        """Tell where each party listens; nobody gets past Join before."""
-        with self._changed:
+        """Tell where each party listens, or, as "<caller>-<party>", where it does for one caller.
+
+        Nobody gets past Join before.
+        """
+        with self.table.changing():
             self._addresses = addresses
-            self._changed.notify_all()
 
     def play(self, deal: Deal, seconds: float) -> Outcome:
         """Play one deal to its end.
@@ -148,40 +128,15 @@ class Referee(RefereeServiceServicer):
         TrialFailed
             If the parties do not finish within so many seconds, contradict one another, or the run was aborted.
         """
-        with self._changed:
-            trial = self._trial = _Trial(deal)
-            training = deal.developer.training
+        trial = _RevealTrial(deal)
+        training = deal.developer.training
+        with self.table.changing():
             self._training = {training.digest: training} if training is not None else {}
-            self._changed.notify_all()
-            done = self._changed.wait_for(lambda: self._failure or (trial.ended and trial.report), seconds)
-            if self._failure is not None:
-                raise TrialFailed(self._failure)
-            if not done:
-                raise TrialFailed(f"{trial.missing} did not finish the trial within {seconds:g} s")
-            assert trial.reveal is not None, "a trial that ended has a guess"
-            assert trial.report is not None, "just waited for"
-            audits, spent = trial.report
-            asked, answered = (
-                trial.reveal.size_queries + trial.reveal.queries,
-                sum(len(audit.exact) for audit in audits),
-            )
-            if asked != answered:
-                raise TrialFailed(
-                    f"developer says that it asked {asked} queries, compliance that it answered {answered}"
-                )
-            return Outcome(trial.reveal, audits, spent, trial.loss_test)
-
-    def finish(self) -> None:
-        """Tell every party that the run is over, and let go of every call that waits."""
-        with self._changed:
-            self._over = True
-            self._changed.notify_all()
-
-    def abort(self, reason: str) -> None:
-        """End the trial that is being played, and the run, for a reason."""
-        with self._changed:
-            self._failure = self._failure or reason
-            self._changed.notify_all()
+        self.table.play(trial, seconds)
+        assert trial.reveal is not None, "a trial that ended has a guess"
+        assert trial.report is not None, "a trial that is over has compliance's report"
+        check_queries(trial.reveal.size_queries + trial.reveal.queries, trial.report)
+        return Outcome(trial.reveal, trial.report.audits, trial.report.epsilon_spent, trial.loss_test)
 
     # What the parties call. Names are the protocol's.
 
@@ -189,14 +144,16 @@ class Referee(RefereeServiceServicer):
         """Let a party in."""
         if request.protocol_version != PROTOCOL_VERSION:
             raise Refusal(error_pb2.REASON_PROTOCOL_VERSION)
-        with self._changed:
-            self._changed.wait_for(lambda: self._addresses is not None or self._over, _WAIT_SECONDS)
-            if self._addresses is None:
-                return game.JoinResponse(turn=game.TURN_WAIT)
-            counterpart = "compliance" if caller_of(context, self.run) == "developer" else "developer"
-            return game.JoinResponse(
-                scenario_digest=self.scenario_digest, game=self.played, counterpart_address=self._addresses[counterpart]
-            )
+        self.table.wait(lambda: self._addresses is not None)
+        if self._addresses is None:
+            return game.JoinResponse(turn=game.TURN_WAIT)
+        caller = caller_of(context, self.run)
+        counterpart = "compliance" if caller == "developer" else "developer"
+        return game.JoinResponse(
+            scenario_digest=self.scenario_digest,
+            game=self.played,
+            counterpart_address=self._addresses.get(f"{caller}-{counterpart}", self._addresses[counterpart]),
+        )
 
     def TakeComplianceDeal(
         self,
@@ -205,12 +162,13 @@ class Referee(RefereeServiceServicer):
     ) -> Iterator[game.TakeComplianceDealResponse]:
         """Deal to compliance."""
         response = game.TakeComplianceDealResponse
-        trial = self._await(request.after_deal_id, lambda _: True)
-        if not isinstance(trial, _Trial):
+        trial = self.table.take(Trial, request.after_deal_id, lambda trial: trial.deal.compliance is not None)
+        if not isinstance(trial, Trial):
             yield response(turn=trial)
             return
-        yield response(deal=_compliance_deal(trial.deal))
         cards = trial.deal.compliance
+        assert cards is not None, "just waited for"
+        yield response(deal=_compliance_deal(trial.deal, cards))
         yield from (response(labels_chunk=chunk) for chunk in chunks_of(cards.labels))
         yield from (response(protected_chunk=chunk) for chunk in chunks_of(cards.protected))
         if cards.features is not None:
@@ -218,12 +176,10 @@ class Referee(RefereeServiceServicer):
 
     def ServeTrial(self, request: game.ServeTrialRequest, context: grpc.ServicerContext) -> game.ServeTrialResponse:
         """Open the trial to the developer, and say when it has ended."""
-        with self._changed:
-            trial = self._playing(request.deal_id)
+        with self.table.changing():
+            trial = self._audited(request.deal_id)
             trial.served = True
-            self._changed.notify_all()
-            self._changed.wait_for(lambda: trial.ended or self._over, _WAIT_SECONDS)
-            return game.ServeTrialResponse(ended=trial.ended)
+        return game.ServeTrialResponse(ended=self.table.wait(lambda: trial.ended))
 
     def SubmitAuditReport(
         self,
@@ -231,15 +187,14 @@ class Referee(RefereeServiceServicer):
         context: grpc.ServicerContext,
     ) -> game.SubmitAuditReportResponse:
         """Take compliance's report of an ended trial."""
-        with self._changed:
-            trial = self._playing(request.deal_id)
+        with self.table.changing():
+            trial = self._audited(request.deal_id)
             if not trial.ended:
                 raise Refusal(error_pb2.REASON_OUT_OF_TURN)
             audits = tuple(_audit(record) for record in request.audits)
             if not request.epsilon_spent >= 0:
                 raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
-            trial.report = (audits, request.epsilon_spent)
-            self._changed.notify_all()
+            trial.report = AuditReport(audits, request.epsilon_spent)
             return game.SubmitAuditReportResponse()
 
     def TakeDeveloperDeal(
@@ -249,8 +204,8 @@ class Referee(RefereeServiceServicer):
     ) -> Iterator[game.TakeDeveloperDealResponse]:
         """Deal to the developer, once compliance serves the trial."""
         response = game.TakeDeveloperDealResponse
-        trial = self._await(request.after_deal_id, lambda trial: trial.served)
-        if not isinstance(trial, _Trial):
+        trial = self.table.take(_RevealTrial, request.after_deal_id, lambda trial: trial.served)
+        if not isinstance(trial, _RevealTrial):
             yield response(turn=trial)
             return
         cards = trial.deal.developer
@@ -270,7 +225,7 @@ class Referee(RefereeServiceServicer):
     ) -> Iterator[game.GetTrainingTableResponse]:
         """Give the developer the table that its base model is trained on."""
         response = game.GetTrainingTableResponse
-        with self._changed:
+        with self.table.changing():
             table = self._training.get(request.training_digest)
         if table is None:
             raise Refusal(error_pb2.REASON_DEAL_UNKNOWN)
@@ -283,8 +238,8 @@ class Referee(RefereeServiceServicer):
         self, request: game.SubmitRevealRequest, context: grpc.ServicerContext
     ) -> game.SubmitRevealResponse:
         """Take the developer's guess."""
-        with self._changed:
-            trial = self._playing(request.deal_id)
+        with self.table.changing():
+            trial = self.table.playing(_RevealTrial, request.deal_id)
             if not trial.served or (trial.reveal_request or request) != request:
                 raise Refusal(error_pb2.REASON_OUT_OF_TURN)
             people = len(trial.deal.compliance.labels)
@@ -307,19 +262,17 @@ class Referee(RefereeServiceServicer):
                 ),
             )
             trial.reveal_request = request
-            self._changed.notify_all()
             return game.SubmitRevealResponse()
 
     def ReleaseModel(
         self, request: game.ReleaseModelRequest, context: grpc.ServicerContext
     ) -> game.ReleaseModelResponse:
         """Let the adversary at the developer's model."""
-        with self._changed:
-            trial = self._playing(request.deal_id)
+        with self.table.changing():
+            trial = self.table.playing(_RevealTrial, request.deal_id)
             if trial.deal.adversary is None or trial.reveal is None:
                 raise Refusal(error_pb2.REASON_OUT_OF_TURN)
             trial.released = True
-            self._changed.notify_all()
             return game.ReleaseModelResponse()
 
     def TakeAdversaryDeal(
@@ -329,8 +282,12 @@ class Referee(RefereeServiceServicer):
     ) -> Iterator[game.TakeAdversaryDealResponse]:
         """Deal to the adversary, once the model is released."""
         response = game.TakeAdversaryDealResponse
-        trial = self._await(request.after_deal_id, lambda trial: trial.released and trial.deal.adversary is not None)
-        if not isinstance(trial, _Trial):
+        trial = self.table.take(
+            _RevealTrial,
+            request.after_deal_id,
+            lambda trial: trial.released and trial.deal.adversary is not None,
+        )
+        if not isinstance(trial, _RevealTrial):
             yield response(turn=trial)
             return
         cards = trial.deal.adversary
@@ -356,43 +313,42 @@ class Referee(RefereeServiceServicer):
         shares = (request.accuracy_advantaged, request.accuracy_disadvantaged)
         if not all(0 <= share <= 1 for share in shares):
             raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
-        with self._changed:
-            trial = self._playing(request.deal_id)
+        with self.table.changing():
+            trial = self.table.playing(_RevealTrial, request.deal_id)
             if not trial.released:
                 raise Refusal(error_pb2.REASON_OUT_OF_TURN)
             trial.loss_test = LossTest(*shares)
-            self._changed.notify_all()
             return game.SubmitLossTestResponse()
 
-    def _await(self, after: str, ready: Callable[[_Trial], bool]) -> _Trial | game.Turn:
-        """Wait for a deal that the party has not taken yet; say WAIT or OVER where there is none."""
-        found: _Trial | None = None
-
-        def look() -> bool:
-            nonlocal found
-            trial = self._trial
-            found = trial if trial is not None and trial.deal.deal_id != after and ready(trial) else None
-            return found is not None or self._over
-
-        with self._changed:
-            self._changed.wait_for(look, _WAIT_SECONDS)
-            if found is not None:
-                return found
-            return game.TURN_OVER if self._over else game.TURN_WAIT
-
-    def _playing(self, deal_id: str) -> _Trial:
-        if self._trial is None or self._trial.deal.deal_id != deal_id:
+    def _audited(self, deal_id: str) -> Trial:
+        """Give the trial that is played, if compliance is dealt in."""
+        trial = self.table.playing(Trial, deal_id)
+        if trial.deal.compliance is None:
             raise Refusal(error_pb2.REASON_OUT_OF_TURN)
-        return self._trial
+        return trial
 
 
-def _compliance_deal(deal: Deal) -> game.ComplianceDeal:
+def check_queries(asked: int, report: AuditReport) -> None:
+    """Compare what the developer says that it asked with what compliance says that it answered.
+
+    Raises
+    ------
+    TrialFailed
+        If they contradict one another.
+    """
+    if asked != report.answered:
+        raise TrialFailed(
+            f"developer says that it asked {asked} queries, compliance that it answered {report.answered}"
+        )
+
+
+def _compliance_deal(deal: Deal | InferenceDeal, cards: ComplianceCards) -> game.ComplianceDeal:
     scenario = deal.scenario
     seeded = scenario.compliance.noise == "seeded"
     return game.ComplianceDeal(
         deal_id=deal.deal_id,
         noise_seeded=seeded,
-        seed=deal.compliance.seed if seeded else b"",
+        seed=cards.seed if seeded else b"",
         metrics=[number_of(scenario.compliance.metric)],
         mechanism=scenario.compliance.mechanism,
         epsilon=scenario.epsilon,
@@ -401,10 +357,10 @@ def _compliance_deal(deal: Deal) -> game.ComplianceDeal:
         bounding=scenario.compliance.bounding,
         precision=to_message(scenario.compliance.precision),
         differencing=scenario.compliance.differencing,
-        queries_max=max(QUERIES_MAX, scenario.people),
-        labels=header_of(deal.compliance.labels),
-        protected=header_of(deal.compliance.protected),
-        features=header_of(deal.compliance.features) if deal.compliance.features is not None else None,
+        queries_max=max(QUERIES_MAX, len(cards.labels)),
+        labels=header_of(cards.labels),
+        protected=header_of(cards.protected),
+        features=header_of(cards.features) if cards.features is not None else None,
     )
 
 

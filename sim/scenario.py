@@ -5,6 +5,7 @@ A typo in a key is an error that names the key; a value that cannot be played is
 
 from __future__ import annotations
 
+import copy
 import difflib
 import hashlib
 import itertools
@@ -15,9 +16,9 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError, model_validator
 
 from adversary.attacks import ATTACKS
 from compliance.bounding import Bounding, bounded
@@ -27,6 +28,7 @@ from developer.service import ROWS_MAX
 from fairwall.laws.metric import METRICS
 from fairwall.laws.precision import DECIMALS_MAX
 from fairwall.learning.defences import DEFENCES
+from fairwall.rpc.confine import LAYERS
 
 SHIPPED = Path(__file__).parent / "scenarios"
 
@@ -39,7 +41,12 @@ EPSILON_MIN = 1e-6
 QUERIES_MAX = 10_000
 """The most queries in a trial, unless there are more people than that."""
 
-_LISTS = frozenset({"data.drop", "adversary.attack", "developer.knows"})
+_LISTS = frozenset(
+    {
+        *("scenario.require", "data.drop", "adversary.attack", "developer.knows", "developer.lambdas"),
+        *("faults.kinds", "faults.links", "faults.parties", "faults.at"),
+    }
+)
 """Keys whose value is a list by nature: setting them to a list sweeps nothing."""
 
 
@@ -88,6 +95,8 @@ class ScenarioSection(_Section):
     about: str = ""
     trials: int = Field(default=1, strict=True, ge=1)
     seed: int = Field(default=0, strict=True, ge=0)
+    require: tuple[str, ...] = ()
+    record: Literal["full", "digest", "none"] = "full"
 
 
 class DataSection(_Section):
@@ -106,6 +115,7 @@ class DataSection(_Section):
     n: int | None = Field(default=None, strict=True, ge=3, le=PEOPLE_MAX)
     scores: str | None = None
     hidden: bool = Field(default=False, strict=True)
+    also_protected: dict[str, str] = {}
 
 
 class ComplianceSection(_Section):
@@ -121,6 +131,9 @@ class ComplianceSection(_Section):
     differencing: int = Field(default=0, strict=True, ge=0)
 
 
+_NOT_ASKED = ComplianceSection(mechanism="exact")
+
+
 class DeveloperSection(_Section):
     """The developer's strategy, and what is public to it besides features and labels."""
 
@@ -132,6 +145,7 @@ class DeveloperSection(_Section):
     public_sample: int = Field(default=0, strict=True, ge=0, le=100_000)
     defence: str = "none"
     strength: float = Field(default=1.0, strict=True, ge=0, alias="lambda")
+    lambdas: tuple[Annotated[float, Field(ge=0)], ...] = Field(default=(), max_length=20)
     rehearsal: float = Field(default=0.2, strict=True, ge=0, le=1)
     purity: float = Field(default=1.0, strict=True, ge=0.5, le=1)
     victims: int = Field(default=20, strict=True, ge=2, le=100)
@@ -141,6 +155,7 @@ class DeveloperSection(_Section):
     tune_steps: int = Field(default=0, strict=True, ge=0, le=100_000)
     training_epsilon: float = Field(default=3.0, strict=True, gt=0)
     training_delta: float = Field(default=1e-5, strict=True, gt=0, lt=1)
+    adaptive_clipping: bool = Field(default=False, strict=True)
 
 
 class AdversarySection(_Section):
@@ -153,14 +168,152 @@ class AdversarySection(_Section):
     adapts: bool = Field(default=True, strict=True)
 
 
+FaultKind = Literal[
+    "delay", "throttle", "blackhole", "drop", "duplicate", "truncate", "reorder", "half-close", "kill", "pause"
+]
+LinkName = Literal[
+    "compliance-referee",
+    "developer-referee",
+    "adversary-referee",
+    "developer-compliance",
+    "compliance-developer",
+    "adversary-developer",
+]
+StepName = Literal[
+    "ServeTrial",
+    "SubmitReveal",
+    "ReleaseModel",
+    "SubmitLossTest",
+    "SubmitModels",
+    "SubmitGuesses",
+    "SubmitAuditReport",
+]
+OF_PARTIES = ("kill", "pause")
+"""The faults that befall a party; the others befall a link."""
+
+
+class Fault(_Section):
+    """One fault, and when it happens: at a step, or once so many bytes of a trial have passed on a link.
+
+    Parameters
+    ----------
+    trial : int
+        The trial's number within the run, from 1.
+    kind : str
+        Of a link: "delay", "throttle", "blackhole", "drop", "duplicate", "truncate", "reorder" or "half-close"; of a
+        party: "kill" or "pause".
+    party : str, optional
+        Whom it befalls.
+    link : str, optional
+        What it befalls, or where the bytes are counted: who calls, and who serves.
+    towards : {"server", "client"}
+        Which way the bytes go.
+    after : int
+        How many of them pass before.
+    step : str, optional
+        The referee's method whose call it happens at, instead.
+    seconds : float, optional
+        How long a blackhole or a pause lasts, for good where left out; by how much a delay holds each piece that
+        arrives, and how long a throttled kibibyte takes.
+    """
+
+    trial: int = Field(strict=True, ge=1)
+    kind: FaultKind
+    party: Literal["compliance", "developer", "adversary"] | None = None
+    link: LinkName | None = None
+    towards: Literal["server", "client"] = "server"
+    after: int = Field(default=0, strict=True, ge=0)
+    step: StepName | None = None
+    seconds: float | None = Field(default=None, strict=True, ge=0, le=3600)
+
+    @model_validator(mode="after")
+    def _befalls_something(self) -> Self:
+        if (self.kind in OF_PARTIES) != (self.party is not None):
+            raise ValueError(f"must have a party for {' or '.join(OF_PARTIES)}, and for nothing else")
+        if self.party is None and self.link is None:
+            raise ValueError(f"must have a link for {self.kind}")
+        if self.link is None and self.step is None:
+            raise ValueError("must have a step, or a link whose bytes are counted")
+        if self.step is not None and self.after:
+            raise ValueError("must have a step or after, not both")
+        if self.kind in ("delay", "throttle") and self.seconds is None:
+            raise ValueError(f"must have seconds for {self.kind}")
+        return self
+
+
+class FaultsSection(_Section):
+    """What goes wrong between the parties: named faults, and others that are drawn for each trial."""
+
+    seed: int = Field(default=0, strict=True, ge=0)
+    per_trial: int = Field(default=0, strict=True, ge=0, le=100)
+    kinds: tuple[FaultKind, ...] = get_args(FaultKind)
+    links: tuple[LinkName, ...] = get_args(LinkName)
+    parties: tuple[Literal["compliance", "developer", "adversary"], ...] = ("compliance", "developer", "adversary")
+    at: tuple[Fault, ...] = ()
+    deadline: float = Field(default=60.0, strict=True, gt=0, le=3600)
+
+    @model_validator(mode="after")
+    def _can_be_drawn(self) -> Self:
+        for name in ("kinds", "links", "parties"):
+            if self.per_trial and not getattr(self, name):
+                raise ValueError(f"must have at least one of {name}")
+        return self
+
+
 class PaperFigure(_Section):
-    """What a paper printed about a cell of this scenario, kept beside the scenario that plays it."""
+    """What a paper printed about a cell of this scenario, kept beside the scenario that plays it.
+
+    Parameters
+    ----------
+    source : str
+        Where it stands, and what of it is lost.
+    where : dict
+        The swept values, by dotted key, of the cells that it is about.
+    data : str, optional
+        What it was measured on, as ``source, protected``. The inference game's figures must say it: what was measured
+        on other data is shown, and is no test of the figure.
+    leakage, query_error_mean, recovered : float, optional
+        Of the reveal game.
+    gap_base, gap, eo_base, eo, label_gap, accuracy_base, accuracy : float, optional
+        Of the inference game, in percentage points and percent.
+    gap_ratio : float, optional
+        The gap as a share of what it was before the defence, to a tenth.
+    gap_change, eo_change : {"falls", "rises"}, optional
+        What the defence did to the gap and to EO, where the numbers themselves are lost.
+    below_tau, runs : int, optional
+        In how many of how many runs the gap was at most 0.05.
+    bound_holds : bool, optional
+        Whether the mean gap was at most W times the mean EO, which is how the paper asks for Theorem 1's bound.
+    """
 
     source: str
     where: dict[str, Any]
+    data: str | None = None
     leakage: float | None = None
     query_error_mean: float | None = None
     recovered: float | None = None
+    gap_base: float | None = None
+    gap: float | None = None
+    eo_base: float | None = None
+    eo: float | None = None
+    label_gap: float | None = None
+    accuracy_base: float | None = None
+    accuracy: float | None = None
+    gap_ratio: float | None = None
+    gap_change: Literal["falls", "rises"] | None = None
+    eo_change: Literal["falls", "rises"] | None = None
+    below_tau: int | None = Field(default=None, strict=True, ge=0)
+    runs: int | None = Field(default=None, strict=True, ge=1)
+    bound_holds: bool | None = None
+
+    @model_validator(mode="after")
+    def _says_of_what(self) -> Self:
+        of_reveal = {"source", "where", "data", "leakage", "query_error_mean", "recovered"}
+        if self.data is None and self.model_fields_set - of_reveal:
+            raise ValueError('must name the data that it was measured on, as data = "source, protected"')
+        if (self.below_tau is None) != (self.runs is None) or (self.below_tau or 0) > (self.runs or 0):
+            raise ValueError("must have below_tau and runs together, the one at most the other")
+        return self
 
 
 class Scenario(_Section):
@@ -174,15 +327,21 @@ class Scenario(_Section):
         The grid: dotted keys to the values that each takes. Of several grids, over the same keys, one after the other.
     paper : tuple of PaperFigure
         Printed figures to show beside the measured ones.
+    faults : FaultsSection, optional
+        What goes wrong on purpose.
+    replay : dict
+        What to set, by dotted key, to play the scenario small: in seconds, so that tests play and replay it.
     """
 
     scenario: ScenarioSection
     data: DataSection
-    compliance: ComplianceSection = ComplianceSection(mechanism="exact")
+    compliance: ComplianceSection = _NOT_ASKED
     developer: DeveloperSection = DeveloperSection()
     adversary: AdversarySection = AdversarySection()
+    faults: FaultsSection | None = None
     sweep: dict[str, list[Any]] | tuple[dict[str, list[Any]], ...] = {}
     paper: tuple[PaperFigure, ...] = ()
+    replay: dict[str, Any] = {}
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -205,8 +364,10 @@ class Scenario(_Section):
     def batch_delta(self) -> float:
         """The delta of each batch: a trial asks at most two, the size query and the metric queries.
 
-        A hidden test set takes one more, to be seen.
+        A hidden test set takes one more, to be seen. The inference game asks one.
         """
+        if self.scenario.game == "inference":
+            return self.compliance.delta
         return self.compliance.delta / (3 if self.data.hidden else 2)
 
     @property
@@ -253,6 +414,7 @@ class Plan:
     def digest(self) -> str:
         """SHA-256 of the scenario without its seed: what the parties may know of it."""
         values = as_values(self.scenario)
+        values.pop("replay")
         values["scenario"].pop("seed", None)
         for grid in _grids(values["sweep"]):
             grid.pop("scenario.seed", None)
@@ -286,6 +448,27 @@ def read(name_or_file: str, settings: Sequence[str] = ()) -> Plan:
     return plan(values, path.name)
 
 
+def at_replay_size(whole: Plan) -> Plan:
+    """Give a plan of the same scenario as small as its table ``replay`` says."""
+    name = whole.scenario.scenario.name
+    return plan(_small(as_values(whole.scenario), name), f"{name}: replay")
+
+
+def _small(values: Mapping[str, Any], origin: str) -> dict[str, Any]:
+    """Set what the table ``replay`` says, and leave the table out.
+
+    Raises
+    ------
+    ScenarioError
+        If it names a key that there is not.
+    """
+    small = copy.deepcopy({name: section for name, section in values.items() if name != "replay"})
+    for key, value in values["replay"].items():
+        _section_of(small, key, f"{origin}: replay")
+        _put(small, key, value)
+    return small
+
+
 def plan(values: Mapping[str, Any], origin: str) -> Plan:
     """Validate a scenario's values and lay out its cells.
 
@@ -300,7 +483,8 @@ def plan(values: Mapping[str, Any], origin: str) -> Plan:
     ------
     ScenarioError
     """
-    grids = _grids(values.get("sweep", {}))
+    values = {**values, "sweep": _spelled(values.get("sweep", {}))}
+    grids = _grids(values["sweep"])
     for grid in grids:
         if not isinstance(grid, dict):
             raise ScenarioError(f"{origin}: sweep: must be a table of dotted keys and lists, or several")
@@ -323,8 +507,20 @@ def plan(values: Mapping[str, Any], origin: str) -> Plan:
         # Two grids may share a combination, once a key that told them apart is set.
         if cell.swept not in [other.swept for other in cells]:
             cells.append(cell)
+    if cells[0].scenario.replay:
+        # The values are looked at where they are used: a key that was set besides may not go with them.
+        _small(values, origin)
     # The swept keys of the whole file take their first value where the section leaves them out.
     return Plan(cells[0].scenario, tuple(cells))
+
+
+def _spelled(value: Any) -> Any:
+    """Spell an infinite number in a sweep as files and results do: "inf"."""
+    if isinstance(value, dict):
+        return {key: _spelled(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_spelled(item) for item in value]
+    return "inf" if value == math.inf else value
 
 
 def _grids(sweep: Any) -> Sequence[Any]:
@@ -371,7 +567,13 @@ def _set(values: dict[str, Any], setting: str) -> None:
         value = tomllib.loads(f"value = {text}")["value"]
     except (ValueError, RecursionError):
         value = text.strip()
-    section, field = _section_of(values, key, "--set")
+    _section_of(values, key, "--set")
+    _put(values, key, value)
+
+
+def _put(values: dict[str, Any], key: str, value: Any) -> None:
+    """Set a known key; a list sweeps it, unless it is one by nature."""
+    section, _, field = key.partition(".")
     values.setdefault("sweep", {})
     grids = _grids(values["sweep"])
     if not all(isinstance(grid, dict) for grid in grids):
@@ -398,11 +600,12 @@ def _section_of(values: Mapping[str, Any], key: str, origin: str) -> tuple[str, 
 
 
 def _keys() -> list[str]:
-    sections = ("scenario", "data", "compliance", "developer", "adversary")
+    names = ("scenario", "data", "compliance", "developer", "adversary")
+    sections: dict[str, Any] = {name: Scenario.model_fields[name].annotation for name in names}
     return [
         f"{section}.{field.alias or name}"
-        for section in sections
-        for name, field in Scenario.model_fields[section].annotation.model_fields.items()  # type: ignore[union-attr]
+        for section, keys in (sections | {"faults": FaultsSection}).items()
+        for name, field in keys.model_fields.items()
     ]
 
 
@@ -430,7 +633,7 @@ def _first(error: ValidationError) -> str:
     """Say the first thing that pydantic found, in one line."""
     problem = error.errors(include_url=False)[0]
     # A key within a section, or one within a list's entry; what follows is pydantic's own.
-    depth = 3 if problem["loc"][0] == "paper" else 2
+    depth = 3 if problem["loc"][0] == "paper" else 4 if problem["loc"][:2] == ("faults", "at") else 2
     key = _named(".".join(str(part) for part in problem["loc"][:depth]))
     match problem["type"]:
         case "extra_forbidden":
@@ -453,6 +656,9 @@ def _first(error: ValidationError) -> str:
 
 def _problems(scenario: Scenario) -> Iterator[str]:
     """Find what no single key shows."""
+    for name in scenario.scenario.require:
+        if name not in LAYERS:
+            yield f"scenario.require: must be among {', '.join(LAYERS)}, not {name!r}"
     yield from _reveal_problems(scenario) if scenario.scenario.game == "reveal" else _inference_problems(scenario)
 
 
@@ -460,8 +666,17 @@ def _inference_problems(scenario: Scenario) -> Iterator[str]:
     """Find what the inference game cannot be played with."""
     if scenario.data.source == "synthetic":
         yield "data.source: synthetic people have no features to learn from"
-    if scenario.developer.defence not in DEFENCES:
-        yield f"developer.defence: must be one of {', '.join(DEFENCES)}, not {scenario.developer.defence!r}"
+    developer = scenario.developer
+    if developer.defence not in DEFENCES:
+        yield f"developer.defence: must be one of {', '.join(DEFENCES)}, not {developer.defence!r}"
+    if developer.defence == "fft-multi" and not scenario.data.also_protected:
+        yield "data.also_protected: is missing; fft-multi looks at several attributes"
+    if scenario.data.protected in scenario.data.also_protected:
+        yield f"data.also_protected: {scenario.data.protected} is the attribute that the game is about"
+    if developer.lambdas:
+        yield from _choice_problems(scenario)
+    elif scenario.compliance != _NOT_ASKED:
+        yield "compliance: is not dealt in; only developer.lambdas ask it anything"
     adversary = scenario.adversary
     if not adversary.attack:
         yield f"adversary.attack: is missing; one or more of {', '.join(ATTACKS)}"
@@ -474,6 +689,18 @@ def _inference_problems(scenario: Scenario) -> Iterator[str]:
             yield f"adversary.shadows: {name} needs at least 2, half with either bit"
     if len(set(adversary.attack)) != len(adversary.attack):
         yield "adversary.attack: names an attack twice"
+
+
+def _choice_problems(scenario: Scenario) -> Iterator[str]:
+    """Find what lambda cannot be chosen by."""
+    tuned = [name for name in DEFENCES if "fft" in name]
+    if scenario.developer.defence not in tuned:
+        yield f"developer.lambdas: only for a defence that takes one ({', '.join(tuned)})"
+    if "compliance" not in scenario.model_fields_set:
+        yield "compliance: is missing; developer.lambdas are chosen by its answers"
+    if scenario.compliance.metric != "eodds_max":
+        yield f"compliance.metric: lambda is chosen by eodds_max, the game's EO, not by {scenario.compliance.metric}"
+    yield from _mechanism_problems(scenario)
 
 
 def _reveal_problems(scenario: Scenario) -> Iterator[str]:

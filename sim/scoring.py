@@ -9,6 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.laws.metric import METRICS, strata_of
+
 
 def leakage(guess: NDArray[np.uint8], protected: NDArray[np.uint8]) -> float:
     """Measure the balanced accuracy of a guess, in percent (Definition 5.1 of Hamman, Chen and Dutta, FAccT 2023).
@@ -54,6 +56,25 @@ class RevealScore:
     exact: bool
     leakage_by_size: float | None = None
     leakage_by_person: float | None = None
+
+
+def score(
+    metric: str,
+    labels: NDArray[np.uint8],
+    protected: NDArray[np.uint8],
+    guess: NDArray[np.uint8],
+    baseline: NDArray[np.uint8],
+    targeted: NDArray[np.bool_],
+    polarity_known: bool,
+) -> RevealScore:
+    """Score a guess by what the metric lets it know: of an absolute gap up to polarity.
+
+    Parameters as in :func:`score_guess` and :func:`score_partition`; ``labels``, shape (n,), tell whom the metric
+    looks at.
+    """
+    if METRICS[metric].absolute:
+        return score_partition(guess, baseline, targeted, protected, polarity_known, strata_of(metric, labels))
+    return score_guess(guess, baseline, targeted, protected)
 
 
 def score_guess(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
@@ -56,6 +57,11 @@ class Question:
 
     def gaps(self) -> NDArray[np.float64]:
         """Return what the metric says of each model. Secret."""
+        return self._gaps.copy()
+
+    @cached_property
+    def _gaps(self) -> NDArray[np.float64]:
+        # A game's case asks for them besides the mechanism.
         return gaps(self.metric, self.records.group_sums(self.metric, self.predictions))
 
     def counts(self) -> Counts:

@@ -1,130 +1,50 @@
 """The distribution-inference game, in which an outsider is to tell which group a model was trained on.
 
-One trial is one split of the table: the referee holds back test rows, gives the developer and the adversary halves of
-the rest, and flips a bit for each of the victims that the developer trains. Trials are the clusters over which
-intervals are taken, since victims of one split share their rows.
+Trials are the clusters over which intervals are taken, since victims of one split share their rows.
 """
 
 from __future__ import annotations
 
-import functools
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.learning.fairness import Leakage, leakage
-from sim import datasets
+from adversary.membership import auc, by_loss
+from fairwall.learning.defences import Settings, Split
+from fairwall.learning.defences import deal as hands_of
+from fairwall.learning.fairness import TAU, Leakage, leakage
 from sim.advantage import measure
-from sim.datasets import Table
-from sim.deal import DealError, party_seed
+from sim.inference_deal import InferenceDeal
 from sim.scenario import Cell, Scenario
-
-TEST_SHARE, TEST_MOST = 0.2, 4000
-"""The part of the table that the referee holds back to measure models on."""
-
-MEMBERS_MOST = 2000
-"""How many of the developer's rows models are asked about, to compare them with rows nobody trained on."""
+from sim.table import AuditReport
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows of the table: features (rows, d), labels (rows,), groups (attributes, rows), and their numbers in it."""
+class Models:
+    """What the developer submitted: scores (models, rows) of test and member rows, and how they came about.
 
-    features: NDArray[np.float64]
-    labels: NDArray[np.uint8]
-    groups: NDArray[np.uint8]
-    numbers: NDArray[np.intp]
-
-
-@dataclass(frozen=True, eq=False)
-class InferenceDeal:
-    """One trial's cards. The bits go to the developer and stay with the referee."""
-
-    deal_id: str
-    scenario: Scenario
-    bits: NDArray[np.uint8] = field(repr=False)
-    developer: Rows
-    adversary: Rows
-    test: Rows
-    seeds: dict[str, bytes] = field(repr=False)
-
-
-@dataclass(frozen=True, eq=False)
-class InferenceOutcome:
-    """What the parties submitted: scores (models, rows) of test and member rows, and guesses (attacks, models)."""
+    ``strength`` is the lambda that they were trained with; ``queries`` were asked of compliance to choose it.
+    """
 
     scores: NDArray[np.float64]
     base_scores: NDArray[np.float64]
     member_scores: NDArray[np.float64]
     base_member_scores: NDArray[np.float64]
+    strength: float
+    queries: int
+
+
+@dataclass(frozen=True, eq=False)
+class InferenceOutcome:
+    """What the parties submitted: the models, guesses (attacks, models), and compliance's report if it was dealt in."""
+
+    models: Models
     guesses: NDArray[np.uint8]
-
-
-def deal(cell: Cell, trial: int, deal_id: str) -> InferenceDeal:
-    """Draw the cards of one trial, a function of the cell's scenario and ``seed + trial`` alone.
-
-    The split and the bits do not depend on the defence: cells of a sweep are played on the same ones.
-
-    Raises
-    ------
-    DealError
-        If a part of the table would miss a label or a group.
-    DataError
-        If the table cannot be loaded.
-    """
-    scenario = cell.scenario
-    seed = scenario.scenario.seed + trial
-    rng = np.random.default_rng(int.from_bytes(party_seed(seed, "referee"), "big"))
-    table = _table(scenario)
-    order = rng.permutation(len(table.labels))
-    held_back = min(TEST_MOST, int(TEST_SHARE * len(order)))
-    test, rest = order[:held_back], order[held_back:]
-    half = len(rest) // 2
-    parts = {"test": test, "developer": rest[:half], "adversary": rest[half:]}
-    for name, rows in parts.items():
-        cells = {(int(y), int(a)) for y, a in zip(table.labels[rows], table.protected[rows], strict=True)}
-        if len(cells) < 4:
-            raise DealError(f"data.source: {table.name} has too few rows: the {name}'s part misses a label or a group")
-    return InferenceDeal(
-        deal_id=deal_id,
-        scenario=scenario,
-        bits=_bits(scenario.developer.victims, rng),
-        developer=_rows(table, parts["developer"]),
-        adversary=_rows(table, parts["adversary"]),
-        test=_rows(table, parts["test"]),
-        seeds={party: party_seed(seed, party) for party in ("developer", "adversary")},
-    )
-
-
-def _bits(victims: int, rng: np.random.Generator) -> NDArray[np.uint8]:
-    """Flip a coin for every victim; again if all fell alike, since an advantage is a difference of two rates."""
-    while True:
-        bits = rng.integers(0, 2, victims).astype(np.uint8)
-        if 0 < bits.sum() < victims:
-            return bits
-
-
-def _table(scenario: Scenario) -> Table:
-    data = scenario.data
-    roles = ("protected", "advantaged", "disadvantaged", "label", "positive")
-    return _load(data.source, data.drop, tuple((role, getattr(data, role)) for role in roles))
-
-
-@functools.lru_cache(maxsize=4)
-def _load(source: str, drop: tuple[str, ...], roles: tuple[tuple[str, str | None], ...]) -> Table:
-    return datasets.load(source, drop=drop, **dict(roles))
-
-
-def _rows(table: Table, numbers: NDArray[np.intp]) -> Rows:
-    return Rows(
-        table.features[numbers],
-        table.labels[numbers].astype(np.uint8),
-        table.protected[numbers].astype(np.uint8)[np.newaxis],
-        numbers,
-    )
+    report: AuditReport | None
 
 
 def record(
@@ -136,68 +56,128 @@ def record(
     points, accuracies in percent. Whether a bound holds is asked of every victim, with the sampling error that the
     corrected bounds state for it.
     """
-    scenario, test = cell.scenario, dealt.test
-    base, tuned = (_measured(scores, test) for scores in (outcome.base_scores, outcome.scores))
+    scenario, models = cell.scenario, outcome.models
+    base, tuned = (_measured(scores, dealt) for scores in (models.base_scores, models.scores))
     ones, zeros = dealt.bits == 1, dealt.bits == 0
-    members = slice(0, outcome.member_scores.shape[1])
     common = {
+        "trial": trial,
+        "seed": scenario.scenario.seed + trial,
+        "game": "inference",
+        "seconds": round(seconds, 4),
+        **cell.swept,
+        "split_seed": scenario.scenario.seed + trial,
+        "holds_protected": True,
+        "defence": scenario.developer.defence,
+        "lambda": models.strength,
+        "rehearsal": scenario.developer.rehearsal,
+        "attacks": len(scenario.adversary.attack),
+        "people": sum(len(rows.labels) for rows in (dealt.developer, dealt.adversary, dealt.test)),
         "victims": len(dealt.bits),
-        "gap_base": _points(base.gap),
-        "gap": _points(tuned.gap),
-        "eo_base": _points(base.eo),
-        "eo": _points(tuned.eo),
+        "victims_b1": int(ones.sum()),
         "ppr_gap": _points(tuned.ppr_gap),
         "label_gap": 100 * tuned.dpi,
         "w": tuned.w,
         "accuracy_base": _points(base.accuracy.mean(axis=0)),
         "accuracy": _points(tuned.accuracy.mean(axis=0)),
-        "below_tau": int((tuned.gap <= 0.05).sum()),
-        "bound_holds": bool((np.maximum(tuned.gap, tuned.ppr_gap) <= tuned.printed_bound + tuned.drift).all()),
-        "corrected_bound_holds": bool(
-            ((tuned.ppr_gap <= tuned.ppr_bound + tuned.drift) & (tuned.gap <= tuned.accuracy_bound + tuned.drift)).all()
-        ),
-        "sampling_error": float(tuned.drift.max()),
-        "membership_base": _membership(outcome.base_scores, outcome.base_member_scores, dealt, members),
-        "membership": _membership(outcome.scores, outcome.member_scores, dealt, members),
+        "below_tau": int((tuned.gap <= TAU).sum()),
+        **_bounds(base, tuned),
+        "membership_base": _membership(models.base_scores, models.base_member_scores, dealt),
+        "membership": _membership(models.scores, models.member_scores, dealt),
+        **(_procedure(base, tuned, dealt) if scenario.developer.defence.startswith("fft") else {}),
+        **(_attributes(models, dealt) if len(dealt.test.groups) > 1 else {}),
+        **(_audits(outcome.report, scenario) if outcome.report is not None else {}),
     }
     lines = []
     for attack, guesses in zip(scenario.adversary.attack, outcome.guesses, strict=True):
         says = float(guesses[ones].mean() - guesses[zeros].mean())
         lines.append(
             {
-                "trial": trial,
-                "seed": scenario.scenario.seed + trial,
-                "game": "inference",
-                "seconds": round(seconds, 4),
-                **cell.swept,
-                "split_seed": scenario.scenario.seed + trial,
-                "defence": scenario.developer.defence,
-                "lambda": scenario.developer.strength,
-                "rehearsal": scenario.developer.rehearsal,
+                **common,
                 "attack": attack,
-                "attacks": len(scenario.adversary.attack),
                 "correct_b0": int((guesses[zeros] == 0).sum()),
                 "correct_b1": int((guesses[ones] == 1).sum()),
-                "victims_b1": int(ones.sum()),
                 "advantage": abs(says),
                 "signed_advantage": says,
-                **common,
             }
         )
     return lines
 
 
-def _measured(scores: NDArray[np.float64], test: Rows) -> Leakage:
-    return leakage(scores >= 0.5, test.labels, test.groups[0])
+def _measured(scores: NDArray[np.float64], dealt: InferenceDeal) -> Leakage:
+    """Measure the decisions on the test rows that are samples of the game's two distributions."""
+    sampled = dealt.sides >= 0
+    test = dealt.test
+    return leakage(scores[:, sampled] >= 0.5, test.labels[sampled], test.groups[0][sampled], dealt.sides[sampled])
+
+
+def _bounds(base: Leakage, tuned: Leakage) -> dict[str, Any]:
+    """Write down the gaps, and whether what is to bound them does, for every victim."""
+    # A constant predictor meets the corrected bound with equality, so to the last bits of a sum.
+    slack = tuned.drift + 1e-9
+    gaps = np.maximum(tuned.gap, tuned.ppr_gap)
+    corrected = (tuned.ppr_gap <= tuned.ppr_bound + slack) & (tuned.gap <= tuned.accuracy_bound + slack)
+    return {
+        "gap_base": _points(base.gap),
+        "gap": _points(tuned.gap),
+        "eo_base": _points(base.eo),
+        "eo": _points(tuned.eo),
+        "bound_holds": bool((gaps <= tuned.printed_bound + slack).all()),
+        "corrected_bound_holds": bool(corrected.all()),
+        "sampling_error": float(tuned.drift.max()),
+    }
+
+
+def _procedure(base: Leakage, tuned: Leakage, dealt: InferenceDeal) -> dict[str, Any]:
+    """Say what Algorithm 1 says of the victims: which needed tuning, and which of these are then accepted."""
+    needed = base.gap > TAU
+    accepted = needed & (tuned.gap <= TAU)
+    own, asked = dealt.developer, dealt.scenario.developer
+    settings = Settings(purity=asked.purity, rows=asked.rows or None, other_rows=asked.other_rows or None)
+    hands = hands_of(Split(own.features, own.labels, own.groups), (0, 1), (0, 0), settings)
+    ratios = np.array([len(hand.other) / len(hand.own) for hand in hands])
+    return {
+        "needed": int(needed.sum()),
+        "accepted": int(accepted.sum()),
+        "rejected": int((needed & ~accepted).sum()),
+        "size_ratio": float(ratios[dealt.bits].mean()),
+    }
+
+
+def _attributes(models: Models, dealt: InferenceDeal) -> dict[str, Any]:
+    """Write the bounds down for each attribute by itself (Theorem 3), by pure groups of it."""
+    data, test = dealt.scenario.data, dealt.test
+    names = [data.protected or "protected", *data.also_protected]
+    measured = []
+    for name, group in zip(names, test.groups, strict=True):
+        base, tuned = (leakage(scores >= 0.5, test.labels, group) for scores in (models.base_scores, models.scores))
+        measured.append({"attribute": name, **_bounds(base, tuned)})
+    return {"attributes": measured}
+
+
+def _audits(report: AuditReport, scenario: Scenario) -> dict[str, Any]:
+    """Write down what it took to choose lambda by compliance's answers."""
+    exact, released = (
+        np.concatenate([getattr(audit, name) for audit in report.audits]) for name in ("exact", "released")
+    )
+    return {
+        "metric": scenario.compliance.metric,
+        "mechanism": scenario.compliance.mechanism,
+        "epsilon": _plain(scenario.epsilon),
+        "epsilon_spent": _plain(report.epsilon_spent),
+        "queries": report.answered,
+        "query_error_mean": float(np.abs(released - exact).mean()),
+    }
+
+
+def _plain(value: float) -> float | str:
+    return value if np.isfinite(value) else "inf"
 
 
 def _points(values: NDArray[np.float64]) -> float:
     return 100 * float(np.mean(values))
 
 
-def _membership(
-    scores: NDArray[np.float64], member_scores: NDArray[np.float64], dealt: InferenceDeal, members: slice
-) -> float:
+def _membership(scores: NDArray[np.float64], member_scores: NDArray[np.float64], dealt: InferenceDeal) -> float:
     """Measure how well a model's loss tells rows it was trained on from rows of the same group that it was not.
 
     The area under the ROC curve of the loss threshold test (Yeom et al., CSF 2018), averaged over the victims; 0.5 is a
@@ -205,25 +185,18 @@ def _membership(
     """
     own, test = dealt.developer, dealt.test
     areas = []
-    for k, bit in enumerate(dealt.bits):
-        inside, outside = own.groups[0][members] == bit, test.groups[0] == bit
-        losses = (
-            np.abs(own.labels[members][inside] - member_scores[k][inside]),
-            np.abs(test.labels[outside] - scores[k][outside]),
-        )
-        areas.append(_area(*losses))
-    return float(np.mean(areas))
-
-
-def _area(members: NDArray[np.float64], others: NDArray[np.float64]) -> float:
-    """Give P(a member's loss is smaller than another row's), ties counted half."""
-    ordered = np.sort(others)
-    above = len(others) - np.searchsorted(ordered, members, side="right")
-    ties = np.searchsorted(ordered, members, side="right") - np.searchsorted(ordered, members, side="left")
-    return float((above + ties / 2).mean() / len(others))
+    for b in (0, 1):
+        victims = dealt.bits == b
+        inside, outside = own.groups[0][: dealt.member_rows] == b, test.groups[0] == b
+        candidates = np.hstack([member_scores[victims][:, inside], scores[victims][:, outside]])
+        labels = np.concatenate([own.labels[: dealt.member_rows][inside], test.labels[outside]])
+        member = np.arange(len(labels)) < inside.sum()
+        areas.append(auc(by_loss(candidates, labels), np.broadcast_to(member, candidates.shape)))
+    return float(np.mean(np.concatenate(areas)))
 
 
 _MEANS = (
+    "lambda",
     "gap_base",
     "gap",
     "eo_base",
@@ -251,7 +224,11 @@ def summarise(lines: Sequence[Mapping[str, Any]], swept: Sequence[str]) -> dict[
         accuracy at guessing b in percent, with ``accuracy_b_low`` and ``accuracy_b_high`` at 95%, and
         ``family_low``, ``family_high`` that hold for all attacks of the cell at once at 99.9%; ``advantage`` likewise
         with ``advantage_low`` and ``advantage_high``; means over the splits of what is named alike in a trial;
-        ``below_tau``, how many victims' gap is at most 0.05; how many splits the bounds held in.
+        ``below_tau``, how many victims' gap is at most 0.05; how many splits the bounds held in, with the largest
+        ``sampling_error`` that they were given; ``membership_low`` and ``membership_high`` at 95%. Of fair
+        fine-tuning, how many victims Algorithm 1 says ``needed`` it, and ``accepted`` and ``rejected``. Of several
+        attributes, ``attributes``, the same for each. Where lambda was chosen by compliance's answers, ``lambdas``,
+        each with how often it was, and what was spent on it.
     """
     first = lines[0]
     bits, guesses, splits = (np.concatenate(parts) for parts in zip(*map(_victims, lines), strict=True))
@@ -260,7 +237,7 @@ def summarise(lines: Sequence[Mapping[str, Any]], swept: Sequence[str]) -> dict[
     own = measure(bits, guesses, splits)
     family = measure(bits, guesses, splits, level=FAMILY_LEVEL, attacks=attacks)
     cell: dict[str, Any] = {key: first[key] for key in swept}
-    cell |= {key: first[key] for key in ("attack", "defence", "lambda", "rehearsal")}
+    cell |= {key: first[key] for key in ("attack", "defence", "rehearsal", "people")}
     cell |= {"splits": len(lines), "trials": len(lines), "victims": len(bits)}
     for name, interval in (("accuracy_b", own.accuracy), ("family", family.accuracy)):
         cell[f"{name}_low"], cell[f"{name}_high"] = interval.low, interval.high
@@ -269,10 +246,38 @@ def summarise(lines: Sequence[Mapping[str, Any]], swept: Sequence[str]) -> dict[
     cell["advantage_low"], cell["advantage_high"] = own.advantage.low, own.advantage.high
     for key in _MEANS:
         cell[key] = float(np.mean([line[key] for line in lines]))
-    cell["below_tau"] = sum(line["below_tau"] for line in lines)
-    for key in ("bound_holds", "corrected_bound_holds"):
-        cell[key] = sum(line[key] for line in lines)
+    for key in ("below_tau", "bound_holds", "corrected_bound_holds", "needed", "accepted", "rejected"):
+        if key in first:
+            cell[key] = sum(line[key] for line in lines)
+    cell["sampling_error"] = max(line["sampling_error"] for line in lines)
+    cell["membership_low"], cell["membership_high"] = _over_splits([line["membership"] for line in lines])
+    if "size_ratio" in first:
+        cell["size_ratio"] = float(np.mean([line["size_ratio"] for line in lines]))
+    if "attributes" in first:
+        cell["attributes"] = [_attribute(parts) for parts in zip(*(line["attributes"] for line in lines), strict=True)]
+    if "epsilon_spent" in first:
+        chosen = Counter(line["lambda"] for line in lines)
+        cell["lambdas"] = [[value, count] for value, count in sorted(chosen.items())]
+        cell |= {key: first[key] for key in ("metric", "mechanism", "epsilon", "epsilon_spent", "queries")}
+        cell["query_error_mean"] = float(np.mean([line["query_error_mean"] for line in lines]))
     return cell
+
+
+def _attribute(measured: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Sum one attribute's measures up over the splits."""
+    means = {key: float(np.mean([one[key] for one in measured])) for key in ("gap_base", "gap", "eo_base", "eo")}
+    held = {key: sum(one[key] for one in measured) for key in ("bound_holds", "corrected_bound_holds")}
+    return {"attribute": measured[0]["attribute"], **means, **held}
+
+
+def _over_splits(values: Sequence[float]) -> tuple[float | None, float | None]:
+    """Give the 95% interval of a mean over splits, by Student's t; none for one split."""
+    from scipy.special import stdtrit
+
+    if len(values) < 2:
+        return None, None
+    mean, half = np.mean(values), float(stdtrit(len(values) - 1, 0.975)) * np.std(values, ddof=1) / len(values) ** 0.5
+    return float(mean - half), float(mean + half)
 
 
 def _victims(line: Mapping[str, Any]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:

@@ -10,11 +10,12 @@ import numpy as np
 
 from compliance.bounding import CHOICES
 from developer.reveal.sums import answers_needed
-from fairwall.laws.metric import METRICS, strata_of, stratum
+from fairwall.laws.metric import METRICS, stratum
+from sim import scoring
 from sim.deal import Deal
 from sim.referee import Outcome, RevealGuess
 from sim.scenario import Cell, Scenario
-from sim.scoring import RevealScore, score_guess, score_partition
+from sim.scoring import RevealScore
 
 _TRACE_LENGTH = 100
 
@@ -126,11 +127,9 @@ def _bits(scenario: Scenario) -> float:
 
 
 def _score(deal: Deal, guess: RevealGuess) -> RevealScore:
-    protected = deal.compliance.protected
-    if METRICS[deal.scenario.compliance.metric].absolute:
-        strata = strata_of(deal.scenario.compliance.metric, deal.compliance.labels)
-        return score_partition(guess.guess, guess.baseline, guess.targeted, protected, guess.polarity_known, strata)
-    return score_guess(guess.guess, guess.baseline, guess.targeted, protected)
+    cards, metric = deal.compliance, deal.scenario.compliance.metric
+    told = (guess.guess, guess.baseline, guess.targeted, guess.polarity_known)
+    return scoring.score(metric, cards.labels, cards.protected, *told)
 
 
 def _metric_answers(deal: Deal, outcome: Outcome) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:

@@ -48,6 +48,10 @@ _SYMBOLS = {
     "compliance.precision": "digits",
     "data.n0": "n₀",
     "compliance.mechanism": "noise",
+    "developer.lambda": "λ",
+    "developer.rehearsal": "ρ",
+    "developer.purity": "α",
+    "developer.training_epsilon": "ε",
 }
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 

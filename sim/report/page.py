@@ -6,7 +6,6 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ from sim.report.notation import (
     symbol,
 )
 from sim.report.printed import PrintedError, printed_errors
+from sim.report.tables import Column, PageTable
 from sim.results import read_trials
 from sim.scenario import Plan, Scenario, read
 
@@ -39,54 +39,6 @@ _GUESS = "the developer's guess"
 _MODELS = "accuracy of models, %"
 _H0 = "h₀"
 _LEAST = "accuracy_models_least"
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a table: its head, its texts, and whether they are numbers."""
-
-    head: str
-    texts: Sequence[str]
-    numeric: bool = True
-    group: str = ""
-
-    @property
-    def kind(self) -> str:
-        """How it is set."""
-        return "number" if self.numeric else "text"
-
-
-@dataclass(frozen=True)
-class PageTable:
-    """A table of the page, column by column, and what to know about it."""
-
-    columns: Sequence[Column]
-    notes: Sequence[str] = ()
-
-    @property
-    def heads(self) -> list[tuple[Column, bool]]:
-        """The columns, and whether a group of columns starts or has ended there."""
-        before = [self.columns[0].group, *(column.group for column in self.columns)]
-        return [(column, column.group != group) for column, group in zip(self.columns, before, strict=False)]
-
-    @property
-    def rows(self) -> list[list[tuple[str, Column, bool]]]:
-        """The texts row by row, each with its column as in ``heads``."""
-        return [
-            [(text, *head) for text, head in zip(texts, self.heads, strict=True)]
-            for texts in zip(*(column.texts for column in self.columns), strict=True)
-        ]
-
-    @property
-    def groups(self) -> list[tuple[str, int]]:
-        """The heads above the heads: a text and how many columns it spans."""
-        spans: list[tuple[str, int]] = []
-        for column in self.columns:
-            if spans and spans[-1][0] == column.group:
-                spans[-1] = (column.group, spans[-1][1] + 1)
-            else:
-                spans.append((column.group, 1))
-        return spans
 
 
 def write_report(folder: Path) -> Path:
@@ -146,6 +98,7 @@ def _render(plan: Plan, trials: Sequence[Trial], recorded: dict[str, Any], diges
         findings=wording.happened(cells, errors, tests, attribute) if cells else (),
         settings=_settings(plan, cells),
         cells=_cell_table(cells) if cells else None,
+        sections=(),
         known=_known_table(known, cells) if known else None,
         figures=draw_figures(cells) if cells else (),
         tests=_test_table(tests) if tests else None,
@@ -188,10 +141,6 @@ def _render_inference(plan: Plan, trials: Sequence[Trial], recorded: dict[str, A
     # A trial has a line for each attack.
     finished = len({tuple(trial[key] for key in ("trial", *scenario.axes)) for trial in trials})
     summary = inference.summary_of(plan, trials)
-    laid = [
-        Column(head, texts, numeric=head not in ("attack", *map(symbol, scenario.axes)), group=group)
-        for head, texts, group in inference.columns(plan, summary)
-    ]
     return _template().render(
         name=scenario.scenario.name,
         about=scenario.scenario.about,
@@ -199,11 +148,12 @@ def _render_inference(plan: Plan, trials: Sequence[Trial], recorded: dict[str, A
         finished=finished,
         planned=planned,
         played=inference.played(plan, trials),
-        findings=inference.findings(summary),
+        findings=inference.findings(plan, summary, trials),
         settings=inference.settings(plan),
-        cells=PageTable(laid) if summary else None,
+        cells=None,
+        sections=inference.sections(plan, summary, trials),
         known=None,
-        figures=inference.draw(plan, summary),
+        figures=inference.draw(plan, summary, trials),
         tests=None,
         printed=None,
         conclusions=(),

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich import box
+from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -23,7 +24,7 @@ _GIVE_WAY = ("people\nright", "error\nmean", "error\nmedian")
 _COLUMNS = 80
 
 
-def terminal_table(plan: Plan, summary: Sequence[Mapping[str, Any]]) -> Table:
+def terminal_table(plan: Plan, summary: Sequence[Mapping[str, Any]]) -> Table | Group:
     """Lay out a run's summary for the terminal.
 
     Parameters
@@ -34,7 +35,7 @@ def terminal_table(plan: Plan, summary: Sequence[Mapping[str, Any]]) -> Table:
 
     Returns
     -------
-    rich.table.Table
+    rich.table.Table or rich.console.Group
         For 80 columns; its caption says what the columns are. The names of swept keys give way where it is crowded.
     """
     if plan.scenario.scenario.game == "inference":

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import grpc
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from adversary.client import predict
 from developer.base_model import logistic
+from developer.inference import _black_boxes
 from developer.service import ROWS_MAX, Audited, ModelService, Released
 from fairwall.developer.v1.model_service_pb2 import PredictHeader, PredictRequest
 from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceStub, add_ModelServiceServicer_to_server
+from fairwall.learning.ensemble import fresh
 from fairwall.rpc.arrays import from_message
 from fairwall.rpc.errors import CATALOGUE, reason_of
 from fairwall.wire.v1 import error_pb2 as error
@@ -101,6 +107,40 @@ def test_a_trained_model_answers_too(models: ModelServiceStub, released: dict[st
     assert scores.tobytes() == trained(features).tobytes()
     assert scores.min() >= 0
     assert scores.max() <= 1
+
+
+@pytest.mark.parametrize("unit_rows", [False, True])
+def test_models_released_for_labels_alone_answer_0_or_1_whatever_is_asked(
+    models: ModelServiceStub, released: dict[str, Released], unit_rows: bool
+) -> None:
+    rngs = [np.random.default_rng(seed) for seed in range(3)]
+    victims = replace(fresh(COLUMNS, (8,), rngs), unit_rows=unit_rows)
+    released["labels"] = _black_boxes(victims, COLUMNS, labels_only=True)
+    released["scores"] = _black_boxes(victims, COLUMNS, labels_only=False)
+    edge = 2.0**-1074, 1e-30, 0.0, 1.0, 1e6, 1e30
+    corners = np.array(list(product([*edge, *(-each for each in edge)], repeat=COLUMNS)))
+    near = np.random.default_rng(9).normal(size=(2000, COLUMNS)) * np.logspace(-9, 9, 2000)[:, None]
+    seen = set()
+    for features in (corners, near):
+        for number in range(3):
+            scores = predict(models, "scores", features, number)
+            labels = predict(models, "labels", features, number)
+            # What the control shows in scores does not show in labels.
+            assert len(np.unique(scores)) > 2
+            assert labels.tolist() == [float(score >= 0.5) for score in scores]
+            seen |= set(labels.tolist())
+    assert seen == {0.0, 1.0}
+
+
+@given(st.lists(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=3, max_size=3), min_size=1))
+@settings(max_examples=100, deadline=None)
+def test_every_row_of_numbers_has_a_label_and_a_score(rows: list[list[float]]) -> None:
+    victim = fresh(COLUMNS, (8,), [np.random.default_rng(0)])
+    for model in (victim, replace(victim, unit_rows=True)):
+        for labels_only, allowed in ((True, {0.0, 1.0}), (False, None)):
+            answers = _black_boxes(model, COLUMNS, labels_only=labels_only).model(np.array(rows))
+            assert ((answers >= 0) & (answers <= 1)).all()
+            assert allowed is None or set(answers.tolist()) <= allowed
 
 
 def test_a_model_answers_as_many_rows_as_it_says_at_most(models: ModelServiceStub) -> None:

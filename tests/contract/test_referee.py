@@ -25,8 +25,9 @@ from fairwall.wire.v1 import array_pb2
 from fairwall.wire.v1 import error_pb2 as error
 from fairwall.wire.v1.metric_pb2 import METRIC_SP
 from sim.deal import Deal, deal
-from sim.referee import Outcome, Referee, TrialFailed
+from sim.referee import Outcome, Referee
 from sim.scenario import plan
+from sim.table import TrialFailed
 
 PEOPLE = 80
 ADDRESSES = {"compliance": "127.0.0.1:1001", "developer": "127.0.0.1:1002", "adversary": ""}
@@ -85,7 +86,7 @@ class Table:
 @pytest.fixture
 def at(serve: Any, dial: Any, credentials: Any, monkeypatch: pytest.MonkeyPatch) -> Table:
     """A referee who has nothing to say is told to say so at once."""
-    monkeypatch.setattr("sim.referee._WAIT_SECONDS", 0.05)
+    monkeypatch.setattr("sim.table._WAIT_SECONDS", 0.05)
     referee = Referee("run-1", "digest")
     address = serve(lambda server: add_RefereeServiceServicer_to_server(referee, server), credentials["referee"])
     parties = ("compliance", "developer", "adversary")
@@ -107,7 +108,7 @@ def play(at: Table) -> Iterator[Play]:
             return future
 
         yield start
-        at.referee.abort("the test is over")
+        at.referee.table.abort("the test is over")
 
 
 def refusal(call: Callable[[], object]) -> error.Reason:
@@ -206,7 +207,7 @@ def test_each_party_learns_its_counterpart_s_address_and_no_other(at: Table) -> 
 def test_a_waiting_party_is_let_in_the_moment_the_addresses_are_known(
     at: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sim.referee._WAIT_SECONDS", 30.0)
+    monkeypatch.setattr("sim.table._WAIT_SECONDS", 30.0)
     waiting = at.developer.Join.future(game.JoinRequest(protocol_version=PROTOCOL_VERSION), timeout=5)
     at.referee.seat(ADDRESSES)
     assert waiting.result().counterpart_address == "127.0.0.1:1001"
@@ -221,7 +222,7 @@ def test_a_party_that_speaks_another_version_stays_outside(at: Table, version: i
 @pytest.mark.parametrize("party", ["compliance", "developer", "adversary"])
 def test_who_asks_for_a_deal_is_told_to_wait_and_in_the_end_to_leave(at: Table, party: str) -> None:
     assert [part.turn for part in take(party, at)] == [game.TURN_WAIT]
-    at.referee.finish()
+    at.referee.table.finish()
     assert [part.turn for part in take(party, at)] == [game.TURN_OVER]
 
 
@@ -302,8 +303,8 @@ def test_a_deal_is_not_dealt_to_the_same_party_twice_unless_it_missed_it(at: Tab
 
 def test_an_aborted_trial_fails_for_the_first_reason_given(at: Table, play: Play, dealt: Deal) -> None:
     outcome = play(dealt)
-    at.referee.abort("developer was killed")
-    at.referee.abort("compliance was killed")
+    at.referee.table.abort("developer was killed")
+    at.referee.table.abort("compliance was killed")
     with pytest.raises(TrialFailed, match=r"^developer was killed$"):
         outcome.result(5)
 

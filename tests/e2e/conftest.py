@@ -73,7 +73,7 @@ def play(fairwall: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[
 def live_run(tmp_path: Path) -> Iterator[LiveRun]:
     """Start a run far too long to end by itself, and wait until it has finished a trial."""
     command = subprocess.Popen(
-        [sys.executable, "-m", "sim", "run", "demo", "--trials", "100000", "--out", str(tmp_path)],
+        [sys.executable, "-m", "sim", "run", "demo", "--trials", "3000", "--out", str(tmp_path)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -63,6 +63,7 @@ def test_every_metric_gives_everybody_away_whom_it_looks_at(attack: Play) -> Non
         assert answers(trial) <= 8
 
 
+@pytest.mark.slow
 def test_every_metric_does_so_from_models_close_to_h0(attack: Play) -> None:
     metrics = [metric for metric in EVERY_METRIC if metric != "eodds_max"]
     result = attack(
@@ -75,6 +76,7 @@ def test_every_metric_does_so_from_models_close_to_h0(attack: Play) -> None:
         assert answers(trial) <= 12
 
 
+@pytest.mark.slow
 def test_predictive_parity_gives_everybody_away(attack: Play) -> None:
     result = attack('strategy = "ppv"\n', "compliance.metric=ppv", trials=8)
     assert all(trial["exact"] for trial in result["trials"])
@@ -96,7 +98,13 @@ def test_one_ordinary_answer_gives_a_hundred_people_away(attack: Play) -> None:
 
 
 @pytest.mark.parametrize(
-    ("n", "n0", "near", "most"), [(100, 10, 1, 3), (100, 10, 0.1, 5), (1000, 104, 1, 13), (1000, 104, 0.1, 16)]
+    ("n", "n0", "near", "most"),
+    [
+        (100, 10, 1, 3),
+        (100, 10, 0.1, 5),
+        pytest.param(1000, 104, 1, 13, marks=pytest.mark.slow),
+        pytest.param(1000, 104, 0.1, 16, marks=pytest.mark.slow),
+    ],
 )
 def test_exact_answers_until_everybody_is_known(attack: Play, n: int, n0: int, near: float, most: int) -> None:
     result = attack(SPLITTING + f"perturbation = {near}\n", n=n, n0=n0)
@@ -106,7 +114,9 @@ def test_exact_answers_until_everybody_is_known(attack: Play, n: int, n0: int, n
     assert all(trial["max_prediction_change"] <= near for trial in result["trials"])
 
 
-@pytest.mark.parametrize(("n", "n0", "most", "trials"), [(100, 10, 10, 20), (1000, 104, 90, 6)])
+@pytest.mark.parametrize(
+    ("n", "n0", "most", "trials"), [(100, 10, 10, 20), pytest.param(1000, 104, 90, 6, marks=pytest.mark.slow)]
+)
 def test_answers_of_four_decimals_until_everybody_is_known(
     attack: Play, n: int, n0: int, most: int, trials: int
 ) -> None:
@@ -116,6 +126,7 @@ def test_answers_of_four_decimals_until_everybody_is_known(
     assert max(answers(trial) for trial in result["trials"]) <= most
 
 
+@pytest.mark.slow
 def test_absolute_answers_until_everybody_is_known(attack: Play) -> None:
     result = attack(SPLITTING, "compliance.metric=abs_sp", n=1000, n0=104)
     assert all(trial["exact"] for trial in result["trials"])
@@ -161,6 +172,7 @@ def test_printed_conceal_against_the_best_decoder_200_times(attack: Play, epsilo
     assert result["summary"][0]["leakage"] >= least
 
 
+@pytest.mark.slow
 def test_the_best_strategy_is_never_worse_than_not_asking(attack: Play) -> None:
     mechanisms = '["conceal", "laplace", "cauchy", "counts", "randomized-response", "recommended"]'
     result = attack(BEST, f"compliance.mechanism={mechanisms}", "compliance.epsilon=[1.0, 100.0]", trials=8)
@@ -173,6 +185,7 @@ def test_the_best_strategy_is_never_worse_than_not_asking(attack: Play) -> None:
     assert min(at_100["counts"], at_100["randomized-response"], at_100["recommended"]) > 95
 
 
+@pytest.mark.slow
 def test_the_best_strategy_reads_every_metric_under_noise(attack: Play) -> None:
     metrics = json.dumps(EVERY_METRIC)
     result = attack(
@@ -200,6 +213,7 @@ def test_the_best_strategy_adapts_to_what_answers_are(attack: Play, settings: tu
     assert max(answers(trial) for trial in result["trials"]) <= most
 
 
+@pytest.mark.slow
 def test_features_answers_and_both_under_noise(attack: Play) -> None:
     result = attack(BEST + "public_sample = 2000\n", "compliance.epsilon=100.0", mechanism="conceal", trials=20)
     (cell,) = result["summary"]

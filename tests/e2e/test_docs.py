@@ -37,6 +37,12 @@ def test_there_are_commands_to_run() -> None:
     assert len(COMMANDS) >= 4
 
 
+def test_the_counterexamples_are_ones() -> None:
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "fair-finetuning.md").read_text(), re.DOTALL)
+    assert len(blocks) >= 4
+    exec(compile("\n".join(blocks), "fair-finetuning.md", "exec"), {})  # noqa: S102 - what the page shows
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):

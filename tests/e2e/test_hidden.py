@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 Play = Callable[..., dict[str, Any]]
 
 SAME = ("leakage", "baseline_leakage", "recovered", "exact", "n0", "n1", "seed", "size_queries", "epsilon_spent")
@@ -29,6 +31,7 @@ def test_everybody_is_revealed_as_if_the_test_set_had_been_dealt_with_one_answer
     assert Path(result["run_dir"], "report.html").stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_other_games_are_played_about_a_hidden_test_set_too(play: Play) -> None:
     # As many queries as people, whom the developer counts beforehand; noise; a public sample; a model that is released.
     result = play(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +28,45 @@ seed = 7
 source = "german"
 protected = "sex"
 [developer]
-victims = 6
+victims = 4
 steps = 40
 tune_steps = 20
 [adversary]
 attack = ["loss-test", "threshold-test", "label-meta", "logit-meta"]
-shadows = 8
+shadows = 4
+probes = 100
+[[sweep]]
+"developer.defence" = ["none", "fft", "pooled", "constant"]
+"developer.purity" = [1.0]
+[[sweep]]
+"developer.defence" = ["fft", "fft-checked"]
+"developer.purity" = [0.7]
+"""
+
+LAMBDAS = (0.1, 1.0)
+ASKED = """
+[scenario]
+name = "asked"
+game = "inference"
+trials = 2
+seed = 7
+[data]
+source = "german"
+protected = "sex"
+[compliance]
+metric = "eodds_max"
+mechanism = "counts"
+[developer]
+defence = "fft"
+lambdas = [0.1, 1.0]
+victims = 4
+steps = 40
+tune_steps = 20
+[adversary]
+attack = ["loss-test"]
 probes = 100
 [sweep]
-"developer.defence" = ["none", "fft", "pooled", "constant"]
+"compliance.epsilon" = [10.0, "inf"]
 """
 
 
@@ -47,37 +77,116 @@ def small(tmp_path: Path) -> str:
     return str(file)
 
 
+@pytest.fixture
+def asked(tmp_path: Path) -> str:
+    file = tmp_path / "asked.toml"
+    file.write_text(ASKED, encoding="utf-8")
+    return str(file)
+
+
+def timeless(lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Lines, but for how long they took."""
+    return [{**line, "seconds": 0} for line in lines]
+
+
 def test_a_line_for_each_attack_on_each_split_and_the_same_again(small: str, play: Play) -> None:
-    first, second = play(small), play(small)
+    first, again = play(small), play(small, "--trials", "1")
     lines = first["trials"]
-    assert len(lines) == 2 * 4 * 4
+    assert len(lines) == 2 * 6 * 4
     for line in lines:
         assert set(line) >= CONTRACT
-        assert line["victims"] == 6
+        assert line["victims"] == 4
         b0 = line["victims"] - line["victims_b1"]
         assert line["advantage"] == pytest.approx(
             abs(line["correct_b1"] / line["victims_b1"] - (1 - line["correct_b0"] / b0))
         )
         assert line["corrected_bound_holds"]
-    assert [{**line, "seconds": 0} for line in lines] == [{**line, "seconds": 0} for line in second["trials"]]
+    assert timeless(line for line in lines if line["trial"] == 0) == timeless(again["trials"])
     constant = [line for line in lines if line["defence"] == "constant"]
     assert all((line["eo"], line["advantage"]) == (0, 0) for line in constant)
     assert Path(first["run_dir"], "report.html").stat().st_size > 5_000
-    cells = {(cell["developer.defence"], cell["attack"]): cell for cell in first["summary"]}
-    assert len(cells) == 16
-    assert all(cell["family_low"] <= cell["accuracy_b_low"] <= cell["accuracy_b"] for cell in cells.values())
+    assert len(first["summary"]) == 6 * 4
+    assert all(cell["family_low"] <= cell["accuracy_b_low"] <= cell["accuracy_b"] for cell in first["summary"])
+    # A mixture's weight W, measured: 0.7 of its own group and 0.3 of the other make 0.4 by expectation. Its rates are
+    # those of a sample, and their error is stated; pure groups have none.
+    mixed = [line for line in lines if line["developer.purity"] == 0.7]
+    assert all(0.2 < line["w"] < 0.6 and line["sampling_error"] > 0 for line in mixed)
+    assert all((line["w"], line["sampling_error"]) == (1, 0) for line in lines if line not in mixed)
+    for line in lines:
+        if line["defence"].startswith("fft"):
+            assert line["accepted"] + line["rejected"] == line["needed"] <= 4
+            assert line["size_ratio"] >= 1
+    # The split is the same whatever the defence is, and so are the undefended models.
+    bases = [
+        [[line[key] for key in ("gap_base", "eo_base", "w", "needed")] for line in mixed if line["defence"] == defence]
+        for defence in ("fft", "fft-checked")
+    ]
+    assert bases[0] == bases[1]
 
 
-def test_bad_input_is_one_line(small: str, fairwall: Any) -> None:
-    for setting, named in (
-        ("developer.defence=fftt", "developer.defence"),
-        ('adversary.attack=["guess"]', "adversary.attack"),
-        ("adversary.attack=[]", "adversary.attack"),
-        ("developer.rehearsal=1.5", "developer.rehearsal"),
-        ("developer.lambda=-1", "developer.lambda"),
-        ("data.source=synthetic", "data.source"),
-    ):
-        finished = fairwall("run", small, "--set", setting)
-        assert finished.returncode == 2, setting
-        (line,) = finished.stderr.splitlines()
-        assert named in line
+def test_lambda_is_chosen_by_what_compliance_answers_at_its_price(asked: str, play: Play) -> None:
+    """All three parties play; the choice is paid for in full, and the same again for the same seed."""
+    first, again = play(asked), play(asked, "--trials", "1")
+    lines = first["trials"]
+    assert len(lines) == 4
+    for line in lines:
+        assert (line["metric"], line["mechanism"]) == ("eodds_max", "counts")
+        assert line["queries"] == len(LAMBDAS) * line["victims"] == 8
+        assert line["lambda"] in LAMBDAS
+        assert line["epsilon_spent"] == line["epsilon"] == line["compliance.epsilon"]
+        assert line["corrected_bound_holds"]
+    paid, free = ([line for line in lines if line["epsilon"] == epsilon] for epsilon in (10.0, "inf"))
+    assert len(paid) == len(free) == 2
+    # An answer in exchange for nothing is exact, and one that was paid for is not.
+    assert all(line["query_error_mean"] == 0 for line in free)
+    assert all(line["query_error_mean"] > 0 for line in paid)
+    assert timeless(line for line in lines if line["trial"] == 0) == timeless(again["trials"])
+    for cell in first["summary"]:
+        assert sum(count for _, count in cell["lambdas"]) == cell["trials"] == 2
+        assert cell["epsilon_spent"] == cell["epsilon"]
+
+
+def test_of_several_attributes_each_has_its_bounds(small: str, play: Play) -> None:
+    result = play(
+        *(small, "--trials", "1", "--set", "data.source=adult", "--set", 'data.also_protected={race="White"}'),
+        *("--set", "developer.defence=fft-multi", "--set", "developer.purity=1.0", "--set", "developer.victims=2"),
+        *("--set", 'adversary.attack=["loss-test"]'),
+    )
+    (line,), (cell,) = result["trials"], result["summary"]
+    assert [each["attribute"] for each in line["attributes"]] == ["sex", "race"]
+    assert [each["attribute"] for each in cell["attributes"]] == ["sex", "race"]
+    for each in line["attributes"]:
+        assert each["corrected_bound_holds"]
+        assert all(0 <= each[key] <= 100 for key in ("gap_base", "gap", "eo_base", "eo"))
+    # The game's own attribute is the first of them.
+    assert (line["attributes"][0]["gap"], line["attributes"][0]["eo"]) == (line["gap"], line["eo"])
+
+
+@pytest.mark.parametrize(
+    ("scenario", "settings", "said"),
+    [
+        ("small", ["developer.defence=fftt"], "developer.defence: must be one of"),
+        ("small", ['adversary.attack=["guess"]'], "adversary.attack: must be among"),
+        ("small", ["adversary.attack=[]"], "adversary.attack: is missing"),
+        ("small", ["developer.rehearsal=1.5"], "developer.rehearsal: must be"),
+        ("small", ["developer.lambda=-1"], "developer.lambda: must be"),
+        ("small", ["data.source=synthetic"], "data.source: synthetic people"),
+        ("small", ["developer.defence=fft", "developer.lambdas=[0.1,1.0]"], "compliance: is missing"),
+        ("small", ["developer.defence=fft-multi"], "data.also_protected: is missing"),
+        ("small", ['adversary.attack=["kl"]', "adversary.answers=labels"], "adversary.attack: kl needs scores"),
+        ("asked", ["developer.lambdas=[]"], "compliance: is not dealt in"),
+        ("asked", ["developer.defence=pooled"], "developer.lambdas: only for a defence that takes one"),
+        ("asked", ["compliance.metric=sp"], "compliance.metric: lambda is chosen by eodds_max"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "+".join(each.partition("=")[0] for each in value),
+)
+def test_bad_input_is_one_line(
+    request: pytest.FixtureRequest, fairwall: Any, scenario: str, settings: list[str], said: str
+) -> None:
+    file = request.getfixturevalue(scenario)
+    finished = fairwall("run", file, *(part for setting in settings for part in ("--set", setting)))
+    assert finished.returncode == 2
+    assert finished.stdout == ""
+    (line,) = finished.stderr.splitlines()
+    assert said in line
+    assert not list(Path(file).parent.glob("runs/*"))

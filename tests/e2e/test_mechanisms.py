@@ -17,6 +17,7 @@ PRIVATE = [name for name, mechanism in MECHANISMS.items() if mechanism.guarantee
 WITHOUT_NUMBERS = {*CHOICES, "propose-test-release"}
 
 
+@pytest.mark.slow
 def test_every_private_mechanism_answers_with_seeded_and_with_system_noise(play: Play) -> None:
     result = play(
         "reveal-adult-100",

@@ -22,7 +22,10 @@ def test_a_run_has_three_parties_recognisable_by_their_package(live_run: Any) ->
 def test_no_command_line_or_environment_holds_a_secret(live_run: Any) -> None:
     for name, party in live_run.parties.items():
         assert party.cmdline()[1:] == ["-I", "-m", name, "--config", "-"]
-        environment = party.environ()
+        try:
+            environment = party.environ()
+        except psutil.AccessDenied:  # its memory is closed: only the superuser looks inside
+            continue
         assert set(environment) <= {
             "LANG",
             "LC_CTYPE",

@@ -23,6 +23,7 @@ CONTRACT = {
 # fmt: on
 
 
+@pytest.mark.slow
 def test_algorithm_2_on_100_people_of_adult(play: Play) -> None:
     # 20 trials a cell. Over 160 seeds the means are 66 at m = 25, 95 at 40, 98 at 45, and every trial is exact at 50.
     result = play("reveal-adult-100")
@@ -52,6 +53,7 @@ def test_algorithm_1_recovers_all_of_german_credit(play: Play) -> None:
         assert trial["leakage"] == 100
 
 
+@pytest.mark.slow
 def test_conceal_reports_what_it_cost_and_how_wrong_it_was(play: Play) -> None:
     result = play("conceal-adult-100", "--trials", "4")
     assert len(result["summary"]) == 16
@@ -73,6 +75,7 @@ def test_the_demo_shows_all_three_parties(play: Play) -> None:
     assert Path(result["run_dir"], "report.html").stat().st_size > 10_000
 
 
+@pytest.mark.slow
 def test_equal_opportunity_reveals_those_it_looks_at(play: Play) -> None:
     result = play(
         "reveal-adult-100",
@@ -99,6 +102,7 @@ def test_an_absolute_gap_reveals_the_partition(play: Play, n0: int) -> None:
         assert trial["leakage_by_size"] == (100 if n0 != 50 else None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("strategy", "queries"), [("single", 1), ("pair", 2)])
 def test_one_person_is_revealed_by_one_or_two_queries(play: Play, strategy: str, queries: int) -> None:
     result = play(
@@ -108,6 +112,7 @@ def test_one_person_is_revealed_by_one_or_two_queries(play: Play, strategy: str,
     assert all((trial["targeted"], trial["targeted_recovered"]) == (1, 1) for trial in result["trials"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["random-binary", "gaussian"])
 def test_random_rows_reveal_everybody(play: Play, strategy: str) -> None:
     result = play(
@@ -134,6 +139,7 @@ def test_synthetic_scores_and_a_users_own_table_play_alike(play: Play, tmp_path:
         assert trial["n"] == 60
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_trials(play: Play) -> None:
     def lines(*arguments: str) -> list[dict[str, Any]]:
         result = play("demo", *arguments)
@@ -160,6 +166,7 @@ def test_a_trial_alone_in_fresh_processes_equals_the_same_trial_in_sequence(play
     assert [tell(line) for line in one_cell] == [tell(line) for line in third if line["epsilon"] == 100]
 
 
+@pytest.mark.slow
 def test_system_noise_differs_from_run_to_run(play: Play) -> None:
     settings = ("--trials", "1", "--set", "compliance.epsilon=100.0", "--set", "developer.queries=10")
     runs = [play("demo", *settings, "--set", "compliance.noise=system")["trials"][0]["trace"] for _ in range(2)]

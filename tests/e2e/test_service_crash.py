@@ -141,7 +141,7 @@ class Deployment:
             assert process.stdout is not None
             line = process.stdout.readline()
             assert line, self.log[-500:]
-            assert json.loads(line) == {"address": f"127.0.0.1:{self.port}"}
+            assert json.loads(line)["address"] == f"127.0.0.1:{self.port}"
             self.up.set()
             yield process
 

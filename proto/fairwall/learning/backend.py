@@ -4,11 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from types import ModuleType
+
+_INSTALL = "training neural networks needs PyTorch: pip install 'fairwall[training]'"
 
 
 class TrainingUnavailable(RuntimeError):
     """Neural networks cannot be trained here; the text, one line, says what to install."""
+
+
+def require_pytorch() -> None:
+    """Look whether PyTorch is installed, without the seconds that importing it takes.
+
+    Raises
+    ------
+    TrainingUnavailable
+        If it is not.
+    """
+    try:
+        found = find_spec("torch") is not None
+    except (ImportError, ValueError):  # something stands in its place
+        found = False
+    if not found:
+        raise TrainingUnavailable(_INSTALL)
 
 
 def pytorch() -> ModuleType:
@@ -22,9 +41,7 @@ def pytorch() -> ModuleType:
     try:
         import torch
     except ModuleNotFoundError as missing:
-        raise TrainingUnavailable(
-            "training neural networks needs PyTorch: pip install 'fairwall[training]'"
-        ) from missing
+        raise TrainingUnavailable(_INSTALL) from missing
     return torch
 
 

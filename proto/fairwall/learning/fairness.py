@@ -42,6 +42,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+TAU = 0.05
+"""The accuracy gap that the paper takes for undetectable."""
+
 
 @dataclass(frozen=True, eq=False)
 class Leakage:

@@ -14,8 +14,8 @@ A model is a function of its rows, seed and start alone, bit for bit, whatever m
 product computes each model's part on its own, all else is elementwise or a sum within a model. Three exceptions of
 PyTorch's are kept out of the way. It multiplies a batch of one matrix in another manner: a model alone is trained
 beside a copy of itself. Its sigmoid differs in the last bit between the bulk of an array and its end; its tanh does
-not. So does its fused Adam: the vector it works on fills whole cache lines. All that holds on one machine with one
-version of PyTorch; elsewhere the last bits differ and training amplifies them.
+not. So may products that are added to something: the vector of all parameters fills whole cache lines. All that holds
+on one machine with one version of PyTorch; elsewhere the last bits differ and training amplifies them.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 CHUNK = 16
 # Steps whose batches are drawn in one go.
 _BLOCK = 32
+# Adam's, as published.
+_DECAYS, _STABLE = (0.9, 0.999), 1e-8
 
 
 @dataclass(frozen=True)
@@ -187,8 +189,9 @@ class _Training:
             self._blocks.append(view)
             self._block_slopes.append(self._slopes[offset : offset + block.size].view(block.shape))
             offset += size
-        self._flat.grad = self._slopes
-        self._adam = torch.optim.Adam([self._flat], lr=recipe.learning_rate, fused=True)
+        self._rate = recipe.learning_rate
+        self._steps = 0
+        self._mean, self._square = torch.zeros_like(self._flat), torch.zeros_like(self._flat)
         self._clip = None if private is None else torch.tensor([p.clip for p in private])[:, None]
 
     def run(
@@ -222,7 +225,16 @@ class _Training:
                 torch.sum(after, 1, keepdim=True, out=self._block_slopes[2 * layer + 1])
             if self._private is not None:
                 self._add_noise()
-            self._adam.step()
+            self._step()
+
+    def _step(self) -> None:
+        """Take Adam's step. Written out: PyTorch's own imports a compiler, which takes as long as all the rest."""
+        self._steps += 1
+        self._mean.lerp_(self._slopes, 1 - _DECAYS[0])
+        self._square.mul_(_DECAYS[1]).addcmul_(self._slopes, self._slopes, value=1 - _DECAYS[1])
+        shrunk = [1 - decay**self._steps for decay in _DECAYS]
+        spread = self._square.sqrt().div_(shrunk[1] ** 0.5).add_(_STABLE)
+        self._flat.addcdiv_(self._mean, spread, value=-self._rate / shrunk[0])
 
     def _deltas(self, delta: Tensor, activations: list[Tensor]) -> list[Tensor]:
         """Backpropagate: from the last layer's delta to every layer's, the first layer's first."""

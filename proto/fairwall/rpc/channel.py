@@ -5,14 +5,21 @@ from __future__ import annotations
 import grpc
 
 from fairwall.rpc.identity import Credentials, server_name_of
+from fairwall.rpc.recorder import RecordedChannel, Recorder
 
 CALL_SECONDS = 60.0
 """The deadline of an ordinary call."""
 
+PING_SECONDS = 10.0
+"""After so long a silence during a call the server is asked whether it is there."""
+
+_LOST_SECONDS = 15.0
+"""How long it has to answer: one that is only held up is not given up."""
+
 _RECONNECT_FIRST_MS, _RECONNECT_MOST_MS = 100, 1000
 
 
-def connect(address: str, server: str, credentials: Credentials) -> grpc.Channel:
+def connect(address: str, server: str, credentials: Credentials, recorder: Recorder | None = None) -> grpc.Channel:
     """Open a channel to a party of the same run.
 
     Parameters
@@ -23,8 +30,10 @@ def connect(address: str, server: str, credentials: Credentials) -> grpc.Channel
         The party that must answer there: another one's certificate is refused in the handshake.
     credentials : Credentials
         The caller's own.
+    recorder : Recorder, optional
+        Records every call of the channel.
     """
-    return grpc.secure_channel(
+    channel = grpc.secure_channel(
         address,
         grpc.ssl_channel_credentials(
             root_certificates=credentials.authority.encode(),
@@ -39,5 +48,9 @@ def connect(address: str, server: str, credentials: Credentials) -> grpc.Channel
             # This holds while a caller waits for the connection: grpc hardly looks at its sockets else.
             ("grpc.initial_reconnect_backoff_ms", _RECONNECT_FIRST_MS),
             ("grpc.max_reconnect_backoff_ms", _RECONNECT_MOST_MS),
+            ("grpc.keepalive_time_ms", int(1000 * PING_SECONDS)),
+            ("grpc.http2.ping_timeout_ms", int(1000 * _LOST_SECONDS)),
+            ("grpc.http2.max_pings_without_data", 0),  # as many as the silence takes
         ),
     )
+    return channel if recorder is None else RecordedChannel(channel, server, recorder)

@@ -15,15 +15,18 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterator, Sequence
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import NoReturn
 
 import grpc
 
+from fairwall.rpc import confine
+from fairwall.rpc.confine import Layer
 from fairwall.rpc.errors import reason_of
 from fairwall.rpc.identity import Credentials
+from fairwall.rpc.recorder import MODES, Recorder
 from fairwall.wire.v1.error_pb2 import Reason
 
 LOG = logging.getLogger(__name__)
@@ -43,6 +46,17 @@ class PartyConfig:
         Where to listen, "host:port"; port 0 lets the system choose. Unused by a party that serves nothing.
     authority, certificate, key : str
         PEM texts.
+    counterpart : str
+        Where the service that the party calls listens, "host:port"; empty if that is not known yet: then its
+        connections are not confined.
+    scratch : str
+        The folder for the party's temporary files, its own alone; empty for none.
+    transcript : str
+        The file that is to get the party's transcript, and must not exist; empty for none.
+    record : str
+        How: "full" or "digest".
+    scenario_digest : str
+        What the transcript says of the scenario.
     """
 
     run: str
@@ -52,6 +66,11 @@ class PartyConfig:
     authority: str
     certificate: str
     key: str = field(repr=False)
+    counterpart: str = ""
+    scratch: str = ""
+    transcript: str = ""
+    record: str = "full"
+    scenario_digest: str = ""
 
     @property
     def credentials(self) -> Credentials:
@@ -76,8 +95,11 @@ def log(party: str) -> None:
     )
 
 
-def start(party: str, source: str | None = None) -> PartyConfig:
-    """Begin a party's process: read its configuration, and arrange for its end.
+def start(party: str, source: str | None = None) -> tuple[PartyConfig, tuple[Layer, ...]]:
+    """Begin a party's process: read its configuration, confine it, and arrange for its end.
+
+    To be called while there is no other thread, so before numerical libraries are imported: only then can all layers be
+    active.
 
     A configuration that cannot be read ends the process with one line on stderr and status 2.
 
@@ -86,12 +108,19 @@ def start(party: str, source: str | None = None) -> PartyConfig:
     party : str
     source : str, optional
         The configuration's file, or "-"; by default what the command line says.
+
+    Returns
+    -------
+    config : PartyConfig
+    layers : tuple of Layer
+        What the process is confined by, and what not.
     """
     source = source or str(arguments(party).config)
     log(party)
     try:
         text = sys.stdin.readline() if source == "-" else Path(source).read_text(encoding="utf-8")
         config = _parse(text, party)
+        layers = _confine(config)
     except (OSError, ValueError) as error:
         print(f"{party}: configuration {source}: {error}", file=sys.stderr)  # noqa: T201
         raise SystemExit(2) from None
@@ -99,25 +128,41 @@ def start(party: str, source: str | None = None) -> PartyConfig:
         # Whoever started us holds the other end: a closed pipe is the end of the run, however it came about.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         threading.Thread(target=_end_with_stdin, name="stdin", daemon=True).start()
-    return config
+    return config, layers
 
 
 @contextlib.contextmanager
-def playing(config: PartyConfig) -> Iterator[None]:
+def playing(config: PartyConfig) -> Iterator[Recorder | None]:
     """Do a party's work: what is not its own fault ends the process with one line instead of a traceback.
 
-    Status 2 for credentials or an address that cannot be used, 1 for another party that is gone or refuses.
+    Gives the recorder of the party's transcript, if there is to be one; it is closed when the work is done.
+    Status 2 for credentials or an address that cannot be used, or an extra that is not installed; 1 for another party
+    that is gone or refuses.
     """
+    # Imported here: it loads numerical libraries, which start threads.
+    from fairwall.learning.backend import TrainingUnavailable
+
+    recorder = None
     try:
-        yield
+        if config.transcript:
+            path = Path(config.transcript)
+            recorder = Recorder(path, config.run, config.party, config.scenario_digest, config.record)
+        yield recorder
     except OSError as error:
         print(f"{config.party}: configuration: {error}", file=sys.stderr)  # noqa: T201
+        raise SystemExit(2) from None
+    except TrainingUnavailable as error:
+        print(f"{config.party}: {error}", file=sys.stderr)  # noqa: T201
         raise SystemExit(2) from None
     except grpc.RpcError as error:
         reason = reason_of(error)
         code = error.code().name if isinstance(error, grpc.Call) else "unknown"
-        LOG.error("a call %s", f"was refused: {Reason.Name(reason)}" if reason else f"failed: {code}")
+        asked = "".join(f" to {peer}" for peer in getattr(error, "__notes__", ()))
+        LOG.error("a call%s %s", asked, f"was refused: {Reason.Name(reason)}" if reason else f"failed: {code}")
         raise SystemExit(1) from None
+    finally:
+        if recorder is not None:
+            recorder.close()
 
 
 @contextlib.contextmanager
@@ -134,9 +179,27 @@ def until_told() -> Iterator[None]:
     LOG.info("%s: leaving", signal.Signals(os.read(wakes, 1)[0]).name)
 
 
-def announce(address: str) -> None:
-    """Tell whoever started this process that it is ready, and where it listens (empty: nowhere)."""
-    print(json.dumps({"address": address}), flush=True)  # noqa: T201
+def announce(address: str, layers: Sequence[Layer]) -> None:
+    """Tell whoever started this process that it is ready, where it listens (empty: nowhere), and how it is confined.
+
+    The log gets a line about that too: a warning, where a wall is missing.
+    """
+    free = [layer for layer in layers if layer.name in confine.LANDLOCK and not layer.active]
+    LOG.log(logging.WARNING if free else logging.INFO, "%s", confine.describe(layers))
+    print(json.dumps({"address": address, "layers": confine.as_values(layers)}), flush=True)  # noqa: T201
+
+
+def _confine(config: PartyConfig) -> tuple[Layer, ...]:
+    folders = [Path(config.transcript).parent] if config.transcript else []
+    if config.scratch:
+        folders.append(Path(config.scratch))
+        os.environ["TMPDIR"] = config.scratch
+    return confine.confine(
+        config.party,
+        listen="" if config.party == "adversary" else config.listen,
+        connects=(config.referee, config.counterpart),
+        folders=folders,
+    )
 
 
 def _parse(text: str, party: str) -> PartyConfig:
@@ -147,13 +210,16 @@ def _parse(text: str, party: str) -> PartyConfig:
     if not isinstance(values, dict):
         raise ValueError("not a JSON object")
     names = {field.name for field in fields(PartyConfig)}
-    for name in sorted(names - values.keys()):
+    needed = {field.name for field in fields(PartyConfig) if field.default is MISSING}
+    for name in sorted(needed - values.keys()):
         raise ValueError(f"key {name!r} is missing")
     for name in sorted(values.keys() - names):
         raise ValueError(f"unknown key {name!r}")
-    for name in sorted(names):
+    for name in sorted(values):
         if not isinstance(values[name], str):
             raise ValueError(f"key {name!r} must be a string")
+    if values.get("record", MODES[0]) not in MODES[:2]:
+        raise ValueError(f"key 'record' must be {' or '.join(MODES[:2])}")
     if values["party"] != party:
         raise ValueError(f"it is for party {values['party']!r}")
     return PartyConfig(**values)

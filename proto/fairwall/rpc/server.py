@@ -15,8 +15,10 @@ from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from fairwall.rpc.access import CALLERS
-from fairwall.rpc.errors import Refusal, abort
+from fairwall.rpc.channel import PING_SECONDS
+from fairwall.rpc.errors import CATALOGUE, Refusal, abort
 from fairwall.rpc.identity import PARTIES, Caller, Credentials, identify
+from fairwall.rpc.recorder import RecordedCall, Recorder
 from fairwall.wire.v1 import error_pb2
 
 if TYPE_CHECKING:
@@ -25,7 +27,11 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 DEADLINE_SECONDS_MAX = 3600.0
+_ROUNDED_UP_SECONDS = 30.0
+"""By how much gRPC may lengthen a deadline of an hour on its way: it writes three digits."""
+
 CALLS_PER_CALLER = 8
+_CANCELLED: int = grpc.StatusCode.CANCELLED.value[0]
 
 
 @dataclass(frozen=True)
@@ -45,6 +51,7 @@ def serve(
     credentials: Credentials,
     address: str = "127.0.0.1:0",
     admitted: Iterable[Caller] | None = None,
+    recorder: Recorder | None = None,
 ) -> Server:
     """Start a server, with the standard health service beside what is registered.
 
@@ -58,17 +65,23 @@ def serve(
         "host:port"; port 0 lets the system choose.
     admitted : iterable of Caller, optional
         Who may call at all; the table of callers says what. By default the parties of the run, none of them named.
+    recorder : Recorder, optional
+        Records every call that arrives, the refused ones too.
 
     Raises
     ------
     OSError
         If the address cannot be bound, or the credentials cannot be used.
     """
-    gate = _Gate(credentials.run, _parties_of(credentials.run) if admitted is None else admitted)
+    gate = _Gate(credentials.run, _parties_of(credentials.run) if admitted is None else admitted, recorder)
     server = grpc.server(
         futures.ThreadPoolExecutor(max_workers=gate.calls_max, thread_name_prefix="rpc"),
         interceptors=[gate],
-        options=(("grpc.so_reuseport", 0),),
+        options=(
+            ("grpc.so_reuseport", 0),
+            # Callers that wait ask whether the server is there; by default more than twice in five minutes is abuse.
+            ("grpc.http2.min_ping_interval_without_data_ms", int(500 * PING_SECONDS)),
+        ),
     )
     register(server)
     checks = health.HealthServicer()
@@ -94,8 +107,9 @@ def _parties_of(run: str) -> Iterable[Caller]:
 class _Gate(grpc.ServerInterceptor):
     """Lets a call through to its method, or refuses it."""
 
-    def __init__(self, run: str, admitted: Iterable[Caller]) -> None:
+    def __init__(self, run: str, admitted: Iterable[Caller], recorder: Recorder | None) -> None:
         self._run = run
+        self._recorder = recorder
         self._room = {caller: threading.BoundedSemaphore(CALLS_PER_CALLER) for caller in admitted}
 
     @property
@@ -112,9 +126,8 @@ class _Gate(grpc.ServerInterceptor):
         if handler is None:
             return None
         method = handler_call_details.method
-        if handler.response_streaming:
-            return self._wrap(handler, self._streaming(_behaviour(handler), method, _decoder(handler)))
-        return self._wrap(handler, self._unary(_behaviour(handler), method, _decoder(handler)))
+        call = self._streaming(handler, method) if handler.response_streaming else self._unary(handler, method)
+        return self._wrap(handler, call)
 
     @contextlib.contextmanager
     def _admitted(self, context: grpc.ServicerContext, method: str) -> Iterator[None]:
@@ -125,7 +138,7 @@ class _Gate(grpc.ServerInterceptor):
         if caller not in self._room or caller.party not in CALLERS.get(method, frozenset()):
             raise Refusal(error_pb2.REASON_CALLER_NOT_ALLOWED)
         remaining = context.time_remaining()
-        if remaining is None or remaining > DEADLINE_SECONDS_MAX:
+        if remaining is None or remaining > DEADLINE_SECONDS_MAX + _ROUNDED_UP_SECONDS:
             raise Refusal(error_pb2.REASON_DEADLINE_MISSING)
         if not self._room[caller].acquire(blocking=False):
             raise Refusal(error_pb2.REASON_TOO_MANY_CALLS)
@@ -134,25 +147,45 @@ class _Gate(grpc.ServerInterceptor):
         finally:
             self._room[caller].release()
 
-    def _unary(self, behaviour: Callable[..., Any], method: str, decode: Callable[[Any], Any]) -> Callable[..., Any]:
+    @contextlib.contextmanager
+    def _handled(self, context: grpc.ServicerContext, method: str, recorded: RecordedCall) -> Iterator[None]:
+        """Let a call run if it may, and record how it ended."""
+        try:
+            with self._admitted(context, method):
+                yield
+            recorded.ended()
+        except Exception as error:
+            _end(context, method, error, recorded)
+        finally:
+            recorded.ended(_CANCELLED)  # whoever asked has left in the middle of the answer
+
+    def _recorded(self, context: grpc.ServicerContext, method: str) -> RecordedCall:
+        if self._recorder is None:
+            return RecordedCall()
+        caller = identify(context)
+        peer = caller.party if caller is not None and caller.run == self._run else ""
+        return self._recorder.answering(peer, method, context.invocation_metadata())
+
+    def _unary(self, handler: _Handler, method: str) -> Callable[..., Any]:
+        behaviour, decode, encode = _behaviour(handler), _decoder(handler), _encoder(handler)
+
         def call(request: Any, context: grpc.ServicerContext) -> Any:
-            try:
-                with self._admitted(context, method):
-                    return behaviour(decode(request), context)
-            except Exception as error:
-                _end(context, method, error)
+            recorded = self._recorded(context, method)
+            arriving = _arriving(handler, request, recorded)
+            with self._handled(context, method, recorded):
+                return recorded.sent(encode(behaviour(decode(arriving), context)))
 
         return call
 
-    def _streaming(
-        self, behaviour: Callable[..., Any], method: str, decode: Callable[[Any], Any]
-    ) -> Callable[..., Any]:
+    def _streaming(self, handler: _Handler, method: str) -> Callable[..., Any]:
+        behaviour, decode, encode = _behaviour(handler), _decoder(handler), _encoder(handler)
+
         def call(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
-            try:
-                with self._admitted(context, method):
-                    yield from behaviour(decode(request), context)
-            except Exception as error:
-                _end(context, method, error)
+            recorded = self._recorded(context, method)
+            arriving = _arriving(handler, request, recorded)
+            with self._handled(context, method, recorded):
+                for answer in behaviour(decode(arriving), context):
+                    yield recorded.sent(encode(answer))
 
         return call
 
@@ -163,11 +196,13 @@ class _Gate(grpc.ServerInterceptor):
             f"{'stream' if handler.response_streaming else 'unary'}_rpc_method_handler"
         )
         make = getattr(grpc, kind)
-        handler_with_gate: _Handler = make(
-            behaviour,
-            response_serializer=handler.response_serializer,
-        )
+        handler_with_gate: _Handler = make(behaviour)
         return handler_with_gate
+
+
+def _arriving(handler: _Handler, request: Any, recorded: RecordedCall) -> Any:
+    """Record what arrives: a request at once, a stream as it is read."""
+    return map(recorded.received, request) if handler.request_streaming else recorded.received(request)
 
 
 def _decoder(handler: _Handler) -> Callable[[Any], Any]:
@@ -183,17 +218,25 @@ def _decoder(handler: _Handler) -> Callable[[Any], Any]:
     return (lambda stream: map(one, stream)) if handler.request_streaming else one
 
 
+def _encoder(handler: _Handler) -> Callable[[Any], bytes]:
+    """Encode here rather than in grpc: the bytes that are recorded are those that travel."""
+    encode: Callable[[Any], bytes] = handler.response_serializer or bytes
+    return encode
+
+
 def _behaviour(handler: _Handler) -> Callable[..., Any]:
     kinds = (handler.unary_unary, handler.unary_stream, handler.stream_unary, handler.stream_stream)
     return next(behaviour for behaviour in kinds if behaviour is not None)
 
 
-def _end(context: grpc.ServicerContext, method: str, error: Exception) -> None:
+def _end(context: grpc.ServicerContext, method: str, error: Exception, recorded: RecordedCall) -> None:
     """End a call that raised: a refusal says its reason, a cancelled call is over already, the rest is ours."""
     if isinstance(error, Refusal):
+        recorded.ended(CATALOGUE[error.reason][0].value[0], error.reason)
         abort(context, error.reason)
     if not context.is_active() or isinstance(error, grpc.RpcError):
         # The caller hung up or its deadline passed while it was still sending: nobody is left to answer.
         raise error
     LOG.exception("%s failed", method)
+    recorded.ended(CATALOGUE[error_pb2.REASON_INTERNAL][0].value[0], error_pb2.REASON_INTERNAL)
     abort(context, error_pb2.REASON_INTERNAL)

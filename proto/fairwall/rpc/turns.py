@@ -50,6 +50,7 @@ def deals(take: Callable[[str], Iterator[_Part]]) -> Iterator[tuple[Any, dict[st
         parts = take(last)
         first: Any = next(parts)
         if first.WhichOneof("part") == "turn":
+            next(parts, None)  # nothing follows, and the call has ended on both sides
             if first.turn == game.TURN_OVER:
                 return
             continue

@@ -24,6 +24,7 @@ def settings_of(training: inference.Training) -> Settings:
         other_rows=training.other_rows or None,
         epsilon=training.epsilon,
         delta=training.delta,
+        adaptive_clipping=training.adaptive_clipping,
     )
     if training.steps:
         settings = replace(settings, recipe=replace(settings.recipe, steps=training.steps))

@@ -120,7 +120,7 @@ def referee(credentials: dict[str, Credentials]) -> Iterator[str]:
     )
     yield listening.address
     waiting.seat(dict.fromkeys(PARTIES, ""))
-    waiting.finish()
+    waiting.table.finish()
     listening.stop()
 
 

@@ -76,6 +76,10 @@ BAD_ARGUMENTS = [
     ("run broken.toml", "broken.toml: not valid TOML"),
     ("run demo --set compliance.epsilon=0", "compliance.epsilon"),
     ("run demo --set data.test_sise=5", "did you mean data.test_size?"),
+    ("run demo --resume", "--resume"),
+    ("run demo --resume nowhere", "nowhere: not a run's folder"),
+    ("run demo --resume own.toml", "own.toml: not a run's folder"),
+    ("run demo --resume . --out runs", "--out"),
 ]
 BAD_DATA = [
     ("run own.toml --set data.source=nowhere.csv", "nowhere.csv"),

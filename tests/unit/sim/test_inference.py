@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sim.games.inference import InferenceDeal, _area, deal, summarise
-from sim.scenario import plan
+from sim.games.inference import summarise
+from sim.inference_deal import InferenceDeal, deal, sides
+from sim.scenario import as_values, plan
 
 VALUES: dict[str, Any] = {
     "scenario": {"name": "dia", "game": "inference", "trials": 3, "seed": 5},
@@ -45,11 +46,61 @@ def test_another_trial_has_another_split_and_other_bits() -> None:
     assert all(0 < cards.bits.sum() < len(cards.bits) for cards in splits)
 
 
-def test_the_membership_area_is_the_share_of_pairs_in_order() -> None:
+def test_samples_of_mixtures_hold_their_shares_and_no_row_is_in_both() -> None:
     rng = np.random.default_rng(0)
-    members, others = rng.integers(0, 5, 40) / 4, rng.integers(0, 5, 30) / 4
-    pairs = members[:, None] - others[None]
-    assert _area(members, others) == pytest.approx((pairs < 0).mean() + (pairs == 0).mean() / 2)
+    group = (np.arange(1000) < 700).astype(np.uint8)
+    for purity in (0.5, 0.7, 0.95):
+        drawn = sides(group, purity, rng)
+        for side in (0, 1):
+            assert (drawn == side).sum() == 300
+            assert (group[drawn == side] == side).sum() == round(300 * purity)
+    assert (sides(group, 1.0, rng) == group).all()
+
+
+def test_two_attributes_are_dealt_and_neither_is_a_feature() -> None:
+    (cell,) = plan(
+        {
+            "scenario": {"name": "two", "game": "inference"},
+            "data": {
+                "source": "adult",
+                "protected": "sex",
+                "advantaged": "Male",
+                "also_protected": {"race": "White"},
+            },
+            "adversary": {"attack": ["loss-test"]},
+        },
+        "two.toml",
+    ).cells
+    cards = deal(cell, 0, "deal-1")
+    single = deal(
+        plan(
+            {**as_values(cell.scenario), "data": {"source": "adult", "protected": "sex", "advantaged": "Male"}},
+            "one.toml",
+        ).cells[0],
+        0,
+        "deal-1",
+    )
+    assert cards.developer.groups.shape == (2, len(cards.developer.labels))
+    assert (cards.bits == single.bits).all()
+    assert (cards.developer.groups[0] == single.developer.groups[0]).all()
+    assert cards.developer.features.shape[1] < single.developer.features.shape[1]
+    race = cards.developer.groups[1].astype(float)
+    told = [abs(np.corrcoef(column, race)[0, 1]) for column in cards.developer.features.T if column.std()]
+    assert max(told) < 0.9
+
+
+def test_compliance_gets_rows_of_its_own_where_it_is_to_answer() -> None:
+    values = {**VALUES, "compliance": {"metric": "eodds_max", "mechanism": "laplace", "epsilon": 10.0}}
+    developer = {"defence": "fft", "lambdas": [0.1, 1.0]}
+    (cell,) = plan({**values, "developer": developer}, "dia.toml").cells
+    cards = deal(cell, 0, "deal-1")
+    assert cards.audited is not None
+    assert cards.compliance is not None
+    hands = [set(rows.numbers.tolist()) for rows in (cards.developer, cards.adversary, cards.test, cards.audited)]
+    assert sum(map(len, hands)) == len(set.union(*hands)) == 1000
+    assert (cards.compliance.protected == cards.audited.groups[0]).all()
+    assert cards.compliance.seed not in cards.seeds.values()
+    assert (cards.bits == dealt().bits).all()
 
 
 def line(split: int, correct_b0: int, correct_b1: int) -> dict[str, Any]:
@@ -69,6 +120,8 @@ def line(split: int, correct_b0: int, correct_b1: int) -> dict[str, Any]:
         "bound_holds": False,
         "corrected_bound_holds": True,
         "membership": 0.5,
+        "sampling_error": 0.0,
+        "people": 1000,
         "membership_base": 0.5,
         **dict.fromkeys(means, 1.0),
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -13,11 +14,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import fairwall as package
 from sim.deal import ComplianceCards, Deal, DeveloperCards, PublicSample
 from sim.games import reveal
-from sim.referee import AuditRecord, LossTest, Outcome, RevealGuess
-from sim.results import RunFolder, read_trials, summarise
+from sim.referee import LossTest, Outcome, RevealGuess
+from sim.results import ResumeError, RunFolder, read_trials, summarise
 from sim.scenario import Cell, Plan, plan
+from sim.table import AuditRecord
 
 REVEAL = {
     "n",
@@ -302,3 +305,143 @@ def test_runs_of_one_moment_get_folders_of_their_own(tmp_path: Path) -> None:
 
 def test_missing_parents_of_a_folder_are_made(tmp_path: Path) -> None:
     assert RunFolder.create(tmp_path / "a" / "b", "demo").path.is_dir()
+
+
+# A run that was broken off.
+
+
+def keep(folder: RunFolder, played: Plan, *lines: dict[str, Any]) -> None:
+    """Leave what a run leaves when it is broken off after these lines."""
+    folder.write_scenario(played)
+    for line in lines:
+        folder.add_trial(line)
+    folder.write_result(played, lines, complete=False)
+
+
+def infers(attacks: list[str]) -> Plan:
+    values = {
+        "scenario": {"name": "x", "game": "inference", "trials": 2, "seed": 7},
+        "data": {"source": "german", "protected": "sex"},
+        "adversary": {"attack": attacks},
+        "sweep": {"developer.rehearsal": [0.5, 1]},
+    }
+    return plan(values, "x")
+
+
+ATTACKS = ["loss-test", "label-meta"]
+WHOLE = [
+    {"trial": trial, "seed": 7 + trial, "game": "inference", "developer.rehearsal": rehearsal, "attack": attack}
+    for rehearsal in (0.5, 1.0)
+    for trial in (0, 1)
+    for attack in ATTACKS
+]
+TEXTS = [json.dumps(line) + "\n" for line in WHOLE]
+
+
+def settled(folder: RunFolder, text: str) -> list[int]:
+    (folder.path / "trials.jsonl").write_text(text, encoding="utf-8")
+    kept = folder.settle(infers(ATTACKS))
+    left = (folder.path / "trials.jsonl").read_text(encoding="utf-8")
+    assert left == "".join(TEXTS[2 * (number - 1)] + TEXTS[2 * number - 1] for number in kept)
+    assert read_trials(folder.path / "trials.jsonl") == [line for lines in kept.values() for line in lines]
+    assert folder.settle(infers(ATTACKS)) == kept
+    return list(kept)
+
+
+def test_wherever_the_file_is_cut_off_only_whole_trials_are_kept(tmp_path: Path) -> None:
+    folder, text = RunFolder.create(tmp_path, "x"), "".join(TEXTS)
+    ends = [len("".join(TEXTS[: 2 * number])) for number in range(1, 5)]
+    for length in range(len(text) + 1):
+        assert settled(folder, text[:length]) == [number for number, end in enumerate(ends, 1) if end <= length]
+
+
+def test_whatever_lines_are_missing_or_spoilt_the_other_trials_are_kept_in_order(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, "x")
+    for chosen in itertools.product([True, False], repeat=len(TEXTS)):
+        whole = [number for number in range(1, 5) if all(chosen[2 * number - 2 : 2 * number])]
+        assert settled(folder, "".join(text for text, kept in zip(TEXTS, chosen, strict=True) if kept)) == whole
+    for spoilt in ("\0\0\n", "{\n", "[1]\n", "7\n", "\n", '{"trial": 0}\n', TEXTS[2][:20] + "\n"):
+        assert settled(folder, "".join([*TEXTS[:2], spoilt, *TEXTS[4:]])) == [1, 3, 4]
+    assert settled(folder, "".join([*TEXTS[6:], *TEXTS[:2]])) == [1, 4], "played later, scheduled first"
+
+
+def test_a_trial_of_another_configuration_counts_as_not_played(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, "x")
+    for change in ({"seed": 9}, {"trial": 2}, {"developer.rehearsal": 0.75}, {"attack": "logit-meta"}):
+        other = json.dumps(WHOLE[0] | change) + "\n"
+        assert settled(folder, "".join([other, *TEXTS[1:]])) == [2, 3, 4], change
+    assert settled(folder, "".join([TEXTS[1], TEXTS[0], *TEXTS[2:]])) == [2, 3, 4], "attacks in another order"
+
+
+def test_a_folder_that_nothing_was_played_in_has_no_trials(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, "x")
+    assert folder.settle(plan_of()) == {}
+    assert not (folder.path / "trials.jsonl").exists()
+
+
+def test_a_run_of_the_same_plan_is_gone_on_with(tmp_path: Path) -> None:
+    played = plan_of({"compliance.epsilon": ["inf", 1.0]})
+    folder = RunFolder.create(tmp_path, "x")
+    keep(folder, played, line_of(played.cells[0], RIGHT))
+    moved = folder.path.rename(tmp_path / "moved")
+    assert RunFolder.resume(moved, plan_of({"compliance.epsilon": ["inf", 1.0]})) == RunFolder(moved, folder.run)
+
+
+@pytest.mark.parametrize(
+    ("sweep", "options", "named"),
+    [
+        ({}, {"epsilon": 3.0}, "compliance.epsilon was 2.0, not 3.0"),
+        ({"compliance.epsilon": [1.0, 2.0]}, {}, "sweep.compliance.epsilon was unset, not [1.0, 2.0]"),
+        ({"scenario.seed": [7, 8]}, {}, "sweep.scenario.seed was unset, not [7, 8]"),
+        ({"scenario.trials": [5]}, {}, "scenario.trials was 3, not 5"),
+    ],
+)
+def test_another_plan_is_refused_by_the_key_that_differs(
+    tmp_path: Path, sweep: dict[str, Any], options: dict[str, Any], named: str
+) -> None:
+    folder = RunFolder.create(tmp_path, "x")
+    keep(folder, plan_of())
+    with pytest.raises(ResumeError) as refused:
+        RunFolder.resume(folder.path, plan_of(sweep, **options))
+    assert named in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "named"),
+    [
+        ("result.json", {"version": "0.0.9"}, f"was played by fairwall 0.0.9, this is {package.__version__}"),
+        ("result.json", {"scenario_digest": "0" * 64}, "its scenario.toml is not what its result.json is of"),
+        ("result.json", {"seed": -1}, "its scenario.toml is not what its result.json is of"),
+        ("result.json", {"cells": []}, "its scenario.toml is not what its result.json is of"),
+        ("result.json", {"run": None}, "does not say which run it is of"),
+        ("result.json", None, "result.json: No such file or directory"),
+        ("scenario.toml", None, "scenario.toml: No such file or directory"),
+        ("result.json", "{", "cannot be read"),
+        ("result.json", "[]", "does not say which run it is of"),
+        ("scenario.toml", "[", "cannot be read"),
+    ],
+)
+def test_a_folder_that_does_not_say_what_was_played_is_refused(
+    tmp_path: Path, file: str, change: dict[str, Any] | str | None, named: str
+) -> None:
+    folder = RunFolder.create(tmp_path, "x")
+    keep(folder, plan_of())
+    path = folder.path / file
+    if change is None:
+        path.unlink()
+    else:
+        path.write_text(change if isinstance(change, str) else json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(ResumeError) as refused:
+        RunFolder.resume(folder.path, plan_of())
+    assert str(refused.value).startswith(f"{folder.path}: ")
+    assert named in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_folder_is_held_by_one_at_a_time(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, "x")
+    with folder.held(), pytest.raises(ResumeError, match="another process is playing in it"), folder.held():
+        pass
+    with folder.held():
+        pass

@@ -114,6 +114,12 @@ def test_cells_vary_the_last_axis_fastest_and_differ_in_the_swept_keys_alone() -
         assert cell.scenario.data == found.scenario.data
 
 
+def test_an_infinite_number_in_a_sweep_is_spelled_out_however_it_was_set() -> None:
+    found = plan_of(sweep={"compliance.epsilon": [math.inf, 1.0]})
+    assert as_values(found.scenario)["sweep"] == {"compliance.epsilon": ["inf", 1.0]}
+    assert [cell.swept["compliance.epsilon"] for cell in found.cells] == ["inf", 1.0]
+
+
 def test_exact_answers_have_an_infinite_budget_and_need_not_say_so() -> None:
     assert plan_of(compliance__mechanism="exact", compliance__epsilon=None).scenario.epsilon == math.inf
 

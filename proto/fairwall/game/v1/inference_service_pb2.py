@@ -24,10 +24,11 @@ _sym_db = _symbol_database.Default()
 
 from fairwall.game.v1 import referee_service_pb2 as fairwall_dot_game_dot_v1_dot_referee__service__pb2
 from fairwall.wire.v1 import array_pb2 as fairwall_dot_wire_dot_v1_dot_array__pb2
+from fairwall.wire.v1 import metric_pb2 as fairwall_dot_wire_dot_v1_dot_metric__pb2
 from fairwall.wire.v1 import visibility_pb2 as fairwall_dot_wire_dot_v1_dot_visibility__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(fairwall/game/v1/inference_service.proto\x12\x10\x66\x61irwall.game.v1\x1a&fairwall/game/v1/referee_service.proto\x1a\x1c\x66\x61irwall/wire/v1/array.proto\x1a!fairwall/wire/v1/visibility.proto\"6\n\x17TakeTrainingDealRequest\x12\x1b\n\rafter_deal_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\"\xa3\x02\n\x18TakeTrainingDealResponse\x12,\n\x04turn\x18\x01 \x01(\x0e\x32\x16.fairwall.game.v1.TurnB\x04\x88\xb5\x18\x01H\x00\x12\x34\n\x04\x64\x65\x61l\x18\x02 \x01(\x0b\x32\x1e.fairwall.game.v1.TrainingDealB\x04\x88\xb5\x18\x02H\x00\x12\x1a\n\nbits_chunk\x18\x03 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x12\x1e\n\x0e\x66\x65\x61tures_chunk\x18\x04 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x12\x1c\n\x0clabels_chunk\x18\x05 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x12\x1c\n\x0cgroups_chunk\x18\x06 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x12#\n\x13test_features_chunk\x18\x07 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x42\x06\n\x04part\"\xfd\x02\n\x0cTrainingDeal\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12\x12\n\x04seed\x18\x02 \x01(\x0c\x42\x04\x88\xb5\x18\x02\x12\x32\n\x08training\x18\x03 \x01(\x0b\x32\x1a.fairwall.game.v1.TrainingB\x04\x88\xb5\x18\x01\x12\x31\n\x04\x62its\x18\x04 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12\x35\n\x08\x66\x65\x61tures\x18\x05 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12\x33\n\x06labels\x18\x06 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12\x33\n\x06groups\x18\x07 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12:\n\rtest_features\x18\x08 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\"\xf1\x01\n\x08Training\x12\x15\n\x07\x64\x65\x66\x65nce\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12\x16\n\x08strength\x18\x02 \x01(\x01\x42\x04\x88\xb5\x18\x01\x12\x17\n\trehearsal\x18\x03 \x01(\x01\x42\x04\x88\xb5\x18\x01\x12\x14\n\x06purity\x18\x04 \x01(\x01\x42\x04\x88\xb5\x18\x01\x12\x15\n\x07\x65psilon\x18\x05 \x01(\x01\x42\x04\x88\xb5\x18\x01\x12\x13\n\x05\x64\x65lta\x18\x06 \x01(\x01\x42\x04\x88\xb5\x18\x01\x12\x12\n\x04rows\x18\x07 \x01(\x04\x42\x04\x88\xb5\x18\x01\x12\x18\n\nother_rows\x18\x08 \x01(\x04\x42\x04\x88\xb5\x18\x01\x12\x13\n\x05steps\x18\t \x01(\x04\x42\x04\x88\xb5\x18\x01\x12\x18\n\ntune_steps\x18\n \x01(\x04\x42\x04\x88\xb5\x18\x01\"\x80\x02\n\x13SubmitModelsRequest\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12-\n\x06scores\x18\x02 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12\x32\n\x0b\x62\x61se_scores\x18\x03 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12\x34\n\rmember_scores\x18\x04 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12\x39\n\x12\x62\x61se_member_scores\x18\x05 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\"\x16\n\x14SubmitModelsResponse\"4\n\x15TakeAttackDealRequest\x12\x1b\n\rafter_deal_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\"\xde\x01\n\x16TakeAttackDealResponse\x12,\n\x04turn\x18\x01 \x01(\x0e\x32\x16.fairwall.game.v1.TurnB\x04\x88\xb5\x18\x01H\x00\x12\x32\n\x04\x64\x65\x61l\x18\x02 \x01(\x0b\x32\x1c.fairwall.game.v1.AttackDealB\x04\x88\xb5\x18\x01H\x00\x12\x1e\n\x0e\x66\x65\x61tures_chunk\x18\x03 \x01(\x0c\x42\x04\x88\xb5\x18\x01H\x00\x12\x1c\n\x0clabels_chunk\x18\x04 \x01(\x0c\x42\x04\x88\xb5\x18\x01H\x00\x12\x1c\n\x0cgroups_chunk\x18\x05 \x01(\x0c\x42\x04\x88\xb5\x18\x01H\x00\x42\x06\n\x04part\"\x97\x03\n\nAttackDeal\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12\x12\n\x04seed\x18\x02 \x01(\x0c\x42\x04\x88\xb5\x18\x01\x12\x15\n\x07\x61ttacks\x18\x03 \x03(\tB\x04\x88\xb5\x18\x01\x12\x14\n\x06models\x18\x04 \x01(\x04\x42\x04\x88\xb5\x18\x01\x12\x14\n\x06probes\x18\x05 \x01(\x04\x42\x04\x88\xb5\x18\x01\x12\x15\n\x07shadows\x18\x06 \x01(\x04\x42\x04\x88\xb5\x18\x01\x12\x19\n\x0blabels_only\x18\x07 \x01(\x08\x42\x04\x88\xb5\x18\x01\x12\x32\n\x08training\x18\x08 \x01(\x0b\x32\x1a.fairwall.game.v1.TrainingB\x04\x88\xb5\x18\x01\x12\x14\n\x06\x61\x64\x61pts\x18\t \x01(\x08\x42\x04\x88\xb5\x18\x01\x12\x35\n\x08\x66\x65\x61tures\x18\n \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x01\x12\x33\n\x06labels\x18\x0b \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x01\x12\x33\n\x06groups\x18\x0c \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x01\"]\n\x14SubmitGuessesRequest\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12.\n\x07guesses\x18\x02 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x01\"\x17\n\x15SubmitGuessesResponse2\xbb\x03\n\x10InferenceService\x12p\n\x10TakeTrainingDeal\x12).fairwall.game.v1.TakeTrainingDealRequest\x1a*.fairwall.game.v1.TakeTrainingDealResponse\"\x03\x90\x02\x02\x30\x01\x12\x62\n\x0cSubmitModels\x12%.fairwall.game.v1.SubmitModelsRequest\x1a&.fairwall.game.v1.SubmitModelsResponse\"\x03\x90\x02\x02\x12j\n\x0eTakeAttackDeal\x12\'.fairwall.game.v1.TakeAttackDealRequest\x1a(.fairwall.game.v1.TakeAttackDealResponse\"\x03\x90\x02\x02\x30\x01\x12\x65\n\rSubmitGuesses\x12&.fairwall.game.v1.SubmitGuessesRequest\x1a\'.fairwall.game.v1.SubmitGuessesResponse\"\x03\x90\x02\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(fairwall/game/v1/inference_service.proto\x12\x10\x66\x61irwall.game.v1\x1a&fairwall/game/v1/referee_service.proto\x1a\x1c\x66\x61irwall/wire/v1/array.proto\x1a\x1d\x66\x61irwall/wire/v1/metric.proto\x1a!fairwall/wire/v1/visibility.proto\"6\n\x17TakeTrainingDealRequest\x12\x1b\n\rafter_deal_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\"\xcb\x02\n\x18TakeTrainingDealResponse\x12,\n\x04turn\x18\x01 \x01(\x0e\x32\x16.fairwall.game.v1.TurnB\x04\x88\xb5\x18\x01H\x00\x12\x34\n\x04\x64\x65\x61l\x18\x02 \x01(\x0b\x32\x1e.fairwall.game.v1.TrainingDealB\x04\x88\xb5\x18\x02H\x00\x12\x1a\n\nbits_chunk\x18\x03 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x12\x1e\n\x0e\x66\x65\x61tures_chunk\x18\x04 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x12\x1c\n\x0clabels_chunk\x18\x05 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x12\x1c\n\x0cgroups_chunk\x18\x06 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x12#\n\x13test_features_chunk\x18\x07 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x12&\n\x16\x61udited_features_chunk\x18\x08 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x42\x06\n\x04part\"\xf7\x04\n\x0cTrainingDeal\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12\x12\n\x04seed\x18\x02 \x01(\x0c\x42\x04\x88\xb5\x18\x02\x12\x32\n\x08training\x18\x03 \x01(\x0b\x32\x1a.fairwall.game.v1.TrainingB\x04\x88\xb5\x18\x01\x12\x31\n\x04\x62its\x18\x04 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12\x35\n\x08\x66\x65\x61tures\x18\x05 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12\x33\n\x06labels\x18\x06 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12\x33\n\x06groups\x18\x07 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12:\n\rtest_features\x18\x08 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12\x1d\n\x0fholds_protected\x18\t \x01(\x08\x42\x04\x88\xb5\x18\x01\x12\x19\n\x0blabels_only\x18\n \x01(\x08\x42\x04\x88\xb5\x18\x01\x12\x19\n\x0bmember_rows\x18\x0b \x01(\x04\x42\x04\x88\xb5\x18\x02\x12\x17\n\tstrengths\x18\x0c \x03(\x01\x42\x04\x88\xb5\x18\x01\x12.\n\x06metric\x18\r \x01(\x0e\x32\x18.fairwall.wire.v1.MetricB\x04\x88\xb5\x18\x01\x12\x1b\n\raudit_epsilon\x18\x0e \x01(\x01\x42\x04\x88\xb5\x18\x01\x12=\n\x10\x61udited_features\x18\x0f \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\"\x92\x02\n\x08Training\x12\x15\n\x07\x64\x65\x66\x65nce\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12\x16\n\x08strength\x18\x02 \x01(\x01\x42\x04\x88\xb5\x18\x01\x12\x17\n\trehearsal\x18\x03 \x01(\x01\x42\x04\x88\xb5\x18\x01\x12\x14\n\x06purity\x18\x04 \x01(\x01\x42\x04\x88\xb5\x18\x01\x12\x15\n\x07\x65psilon\x18\x05 \x01(\x01\x42\x04\x88\xb5\x18\x01\x12\x13\n\x05\x64\x65lta\x18\x06 \x01(\x01\x42\x04\x88\xb5\x18\x01\x12\x12\n\x04rows\x18\x07 \x01(\x04\x42\x04\x88\xb5\x18\x01\x12\x18\n\nother_rows\x18\x08 \x01(\x04\x42\x04\x88\xb5\x18\x01\x12\x13\n\x05steps\x18\t \x01(\x04\x42\x04\x88\xb5\x18\x01\x12\x18\n\ntune_steps\x18\n \x01(\x04\x42\x04\x88\xb5\x18\x01\x12\x1f\n\x11\x61\x64\x61ptive_clipping\x18\x0b \x01(\x08\x42\x04\x88\xb5\x18\x01\"\xaf\x02\n\x13SubmitModelsRequest\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12-\n\x06scores\x18\x02 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12\x32\n\x0b\x62\x61se_scores\x18\x03 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12\x34\n\rmember_scores\x18\x04 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12\x39\n\x12\x62\x61se_member_scores\x18\x05 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12\x16\n\x08strength\x18\x06 \x01(\x01\x42\x04\x88\xb5\x18\x01\x12\x15\n\x07queries\x18\x07 \x01(\x04\x42\x04\x88\xb5\x18\x02\"\x16\n\x14SubmitModelsResponse\"4\n\x15TakeAttackDealRequest\x12\x1b\n\rafter_deal_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\"\xde\x01\n\x16TakeAttackDealResponse\x12,\n\x04turn\x18\x01 \x01(\x0e\x32\x16.fairwall.game.v1.TurnB\x04\x88\xb5\x18\x01H\x00\x12\x32\n\x04\x64\x65\x61l\x18\x02 \x01(\x0b\x32\x1c.fairwall.game.v1.AttackDealB\x04\x88\xb5\x18\x01H\x00\x12\x1e\n\x0e\x66\x65\x61tures_chunk\x18\x03 \x01(\x0c\x42\x04\x88\xb5\x18\x01H\x00\x12\x1c\n\x0clabels_chunk\x18\x04 \x01(\x0c\x42\x04\x88\xb5\x18\x01H\x00\x12\x1c\n\x0cgroups_chunk\x18\x05 \x01(\x0c\x42\x04\x88\xb5\x18\x01H\x00\x42\x06\n\x04part\"\x97\x03\n\nAttackDeal\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12\x12\n\x04seed\x18\x02 \x01(\x0c\x42\x04\x88\xb5\x18\x01\x12\x15\n\x07\x61ttacks\x18\x03 \x03(\tB\x04\x88\xb5\x18\x01\x12\x14\n\x06models\x18\x04 \x01(\x04\x42\x04\x88\xb5\x18\x01\x12\x14\n\x06probes\x18\x05 \x01(\x04\x42\x04\x88\xb5\x18\x01\x12\x15\n\x07shadows\x18\x06 \x01(\x04\x42\x04\x88\xb5\x18\x01\x12\x19\n\x0blabels_only\x18\x07 \x01(\x08\x42\x04\x88\xb5\x18\x01\x12\x32\n\x08training\x18\x08 \x01(\x0b\x32\x1a.fairwall.game.v1.TrainingB\x04\x88\xb5\x18\x01\x12\x14\n\x06\x61\x64\x61pts\x18\t \x01(\x08\x42\x04\x88\xb5\x18\x01\x12\x35\n\x08\x66\x65\x61tures\x18\n \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x01\x12\x33\n\x06labels\x18\x0b \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x01\x12\x33\n\x06groups\x18\x0c \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x01\"]\n\x14SubmitGuessesRequest\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12.\n\x07guesses\x18\x02 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x01\"\x17\n\x15SubmitGuessesResponse2\xbb\x03\n\x10InferenceService\x12p\n\x10TakeTrainingDeal\x12).fairwall.game.v1.TakeTrainingDealRequest\x1a*.fairwall.game.v1.TakeTrainingDealResponse\"\x03\x90\x02\x02\x30\x01\x12\x62\n\x0cSubmitModels\x12%.fairwall.game.v1.SubmitModelsRequest\x1a&.fairwall.game.v1.SubmitModelsResponse\"\x03\x90\x02\x02\x12j\n\x0eTakeAttackDeal\x12\'.fairwall.game.v1.TakeAttackDealRequest\x1a(.fairwall.game.v1.TakeAttackDealResponse\"\x03\x90\x02\x02\x30\x01\x12\x65\n\rSubmitGuesses\x12&.fairwall.game.v1.SubmitGuessesRequest\x1a\'.fairwall.game.v1.SubmitGuessesResponse\"\x03\x90\x02\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -50,6 +51,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TAKETRAININGDEALRESPONSE'].fields_by_name['groups_chunk']._serialized_options = b'\210\265\030\002'
   _globals['_TAKETRAININGDEALRESPONSE'].fields_by_name['test_features_chunk']._loaded_options = None
   _globals['_TAKETRAININGDEALRESPONSE'].fields_by_name['test_features_chunk']._serialized_options = b'\210\265\030\002'
+  _globals['_TAKETRAININGDEALRESPONSE'].fields_by_name['audited_features_chunk']._loaded_options = None
+  _globals['_TAKETRAININGDEALRESPONSE'].fields_by_name['audited_features_chunk']._serialized_options = b'\210\265\030\002'
   _globals['_TRAININGDEAL'].fields_by_name['deal_id']._loaded_options = None
   _globals['_TRAININGDEAL'].fields_by_name['deal_id']._serialized_options = b'\210\265\030\001'
   _globals['_TRAININGDEAL'].fields_by_name['seed']._loaded_options = None
@@ -66,6 +69,20 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TRAININGDEAL'].fields_by_name['groups']._serialized_options = b'\210\265\030\002'
   _globals['_TRAININGDEAL'].fields_by_name['test_features']._loaded_options = None
   _globals['_TRAININGDEAL'].fields_by_name['test_features']._serialized_options = b'\210\265\030\002'
+  _globals['_TRAININGDEAL'].fields_by_name['holds_protected']._loaded_options = None
+  _globals['_TRAININGDEAL'].fields_by_name['holds_protected']._serialized_options = b'\210\265\030\001'
+  _globals['_TRAININGDEAL'].fields_by_name['labels_only']._loaded_options = None
+  _globals['_TRAININGDEAL'].fields_by_name['labels_only']._serialized_options = b'\210\265\030\001'
+  _globals['_TRAININGDEAL'].fields_by_name['member_rows']._loaded_options = None
+  _globals['_TRAININGDEAL'].fields_by_name['member_rows']._serialized_options = b'\210\265\030\002'
+  _globals['_TRAININGDEAL'].fields_by_name['strengths']._loaded_options = None
+  _globals['_TRAININGDEAL'].fields_by_name['strengths']._serialized_options = b'\210\265\030\001'
+  _globals['_TRAININGDEAL'].fields_by_name['metric']._loaded_options = None
+  _globals['_TRAININGDEAL'].fields_by_name['metric']._serialized_options = b'\210\265\030\001'
+  _globals['_TRAININGDEAL'].fields_by_name['audit_epsilon']._loaded_options = None
+  _globals['_TRAININGDEAL'].fields_by_name['audit_epsilon']._serialized_options = b'\210\265\030\001'
+  _globals['_TRAININGDEAL'].fields_by_name['audited_features']._loaded_options = None
+  _globals['_TRAININGDEAL'].fields_by_name['audited_features']._serialized_options = b'\210\265\030\002'
   _globals['_TRAINING'].fields_by_name['defence']._loaded_options = None
   _globals['_TRAINING'].fields_by_name['defence']._serialized_options = b'\210\265\030\001'
   _globals['_TRAINING'].fields_by_name['strength']._loaded_options = None
@@ -86,6 +103,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TRAINING'].fields_by_name['steps']._serialized_options = b'\210\265\030\001'
   _globals['_TRAINING'].fields_by_name['tune_steps']._loaded_options = None
   _globals['_TRAINING'].fields_by_name['tune_steps']._serialized_options = b'\210\265\030\001'
+  _globals['_TRAINING'].fields_by_name['adaptive_clipping']._loaded_options = None
+  _globals['_TRAINING'].fields_by_name['adaptive_clipping']._serialized_options = b'\210\265\030\001'
   _globals['_SUBMITMODELSREQUEST'].fields_by_name['deal_id']._loaded_options = None
   _globals['_SUBMITMODELSREQUEST'].fields_by_name['deal_id']._serialized_options = b'\210\265\030\001'
   _globals['_SUBMITMODELSREQUEST'].fields_by_name['scores']._loaded_options = None
@@ -96,6 +115,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SUBMITMODELSREQUEST'].fields_by_name['member_scores']._serialized_options = b'\210\265\030\002'
   _globals['_SUBMITMODELSREQUEST'].fields_by_name['base_member_scores']._loaded_options = None
   _globals['_SUBMITMODELSREQUEST'].fields_by_name['base_member_scores']._serialized_options = b'\210\265\030\002'
+  _globals['_SUBMITMODELSREQUEST'].fields_by_name['strength']._loaded_options = None
+  _globals['_SUBMITMODELSREQUEST'].fields_by_name['strength']._serialized_options = b'\210\265\030\001'
+  _globals['_SUBMITMODELSREQUEST'].fields_by_name['queries']._loaded_options = None
+  _globals['_SUBMITMODELSREQUEST'].fields_by_name['queries']._serialized_options = b'\210\265\030\002'
   _globals['_TAKEATTACKDEALREQUEST'].fields_by_name['after_deal_id']._loaded_options = None
   _globals['_TAKEATTACKDEALREQUEST'].fields_by_name['after_deal_id']._serialized_options = b'\210\265\030\001'
   _globals['_TAKEATTACKDEALRESPONSE'].fields_by_name['turn']._loaded_options = None
@@ -144,28 +167,28 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_INFERENCESERVICE'].methods_by_name['TakeAttackDeal']._serialized_options = b'\220\002\002'
   _globals['_INFERENCESERVICE'].methods_by_name['SubmitGuesses']._loaded_options = None
   _globals['_INFERENCESERVICE'].methods_by_name['SubmitGuesses']._serialized_options = b'\220\002\002'
-  _globals['_TAKETRAININGDEALREQUEST']._serialized_start=167
-  _globals['_TAKETRAININGDEALREQUEST']._serialized_end=221
-  _globals['_TAKETRAININGDEALRESPONSE']._serialized_start=224
-  _globals['_TAKETRAININGDEALRESPONSE']._serialized_end=515
-  _globals['_TRAININGDEAL']._serialized_start=518
-  _globals['_TRAININGDEAL']._serialized_end=899
-  _globals['_TRAINING']._serialized_start=902
-  _globals['_TRAINING']._serialized_end=1143
-  _globals['_SUBMITMODELSREQUEST']._serialized_start=1146
-  _globals['_SUBMITMODELSREQUEST']._serialized_end=1402
-  _globals['_SUBMITMODELSRESPONSE']._serialized_start=1404
-  _globals['_SUBMITMODELSRESPONSE']._serialized_end=1426
-  _globals['_TAKEATTACKDEALREQUEST']._serialized_start=1428
-  _globals['_TAKEATTACKDEALREQUEST']._serialized_end=1480
-  _globals['_TAKEATTACKDEALRESPONSE']._serialized_start=1483
-  _globals['_TAKEATTACKDEALRESPONSE']._serialized_end=1705
-  _globals['_ATTACKDEAL']._serialized_start=1708
-  _globals['_ATTACKDEAL']._serialized_end=2115
-  _globals['_SUBMITGUESSESREQUEST']._serialized_start=2117
-  _globals['_SUBMITGUESSESREQUEST']._serialized_end=2210
-  _globals['_SUBMITGUESSESRESPONSE']._serialized_start=2212
-  _globals['_SUBMITGUESSESRESPONSE']._serialized_end=2235
-  _globals['_INFERENCESERVICE']._serialized_start=2238
-  _globals['_INFERENCESERVICE']._serialized_end=2681
+  _globals['_TAKETRAININGDEALREQUEST']._serialized_start=198
+  _globals['_TAKETRAININGDEALREQUEST']._serialized_end=252
+  _globals['_TAKETRAININGDEALRESPONSE']._serialized_start=255
+  _globals['_TAKETRAININGDEALRESPONSE']._serialized_end=586
+  _globals['_TRAININGDEAL']._serialized_start=589
+  _globals['_TRAININGDEAL']._serialized_end=1220
+  _globals['_TRAINING']._serialized_start=1223
+  _globals['_TRAINING']._serialized_end=1497
+  _globals['_SUBMITMODELSREQUEST']._serialized_start=1500
+  _globals['_SUBMITMODELSREQUEST']._serialized_end=1803
+  _globals['_SUBMITMODELSRESPONSE']._serialized_start=1805
+  _globals['_SUBMITMODELSRESPONSE']._serialized_end=1827
+  _globals['_TAKEATTACKDEALREQUEST']._serialized_start=1829
+  _globals['_TAKEATTACKDEALREQUEST']._serialized_end=1881
+  _globals['_TAKEATTACKDEALRESPONSE']._serialized_start=1884
+  _globals['_TAKEATTACKDEALRESPONSE']._serialized_end=2106
+  _globals['_ATTACKDEAL']._serialized_start=2109
+  _globals['_ATTACKDEAL']._serialized_end=2516
+  _globals['_SUBMITGUESSESREQUEST']._serialized_start=2518
+  _globals['_SUBMITGUESSESREQUEST']._serialized_end=2611
+  _globals['_SUBMITGUESSESRESPONSE']._serialized_start=2613
+  _globals['_SUBMITGUESSESRESPONSE']._serialized_end=2636
+  _globals['_INFERENCESERVICE']._serialized_start=2639
+  _globals['_INFERENCESERVICE']._serialized_end=3082
 # @@protoc_insertion_point(module_scope)

@@ -1,5 +1,6 @@
 from fairwall.game.v1 import referee_service_pb2 as _referee_service_pb2
 from fairwall.wire.v1 import array_pb2 as _array_pb2
+from fairwall.wire.v1 import metric_pb2 as _metric_pb2
 from fairwall.wire.v1 import visibility_pb2 as _visibility_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
@@ -16,7 +17,7 @@ class TakeTrainingDealRequest(_message.Message):
     def __init__(self, after_deal_id: _Optional[str] = ...) -> None: ...
 
 class TakeTrainingDealResponse(_message.Message):
-    __slots__ = ("turn", "deal", "bits_chunk", "features_chunk", "labels_chunk", "groups_chunk", "test_features_chunk")
+    __slots__ = ("turn", "deal", "bits_chunk", "features_chunk", "labels_chunk", "groups_chunk", "test_features_chunk", "audited_features_chunk")
     TURN_FIELD_NUMBER: _ClassVar[int]
     DEAL_FIELD_NUMBER: _ClassVar[int]
     BITS_CHUNK_FIELD_NUMBER: _ClassVar[int]
@@ -24,6 +25,7 @@ class TakeTrainingDealResponse(_message.Message):
     LABELS_CHUNK_FIELD_NUMBER: _ClassVar[int]
     GROUPS_CHUNK_FIELD_NUMBER: _ClassVar[int]
     TEST_FEATURES_CHUNK_FIELD_NUMBER: _ClassVar[int]
+    AUDITED_FEATURES_CHUNK_FIELD_NUMBER: _ClassVar[int]
     turn: _referee_service_pb2.Turn
     deal: TrainingDeal
     bits_chunk: bytes
@@ -31,10 +33,11 @@ class TakeTrainingDealResponse(_message.Message):
     labels_chunk: bytes
     groups_chunk: bytes
     test_features_chunk: bytes
-    def __init__(self, turn: _Optional[_Union[_referee_service_pb2.Turn, str]] = ..., deal: _Optional[_Union[TrainingDeal, _Mapping]] = ..., bits_chunk: _Optional[bytes] = ..., features_chunk: _Optional[bytes] = ..., labels_chunk: _Optional[bytes] = ..., groups_chunk: _Optional[bytes] = ..., test_features_chunk: _Optional[bytes] = ...) -> None: ...
+    audited_features_chunk: bytes
+    def __init__(self, turn: _Optional[_Union[_referee_service_pb2.Turn, str]] = ..., deal: _Optional[_Union[TrainingDeal, _Mapping]] = ..., bits_chunk: _Optional[bytes] = ..., features_chunk: _Optional[bytes] = ..., labels_chunk: _Optional[bytes] = ..., groups_chunk: _Optional[bytes] = ..., test_features_chunk: _Optional[bytes] = ..., audited_features_chunk: _Optional[bytes] = ...) -> None: ...
 
 class TrainingDeal(_message.Message):
-    __slots__ = ("deal_id", "seed", "training", "bits", "features", "labels", "groups", "test_features")
+    __slots__ = ("deal_id", "seed", "training", "bits", "features", "labels", "groups", "test_features", "holds_protected", "labels_only", "member_rows", "strengths", "metric", "audit_epsilon", "audited_features")
     DEAL_ID_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
     TRAINING_FIELD_NUMBER: _ClassVar[int]
@@ -43,6 +46,13 @@ class TrainingDeal(_message.Message):
     LABELS_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
     TEST_FEATURES_FIELD_NUMBER: _ClassVar[int]
+    HOLDS_PROTECTED_FIELD_NUMBER: _ClassVar[int]
+    LABELS_ONLY_FIELD_NUMBER: _ClassVar[int]
+    MEMBER_ROWS_FIELD_NUMBER: _ClassVar[int]
+    STRENGTHS_FIELD_NUMBER: _ClassVar[int]
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    AUDIT_EPSILON_FIELD_NUMBER: _ClassVar[int]
+    AUDITED_FEATURES_FIELD_NUMBER: _ClassVar[int]
     deal_id: str
     seed: bytes
     training: Training
@@ -51,10 +61,17 @@ class TrainingDeal(_message.Message):
     labels: _array_pb2.ArrayHeader
     groups: _array_pb2.ArrayHeader
     test_features: _array_pb2.ArrayHeader
-    def __init__(self, deal_id: _Optional[str] = ..., seed: _Optional[bytes] = ..., training: _Optional[_Union[Training, _Mapping]] = ..., bits: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., groups: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., test_features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ...) -> None: ...
+    holds_protected: bool
+    labels_only: bool
+    member_rows: int
+    strengths: _containers.RepeatedScalarFieldContainer[float]
+    metric: _metric_pb2.Metric
+    audit_epsilon: float
+    audited_features: _array_pb2.ArrayHeader
+    def __init__(self, deal_id: _Optional[str] = ..., seed: _Optional[bytes] = ..., training: _Optional[_Union[Training, _Mapping]] = ..., bits: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., groups: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., test_features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., holds_protected: bool = ..., labels_only: bool = ..., member_rows: _Optional[int] = ..., strengths: _Optional[_Iterable[float]] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., audit_epsilon: _Optional[float] = ..., audited_features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ...) -> None: ...
 
 class Training(_message.Message):
-    __slots__ = ("defence", "strength", "rehearsal", "purity", "epsilon", "delta", "rows", "other_rows", "steps", "tune_steps")
+    __slots__ = ("defence", "strength", "rehearsal", "purity", "epsilon", "delta", "rows", "other_rows", "steps", "tune_steps", "adaptive_clipping")
     DEFENCE_FIELD_NUMBER: _ClassVar[int]
     STRENGTH_FIELD_NUMBER: _ClassVar[int]
     REHEARSAL_FIELD_NUMBER: _ClassVar[int]
@@ -65,6 +82,7 @@ class Training(_message.Message):
     OTHER_ROWS_FIELD_NUMBER: _ClassVar[int]
     STEPS_FIELD_NUMBER: _ClassVar[int]
     TUNE_STEPS_FIELD_NUMBER: _ClassVar[int]
+    ADAPTIVE_CLIPPING_FIELD_NUMBER: _ClassVar[int]
     defence: str
     strength: float
     rehearsal: float
@@ -75,21 +93,26 @@ class Training(_message.Message):
     other_rows: int
     steps: int
     tune_steps: int
-    def __init__(self, defence: _Optional[str] = ..., strength: _Optional[float] = ..., rehearsal: _Optional[float] = ..., purity: _Optional[float] = ..., epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., rows: _Optional[int] = ..., other_rows: _Optional[int] = ..., steps: _Optional[int] = ..., tune_steps: _Optional[int] = ...) -> None: ...
+    adaptive_clipping: bool
+    def __init__(self, defence: _Optional[str] = ..., strength: _Optional[float] = ..., rehearsal: _Optional[float] = ..., purity: _Optional[float] = ..., epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., rows: _Optional[int] = ..., other_rows: _Optional[int] = ..., steps: _Optional[int] = ..., tune_steps: _Optional[int] = ..., adaptive_clipping: bool = ...) -> None: ...
 
 class SubmitModelsRequest(_message.Message):
-    __slots__ = ("deal_id", "scores", "base_scores", "member_scores", "base_member_scores")
+    __slots__ = ("deal_id", "scores", "base_scores", "member_scores", "base_member_scores", "strength", "queries")
     DEAL_ID_FIELD_NUMBER: _ClassVar[int]
     SCORES_FIELD_NUMBER: _ClassVar[int]
     BASE_SCORES_FIELD_NUMBER: _ClassVar[int]
     MEMBER_SCORES_FIELD_NUMBER: _ClassVar[int]
     BASE_MEMBER_SCORES_FIELD_NUMBER: _ClassVar[int]
+    STRENGTH_FIELD_NUMBER: _ClassVar[int]
+    QUERIES_FIELD_NUMBER: _ClassVar[int]
     deal_id: str
     scores: _array_pb2.Array
     base_scores: _array_pb2.Array
     member_scores: _array_pb2.Array
     base_member_scores: _array_pb2.Array
-    def __init__(self, deal_id: _Optional[str] = ..., scores: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., base_scores: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., member_scores: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., base_member_scores: _Optional[_Union[_array_pb2.Array, _Mapping]] = ...) -> None: ...
+    strength: float
+    queries: int
+    def __init__(self, deal_id: _Optional[str] = ..., scores: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., base_scores: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., member_scores: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., base_member_scores: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., strength: _Optional[float] = ..., queries: _Optional[int] = ...) -> None: ...
 
 class SubmitModelsResponse(_message.Message):
     __slots__ = ()

@@ -1,0 +1,117 @@
+"""The log of compliance's own draws: with it, a game whose noise came from the operating system replays.
+
+A line a draw: the deal, the request, which draw of its answer it is, from which law, and what came of it. The log is
+compliance's alone, for whoever has it can take the noise off every answer. A draw that is in the log already is taken
+from there, so a game that is played again with the log of the first time gets the same noise; an answer is made from
+one request alone, which the ledger sees to, so no draw ever hides two.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.noise import Noise, System
+
+
+class DrawLog:
+    """The draws of a game, in a file.
+
+    Parameters
+    ----------
+    path : Path
+        Made at the first draw; what it holds already is drawn again.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read, or holds anything else than a log, or half a line.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._drawn: dict[tuple[str, str, int], tuple[str, list[Any]]] = {}
+        for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else ():
+            try:
+                entry = json.loads(line)
+                key = entry["deal"], entry["request"], entry["draw"]
+                self._drawn[key] = entry["law"], entry["values"]
+            except (ValueError, KeyError, TypeError):
+                raise OSError(f"{path}: no log of draws") from None
+
+    def noise(self, deal: str, request_id: str) -> Noise:
+        """Give the noise of one answer."""
+        return _Logged(self, deal, request_id, System())
+
+    def draw(self, key: tuple[str, str, int], law: str, draw: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+        """Draw what the log does not hold, and keep it before it is used.
+
+        Raises
+        ------
+        OSError
+            If the log holds a draw from another law, being another game's, or cannot be written.
+        """
+        with self._lock:
+            if key not in self._drawn:
+                values = draw()
+                deal, request, number = key
+                entry = {"deal": deal, "request": request, "draw": number, "law": law, "values": values.tolist()}
+                with self._path.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(entry) + "\n")
+                self._drawn[key] = law, values.tolist()
+            logged, kept = self._drawn[key]
+            if logged != law:
+                raise OSError(f"{self._path}: has a draw of {logged} where this game draws {law}")
+            return np.array(kept)
+
+
+@dataclass(eq=False)
+class _Logged:
+    """The noise of one answer, out of the log or into it."""
+
+    log: DrawLog
+    deal: str
+    request_id: str
+    source: Noise
+    draws: int = 0
+
+    def laplace(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+        """See `Noise.laplace`."""
+        return self._draw("laplace", lambda: self.source.laplace(values, scale, step))
+
+    def gaussian(self, values: NDArray[np.float64], sigma: float, step: float) -> NDArray[np.float64]:
+        """See `Noise.gaussian`."""
+        return self._draw("gaussian", lambda: self.source.gaussian(values, sigma, step))
+
+    def cauchy(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+        """See `Noise.cauchy`."""
+        return self._draw("cauchy", lambda: self.source.cauchy(values, scale, step))
+
+    def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
+        """See `Noise.bernoulli`."""
+        return self._draw("bernoulli", lambda: self.source.bernoulli(probability, size)).astype(np.bool_)
+
+    def bernoulli_exp(self, exponents: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """See `Noise.bernoulli_exp`."""
+        return self._draw("bernoulli_exp", lambda: self.source.bernoulli_exp(exponents)).astype(np.bool_)
+
+    def integers(self, high: int, size: int) -> NDArray[np.int64]:
+        """See `Noise.integers`."""
+        return self._draw("integers", lambda: self.source.integers(high, size)).astype(np.int64)
+
+    def permutation(self, n: int) -> NDArray[np.int64]:
+        """See `Noise.permutation`."""
+        return self._draw("permutation", lambda: self.source.permutation(n)).astype(np.int64)
+
+    def _draw(self, law: str, draw: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+        key = self.deal, self.request_id, self.draws
+        self.draws += 1
+        return self.log.draw(key, law, draw)

@@ -1,0 +1,116 @@
+"""Algorithm 1 of "Fair finetuning mitigates distribution inference attacks": measure, tune, accept or reject.
+
+A baseline trained on G_b is measured on held-out samples of both distributions: the accuracy gap, W, Delta_EO and the
+size ratio r = |G_{1-b}| / |G_b|. A gap of tau at most needs no tuning. Otherwise the model is tuned, and accepted if
+its gap is then tau at most, else rejected: the baseline is what is left. The paper names a large W Delta_EO and a small
+r as reasons to expect failure; neither decides here: Theorem 1's bound need not hold, and r is given no threshold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.learning.defences import fft, none
+from fairwall.learning.defences.split import Progress, Settings, Split, deal, part
+from fairwall.learning.ensemble import Ensemble, together
+from fairwall.learning.fairness import TAU, Leakage, leakage
+
+HELD_OUT = 0.2
+"""The share of the rows that decides instead of being trained on; the same rows for all models."""
+
+
+@dataclass(frozen=True, eq=False)
+class Deployment:
+    """What the procedure decided about each of M models, and from what.
+
+    Attributes
+    ----------
+    released : the models to release: tuned where accepted, else the baseline.
+    needed : (M,), whether the baseline's gap is above tau.
+    accepted : (M,), whether a model that needed it was tuned with success.
+    before, after : measured on the held-out samples: the baseline, and the tuned model.
+    size_ratio : (M,), r = rows of G_{1-b} over rows of G_b, in (0, inf).
+    """
+
+    released: Ensemble
+    needed: NDArray[np.bool_]
+    accepted: NDArray[np.bool_]
+    before: Leakage
+    after: Leakage
+    size_ratio: NDArray[np.float64]
+
+    @property
+    def rejected(self) -> NDArray[np.bool_]:
+        """Which models leak by more than tau whether tuned or not, (M,)."""
+        return np.asarray(self.needed & ~self.accepted)
+
+
+def train(
+    split: Split,
+    bits: Sequence[int] | NDArray[np.integer],
+    seeds: Sequence[int],
+    settings: Settings,
+    on_step: Progress | None = None,
+) -> Ensemble:
+    """Hold rows out, tune, and release the models that the procedure says."""
+    order = np.random.default_rng(0).permutation(len(split.labels))
+    held_out, rest = np.split(order, [int(HELD_OUT * len(order))])
+    return deploy(_rows(split, rest), bits, seeds, settings, _rows(split, held_out), on_step=on_step).released
+
+
+def deploy(
+    split: Split,
+    bits: Sequence[int] | NDArray[np.integer],
+    seeds: Sequence[int],
+    settings: Settings,
+    held_out: Split,
+    *,
+    side: NDArray[np.integer] | None = None,
+    tau: float = TAU,
+    on_step: Progress | None = None,
+) -> Deployment:
+    """Run the procedure for one model for each bit.
+
+    Parameters
+    ----------
+    split : Split
+        The rows to train on.
+    bits, seeds, settings
+        As a defence takes them.
+    held_out : Split
+        Rows that no model was trained on.
+    side : ndarray of 0 or 1, shape (rows of held_out,), optional
+        Which distribution each is a sample of; its group where not given: pure groups.
+    tau : float
+        In [0, 1].
+    on_step : callable, optional
+
+    Raises
+    ------
+    TrainingUnavailable
+        If PyTorch is not installed.
+    """
+    total = len(seeds) * (settings.recipe.steps + settings.tune_steps)
+    base = none.train(split, bits, seeds, settings, part(on_step, 0, total))
+    tuning = part(on_step, len(seeds) * settings.recipe.steps, total)
+    tuned = fft.tune(base, split, bits, seeds, settings, on_step=tuning)
+    before, after = (_measured(models, held_out, side) for models in (base, tuned))
+    needed = before.gap > tau
+    accepted = needed & (after.gap <= tau)
+    models = np.arange(len(seeds))
+    released = together([base, tuned]).take(np.where(accepted, models + len(seeds), models))
+    ratio = np.array([len(hand.other) / len(hand.own) for hand in deal(split, bits, seeds, settings)])
+    return Deployment(released, needed, accepted, before, after, ratio)
+
+
+def _measured(models: Ensemble, held_out: Split, side: NDArray[np.integer] | None) -> Leakage:
+    decisions = models.scores(held_out.features) >= 0.5
+    return leakage(decisions, held_out.labels, held_out.groups[0], side)
+
+
+def _rows(split: Split, rows: NDArray[np.intp]) -> Split:
+    return Split(split.features[rows], split.labels[rows], split.groups[:, rows])

@@ -1,0 +1,442 @@
+"""A party's transcript: every message that it sends and receives, in a chain of digests, written as it happens.
+
+The format is `fairwall/transcript/v1/transcript.proto`. An entry is in the file before the message goes out, and before
+one that came in is looked at, so a party that is killed leaves a prefix that can be read.
+
+The bytes of a large field are stored once, whichever messages they came in, or, to record faster, not at all; a message
+then refers to their digest. Where the fields are, the protocol's descriptors say: nothing is decoded to be recorded.
+"""
+
+from __future__ import annotations
+
+import platform
+import threading
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from importlib import metadata
+from mmap import mmap
+from pathlib import Path
+from typing import IO, Any
+
+import grpc
+from blake3 import blake3
+from google.protobuf import descriptor_pool
+
+import fairwall
+from fairwall.rpc.errors import reason_of
+from fairwall.transcript.v1 import transcript_pb2 as transcript
+from fairwall.wire.v1 import error_pb2
+
+FORMAT = 1
+CALL_KEY = "fairwall-call"
+"""The metadata in which a caller numbers its calls, so that both sides' entries about one can be laid side by side."""
+
+MODES = ("full", "digest", "none")
+LARGE_BYTES = 4096
+"""A field of so many bytes is recorded apart from its message."""
+
+STORED_BYTES_MAX = 64 << 20
+"""What goes one way in one call is stored up to here; large fields after that are recorded by their digest alone."""
+
+FIRST = bytes(32)
+"""What stands for the digest before the first entry."""
+
+DIGEST_TAG = bytes(((15 << 3) | 2, 32))
+"""How the digest's field begins, at the end of each entry."""
+
+_STORED_TAG, _DATA_TAG = bytes(((2 << 3) | 2,)), bytes(((3 << 3) | 2,))
+_SAMPLE_BYTES = 4096
+_BYTES, _MESSAGE = 12, 11  # the types of a field, as descriptors number them
+_CANCELLED, _OK = 1, 0
+_PACKAGES = ("grpcio", "numpy", "protobuf", "scipy", "torch")
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Where and how parties record.
+
+    Parameters
+    ----------
+    folder : Path
+        Gets a folder for each party.
+    name : str
+        What the parties' files are called: those of one name are about the same calls.
+    mode : str
+        "full" stores large fields, "digest" their digests alone, "none" records nothing.
+    scenario_digest : str
+    """
+
+    folder: Path
+    name: str
+    mode: str
+    scenario_digest: str
+
+    def path(self, party: str) -> Path:
+        """Name a party's file."""
+        return self.folder / party / f"{self.name}.bin"
+
+
+class Recorder:
+    """Writes one party's transcript; any thread may add to it.
+
+    Parameters
+    ----------
+    path : Path
+        Must not exist; its folder is made if it does not.
+    run, party : str
+    scenario_digest : str
+    mode : str
+        "full" or "digest".
+
+    Raises
+    ------
+    OSError
+        If the file exists, or cannot be made.
+    """
+
+    def __init__(self, path: Path, run: str, party: str, scenario_digest: str, mode: str = "full") -> None:
+        self.path = path
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._file: IO[bytes] = path.open("xb", buffering=0)
+        self._digest = FIRST
+        self._lock = threading.Lock()
+        self._stores = mode == "full"
+        self._stored: set[bytes] = set()
+        self._calls: dict[str, int] = {}
+        self._add(
+            transcript.Entry(
+                header=transcript.Header(
+                    format=FORMAT,
+                    run=run,
+                    party=party,
+                    scenario_digest=scenario_digest,
+                    record=mode,
+                    versions=[transcript.Version(name=name, version=version) for name, version in _versions()],
+                )
+            )
+        )
+
+    def calling(self, peer: str, method: str) -> RecordedCall:
+        """Begin to record a call that this party makes."""
+        with self._lock:
+            number = self._calls[peer] = self._calls.get(peer, 0) + 1
+        return RecordedCall(self, transcript.Call(peer=peer, side=transcript.SIDE_CALLER, number=number, method=method))
+
+    def answering(self, peer: str, method: str, invocation: Iterable[Any]) -> RecordedCall:
+        """Begin to record a call that this party answers; the caller's metadata number it."""
+        given = next((value for key, value in invocation if key == CALL_KEY), "")
+        number = int(given) if len(given) <= 18 and given.isascii() and given.isdigit() else 0
+        return RecordedCall(self, transcript.Call(peer=peer, side=transcript.SIDE_SERVER, number=number, method=method))
+
+    def close(self) -> None:
+        """Write the last entry; what still comes is not recorded."""
+        self._add(transcript.Entry(closed=transcript.Closed()))
+        with self._lock:
+            self._file.close()
+
+    def message(self, call: transcript.Call, direction: transcript.Direction, data: bytes, room: int) -> int:
+        """Record a message of a call.
+
+        Parameters
+        ----------
+        room : int
+            How many bytes of large fields may still be stored.
+
+        Returns
+        -------
+        int
+            How many bytes of large fields it holds.
+        """
+        parts, large, end, size = [], [], 0, 0
+        view = memoryview(data)
+        for start, stop in large_fields(view, call.method, _is_request(call, direction)):
+            field = view[start:stop]
+            digest = blake3(field).digest()
+            size += len(field)
+            if self._stores and size <= room:
+                self._store(digest, field)
+            large.append(transcript.Large(offset=start, size=stop - start, content_digest=digest))
+            parts.append(view[end:start])
+            end = stop
+        content = b"".join((*parts, view[end:])) if parts else data
+        self._add(
+            transcript.Entry(message=transcript.Message(call=call, direction=direction, content=content, large=large))
+        )
+        return size
+
+    def ended(self, call: transcript.Call, status: int, reason: error_pb2.Reason) -> None:
+        """Record how a call ended."""
+        self._add(transcript.Entry(ended=transcript.Ended(call=call, status=status, reason=reason)))
+
+    def _store(self, digest: bytes, field: memoryview) -> None:
+        if digest in self._stored:
+            return
+        # Random numbers do not get smaller, and take long not to: a sample tells.
+        sample = field[:_SAMPLE_BYTES]
+        compressed = len(zlib.compress(sample, 1)) < 0.8 * len(sample)
+        data = zlib.compress(field, 1) if compressed else field
+        # Put together by hand: the protocol's encoder would copy the data three times.
+        stored = transcript.Stored(content_digest=digest, compressed=compressed).SerializeToString()
+        stored += _DATA_TAG + _varint(len(data))
+        self._append(_STORED_TAG + _varint(len(stored) + len(data)) + stored, data)
+        # Only now: a call that brings the same bytes meanwhile stores them too, before the message that refers to them.
+        self._stored.add(digest)
+
+    def _add(self, entry: transcript.Entry) -> None:
+        self._append(entry.SerializeToString())
+
+    def _append(self, body: bytes, more: bytes | memoryview = b"") -> None:
+        """Add an entry, given by its encoding in one piece or two."""
+        length = _varint(len(body) + len(more) + len(DIGEST_TAG) + 32)
+        with self._lock:
+            if self._file.closed:
+                return
+            self._digest = blake3(self._digest).update(length).update(body).update(more).digest()
+            pieces = (length + body, more, DIGEST_TAG + self._digest)
+            for piece in pieces if more else (b"".join(pieces),):
+                self._write(piece)
+
+    def _write(self, data: bytes | memoryview) -> None:
+        rest = memoryview(data)
+        while rest:  # the system may take less than all of it
+            rest = rest[self._file.write(rest) :]
+
+
+class RecordedCall:
+    """One call as it is recorded; without a recorder it only passes bytes on."""
+
+    def __init__(self, recorder: Recorder | None = None, call: transcript.Call | None = None) -> None:
+        self._recorder = recorder
+        self.call = call or transcript.Call()
+        self._room = {transcript.DIRECTION_SENT: STORED_BYTES_MAX, transcript.DIRECTION_RECEIVED: STORED_BYTES_MAX}
+        self._over = recorder is None
+
+    def sent(self, data: bytes) -> bytes:
+        """Record a message that is about to go out."""
+        return self._message(transcript.DIRECTION_SENT, data)
+
+    def received(self, data: bytes) -> bytes:
+        """Record a message that has just come in."""
+        return self._message(transcript.DIRECTION_RECEIVED, data)
+
+    def ended(self, status: int = _OK, reason: error_pb2.Reason = error_pb2.REASON_UNSPECIFIED) -> None:
+        """Record how the call ended, the first time."""
+        if not self._over and self._recorder is not None:
+            self._over = True
+            self._recorder.ended(self.call, status, reason)
+
+    def failed(self, error: grpc.RpcError) -> None:
+        """Record that the call failed, in the caller's view."""
+        error.add_note(self.call.peer)  # grpc does not say whose server it was
+        code = error.code() if isinstance(error, grpc.Call) else grpc.StatusCode.UNKNOWN
+        self.ended(code.value[0], reason_of(error))
+
+    def _message(self, direction: transcript.Direction, data: bytes) -> bytes:
+        if self._recorder is not None:
+            self._room[direction] -= self._recorder.message(self.call, direction, data, self._room[direction])
+        return data
+
+
+class RecordedChannel(grpc.Channel):
+    """A channel to a peer whose calls are recorded. Calls are made by calling a stub's methods, in no other way.
+
+    Messages are put into bytes here rather than in the channel below, and those bytes both travel and are recorded.
+    """
+
+    def __init__(self, channel: grpc.Channel, peer: str, recorder: Recorder) -> None:
+        self._channel = channel
+        self._peer = peer
+        self._recorder = recorder
+
+    def unary_unary(self, method: str, *arguments: Any, **options: Any) -> Any:
+        """Make a callable for calls with one message each way."""
+        return self._recorded(self._channel.unary_unary, False, False, method, *arguments, **options)
+
+    def unary_stream(self, method: str, *arguments: Any, **options: Any) -> Any:
+        """Make a callable for calls that are answered with a stream."""
+        return self._recorded(self._channel.unary_stream, False, True, method, *arguments, **options)
+
+    def stream_unary(self, method: str, *arguments: Any, **options: Any) -> Any:
+        """Make a callable for calls that send a stream."""
+        return self._recorded(self._channel.stream_unary, True, False, method, *arguments, **options)
+
+    def stream_stream(self, method: str, *arguments: Any, **options: Any) -> Any:
+        """Make a callable for calls with a stream each way."""
+        return self._recorded(self._channel.stream_stream, True, True, method, *arguments, **options)
+
+    def subscribe(self, callback: Any, try_to_connect: bool = False) -> None:
+        """Have a function told of the connection's state."""
+        self._channel.subscribe(callback, try_to_connect)
+
+    def unsubscribe(self, callback: Any) -> None:
+        """Have a function told no more."""
+        self._channel.unsubscribe(callback)
+
+    def close(self) -> None:
+        """Hang up."""
+        self._channel.close()
+
+    def __enter__(self) -> RecordedChannel:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _recorded(
+        self,
+        make: Callable[..., Any],
+        streams: bool,
+        is_streamed: bool,
+        method: str,
+        request_serializer: Callable[[Any], bytes] | None = None,
+        response_deserializer: Callable[[bytes], Any] | None = None,
+        **options: Any,
+    ) -> Callable[..., Any]:
+        below = make(method, None, None, **options)
+        serialize: Callable[[Any], bytes] = request_serializer or bytes
+        deserialize: Callable[[bytes], Any] = response_deserializer or bytes
+
+        def call(request: Any, timeout: float | None = None, metadata: Any = (), **more: Any) -> Any:
+            recorded = self._recorder.calling(self._peer, method)
+            own = ((CALL_KEY, str(recorded.call.number)),)
+            sending = (
+                (recorded.sent(serialize(message)) for message in request)
+                if streams
+                else recorded.sent(serialize(request))
+            )
+            try:
+                answer = below(sending, timeout=timeout, metadata=(*(metadata or ()), *own), **more)
+            except grpc.RpcError as error:
+                recorded.failed(error)
+                raise
+            if is_streamed:
+                return (deserialize(data) for data in _arriving(answer, recorded))
+            recorded.received(answer)
+            recorded.ended()
+            return deserialize(answer)
+
+        return call
+
+
+def _arriving(answers: Any, recorded: RecordedCall) -> Iterator[bytes]:
+    """Record a stream of answers as it is read; whoever leaves before its end cancels the call."""
+    try:
+        yield from map(recorded.received, answers)
+        recorded.ended()
+    except grpc.RpcError as error:
+        recorded.failed(error)
+        raise
+    finally:
+        recorded.ended(_CANCELLED)
+        answers.cancel()
+
+
+def large_fields(data: memoryview, method: str, is_request: bool) -> Iterator[tuple[int, int]]:
+    """Find the large byte fields of a message in the protocol's encoding, without decoding it.
+
+    Parameters
+    ----------
+    data : memoryview
+        The message.
+    method : str
+        The method that it belongs to, "/package.Service/Method".
+    is_request : bool
+        Whether it is the method's request, or its answer.
+
+    Yields
+    ------
+    start, stop : int
+        Where the bytes of a field stand, in rising order. None of a method, or within a field, that is not known.
+    """
+    if len(data) < LARGE_BYTES:
+        return
+    descriptor = message_type(method, is_request)
+    if descriptor is not None:
+        yield from _large_fields(data, 0, len(data), descriptor)
+
+
+def message_type(method: str, is_request: bool) -> Any:
+    """Look up the descriptor of a method's request or answer; None where no such method is known."""
+    try:
+        found = descriptor_pool.Default().FindMethodByName(method.lstrip("/").replace("/", "."))
+    except KeyError:
+        return None
+    return found.input_type if is_request else found.output_type
+
+
+def _large_fields(data: memoryview, at: int, end: int, descriptor: Any) -> Iterator[tuple[int, int]]:
+    try:
+        while at < end:
+            tag, at = read_varint(data, at)
+            if tag & 7 == 2:
+                size, at = read_varint(data, at)
+                if size >= LARGE_BYTES and at + size <= end:
+                    field = descriptor.fields_by_number.get(tag >> 3)
+                    if field is not None and field.type == _BYTES:
+                        yield at, at + size
+                    elif field is not None and field.type == _MESSAGE:
+                        yield from _large_fields(data, at, at + size, field.message_type)
+                at += size
+            elif tag & 7 == 0:
+                _, at = read_varint(data, at)
+            else:
+                at += {1: 8, 5: 4}[tag & 7]
+    except (IndexError, KeyError):
+        return  # not the protocol's encoding: it is recorded as it came
+
+
+def read_varint(data: memoryview | mmap, at: int) -> tuple[int, int]:
+    """Read a number of variable length.
+
+    Returns
+    -------
+    number, after : int
+        The number, and where the next byte is.
+
+    Raises
+    ------
+    IndexError
+        If the data end within it.
+    """
+    number = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return number, at
+        shift += 7
+
+
+def _varint(number: int) -> bytes:
+    digits = bytearray()
+    while number >= 0x80:
+        digits.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes((*digits, number))
+
+
+def _is_request(call: transcript.Call, direction: transcript.Direction) -> bool:
+    return (call.side == transcript.SIDE_CALLER) == (direction == transcript.DIRECTION_SENT)
+
+
+def _versions() -> Iterator[tuple[str, str]]:
+    yield "fairwall", fairwall.__version__
+    yield "python", platform.python_version()
+    for package in _PACKAGES:
+        try:
+            yield package, metadata.version(package)
+        except metadata.PackageNotFoundError:
+            continue
+    yield "cpu", _cpu()
+
+
+def _cpu() -> str:
+    """Name the processor: which of a library's kernels ran may decide a result's last bits."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(models, platform.machine())

@@ -1,0 +1,1 @@
+"""Version 1, generated from the .proto files beside it."""

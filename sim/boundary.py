@@ -1,0 +1,242 @@
+"""Who may learn what: computed from the labels of the protocol's fields and the table of callers.
+
+Whoever serves a method learns its requests, whoever may call it its answers; a refusal may reach anybody. Health says
+only whether a server is well, and is left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import typer
+
+from fairwall.compliance.v1 import audit_service_pb2
+from fairwall.developer.v1 import model_service_pb2
+from fairwall.game.v1 import inference_service_pb2, referee_service_pb2
+from fairwall.rpc.access import CALLERS, SERVED_BY
+from fairwall.rpc.identity import PARTIES
+from fairwall.wire.v1 import error_pb2
+from fairwall.wire.v1.visibility_pb2 import (
+    VISIBILITY_DEVELOPMENT,
+    VISIBILITY_INHERITED,
+    VISIBILITY_OUTSIDE,
+    VISIBILITY_PROTECTED,
+    VISIBILITY_UNSPECIFIED,
+    Visibility,
+    visibility,
+)
+
+CLEARANCE = {
+    "adversary": VISIBILITY_OUTSIDE,
+    "developer": VISIBILITY_DEVELOPMENT,
+    "compliance": VISIBILITY_PROTECTED,
+    "referee": VISIBILITY_PROTECTED,
+}
+"""The highest label that a party may learn."""
+
+METHODS: dict[str, Any] = {
+    f"/{service.full_name}/{method.name}": method
+    for module in (audit_service_pb2, model_service_pb2, referee_service_pb2, inference_service_pb2)
+    for service in module.DESCRIPTOR.services_by_name.values()
+    for method in service.methods
+}
+"""The descriptor of every method of ours, under the name that the table of callers has for it."""
+
+_REFUSAL = "any refusal"
+
+
+class Reached(NamedTuple):
+    """A field that a message reaches: where it stands, its own label, and the one that applies."""
+
+    path: str
+    field: Any
+    label: int
+    level: int
+
+
+@dataclass(frozen=True)
+class Travel:
+    """A message on its way: to whom, in which method, and its descriptor."""
+
+    party: str
+    method: str
+    message: Any
+
+
+class Violation(NamedTuple):
+    """A field above its receiver's clearance, or without a label."""
+
+    party: str
+    method: str
+    path: str
+    level: str
+
+    def __str__(self) -> str:
+        return f"{self.path} is {self.level}, and reaches {self.party} in {self.method}"
+
+
+def server_of(method: str) -> str:
+    """Name the party that serves a method."""
+    return next(party for prefix, party in SERVED_BY.items() if method.startswith(prefix))
+
+
+def travelling() -> list[Travel]:
+    """List every message that can travel, once for each party that it can travel to."""
+    found = []
+    for name, method in METHODS.items():
+        found.append(Travel(server_of(name), name, method.input_type))
+        found += [Travel(caller, name, method.output_type) for caller in sorted(CALLERS[name])]
+    return found + [Travel(party, _REFUSAL, error_pb2.Error.DESCRIPTOR) for party in PARTIES]
+
+
+def walk(message: Any, inherited: int = VISIBILITY_UNSPECIFIED, within: tuple[str, ...] = ()) -> Iterator[Reached]:
+    """Visit every field that a message reaches, through the messages that it holds.
+
+    Parameters
+    ----------
+    message : Descriptor
+    inherited : Visibility
+        The label of the field that holds the message.
+    within : tuple of str
+        The messages around it, so that one which holds itself is entered once.
+    """
+    for field in message.fields:
+        label = field.GetOptions().Extensions[visibility]
+        level = inherited if label == VISIBILITY_INHERITED else label
+        yield Reached(f"{message.full_name}.{field.name}", field, label, level)
+        if field.message_type is not None and field.message_type.full_name not in within:
+            yield from walk(field.message_type, level, (*within, message.full_name))
+
+
+def violations(travels: Iterable[Travel] | None = None) -> list[Violation]:
+    """Find every field that reaches a party above its clearance; a field without a label is above every clearance.
+
+    Parameters
+    ----------
+    travels : iterable of Travel, optional
+        By default what the protocol lets travel.
+    """
+    return [
+        Violation(travel.party, travel.method, at.path, level_name(at.level))
+        for travel in (travelling() if travels is None else travels)
+        for at in walk(travel.message)
+        if not VISIBILITY_UNSPECIFIED < at.level <= CLEARANCE[travel.party]
+    ]
+
+
+def learns(party: str) -> dict[str, dict[str, list[str]]]:
+    """Tell what a party may learn.
+
+    Returns
+    -------
+    dict of str to dict of str to list of str
+        By label, the lowest first, and by message: the names of its fields. Fields that only inherit a label are told
+        of by the field that holds them.
+    """
+    found: dict[int, dict[str, dict[str, None]]] = {}
+    for travel in travelling():
+        if travel.party == party:
+            for at in walk(travel.message):
+                if at.label != VISIBILITY_INHERITED:
+                    message = at.field.containing_type.name
+                    found.setdefault(at.level, {}).setdefault(message, {})[at.field.name] = None
+    return {
+        level_name(level): {message: list(fields) for message, fields in sorted(found[level].items())}
+        for level in sorted(found)
+    }
+
+
+def level_name(level: int) -> str:
+    """Name a label in one word."""
+    return str(Visibility.Name(level)).removeprefix("VISIBILITY_")
+
+
+def as_values() -> dict[str, Any]:
+    """Give the whole boundary as plain values, as JSON holds them."""
+    return {
+        "parties": {
+            party: {"clearance": level_name(CLEARANCE[party]), "may_learn": learns(party)} for party in PARTIES
+        },
+        "methods": [
+            {
+                "method": name,
+                "callers": sorted(CALLERS[name]),
+                "served_by": server_of(name),
+                "request": {"message": method.input_type.full_name, "highest": level_name(_highest(method.input_type))},
+                "answer": {
+                    "message": method.output_type.full_name,
+                    "highest": level_name(_highest(method.output_type)),
+                },
+            }
+            for name, method in METHODS.items()
+        ],
+        "violations": [violation._asdict() for violation in violations()],
+    }
+
+
+def as_markdown() -> str:
+    """Draw the boundary for ``docs/protocol.md``: who talks to whom, and who may learn which fields.
+
+    An arrow goes from the caller to the server; it bears the highest labels of what is asked and of what is answered.
+    """
+    edges: dict[tuple[str, str, str], list[Any]] = {}
+    for name, method in METHODS.items():
+        for caller in sorted(CALLERS[name]):
+            edges.setdefault((caller, server_of(name), method.containing_service.name), []).append(method)
+    drawing = ["```mermaid", "flowchart LR"]
+    drawing += [f'    {party}["{party}<br/>cleared for {level_name(CLEARANCE[party])}"]' for party in PARTIES]
+    for (caller, server, service), methods in edges.items():
+        sends = level_name(max(_highest(method.input_type) for method in methods))
+        gets = level_name(max(_highest(method.output_type) for method in methods))
+        says = [service, *(method.name for method in methods), f"sends up to {sends}", f"gets up to {gets}"]
+        drawing.append(f'    {caller} -->|"{"<br/>".join(says)}"| {server}')
+    rows = ["| party | label | message | fields |", "|---|---|---|---|"]
+    for party in PARTIES:
+        first = party
+        for level, messages in learns(party).items():
+            for message, fields in messages.items():
+                rows.append(f"| {first} | {level} | `{message}` | {', '.join(f'`{field}`' for field in fields)} |")
+                first = level = ""
+    return "\n".join([*drawing, "```", "", *rows])
+
+
+def show(*, markdown: bool, as_json: bool) -> None:
+    """Print the boundary, and end with status 1 if something crosses it."""
+    if as_json:
+        typer.echo(json.dumps(as_values()))
+    elif markdown:
+        typer.echo(as_markdown())
+    else:
+        _print()
+    found = violations()
+    for violation in found:
+        typer.echo(f"fairwall: {violation}", err=True)
+    if found:
+        raise typer.Exit(1)
+
+
+def _print() -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console(highlight=False)
+    for party in PARTIES:
+        serves = ", ".join(prefix.split(".")[-1].strip("/") for prefix, by in SERVED_BY.items() if by == party)
+        asks = sorted({server_of(name) for name in METHODS if party in CALLERS[name]})
+        roles = [f"serves {serves}"] if serves else []
+        roles += [f"asks {', '.join(asks)}"] if asks else []
+        console.print(f"{party}, cleared for {level_name(CLEARANCE[party])}: {'; '.join(roles)}")
+        table = Table("may learn", "message", "fields", box=None, padding=(0, 2, 0, 0))
+        for level, messages in learns(party).items():
+            for message, fields in messages.items():
+                table.add_row(level, message, ", ".join(fields))
+                level = ""
+        console.print(table, "")
+
+
+def _highest(message: Any) -> int:
+    """Give the highest label in a message; OUTSIDE for an empty one, which says nothing but that it was sent."""
+    return max((at.level for at in walk(message)), default=VISIBILITY_OUTSIDE)

@@ -1,0 +1,469 @@
+"""The kinds of steps that ask for audits. A step's keys are the fields of its class."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from fairwall.compliance.v1.audit_service_pb2 import AuditHeader, AuditModelsRequest, AuditRequest
+from fairwall.rpc import arrays
+from fairwall.wire.metrics import name_of, number_of
+from fairwall.wire.v1.metric_pb2 import Metric
+from sim.conformance import calls, law
+from sim.conformance.calls import Seen, Violation
+from sim.conformance.vocabulary import Expect, Header, Number, Part, Words, stream_of
+from sim.conformance.world import SECONDS, NotRun, Result, World
+
+AUDIT = "/fairwall.compliance.v1.AuditService/Audit"
+
+AUDIT_MODELS = "/fairwall.compliance.v1.AuditService/AuditModels"
+
+
+class Predictions(Words):
+    """What the models predict.
+
+    Parameters
+    ----------
+    models : number
+    columns : number
+        How many people there are predictions for.
+    random : int
+        The seed of scores in [0, 1].
+    decisions : int
+        The seed of zeros and ones, in place of scores.
+    fill : float
+        One prediction for everybody, in place of scores.
+    group : "advantaged" or "disadvantaged"
+        1 for this group and 0 for the other, in place of scores.
+    put : list of (model, person, value)
+        What is changed then; negative positions count from the end.
+    kind : str
+        The type they travel in.
+    """
+
+    models: Number = 1
+    columns: Number = "people"
+    random: int = 1
+    decisions: int | None = None
+    fill: float | None = None
+    group: Literal["advantaged", "disadvantaged"] | None = None
+    put: tuple[tuple[int, int, float], ...] = ()
+    kind: Literal["float64", "float32", "uint8"] = "float64"
+
+    def make(self, world: World, deployment: str) -> NDArray[Any]:
+        """Make them, shape (models, columns)."""
+        shape = tuple(int(world.number(each, deployment=deployment)) for each in (self.models, self.columns))
+        if self.group is not None:
+            wanted = self.group == "advantaged"
+            rows = np.tile(world.people(deployment).protected == wanted, (shape[0], 1)).astype(np.float64)
+        elif self.fill is not None:
+            rows = np.full(shape, self.fill)
+        elif self.decisions is not None:
+            rows = np.random.default_rng(self.decisions).integers(0, 2, shape).astype(np.float64)
+        else:
+            rows = np.random.default_rng(self.random).random(shape)
+        for model, person, value in self.put:
+            rows[model, person] = value
+        return rows.astype(self.kind)
+
+
+class Audit(Words):
+    """Asks for one batch.
+
+    Parameters
+    ----------
+    name : str
+        What later steps call it.
+    caller, deployment : str
+    id : str
+        Stands for a request id that no other case uses; `request_id` is one word for word, which no other run may use.
+    metric : str or int
+        The first that is allowed unless told otherwise; "not allowed" for one that is not.
+    epsilon : number
+        The smallest charge that the target can be asked to count, unless told otherwise.
+    parts : list of str
+        The messages: "header", "chunks", "half" (of their bytes), "byte" (one more), "empty" (no part), "garbage".
+    chunk_bytes : int
+    deadline : float or "none"
+    metadata : table
+        What is sent beside the request.
+    unknown : str
+        Put into fields of the header that the protocol does not have.
+    another_connection : bool
+    together : int
+        So many such calls at the same time; `apart`: each under an id of its own. `answered`: how many are answered.
+    times : int
+        So many such calls one after another, each under an id of its own.
+    each_person : float
+        One call a person, with this prediction about that person.
+    """
+
+    do: Literal["audit"]
+    name: str = ""
+    caller: str = "developer"
+    deployment: str = ""
+    id: str = "a"
+    request_id: str | None = None
+    deal: str | None = None
+    metric: str | int | None = None
+    epsilon: Number = "unit"
+    threshold: float | None = None
+    predictions: Predictions = Predictions()
+    header: Header = Header()
+    parts: tuple[Part, ...] = ("header", "chunks")
+    chunk_bytes: int = Field(default=1 << 20, ge=1)
+    deadline: float | Literal["none"] = SECONDS
+    metadata: dict[str, str] = Field(default_factory=dict)
+    unknown: str = ""
+    another_connection: bool = False
+    together: int = Field(default=1, ge=1)
+    apart: bool = False
+    answered: int | None = None
+    times: int = Field(default=1, ge=1)
+    each_person: float | None = None
+    expect: Expect = Expect()
+
+    def run(self, world: World) -> None:
+        """Ask, and look at what comes."""
+        world.open_account(self.caller, self.deployment)
+        if self.together > 1:
+            self._run_together(world)
+        elif self.each_person is not None:
+            for person in range(world.about(self.deployment).people):
+                changed = self.predictions.model_copy(update={"put": ((-1, person, self.each_person),)})
+                step = self.model_copy(update={"predictions": changed, "id": f"{self.id}-{person}"})
+                step._run_once(world)
+        else:
+            for number in range(self.times):
+                own = {"id": f"{self.id}-{number}"} if self.times > 1 else {}
+                self.model_copy(update=own)._run_once(world)
+
+    def _run_once(self, world: World) -> None:
+        asked = self._asked(world)
+        seen = self._finish(self._start(world, asked))
+        self.expect.check_end(seen)
+        noise = self._check_answer(world, asked, seen) if seen.answered else None
+        self._compare(world, Result(seen, noise))
+        if self.name:
+            world.results[self.name] = Result(seen, noise)
+
+    def _run_together(self, world: World) -> None:
+        steps = [
+            self.model_copy(update={"id": f"{self.id}-{number}"} if self.apart else {})
+            for number in range(self.together)
+        ]
+        asked = [step._asked(world) for step in steps]
+        world.channel(self.caller, self.deployment)
+        started = [step._start(world, each) for step, each in zip(steps, asked, strict=True)]
+        ends = [self._finish(call) for call in started]
+        answers: dict[str, Any] = {}
+        for each, seen in zip(asked, ends, strict=True):
+            if not seen.answered:
+                self.expect.check_end(seen)
+                continue
+            answer = seen.messages[0]
+            if answers.setdefault(each.header.request_id, answer) != answer:
+                raise Violation("one request at the same time got several answers")
+        count = sum(seen.answered for seen in ends)
+        if count != (self.together if self.answered is None else self.answered):
+            raise Violation(f"{count} of {self.together} calls at the same time were answered")
+        world.enter_together(self.caller, self.deployment, answers)
+
+    def _asked(self, world: World) -> _Asked:
+        about = world.about(self.deployment)
+        predictions = self.predictions.make(world, self.deployment)
+        header = AuditHeader(
+            request_id=world.request_id(self.id) if self.request_id is None else self.request_id,
+            deal_id=about.deal if self.deal is None else self.deal,
+            metric=self._metric(world),
+            epsilon=world.number(self.epsilon, self.caller, self.deployment),
+            predictions=self.header.of(predictions, world, self.deployment),
+            threshold=self.threshold,
+        )
+        return _Asked(header, predictions)
+
+    def _metric(self, world: World) -> Any:
+        allowed = world.about(self.deployment).metrics
+        if isinstance(self.metric, int):
+            return self.metric
+        if self.metric == "not allowed":
+            refused = [number for number in Metric.values() if number and name_of(number) not in allowed]
+            if not refused:
+                raise NotRun("needs a metric that the policy does not allow")
+            return refused[0]
+        metric = self.metric or allowed[0]
+        if metric not in allowed:
+            raise NotRun(f"needs the metric {metric}")
+        return number_of(metric)
+
+    def _messages(self, asked: _Asked) -> Iterator[bytes]:
+        data, header = arrays.to_message(asked.predictions).data, asked.header_message(self.unknown)
+        return stream_of(self.parts, header, data, self.chunk_bytes, lambda part: AuditRequest(predictions_chunk=part))
+
+    def _start(self, world: World, asked: _Asked) -> Any:
+        channel = world.channel(self.caller, self.deployment, another=self.another_connection)
+        seconds = None if self.deadline == "none" else self.deadline
+        return calls.start(channel, AUDIT, list(self._messages(asked)), seconds, tuple(self.metadata.items()))
+
+    def _finish(self, call: Any) -> Seen:
+        return calls.finish(AUDIT, call)
+
+    def _check_answer(self, world: World, asked: _Asked, seen: Seen) -> NDArray[np.float64] | None:
+        answer = seen.messages[0]
+        header, people = asked.header, world.subject.target.people(self.deployment or world.deployment)
+        world.enter(self.caller, self.deployment, header.request_id, header.epsilon, answer)
+        models = len(asked.predictions)
+        gaps, low, high = (_numbers(answer, field, models) for field in ("gaps", "low", "high"))
+        self._check_probability(answer, models)
+        metric = name_of(header.metric)
+        if people is None:
+            if self.expect.close or self.expect.noise or self.expect.interval:
+                raise NotRun("needs the table of the test set")
+            return None
+        exact = law.exact_gaps(people, metric, asked.predictions.astype(np.float64))
+        world.exact.extend(exact)
+        noise: NDArray[np.float64] = gaps - exact
+        promised = law.law_of(world.about(self.deployment), people, metric, models, header.epsilon)
+        if promised is None:
+            if self.expect.close or self.expect.noise or self.expect.interval:
+                raise NotRun("needs a mechanism whose law the tester knows")
+            return noise
+        if self.expect.close:
+            law.require_close(noise, promised)
+        if self.expect.noise:
+            law.require_noise(noise, promised)
+        if self.expect.interval:
+            law.require_interval(low, high, gaps, exact, metric, promised)
+        return noise
+
+    def _check_probability(self, answer: Any, models: int) -> None:
+        if answer.HasField("probability_above") != (self.threshold is not None):
+            raise Violation("probability_above is told if and only if a threshold was given")
+        if self.threshold is None:
+            return
+        values = _numbers(answer, "probability_above", models)
+        known = values[~np.isnan(values)]
+        least, most = self.expect.probability if isinstance(self.expect.probability, tuple) else (0.0, 1.0)
+        if not ((known >= least) & (known <= most)).all():
+            raise Violation(f"probability_above must lie between {least:g} and {most:g}, and is {known.tolist()}")
+
+    def _compare(self, world: World, result: Result) -> None:
+        if self.expect.same_as:
+            earlier = world.results[self.expect.same_as]
+            if replace(result.seen, messages=()) != replace(earlier.seen, messages=()):
+                raise Violation(f"a call {result.seen.text}, and {earlier.seen.text} before")
+            if result.seen.messages != earlier.seen.messages:
+                raise Violation("the same request got another answer")
+        if self.expect.unlike:
+            earlier = world.results[self.expect.unlike]
+            if result.noise is None or earlier.noise is None:
+                raise NotRun("needs the table of the test set")
+            law.require_unrelated(result.noise, earlier.noise)
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    header: AuditHeader
+    predictions: NDArray[Any]
+
+    def header_message(self, unknown: str) -> bytes:
+        data = self.header.SerializeToString()
+        for number in range(7, 16) if unknown else ():
+            # A string field that the protocol does not have: its tag, its length, its bytes.
+            data += bytes([number << 3 | 2, len(unknown)]) + unknown.encode()
+        inside = AuditHeader.FromString(data)
+        return AuditRequest(header=inside).SerializeToString()
+
+
+def _numbers(answer: Any, field: str, models: int) -> NDArray[np.float64]:
+    try:
+        values = arrays.from_message(getattr(answer, field))
+    except arrays.ArrayError as error:
+        raise Violation(f"{field}: {error}") from None
+    if values.dtype != np.float64 or values.shape != (models,):
+        raise Violation(f"{field}: must be one float64 a model, not {values.dtype} of shape {values.shape}")
+    return values.astype(np.float64)
+
+
+class Repeated(Words):
+    """Asks the same again and again, each time under another id, and tests all the noise together."""
+
+    do: Literal["repeated"]
+    calls: int = Field(ge=2)
+    metric: str | None = None
+    epsilon: Number = 1.0
+    predictions: Predictions = Predictions()
+
+    def run(self, world: World) -> None:
+        """Ask, and look at the noise."""
+        about, people = world.about(), world.people()
+        metric = self.metric or about.metrics[0]
+        models, epsilon = int(world.number(self.predictions.models)), world.number(self.epsilon)
+        promised = law.law_of(about, people, metric, models, epsilon)
+        if promised is None:
+            raise NotRun("needs a mechanism whose law the tester knows")
+        noise = []
+        for number in range(self.calls):
+            name = f"repeated-{models}-{number}"
+            Audit(do="audit", name=name, id=name, metric=metric, epsilon=epsilon, predictions=self.predictions).run(
+                world
+            )
+            found = world.results[name].noise
+            assert found is not None, "the table is known"
+            noise.append(found)
+        law.require_noise_everywhere(np.stack(noise), promised)
+
+
+class Alike(Words):
+    """Makes the same calls to several deployments, and demands that each ends in the same way, word for word.
+
+    Parameters
+    ----------
+    deployments : list of str
+    requests : list of Audit
+        How each of them ends does not matter; what it is that the callers see does.
+    each_person : float
+        One call a person, with this prediction about that person.
+    """
+
+    do: Literal["alike"]
+    deployments: tuple[str, ...] = Field(min_length=2)
+    requests: tuple[Audit, ...] = Field(min_length=1)
+    each_person: float | None = None
+
+    def run(self, world: World) -> None:
+        """Call, and compare."""
+        for number, request in enumerate(self._requests(world)):
+            ends = [self._end(world, request, number, deployment) for deployment in self.deployments]
+            if len(set(ends)) > 1:
+                told = "; ".join(f"{name}: {end.text}" for name, end in zip(self.deployments, ends, strict=True))
+                raise Violation(f"call {number + 1} ended otherwise for other people: {told}")
+
+    def _requests(self, world: World) -> Iterator[Audit]:
+        if self.each_person is None:
+            yield from self.requests
+            return
+        for request in self.requests:
+            for person in range(world.about().people):
+                put = ((0, person, self.each_person),)
+                yield request.model_copy(update={"predictions": request.predictions.model_copy(update={"put": put})})
+
+    def _end(self, world: World, request: Audit, number: int, deployment: str) -> Seen:
+        # Ids are those of the step: a world has several of them.
+        own = {"deployment": deployment, "id": f"alike-{world.step}-{number}"}
+        step = request.model_copy(update=own)
+        world.open_account(step.caller, deployment)
+        asked = step._asked(world)
+        seen = step._finish(step._start(world, asked))
+        if seen.answered:
+            step._check_answer(world, asked, seen)
+        return replace(seen, messages=())
+
+
+class AuditModels(Words):
+    """Asks for one batch of models that compliance would query itself."""
+
+    do: Literal["audit_models"]
+    caller: str = "developer"
+    deployment: str = ""
+    id: str = "a"
+    deal: str | None = None
+    metric: str | None = None
+    epsilon: Number = "unit"
+    models: Number = 1
+    expect: Expect = Expect()
+
+    def run(self, world: World) -> None:
+        """Ask, and look at how it ends."""
+        about = world.about(self.deployment)
+        world.open_account(self.caller, self.deployment)
+        request = AuditModelsRequest(
+            request_id=world.request_id(self.id),
+            deal_id=about.deal if self.deal is None else self.deal,
+            metric=number_of(self.metric or about.metrics[0]),
+            epsilon=world.number(self.epsilon, self.caller, self.deployment),
+            models=int(world.number(self.models)),
+        )
+        data = [request.SerializeToString()]
+        self.expect.check_end(world.call(AUDIT_MODELS, data, self.caller, deployment=self.deployment))
+
+
+@dataclass
+class _Held:
+    call: Any
+    release: threading.Event
+
+
+class Hold(Words):
+    """Opens calls that send a part of what they have to send, and then nothing more.
+
+    Parameters
+    ----------
+    calls : int
+    sends : list of str
+        What each of them sends, see `Audit`.
+    deadline : float
+    ends : "wait", "cancel" or "deadline"
+        Whether they stay open until a step lets go of them; are given up at once; or until their deadline has passed.
+    """
+
+    do: Literal["hold"]
+    caller: str = "developer"
+    deployment: str = ""
+    id: str = "held"
+    calls: int = Field(default=1, ge=1)
+    sends: tuple[Part, ...] = ("header",)
+    deadline: float = SECONDS
+    ends: Literal["wait", "cancel", "deadline"] = "wait"
+
+    def run(self, world: World) -> None:
+        """Open them, and end them as told."""
+        world.open_account(self.caller, self.deployment)
+        opened = [self._open(world, number) for number in range(self.calls)]
+        if self.ends == "wait":
+            world.held += opened
+            return
+        for each in opened:
+            if self.ends == "cancel":
+                time.sleep(0.05)  # so that what was sent is on its way
+                each.call.cancel()
+            seen = calls.finish(AUDIT, each.call)
+            each.release.set()
+            if seen.answered or seen.reason:
+                raise Violation(f"a call that was not sent to its end {seen.text}")
+
+    def _open(self, world: World, number: int) -> _Held:
+        step = Audit(
+            do="audit", caller=self.caller, deployment=self.deployment, id=f"{self.id}-{number}", parts=self.sends
+        )
+        messages = list(step._messages(step._asked(world)))
+        release = threading.Event()
+
+        def silent() -> Iterator[bytes]:
+            yield from messages
+            release.wait(self.deadline + SECONDS)  # the deadline ends the call, not we
+
+        channel = world.channel(self.caller, self.deployment)
+        return _Held(calls.start(channel, AUDIT, silent(), self.deadline), release)
+
+
+class LetGo(Words):
+    """Ends the calls that were held open: they have nothing more to send."""
+
+    do: Literal["let_go"]
+    expect: Expect = Expect()
+
+    def run(self, world: World) -> None:
+        """Half-close them, and look at how they end."""
+        for each in world.held:
+            each.release.set()
+        for each in world.held:
+            self.expect.check_end(calls.finish(AUDIT, each.call))
+        world.held.clear()

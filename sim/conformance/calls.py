@@ -1,0 +1,227 @@
+"""Making calls that no honest client would make, and everything that a caller gets to see of what comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import grpc
+from google.protobuf import descriptor_pool, message_factory
+from google.protobuf.message import DecodeError, Message
+from grpc_health.v1 import health_pb2
+
+from fairwall.compliance.v1 import audit_service_pb2
+from fairwall.developer.v1 import model_service_pb2
+from fairwall.game.v1 import inference_service_pb2, referee_service_pb2
+from fairwall.rpc.errors import CATALOGUE, METADATA_KEY
+from fairwall.rpc.identity import Credentials, server_name_of
+from fairwall.wire.v1 import error_pb2
+
+SERVICES = (audit_service_pb2, model_service_pb2, referee_service_pb2, inference_service_pb2, health_pb2)
+"""Imported, so that the descriptor pool knows their methods."""
+
+Metadata: TypeAlias = tuple[tuple[str, str | bytes], ...]
+
+_TRANSPORT = ("grpc-", "content-type", "date", "server", "user-agent", "accept-encoding")
+"""Metadata that a gRPC library may add by itself."""
+
+_SILENT = {
+    grpc.StatusCode.UNAVAILABLE,
+    grpc.StatusCode.UNIMPLEMENTED,
+    grpc.StatusCode.DEADLINE_EXCEEDED,
+    grpc.StatusCode.CANCELLED,
+    grpc.StatusCode.RESOURCE_EXHAUSTED,
+}
+"""How a call may fail without a reason: before the service itself could refuse it."""
+
+
+class Violation(Exception):
+    """What a server or a client does, and may not. The text is for people."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """All that a caller gets to see of one call.
+
+    Parameters
+    ----------
+    status : grpc.StatusCode
+    details : str
+    reason : str
+        The catalogue's name, empty where the call was not refused for a reason.
+    trailing : tuple
+        Trailing metadata, without what the transport adds.
+    messages : tuple of Message
+        What was answered.
+    """
+
+    status: grpc.StatusCode
+    details: str
+    reason: str
+    trailing: Metadata
+    messages: tuple[Any, ...] = ()
+
+    @property
+    def answered(self) -> bool:
+        """Whether the call succeeded."""
+        return self.status is grpc.StatusCode.OK
+
+    @property
+    def text(self) -> str:
+        """What happened, for people."""
+        if self.answered:
+            return "was answered"
+        return f"was refused as {self.reason}" if self.reason else f"failed as {self.status.name} ({self.details})"
+
+
+def dial(address: str, server: str, run: str, credentials: Credentials | None, *, tls: bool = True) -> grpc.Channel:
+    """Open a channel of its own, with nothing retried.
+
+    Parameters
+    ----------
+    address : str
+    server, run : str
+        Who must answer.
+    credentials : Credentials or None
+        The caller's; an authority alone (no certificate) for who shows none.
+    tls : bool
+        False for a caller that speaks plain text.
+    """
+    options = [
+        ("grpc.ssl_target_name_override", server_name_of(run, server)),
+        ("grpc.enable_retries", 0),
+        # Every channel is a connection: one caller's fate is not another's.
+        ("grpc.use_local_subchannel_pool", 1),
+        ("grpc.initial_reconnect_backoff_ms", 100),
+        ("grpc.max_reconnect_backoff_ms", 1000),
+        ("grpc.max_receive_message_length", 64 << 20),
+    ]
+    if not tls or credentials is None:
+        return grpc.insecure_channel(address, options)
+    return grpc.secure_channel(
+        address,
+        grpc.ssl_channel_credentials(
+            credentials.authority.encode(),
+            credentials.key.encode() or None,
+            credentials.certificate.encode() or None,
+        ),
+        options,
+    )
+
+
+def method_types(method: str) -> tuple[type[Message], type[Message], bool, bool]:
+    """Return a method's request and response types, and whether each of the two is a stream.
+
+    Raises
+    ------
+    KeyError
+        If the protocol has no such method.
+    """
+    service, _, name = method.strip("/").partition("/")
+    found: Any = descriptor_pool.Default().FindServiceByName(service).FindMethodByName(name)
+    if found is None:
+        raise KeyError(method)
+    return (
+        message_factory.GetMessageClass(found.input_type),
+        message_factory.GetMessageClass(found.output_type),
+        found.client_streaming,
+        found.server_streaming,
+    )
+
+
+def start(
+    channel: grpc.Channel, method: str, requests: Iterable[bytes], seconds: float | None, metadata: Metadata = ()
+) -> Any:
+    """Start a call of bytes that may be no messages; :func:`finish` waits for it."""
+    try:
+        _, _, streams_in, streams_out = method_types(method)
+    except KeyError:
+        streams_in, streams_out = True, False
+    if streams_out:
+        call: Any = channel.stream_stream if streams_in else channel.unary_stream
+        request: Any = iter(requests) if streams_in else next(iter(requests), b"")
+        return call(method)(request, timeout=seconds, metadata=metadata)
+    if streams_in:
+        stream: Any = channel.stream_unary(method)
+        return stream.future(iter(requests), timeout=seconds, metadata=metadata)
+    unary: Any = channel.unary_unary(method)
+    return unary.future(next(iter(requests), b""), timeout=seconds, metadata=metadata)
+
+
+def finish(method: str, call: Any) -> Seen:
+    """Wait for a call's end, and look at all that came back.
+
+    Raises
+    ------
+    Violation
+        If what came back is nothing that the protocol knows: a text of its own, a reason that does not fit the status,
+        metadata or fields that nobody asked for.
+    """
+    try:
+        _, response, _, streams_out = method_types(method)
+    except KeyError:
+        response, streams_out = error_pb2.Error, False
+    answers: list[bytes] = []
+    try:
+        answers.extend(call if streams_out else [call.result()])
+    except grpc.FutureCancelledError:
+        return Seen(grpc.StatusCode.CANCELLED, "", "", ())
+    except grpc.RpcError as failed:
+        _require_quiet(call.initial_metadata(), ())
+        return _refusal(failed)
+    if kept := _kept(call.trailing_metadata()):
+        raise Violation(f"an answer came with metadata that nobody asked for: {_keys(kept)}")
+    if call.details():
+        raise Violation("an answer came with a text beside it")
+    _require_quiet(call.initial_metadata(), ())
+    return Seen(grpc.StatusCode.OK, "", "", (), tuple(_decoded(response, data) for data in answers))
+
+
+def _refusal(failed: Any) -> Seen:
+    status, details, trailing = failed.code(), failed.details() or "", _kept(failed.trailing_metadata())
+    errors = [value for key, value in trailing if key == METADATA_KEY]
+    if not errors:
+        if status not in _SILENT:
+            raise Violation(f"a call failed as {status.name} without one of the protocol's reasons ({details})")
+        _require_quiet(trailing, ())
+        return Seen(status, details, "", trailing)
+    _require_quiet(trailing, (METADATA_KEY,))
+    if len(errors) != 1:
+        raise Violation("a refusal came with several reasons")
+    error = _decoded(error_pb2.Error, errors[0])
+    if error.reason not in CATALOGUE:
+        raise Violation(f"a refusal has the reason {error.reason}, which the protocol does not know")
+    reason = error_pb2.Reason.Name(error.reason).removeprefix("REASON_")
+    if (status, details) != CATALOGUE[error.reason]:
+        expected, sentence = CATALOGUE[error.reason]
+        raise Violation(
+            f"{reason} came as {status.name} with the text {details!r}, not as {expected.name} with {sentence!r}"
+        )
+    return Seen(status, details, reason, trailing)
+
+
+def _kept(metadata: Any) -> Metadata:
+    return tuple((key, value) for key, value in metadata or () if not key.startswith(_TRANSPORT))
+
+
+def _require_quiet(metadata: Any, allowed: tuple[str, ...]) -> None:
+    told = [pair for pair in _kept(metadata) if pair[0] not in allowed]
+    if told:
+        raise Violation(f"a call came back with metadata that nobody asked for: {_keys(told)}")
+
+
+def _keys(metadata: Iterable[tuple[str, Any]]) -> str:
+    return ", ".join(sorted({key for key, _ in metadata}))
+
+
+def _decoded(kind: Any, data: Any) -> Any:
+    try:
+        message = kind.FromString(bytes(data))
+    except DecodeError:
+        raise Violation(f"what came back is no {kind.DESCRIPTOR.name}") from None
+    known = kind.FromString(bytes(data))
+    known.DiscardUnknownFields()
+    if known.ByteSize() != message.ByteSize():
+        raise Violation(f"{kind.DESCRIPTOR.name} came with fields that the protocol does not know")
+    return message

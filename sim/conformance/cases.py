@@ -1,0 +1,93 @@
+"""Reads cases: data files that anybody can add to, a folder for each kind of thing under test."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from sim.conformance.errors import ConformanceError
+from sim.conformance.files import read_text
+from sim.conformance.steps import Step
+
+SHIPPED = Path(__file__).with_name("cases")
+
+
+class Case(BaseModel):
+    """One numbered check.
+
+    Parameters
+    ----------
+    number : str
+        A letter for what is tested, and three digits.
+    title : str
+    sentence : str
+        Of docs/protocol.md, word for word: what is tested.
+    subject : str
+        What it is about, from its file's name.
+    deployment : str
+        Which of the target's deployments.
+    accounts : bool
+        Whether what callers have left is watched, as in every case but those that test it otherwise.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    number: str = Field(pattern=r"^[A-Z][0-9]{3}$")
+    title: str
+    sentence: str
+    subject: str
+    deployment: str = "main"
+    accounts: bool = True
+    steps: tuple[Step, ...] = Field(min_length=1)
+
+
+def read(kind: str, folders: Iterable[Path] = ()) -> list[Case]:
+    """Read the shipped cases of one kind, and those of other folders, by number.
+
+    Parameters
+    ----------
+    kind : str
+        A folder of ``cases/``: what is tested.
+    folders : iterable of Path
+        Whose ``*.toml`` are read as well.
+
+    Raises
+    ------
+    ConformanceError
+    """
+    found: dict[str, Case] = {}
+    for folder in (SHIPPED / kind, *folders):
+        paths = sorted(folder.glob("*.toml"))
+        if not paths:
+            raise ConformanceError(f"{folder}: no case in it: a case stands in a file that ends in .toml")
+        for path in paths:
+            for case in _read(path):
+                if case.number in found:
+                    raise ConformanceError(f"{path}: {case.number}: there is a case of that number already")
+                found[case.number] = case
+    return [found[number] for number in sorted(found)]
+
+
+def _read(path: Path) -> Iterator[Case]:
+    try:
+        values = tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        raise ConformanceError(f"{path}: not valid TOML: {error}") from None
+    if set(values) != {"case"} or not isinstance(values["case"], list):
+        raise ConformanceError(f"{path}: a file of cases has [[case]] sections and nothing else")
+    for entry in values["case"]:
+        try:
+            yield Case.model_validate({"subject": path.stem, **entry})
+        except ValidationError as error:
+            raise ConformanceError(f"{path}: {_first(entry, error)}") from None
+
+
+def _first(entry: Any, error: ValidationError) -> str:
+    first = error.errors()[0]
+    where = ".".join(str(part) for part in first["loc"])
+    number = entry.get("number", "a case without a number") if isinstance(entry, dict) else "a case"
+    return f"{number}: {where}: {first['msg']}"

@@ -1,0 +1,124 @@
+"""Certificates for a test: the ones that a deployment has, and others that an honest authority would never sign."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from fairwall.rpc.identity import Credentials, server_name_of, uri_of
+
+_PEM = serialization.Encoding.PEM
+_DAYS = 30
+
+
+class Authority:
+    """An authority that signs whatever it is asked to.
+
+    Parameters
+    ----------
+    name : str
+        Its common name; nobody looks at it.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = _common_name(name)
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        certificate = (
+            self._builder(self._name, self._key.public_key(), timedelta(days=_DAYS))
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .sign(self._key, hashes.SHA256())
+        )
+        self.pem = certificate.public_bytes(_PEM).decode()
+
+    def issue(
+        self,
+        *uris: str,
+        server: str = "",
+        serves: bool = True,
+        common_name: str = "under test",
+        valid: timedelta = timedelta(days=_DAYS),
+    ) -> Credentials:
+        """Sign a certificate.
+
+        Parameters
+        ----------
+        *uris : str
+            Its SAN URIs: whom it names as a caller.
+        server : str
+            Its SAN DNS name.
+        serves : bool
+            Whether it may stand for the server of that name.
+        common_name : str
+        valid : timedelta
+            How long from now; negative for one that has expired.
+        """
+        key = ec.generate_private_key(ec.SECP256R1())
+        names: list[x509.GeneralName] = [x509.UniformResourceIdentifier(uri) for uri in uris]
+        uses = [ExtendedKeyUsageOID.CLIENT_AUTH]
+        if server:
+            names.append(x509.DNSName(server))
+        if server and serves:
+            uses.append(ExtendedKeyUsageOID.SERVER_AUTH)
+        builder = (
+            self._builder(_common_name(common_name), key.public_key(), valid)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(x509.ExtendedKeyUsage(uses), critical=True)
+        )
+        if names:
+            builder = builder.add_extension(x509.SubjectAlternativeName(names), critical=False)
+        return Credentials(
+            run="",
+            party="",
+            authority=self.pem,
+            certificate=builder.sign(self._key, hashes.SHA256()).public_bytes(_PEM).decode(),
+            key=key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()).decode(),
+        )
+
+    def party(self, run: str, party: str, name: str = "", *, serves: bool = False) -> Credentials:
+        """Sign the certificate that a party of a run has."""
+        return self.issue(uri_of(run, party, name), server=server_name_of(run, party) if serves else "")
+
+    def _builder(self, subject: x509.Name, key: ec.EllipticCurvePublicKey, valid: timedelta) -> x509.CertificateBuilder:
+        now = datetime.now(UTC)
+        return (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self._name)
+            .public_key(key)
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(days=2))
+            .not_valid_after(now + valid)
+        )
+
+
+def write(folder: Path, credentials: Credentials) -> None:
+    """Write credentials as a party is given them: three files, the key for its owner alone."""
+    folder.mkdir(parents=True, mode=0o700)
+    for name in ("authority", "certificate", "key"):
+        descriptor = os.open(folder / f"{name}.pem", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="ascii") as file:
+            file.write(getattr(credentials, name))
+
+
+def read(folder: Path) -> Credentials:
+    """Read credentials without a look at whom they name, which may be nobody.
+
+    Raises
+    ------
+    OSError
+        If a file cannot be read.
+    """
+    authority, certificate, key = (
+        (folder / f"{name}.pem").read_text(encoding="ascii") for name in ("authority", "certificate", "key")
+    )
+    return Credentials("", "", authority, certificate, key)
+
+
+def _common_name(text: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])

@@ -1,0 +1,231 @@
+"""The commands ``fairwall conformance ...``."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+if TYPE_CHECKING:
+    from sim.conformance.cases import Case
+    from sim.conformance.target import Target
+
+FAILED = 1
+
+app = typer.Typer(
+    help="Test servers and clients of other people against the protocol.",
+    rich_markup_mode=None,
+    no_args_is_help=True,
+)
+
+_Address = Annotated[
+    list[str] | None,
+    typer.Option("--address", metavar="[NAME=]HOST:PORT", help="Where a deployment answers. May be repeated."),
+]
+_Certs = Annotated[Path | None, typer.Option("--certs", metavar="DIR", help="The kit's certificates.")]
+_Target = Annotated[Path | None, typer.Option("--target", metavar="FILE", help="The kit's target.toml.")]
+_Start = Annotated[str, typer.Option("--start", metavar="COMMAND", help="Starts what is tested.")]
+_Reference = Annotated[bool, typer.Option("--reference", help="Test fairwall's own.")]
+_Cases = Annotated[
+    list[Path] | None, typer.Option("--cases", metavar="DIR", help="A folder of further cases. May be repeated.")
+]
+_Only = Annotated[list[str] | None, typer.Option("--only", metavar="NUMBER", help="Run this check. May be repeated.")]
+_Known = Annotated[
+    Path | None,
+    typer.Option("--known-failures", metavar="FILE", help="Numbers of checks that fail; they are run all the same."),
+]
+_Junit = Annotated[Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit's XML.")]
+_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of lines.")]
+
+
+class _Server(NamedTuple):
+    """Where a server is, or how it is started; an address without a name is that of the deployment `unnamed`."""
+
+    unnamed: str
+    addresses: list[str]
+    certs: Path | None = None
+    target: Path | None = None
+    start: str = ""
+    restart: str = ""
+
+
+class _Wanted(NamedTuple):
+    """Which checks, and how they are told."""
+
+    cases: list[Path] | None
+    only: list[str] | None
+    known_failures: Path | None
+    junit: Path | None
+    as_json: bool
+
+
+@app.command()
+def kit(folder: Annotated[Path, typer.Argument(help="A new folder.", metavar="DIR")]) -> None:
+    """Make what a server is tested with: people, certificates, policies, and their description."""
+    from sim.conformance.kit import make
+
+    typer.echo(make(folder))
+
+
+@app.command("list")
+def list_checks(
+    kind: Annotated[str, typer.Argument(help="compliance, developer, referee or client.")] = "compliance",
+    cases: _Cases = None,
+) -> None:
+    """List the checks, each with the sentence of the protocol that it tests."""
+    from sim.conformance.cases import read
+
+    for case in read(kind, cases or ()):
+        typer.echo(f"{case.number}  {case.subject}: {case.title}\n      {case.sentence}")
+
+
+@app.command()
+def compliance(
+    address: _Address = None,
+    certs: _Certs = None,
+    target: _Target = None,
+    restart: Annotated[
+        str, typer.Option("--restart", metavar="COMMAND", help="Kills {deployment} and starts it again.")
+    ] = "",
+    start: _Start = "",
+    reference: _Reference = False,
+    cases: _Cases = None,
+    only: _Only = None,
+    known_failures: _Known = None,
+    junit: _Junit = None,
+    as_json: _Json = False,
+) -> None:
+    """Test an AuditService: one that is served already, or one that a command starts on {policy}."""
+    if reference:
+        start = shlex.join([sys.executable, "-I", "-m", "compliance", "--policy"]) + " {policy}"
+    server = _Server("main", address or [], certs, target, start, restart)
+    _test("compliance", server, _Wanted(cases, only, known_failures, junit, as_json))
+
+
+@app.command()
+def developer(
+    address: _Address = None,
+    certs: _Certs = None,
+    target: _Target = None,
+    start: _Start = "",
+    reference: _Reference = False,
+    cases: _Cases = None,
+    only: _Only = None,
+    known_failures: _Known = None,
+    junit: _Junit = None,
+    as_json: _Json = False,
+) -> None:
+    """Test a ModelService that serves the models of {policy}."""
+    if reference:
+        start = shlex.join([sys.executable, "-m", "sim.conformance.reference_developer", "--policy"]) + " {policy}"
+    server = _Server("model", address or [], certs, target, start)
+    _test("developer", server, _Wanted(cases, only, known_failures, junit, as_json))
+
+
+@app.command()
+def referee(
+    address: _Address = None,
+    certs: _Certs = None,
+    target: _Target = None,
+    start: _Start = "",
+    reference: _Reference = False,
+    cases: _Cases = None,
+    only: _Only = None,
+    known_failures: _Known = None,
+    junit: _Junit = None,
+    as_json: _Json = False,
+) -> None:
+    """Test a RefereeService that plays the one trial of {policy}."""
+    if reference:
+        start = shlex.join([sys.executable, "-m", "sim.conformance.reference_referee", "--policy"]) + " {policy}"
+    server = _Server("game", address or [], certs, target, start)
+    _test("referee", server, _Wanted(cases, only, known_failures, junit, as_json))
+
+
+@app.command()
+def client(
+    start: _Start = "",
+    reference: _Reference = False,
+    cases: _Cases = None,
+    only: _Only = None,
+    known_failures: _Known = None,
+    junit: _Junit = None,
+    as_json: _Json = False,
+) -> None:
+    """Judge a developer's client: a command that asks {address} with {credentials} for one batch by the terms."""
+    if reference:
+        own = shlex.join([sys.executable, "-m", "sim.conformance.reference_client"])
+        start = own + " --address {address} --credentials {credentials}"
+    _test("client", _Server("main", [], start=start), _Wanted(cases, only, known_failures, junit, as_json))
+
+
+def _test(kind: str, server: _Server, wanted: _Wanted) -> None:
+    """Run the checks, and tell what comes of each as it comes; status 1 unless all is as it should be."""
+    # A handshake that is refused is no news; gRPC would write a line about each.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    from sim.conformance import cases, report
+    from sim.conformance.errors import ConformanceError
+    from sim.conformance.run import run
+    from sim.conformance.subject import Subject
+
+    if bool(server.addresses) == bool(server.start):
+        raise ConformanceError("say what is tested: --address, --start or --reference")
+    chosen = _chosen(cases.read(kind, wanted.cases or ()), wanted.only)
+    known, told = _known(wanted.known_failures), []
+    with _described(server) as target, Subject(target, server.start, server.restart) as subject:
+        for outcome in run(subject, kind, chosen, known):
+            told.append(outcome)
+            if not wanted.as_json:
+                typer.echo(report.line(outcome))
+    if wanted.junit is not None:
+        wanted.junit.write_text(report.as_junit(kind, told), encoding="utf-8")
+    record = report.as_record(told)
+    typer.echo(json.dumps(record, allow_nan=False) if wanted.as_json else report.summary(told))
+    if not record["conforms"]:
+        raise typer.Exit(FAILED)
+
+
+@contextmanager
+def _described(server: _Server) -> Iterator[Target]:
+    """Read what the tester knows of a server; make a kit for one that is started on nothing else."""
+    from sim.conformance import kit, target
+    from sim.conformance.errors import ConformanceError
+
+    split = (address.rpartition("=") for address in server.addresses)
+    addresses = {name or server.unnamed: place for name, _, place in split}
+    path = server.target or (server.certs.parent / "target.toml" if server.certs is not None else None)
+    if path is not None:
+        yield target.read(path, server.certs, addresses)
+        return
+    if addresses:
+        raise ConformanceError("--address: needs --certs, the certificates of the kit that is served")
+    with tempfile.TemporaryDirectory(prefix="fairwall-kit-") as folder:
+        yield target.read(kit.make(Path(folder) / "kit"))
+
+
+def _chosen(cases: list[Case], only: list[str] | None) -> list[Case]:
+    from sim.conformance.errors import ConformanceError
+
+    if only is None:
+        return cases
+    if missing := sorted(set(only) - {case.number for case in cases}):
+        raise ConformanceError(f"--only: no check {missing[0]}")
+    return [case for case in cases if case.number in only]
+
+
+def _known(path: Path | None) -> frozenset[str]:
+    """Read a list of known failures: a number a line, and after it whatever explains it."""
+    from sim.conformance.files import read_text
+
+    if path is None:
+        return frozenset()
+    lines = read_text(path).splitlines()
+    return frozenset(line.split()[0] for line in lines if line.strip() and not line.startswith("#"))

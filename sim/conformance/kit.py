@@ -1,0 +1,174 @@
+"""What a server is tested with: people who do not exist, certificates of every kind, policies, and a description.
+
+Whoever wrote a server starts it on these policies; the tester reads the same folder.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tomli_w
+
+from fairwall.rpc.identity import server_name_of, uri_of
+from sim.conformance import certificates
+from sim.conformance.certificates import Authority
+
+NAME = "kit"
+PEOPLE = 48
+METRICS = ("sp", "abs_sp", "eo", "abs_eo", "fpr", "oad", "ppv")
+QUERIES_MAX = 2048
+PLENTY = 2.0**40
+LITTLE = 2.0
+DEVELOPERS = ("alice", "bob")
+SPENDERS = tuple(f"spender-{number}" for number in range(1, 9))
+"""Developers whose share is soon spent, one for each case that spends it."""
+
+_GROUPS = {"main": (13, 8), "mirror": (17, 5), "little": (13, 8), "lopsided": (13, 0)}
+"""How many people with label 0, and with label 1, are advantaged."""
+
+
+def make(folder: Path) -> Path:
+    """Make a kit in a folder, and return its description.
+
+    Raises
+    ------
+    FileExistsError
+        If there is one already: certificates are never overwritten.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    _certificates(folder / "certificates")
+    deployments = {}
+    for deployment, groups in _GROUPS.items():
+        place = folder / deployment
+        place.mkdir(mode=0o700)
+        _people(place / "people.csv", groups)
+        policy = _policy(deployment)
+        (place / "policy.toml").write_text(tomli_w.dumps(policy), encoding="utf-8")
+        deployments[deployment] = _description(deployment, policy)
+    for name, policy, description in (("model", _MODEL, _MODEL_FACTS), ("game", _GAME, _GAME_FACTS)):
+        (folder / name).mkdir(mode=0o700)
+        (folder / name / "policy.toml").write_text(tomli_w.dumps(policy), encoding="utf-8")
+        deployments[name] = {**description, "policy": f"{name}/policy.toml"}
+    target = folder / "target.toml"
+    target.write_text(tomli_w.dumps({"name": NAME, "deployments": deployments, "callers": _CALLERS}), encoding="utf-8")
+    return target
+
+
+_MODEL: dict[str, dict[str, Any]] = {
+    "deployment": {"name": NAME, "listen": "127.0.0.1:0", "credentials": "../certificates/developer-server"},
+    "model": {"deal": NAME, "weights": [1.0, -2.0, 0.5]},
+    "audited": {"request": "under way", "models": 2},
+}
+_MODEL_FACTS = {"credentials": "developer-server", "deal": NAME, **_MODEL["model"], **_MODEL["audited"]}
+_GAME = {
+    "deployment": {"name": NAME, "listen": "127.0.0.1:0", "credentials": "../certificates/referee"},
+    "game": {"deal": NAME, "people": 20, "addresses": {"compliance": "127.0.0.1:1001", "developer": "127.0.0.1:1002"}},
+}
+_GAME_FACTS = {"credentials": "referee", "deal": NAME, "people": 20}
+
+_CALLERS = {
+    "developer": "developer-alice",
+    "other": "developer-bob",
+    **{name: f"developer-{name}" for name in SPENDERS},
+}
+
+
+def _certificates(folder: Path) -> None:
+    authority = Authority(f"fairwall {NAME}")
+    alice = uri_of(NAME, "developer", "alice")
+    issued = {
+        "compliance": authority.party(NAME, "compliance", serves=True),
+        **{f"developer-{name}": authority.party(NAME, "developer", name) for name in (*DEVELOPERS, *SPENDERS)},
+        # Of this deployment, but not in its policy.
+        "unlisted": authority.party(NAME, "developer", "mallory"),
+        "longer-name": authority.party(NAME, "developer", "alice2"),
+        "shorter-name": authority.party(NAME, "developer", "ali"),
+        "unnamed": authority.party(NAME, "developer"),
+        "developer-server": authority.party(NAME, "developer", serves=True),
+        "adversary": authority.party(NAME, "adversary"),
+        "referee": authority.party(NAME, "referee", serves=True),
+        # Names that are nobody's.
+        "another-run": authority.party("another", "developer", "alice"),
+        "longer-run": authority.party(f"{NAME}2", "developer", "alice"),
+        "two-names": authority.issue(alice, uri_of(NAME, "developer", "bob")),
+        "no-name": authority.issue(common_name="alice"),
+        "common-name": authority.issue("https://example.org/alice", common_name=alice),
+        "capital-name": authority.issue(uri_of(NAME, "developer", "Alice")),
+        "path-name": authority.issue(alice + "/bob"),
+        "dns-name": authority.issue(server=f"alice.{NAME}.fairwall"),
+        # A developer by its URI, whatever else the certificate says.
+        "misleading": authority.issue(uri_of(NAME, "developer", "mallory"), common_name=alice),
+        # Refused in the handshake.
+        "expired": authority.issue(alice, valid=timedelta(days=-1)),
+        "another-authority": Authority(f"fairwall {NAME}").party(NAME, "developer", "alice"),
+        # Servers that clients must not talk to.
+        "another-server": authority.party("another", "compliance", serves=True),
+        "another-compliance": Authority(f"fairwall {NAME}").party(NAME, "compliance", serves=True),
+        "client-as-server": authority.issue(alice, server=server_name_of(NAME, "compliance"), serves=False),
+    }
+    for name, credentials in issued.items():
+        certificates.write(folder / name, credentials)
+
+
+def _people(path: Path, groups: tuple[int, int]) -> None:
+    """Write a table; all have the same labels."""
+    labels = np.random.default_rng(0).permutation(np.arange(PEOPLE) % 2)
+    advantaged = np.zeros(PEOPLE, int)
+    for label, size in enumerate(groups):
+        who = np.flatnonzero(labels == label)
+        advantaged[np.random.default_rng(size).permutation(who)[:size]] = 1
+    lines = [f"{label},{group}" for label, group in zip(labels, advantaged, strict=True)]
+    path.write_text("\n".join(["label,advantaged", *lines]) + "\n", encoding="utf-8")
+    path.chmod(0o600)
+
+
+def _policy(deployment: str) -> dict[str, Any]:
+    little = deployment == "little"
+    return {
+        "deployment": {
+            "name": NAME,
+            "listen": "127.0.0.1:0",
+            "credentials": "../certificates/compliance",
+            "ledger": "ledger/ledger.sqlite",
+            "seal": "seal/head",
+        },
+        "data": {
+            "source": "people.csv",
+            "protected": "advantaged",
+            "advantaged": "1",
+            "disadvantaged": "0",
+            "label": "label",
+            "positive": "1",
+            "minimum_group": 3,
+        },
+        "audit": {
+            "metrics": list(METRICS),
+            "mechanism": "laplace",
+            "queries_max": QUERIES_MAX,
+            "epsilon_max": LITTLE if little else 2.0**30,
+        },
+        "budget": {"epsilon": 1.5 * LITTLE if little else PLENTY},
+        "developers": {
+            **{name: {"epsilon": LITTLE if little else PLENTY / 4} for name in DEVELOPERS},
+            **{name: {"epsilon": LITTLE} for name in SPENDERS},
+        },
+    }
+
+
+def _description(deployment: str, policy: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "deal": NAME,
+        "people": PEOPLE,
+        "metrics": policy["audit"]["metrics"],
+        "mechanism": policy["audit"]["mechanism"],
+        "queries_max": policy["audit"]["queries_max"],
+        "epsilon_max": policy["audit"]["epsilon_max"],
+        "budget": policy["budget"]["epsilon"],
+        "unit": 1 / 8,
+        "shares": {name: share["epsilon"] for name, share in policy["developers"].items()},
+        "policy": f"{deployment}/policy.toml",
+        "table": f"{deployment}/people.csv",
+    }

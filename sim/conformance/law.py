@@ -1,0 +1,189 @@
+r"""What answers must look like, told by somebody who holds the protected attributes.
+
+The exact gaps are computed here by hand, from the definitions in docs/metrics.md: a tester that shares the arithmetic
+of the server under test would share its faults.
+
+**Noise** is tested against its law F. With T = -ln(1 - |2 F(noise) - 1|), T is exponential with mean 1 for every
+symmetric law. By Chernoff's bound the mean of N such numbers is at most a < 1 (at least a > 1) with a probability of
+at most (a e^{1-a})^N: noise that is missing or too small (too large) is told from that, with one answer or thousands.
+The shape is tested by Dvoretzky, Kiefer, Wolfowitz with Massart's constant: the empirical distribution is off by more
+than sqrt(ln(2/p) / 2N) with a probability of at most p; the dependence of neighbours in a batch by Azuma's inequality
+for the mean of (2 F(z_i) - 1)(2 F(z_{i+1}) - 1), a martingale with steps in [-1, 1].
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.laws.bounding import metric_range
+from fairwall.laws.calibration import conceal_law, laplace_law
+from fairwall.laws.metric import find_metric, stratum
+from fairwall.laws.noise import Cauchy, Laplace
+from sim.conformance.calls import Violation
+from sim.conformance.target import Deployment, People
+
+FALSE_ALARM = 1e-7
+"""With what probability one case accuses a sound server, at most: it has several looks at each of its batches."""
+
+_LOOKS = 100
+_P = FALSE_ALARM / _LOOKS
+
+_NEAR = 4e-6
+"""Wider than a grid of 2^-20 of the scale."""
+
+Array = NDArray[np.float64]
+Known = Laplace | Cauchy
+
+
+def exact_gaps(people: People, metric: str, predictions: Array) -> Array:
+    """Return the gaps without noise, shape (models,); by hand."""
+    key = metric.removeprefix("abs_")
+    y, a = people.labels, people.protected
+    values = {"oad": np.where(y == 1, predictions, 1 - predictions)}.get(key, predictions)
+    if key == "ppv":
+        gaps = np.array([_precision(row, y, a == 1) - _precision(row, y, a == 0) for row in predictions])
+        nobody = [not row[a == 1].any() or not row[a == 0].any() for row in predictions]
+        gaps[nobody] = 0
+    elif key in ("eodds_max", "eodds_sum"):
+        parts = np.abs([_difference(values, y == label, a) for label in (1, 0)])
+        gaps = parts.max(axis=0) if key == "eodds_max" else parts.sum(axis=0)
+    else:
+        inside = {"eo": y == 1, "fpr": y == 0}.get(key, np.ones(len(y), np.bool_))
+        gaps = _difference(values, inside, a)
+    return np.abs(gaps) if find_metric(metric).absolute else gaps
+
+
+def law_of(deployment: Deployment, people: People, metric: str, queries: int, epsilon: float) -> Known | None:
+    """Return the law of the noise that a deployment's mechanism promises; None where the tester does not know it."""
+    found = find_metric(metric)
+    if not found.bounded or len(found.strata) > 1:
+        return None
+    groups = people.protected[stratum(metric, people.labels)]
+    n0, n1 = int((groups == 0).sum()), int((groups == 1).sum())
+    if deployment.mechanism == "laplace":
+        return laplace_law(metric, n0 + n1, queries, epsilon)
+    if deployment.mechanism == "conceal":
+        return conceal_law(metric, n0, n1, queries, epsilon)
+    return None
+
+
+def require_close(noise: Array, law: Known) -> None:
+    """Demand that answers are the exact gaps but for noise of the law."""
+    tail = _P / len(noise)
+    bound = law.scale * (math.log(1 / tail) if isinstance(law, Laplace) else 1 / tail)
+    worst = float(np.abs(noise).max())
+    if worst > bound + 1e-12:
+        raise Violation(f"an answer is {worst:.3g} away from the exact gap; noise of its law is at most {bound:.3g}")
+
+
+def require_noise(noise: Array, law: Known) -> None:
+    """Demand that noise has its law, and that the noise of one answer says nothing about the next one's."""
+    size = len(noise)
+    centred = 2 * _cdf(noise, law) - 1
+    mean = float(np.mean(_sizes(noise, law)))
+    if mean < 1 and _chernoff(mean, size) < _P:
+        raise Violation(f"{size} answers have noise of {mean:.3g} times the scale that the mechanism promises")
+    if mean > 1 and _chernoff(mean, size) < _P:
+        raise Violation(f"{size} answers have noise of {mean:.3g} times the scale that the mechanism needs")
+    # So near as this comes one in a quarter of a million: k of N with a probability of at most (N q)^k / k!.
+    bare, near = int((np.abs(centred) < _NEAR).sum()), size * _NEAR
+    if bare and near**bare / math.factorial(min(bare, 100)) < _P:
+        raise Violation(f"{bare} of {size} answers have no noise")
+    if size < 100:
+        return
+    # A grid of 2^-20 of the scale makes one or two of them meet, and a tenth of them never.
+    if len(np.unique(np.round(np.abs(centred), 12))) < 0.9 * size:
+        raise Violation("answers of one batch share their noise")
+    ranks = np.sort(centred + 1) / 2
+    steps = np.arange(size + 1) / size
+    folded = np.sort(np.abs(centred))  # twice as far from uniform where a symmetric law is not the right one
+    distance = max(float(max(np.max(steps[1:] - found), np.max(found - steps[:-1]))) for found in (ranks, folded))
+    if distance > math.sqrt(math.log(2 / _P) / (2 * size)):
+        raise Violation(f"the noise of {size} answers does not have the law of the mechanism: off by {distance:.3g}")
+    dependence = float(np.mean(centred[1:] * centred[:-1]))
+    if abs(dependence) > math.sqrt(2 * math.log(2 / _P) / (size - 1)):
+        raise Violation("the noise of an answer depends on the noise of the one before")
+
+
+def require_noise_everywhere(noise: Array, law: Known) -> None:
+    """Demand noise of its law of many batches, shape (batches, models), together and of each position for itself."""
+    require_noise(noise.ravel(), law)
+    batches, models = noise.shape
+    means = np.mean(_sizes(noise, law), axis=0)
+    for position in np.flatnonzero(means < 1):
+        if _chernoff(float(means[position]), batches) < _P / models:
+            raise Violation(f"model {position} of {models} has noise of {means[position]:.3g} times its scale, always")
+
+
+def require_unrelated(one: Array, other: Array) -> None:
+    """Demand that two requests did not share their noise, of whatever sign and in whatever order."""
+    known = np.sort(np.abs(one))
+    unit = float(known[-1]) * 1e-10
+    place = np.searchsorted(known, np.abs(other) - unit)
+    shared = known[np.minimum(place, len(known) - 1)] <= np.abs(other) + unit
+    if np.mean(shared & (place < len(known))) > 0.5:
+        raise Violation("two requests were answered with the same noise")
+
+
+def require_interval(low: Array, high: Array, gaps: Array, exact: Array, metric: str, law: Known) -> None:
+    """Demand that intervals hold the exact gaps often enough, and say no more about them than the answers do."""
+    if np.isnan(low).all() and np.isnan(high).all():
+        return
+    least, most = metric_range(metric)
+    if not ((low <= high) & (low >= least) & (high <= most)).all():
+        raise Violation("an interval is upside down, or leaves the metric's range")
+    size = len(low)
+    held = float(np.mean((low <= exact + 1e-12) & (exact <= high + 1e-12)))
+    if held < 0.95 and size * _divergence(held, 0.95) > math.log(1 / _P):
+        raise Violation(f"{held:.1%} of {size} intervals hold the exact gap, not 95%")
+    whole = (low > least) & (high < most)
+    centred = whole & (np.abs((low + high) / 2 - gaps) <= 1e-9 * (1 + np.abs(gaps)))
+    if isinstance(law, Laplace) and centred.any():
+        reach = float(((high - low)[centred] / 2).min())
+        if reach < law.scale * math.log(20) * (1 - 1e-9):
+            raise Violation(
+                f"an interval reaches {reach:.6g} from the answer; 95% needs {law.scale * math.log(20):.6g}"
+            )
+    middles = ((low + high) / 2)[whole]
+    shared = len(np.unique(middles)) < len(middles) / 2
+    nearer = np.abs(middles - exact[whole]).sum() < np.abs(gaps - exact)[whole].sum() / 2
+    if len(middles) >= 100 and (shared or nearer):
+        raise Violation("intervals do not lie around their answers: they tell what the noise was to hide")
+
+
+def _difference(values: Array, inside: NDArray[np.bool_], groups: NDArray[np.uint8]) -> Array:
+    one, zero = inside & (groups == 1), inside & (groups == 0)
+    difference: Array = values[:, one].sum(axis=1) / one.sum() - values[:, zero].sum(axis=1) / zero.sum()
+    return difference
+
+
+def _precision(row: Array, labels: NDArray[np.uint8], group: NDArray[np.bool_]) -> float:
+    chosen = group & (row == 1)
+    return float(labels[chosen].mean()) if chosen.any() else 0.0
+
+
+def _cdf(values: Array, law: Known) -> Array:
+    x = values / law.scale
+    if isinstance(law, Cauchy):
+        return 0.5 + np.arctan(x) / math.pi
+    return np.where(x < 0, 0.5 * np.exp(-np.abs(x)), 1 - 0.5 * np.exp(-np.abs(x)))
+
+
+def _sizes(noise: Array, law: Known) -> Array:
+    """Map noise to numbers that are exponential with mean 1 if it has its law."""
+    sizes: Array = -np.log1p(-np.minimum(np.abs(2 * _cdf(noise, law) - 1), 1 - 1e-16))
+    return sizes
+
+
+def _chernoff(mean: float, size: int) -> float:
+    """Bound the probability that so many exponential numbers have such a mean, or one farther from 1."""
+    return math.exp(size * (math.log(mean) + 1 - mean)) if mean > 0 else 0.0
+
+
+def _divergence(found: float, expected: float) -> float:
+    """Kullback and Leibler's, of two coins: a share of `found` or less has a probability of exp(-size divergence)."""
+    one = found * math.log(found / expected) if found else 0.0
+    return one + (1 - found) * math.log((1 - found) / (1 - expected))

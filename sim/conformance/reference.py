@@ -1,0 +1,29 @@
+"""What our own servers of a game have in common where the tester starts them by a policy, without a run around them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import grpc
+
+from fairwall.rpc import identity, process, server
+
+
+def serve(party: str, register: Callable[[grpc.Server, dict[str, Any]], None]) -> None:
+    """Serve what is registered for a policy of the kit, until told to end."""
+    parser = argparse.ArgumentParser(description=f"Serve as the {party}.")
+    parser.add_argument("--policy", type=Path, required=True)
+    path: Path = parser.parse_args().policy
+    process.log(party)
+    with process.until_told():
+        policy = tomllib.loads(path.read_text(encoding="utf-8"))
+        place = policy["deployment"]
+        own = identity.load(path.parent / place["credentials"])
+        listening = server.serve(lambda grpc_server: register(grpc_server, policy), own, place["listen"])
+        print(json.dumps({"address": listening.address}), flush=True)  # noqa: T201
+    listening.stop()

@@ -1,0 +1,35 @@
+"""A developer's client as the tester of clients starts one: it asks for the terms, and for one batch by them.
+
+    python -m sim.conformance.reference_client --address HOST:PORT --credentials DIR
+
+Status 0 if it was answered.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+import numpy as np
+
+from developer.client import AuditClient, AuditRefused, AuditUnavailable
+
+
+def main() -> None:
+    """Ask."""
+    parser = argparse.ArgumentParser(description="Ask for one batch.")
+    parser.add_argument("--address", required=True)
+    parser.add_argument("--credentials", required=True)
+    asked = parser.parse_args()
+    try:
+        with AuditClient(asked.address, asked.credentials) as audits:
+            terms = audits.terms()
+            predictions = np.random.default_rng(1).random((min(9, terms.queries_max), terms.people))
+            audits.ask(predictions, terms.metrics[0], terms.epsilon_remaining / 8)
+    except (AuditRefused, AuditUnavailable) as error:
+        print(f"no answer: {error}", file=sys.stderr)  # noqa: T201
+        raise SystemExit(1) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""Our own ModelService as the tester starts one: it serves the models of a kit's policy.
+
+python -m sim.conformance.reference_developer --policy FILE
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.service import Audited, ModelService, Released
+from fairwall.developer.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
+from sim.conformance.reference import serve
+
+Model = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+
+def main(service: type[ModelService] = ModelService) -> None:
+    """Serve."""
+    serve("developer", lambda server, policy: add_ModelServiceServicer_to_server(_open(service, policy), server))
+
+
+def _open(service: type[ModelService], policy: dict[str, Any]) -> ModelService:
+    deal, weights = policy["model"]["deal"], np.array(policy["model"]["weights"])
+    request, models = policy["audited"]["request"], policy["audited"]["models"]
+    columns = len(weights)
+    released = {deal: Released(_model(weights, 0), columns)}
+    audited = {(deal, request): Audited(models, columns, lambda number, rows: _model(weights, number)(rows))}
+    return service(released, audited)
+
+
+def _model(weights: NDArray[np.float64], number: int) -> Model:
+    def scores(features: NDArray[np.float64]) -> NDArray[np.float64]:
+        with np.errstate(over="ignore"):
+            found: NDArray[np.float64] = 1 / (1 + np.exp(-(number + 1) * (features @ weights)))
+        return found
+
+    return scores
+
+
+if __name__ == "__main__":
+    main()

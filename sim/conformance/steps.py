@@ -1,0 +1,307 @@
+"""The other kinds of steps that a case may have, and the list of all. A step's keys are the fields of its class."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from google.protobuf import json_format
+from numpy.typing import NDArray
+from pydantic import Field
+
+from fairwall.developer.v1.model_service_pb2 import PredictHeader, PredictRequest
+from fairwall.rpc import arrays
+from fairwall.wire.metrics import number_of
+from fairwall.wire.v1.metric_pb2 import Metric
+from sim.conformance import calls
+from sim.conformance.audits import Alike, Audit, AuditModels, Hold, LetGo, Repeated
+from sim.conformance.calls import Violation
+from sim.conformance.client import Client
+from sim.conformance.errors import ConformanceError
+from sim.conformance.vocabulary import Expect, Header, Number, Part, Words, stream_of
+from sim.conformance.world import SECONDS, NotRun, Result, World
+
+PREDICT = "/fairwall.developer.v1.ModelService/Predict"
+
+_TOLD_BY_CHANCE = 3
+"""So many of some dozens of numbers of six digits do not stand in a log by accident."""
+
+
+class Predict(Words):
+    """Asks a model of the developer's for scores, which must be the model's.
+
+    Parameters
+    ----------
+    request : str
+        "$request" for the one that is under way; empty for the released model.
+    number : number
+        Which model.
+    rows, columns : number
+    put : list of (row, column, value)
+        What is changed in random features.
+    parts, chunk_bytes, header, deadline
+        See `Audit`.
+    """
+
+    do: Literal["predict"]
+    caller: str = "adversary"
+    deployment: str = ""
+    deal: str | None = None
+    request: str = ""
+    number: Number = 0
+    rows: Number = 3
+    columns: Number = "features"
+    put: tuple[tuple[int, int, float], ...] = ()
+    header: Header = Header()
+    parts: tuple[Part, ...] = ("header", "chunks")
+    chunk_bytes: int = Field(default=1 << 20, ge=1)
+    deadline: float | Literal["none"] = SECONDS
+    expect: Expect = Expect()
+
+    def run(self, world: World) -> None:
+        """Ask, and look at what comes."""
+        about = world.about(self.deployment)
+        rows, columns, number = (int(world.number(each)) for each in (self.rows, self.columns, self.number))
+        features = np.random.default_rng(1).normal(size=(rows, columns))
+        for row, column, value in self.put:
+            features[row, column] = value
+        header = PredictRequest(
+            header=PredictHeader(
+                deal_id=about.deal if self.deal is None else self.deal,
+                features=self.header.of(features, world, self.deployment),
+                request_id=about.request if self.request == "$request" else self.request,
+                model=number,
+            )
+        ).SerializeToString()
+        data = arrays.to_message(features).data
+        stream = stream_of(self.parts, header, data, self.chunk_bytes, lambda part: PredictRequest(features_chunk=part))
+        seconds = None if self.deadline == "none" else self.deadline
+        seen = world.call(PREDICT, list(stream), self.caller, deployment=self.deployment, seconds=seconds)
+        self.expect.check_end(seen)
+        if seen.answered:
+            _require_scores(seen.messages[0].scores, features, np.array(about.weights) * (number + 1))
+
+
+def _require_scores(message: Any, features: NDArray[np.float64], weights: NDArray[np.float64]) -> None:
+    try:
+        scores = arrays.from_message(message)
+    except arrays.ArrayError as error:
+        raise Violation(f"scores: {error}") from None
+    if scores.dtype != np.float64 or scores.shape != (len(features),):
+        raise Violation(f"scores: must be one float64 a row, not {scores.dtype} of shape {scores.shape}")
+    with np.errstate(over="ignore"):
+        expected = 1 / (1 + np.exp(-(features @ weights)))
+    if not np.allclose(scores, expected, rtol=0, atol=1e-12):
+        raise Violation("scores are not the model's")
+
+
+class Call(Words):
+    """Calls any method, with any request.
+
+    Parameters
+    ----------
+    method : str
+        "/package.Service/Method"; one that the protocol does not have is called all the same.
+    request : table
+        The request in protobuf's JSON form. "$deal" stands for the target's deal, likewise its other facts, "$id" for
+        a new request id, "$long" for a text of more than 4 MiB. Bytes are base64; an array is
+        `{fill = 1.0, shape = [3], kind = "uint8"}`.
+    messages : list of table
+        Several of them, for a method that takes a stream.
+    raw : list of str
+        Bytes in hexadecimal, in place of requests.
+    answer : table
+        What the answer's fields must be.
+    twice : bool
+        Whether the same call is made again, and must end alike.
+    """
+
+    do: Literal["call"]
+    name: str = ""
+    method: str
+    caller: str = "developer"
+    deployment: str = ""
+    request: dict[str, Any] = Field(default_factory=dict)
+    messages: tuple[dict[str, Any], ...] | None = None
+    raw: tuple[str, ...] | None = None
+    deadline: float | Literal["none"] = SECONDS
+    metadata: dict[str, str] = Field(default_factory=dict)
+    times: int = Field(default=1, ge=1)
+    answer: dict[str, Any] = Field(default_factory=dict)
+    expect: Expect = Expect()
+
+    def run(self, world: World) -> None:
+        """Call, and look at how it ends."""
+        for _ in range(self.times):
+            self._run_once(world)
+
+    def _run_once(self, world: World) -> None:
+        seconds = None if self.deadline == "none" else self.deadline
+        seen = world.call(
+            self.method,
+            self._requests(world),
+            self.caller,
+            deployment=self.deployment,
+            seconds=seconds,
+            metadata=tuple(self.metadata.items()),
+        )
+        self.expect.check_end(seen)
+        for message in seen.messages[:1]:
+            told = json_format.MessageToDict(
+                message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
+            )
+            for key, value in self.answer.items():
+                if told.get(key) != (expected := _resolved(value, world, self.deployment)):
+                    raise Violation(f"{key} is {told.get(key)!r}; it should be {expected!r}")
+        if self.expect.same_as and seen != world.results[self.expect.same_as].seen:
+            raise Violation("two callers, or two deployments, were told unlike things")
+        if self.name:
+            world.results[self.name] = Result(seen)
+
+    def _requests(self, world: World) -> list[bytes]:
+        if self.raw is not None:
+            return [bytes.fromhex(each) for each in self.raw]
+        try:
+            request, _, _, _ = calls.method_types(self.method)
+        except KeyError:
+            return [b""]
+        wanted = (self.request,) if self.messages is None else self.messages
+        resolved = (_resolved(each, world, self.deployment) for each in wanted)
+        return [json_format.ParseDict(each, request()).SerializeToString() for each in resolved]
+
+
+def _resolved(value: Any, world: World, deployment: str) -> Any:
+    """Put in what a case says in terms of the target."""
+    if isinstance(value, dict) and "fill" in value:
+        shape = tuple(int(world.number(each, deployment=deployment)) for each in value["shape"])
+        filled = np.full(shape, value["fill"]).astype(value.get("kind", "float64"))
+        return json_format.MessageToDict(arrays.to_message(filled))
+    if isinstance(value, dict):
+        return {key: _resolved(each, world, deployment) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_resolved(each, world, deployment) for each in value]
+    if isinstance(value, str) and value.startswith("$"):
+        name = value[1:]
+        if name == "id":
+            return world.request_id("a")
+        if name == "long":
+            return "x" * ((4 << 20) + 1)
+        about: Any = world.about(deployment)
+        if name == "metrics":
+            return [Metric.Name(number_of(metric)) for metric in about.metrics]
+        if name == "share":
+            share = about.shares.get(world.subject.target.developer("developer"))
+            if share is None:
+                raise NotRun("needs the developer's share")
+            return share
+        # 64-bit numbers are strings in protobuf's JSON.
+        found = getattr(about, name)
+        return str(found) if isinstance(found, int) else found
+    return value
+
+
+class Until(Words):
+    """Repeats a call until it ends in a certain way: servers take notice of what others do in their own time."""
+
+    do: Literal["until"]
+    call: Call
+    seconds: float = 5.0
+
+    def run(self, world: World) -> None:
+        """Call on."""
+        give_up = time.monotonic() + self.seconds
+        while True:
+            try:
+                self.call.run(world)
+            except Violation:
+                if time.monotonic() > give_up:
+                    raise
+                time.sleep(0.02)
+            else:
+                return
+
+
+class Restart(Words):
+    """Ends the server and starts it again: without a warning, or gently (SIGTERM); `anew`: as if it had never run."""
+
+    do: Literal["restart"]
+    deployment: str = ""
+    how: Literal["kill", "end", "anew"] = "kill"
+
+    def run(self, world: World) -> None:
+        """Restart."""
+        if not world.subject.can_restart or (self.how == "anew" and not world.subject.starts):
+            raise NotRun("needs a command that starts the server again")
+        name = self.deployment or world.deployment
+        world.subject.address(name)
+        world.forget_connections()
+        if self.how == "anew":
+            world.subject.renew(name)
+            world.forget_purchases(name)
+        else:
+            world.subject.restart(name, gently=self.how == "end")
+
+
+class NoStart(Words):
+    """Demands that the server does not start."""
+
+    do: Literal["no_start"]
+
+    def run(self, world: World) -> None:
+        """Try."""
+        if not world.subject.starts:
+            raise NotRun("needs a server that the tester starts")
+        try:
+            world.subject.address(world.deployment)
+        except ConformanceError:
+            return
+        raise Violation("it is served")
+
+
+class Pause(Words):
+    """Waits, for what a server must not do meanwhile."""
+
+    do: Literal["pause"]
+    seconds: float = Field(gt=0, le=10)
+
+    def run(self, world: World) -> None:  # noqa: ARG002
+        """Wait."""
+        time.sleep(self.seconds)
+
+
+class SilentLog(Words):
+    """Demands that the log does not hold the exact gaps of what was asked so far, nor anybody's group."""
+
+    do: Literal["silent_log"]
+
+    def run(self, world: World) -> None:
+        """Read it."""
+        if not world.subject.starts:
+            raise NotRun("needs a server that the tester starts, to read its log")
+        said = world.subject.log(world.deployment)
+        groups = world.people().protected
+        if any(between.join(map(str, groups)) in said for between in ("", " ", ",", ", ")):
+            raise Violation("the log tells who is in which group")
+        told = sum(f"{abs(gap):.6f}" in said or f"{abs(gap):.9f}"[:8] in said for gap in world.exact)
+        if told >= _TOLD_BY_CHANCE:
+            raise Violation("the log tells exact gaps")
+
+
+Step = Annotated[
+    Audit
+    | Repeated
+    | Alike
+    | AuditModels
+    | Predict
+    | Call
+    | Hold
+    | LetGo
+    | Until
+    | Client
+    | Restart
+    | NoStart
+    | Pause
+    | SilentLog,
+    Field(discriminator="do"),
+]

@@ -1,0 +1,171 @@
+"""What the tester knows of the server under test: a small TOML file, and the certificates to call it with."""
+
+from __future__ import annotations
+
+import csv
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from fairwall.rpc.identity import NAME, Credentials
+from sim.conformance import certificates
+from sim.conformance.errors import ConformanceError
+from sim.conformance.files import read_text
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+
+
+class Deployment(_Section):
+    """One deployment of a server under test, as its policy has it.
+
+    Compliance has several, which differ in what the cases say: ``mirror`` has other people than ``main`` and is the
+    same else, ``little`` has a budget that is soon spent, ``lopsided`` cannot be audited. The developer has ``model``,
+    the referee ``game``.
+
+    Parameters
+    ----------
+    address : str
+        Where it answers, unless a command starts it.
+    policy, credentials : str
+        What a command that starts it is given: a file, and the folder of the certificates that it shows.
+    deal : str
+    people : int
+        In the test set. The other facts up to `table` are what a policy of compliance says.
+    unit : float
+        The smallest charge that can be told apart in what is left.
+    shares : mapping of str to float
+        By developer.
+    table : str
+        The test set, where the tester knows it.
+    weights : tuple of float
+        Of the developer's models: number k, from 0, scores 1 / (1 + exp(-(k + 1) x.w)). The first one is released.
+    request, models : str, int
+        A request that is under way, and how many models it is about.
+    """
+
+    address: str = ""
+    policy: str = ""
+    credentials: str = "compliance"
+    deal: str = ""
+    people: int = 0
+    metrics: tuple[str, ...] = ()
+    mechanism: str = ""
+    queries_max: int = 0
+    epsilon_max: float = 0.0
+    budget: float = 0.0
+    unit: float = Field(default=1.0, gt=0)
+    shares: Mapping[str, float] = Field(default_factory=dict)
+    table: str = ""
+    weights: tuple[float, ...] = ()
+    request: str = ""
+    models: int = 0
+
+    @property
+    def features(self) -> int:
+        """How many features a person has."""
+        return len(self.weights)
+
+
+class _File(_Section):
+    name: str
+    deployments: Mapping[str, Deployment]
+    callers: Mapping[str, str] = Field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """The test set as its owner knows it: labels and protected attributes, uint8 of shape (people,)."""
+
+    labels: NDArray[np.uint8]
+    protected: NDArray[np.uint8] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Target:
+    """A server under test.
+
+    Parameters
+    ----------
+    folder : Path
+        Where paths in the description start.
+    name : str
+        The run's or the deployment's name, as certificates have it.
+    deployments : mapping of str to Deployment
+    callers : mapping of str to str
+        Whose credentials a case's caller has: a folder of the certificates.
+    certificates : Path
+    """
+
+    folder: Path
+    name: str
+    deployments: Mapping[str, Deployment]
+    callers: Mapping[str, str]
+    certificates: Path
+
+    def credentials(self, caller: str) -> Credentials | None:
+        """Return a caller's credentials; None where the tester was given none."""
+        folder = self.certificates / self.callers.get(caller, caller)
+        return certificates.read(folder) if (folder / "key.pem").is_file() else None
+
+    def developer(self, caller: str) -> str:
+        """Return the name that a deployment's policy gives a caller."""
+        return self.callers.get(caller, caller).removeprefix("developer-")
+
+    def people(self, deployment: str) -> People | None:
+        """Read a deployment's test set; None where the tester does not know it."""
+        table = self.deployments[deployment].table
+        if not table:
+            return None
+        try:
+            with (self.folder / table).open(newline="", encoding="utf-8") as file:
+                rows = list(csv.DictReader(file))
+            columns = [np.array([int(row[name]) for row in rows], np.uint8) for name in ("label", "advantaged")]
+        except (OSError, KeyError, ValueError) as error:
+            raise ConformanceError(
+                f"{self.folder / table}: must be a CSV with the columns label and advantaged, each 0 or 1: {error}"
+            ) from None
+        return People(*columns)
+
+
+def read(path: Path, certs: Path | None = None, addresses: Mapping[str, str] | None = None) -> Target:
+    """Read a description.
+
+    Parameters
+    ----------
+    path : Path
+    certs : Path, optional
+        The folder of the certificates; by default ``certificates`` beside the description.
+    addresses : mapping of str to str, optional
+        Where deployments answer, in place of what the description says.
+
+    Raises
+    ------
+    ConformanceError
+    """
+    try:
+        values: dict[str, Any] = tomllib.loads(read_text(path))
+        for name, address in (addresses or {}).items():
+            if name not in values.get("deployments", {}):
+                raise ConformanceError(f"--address {name}={address}: {path} has no deployment of that name")
+            values["deployments"][name]["address"] = address
+        found = _File.model_validate(values)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ConformanceError(f"{path}: {where}: {first['msg']}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConformanceError(f"{path}: not valid TOML: {error}") from None
+    if not NAME.fullmatch(found.name):
+        raise ConformanceError(f"{path}: name: must be 1 to 63 lower-case letters, digits and hyphens")
+    certs = certs or path.parent / "certificates"
+    if not certs.is_dir():
+        raise ConformanceError(f"{certs}: no folder of certificates")
+    return Target(path.parent, found.name, found.deployments, found.callers, certs)

@@ -1,0 +1,130 @@
+"""The words that every kind of step uses: numbers, streams of messages, and how a call must end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Annotated, Any, Literal
+
+import grpc
+from google.protobuf.message import Message
+from numpy.typing import NDArray
+from pydantic import AfterValidator, BaseModel, ConfigDict
+
+from fairwall.rpc import arrays
+from fairwall.rpc.errors import CATALOGUE
+from fairwall.wire.v1.array_pb2 import ArrayHeader
+from fairwall.wire.v1.error_pb2 import Reason
+from sim.conformance.calls import Seen, Violation
+from sim.conformance.world import World, valid_number
+
+_REASONS = {Reason.Name(reason).removeprefix("REASON_") for reason in CATALOGUE}
+
+_STATUSES = {status.name for status in grpc.StatusCode}
+
+
+def _known_reason(value: str) -> str:
+    if value not in _REASONS:
+        raise ValueError("must be a reason of docs/protocol.md")
+    return value
+
+
+def _known_status(value: str) -> str:
+    if value not in _STATUSES:
+        raise ValueError("must be a gRPC status")
+    return value
+
+
+def _known_number(value: float | str) -> float | str:
+    if isinstance(value, str) and not valid_number(value):
+        raise ValueError('must be a number, or such as "queries_max + 1"')
+    return value
+
+
+Number = Annotated[float | str, AfterValidator(_known_number)]
+
+
+Part = Literal["header", "chunks", "half", "byte", "empty", "garbage"]
+
+
+class Words(BaseModel):
+    """What a case says; a key that nobody knows is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Expect(Words):
+    """How a call must end. By default it is answered.
+
+    Parameters
+    ----------
+    refused : list of str
+        Reasons, one of which it must be refused for.
+    fails : list of str
+        Statuses, one of which it must fail with, without a reason.
+    same_as, unlike : str
+        An earlier step whose answer (for a refusal: all that a caller sees) it must repeat; whose noise it must not.
+    close : bool
+        The answers are the exact gaps, but for noise of the mechanism's law.
+    noise : bool
+        The noise has the mechanism's law.
+    interval : bool
+        The intervals hold the exact gaps, and tell no more than the answers.
+    probability : (float, float) or str
+        Between what P(gap > threshold) lies; "none" where none must be told.
+    """
+
+    refused: tuple[Annotated[str, AfterValidator(_known_reason)], ...] = ()
+    fails: tuple[Annotated[str, AfterValidator(_known_status)], ...] = ()
+    same_as: str = ""
+    unlike: str = ""
+    close: bool = False
+    noise: bool = False
+    interval: bool = False
+    probability: tuple[float, float] | Literal["none"] | None = None
+
+    def check_end(self, seen: Seen) -> None:
+        """Demand that a call ended as it must."""
+        wanted = [*(f"refused as {reason}" for reason in self.refused), *(f"failed as {name}" for name in self.fails)]
+        fits = (
+            seen.reason in self.refused
+            or (not seen.reason and seen.status.name in self.fails)
+            or (not wanted and seen.answered)
+        )
+        if not fits:
+            raise Violation(f"a call {seen.text}; it should have been {' or '.join(wanted) or 'answered'}")
+
+
+class Header(Words):
+    """What an array's header says, where it does not say the truth."""
+
+    shape: tuple[Number, ...] | None = None
+    element_type: int | None = None
+
+    def of(self, array: NDArray[Any], world: World, deployment: str) -> ArrayHeader:
+        """Describe an array as the case has it."""
+        announced = arrays.header_of(array)
+        if self.shape is not None:
+            shape = [int(world.number(each, deployment=deployment)) for each in self.shape]
+            announced = ArrayHeader(element_type=announced.element_type, shape=shape)
+        if self.element_type is not None:
+            announced.element_type = self.element_type  # type: ignore[assignment]
+        return announced
+
+
+def stream_of(
+    parts: Sequence[Part], header: bytes, data: bytes, size: int, chunk: Callable[[bytes], Message]
+) -> Iterator[bytes]:
+    """Give the messages of a stream, as a case has them."""
+    for part in parts:
+        match part:
+            case "header":
+                yield header
+            case "chunks" | "half":
+                end = len(data) if part == "chunks" else len(data) // 2
+                yield from (chunk(data[at : min(at + size, end)]).SerializeToString() for at in range(0, end, size))
+            case "byte":
+                yield chunk(b"\0").SerializeToString()
+            case "empty":
+                yield b""
+            case "garbage":
+                yield b"\xff\xff\xff"

@@ -1,0 +1,251 @@
+"""What one case has to do with: the server, callers' connections, the answers so far, and what they should cost."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.compliance.v1.audit_service_pb2 import GetTermsRequest
+from fairwall.rpc.identity import Credentials
+from sim.conformance import calls
+from sim.conformance.calls import Metadata, Seen, Violation
+from sim.conformance.certificates import Authority
+from sim.conformance.subject import Subject
+from sim.conformance.target import Deployment, People
+
+SECONDS = 20.0
+"""The deadline of a call that should succeed."""
+
+TERMS = "/fairwall.compliance.v1.AuditService/GetTerms"
+
+_SUM = re.compile(r"([a-z_]+)(?:\s*([-+*/])\s*([0-9.e-]+))?")
+
+
+class NotRun(Exception):
+    """A case that this target cannot be put to; the text says what is missing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What came of a step that others may refer to."""
+
+    seen: Seen
+    noise: NDArray[np.float64] | None = None
+
+
+@dataclass
+class World:
+    """The state of one case.
+
+    Parameters
+    ----------
+    subject : Subject
+    server : str
+        The party that serves what is tested.
+    deployment : str
+        The one that the case is about.
+    nonce : str
+        Makes this run's request ids unlike any other run's.
+    accounts : bool
+        Whether what callers have left is watched.
+    """
+
+    subject: Subject
+    server: str
+    deployment: str
+    nonce: str
+    accounts: bool = True
+    step: int = 0
+    results: dict[str, Result] = field(default_factory=dict)
+    held: list[Any] = field(default_factory=list)
+    exact: list[float] = field(default_factory=list, repr=False)
+    closing: ExitStack = field(default_factory=ExitStack)
+    _channels: dict[tuple[str, str], grpc.Channel] = field(default_factory=dict)
+    _left: dict[tuple[str, str], float] = field(default_factory=dict)
+    _bought: dict[tuple[str, str, str], Any] = field(default_factory=dict)
+
+    def about(self, deployment: str = "") -> Deployment:
+        """Return what is known of a deployment, by default the case's own."""
+        name = deployment or self.deployment
+        if not self.subject.serves(name):
+            raise NotRun(f"needs a deployment {name!r}")
+        return self.subject.target.deployments[name]
+
+    def people(self, deployment: str = "") -> People:
+        """Return a deployment's people."""
+        found = self.subject.target.people(deployment or self.deployment)
+        if found is None:
+            raise NotRun("needs the table of the test set")
+        return found
+
+    def number(self, value: float | str, caller: str = "developer", deployment: str = "") -> float:
+        """Work out a number that a case gives in terms of the target, such as "queries_max + 1"."""
+        if not isinstance(value, str):
+            return value
+        match = _SUM.fullmatch(value)
+        assert match is not None, "checked when the case was read"
+        name, sign, other = match.groups()
+        known = self._remaining(caller, deployment) if name == "remaining" else getattr(self.about(deployment), name)
+        match sign:
+            case "+":
+                return float(known + float(other))
+            case "-":
+                return float(known - float(other))
+            case "*":
+                return float(known * float(other))
+            case "/":
+                return float(known / float(other))
+        return float(known)
+
+    def request_id(self, name: str) -> str:
+        """Make a request id that no other case or run has used."""
+        return f"{self.nonce}-{name}"
+
+    def channel(self, caller: str, deployment: str = "", *, another: bool = False) -> grpc.Channel:
+        """Return a caller's connection, or open another one."""
+        place = (caller, deployment or self.deployment)
+        if another or place not in self._channels:
+            self.about(deployment)
+            opened = self.closing.enter_context(self._dial(caller, place[1]))
+            if another:
+                return opened
+            self._channels[place] = opened
+        return self._channels[place]
+
+    def forget_connections(self) -> None:
+        """Hang up: the server that they led to is gone."""
+        self.closing.close()
+        self._channels.clear()
+
+    def forget_purchases(self, deployment: str) -> None:
+        """Expect nothing of what was bought of a deployment: it is another one now."""
+        self._bought = {key: answer for key, answer in self._bought.items() if key[1] != deployment}
+        self._left = {key: left for key, left in self._left.items() if key[1] != deployment}
+
+    def call(
+        self,
+        method: str,
+        requests: list[bytes],
+        caller: str = "developer",
+        *,
+        deployment: str = "",
+        seconds: float | None = SECONDS,
+        metadata: Metadata = (),
+    ) -> Seen:
+        """Make a call and wait for its end."""
+        started = calls.start(self.channel(caller, deployment), method, requests, seconds, metadata)
+        return calls.finish(method, started)
+
+    # What callers have left. A server that charges what it must not is found out whatever the case is about.
+
+    def open_account(self, caller: str, deployment: str = "") -> None:
+        """Note what a caller has left before it is first charged."""
+        place = (caller, deployment or self.deployment)
+        if self.accounts and place not in self._left:
+            terms = self._terms(caller, deployment)
+            self._left[place] = terms.messages[0].epsilon_remaining if terms.answered else math.nan
+
+    def enter(self, caller: str, deployment: str, request_id: str, epsilon: float, answer: Any) -> None:
+        """Enter an answer: the first one under a request id is charged, the others are the same."""
+        place = (caller, deployment or self.deployment)
+        earlier = self._bought.get((*place, request_id))
+        if earlier is not None:
+            if answer != earlier:
+                raise Violation(f"the same request got another answer: {_differences(earlier, answer)}")
+            return
+        self._bought[(*place, request_id)] = answer
+        if answer.epsilon_charged != epsilon and self.about(deployment).mechanism != "recommended":
+            raise Violation(f"a batch that offered epsilon {epsilon:g} was charged {answer.epsilon_charged:g}")
+        left = self._left.get(place, math.nan) - answer.epsilon_charged
+        self._left[place] = left
+        if not self._is(answer.epsilon_remaining, left, deployment):
+            raise Violation(f"an answer says that {answer.epsilon_remaining!r} is left; it should be {left!r}")
+
+    def enter_together(self, caller: str, deployment: str, answers: dict[str, Any]) -> None:
+        """Enter answers to requests that were made at the same time, whose order nobody knows, by request id."""
+        place = (caller, deployment or self.deployment)
+        fresh = {key: answer for key, answer in answers.items() if (*place, key) not in self._bought}
+        left = self._left.get(place, math.nan)
+        for key, answer in sorted(fresh.items(), key=lambda item: -item[1].epsilon_remaining):
+            self._bought[(*place, key)] = answer
+            left -= answer.epsilon_charged
+            if not self._is(answer.epsilon_remaining, left, deployment):
+                raise Violation("answers at the same time do not say what was left after each")
+        self._left[place] = left
+
+    def balance(self) -> None:
+        """Demand that every caller has left what it should."""
+        for (caller, deployment), left in self._left.items():
+            if math.isnan(left):
+                continue
+            found = self._remaining(caller, deployment)
+            if not self._is(found, left, deployment):
+                raise Violation(f"{caller} has epsilon {found!r} left; it should be {left!r}")
+
+    def _is(self, found: float, expected: float, deployment: str) -> bool:
+        """Say whether so much is left as should be, to a thousandth of the smallest charge that can be told apart."""
+        return math.isnan(expected) or abs(found - expected) < self.about(deployment).unit / 1000
+
+    def _remaining(self, caller: str, deployment: str = "") -> float:
+        terms = self._terms(caller, deployment)
+        if not terms.answered:
+            raise Violation(f"GetTerms {terms.text}")
+        return float(terms.messages[0].epsilon_remaining)
+
+    def _terms(self, caller: str, deployment: str) -> Seen:
+        request = GetTermsRequest(deal_id=self.about(deployment).deal)
+        return self.call(TERMS, [request.SerializeToString()], caller, deployment=deployment)
+
+    def _dial(self, caller: str, deployment: str) -> grpc.Channel:
+        target, address = self.subject.target, self.subject.address(deployment)
+        if caller == "plain-text":
+            return calls.dial(address, self.server, target.name, None, tls=False)
+        if caller == "no-certificate":
+            known = self._credentials("developer")
+            return calls.dial(address, self.server, target.name, Credentials("", "", known.authority, "", ""))
+        credentials = self._credentials(caller)
+        if caller == "another-authority":
+            # It trusts the server, so that it is the server that has to refuse.
+            trusted = self._credentials("developer").authority
+            credentials = Credentials("", "", trusted, credentials.certificate, credentials.key)
+        return calls.dial(address, self.server, target.name, credentials)
+
+    def _credentials(self, caller: str) -> Credentials:
+        target = self.subject.target
+        found = target.credentials(caller)
+        if found is None and caller == "another-authority":
+            return Authority("another").party(target.name, "developer", target.developer("developer"))
+        if found is None:
+            raise NotRun(f"needs credentials for {caller!r}")
+        return found
+
+
+@contextmanager
+def closing(world: World) -> Iterator[World]:
+    """Hang up every connection of a case in the end, and give up what is still under way."""
+    try:
+        yield world
+    finally:
+        for call in world.held:
+            call.release.set()
+            call.call.cancel()
+        world.closing.close()
+
+
+def valid_number(value: str) -> bool:
+    """Say whether a case may give a number like this."""
+    match = _SUM.fullmatch(value)
+    return match is not None and (match[1] in ("remaining", "features") or match[1] in Deployment.model_fields)
+
+
+def _differences(one: Any, other: Any) -> str:
+    names = [each.name for each in one.DESCRIPTOR.fields if getattr(one, each.name) != getattr(other, each.name)]
+    return ", ".join(names)

@@ -1,0 +1,335 @@
+"""Reads the transcripts of a run: `transcript/<party>/<number>.bin`, those of one number about the same calls.
+
+The format is `proto/fairwall/transcript/v1/transcript.proto`; `fairwall.rpc.recorder` writes it.
+"""
+
+from __future__ import annotations
+
+import mmap
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from blake3 import blake3
+from google.protobuf.message import DecodeError
+from google.protobuf.message_factory import GetMessageClass
+
+from fairwall.game.v1 import referee_service_pb2 as game
+from fairwall.rpc.recorder import DIGEST_TAG, FIRST, FORMAT, STORED_BYTES_MAX, message_type, read_varint
+from fairwall.transcript.v1 import transcript_pb2 as pb
+from fairwall.transcript.v1.transcript_pb2 import DIRECTION_RECEIVED, DIRECTION_SENT, SIDE_CALLER
+from fairwall.wire.v1 import error_pb2
+
+FOLDER = "transcript"
+_TAIL = len(DIGEST_TAG) + 32
+
+
+class Problem(NamedTuple):
+    """Something in a file that is not as it was written: which entry, from 0, and what is wrong."""
+
+    entry: int
+    text: str
+
+
+class CallKey(NamedTuple):
+    """Which call: both sides name it alike."""
+
+    caller: str
+    server: str
+    number: int
+
+    def __str__(self) -> str:
+        return f"call {self.number} of {self.caller or 'a stranger'} to {self.server}"
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message as a transcript has it.
+
+    Parameters
+    ----------
+    entry : int
+        Which entry of the transcript.
+    call : CallKey
+    method : str
+    is_request : bool
+    is_received : bool
+        Whether the transcript's party received it, or sent it.
+    content : bytes
+        Without the bytes of its large fields.
+    large : tuple of (int, int, bytes)
+        Where those start in the whole message, how many there are, and their digest.
+    """
+
+    entry: int
+    call: CallKey
+    method: str
+    is_request: bool
+    is_received: bool
+    content: bytes
+    large: tuple[tuple[int, int, bytes], ...]
+
+    def says_the_same_as(self, other: Message) -> bool:
+        """Whether both are the same bytes."""
+        return (self.content, self.large) == (other.content, other.large)
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a call ended in a party's view: the gRPC status, 0 for answered, and the reason of a refusal."""
+
+    entry: int
+    method: str
+    status: int
+    reason: int
+
+    @property
+    def is_the_servers(self) -> bool:
+        """Whether it is the server's word: an answer or a reason. Else the connection was lost, or time ran out."""
+        return self.status == 0 or self.reason != error_pb2.REASON_UNSPECIFIED
+
+
+@dataclass
+class Transcript:
+    """One party's file, as far as it can be read.
+
+    Parameters
+    ----------
+    path : Path
+    party, number : str
+        As the file's place says.
+    header : Header or None
+        None where the first entry is not one.
+    entries : int
+    digest : bytes
+        The last entry's; it stands for everything before it.
+    closed : bool
+        Whether the party wrote the last entry that it writes when it leaves.
+    messages : list of Message
+        In the order in which they were recorded.
+    endings : dict of CallKey to Ending
+    problems : list of Problem
+    """
+
+    path: Path
+    party: str
+    number: str
+    header: pb.Header | None = None
+    entries: int = 0
+    digest: bytes = FIRST
+    closed: bool = False
+    cut_off: int = 0
+    messages: list[Message] = field(default_factory=list)
+    endings: dict[CallKey, Ending] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    _stored: dict[bytes, tuple[int, int]] = field(default_factory=dict, repr=False)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it was read to the end that its party gave it."""
+        return self.closed and not self.problems
+
+    def stores(self, digest: bytes) -> bool:
+        """Whether the bytes with a digest are stored."""
+        return digest in self._stored
+
+    def stored(self, digest: bytes) -> bytes:
+        """Read the bytes with a digest.
+
+        Raises
+        ------
+        ValueError
+            If what is stored is not those bytes.
+        """
+        start, size = self._stored[digest]
+        with self.path.open("rb") as file:
+            file.seek(start)
+            return _unpack(_stored_in(file.read(size)), digest)
+
+    def data(self, message: Message) -> bytes:
+        """Put a message together again, zeros in place of bytes that are not stored."""
+        parts, content, end = [], memoryview(message.content), 0
+        taken = 0
+        for start, size, digest in message.large:
+            before = start - end
+            parts.append(content[taken : taken + before])
+            parts.append(memoryview(self.stored(digest) if self.stores(digest) else bytes(size)))
+            taken += before
+            end = start + size
+        return b"".join((*parts, content[taken:]))
+
+
+def paths(folder: Path) -> list[Path]:
+    """List the transcripts of a run, by number and then party."""
+    found = (folder / FOLDER).glob("*/*.bin")
+    return sorted(found, key=lambda path: (len(path.stem), path.stem, path.parent.name))
+
+
+def anchors(folder: Path) -> dict[str, dict[str, Any]]:
+    """Give each transcript's number of entries, last digest and whether it is closed, without checking them.
+
+    Returns
+    -------
+    dict of str to dict
+        By "<party>/<number>".
+    """
+    found = {}
+    for path in paths(folder):
+        entries, digest, closed = 0, FIRST, False
+        for entries, (_, body, digest) in enumerate(_frames(path), start=1):  # noqa: B007
+            closed = len(body) < 16 and pb.Entry.FromString(body).WhichOneof("part") == "closed"
+        found[f"{path.parent.name}/{path.stem}"] = {"entries": entries, "digest": digest.hex(), "closed": closed}
+    return found
+
+
+def decode(method: str, is_request: bool, data: bytes) -> Any:
+    """Decode a message of a method; None where no such method is known, or the bytes are no such message."""
+    descriptor = message_type(method, is_request)
+    if descriptor is None:
+        return None
+    try:
+        return GetMessageClass(descriptor).FromString(data)
+    except DecodeError:
+        return None
+
+
+def only_waited(messages: Iterable[Any]) -> bool:
+    """Whether a call's answers only said to ask again: how often that happens depends on the clock, not on the game."""
+    for message in messages:
+        if isinstance(message, game.ServeTrialResponse):
+            return not message.ended
+        return getattr(message, "turn", game.TURN_UNSPECIFIED) == game.TURN_WAIT
+    return False
+
+
+def read(path: Path) -> Transcript:
+    """Read a transcript and check its chain, byte for byte as it is stored.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    """
+    script = Transcript(path, path.parent.name, path.stem)
+    room: dict[tuple[CallKey, bool], int] = {}
+    end = 0
+    for prefix, body, digest in _frames(path):
+        start, end = end, end + len(prefix) + len(body) + _TAIL
+        if blake3(script.digest).update(prefix).update(body).digest() != digest:
+            script.problems.append(Problem(script.entries, "does not follow on the entry before it, or was changed"))
+        script.digest = digest
+        try:
+            entry = pb.Entry.FromString(body)
+        except DecodeError:
+            script.problems.append(Problem(script.entries, "cannot be read"))
+        else:
+            _take(script, entry, room, (start + len(prefix), len(body)))
+        script.entries += 1
+    size = path.stat().st_size
+    script.cut_off = size - end
+    if script.closed and script.cut_off:
+        script.problems.append(Problem(script.entries, f"{script.cut_off} bytes follow the last entry"))
+    if script.header is None:
+        script.problems.append(Problem(0, "is no header"))
+    return script
+
+
+def _take(script: Transcript, entry: pb.Entry, room: dict[tuple[CallKey, bool], int], place: tuple[int, int]) -> None:
+    """Add an entry to what was read."""
+
+    def wrong(text: str) -> None:
+        script.problems.append(Problem(script.entries, text))
+
+    part = entry.WhichOneof("part")
+    if script.closed:
+        wrong("follows the last entry")
+    if (part == "header") != (script.entries == 0):
+        wrong("is a header in the middle" if part == "header" else "is no header")
+    if part == "header":
+        script.header = entry.header
+        if entry.header.format != FORMAT:
+            wrong(f"says format {entry.header.format}, not {FORMAT}")
+        if entry.header.party != script.party:
+            wrong(f"says that it is {entry.header.party}'s")
+    elif part == "stored":
+        digest = entry.stored.content_digest
+        try:
+            _unpack(entry.stored, digest)
+        except ValueError as error:
+            wrong(str(error))
+        else:
+            script._stored.setdefault(digest, place)
+    elif part == "message":
+        message = _message(script, entry.message)
+        script.messages.append(message)
+        way = (message.call, message.is_received)
+        for _, size, digest in message.large:
+            room[way] = room.get(way, STORED_BYTES_MAX) - size
+            full = script.header is not None and script.header.record == "full"
+            if full and room[way] >= 0 and not script.stores(digest):
+                wrong("refers to bytes that are not stored before it")
+    elif part == "ended":
+        call = entry.ended.call
+        ending = Ending(script.entries, call.method, entry.ended.status, entry.ended.reason)
+        if script.endings.setdefault(_key(script, call), ending) is not ending:
+            wrong("ends a call that has ended")
+    elif part == "closed":
+        script.closed = True
+    else:
+        wrong("says nothing")
+
+
+def _message(script: Transcript, message: pb.Message) -> Message:
+    is_received = message.direction == DIRECTION_RECEIVED
+    return Message(
+        entry=script.entries,
+        call=_key(script, message.call),
+        method=message.call.method,
+        is_request=(message.call.side == SIDE_CALLER) == (message.direction == DIRECTION_SENT),
+        is_received=is_received,
+        content=message.content,
+        large=tuple((large.offset, large.size, large.content_digest) for large in message.large),
+    )
+
+
+def _key(script: Transcript, call: pb.Call) -> CallKey:
+    if call.side == SIDE_CALLER:
+        return CallKey(script.party, call.peer, call.number)
+    return CallKey(call.peer, script.party, call.number)
+
+
+def _frames(path: Path) -> Iterator[tuple[bytes, bytes, bytes]]:
+    """Cut a file into the length of each entry as written, the entry without its digest, and its digest.
+
+    It ends where no whole entry follows.
+    """
+    if not path.stat().st_size:
+        return
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        at = 0
+        while at < len(mapped):
+            try:
+                size, start = read_varint(mapped, at)
+            except IndexError:
+                return
+            end = start + size
+            if size < _TAIL or end > len(mapped) or mapped[end - _TAIL : end - 32] != DIGEST_TAG:
+                return
+            yield mapped[at:start], mapped[start : end - _TAIL], mapped[end - 32 : end]
+            at = end
+
+
+def _stored_in(body: bytes) -> pb.Stored:
+    return pb.Entry.FromString(body).stored
+
+
+def _unpack(stored: pb.Stored, digest: bytes) -> bytes:
+    try:
+        data = zlib.decompress(stored.data) if stored.compressed else stored.data
+    except zlib.error:
+        raise ValueError("stores bytes that cannot be read") from None
+    if blake3(data).digest() != digest:
+        raise ValueError("stores other bytes than its digest says")
+    return data

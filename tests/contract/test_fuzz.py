@@ -1,0 +1,505 @@
+"""Hostile messages at every server, from callers with the right certificates: each is refused for a closed reason.
+
+This file is also the servers: ``python test_fuzz.py`` serves all four services in one process, which must not die, not
+grow, and not charge for what it does not answer.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import struct
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import grpc
+import numpy as np
+import psutil
+import pytest
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from compliance.accountant import Budget
+from compliance.case import game_case
+from compliance.mechanisms import MECHANISMS
+from compliance.models import Models
+from compliance.records import Records
+from compliance.service import AuditService
+from developer.service import Audited, ModelService, Released
+from fairwall.compliance.v1 import audit_service_pb2 as audit
+from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
+from fairwall.developer.v1 import model_service_pb2 as model
+from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceStub, add_ModelServiceServicer_to_server
+from fairwall.game.v1 import inference_service_pb2 as inference
+from fairwall.game.v1 import referee_service_pb2 as game
+from fairwall.game.v1.inference_service_pb2_grpc import add_InferenceServiceServicer_to_server
+from fairwall.game.v1.referee_service_pb2_grpc import add_RefereeServiceServicer_to_server
+from fairwall.rpc import channel, server
+from fairwall.rpc.access import CALLERS
+from fairwall.rpc.arrays import header_of, to_message
+from fairwall.rpc.errors import CATALOGUE, reason_of
+from fairwall.rpc.identity import Credentials
+from fairwall.wire.v1 import error_pb2 as error
+from fairwall.wire.v1.metric_pb2 import METRIC_SP
+from sim import inference_deal, table
+from sim import scenario as scenarios
+from sim.boundary import METHODS
+from sim.deal import deal
+from sim.inference_referee import InferenceReferee
+from sim.pki import mint
+from sim.referee import Referee
+from sim.table import TrialFailed
+
+PEOPLE, COLUMNS, VICTIMS, TEST, MEMBERS = 20, 3, 4, 9, 5
+EPSILON = 100.0
+GROWTH_BYTES = 32 << 20
+"""What a process may grow by: it keeps every answer that was bought, of which there are at most some hundreds."""
+
+SERVICES = ("AuditService", "ModelService", "RefereeService", "InferenceService")
+
+
+# The servers ----------------------------------------------------------------------------------------------------------
+
+
+def reveal_deal() -> Any:
+    values = {
+        "scenario": {"name": "fuzz", "game": "reveal"},
+        "data": {"source": "german", "test_size": PEOPLE},
+        "compliance": {"mechanism": "laplace", "epsilon": 1.0},
+        "developer": {"strategy": "sensing", "queries": 2},
+        "adversary": {"attack": ["loss-test"], "probes": 10},
+    }
+    return deal(scenarios.plan(values, "fuzz").cells[0], 0, "deal")
+
+
+def attack_deal() -> Any:
+    values = {
+        "scenario": {"name": "fuzz", "game": "inference"},
+        "data": {"source": "german", "protected": "sex"},
+        "developer": {"victims": VICTIMS, "rows": 40},
+        "adversary": {"attack": ["loss-test"], "shadows": 0, "probes": 10},
+    }
+    return inference_deal.deal(scenarios.plan(values, "fuzz").cells[0], 0, "deal")
+
+
+def serve_all() -> None:
+    """Serve every service until stdin closes; say where, and what a submission must look like."""
+    credentials = {party: Credentials(**values) for party, values in json.loads(sys.stdin.readline()).items()}
+    table._WAIT_SECONDS = 0.0
+    released = {"deal": Released(lambda features: 1 / (1 + np.exp(-features.sum(axis=1))), COLUMNS)}
+    audited = {("deal", "r"): Audited(1, COLUMNS, lambda number, features: np.full(len(features), number / 2))}
+    models = server.serve(
+        lambda grpc_server: add_ModelServiceServicer_to_server(ModelService(released, audited), grpc_server),
+        credentials["developer"],
+    )
+    asked = ModelServiceStub(channel.connect(models.address, "developer", credentials["compliance"]))
+    case = game_case(
+        "deal",
+        Records(np.ones(PEOPLE, np.uint8), np.arange(PEOPLE, dtype=np.uint8) % 2, ("sp", "eo")),
+        MECHANISMS["laplace"],
+        Budget(EPSILON),
+        0.0,
+        3,
+        None,
+        models=Models(asked, "deal", np.zeros((PEOPLE, COLUMNS))),
+    )
+    audits = server.serve(
+        lambda grpc_server: add_AuditServiceServicer_to_server(AuditService({"deal": case}), grpc_server),
+        credentials["compliance"],
+    )
+    referee, dealer = Referee("run-1", "digest"), InferenceReferee()
+    referee.seat({"compliance": "127.0.0.1:1", "developer": "127.0.0.1:2", "adversary": ""})
+    referees = server.serve(
+        lambda grpc_server: add_RefereeServiceServicer_to_server(referee, grpc_server), credentials["referee"]
+    )
+    dealers = server.serve(
+        lambda grpc_server: add_InferenceServiceServicer_to_server(dealer, grpc_server), credentials["referee"]
+    )
+    split = attack_deal()
+    games: list[tuple[Callable[..., Any], Any]] = [(referee.play, reveal_deal()), (dealer.play, split)]
+    for play, dealt in games:
+        threading.Thread(target=again_and_again, args=(play, dealt), daemon=True).start()
+    served = (audits, models, referees, dealers)
+    shape = {"test": len(split.test.labels), "members": split.member_rows}
+    addresses = {name: each.address for name, each in zip(SERVICES, served, strict=True)}
+    print(json.dumps({"addresses": addresses, "shape": shape}), flush=True)  # noqa: T201
+    sys.stdin.readline()
+
+
+def again_and_again(play: Callable[..., Any], dealt: Any) -> None:
+    while True:
+        try:
+            play(dealt, 3600.0)
+        except TrialFailed:  # who submitted contradicts who reported
+            continue
+
+
+@dataclass
+class Target:
+    """The servers' process, and a channel to each service for each party."""
+
+    process: psutil.Process
+    channels: dict[tuple[str, str], grpc.Channel]
+    shape: dict[str, int]
+    charged: float = 0.0
+    outcomes: Counter[str] = field(default_factory=Counter)
+
+    def send(self, method: str, party: str, parts: Sequence[bytes]) -> None:
+        """Send a request in bytes; it is answered, or refused for a reason that is not the server's failure."""
+        service = method.split("/")[1].rpartition(".")[2]
+        streams, is_streamed = method in STREAMING, method in STREAMED
+        opened = self.channels[service, party]
+        make = getattr(opened, f"{'stream' if streams else 'unary'}_{'stream' if is_streamed else 'unary'}")
+        request: Any = iter(parts) if streams else parts[0]
+        try:
+            answer = make(method)(request, timeout=30)
+            answers = list(answer) if is_streamed else [answer]
+        except grpc.RpcError as refused:
+            self.outcomes[reason_for(refused, (method, party, parts))] += 1
+            return
+        self.outcomes["answered"] += 1
+        for data in answers:
+            self.count(method, parts, data)
+
+    def count(self, method: str, parts: Sequence[bytes], data: bytes) -> None:
+        """Add up what the answers say was charged, once for each request."""
+        if not method.endswith(("Audit", "AuditModels")):
+            return
+        said = METHODS_OF[method][1].FromString(data)
+        told = said.answer if method.endswith("AuditModels") else said
+        first = METHODS_OF[method][0].FromString(parts[0])
+        name = first.request_id if method.endswith("AuditModels") else first.header.request_id
+        if name not in self.bought:
+            self.bought.add(name)
+            self.charged += told.epsilon_charged
+
+    bought: set[str] = field(default_factory=set)
+
+    def remaining(self) -> float:
+        """Ask what is left of the budget."""
+        call: Any = self.channels["AuditService", "developer"].unary_unary(
+            "/fairwall.compliance.v1.AuditService/GetTerms"
+        )
+        answer = call(audit.GetTermsRequest(deal_id="deal").SerializeToString(), timeout=30)
+        return float(audit.GetTermsResponse.FromString(answer).epsilon_remaining)
+
+
+def reason_for(refused: Any, sent: object) -> str:
+    """Name the reason of a refusal, which is of the catalogue, and not that the service failed."""
+    reason = reason_of(refused)
+    told = (refused.code(), refused.details())
+    assert reason not in (error.REASON_UNSPECIFIED, error.REASON_INTERNAL), (told, sent)
+    assert told == CATALOGUE[reason], (told, sent)
+    return error.Reason.Name(reason)
+
+
+OWN = {name: method for name, method in METHODS.items() if not name.startswith("/grpc.")}
+METHODS_OF: dict[str, tuple[Any, Any]] = {
+    name: (GetMessageClass(method.input_type), GetMessageClass(method.output_type)) for name, method in OWN.items()
+}
+STREAMING = {name for name, method in OWN.items() if method.client_streaming}
+STREAMED = {name for name, method in OWN.items() if method.server_streaming}
+CALLS = [(name, party) for name in OWN for party in sorted(CALLERS[name])]
+
+
+@pytest.fixture(scope="module")
+def target() -> Iterator[Target]:
+    credentials = mint("run-1")
+    with subprocess.Popen(
+        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        said: list[str] = []
+        threading.Thread(target=lambda: said.extend(process.stderr or ()), daemon=True).start()
+        process.stdin.write(json.dumps({party: asdict(own) for party, own in credentials.items()}) + "\n")
+        process.stdin.flush()
+        line = process.stdout.readline()
+        assert line, "".join(said)
+        told = json.loads(line)
+        servers = dict(zip(SERVICES, ("compliance", "developer", "referee", "referee"), strict=True))
+        channels = {
+            (service, party): channel.connect(told["addresses"][service], servers[service], credentials[party])
+            for service in SERVICES
+            for party in ("compliance", "developer", "adversary")
+        }
+        yield Target(psutil.Process(process.pid), channels, told["shape"])
+        assert process.poll() is None
+        for opened in channels.values():
+            opened.close()
+        process.stdin.close()
+    assert not [text for text in said if "Traceback" in text or "ERROR" in text], said[-20:]
+
+
+# What is sent ---------------------------------------------------------------------------------------------------------
+
+
+def sound(shape: dict[str, int]) -> dict[str, list[Message]]:
+    """One request that is in order, of each method; it may come out of turn."""
+    predictions = np.linspace(0, 1, PEOPLE).reshape(1, -1)
+    features = np.zeros((2, COLUMNS))
+    guess = to_message(np.ones(PEOPLE, np.uint8))
+    gaps = to_message(np.array([0.25]))
+    test = to_message(np.full((VICTIMS, shape["test"]), 0.5, np.float32))
+    members = to_message(np.full((VICTIMS, shape["members"]), 0.5, np.float32))
+    header = audit.AuditHeader(
+        request_id="r", deal_id="deal", metric=METRIC_SP, epsilon=1.0, predictions=header_of(predictions)
+    )
+    asked: dict[str, list[Message]] = {
+        "GetTerms": [audit.GetTermsRequest(deal_id="deal")],
+        "Audit": [audit.AuditRequest(header=header), audit.AuditRequest(predictions_chunk=predictions.tobytes())],
+        "AuditModels": [
+            audit.AuditModelsRequest(request_id="r", deal_id="deal", metric=METRIC_SP, epsilon=1.0, models=1)
+        ],
+        "Predict": [
+            model.PredictRequest(header=model.PredictHeader(deal_id="deal", features=header_of(features))),
+            model.PredictRequest(features_chunk=features.tobytes()),
+        ],
+        "Join": [game.JoinRequest(protocol_version=1)],
+        "SubmitAuditReport": [
+            game.SubmitAuditReportRequest(
+                deal_id="deal",
+                audits=[game.AuditRecord(request_id="r", metric=METRIC_SP, exact=gaps, released=gaps, epsilon=1.0)],
+                epsilon_spent=1.0,
+            )
+        ],
+        "SubmitReveal": [
+            game.SubmitRevealRequest(
+                deal_id="deal",
+                baseline=guess,
+                guess=guess,
+                targeted=guess,
+                queries=1,
+                max_prediction_change=0.5,
+                accuracy_base=0.5,
+                accuracy_models=gaps,
+            )
+        ],
+        "SubmitLossTest": [
+            game.SubmitLossTestRequest(deal_id="deal", accuracy_advantaged=0.5, accuracy_disadvantaged=0.5)
+        ],
+        "SubmitModels": [
+            inference.SubmitModelsRequest(
+                deal_id="deal",
+                scores=test,
+                base_scores=test,
+                member_scores=members,
+                base_member_scores=members,
+                strength=1.0,
+            )
+        ],
+        "SubmitGuesses": [
+            inference.SubmitGuessesRequest(deal_id="deal", guesses=to_message(np.ones((1, VICTIMS), np.uint8)))
+        ],
+    }
+    for name, (request, _) in METHODS_OF.items():
+        fields = request.DESCRIPTOR.fields_by_name
+        key = next(iter(set(fields.keys()) & {"deal_id", "after_deal_id", "training_digest"}), None)
+        plain = request(**{key: "deal" if key == "deal_id" else ""}) if key else request()
+        asked.setdefault(name.rpartition("/")[2], [plain])
+    return {name: asked[name.rpartition("/")[2]] for name in METHODS_OF}
+
+
+HOSTILE = (b"\xff" * 10, b"\x80" * 20, b"", b"\x00", b"\x0a\xff\xff\xff\xff\x0f", b"\x0b" * 200, b"\x0a" * 400)
+"""Numbers too long, fields that end before they begin, groups that never end."""
+
+
+def spoil(parts: list[bytes], others: Sequence[bytes], chance: random.Random) -> list[bytes]:
+    """Change a request's bytes in one to four places: within a message, or in the order of messages."""
+    for _ in range(chance.choice((1, 1, 1, 2, 4))):
+        which = chance.randrange(len(parts)) if parts else 0
+        data = bytearray(parts[which]) if parts else bytearray()
+        at = chance.randrange(len(data) + 1)
+        end = min(at + int(2 ** chance.uniform(0, 8)), len(data))
+        match chance.randrange(11):
+            case 0 if at < len(data):
+                data[at] ^= 1 << chance.randrange(8)
+            case 1 if at < len(data):
+                data[at] = chance.choice((0, 1, 0x7F, 0x80, 0xFF))
+            case 2:
+                del data[at:end]
+            case 3:
+                data[at:at] = data[at:end]
+            case 4:
+                data[at:at] = chance.randbytes(chance.randint(1, 20))
+            case 5:
+                del data[at:]
+            case 6:
+                data[at:at] = chance.choice(HOSTILE)
+            case 7:
+                data[at:] = chance.choice(others)[at:]
+            case 8:
+                number = chance.choice((float("nan"), float("inf"), -1.0, 1e308, 5e-324, 1e-12))
+                data[at : at + 8] = struct.pack("<d", number)
+            case 9 if len(parts) > 1:
+                parts.pop(which)
+                continue
+            case 10:
+                parts.insert(which, bytes(data))
+                continue
+        if parts:
+            parts[which] = bytes(data)
+        else:
+            parts = [bytes(data)]
+    return parts
+
+
+NUMBERS = st.sampled_from((0, 1, 2, 3, PEOPLE, 255, 2**31 - 1)) | st.integers(0, 2**31 - 1)
+TEXTS = st.sampled_from(("deal", "r", "", "s" * 64, "s" * 65, "\x00", "é")) | st.text(max_size=20)
+FLOATS = st.sampled_from((0.5, 1.0, 1e-12)) | st.floats()
+CHUNKS = st.sampled_from((np.full(PEOPLE, 0.5).tobytes(), np.ones(PEOPLE, np.uint8).tobytes())) | st.binary(
+    max_size=200
+)
+
+
+def values_of(about: FieldDescriptor) -> st.SearchStrategy[Any]:
+    match about.type:
+        case FieldDescriptor.TYPE_MESSAGE:
+            assert about.message_type is not None
+            return requests(about.message_type)
+        case FieldDescriptor.TYPE_STRING:
+            return TEXTS
+        case FieldDescriptor.TYPE_BYTES:
+            return CHUNKS
+        case FieldDescriptor.TYPE_DOUBLE | FieldDescriptor.TYPE_FLOAT:
+            return FLOATS
+        case FieldDescriptor.TYPE_BOOL:
+            return st.booleans()
+        case FieldDescriptor.TYPE_ENUM:
+            return st.integers(0, 5) | st.integers(-(2**31), 2**31 - 1)
+        case _:
+            return NUMBERS
+
+
+@st.composite
+def requests(draw: Callable[..., Any], about: Any, like: Message | None = None) -> Message:
+    """A message of a type, whose fields have values of their types, and some no value; most those of a sound one."""
+    made = GetMessageClass(about)()
+    if like is not None:
+        made.CopyFrom(like)
+    for each in about.fields:
+        change = draw(st.integers(0, 9))
+        if like is not None and change < 7:
+            if each.type == FieldDescriptor.TYPE_MESSAGE and not each.is_repeated and like.HasField(each.name):
+                getattr(made, each.name).CopyFrom(draw(requests(each.message_type, getattr(like, each.name))))
+            continue
+        made.ClearField(each.name)
+        if change == 9:
+            continue
+        if each.is_repeated:
+            drawn = draw(st.lists(values_of(each), max_size=3))
+            getattr(made, each.name).extend(drawn)
+        elif each.type == FieldDescriptor.TYPE_MESSAGE:
+            getattr(made, each.name).CopyFrom(draw(values_of(each)))
+        else:
+            setattr(made, each.name, draw(values_of(each)))
+    return made
+
+
+# That nothing comes of it ---------------------------------------------------------------------------------------------
+
+
+def calls_of(service: str) -> list[tuple[str, str]]:
+    return [(name, party) for name, party in CALLS if f".{service}/" in name]
+
+
+def check_bytes(target: Target, service: str, count: int, seed: int) -> None:
+    """Send spoilt requests; then look at the process, and at the budget."""
+    chance = random.Random(f"{seed} {service}")  # noqa: S311
+    seeds = {
+        name: [message.SerializeToString() for message in messages] for name, messages in sound(target.shape).items()
+    }
+    others = [data for messages in seeds.values() for data in messages]
+    calls, before = calls_of(service), 0
+    for sent in range(count):
+        name, party = chance.choice(calls)
+        parts = spoil(list(seeds[name]), others, chance) if chance.random() < 0.95 else list(seeds[name])
+        target.send(name, party, parts if name in STREAMING else parts[:1] or [b""])
+        if sent == count // 4:
+            before = target.process.memory_info().rss
+    check_health(target, before)
+
+
+def check_messages(target: Target, service: str, count: int) -> None:
+    """Send messages that are well-formed and make no sense; likewise."""
+    calls, orderly = calls_of(service), sound(target.shape)
+
+    @settings(
+        max_examples=count,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(data=st.data())
+    def send(data: st.DataObject) -> None:
+        name, party = data.draw(st.sampled_from(calls))
+        about, asked = METHODS_OF[name][0].DESCRIPTOR, orderly[name]
+        parts = [data.draw(requests(about, data.draw(st.sampled_from((each, each, None))))) for each in asked]
+        if name in STREAMING and data.draw(st.integers(0, 4)) == 0:
+            parts = data.draw(st.lists(st.sampled_from(parts), max_size=4))
+        target.send(name, party, [part.SerializeToString() for part in parts])
+
+    before = target.process.memory_info().rss
+    send()
+    check_health(target, before)
+
+
+def check_health(target: Target, before: int) -> None:
+    assert target.process.is_running()
+    assert target.process.memory_info().rss - before < GROWTH_BYTES
+    assert target.remaining() == pytest.approx(EPSILON - target.charged, abs=1e-9)
+    assert not {"REASON_CALLER_NOT_ALLOWED", "REASON_CALLER_UNKNOWN"} & target.outcomes.keys()
+    print(dict(target.outcomes))  # noqa: T201
+
+
+def test_every_method_is_attacked() -> None:
+    assert {name for service in SERVICES for name, _ in calls_of(service)} == OWN.keys()
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_spoilt_bytes_are_refused_and_cost_nothing(target: Target, service: str) -> None:
+    check_bytes(target, service, 1600, 1)
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_messages_that_make_no_sense_are_refused_and_cost_nothing(target: Target, service: str) -> None:
+    check_messages(target, service, 400)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_hundred_thousand_messages_are_refused_and_cost_nothing(target: Target, service: str) -> None:
+    check_bytes(target, service, 90_000, 2)
+    check_messages(target, service, 10_000)
+
+
+class Careless(AuditService):
+    """It looks for a deal before it looks whether there is one."""
+
+    def GetTerms(self, request: audit.GetTermsRequest, _: grpc.ServicerContext) -> audit.GetTermsResponse:  # noqa: N802
+        return audit.GetTermsResponse(people=self._cases[request.deal_id].queries_max)
+
+
+def test_a_careless_server_is_found_out(serve: Any, dial: Any, credentials: Any) -> None:
+    address = serve(
+        lambda grpc_server: add_AuditServiceServicer_to_server(Careless({}), grpc_server), credentials["compliance"]
+    )
+    opened = dial(address, "compliance", credentials["developer"])
+    hit = Target(psutil.Process(), {("AuditService", "developer"): opened}, {"test": TEST, "members": MEMBERS})
+    with pytest.raises(AssertionError, match="the service failed"):
+        check_bytes(hit, "AuditService", 200, 1)
+
+
+if __name__ == "__main__":
+    serve_all()

@@ -1,0 +1,451 @@
+"""From inside a confined party, all that is another's is out of reach; the same attempts, unconfined, succeed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import venv
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from compliance.accountant import Budget, Neighbours, Rule
+from compliance.ledger import Ledger
+from compliance.seal import Seal, load_key
+from fairwall.rpc import confine
+from sim.certificates import write
+
+ROOT = Path(__file__).parents[2]
+HOSTILE = Path(__file__).with_name("hostile_party.py")
+SUPERUSER = os.geteuid() == 0
+
+REFUSED = {"EACCES", "EPERM", "EXDEV"}
+OWN = {"write its own folder", "connect to its counterpart", "listen on its own port", "read its own package"}
+"""What a party must be able to do."""
+
+WITHOUT_LANDLOCK = """
+import ctypes, os, struct, sys
+# A filter on system calls: number 444, which makes a ruleset, is not known (ENOSYS, 38); every other one is allowed.
+program = b"".join(
+    struct.pack("HBBI", *step)
+    for step in ((0x20, 0, 0, 0), (0x15, 0, 1, 444), (6, 0, 0, 0x50026), (6, 0, 0, 0x7FFF0000))
+)
+buffer = ctypes.create_string_buffer(program)
+filter_ = struct.pack("HxxxxxxQ", 4, ctypes.addressof(buffer))
+libc = ctypes.CDLL(None)
+assert libc.prctl(38, 1, 0, 0, 0) == 0
+assert libc.prctl(22, 2, filter_, 0, 0) == 0
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+
+
+def _has_landlock() -> bool:
+    asked = subprocess.run(
+        [sys.executable, "-c", "import ctypes; print(ctypes.CDLL(None).syscall(444, None, ctypes.c_size_t(0), 1))"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return int(asked.stdout) >= 6  # the first version with every layer
+
+
+needs_landlock = pytest.mark.skipif(
+    sys.platform != "linux" or not _has_landlock(), reason="no Landlock here, or one without all of its layers"
+)
+
+
+@contextlib.contextmanager
+def listening(family: int, address: Any) -> Iterator[socket.socket]:
+    with socket.socket(family) as server:
+        if family == socket.AF_INET:
+            server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        server.bind(address)
+        server.listen(64)
+        yield server
+
+
+SMALL = """
+[scenario]
+name = "small"
+game = "reveal"
+trials = 1
+
+[data]
+source = "synthetic"
+n = 20
+n0 = 6
+scores = "uniform"
+
+[compliance]
+mechanism = "exact"
+epsilon = "inf"
+
+[developer]
+strategy = "single"
+"""
+
+
+@dataclass(frozen=True)
+class Running:
+    """A run that is being played: the command's process, the parties' by name, and its folder."""
+
+    command: subprocess.Popen[str]
+    parties: dict[str, psutil.Process]
+    folder: Path
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    place = tmp_path_factory.mktemp("run")
+    (place / "small.toml").write_text(SMALL)
+    command = subprocess.Popen(
+        [sys.executable, "-m", "sim", "run", "small.toml", "--trials", "100000"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=place,
+        text=True,
+    )
+    try:
+        deadline = time.monotonic() + 30
+        while not any(place.glob("runs/*/trials.jsonl")):
+            assert time.monotonic() < deadline, "it did not play a trial in time"
+            time.sleep(0.02)
+        children = psutil.Process(command.pid).children()
+        parties = {name: child for child in children for name in confine.USERS if name in child.cmdline()}
+        (folder,) = place.glob("runs/*")
+        yield Running(command, parties, folder)
+    finally:
+        command.kill()
+        command.wait()
+
+
+@pytest.fixture
+def targets(running: Running, tmp_path: Path) -> Iterator[dict[str, Any]]:
+    """What there is to attack: a run that is played, a deployment's files, sockets; and the party's own folder."""
+    run = running.folder
+    place = tmp_path / "deployment"
+    write(place / "certificates", "loans", ("alice", "bob"), 1)
+    for name in ("ledger", "seal"):
+        (place / name).mkdir()
+    seal = Seal(place / "seal/head", load_key(place / "certificates/compliance/seal.key"))
+    ledger = Ledger(place / "ledger/ledger.sqlite", seal)
+    ledger.set_budget("people", Neighbours.A_FLIP, Budget(1.0, 0.0, Rule.BASIC))
+    table = tmp_path / "people.csv"
+    table.write_text("income,race\n1,0\n")
+    own = tmp_path / "own"
+    own.mkdir()
+    credentials = place / "certificates" / "compliance"
+    files = {
+        "the ledger": place / "ledger/ledger.sqlite",
+        "the ledger's seal": place / "seal/head",
+        "the seal's key": credentials / "seal.key",
+        "compliance's key": credentials / "key.pem",
+        "compliance's certificate": credentials / "certificate.pem",
+        "another developer's key": place / "certificates/developer-bob/key.pem",
+        "a table": table,
+        "the trials": run / "trials.jsonl",
+        "the scenario and its seed": run / "scenario.toml",
+        "compliance's log": run / "logs/compliance.log",
+        "compliance's transcript": run / "transcript/compliance/1.bin",
+        "the referee's transcript": run / "transcript/referee/1.bin",
+        "a shipped table": ROOT / "sim/datasets/adult.csv.gz",
+        "the simulator": ROOT / "sim/deal.py",
+        "compliance's code": ROOT / "compliance/noise.py",
+        "the tests": Path(__file__),
+        "the users": Path("/etc/passwd"),
+        "the first process": Path("/proc/1/environ"),
+    }
+    processes = {"the referee": running.command.pid, "compliance": running.parties["compliance"].pid}
+    with (
+        listening(socket.AF_INET, ("127.0.0.1", 0)) as stranger,
+        listening(socket.AF_INET, ("127.0.0.1", 0)) as referee,
+        listening(socket.AF_INET, ("127.0.0.1", 0)) as counterpart,
+        listening(socket.AF_UNIX, f"\0fairwall-{tmp_path.name}-{os.getpid()}") as abstract,
+        socket.socket() as taken,
+        socket.socket() as other,
+    ):
+        for free in (taken, other):
+            free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            free.bind(("127.0.0.1", 0))
+        ports = {
+            name: each.getsockname()[1]
+            for name, each in {
+                "stranger": stranger,
+                "referee": referee,
+                "counterpart": counterpart,
+                "own": taken,
+                "other": other,
+            }.items()
+        }
+        yield {
+            "read": {name: str(path) for name, path in files.items()},
+            "write": {name: str(files[name]) for name in ("the ledger", "a table", "the trials")},
+            "list": {"the run": str(run), "the deployment": str(place), "the tests' folder": str(tmp_path)},
+            "processes": processes,
+            "connect": {"a stranger": ports["stranger"], "its counterpart": ports["counterpart"]},
+            "bind": {"another port": ports["other"], "its own port": ports["own"]},
+            "abstract": abstract.getsockname()[1:].decode(),
+            "program": sys.executable,
+            "folder": str(own),
+            "ports": ports,
+        }
+
+
+def attempt(party: str, targets: dict[str, Any], *, confined: bool) -> dict[str, str]:
+    """Let a hostile party try everything; what became of each attempt."""
+    ports = targets["ports"]
+    config = dict.fromkeys(("run", "authority", "certificate", "key"), "") | {
+        "party": party,
+        "referee": f"127.0.0.1:{ports['referee']}",
+        "counterpart": f"127.0.0.1:{ports['counterpart']}",
+        "listen": f"127.0.0.1:{ports['own']}",
+        "scratch": targets["folder"],
+    }
+    asked = targets | {"party": party, "confined": confined}
+    asked["read"] |= {"its own package": str(ROOT / party / "player.py")}
+    with subprocess.Popen(
+        [sys.executable, "-I", str(HOSTILE), json.dumps(asked)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(json.dumps(config) + "\n")
+        process.stdin.flush()  # and left open: a party ends with its stdin
+        line = process.stdout.readline()
+        process.stdin.close()
+        assert line, process.stderr.read()
+    outcomes: dict[str, str] = json.loads(line)
+    return outcomes
+
+
+@needs_landlock
+@pytest.mark.parametrize("party", confine.OUTSIDERS)
+def test_a_hostile_party_is_refused_all_that_is_not_its_own(party: str, targets: dict[str, Any]) -> None:
+    outcomes = attempt(party, targets, confined=True)
+    own = OWN if party == "developer" else OWN - {"listen on its own port"}
+    assert {name: how for name, how in outcomes.items() if name in own and how != "done"} == {}
+    assert {name: how for name, how in outcomes.items() if name not in own and how not in REFUSED} == {}
+    assert len(outcomes) > 50
+
+
+def test_the_same_attempts_succeed_where_nothing_confines(targets: dict[str, Any]) -> None:
+    outcomes = attempt("developer", targets, confined=False)
+    # Whoever holds protected attributes has closed its memory, from all but the superuser.
+    closed = ("the first process", *(() if SUPERUSER else ("environ", "maps", "mem", "descriptor", "attach", "copy")))
+    failed = {name: how for name, how in outcomes.items() if how != "done" and not any(word in name for word in closed)}
+    assert failed == {}
+    assert len(outcomes) > 50
+
+
+@pytest.mark.skipif(not SUPERUSER, reason="a party shows its sockets to the superuser alone")
+def test_no_party_listens_on_a_socket_that_landlock_does_not_cover(running: Running) -> None:
+    for party in running.parties.values():
+        named = [
+            each for each in party.net_connections("unix") if isinstance(each.laddr, str) and each.laddr.startswith("/")
+        ]
+        assert named == []
+
+
+def layers(result: dict[str, Any]) -> dict[str, set[str]]:
+    """Each party's active layers, by the run's result."""
+    (session,) = result["confinement"]
+    return {party: {layer["name"] for layer in own if layer["active"]} for party, own in session.items()}
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> str:
+    """A scenario that is played in no time."""
+    (tmp_path / "small.toml").write_text(SMALL)
+    return str(tmp_path / "small.toml")
+
+
+@needs_landlock
+def test_a_run_says_what_confined_each_party_and_may_demand_it(play: Callable[..., dict[str, Any]], small: str) -> None:
+    demanded = json.dumps([*confine.LANDLOCK, "non-dumpable", "limits"])
+    folder = Path(play(small, "--set", f"scenario.require={demanded}")["run_dir"])
+    active = layers(json.loads((folder / "result.json").read_text()))
+    assert active["referee"] == {"limits", "non-dumpable"}
+    assert active["compliance"] - {"users"} == {"limits", "no-capabilities", "non-dumpable"}
+    for party in confine.OUTSIDERS:
+        assert active[party] - {"users"} == set(confine.LAYERS) - {"users"}
+        (said,) = [line for line in (folder / f"logs/{party}.log").read_text().splitlines() if "confined by" in line]
+        assert " INFO " in said
+        assert "landlock, tcp-ports, scope" in said
+
+
+def without_landlock(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command where the kernel has no Landlock, or says so."""
+    return subprocess.run(
+        [sys.executable, "-c", WITHOUT_LANDLOCK, "-m", "sim", "run", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        timeout=100,
+        check=False,
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="filters system calls")
+def test_without_landlock_a_run_warns_in_one_line_and_the_rest_stands(tmp_path: Path, small: str) -> None:
+    finished = without_landlock(tmp_path, small, "--json")
+    assert finished.returncode == 0, finished.stderr
+    warnings = [line for line in finished.stderr.splitlines() if line.startswith("fairwall: ")]
+    assert len(warnings) == 1
+    assert re.search(r"not confined by landlock \(no Landlock here: function not implemented\)", warnings[0])
+    folder = Path(json.loads(finished.stdout)["run_dir"])
+    active = layers(json.loads((folder / "result.json").read_text()))
+    for party in confine.OUTSIDERS:
+        assert active[party] - {"users"} == {"limits", "no-capabilities", "non-dumpable"}
+        log = (folder / f"logs/{party}.log").read_text()
+        assert len([line for line in log.splitlines() if " WARNING " in line]) == 1
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="filters system calls")
+def test_a_scenario_that_demands_landlock_is_not_played_without(tmp_path: Path, small: str) -> None:
+    finished = without_landlock(tmp_path, small, "--set", 'scenario.require=["landlock"]')
+    assert finished.returncode == 2
+    said = [line for line in finished.stderr.splitlines() if line.startswith("fairwall: ")]
+    assert said == [
+        "fairwall: scenario.require: no layer landlock (no Landlock here: function not implemented) "
+        "around developer and adversary"
+    ]
+    assert "Traceback" not in finished.stderr
+    assert [path.read_text() for path in tmp_path.glob("runs/*/trials.jsonl") if path.read_text()] == []
+
+
+def test_a_layer_that_there_is_not_cannot_be_demanded(fairwall: Callable[..., Any]) -> None:
+    refused = fairwall("run", "demo", "--set", 'scenario.require=["moat"]')
+    assert refused.returncode == 2
+    assert "scenario.require: must be among limits, " in refused.stderr
+
+
+@pytest.mark.skipif(not SUPERUSER, reason="only the superuser becomes another user")
+def test_a_party_started_by_the_superuser_becomes_a_user_that_reaches_no_other_process(tmp_path: Path) -> None:
+    # Whether another user could read this installation is not the question here.
+    script = """if True:
+        import json, os, sys
+        from pathlib import Path
+        from fairwall.rpc import confine
+        confine._libraries = tuple
+        confine._packages = lambda party: (Path("/"), Path("/"))
+        folder = Path(sys.argv[1])
+        os.chmod(folder, 0o700)
+        layer = confine._layer("users", confine._become, "compliance", (), ())
+        said = {"active": layer.active, "users": os.getresuid(), "groups": os.getgroups()}
+        for name, attempt in {"signal": lambda: os.kill(os.getppid(), 0), "back": lambda: os.setuid(0),
+                              "look": lambda: os.listdir(folder)}.items():
+            try:
+                attempt()
+                said[name] = "done"
+            except OSError as error:
+                said[name] = error.strerror
+        print(json.dumps(said))
+    """
+    ended = subprocess.run(
+        [sys.executable, "-I", "-c", script, str(tmp_path)], capture_output=True, text=True, check=True
+    )
+    said = json.loads(ended.stdout)
+    user = confine.USERS["compliance"]
+    assert (said["active"], said["users"], said["groups"]) == (True, [user] * 3, [])
+    assert (said["signal"], said["back"]) == ("Operation not permitted",) * 2
+    assert said["look"] == "Permission denied"
+
+
+@pytest.mark.skipif(not SUPERUSER, reason="only the superuser becomes another user")
+def test_a_program_that_the_new_user_could_not_read_stays_with_its_user_and_says_why(tmp_path: Path) -> None:
+    closed, own = tmp_path / "closed" / "package", tmp_path / "own"
+    closed.mkdir(parents=True)
+    own.mkdir()
+    closed.parent.chmod(0o700)
+    groups = os.getgroups()
+    layer = confine._layer("users", confine._become, "compliance", (closed,), (own,))
+    assert (layer.active, layer.why_not) == (False, f"{closed} is closed to other users")
+    assert (os.getresuid(), os.getgroups(), own.stat().st_uid) == ((0, 0, 0), groups, 0)
+
+
+@needs_landlock
+@pytest.mark.parametrize("layout", ["installed", "environment in a checkout", "checkout in an environment"])
+def test_what_is_another_s_is_left_out_wherever_it_lies(layout: str, tmp_path: Path) -> None:
+    checkout = tmp_path / ("venv/src" if layout == "checkout in an environment" else "checkout")
+    environment = checkout / "venv" if layout == "environment in a checkout" else tmp_path / "venv"
+    venv.create(environment, symlinks=True)
+    (libraries,) = environment.glob("lib/python*/site-packages")
+    home, shared = (libraries, libraries) if layout == "installed" else (checkout, checkout / "proto")
+    for package in ("compliance", "developer", "adversary", "sim"):
+        shutil.copytree(ROOT / package, home / package, ignore=shutil.ignore_patterns("*.pyc"))
+    shutil.copytree(ROOT / "proto/fairwall", shared / "fairwall", ignore=shutil.ignore_patterns("*.pyc"))
+    (home / "README.md").write_text("secret")
+    if layout != "installed":
+        (libraries / "checkout.pth").write_text(f"{home}\n{shared}\n")
+    (libraries / "library").mkdir()
+    (libraries / "library" / "__init__.py").touch()
+    script = """if True:
+        import json, sys
+        from pathlib import Path
+        from fairwall.rpc import confine
+        home, shared = map(Path, sys.argv[1:3])
+        def read(name):
+            try:
+                return len(name.read_bytes()) > 0
+            except OSError as error:
+                return error.strerror
+        names = [shared / "fairwall/rpc/process.py"]
+        names += [home / name for name in ("developer/player.py", "sim/datasets/german.csv.gz", "compliance/noise.py",
+                                           "adversary/player.py", *sys.argv[3:])]
+        before = [read(name) for name in names]
+        confine.confine("developer", listen="127.0.0.1:0", connects=("127.0.0.1:1", "127.0.0.1:2"))
+        import library, decimal
+        print(json.dumps([confine.__file__, before, [read(name) for name in names]]))
+    """
+    others = () if layout == "installed" else ("README.md",)
+    command = [str(environment / "bin/python"), "-I", "-c", script, str(home), str(shared), *others]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    denied = ["Permission denied"] * (3 + len(others))
+    where = str(shared / "fairwall/rpc/confine.py")
+    assert json.loads(ended.stdout) == [where, [True] * (5 + len(others)), [True, True, *denied]]
+
+
+def test_a_party_whose_counterpart_is_not_known_says_that_tcp_stays_open(tmp_path: Path) -> None:
+    script = """if True:
+        import json
+        from fairwall.rpc import confine
+        layers = confine.confine("adversary", connects=("127.0.0.1:1", ""))
+        print(json.dumps({layer.name: layer.why_not for layer in layers}))
+    """
+    ended = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
+    assert json.loads(ended.stdout)["tcp-ports"] != ""
+
+
+def test_where_other_threads_run_a_party_does_not_claim_to_be_confined() -> None:
+    script = """if True:
+        import json, threading
+        from fairwall.rpc import confine
+        threading.Thread(target=threading.Event().wait, daemon=True).start()
+        layers = confine.confine("adversary", connects=("127.0.0.1:1", "127.0.0.1:2"))
+        print(json.dumps({layer.name: layer.why_not for layer in layers if not layer.active}))
+    """
+    ended = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
+    missing = json.loads(ended.stdout)
+    for name in (*confine.LANDLOCK, "no-capabilities"):
+        assert missing[name] == "other threads run already, and would stay free"
+
+
+def test_the_page_tells_of_every_layer() -> None:
+    page = (ROOT / "docs/confinement.md").read_text()
+    assert set(confine.LAYERS) == set(re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE))

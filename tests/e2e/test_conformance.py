@@ -1,0 +1,348 @@
+"""The conformance test, tested: sound servers pass it, each broken one is convicted by the check that names it."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from sim.conformance import cases, kit, report, run, target
+from sim.conformance.errors import ConformanceError
+from sim.conformance.run import Outcome
+from sim.conformance.subject import Subject
+from sim.conformance.target import Target
+
+ROOT = Path(__file__).parents[2]
+MUTANTS = ROOT / "tests" / "mutants"
+SECOND = ROOT / "tests" / "second_server" / "server.py"
+OWN = f"{sys.executable} -I -m compliance --policy {{policy}}"
+KINDS = {"C": "compliance", "D": "developer", "R": "referee", "K": "client"}
+"""What is tested, by the letter of a check's number."""
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def facts(path: Path) -> tuple[str, str]:
+    """What a mutant says of itself: its defect, and the number of the check that must convict it."""
+    tree = ast.parse(path.read_text())
+    assigned = {ast.unparse(node.targets[0]): node.value for node in tree.body if isinstance(node, ast.Assign)}
+    number = ast.literal_eval(assigned["KILLED_BY"])
+    return str(ast.get_docstring(tree)), str(number)
+
+
+def mutants(pattern: str = "**/*.py") -> dict[str, Path]:
+    return {str(path.relative_to(MUTANTS).with_suffix("")): path for path in sorted(MUTANTS.glob(pattern))}
+
+
+# One for each kind of defect: what the documentation promises first of all. The others are `slow`.
+FIRST = (
+    "leaks_at_high_m",
+    "charges_repeats",
+    "fresh_noise_on_repeat",
+    "accepts_nan",
+    "forgets_the_budget",
+    "trusts_metadata",
+    "fills_up_missing_bytes",
+    "refusals_name_the_group",
+    "off_by_one_in_n",
+    "seeds_noise_by_request",
+    "gaussian_noise",
+    "intervals_around_the_truth",
+    "global_request_ids",
+    "ids_for_other_predictions",
+    "charges_per_model",
+    "overspends_at_once",
+    "ignores_the_whole_budget",
+    "clips_predictions",
+    "names_by_their_beginning",
+    "no_certificate_needed",
+    "terms_tell_the_groups",
+    "ignores_deadlines",
+    "one_room_for_all",
+    "serves_an_empty_group",
+    "answers_other_versions",
+)
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory: pytest.TempPathFactory) -> Target:
+    """A kit, and what it says of itself."""
+    return target.read(kit.make(tmp_path_factory.mktemp("kit") / "kit"))
+
+
+@pytest.fixture(scope="module")
+def second(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The command that starts the second server."""
+    pytest.importorskip("grpc_tools", reason="it reads the protocol's descriptors")
+    descriptors = tmp_path_factory.mktemp("descriptors") / "protocol"
+    protos = ("fairwall/compliance/v1/audit_service.proto", "fairwall/wire/v1/error.proto")
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "grpc_tools.protoc", "-I."),
+            *("--include_imports", f"--descriptor_set_out={descriptors}", *protos),
+        ],
+        cwd=ROOT / "proto",
+        check=True,
+        timeout=60,
+    )
+    return f"{sys.executable} -I {SECOND} --descriptors {descriptors} --policy {{policy}}"
+
+
+def outcomes_of(known: Target, command: str, *numbers: str, kind: str = "compliance") -> list[Outcome]:
+    """What comes of the checks of these numbers, or of all of a kind, against what a command starts."""
+    chosen = [case for case in cases.read(kind) if not numbers or case.number in numbers]
+    with Subject(known, command) as subject:
+        return list(run.run(subject, kind, chosen))
+
+
+def broken(outcomes: list[Outcome]) -> list[str]:
+    return [report.line(outcome) for outcome in outcomes if outcome.verdict != "passed"]
+
+
+# Sound servers.
+
+
+@pytest.mark.timeout(600)
+def test_the_sound_server_passes_every_check(known: Target) -> None:
+    assert broken(outcomes_of(known, OWN)) == []
+
+
+@pytest.mark.timeout(600)
+def test_a_server_without_this_project_s_python_passes_every_check(known: Target, second: str) -> None:
+    assert broken(outcomes_of(known, second)) == []
+
+
+@pytest.mark.parametrize("kind", ["developer", "referee", "client"])
+def test_our_own_developer_referee_and_client_pass_every_check(fairwall: Run, kind: str) -> None:
+    told = fairwall("conformance", kind, "--reference")
+    assert told.returncode == 0, told.stdout
+    assert told.stderr == ""
+    assert re.search(r"^(\d+) checks: \1 passed$", told.stdout, re.MULTILINE)
+
+
+def test_the_second_server_uses_nothing_of_this_project() -> None:
+    imported = {
+        alias.name.split(".")[0]
+        for node in ast.walk(ast.parse(SECOND.read_text()))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for alias in (node.names if isinstance(node, ast.Import) else [ast.alias(str(node.module))])
+    }
+    assert imported - sys.stdlib_module_names == {"grpc", "google"}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("which", ["own", "second"])
+def test_sound_servers_pass_a_hundred_times_in_a_row(known: Target, second: str, which: str) -> None:
+    for _ in range(100):
+        assert broken(outcomes_of(known, {"own": OWN, "second": second}[which])) == []
+
+
+# Broken servers.
+
+
+def in_default_tests(name: str) -> bool:
+    return name in FIRST or name.split("/")[0] in KINDS.values()
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if in_default_tests(name) else pytest.mark.slow) for name in mutants()]
+)
+def test_a_mutant_is_killed_by_the_check_that_names_it(known: Target, name: str) -> None:
+    path = mutants()[name]
+    _, number = facts(path)
+    kind = KINDS[number[0]]
+    places = "--address {address} --credentials {credentials}" if kind == "client" else "--policy {policy}"
+    (outcome,) = outcomes_of(known, f"{sys.executable} {path} {places}", number, kind=kind)
+    assert outcome.verdict == "failed", report.line(outcome)
+
+
+def test_there_are_enough_mutants_and_the_page_lists_them_all() -> None:
+    assert set(FIRST) <= set(mutants())
+    assert len(FIRST) >= 25
+    assert 3 <= len(mutants("held_back/*.py")) <= 5
+    page = (ROOT / "docs" / "conformance.md").read_text()
+    rows = re.findall(r"^\| `([a-z0-9_/]+)` \| (.+) \| ([A-Z]\d{3}) \|$", page, re.MULTILINE)
+    assert rows == [(name, *facts(path)) for name, path in mutants().items()]
+
+
+# Cases.
+
+
+@pytest.mark.parametrize("kind", KINDS.values())
+def test_every_case_tests_a_sentence_of_the_protocol(kind: str) -> None:
+    page = " ".join((ROOT / "docs" / "protocol.md").read_text().split())
+    read = cases.read(kind)
+    assert {case.sentence for case in read if case.sentence not in page} == set()
+    assert len({case.title for case in read}) == len(read)
+
+
+OWN_CASE = """
+[[case]]
+number = "C901"
+title = "somebody's own case"
+sentence = "Every call needs a deadline of at most one hour."
+steps = [{ do = "audit", predictions = { put = [[0, 0, nan]] } }]
+"""
+
+
+def test_anybody_adds_a_case_as_a_file(known: Target, tmp_path: Path) -> None:
+    (tmp_path / "own.toml").write_text(OWN_CASE)
+    (case,) = (case for case in cases.read("compliance", [tmp_path]) if case.number == "C901")
+    with Subject(known, OWN) as subject:
+        (outcome,) = run.run(subject, "compliance", [case])
+        assert outcome.verdict == "failed"
+        assert outcome.text == ("step 1: a call was refused as PREDICTIONS_NOT_FINITE; it should have been answered")
+        (now_known,) = run.run(subject, "compliance", [case], frozenset({"C901"}))
+        assert now_known.verdict == "known failure"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"),
+    [
+        ("put", "pit", "C901: steps.0.audit.predictions.pit: Extra inputs are not permitted"),
+        ('"audit"', '"audits"', "C901: steps.0: Input tag 'audits' found using 'do' does not match"),
+        ('"C901"', '"C101"', "C101: there is a case of that number already"),
+        ("[[case]]", "[case]", r"a file of cases has \[\[case\]\] sections"),
+        ('"somebody', "somebody", "not valid TOML"),
+        (
+            "nan]]",
+            'nan]] }, expect = { refused = ["NO_REASON"]',
+            "C901: steps.0.audit.expect.refused.0: Value error, must be a reason of docs",
+        ),
+        (
+            "put = [[0, 0, nan]]",
+            'models = "many"',
+            "C901: steps.0.audit.predictions.models: Value error, must be a number, or such as",
+        ),
+    ],
+)
+def test_a_case_with_a_mistake_is_one_line_that_names_it(tmp_path: Path, old: str, new: str, why: str) -> None:
+    (tmp_path / "own.toml").write_text(OWN_CASE.replace(old, new))
+    with pytest.raises(ConformanceError, match=f"own.toml: {why}") as caught:
+        cases.read("compliance", [tmp_path])
+    assert "\n" not in str(caught.value)
+
+
+# The command.
+
+
+def test_the_command_tells_people_and_programs_what_fails(fairwall: Run, tmp_path: Path) -> None:
+    (tmp_path / "cases").mkdir()
+    (tmp_path / "cases" / "own.toml").write_text(OWN_CASE)
+    (tmp_path / "known").write_text("# these fail\nC101 because of nothing\n")
+    asked = ("conformance", "compliance", "--reference", "--cases", "cases", "--known-failures", "known")
+    chosen = ("--only", "C101", "--only", "C901", "--only", "C217")
+    told = fairwall(*asked, *chosen, "--junit", "junit.xml")
+    assert told.returncode == 1, told.stderr
+    lines = told.stdout.splitlines()
+    assert lines[0] == "C101  NOW PASSES     a developer that the policy names is answered"
+    assert "C901  FAILED" in told.stdout
+    assert '        protocol: "Every call needs a deadline of at most one hour."' in lines
+    assert lines[-1] == "3 checks: 1 now passes, 1 passed, 1 failed"
+    suite = ElementTree.parse(tmp_path / "junit.xml").getroot()  # noqa: S314 - our own
+    assert (suite.attrib["tests"], suite.attrib["failures"], suite.attrib["skipped"]) == ("3", "2", "0")
+    assert [len(entry.findall("failure")) for entry in suite] == [1, 0, 1]
+
+
+def test_the_command_prints_json_and_ends_well_where_all_is_well(fairwall: Run) -> None:
+    told = fairwall("conformance", "compliance", "--reference", "--only", "C101", "--json")
+    assert told.returncode == 0, told.stderr
+    record = json.loads(told.stdout)
+    assert record["conforms"] is True
+    assert [(check["number"], check["verdict"]) for check in record["checks"]] == [("C101", "passed")]
+
+
+def test_a_server_that_is_served_already_is_tested_too(fairwall: Run, tmp_path: Path) -> None:
+    made = fairwall("conformance", "kit", "kit")
+    assert made.stdout == "kit/target.toml\n"
+    with serving(tmp_path / "kit" / "main" / "policy.toml") as address:
+        told = fairwall(
+            *("conformance", "compliance", "--address", address, "--certs", "kit/certificates", "--json"),
+            *("--only", "C101", "--only", "C308", "--only", "C601"),
+        )
+    assert told.returncode == 0, told.stderr
+    checks = {check["number"]: (check["verdict"], check["text"]) for check in json.loads(told.stdout)["checks"]}
+    assert checks == {
+        "C101": ("passed", ""),
+        "C308": ("not run", "needs a command that starts the server again"),
+        "C601": ("not run", "needs a deployment 'mirror'"),
+    }
+
+
+RESTART = """
+kill -9 $(cat pid)
+rm address
+"{python}" -I -m compliance --policy kit/main/policy.toml > address 2> log &
+echo $! > pid
+while ! [ -s address ]; do sleep 0.05; done
+cat address
+"""
+
+
+def test_a_server_that_somebody_else_restarts_is_tested_for_what_it_keeps(fairwall: Run, tmp_path: Path) -> None:
+    fairwall("conformance", "kit", "kit")
+    (tmp_path / "restart").write_text(RESTART.format(python=sys.executable))
+    # The first start has nobody to kill.
+    (tmp_path / "pid").write_text("$$$$")
+    (tmp_path / "address").touch()
+    started = subprocess.run(
+        ["sh", "restart"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60, check=True
+    )
+    try:
+        told = fairwall(
+            *("conformance", "compliance", "--address", json.loads(started.stdout)["address"]),
+            *("--certs", "kit/certificates", "--restart", "sh restart", "--only", "C308", "--json"),
+        )
+    finally:
+        os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+    assert told.returncode == 0, told.stdout + told.stderr
+    assert json.loads(told.stdout)["counts"] == {"passed": 1}
+
+
+@contextlib.contextmanager
+def serving(policy: Path) -> Iterator[str]:
+    """A server that somebody else has started; its address."""
+    command = [sys.executable, "-I", "-m", "compliance", "--policy", str(policy)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield json.loads(process.stdout.readline())["address"]
+        finally:
+            process.kill()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ((), "say what is tested: --address, --start or --reference"),
+        (("--address", "127.0.0.1:1"), "--address: needs --certs"),
+        (("--address", "127.0.0.1:1", "--certs", "nowhere/certificates"), "nowhere/target.toml: cannot be read"),
+        (("--start", "false {policy}"), "--start: the command did not print its address for main"),
+        (("--reference", "--only", "C999"), "--only: no check C999"),
+        (("--reference", "--cases", "nowhere"), "nowhere: no case in it"),
+        (("--reference", "--known-failures", "nowhere"), "nowhere: cannot be read: No such file"),
+    ],
+)
+def test_what_cannot_be_tested_is_one_line_and_status_2(fairwall: Run, arguments: tuple[str, ...], why: str) -> None:
+    told = fairwall("conformance", "compliance", *arguments)
+    assert told.returncode == 2
+    assert re.fullmatch(rf"fairwall: {re.escape(why)}.*\n", told.stderr)
+
+
+@pytest.fixture(autouse=True)
+def few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Servers of these tests share few cores."""
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+        monkeypatch.setenv(name, "1")

@@ -1,0 +1,531 @@
+"""`fairwall verify`: honest runs are well; whatever is changed, dropped, contradicted or leaked is named."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fairwall.compliance.v1 import audit_service_pb2 as audit
+from fairwall.game.v1 import inference_service_pb2 as inference
+from fairwall.game.v1 import referee_service_pb2 as game
+from fairwall.rpc.arrays import header_of
+from fairwall.rpc.recorder import CALL_KEY, Recorder
+from fairwall.wire.v1 import error_pb2
+from sim.transcripts import read
+from sim.verify import Finding, verify
+
+REFEREE = "/fairwall.game.v1.RefereeService/"
+TERMS = "/fairwall.compliance.v1.AuditService/GetTerms"
+REVEAL = """
+[scenario]
+name = "small"
+game = "reveal"
+trials = 2
+seed = 3
+[data]
+source = "synthetic"
+n = 60
+n0 = 20
+scores = "beta(0.5,2)"
+[compliance]
+metric = "sp"
+mechanism = "laplace"
+epsilon = 50.0
+[developer]
+strategy = "linear"
+"""
+INFERENCE = """
+[scenario]
+name = "small-inference"
+game = "inference"
+trials = 1
+seed = 3
+[data]
+source = "german"
+protected = "sex"
+advantaged = "male"
+[developer]
+victims = 4
+steps = 5
+rows = 50
+[adversary]
+attack = ["loss-test"]
+probes = 50
+shadows = 0
+"""
+
+
+def run(folder: Path, scenario: str) -> Path:
+    """Play a scenario with the real command; the run's folder."""
+    file = folder / "scenario.toml"
+    file.write_text(scenario)
+    command = [sys.executable, "-m", "sim", "run", str(file), "--out", str(folder / "runs"), "--json"]
+    finished = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    assert finished.returncode == 0, finished.stderr
+    return Path(json.loads(finished.stdout)["run_dir"])
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return run(tmp_path_factory.mktemp("honest"), REVEAL)
+
+
+@pytest.fixture
+def copied(honest: Path, tmp_path: Path) -> Path:
+    """A run that may be tampered with."""
+    return Path(shutil.copytree(honest, tmp_path / "run"))
+
+
+def command(*arguments: object) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, "-m", "sim", "verify", *map(str, arguments)]
+    return subprocess.run(words, capture_output=True, text=True, timeout=100, check=False)
+
+
+def test_a_reveal_game_is_well(honest: Path) -> None:
+    finished = command(honest)
+    assert (finished.returncode, finished.stderr) == (0, "")
+    assert "no findings: 4 transcripts" in finished.stdout
+    told = json.loads(command(honest, "--json").stdout)
+    assert told["well"] is True
+    assert told["findings"] == []
+    assert told["columns"] == 2
+    assert told["searched_bytes"] > 1000
+
+
+@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs the extra for training")
+def test_an_inference_game_is_well_and_its_declaration_is_listed(tmp_path: Path) -> None:
+    found = verify(run(tmp_path, INFERENCE))
+    assert found.findings == ()
+    assert "exempt: groups that developer holds in deals that declare it: 1" in found.notes
+
+
+def test_a_folder_that_is_no_run_is_one_line(tmp_path: Path) -> None:
+    finished = command(tmp_path)
+    assert finished.returncode == 2
+    assert finished.stderr == f"fairwall: {tmp_path}: not a run's folder: it has no scenario.toml\n"
+
+
+@pytest.mark.parametrize("mode", ["none", "digest"])
+def test_a_run_says_how_it_records(tmp_path: Path, mode: str) -> None:
+    folder = run(tmp_path, REVEAL.replace('name = "small"', f'name = "small"\nrecord = "{mode}"'))
+    finished = command(folder)
+    if mode == "none":
+        assert not (folder / "transcript").exists()
+        assert (finished.returncode, finished.stdout) == (2, "")
+        assert "nothing was recorded" in finished.stderr
+    else:
+        assert finished.returncode == 0, finished.stdout
+        script = read(folder / "transcript" / "compliance" / "1.bin")
+        large = [message for message in script.messages if message.large]
+        assert large
+        assert not any(script.stores(digest) for message in large for _, _, digest in message.large)
+
+
+# Files.
+
+
+def places(folder: Path, times: int, seed: int) -> list[tuple[Path, int]]:
+    """Random places in a run's transcripts, every byte as likely as any other."""
+    rng = random.Random(seed)  # noqa: S311 - nothing secret
+    paths = sorted((folder / "transcript").glob("*/*.bin"))
+    sizes = [path.stat().st_size for path in paths]
+    return [(path, rng.randrange(path.stat().st_size)) for path in rng.choices(paths, sizes, k=times)]
+
+
+def with_changed_byte(path: Path, place: int, check: Callable[[], bool]) -> bool:
+    data = path.read_bytes()
+    path.write_bytes(data[:place] + bytes([data[place] ^ (1 + place % 255)]) + data[place + 1 :])
+    try:
+        return check()
+    finally:
+        path.write_bytes(data)
+
+
+def test_a_changed_byte_is_found_wherever_it_is(copied: Path) -> None:
+    """A thousand places: the chain alone finds each, without what the run says of its end."""
+    for path, place in places(copied, 1000, seed=1):
+        assert with_changed_byte(path, place, lambda path=path: not read(path).is_whole), (path, place)  # type: ignore[misc]
+
+
+def test_verify_names_the_file_that_was_changed(copied: Path) -> None:
+    for path, place in places(copied, 10, seed=2):
+        found: list[Finding] = []
+        with_changed_byte(path, place, lambda found=found: bool(found.extend(verify(copied).findings)))  # type: ignore[misc]
+        name = path.relative_to(copied).as_posix()
+        assert Finding("file", name, "is not what it was when the run ended") in found
+        assert any(finding.check in ("chain", "open") and finding.where.startswith(name) for finding in found)
+
+
+@pytest.mark.parametrize("name", ["trials.jsonl", "scenario.toml", "logs/developer.log"])
+def test_every_other_file_is_anchored_too(copied: Path, name: str) -> None:
+    (copied / name).write_bytes((copied / name).read_bytes() + b"\n")
+    assert Finding("file", name, "is not what it was when the run ended") in verify(copied).findings
+
+
+def test_a_changed_summary_is_found(copied: Path) -> None:
+    result = json.loads((copied / "result.json").read_text())
+    result["summary"][0]["leakage"] += 1
+    (copied / "result.json").write_text(json.dumps(result))
+    text = "sums up other trials than trials.jsonl holds"
+    assert verify(copied).findings == (Finding("file", "result.json", text),)
+
+
+def test_a_transcript_that_ends_early_is_found_and_named(copied: Path) -> None:
+    """A chain of digests alone cannot tell that its last entries are gone, but the anchor and the counterparts can."""
+    path = copied / "transcript" / "developer" / "1.bin"
+    path.write_bytes(path.read_bytes()[:-36])
+    found = verify(copied).findings
+    assert {finding.check for finding in found} == {"file", "chain", "open"}
+    (open_,) = (finding for finding in found if finding.check == "open")
+    assert open_.where == "transcript/developer/1.bin"
+    assert "breaks off after" in open_.text
+
+
+@pytest.mark.parametrize(
+    "party", ["developer", *(pytest.param(name, marks=pytest.mark.slow) for name in ("compliance", "adversary"))]
+)
+def test_a_party_that_was_killed_leaves_a_prefix_that_is_reported_as_open(live_run: Any, party: str) -> None:
+    live_run.parties[party].kill()
+    live_run.command.communicate(timeout=20)
+    (folder,) = live_run.folder.iterdir()
+    script = read(folder / "transcript" / party / "1.bin")
+    assert script.messages
+    assert not script.problems
+    assert not script.closed
+    found = verify(folder).findings
+    assert {finding.check for finding in found} == {"open"}
+    assert f"transcript/{party}/1.bin" in {finding.where for finding in found}
+
+
+# Games that were not played by the rules: written down as an honest recorder would have.
+
+
+class Table:
+    """Records calls on both sides, or on one."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "scenario.toml").write_text("")
+        parties = ("compliance", "developer", "adversary", "referee")
+        self.recorders = {
+            party: Recorder(folder / "transcript" / party / "1.bin", "run", party, "digest") for party in parties
+        }
+
+    def call(
+        self,
+        caller: str,
+        server: str,
+        method: str,
+        requests: Sequence[Any],
+        answers: Sequence[Any],
+        *,
+        heard: Sequence[Any] | None = None,
+        skip: str = "",
+    ) -> None:
+        """Play a call; the caller hears other answers than were given, or one side does not record it."""
+        asking = self.recorders[caller].calling(server, method)
+        answering = self.recorders[server].answering(caller, method, [(CALL_KEY, str(asking.call.number))])
+        for message in requests:
+            if skip != caller:
+                asking.sent(_bytes(message))
+            if skip != server:
+                answering.received(_bytes(message))
+        for message in answers:
+            if skip != server:
+                answering.sent(_bytes(message))
+        for message in answers if heard is None else heard:
+            if skip != caller:
+                asking.received(_bytes(message))
+        for side, party in ((answering, server), (asking, caller)):
+            if skip != party:
+                side.ended()
+
+    def findings(self) -> list[Finding]:
+        """Close all, and say what verify finds, but for the missing result."""
+        for recorder in self.recorders.values():
+            recorder.close()
+        return [finding for finding in verify(self.folder).findings if finding.where != "result.json"]
+
+
+def _bytes(message: Any) -> bytes:
+    return message if isinstance(message, bytes) else bytes(message.SerializeToString())
+
+
+def group(people: int, share: float = 0.3, seed: int = 5) -> NDArray[np.uint8]:
+    return (np.random.default_rng(seed).random(people) < share).astype(np.uint8)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Table:
+    return Table(tmp_path)
+
+
+def deal_compliance(table: Table, protected: NDArray[np.uint8]) -> None:
+    response = game.TakeComplianceDealResponse
+    deal = game.ComplianceDeal(deal_id="deal-1", protected=header_of(protected))
+    half = len(protected) // 2
+    parts = [protected[:half].tobytes(), protected[half:].tobytes()]
+    chunks = [response(protected_chunk=part) for part in parts]
+    request = game.TakeComplianceDealRequest()
+    table.call("compliance", "referee", f"{REFEREE}TakeComplianceDeal", [request], [response(deal=deal), *chunks])
+
+
+def deal_developer(table: Table, features: NDArray[Any], cuts: Sequence[int] = (), **fields: Any) -> None:
+    response, data = game.TakeDeveloperDealResponse, features.tobytes()
+    deal = game.DeveloperDeal(deal_id="deal-1", features=header_of(features), **fields)
+    ends = [0, *cuts, len(data)]
+    chunks = [response(features_chunk=data[start:end]) for start, end in pairwise(ends)]
+    request = game.TakeDeveloperDealRequest()
+    table.call("developer", "referee", f"{REFEREE}TakeDeveloperDeal", [request], [response(deal=deal), *chunks])
+
+
+def test_an_honest_table_is_well(table: Table) -> None:
+    deal_compliance(table, group(100))
+    deal_developer(table, np.random.default_rng(0).random((100, 7)))
+    assert table.findings() == []
+
+
+def test_a_message_that_was_changed_on_its_way_is_named(table: Table) -> None:
+    answers = [audit.GetTermsResponse(people=people) for people in (100, 101)]
+    request = audit.GetTermsRequest(deal_id="d")
+    table.call("developer", "compliance", TERMS, [request], answers[:1])
+    table.call("developer", "compliance", TERMS, [request], answers[:1], heard=answers[1:])
+    (found,) = table.findings()
+    assert found.check == "counterpart"
+    assert found.where == "transcript/developer/1.bin entry 5"
+    assert found.text.startswith("call 2 of developer to compliance, message 0: is not what compliance sent")
+
+
+@pytest.mark.parametrize(
+    ("heard", "text"), [((0, 1, 0), "did not record that it sent"), ((0,), "did not record that it got")]
+)
+def test_a_message_that_one_side_does_not_know_is_named(table: Table, heard: Sequence[int], text: str) -> None:
+    parts = [game.TakeDeveloperDealResponse(labels_chunk=bytes([number])) for number in range(2)]
+    request = game.TakeDeveloperDealRequest()
+    told = [parts[number] for number in heard]
+    table.call("developer", "referee", f"{REFEREE}TakeDeveloperDeal", [request], parts, heard=told)
+    assert [finding.check for finding in table.findings() if text in finding.text] == ["counterpart"]
+
+
+@pytest.mark.parametrize("silent", ["developer", "compliance"])
+def test_a_call_that_one_side_did_not_record_is_named(table: Table, silent: str) -> None:
+    request, answer = audit.GetTermsRequest(deal_id="d"), audit.GetTermsResponse(people=3)
+    table.call("developer", "compliance", TERMS, [request], [answer], skip=silent)
+    (found,) = table.findings()
+    assert found.check == "counterpart"
+    assert found.text == f"call 1 of developer to compliance (GetTerms): {silent} recorded no such call"
+
+
+def test_a_caller_that_numbers_nothing_is_named(table: Table) -> None:
+    stranger = table.recorders["compliance"].answering("developer", TERMS, [])
+    stranger.received(_bytes(audit.GetTermsRequest(deal_id="d")))
+    stranger.ended()
+    (found,) = table.findings()
+    assert (found.check, found.where) == ("counterpart", "transcript/compliance/1.bin")
+
+
+def test_a_missing_transcript_is_named(table: Table) -> None:
+    deal_developer(table, np.zeros((3, 2)))
+    (table.folder / "transcript" / "referee" / "1.bin").unlink()
+    found = table.findings()
+    assert {(finding.check, finding.where) for finding in found} == {("counterpart", "transcript/referee")}
+
+
+def test_a_message_above_its_receivers_clearance_is_named(table: Table) -> None:
+    deal = game.DeveloperDeal(deal_id="deal-1", labels=header_of(np.zeros(3, np.uint8)))
+    answer = game.TakeDeveloperDealResponse(deal=deal)
+    request = game.TakeDeveloperDealRequest()
+    table.call("adversary", "referee", f"{REFEREE}TakeDeveloperDeal", [request], [answer])
+    texts = [finding.text for finding in table.findings() if finding.check == "allowed"]
+    assert f"adversary may not call {REFEREE}TakeDeveloperDeal" in texts
+    assert "fairwall.game.v1.DeveloperDeal.labels is DEVELOPMENT, and reached adversary" in texts
+    assert not any("deal_id" in text for text in texts)
+
+
+@pytest.mark.parametrize("more", [b"\xfa\x3f\x03abc", b"\x98\x3f\x01"])
+def test_a_field_that_the_protocol_does_not_know_is_named(table: Table, more: bytes) -> None:
+    answer = _bytes(audit.GetTermsResponse(people=3)) + more
+    table.call("developer", "compliance", TERMS, [audit.GetTermsRequest(deal_id="d")], [answer])
+    (found,) = table.findings()
+    assert found.check == "allowed"
+    assert "is unknown to the protocol, and reached developer" in found.text
+
+
+def test_what_is_no_message_of_its_method_is_named(table: Table) -> None:
+    table.call("developer", "compliance", TERMS, [audit.GetTermsRequest(deal_id="d")], [b"\xff\xff"])
+    (found,) = table.findings()
+    assert (found.check, found.text) == ("allowed", "is no message of GetTerms")
+
+
+# Leaks.
+
+A = group(100)
+FLIPPED = (1 - A).astype(np.uint8)
+ENCODINGS: dict[str, bytes] = {
+    "bytes": A.tobytes(),
+    "bytes, other polarity": FLIPPED.tobytes(),
+    "bits, first bit first": np.packbits(A).tobytes(),
+    "bits, last bit first": np.packbits(A, bitorder="little").tobytes(),
+    "bits, other polarity": np.packbits(FLIPPED).tobytes(),
+    "bits that begin in the middle of a byte": np.packbits(np.concatenate(([1, 0, 1], A))).tobytes(),
+    "float64": A.astype("<f8").tobytes(),
+    "float32, big-endian": A.astype(">f4").tobytes(),
+    "float64, -1 and 1": (2.0 * A - 1).tobytes(),
+    "int16": A.astype("<i2").tobytes(),
+    "int64, other polarity": FLIPPED.astype("<i8").tobytes(),
+    "text": "".join(map(str, A)).encode(),
+    "letters": "".join("MF"[value] for value in A).encode(),
+    "a list": json.dumps(A.tolist()).encode(),
+    "a list without spaces": json.dumps(A.tolist(), separators=(",", ":")).encode(),
+    "a list of floats": json.dumps(A.astype(float).tolist()).encode(),
+    "lines": "\n".join(map(str, A)).encode(),
+    "bytes, from the last row on": A[::-1].tobytes(),
+    "bits, from the last row on": np.packbits(A[::-1]).tobytes(),
+    "float64, from the last row on": A[::-1].astype("<f8").tobytes(),
+    "two of four values a row, as a repeated field has them": b"".join(b"\x0a\x01" + bytes([value]) for value in A),
+}
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("place", ["within random bytes", "alone"])
+def test_a_planted_column_is_found_in_every_encoding(table: Table, encoding: str, place: str) -> None:
+    deal_compliance(table, A)
+    rng = np.random.default_rng(1)
+    before, after = (rng.bytes(size) for size in ((37, 410) if place != "alone" else (0, 0)))
+    seed = before + ENCODINGS[encoding] + after
+    deal_developer(table, rng.random((100, 3)), seed=seed)
+    found = table.findings()
+    assert found
+    assert {finding.check for finding in found} == {"protected"}
+    assert all("developer received what it must not" in finding.text for finding in found)
+    assert all("protected 0 of deal-1" in finding.text for finding in found)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.uint8])
+@pytest.mark.parametrize("people", [100, 3000])
+def test_a_planted_feature_is_found_across_chunks(table: Table, kind: type[np.generic], people: int) -> None:
+    """The column of a table: a value a row, rows far apart, cut wherever chunks break."""
+    protected = group(people)
+    deal_compliance(table, protected)
+    features = np.random.default_rng(1).integers(0, 100, (people, 13)).astype(kind)
+    features[:, 5] = np.where(protected, 3, 7).astype(kind)
+    deal_developer(table, features, cuts=[people * 5, people * 9 + 1])
+    found = table.findings()
+    assert {finding.check for finding in found} == {"protected"}
+    assert "features holds protected 0 of deal-1" in found[0].text
+
+
+def test_a_column_that_leaks_a_bit_at_a_time_is_not_claimed_to_be_found_but_one_in_the_adversarys_model_is(
+    table: Table,
+) -> None:
+    deal_compliance(table, A)
+    response = game.TakeAdversaryDealResponse(
+        deal=game.AdversaryDeal(deal_id="deal-1", attack="".join(map(str, A)), disadvantaged_rows=3)
+    )
+    table.call("adversary", "referee", f"{REFEREE}TakeAdversaryDeal", [game.TakeAdversaryDealRequest()], [response])
+    (found,) = {finding.text.partition(":")[0] for finding in table.findings()}
+    assert found == "adversary received what it must not"
+
+
+def test_a_guess_is_the_developers_own(table: Table) -> None:
+    deal_compliance(table, A)
+    request = game.SubmitRevealRequest(deal_id="deal-1", guess={"header": header_of(A), "data": A.tobytes()})  # type: ignore[arg-type]
+    table.call("developer", "referee", f"{REFEREE}SubmitReveal", [request], [game.SubmitRevealResponse()])
+    assert table.findings() == []
+
+
+def training_deal(table: Table, *, declared: bool) -> None:
+    response, groups = inference.TakeTrainingDealResponse, A.reshape(1, -1)
+    deal = inference.TrainingDeal(deal_id="deal-1", groups=header_of(groups), holds_protected=declared)
+    parts = [response(deal=deal), response(groups_chunk=groups.tobytes())]
+    method = "/fairwall.game.v1.InferenceService/TakeTrainingDeal"
+    table.call("developer", "referee", method, [inference.TakeTrainingDealRequest()], parts)
+
+
+def test_groups_that_a_deal_declares_are_exempt_and_others_are_not(tmp_path: Path) -> None:
+    for declared in (True, False):
+        folder = tmp_path / str(declared)
+        folder.mkdir()
+        table = Table(folder)
+        training_deal(table, declared=declared)
+        assert {finding.check for finding in table.findings()} == (set() if declared else {"protected"})
+
+
+def test_what_the_developer_may_hold_the_adversary_may_not(table: Table) -> None:
+    training_deal(table, declared=True)
+    response = inference.TakeAttackDealResponse
+    parts = [response(deal=inference.AttackDeal(deal_id="deal-1")), response(features_chunk=A.astype("<f8").tobytes())]
+    method = "/fairwall.game.v1.InferenceService/TakeAttackDeal"
+    table.call("adversary", "referee", method, [inference.TakeAttackDealRequest()], parts)
+    found = table.findings()
+    assert found
+    assert all("adversary received what it must not" in finding.text for finding in found)
+
+
+@pytest.mark.parametrize(("people", "share", "whole", "within"), [(30, 0.5, True, False), (12, 0.5, False, False)])
+def test_few_people_are_sought_only_where_chance_cannot_put_them(
+    tmp_path: Path, people: int, share: float, whole: bool, within: bool
+) -> None:
+    protected = group(people, share)
+    for data, found in ((protected, whole), (np.concatenate((protected, [7])).astype(np.uint8), within)):
+        folder = tmp_path / str(len(data))
+        folder.mkdir()
+        table = Table(folder)
+        deal_compliance(table, protected)
+        deal_developer(table, data)
+        assert bool(table.findings()) == found
+
+
+def test_random_bytes_raise_no_alarm(table: Table) -> None:
+    """20 MB a stride: below one false alarm in 10,000 at 2^-40 a place."""
+    for seed in range(20):
+        deal_compliance(table, group(200, 0.2, seed))
+    deal_developer(table, np.random.default_rng(9).integers(0, 2, (50_000, 4)).astype(np.uint8))
+    deal_developer(table, np.random.default_rng(9).random((50_000, 5)))
+    assert table.findings() == []
+
+
+def test_noise_of_the_operating_system_is_kept_by_compliance_alone(tmp_path: Path) -> None:
+    folder = run(tmp_path, REVEAL.replace('mechanism = "laplace"', 'mechanism = "laplace"\nnoise = "system"'))
+    assert verify(folder).findings == ()
+    (log,) = folder.rglob("*draws*")
+    assert log.relative_to(folder).as_posix() == "transcript/compliance/1.draws.jsonl"
+    laws = [json.loads(line)["law"] for line in log.read_text().splitlines()]
+    assert set(laws) == {"laplace"}
+    log.write_text(log.read_text() + "\n")
+    name = log.relative_to(folder).as_posix()
+    assert verify(folder).findings == (Finding("file", name, "is not what it was when the run ended"),)
+
+
+def test_a_call_that_was_given_up_may_be_known_to_its_caller_alone(table: Table) -> None:
+    call = table.recorders["developer"].calling("compliance", TERMS)
+    call.sent(_bytes(audit.GetTermsRequest(deal_id="d")))
+    call.ended(grpc.StatusCode.DEADLINE_EXCEEDED.value[0])
+    assert table.findings() == []
+
+
+def test_two_sides_that_tell_another_end_of_a_call_are_named(table: Table) -> None:
+    asking = table.recorders["developer"].calling("compliance", TERMS)
+    answering = table.recorders["compliance"].answering("developer", TERMS, [(CALL_KEY, "1")])
+    request = _bytes(audit.GetTermsRequest(deal_id="d"))
+    asking.sent(request)
+    answering.received(request)
+    asking.ended(5, error_pb2.REASON_DEAL_UNKNOWN)
+    answering.ended(9, error_pb2.REASON_OUT_OF_TURN)
+    (found,) = table.findings()
+    assert found.text == (
+        "call 1 of developer to compliance ended as DEAL_UNKNOWN for developer, as OUT_OF_TURN for compliance"
+    )

@@ -1,0 +1,21 @@
+"""Draws noise for half of a batch, and gives the other half its opposite."""
+
+import numpy as np
+
+from compliance.__main__ import main
+from compliance.noise import System
+
+KILLED_BY = "C506"
+
+sound = System.laplace
+
+
+def laplace(self, values, scale, step):
+    noise = sound(self, np.zeros((len(values) + 1) // 2), scale, step)
+    return values + np.stack([noise, -noise], axis=1).ravel()[: len(values)]
+
+
+System.laplace = laplace
+
+if __name__ == "__main__":
+    main()

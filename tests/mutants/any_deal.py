@@ -1,0 +1,11 @@
+"""Answers for its data set whatever deal is asked about."""
+
+from compliance import service
+from compliance.__main__ import main
+
+KILLED_BY = "C212"
+
+service.AuditService._case = lambda self, _: next(iter(self._cases.values()))
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,22 @@
+"""Charges a batch its epsilon once a model."""
+
+from compliance.__main__ import main
+from compliance.case import Case
+
+KILLED_BY = "C401"
+
+sound = Case.settle
+
+
+def settle(self, developer, request_id, digest, metric, predictions, epsilon):
+    more = len(predictions) - 1
+    entry = sound(self, developer, request_id, digest, metric, predictions, epsilon)
+    for number in range(min(more, 3)):
+        sound(self, developer, f"{request_id[:50]}~{number}", digest, metric, predictions, epsilon)
+    return entry
+
+
+Case.settle = settle
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,20 @@
+"""Asks again under a new request id when an answer is lost."""
+
+import uuid
+
+from developer import client
+from sim.conformance.reference_client import main
+
+KILLED_BY = "K102"
+
+sound = client.ask
+
+
+def ask(service, deal, request_id, *rest, **named):
+    return sound(service, deal, f"{request_id[:20]}-{uuid.uuid4().hex}", *rest, **named)
+
+
+client.ask = ask
+
+if __name__ == "__main__":
+    main()

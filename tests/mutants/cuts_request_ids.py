@@ -1,0 +1,12 @@
+"""Keeps the first 32 characters of a request id."""
+
+from compliance.__main__ import main
+from compliance.case import Case
+
+KILLED_BY = "C211"
+
+sound = Case.settle
+Case.settle = lambda self, developer, request_id, *rest: sound(self, developer, request_id[:32], *rest)
+
+if __name__ == "__main__":
+    main()

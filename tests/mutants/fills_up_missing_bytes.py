@@ -1,0 +1,31 @@
+"""Takes predictions that did not arrive for 0: also of a stream that broke off."""
+
+import contextlib
+
+import grpc
+
+from compliance import service
+from compliance.__main__ import main
+from fairwall.rpc.arrays import ArrivingArray
+
+KILLED_BY = "C702"
+
+
+def patient(requests):
+    with contextlib.suppress(grpc.RpcError):
+        yield from requests
+
+
+sound, finish = service._receive, ArrivingArray.finish
+
+
+def filled(self):
+    self._filled = len(self._buffer)
+    return finish(self)
+
+
+ArrivingArray.finish = filled
+service._receive = lambda header, metric, requests, case: sound(header, metric, patient(requests), case)
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,13 @@
+"""Gives absolute gaps a sign."""
+
+from compliance import metrics
+from compliance.__main__ import main
+from compliance.mechanisms import mechanism as question
+
+KILLED_BY = "C501"
+
+sound = metrics.gaps
+question.gaps = lambda metric, parts: sound(metric.removeprefix("abs_"), parts)
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+"""Keeps its ledger in memory: a restart gives everything back."""
+
+import compliance.__main__ as service_main
+from compliance.__main__ import main
+from compliance.accountant import Budget, Neighbours, Rule
+from compliance.ledger import Ledger
+
+KILLED_BY = "C404"
+
+
+def ledger_of(policy):
+    ledger = Ledger()
+    budget = Budget(policy.budget.epsilon, policy.budget.delta, Rule(policy.budget.rule))
+    ledger.set_budget(policy.data_name, Neighbours.A_FLIP, budget)
+    for name, share in policy.developers.items():
+        ledger.allocate(policy.data_name, name, share.epsilon, share.delta)
+    return ledger
+
+
+service_main._ledger = ledger_of
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""Charges nothing where a threshold is given."""
+
+from dataclasses import replace
+
+from compliance import service
+from compliance.__main__ import main
+from compliance.accountant import FREE
+from compliance.mechanisms.laplace import LaplaceMechanism
+
+KILLED_BY = "C401"
+
+sound = service._settle
+
+
+def settle(case, header, metric, predictions, context):
+    cheap = replace(case, mechanism=Free()) if header.HasField("threshold") else case
+    return sound(cheap, header, metric, predictions, context)
+
+
+class Free(LaplaceMechanism):
+    def cost(self, *_):
+        return FREE
+
+
+service._settle = settle
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,11 @@
+"""Answers other predictions under a used id with the stored answer."""
+
+from compliance import service
+from compliance.__main__ import main
+
+KILLED_BY = "C303"
+
+service._digest = lambda header, _: header.SerializeToString(deterministic=True)
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+"""Answers another threshold under a used id."""
+
+from compliance import service
+from compliance.__main__ import main
+
+KILLED_BY = "C304"
+
+sound = service._digest
+
+
+def digest(header, predictions):
+    plain = type(header)()
+    plain.CopyFrom(header)
+    plain.ClearField("threshold")
+    return sound(plain, predictions)
+
+
+service._digest = digest
+
+if __name__ == "__main__":
+    main()

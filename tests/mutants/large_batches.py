@@ -1,0 +1,12 @@
+"""Takes one model more than its terms allow."""
+
+from compliance import service
+from compliance.__main__ import main
+
+KILLED_BY = "C205"
+
+sound = service._check_size
+service._check_size = lambda models, case: sound(models - 1 if models > case.queries_max else models, case)
+
+if __name__ == "__main__":
+    main()

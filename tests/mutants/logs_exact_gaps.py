@@ -1,0 +1,20 @@
+"""Writes the exact gaps into its log."""
+
+from compliance import service
+from compliance.__main__ import main
+from compliance.mechanisms.mechanism import Question
+
+KILLED_BY = "C606"
+
+sound = service._settle
+
+
+def settle(case, header, metric, predictions, context):
+    service.LOG.info("gaps %s", Question(metric, predictions, case.records).gaps().tolist())
+    return sound(case, header, metric, predictions, context)
+
+
+service._settle = settle
+
+if __name__ == "__main__":
+    main()

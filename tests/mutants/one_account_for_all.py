@@ -1,0 +1,11 @@
+"""Charges whoever asks to the first developer of the policy."""
+
+from compliance import service
+from compliance.__main__ import main
+
+KILLED_BY = "C110"
+
+service._developer = lambda _: "alice"
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,25 @@
+"""Looks at the budget first and charges later: requests at the same time all fit."""
+
+import threading
+import time
+
+from compliance.__main__ import main
+from compliance.ledger import Books, Ledger
+
+KILLED_BY = "C403"
+
+sound, affords = Ledger.settle, Books.affords
+looked = threading.local()
+
+
+def settle(self, request, answer):
+    looked.fits = affords(self._books, request)
+    time.sleep(0.2)
+    return sound(self, request, answer)
+
+
+Books.affords = lambda *_: looked.fits
+Ledger.settle = settle
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,19 @@
+"""Makes the noise a function of the request id alone."""
+
+import numpy as np
+
+from compliance.__main__ import main
+from compliance.case import Case
+from compliance.noise import Seeded
+
+KILLED_BY = "C114"
+
+
+def noise(self, request_id):
+    return Seeded(np.random.default_rng(list(request_id.split("-")[-1].encode())))
+
+
+Case._noise = noise
+
+if __name__ == "__main__":
+    main()

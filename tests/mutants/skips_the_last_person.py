@@ -1,0 +1,20 @@
+"""Never looks at the last person of the test set."""
+
+from compliance import service
+from compliance.__main__ import main
+
+KILLED_BY = "C503"
+
+sound = service._receive
+
+
+def receive(header, metric, requests, case):
+    predictions = sound(header, metric, requests, case).copy()
+    predictions[:, -1] = predictions[:, 0]
+    return predictions
+
+
+service._receive = receive
+
+if __name__ == "__main__":
+    main()

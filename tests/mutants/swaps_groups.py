@@ -1,0 +1,11 @@
+"""Subtracts the advantaged from the disadvantaged."""
+
+from compliance import metrics
+from compliance.__main__ import main
+
+KILLED_BY = "C502"
+
+metrics._difference_of_means = lambda part: part.sum0 / part.n0 - part.sum1 / part.n1
+
+if __name__ == "__main__":
+    main()

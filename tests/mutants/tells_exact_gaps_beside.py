@@ -1,0 +1,21 @@
+"""Puts the exact gap into an answer's metadata."""
+
+from compliance import service
+from compliance.__main__ import main
+from compliance.mechanisms.mechanism import Question
+
+KILLED_BY = "C605"
+
+sound = service._settle
+
+
+def settle(case, header, metric, predictions, context):
+    question = Question(metric, predictions, case.records)
+    context.set_trailing_metadata((("x-debug", str(question.gaps()[0])),))
+    return sound(case, header, metric, predictions, context)
+
+
+service._settle = settle
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,18 @@
+"""Takes ids that differ in spaces or case for one."""
+
+from compliance.__main__ import main
+from compliance.case import Case
+
+KILLED_BY = "C211"
+
+sound = Case.settle
+
+
+def settle(self, developer, request_id, *rest):
+    return sound(self, developer, request_id.strip().lower() or "-", *rest)
+
+
+Case.settle = settle
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,12 @@
+"""Takes the developer's name from the metadata."""
+
+from compliance import service
+from compliance.__main__ import main
+
+KILLED_BY = "C110"
+
+sound = service._developer
+service._developer = lambda context: dict(context.invocation_metadata()).get("x-developer") or sound(context)
+
+if __name__ == "__main__":
+    main()

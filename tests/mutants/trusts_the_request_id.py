@@ -1,0 +1,19 @@
+"""Takes the developer's name from the beginning of the request id."""
+
+from compliance.__main__ import main
+from compliance.case import Case
+
+KILLED_BY = "C113"
+
+sound = Case.settle
+
+
+def settle(self, developer, request_id, *rest):
+    name = request_id.partition("/")[0] if "/" in request_id else developer
+    return sound(self, name if name in ("alice", "bob") else developer, request_id, *rest)
+
+
+Case.settle = settle
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,29 @@
+"""Writes its ledger when it is ended, and loses it when it is killed."""
+
+import atexit
+import sqlite3
+
+import compliance.__main__ as service_main
+from compliance import seal
+from compliance.__main__ import main
+from compliance.ledger import Ledger
+
+KILLED_BY = "C308"
+
+
+def ledger_of(policy, sound=service_main._ledger):
+    ledger = sound(policy)
+    memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    disk, ledger._db = ledger._db, memory
+    disk.backup(memory)
+    ledger._seal = None
+    atexit.register(lambda: memory.backup(disk))
+    return ledger
+
+
+seal.Seal.read = lambda _: None
+Ledger._check_seal = lambda _: None
+service_main._ledger = ledger_of
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""What the operating system drew is kept, and drawn again from there."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from compliance.accountant import Budget
+from compliance.case import game_case, values_of
+from compliance.draws import DrawLog
+from compliance.mechanisms import MECHANISMS
+from compliance.noise import Noise
+from compliance.records import Records
+
+LABELS = np.array([1, 1, 1, 0, 0, 1, 1, 0], np.uint8)
+PROTECTED = np.array([1, 0, 1, 1, 0, 0, 1, 0], np.uint8)
+PREDICTIONS = np.linspace(0, 1, 16).reshape(2, 8)
+
+
+def answer(log: DrawLog | None, mechanism: str, request_id: str = "r") -> list[float]:
+    records = Records(LABELS, PROTECTED, ("sp",))
+    case = game_case("deal", records, MECHANISMS[mechanism], Budget(1.0, 1e-6), 1e-6, 9, None, draws=log)
+    return values_of(case.settle("developer", request_id, b"digest", "sp", PREDICTIONS, 1.0)).tolist()  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "conceal", "counts"])
+def test_the_same_log_gives_the_same_answer(tmp_path: Path, mechanism: str) -> None:
+    path = tmp_path / "1.draws.jsonl"
+    first = answer(DrawLog(path), mechanism)
+    kept = path.read_bytes()
+    assert answer(DrawLog(path), mechanism) == first
+    assert path.read_bytes() == kept
+    # Fresh noise is the same with a chance below 2^-20: its grid has as many steps a scale.
+    assert answer(DrawLog(tmp_path / "other"), mechanism) != first
+
+
+def every_draw(noise: Noise) -> list[list[object]]:
+    values = np.array([0.25, -3.0, 7.5])
+    return [
+        noise.laplace(values, 1.0, 2.0**-20).tolist(),
+        noise.gaussian(values, 1.0, 2.0**-20).tolist(),
+        noise.cauchy(values, 1.0, 2.0**-20).tolist(),
+        noise.bernoulli(0.5, 50).tolist(),
+        noise.bernoulli_exp(np.full(50, 0.7)).tolist(),
+        noise.integers(1 << 40, 5).tolist(),
+        noise.permutation(30).tolist(),
+    ]
+
+
+def test_every_law_is_drawn_again_in_its_own_type(tmp_path: Path) -> None:
+    path = tmp_path / "draws"
+    first = every_draw(DrawLog(path).noise("deal", "r"))
+    assert every_draw(DrawLog(path).noise("deal", "r")) == first
+    again = DrawLog(path).noise("deal", "r")
+    again.laplace(np.zeros(3), 1.0, 1.0)
+    again.gaussian(np.zeros(3), 1.0, 1.0)
+    again.cauchy(np.zeros(3), 1.0, 1.0)
+    assert again.bernoulli(0.5, 50).dtype == np.bool_
+    assert [json.loads(line)["draw"] for line in path.read_text().splitlines()] == list(range(7))
+
+
+def test_each_request_of_each_deal_has_draws_of_its_own(tmp_path: Path) -> None:
+    log = DrawLog(tmp_path / "draws")
+    drawn = [log.noise(*of).integers(1 << 60, 2).tolist() for of in (("a", "r"), ("a", "s"), ("b", "r"))]
+    assert len({tuple(values) for values in drawn}) == 3
+
+
+def test_another_games_log_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "draws"
+    DrawLog(path).noise("deal", "r").permutation(4)
+    with pytest.raises(OSError, match="permutation where this game draws integers"):
+        DrawLog(path).noise("deal", "r").integers(5, 4)
+
+
+@pytest.mark.parametrize("text", ["{", "[]\n", '{"deal": "d"}\n'])
+def test_what_is_no_log_is_refused(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "draws"
+    path.write_text(text)
+    with pytest.raises(OSError, match="no log of draws"):
+        DrawLog(path)

@@ -1,0 +1,197 @@
+"""Defences: what each model is a function of, what its rows are, and what the defence does."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fairwall.learning import Ensemble, Recipe, TrainingUnavailable
+from fairwall.learning.defences import DEFENCES, Settings, Split, deal
+from fairwall.learning.defences.fft_weighted import train as fft_weighted
+from fairwall.learning.ensemble import unit
+from fairwall.learning.fairness import leakage
+
+BITS, SEEDS = (0, 1, 1), (3, 4, 5)
+QUICK = Settings(
+    recipe=Recipe((8, 4), 30, 40, 5e-3), tune_steps=20, private_recipe=Recipe(steps=20, batch_size=64), epsilon=8.0
+)
+
+
+@pytest.fixture(scope="module")
+def torch() -> object:
+    return pytest.importorskip("torch", reason="PyTorch is not installed")
+
+
+def people(n: int = 400, seed: int = 0) -> Split:
+    """Two groups that differ in size, in their features and in how often they get the favourable outcome."""
+    rng = np.random.default_rng(seed)
+    groups = np.stack([rng.random(n) < 0.65, rng.random(n) < 0.5]).astype(np.uint8)
+    features = rng.normal(size=(n, 9))
+    features[:, 0] += 1.5 * groups[0]
+    features[:, 1] += 1.5 * groups[1]
+    labels = (features[:, 0] + features[:, 1] + features[:, 2] + rng.normal(size=n) > 1.5).astype(np.uint8)
+    return Split(features, labels, groups)
+
+
+def same(left: Ensemble, right: Ensemble) -> bool:
+    """Bit for bit."""
+    pairs = zip((*left.weights, *left.biases), (*right.weights, *right.biases), strict=True)
+    return all(np.array_equal(a, b) for a, b in pairs)
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    code = "import sys, fairwall.learning.defences; assert not {'torch', 'scipy', 'sklearn'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+@pytest.mark.parametrize("name", DEFENCES)
+def test_a_model_is_a_function_of_its_own_bit_and_seed(torch: object, name: str) -> None:
+    split = people()
+    told: list[tuple[int, int]] = []
+    every = DEFENCES[name](split, BITS, SEEDS, QUICK, lambda *at: told.append(at))
+    assert every.models == 3
+    assert told[-1][0] == told[-1][1]
+    assert [done for done, _ in told] == sorted(done for done, _ in told)
+    for model in (0, 2):
+        assert same(
+            DEFENCES[name](split, BITS[model : model + 1], SEEDS[model : model + 1], QUICK), every.take([model])
+        )
+    scores = every.scores(split.features)
+    assert ((scores >= 0) & (scores <= 1)).all()
+
+
+@pytest.mark.parametrize("name", DEFENCES)
+def test_only_what_trains_needs_the_extra(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)
+    if name == "constant":
+        common = np.mean(people().labels) >= 0.5
+        assert (DEFENCES[name](people(), [0, 1], [0, 1], QUICK).scores(people().features) == common).all()
+    else:
+        with pytest.raises(TrainingUnavailable, match="pip install"):
+            DEFENCES[name](people(), [0, 1], [0, 1], QUICK)
+
+
+@pytest.mark.parametrize(
+    ("name", "depends"), [("none", True), ("fft-symmetric", True), ("pooled", False), ("constant", False)]
+)
+def test_whether_a_model_depends_on_b_at_all(torch: object, name: str, depends: bool) -> None:
+    split = people()
+    left, right = (DEFENCES[name](split, [b], [7], QUICK) for b in (0, 1))
+    assert same(left, right) != depends
+
+
+@pytest.mark.parametrize("purity", [1.0, 0.9, 0.6, 0.5])
+@pytest.mark.parametrize(("rows", "other_rows"), [(None, None), (50, None), (100, 20)])
+def test_no_row_is_dealt_twice_and_mixtures_have_their_purity(
+    purity: float, rows: int | None, other_rows: int | None
+) -> None:
+    split = people()
+    settings = replace(QUICK, purity=purity, rows=rows, other_rows=other_rows)
+    for b, hand in zip((0, 1), deal(split, (0, 1), (1, 2), settings), strict=True):
+        together = np.concatenate([hand.own, hand.other])
+        assert len(set(together)) == len(together)
+        assert abs(np.mean(split.groups[0][hand.own] == b) - purity) <= 0.5 / len(hand.own)
+        assert abs(np.mean(split.groups[0][hand.other] != b) - purity) <= 0.5 / len(hand.other)
+        if rows is not None:
+            assert len(hand.own) == rows
+        if purity == 1 and other_rows is None:
+            assert len(hand.other) == np.sum(split.groups[0] != b)
+
+
+def test_models_rows_follow_from_their_seeds() -> None:
+    split, settings = people(), replace(QUICK, rows=60)
+    first, again, other = deal(split, (1, 1, 1), (5, 5, 6), settings)
+    assert np.array_equal(first.own, again.own)
+    assert set(first.own) != set(other.own)
+
+
+@pytest.mark.parametrize("change", [{"rows": 390}, {"purity": 0.6, "rows": 200, "other_rows": 200}])
+def test_more_rows_than_there_are_are_refused_in_one_line(change: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="cannot be drawn from groups of"):
+        deal(people(), [0], [0], replace(QUICK, **change))
+
+
+@pytest.mark.parametrize(
+    "change", [{"rehearsal": 1.1}, {"purity": 0.4}, {"strength": -1.0}, {"tune_steps": 0}, {"rows": 0}]
+)
+def test_settings_out_of_range_are_refused(change: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="there are"):
+        replace(QUICK, **change)
+
+
+def test_a_split_of_one_group_is_refused() -> None:
+    split = people()
+    with pytest.raises(ValueError, match="both groups"):
+        Split(split.features, split.labels, np.ones_like(split.groups))
+
+
+def test_without_a_penalty_fair_fine_tuning_is_plain_fine_tuning(torch: object) -> None:
+    split = people()
+    plain = DEFENCES["plain-finetune"](split, BITS, SEEDS, QUICK)
+    assert same(plain, DEFENCES["fft"](split, BITS, SEEDS, replace(QUICK, strength=0.0)))
+    assert not same(plain, DEFENCES["fft"](split, BITS, SEEDS, QUICK))
+
+
+def test_without_rehearsal_a_batch_of_pure_groups_has_no_gap_to_penalise(torch: object) -> None:
+    split, settings = people(), replace(QUICK, rehearsal=0.0)
+    assert same(DEFENCES["fft"](split, BITS, SEEDS, settings), DEFENCES["plain-finetune"](split, BITS, SEEDS, settings))
+
+
+def test_the_printed_protocol_scales_rows_inside_the_model(torch: object) -> None:
+    split = people()
+    models = DEFENCES["fft-paper"](split, [0, 1], [0, 1], QUICK)
+    assert models.unit_rows
+    assert np.array_equal(models.scores(3 * split.features), models.scores(unit(3 * split.features)))
+    assert np.allclose(models.scores(3 * split.features), models.scores(split.features), atol=1e-5)
+
+
+def test_weighted_penalties_weigh_labels_by_what_they_can_leak(torch: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fairwall.learning.defences import fft
+
+    seen: list[tuple[float, float]] = []
+    tune = fft.tune
+
+    def spy(*given: object, **named: object) -> Ensemble:
+        weights = named["weights"]
+        assert isinstance(weights, tuple)
+        seen.append(weights)
+        return tune(*given, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(fft, "tune", spy)
+    split = people()
+    fft_weighted(split, [0], [0], QUICK)
+    positive = np.mean([np.mean(split.labels[split.groups[0] == a]) for a in (0, 1)])
+    # Pure groups: |P(A=1|y,D0) - P(A=1|y,D1)| = 1, so P(y) is left.
+    assert seen == [pytest.approx((1 - positive, positive))]
+
+
+def test_fair_fine_tuning_closes_the_gap_for_one_attribute_and_for_two(torch: object) -> None:
+    split, held_out = people(4000), people(4000, seed=1)
+    settings = Settings(recipe=Recipe((16, 8), 150, 128, 5e-3), tune_steps=150, strength=2.0)
+    eo = {}
+    for name in ("none", "fft", "fft-multi", "fft-weighted", "fft-symmetric"):
+        decisions = DEFENCES[name](split, [0, 1], [0, 1], settings).scores(held_out.features) >= 0.5
+        eo[name] = [float(leakage(decisions, held_out.labels, group).eo.mean()) for group in held_out.groups]
+        for group in held_out.groups:
+            found = leakage(decisions, held_out.labels, group)
+            assert (found.gap <= found.accuracy_bound + 1e-12).all()
+            assert (found.ppr_gap <= found.ppr_bound + 1e-12).all()
+    assert all(eo[name][0] < 0.6 * eo["none"][0] for name in ("fft", "fft-multi", "fft-weighted", "fft-symmetric"))
+    # The other attribute's gap is closed by the penalty that looks at it.
+    assert eo["fft-multi"][1] < 0.6 * eo["fft"][1]
+
+
+@pytest.mark.slow
+def test_a_private_model_with_a_large_budget_learns_and_with_a_small_one_less(torch: object) -> None:
+    split, held_out = people(4000), people(2000, seed=1)
+    right = []
+    for epsilon in (0.05, 8.0):
+        settings = replace(QUICK, epsilon=epsilon, private_recipe=Recipe(steps=60, batch_size=512, learning_rate=2e-2))
+        decisions = DEFENCES["dp-sgd"](split, [0, 1], [0, 1], settings).scores(held_out.features) >= 0.5
+        right.append(float(np.mean(decisions == held_out.labels)))
+    assert right[1] > 0.75
+    assert right[0] < right[1]

@@ -1,0 +1,260 @@
+"""The report of the inference game: every scenario's page and table, and the paper's figures beside ours."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tomli_w
+from rich.console import Console
+
+from sim import scenario
+from sim.report import terminal_table, write_report
+from sim.report.beside import LOADER_ONLY, NOT_REPRODUCED, REPRODUCED, TOO_FEW, UNDECIDED, beside
+from sim.report.cells import paper_figure
+from sim.results import summarise
+from sim.scenario import Plan, ScenarioError, as_values
+
+NAMES = [name for name in scenario.shipped() if scenario.read(name).scenario.scenario.game == "inference"]
+FILES = {"lsac": "bar_pass_prediction.csv.gz", "acs-coverage": "db_ACSCoverage.csv.gz"}
+
+
+def line(cell: scenario.Cell, trial: int, attack: str, **changes: Any) -> dict[str, Any]:
+    """Make up a line of trials.jsonl, in the shape that sim.games.inference.record gives it."""
+    played = cell.scenario
+    victims = played.developer.victims
+    rng = np.random.default_rng([trial, len(attack)])
+    b1 = victims // 2
+    shared = np.random.default_rng(trial)
+    tuned = {"needed": victims, "accepted": 1, "rejected": victims - 1, "size_ratio": 0.5}
+    return {
+        "trial": trial,
+        "seed": played.scenario.seed + trial,
+        "game": "inference",
+        "seconds": 0.1,
+        **cell.swept,
+        "split_seed": played.scenario.seed + trial,
+        "defence": played.developer.defence,
+        "lambda": played.developer.strength,
+        "rehearsal": played.developer.rehearsal,
+        "attack": attack,
+        "attacks": len(played.adversary.attack),
+        "people": 30_000,
+        "victims": victims,
+        "victims_b1": b1,
+        "correct_b0": int(rng.integers(0, victims - b1 + 1)),
+        "correct_b1": int(rng.integers(0, b1 + 1)),
+        "gap_base": float(shared.uniform(8, 12)),
+        "gap": float(shared.uniform(6, 7)),
+        "eo_base": float(shared.uniform(20, 30)),
+        "eo": float(shared.uniform(4, 5)),
+        "ppr_gap": 7.0,
+        "label_gap": float(shared.uniform(10, 13)),
+        "w": 1.0,
+        "accuracy_base": 80.0,
+        "accuracy": 79.0,
+        "below_tau": int(shared.integers(0, victims + 1)),
+        "bound_holds": False,
+        "corrected_bound_holds": True,
+        "sampling_error": 0.0123,
+        "membership_base": 0.51,
+        "membership": 0.52,
+        **(tuned if played.developer.defence.startswith("fft") else {}),
+        **changes,
+    }
+
+
+def lines(plan: Plan, splits: int = 10, **changes: Any) -> list[dict[str, Any]]:
+    return [
+        line(cell, trial, attack, **changes)
+        for cell in plan.cells
+        for trial in range(splits)
+        for attack in cell.scenario.adversary.attack
+    ]
+
+
+def page(path: Path, plan: Plan, trials: Sequence[dict[str, Any]]) -> str:
+    path.mkdir(exist_ok=True)
+    (path / "scenario.toml").write_text(tomli_w.dumps(as_values(plan.scenario)), encoding="utf-8")
+    (path / "trials.jsonl").write_text("".join(json.dumps(one) + "\n" for one in trials), encoding="utf-8")
+    (path / "result.json").write_text(json.dumps({"version": "0.1.0", "complete": True}), encoding="utf-8")
+    return write_report(path).read_text(encoding="utf-8")
+
+
+def shown(text: str) -> str:
+    """Give a page's text outside its style and its drawings."""
+    without = re.sub(r"<style>.*?</style>|<svg.*?</svg>", "", text, flags=re.DOTALL)
+    return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", without))).replace("\u00a0", " ")
+
+
+def printed(plan: Plan, trials: Sequence[dict[str, Any]]) -> str:
+    file = io.StringIO()
+    Console(width=80, file=file).print(terminal_table(plan, summarise(trials, list(plan.scenario.axes))))
+    assert max(map(len, file.getvalue().splitlines())) <= 80
+    return file.getvalue()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_scenario_gets_a_page_that_needs_nothing_else(name: str, tmp_path: Path) -> None:
+    plan = scenario.read(name)
+    text = page(tmp_path / "run", plan, lines(plan))
+    assert "incomplete" not in text
+    assert not re.findall(r"""(?:src|href)\s*=\s*["'](?!#)[^"']*""", text), "links out of the page"
+    assert not re.findall(r"url\((?!#)[^)]*\)|@import|<script|<link|<image", text), "resources outside the page"
+    ids = re.findall(r'\bid="([^"]+)"', text)
+    assert len(ids) == len(set(ids)), "an id that occurs twice"
+    assert "<h3>Accuracy at guessing b" in text
+    assert "<h3>Gap and EO" in text
+    assert "1.23" in shown(text), "the sampling error, in points"
+    assert ("What Algorithm 1 says" in text) == any("fft" in cell.scenario.developer.defence for cell in plan.cells)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("splits", [0, 1, 10])
+def test_the_terminal_tables_fit_80_columns(name: str, splits: int) -> None:
+    plan = scenario.read(name)
+    text = printed(plan, lines(plan, splits, below_tau=plan.scenario.developer.victims))
+    assert "…" not in text
+    assert splits or "No trial finished" in text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_papers_figures_stand_beside_cells_and_say_of_what_data(name: str) -> None:
+    plan = scenario.read(name)
+    found = [paper_figure(cell.scenario) for cell in plan.cells]
+    assert all(any(figure == other for other in found) for figure in plan.scenario.paper)
+    assert all(figure.data for figure in plan.scenario.paper)
+
+
+@pytest.mark.parametrize("name", ["dia-adult-sex", "dia-adult-race", "fft-lambda", "fft-dpsgd", "fft-mixture"])
+def test_claims_about_other_data_are_not_tested(name: str, tmp_path: Path) -> None:
+    plan = scenario.read(name)
+    rows = beside(plan, lines(plan))
+    assert rows
+    assert all(row.verdict.startswith("not tested here (ACS Income, ") for row in rows)
+    text = shown(page(tmp_path / "run", plan, lines(plan)))
+    assert "not tested here (ACS Income" in text
+    assert not re.search(r"\bnot reproduced|\d reproduced", text)
+    assert "*: on other data" in " ".join(printed(plan, lines(plan)).split())
+
+
+def verdicts(plan: Plan, trials: Sequence[dict[str, Any]], defence: str = "fft") -> dict[str, str]:
+    return {row.what: row.verdict for row in beside(plan, trials) if row.swept.get("developer.defence") == defence}
+
+
+def test_the_same_claims_are_tested_once_the_papers_data_are_played() -> None:
+    settings = ["data.source=acs-income:psam_p06.csv", "data.protected=SEX", 'data.advantaged="1"']
+    plan = scenario.read("dia-adult-sex", settings)
+    met = {"gap_base": 14.3, "eo_base": 78.0, "gap": 2.5, "eo": 4.3, "accuracy_base": 79.7, "accuracy": 75.7}
+    own = verdicts(plan, lines(plan, **met, below_tau=20, bound_holds=True))
+    assert set(own.values()) == {REPRODUCED}
+    assert own["gap less W·EO"] == REPRODUCED
+    missed = {key: value + 1 for key, value in met.items()} | {"gap": 9.0}
+    own = verdicts(plan, lines(plan, **missed, below_tau=0))
+    assert set(own.values()) == {NOT_REPRODUCED}
+    assert set(verdicts(plan, lines(plan, 4)).values()) == {TOO_FEW}
+
+
+def test_a_figure_is_met_to_its_last_digit_by_an_interval_over_splits() -> None:
+    plan = scenario.read("dia-lsac-race", ["data.source=lsac:some.csv"])
+    near, far = (verdicts(plan, lines(plan, label_gap=value), "none") for value in (33.49, 33.51))
+    assert (near, far) == ({"base rates' gap": REPRODUCED}, {"base rates' gap": NOT_REPRODUCED})
+    # Wide enough an interval over splits reaches it.
+    trials = lines(plan)
+    for one in trials:
+        one["label_gap"] = 30.0 + one["trial"] % 2 * 10
+    assert verdicts(plan, trials, "none") == {"base rates' gap": REPRODUCED}
+    halved = verdicts(plan, lines(plan, gap_base=20.0, gap=10.9))["gap, as a share of before"]
+    stays = verdicts(plan, lines(plan, gap_base=11.3, gap=11.2))["gap, as a share of before"]
+    assert (halved, stays) == (REPRODUCED, NOT_REPRODUCED)
+
+
+def test_a_count_of_runs_has_an_interval_of_its_own() -> None:
+    # 8 of 10 runs are 44 to 97% of them.
+    plan = scenario.read("dia-german")
+    own = [verdicts(plan, lines(plan, below_tau=many))["gap at most 5 points"] for many in (4, 5, 9, 10)]
+    assert own == [NOT_REPRODUCED, REPRODUCED, REPRODUCED, NOT_REPRODUCED]
+
+
+def test_a_direction_needs_the_whole_interval() -> None:
+    plan = scenario.read("dia-compas")
+    for change, verdict in ((1.0, REPRODUCED), (-1.0, NOT_REPRODUCED), (0.0, UNDECIDED)):
+        assert verdicts(plan, lines(plan, gap_base=3.0, gap=3.0 + change))["change of the gap"] == verdict
+
+
+def test_made_data_are_marked_and_enter_no_verdict(tmp_path: Path) -> None:
+    plan = scenario.read("dia-german")
+    trials = lines(plan, people=400)
+    # Until the summary tells how many people there are, it does not.
+    summary = [{**cell, "people": 400} for cell in summarise(trials, list(plan.scenario.axes))]
+    assert {row.verdict for row in beside(plan, trials)} == {LOADER_ONLY}
+    file = io.StringIO()
+    Console(width=80, file=file).print(terminal_table(plan, summary))
+    assert "8/10†" in file.getvalue()
+    assert LOADER_ONLY in file.getvalue()
+    assert {row.verdict for row in beside(plan, lines(plan, people=1000))} <= {REPRODUCED, NOT_REPRODUCED, UNDECIDED}
+    assert LOADER_ONLY in shown(page(tmp_path / "run", plan, trials))
+
+
+def test_attributes_and_the_choice_of_lambda_have_tables_of_their_own(tmp_path: Path) -> None:
+    held = {"bound_holds": False, "corrected_bound_holds": True}
+    attributes = [
+        {"attribute": name, "gap_base": 12.5, "gap": gap, "eo_base": 30.0, "eo": 4.0, **held}
+        for name, gap in (("sex", 7.25), ("race", 3.75))
+    ]
+    asked = {"metric": "eodds_max", "mechanism": "counts", "epsilon": 1.0, "epsilon_spent": 1.0, "queries": 20}
+    plan = scenario.read("fft-via-compliance", ["compliance.epsilon=1.0", "scenario.trials=3"])
+    trials = lines(plan, 3, attributes=attributes, query_error_mean=0.25, **asked)
+    text = shown(page(tmp_path / "run", plan, trials))
+    assert "race 12.5 3.8 30.0 4.0 0/3 3/3" in text
+    assert "1: 3 1 20 0.25" in text, "the lambda that three splits chose, and what it took"
+    assert "of 0.03, 0.1, 0.3, 1, 3, chosen by compliance's answers" in text
+
+
+def test_a_users_file_is_named_by_its_format_alone(tmp_path: Path) -> None:
+    plan = scenario.read("dia-lsac-sex", ["data.source=lsac:/home/somebody/bar.csv"])
+    text = shown(page(tmp_path / "run", plan, lines(plan)))
+    assert "Data lsac, gender" in text
+    assert "somebody" not in text
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"gap": 2.5}, "must name the data that it was measured on"),
+        ({"data": "german, sex", "below_tau": 8}, "must have below_tau and runs together"),
+        ({"data": "german, sex", "below_tau": 8, "runs": 5}, "must have below_tau and runs together"),
+        ({"data": "german, sex", "gap_change": "stays"}, "gap_change"),
+    ],
+    ids=["no data", "no runs", "more than all", "no direction"],
+)
+def test_an_entry_that_cannot_be_compared_is_refused_in_one_line(entry: dict[str, Any], words: str) -> None:
+    values = as_values(scenario.read("dia-german").scenario)
+    values["paper"] = [{"source": "Table 1", "where": {"developer.defence": "fft"}, **entry}]
+    with pytest.raises(ScenarioError, match=words) as refused:
+        scenario.plan(values, "mine.toml")
+    assert len(str(refused.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if scenario.read(name).scenario.data.source in FILES])
+def test_a_users_own_table_is_named_on_the_command_line(name: str) -> None:
+    from sim.datasets import DataError, load
+
+    data = scenario.read(name).scenario.data
+    assert f"--set data.source={data.source}:PATH" in scenario.read(name).scenario.scenario.about
+    roles = {"protected": data.protected, "advantaged": data.advantaged}
+    with pytest.raises(DataError, match=f"{data.source}:PATH"):
+        load(data.source, **roles)
+    path = Path(__file__).parents[4] / "shared" / "data" / FILES[data.source]
+    if not path.is_file():
+        pytest.skip(f"{path.name} is not at hand")
+    table = load(f"{data.source}:{path}", **roles)
+    assert len(table.labels) > 20_000
+    assert 0 < table.protected.mean() < 1
