@@ -330,8 +330,9 @@ def played(plan: Plan, trials: Sequence[Trial]) -> str:
     victims = span({trial["victims"] for trial in trials}) if trials else "no"
     return (
         f"Three separate processes played on {plural(splits, 'split')} of the data. The referee flipped a bit for each "
-        f"of {victims} models a split; the developer, which in this game holds {data.protected or 'the groups'}, "
-        "trained each on the rows of one group and released it as a black box. The adversary, which holds other rows, "
+        f"of {victims} models a split; the developer, which in this game is told the group of its rows "
+        f"({data.protected or 'the protected attribute'}), trained each on those of one group and released it as a "
+        "black box. The adversary, which holds other rows, "
         f"asked each model about {adversary.probes:,} rows at most and guessed its bit; it never saw a bit, a weight, "
         "or a row that a model was trained on."
         + (
