@@ -481,9 +481,9 @@ def _circumstances(recorded: Mapping[str, Transcript], now: Mapping[str, Transcr
     for party in recorded.keys() & now.keys():
         before, after = _versions(recorded[party]), _versions(now[party])
         changes |= {
-            name: (before.get(name, "none"), after.get(name, "none"))
-            for name in sorted(before.keys() | after.keys())
-            if before.get(name) != after.get(name)
+            name: (before[name], after[name])
+            for name in sorted(before.keys() & after.keys())
+            if before[name] != after[name]
         }
     notes = [f"recorded with {name} {old}, this is {new}" for name, (old, new) in changes.items()]
     same_machine = not changes.keys() - {"fairwall"}

@@ -83,6 +83,7 @@ def test_predictive_parity_gives_everybody_away(attack: Play) -> None:
     assert max(answers(trial) for trial in result["trials"]) <= 40
 
 
+@pytest.mark.slow
 def test_verdicts_give_everybody_away(attack: Play) -> None:
     result = attack('strategy = "verdicts"\n', mechanism="pass-fail", trials=8)
     assert all(trial["exact"] for trial in result["trials"])
@@ -133,6 +134,7 @@ def test_absolute_answers_until_everybody_is_known(attack: Play) -> None:
     assert max(answers(trial) for trial in result["trials"]) <= 22
 
 
+@pytest.mark.slow
 def test_the_differencing_detector_sees_single_changes_and_no_packed_rows(attack: Play) -> None:
     strategies = '["pair", "linear", "splitting", "packed"]'
     result = attack("", f"developer.strategy={strategies}", "compliance.differencing=3", n=60, n0=12, trials=3)
@@ -142,6 +144,7 @@ def test_the_differencing_detector_sees_single_changes_and_no_packed_rows(attack
     assert flagged["splitting"] < 0.5
 
 
+@pytest.mark.slow
 def test_features_answers_and_both(attack: Play) -> None:
     result = attack('strategy = "sensing"\nqueries = 20\npublic_sample = 2000\n', trials=10)
     (cell,) = result["summary"]
@@ -154,7 +157,11 @@ BEST = 'strategy = "best"\nqueries = 40\n'
 
 
 RANDOM_ROWS = 'strategy = "random-binary"\ndecoder = "best"\nqueries = 40\n'
-CONCEAL = [(100.0, 63), (1000.0, 82), (10_000.0, 97)]
+CONCEAL = [
+    (100.0, 63),
+    pytest.param(1000.0, 82, marks=pytest.mark.slow),
+    pytest.param(10_000.0, 97, marks=pytest.mark.slow),
+]
 
 
 @pytest.mark.parametrize(("epsilon", "least"), CONCEAL)
@@ -199,11 +206,11 @@ def test_the_best_strategy_reads_every_metric_under_noise(attack: Play) -> None:
     ("settings", "most"),
     [
         (("compliance.precision=2",), 40),
-        (("compliance.precision=1",), 100),
-        (("compliance.mechanism=round",), 40),
+        pytest.param(("compliance.precision=1",), 100, marks=pytest.mark.slow),
+        pytest.param(("compliance.mechanism=round",), 40, marks=pytest.mark.slow),
         (("compliance.mechanism=pass-fail",), 60),
-        (("compliance.metric=ppv",), 40),
-        (("compliance.precision=6", "developer.knows=[]"), 10),
+        pytest.param(("compliance.metric=ppv",), 40, marks=pytest.mark.slow),
+        pytest.param(("compliance.precision=6", "developer.knows=[]"), 10, marks=pytest.mark.slow),
         (("compliance.precision=float32", "developer.knows=[]"), 8),
     ],
 )

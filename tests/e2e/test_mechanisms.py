@@ -34,7 +34,9 @@ def test_every_private_mechanism_answers_with_seeded_and_with_system_noise(play:
     assert all(a["trace"]["exact"] == b["trace"]["exact"] for a, b in zip(seeded, system, strict=True))
 
 
-@pytest.mark.parametrize("mechanism", ["exact", "round", "pass-fail"])
+@pytest.mark.parametrize(
+    "mechanism", ["exact", *(pytest.param(name, marks=pytest.mark.slow) for name in ("round", "pass-fail"))]
+)
 def test_what_adds_no_noise_costs_everything(play: Play, mechanism: str) -> None:
     (trial,) = play(
         "reveal-adult-100",
@@ -46,7 +48,9 @@ def test_what_adds_no_noise_costs_everything(play: Play, mechanism: str) -> None
     assert released == pytest.approx(expected.astype(np.float64), abs=1e-12)
 
 
-@pytest.mark.parametrize("bounding", ["clamp", "truncate", "boundary-inflate"])
+@pytest.mark.parametrize(
+    "bounding", ["clamp", *(pytest.param(name, marks=pytest.mark.slow) for name in ("truncate", "boundary-inflate"))]
+)
 def test_bounded_answers_lie_in_the_metrics_range(play: Play, bounding: str) -> None:
     (trial,) = play(
         "reveal-adult-100",

@@ -21,6 +21,7 @@ import fairwall as package
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.rpc.arrays import from_message, to_message
 from fairwall.rpc.recorder import DIGEST_TAG, FIRST, _varint
+from fairwall.rpc.recorder import versions as present_versions
 from fairwall.transcript.v1 import transcript_pb2 as pb
 from sim import launch, replay, scenario
 from sim.transcripts import _frames, decode, paths, read
@@ -297,10 +298,11 @@ def test_of_several_the_first_that_was_said_is_named(golden: Callable[[str], Pat
 def test_bits_count_on_the_same_machine_alone(golden: Callable[[str], Path]) -> None:
     folder = golden("reveal")
     path = folder / "transcript/developer/1.bin"
+    forge(path, versions(**dict(present_versions())))
     forge(path, in_reveal(nudge(1e-9)))
     found = alone(folder, "developer")
     assert found.difference is not None
-    assert found.difference.field == "SubmitRevealRequest.reconstruction[0]"
+    assert found.difference.field.startswith("SubmitRevealRequest.reconstruction[")
     # As if it came from another processor.
     forge(path, versions(cpu="an abacus"))
     found = alone(folder, "developer")
@@ -352,8 +354,8 @@ def test_another_versions_difference_names_both(golden: Callable[[str], Path]) -
     path = folder / "transcript/developer/1.bin"
     forge(path, versions(fairwall="0.0.1"))
     found = alone(folder, "developer")
-    assert found.notes == (f"recorded with fairwall 0.0.1, this is {package.__version__}",)
-    assert (found.difference, found.bit_for_bit) == (None, True)
+    assert f"recorded with fairwall 0.0.1, this is {package.__version__}" in found.notes
+    assert found.difference is None
     forge(path, in_reveal(flip))
     finished = command("replay", ".", "--party", "developer", cwd=folder)
     assert finished.returncode == 1

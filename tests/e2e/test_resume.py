@@ -335,7 +335,7 @@ LONG_SWEEPS = {
     ("party", "signum"),
     [
         ("developer", signal.SIGINT),
-        ("adversary", signal.SIGTERM),
+        pytest.param("adversary", signal.SIGTERM, marks=pytest.mark.slow),
         pytest.param("developer", signal.SIGTERM, marks=pytest.mark.slow),
         pytest.param("adversary", signal.SIGINT, marks=pytest.mark.slow),
     ],

@@ -152,6 +152,7 @@ def test_the_same_seed_gives_the_same_trials(play: Play) -> None:
     assert lines("--trials", "2", "--seed", "8") != first
 
 
+@pytest.mark.slow
 def test_a_trial_alone_in_fresh_processes_equals_the_same_trial_in_sequence(play: Play) -> None:
     def tell(line: dict[str, Any]) -> dict[str, Any]:
         # Without what differs by design: the time, the place in the run, and which keys this run sweeps.
@@ -174,6 +175,7 @@ def test_system_noise_differs_from_run_to_run(play: Play) -> None:
     assert runs[0]["released"] != runs[1]["released"]
 
 
+@pytest.mark.slow
 def test_the_summary_recomputes_from_the_lines(play: Play) -> None:
     result = play("demo", "--trials", "2")
     folder = Path(result["run_dir"])

@@ -49,7 +49,7 @@ _STORED_TAG, _DATA_TAG = bytes(((2 << 3) | 2,)), bytes(((3 << 3) | 2,))
 _SAMPLE_BYTES = 4096
 _BYTES, _MESSAGE = 12, 11  # the types of a field, as descriptors number them
 _CANCELLED, _OK = 1, 0
-_PACKAGES = ("grpcio", "numpy", "protobuf", "scipy", "torch")
+_PACKAGES = ("numpy", "scipy", "torch")
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Recorder:
                     party=party,
                     scenario_digest=scenario_digest,
                     record=mode,
-                    versions=[transcript.Version(name=name, version=version) for name, version in _versions()],
+                    versions=[transcript.Version(name=name, version=version) for name, version in versions()],
                 )
             )
         )
@@ -421,7 +421,8 @@ def _is_request(call: transcript.Call, direction: transcript.Direction) -> bool:
     return (call.side == transcript.SIDE_CALLER) == (direction == transcript.DIRECTION_SENT)
 
 
-def _versions() -> Iterator[tuple[str, str]]:
+def versions() -> Iterator[tuple[str, str]]:
+    """Name what numbers may depend on, and its version."""
     yield "fairwall", fairwall.__version__
     yield "python", platform.python_version()
     for package in _PACKAGES:
