@@ -52,6 +52,7 @@ SPLITTING = 'strategy = "splitting"\n'
 EVERY_METRIC = ["sp", "abs_sp", "eo", "abs_eo", "fpr", "abs_fpr", "eodds_max", "eodds_sum", "oad", "abs_oad", "di"]
 
 
+@pytest.mark.slow
 def test_every_metric_gives_everybody_away_whom_it_looks_at(attack: Play) -> None:
     result = attack(SPLITTING, f"compliance.metric={json.dumps(EVERY_METRIC)}", n=200, n0=60, trials=2)
     assert [cell["compliance.metric"] for cell in result["summary"]] == EVERY_METRIC

@@ -556,6 +556,7 @@ def check_links(deployment: Deployment, seeds: range, threads: int) -> None:
     assert "Traceback" not in deployment.log
 
 
+@pytest.mark.slow
 def test_answers_through_bad_links_are_bought_once_and_never_drawn_again(deployment: Deployment) -> None:
     check_links(deployment, range(50), 5)
 

@@ -368,6 +368,7 @@ def test_an_interrupt_in_the_middle_of_training_ends_everybody(
     assert fairwall("report", str(folder)).returncode == 0
 
 
+@pytest.mark.slow
 def test_a_run_is_not_joined_by_another_and_ends_parties_that_hang(tmp_path: Path) -> None:
     scenario = tmp_path / "small.toml"
     scenario.write_text(REVEAL)

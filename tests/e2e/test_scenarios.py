@@ -44,6 +44,7 @@ def test_algorithm_2_on_100_people_of_adult(play: Play) -> None:
         assert trial["epsilon_spent"] == "inf"
 
 
+@pytest.mark.slow
 def test_algorithm_1_recovers_all_of_german_credit(play: Play) -> None:
     result = play("linear-german")
     for trial in result["trials"]:
@@ -122,6 +123,7 @@ def test_random_rows_reveal_everybody(play: Play, strategy: str) -> None:
     assert all(trial["exact"] for trial in result["trials"])
 
 
+@pytest.mark.slow
 def test_synthetic_scores_and_a_users_own_table_play_alike(play: Play, tmp_path: Path) -> None:
     table = tmp_path / "loans.csv"
     rows = [f"{i % 37},{'north' if i % 3 else 'south'},{'a' if i % 4 else 'b'},{int(i % 5 < 2)}" for i in range(400)]
