@@ -91,7 +91,7 @@ def set_aside(own: Split, budget: int, seed: int) -> Probes:
     rng = np.random.default_rng([seed, 0])
     chosen = np.concatenate([rng.choice(np.flatnonzero(group == a), each, replace=False) for a in (0, 1)])
     rest = np.setdiff1d(np.arange(len(group)), chosen)
-    return Probes(own.features[chosen], own.labels[chosen], group[chosen], _rows(own, rest))
+    return Probes(own.features[chosen], own.labels[chosen], group[chosen], own.take(rest))
 
 
 def train_shadows(
@@ -157,8 +157,4 @@ def _drawn(split: Split, share: float, rng: np.random.Generator) -> Split:
     """Draw a share of each group's rows, at least one."""
     members = [np.flatnonzero(split.groups[0] == a) for a in (0, 1)]
     rows = [rng.choice(member, max(round(share * len(member)), 1), replace=False) for member in members]
-    return _rows(split, np.concatenate(rows))
-
-
-def _rows(split: Split, rows: NDArray[np.intp]) -> Split:
-    return Split(split.features[rows], split.labels[rows], split.groups[:, rows])
+    return split.take(np.concatenate(rows))

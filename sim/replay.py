@@ -37,7 +37,7 @@ from sim.differences import TOLERANCE, Difference, calls, differences, first_dif
 from sim.ghosts import play_alone
 from sim.launch import PartyDied
 from sim.results import RunFolder, read_trials, schedule
-from sim.scenario import Cell, Plan, ScenarioError
+from sim.scenario import Cell, Plan, ScenarioError, plain
 from sim.scoring import RevealScore, score
 from sim.table import TrialFailed
 from sim.transcripts import FOLDER, Transcript, decode, paths, read
@@ -166,7 +166,7 @@ def _show_decoded(decoder: str, trials: Sequence[Decoded], *, as_json: bool) -> 
         for key in ("leakage", "baseline_leakage", "recorded_leakage")
     }
     if as_json:
-        lines = [asdict(trial) | {"epsilon": _plain(trial.epsilon)} for trial in trials]
+        lines = [asdict(trial) | {"epsilon": plain(trial.epsilon)} for trial in trials]
         typer.echo(json.dumps({"decoder": decoder, **means, "trials": lines}, allow_nan=False))
         return
     table = Table("trial", "strategy", "queries", "ε", f"leakage, {decoder}", "no query", "as recorded")
@@ -176,10 +176,6 @@ def _show_decoded(decoder: str, trials: Sequence[Decoded], *, as_json: bool) -> 
         table.add_row(trial.deal_id, trial.strategy, str(trial.queries), f"{trial.epsilon:g}", *numbers)
     table.add_row("mean", "", "", "", *(f"{mean:.1f}" for mean in means.values() if mean is not None))
     Console(highlight=False).print(table)
-
-
-def _plain(value: float) -> float | str:
-    return "inf" if math.isinf(value) else value
 
 
 def open_run(folder: Path) -> Recorded:

@@ -72,11 +72,12 @@ def _epsilon(value: object) -> float:
     return epsilon
 
 
-def _plain(value: float) -> float | str:
+def plain(value: float) -> float | str:
+    """Write a number as files and results do: an infinite one is "inf"."""
     return "inf" if math.isinf(value) else value
 
 
-Epsilon = Annotated[float, Field(allow_inf_nan=True), BeforeValidator(_epsilon), PlainSerializer(_plain)]
+Epsilon = Annotated[float, Field(allow_inf_nan=True), BeforeValidator(_epsilon), PlainSerializer(plain)]
 Queries = Annotated[int, Field(strict=True, ge=1)] | Literal["n", "n-1", "needed"]
 Metric = Literal[
     "sp", "abs_sp", "eo", "abs_eo", "fpr", "abs_fpr", "eodds_max", "eodds_sum", "ppv", "oad", "abs_oad", "di"

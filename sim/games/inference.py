@@ -19,7 +19,7 @@ from fairwall.learning.defences import deal as hands_of
 from fairwall.learning.fairness import TAU, Leakage, leakage
 from sim.advantage import measure
 from sim.inference_deal import InferenceDeal
-from sim.scenario import Cell, Scenario
+from sim.scenario import Cell, Scenario, plain
 from sim.table import AuditReport
 
 
@@ -162,15 +162,11 @@ def _audits(report: AuditReport, scenario: Scenario) -> dict[str, Any]:
     return {
         "metric": scenario.compliance.metric,
         "mechanism": scenario.compliance.mechanism,
-        "epsilon": _plain(scenario.epsilon),
-        "epsilon_spent": _plain(report.epsilon_spent),
+        "epsilon": plain(scenario.epsilon),
+        "epsilon_spent": plain(report.epsilon_spent),
         "queries": report.answered,
         "query_error_mean": float(np.abs(released - exact).mean()),
     }
-
-
-def _plain(value: float) -> float | str:
-    return value if np.isfinite(value) else "inf"
 
 
 def _points(values: NDArray[np.float64]) -> float:

@@ -14,7 +14,7 @@ from fairwall.laws.metric import METRICS, stratum
 from sim import scoring
 from sim.deal import Deal
 from sim.referee import Outcome, RevealGuess
-from sim.scenario import Cell, Scenario
+from sim.scenario import Cell, Scenario, plain
 from sim.scoring import RevealScore
 
 _TRACE_LENGTH = 100
@@ -62,7 +62,7 @@ def record(cell: Cell, trial: int, deal: Deal, outcome: Outcome, seconds: float)
         "n1": advantaged,
         "metric": scenario.compliance.metric,
         "mechanism": scenario.compliance.mechanism,
-        "epsilon": _plain(scenario.epsilon),
+        "epsilon": plain(scenario.epsilon),
         "delta": scenario.compliance.delta,
         "queries": guess.queries,
         "size_queries": guess.size_queries,
@@ -81,7 +81,7 @@ def record(cell: Cell, trial: int, deal: Deal, outcome: Outcome, seconds: float)
         "accuracy_models_least": float(accuracies.min()) if accuracies is not None else None,
         "query_error_mean": float(error.mean()) if error.size else None,
         "query_error_median": float(np.median(error)) if error.size else None,
-        "epsilon_spent": _plain(outcome.epsilon_spent),
+        "epsilon_spent": plain(outcome.epsilon_spent),
     }
     if math.isinf(scenario.epsilon):
         line["answers_bound"] = answers_needed(len(people), int((people == 0).sum()), _bits(scenario))
@@ -162,7 +162,3 @@ def _trace(deal: Deal, outcome: Outcome) -> dict[str, Any]:
 
 def _finite(values: np.ndarray[Any, Any]) -> list[float | None]:
     return [value if math.isfinite(value) else None for value in values[:_TRACE_LENGTH].tolist()]
-
-
-def _plain(value: float) -> float | str:
-    return "inf" if math.isinf(value) else value

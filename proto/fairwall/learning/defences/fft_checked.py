@@ -59,7 +59,7 @@ def train(
     """Hold rows out, tune, and release the models that the procedure says."""
     order = np.random.default_rng(0).permutation(len(split.labels))
     held_out, rest = np.split(order, [int(HELD_OUT * len(order))])
-    return deploy(_rows(split, rest), bits, seeds, settings, _rows(split, held_out), on_step=on_step).released
+    return deploy(split.take(rest), bits, seeds, settings, split.take(held_out), on_step=on_step).released
 
 
 def deploy(
@@ -110,7 +110,3 @@ def deploy(
 def _measured(models: Ensemble, held_out: Split, side: NDArray[np.integer] | None) -> Leakage:
     decisions = models.scores(held_out.features) >= 0.5
     return leakage(decisions, held_out.labels, held_out.groups[0], side)
-
-
-def _rows(split: Split, rows: NDArray[np.intp]) -> Split:
-    return Split(split.features[rows], split.labels[rows], split.groups[:, rows])
