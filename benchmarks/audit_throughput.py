@@ -34,8 +34,8 @@ from compliance.case import game_case
 from compliance.mechanisms import MECHANISMS
 from compliance.records import Records
 from compliance.service import AuditService
-from developer.client import ask
-from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub, add_AuditServiceServicer_to_server
+from developer.client import Audits, ask
+from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.rpc import channel, server
 from fairwall.rpc.identity import Credentials
 from sim.pki import mint
@@ -133,7 +133,7 @@ def main() -> None:
         running.callback(process.stdin.close)
         address, bare_address, path = json.loads(process.stdout.readline())
         own = credentials["developer"]
-        audits = AuditServiceStub(running.enter_context(channel.connect(address, "compliance", own)))
+        audits = Audits(running.enter_context(channel.connect(address, "compliance", own)))
         bare: Any = running.enter_context(channel.connect(bare_address, "compliance", own)).stream_unary(DRAIN)
         numbers = iter(range(asked.rounds + 1))
         ways: dict[str, Callable[[NDArray[np.float64]], object]] = {

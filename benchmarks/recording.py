@@ -26,8 +26,8 @@ from compliance.case import game_case
 from compliance.mechanisms import MECHANISMS
 from compliance.records import Records
 from compliance.service import AuditService
-from developer.client import ask
-from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub, add_AuditServiceServicer_to_server
+from developer.client import Audits, ask
+from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.rpc import channel, server
 from fairwall.rpc.identity import Credentials
 from fairwall.rpc.recorder import MODES, Recorder
@@ -88,7 +88,7 @@ def main() -> None:
             running.callback(process.stdin.close)
             own = recorder(folder, "developer", mode)
             connection = channel.connect(address, "compliance", credentials["developer"], own)
-            services[mode] = AuditServiceStub(running.enter_context(connection))
+            services[mode] = Audits(running.enter_context(connection))
         for number in range(asked.rounds + 1):
             for mode in (*rates, *reversed(rates))[number % 2 * len(rates) :][: len(rates)]:
                 predictions = rng.random(((asked.mib << 20) // (8 * PEOPLE), PEOPLE))

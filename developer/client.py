@@ -19,7 +19,7 @@ from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub
 from fairwall.laws.metric import find_metric
 from fairwall.laws.precision import Precision
-from fairwall.rpc import arrays, channel, identity
+from fairwall.rpc import arrays, channel, chunks, identity
 from fairwall.rpc.errors import CATALOGUE, reason_of
 from fairwall.wire.metrics import name_of, number_of
 from fairwall.wire.precision import from_message
@@ -134,7 +134,7 @@ class AuditClient:
         self._address = address
         self._data = own.run if data is None else data
         self._channel = channel.connect(address, "compliance", own)
-        self._service = AuditServiceStub(self._channel)
+        self._service = Audits(self._channel)
         self._connected = False
 
     def __enter__(self) -> Self:
@@ -249,8 +249,26 @@ class AuditClient:
         return f"no answer from {self._address}: {code}"
 
 
+class Audits(AuditServiceStub):
+    """The service's stub; predictions go out as they lie in memory.
+
+    Parameters
+    ----------
+    connection : grpc.Channel
+        To compliance.
+    """
+
+    def __init__(self, connection: grpc.Channel) -> None:
+        super().__init__(connection)  # type: ignore[no-untyped-call]
+        self.Audit = connection.stream_unary(
+            "/fairwall.compliance.v1.AuditService/Audit",
+            request_serializer=chunks.serialize,
+            response_deserializer=audit.AuditResponse.FromString,
+        )
+
+
 def ask(
-    service: AuditServiceStub,
+    service: Audits,
     deal_id: str,
     request_id: str,
     metric: str,
@@ -263,7 +281,7 @@ def ask(
 
     Parameters
     ----------
-    service : AuditServiceStub
+    service : Audits
     deal_id : str
     request_id : str
         Names this request: the same one again gets the stored answer and costs nothing.
@@ -290,10 +308,9 @@ def ask(
         threshold=threshold,
     )
 
-    def parts() -> Iterator[audit.AuditRequest]:
+    def parts() -> Iterator[audit.AuditRequest | bytes]:
         yield audit.AuditRequest(header=header)
-        for chunk in arrays.chunks_of(predictions):
-            yield audit.AuditRequest(predictions_chunk=chunk)
+        yield from chunks.encoded(predictions, audit.AuditRequest, "predictions_chunk")
 
     return _answer(service.Audit(parts(), timeout=AUDIT_SECONDS))
 

@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.client import ask
+from developer.client import Audits, ask
 from developer.service import Released
-from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub
 from fairwall.game.v1 import inference_service_pb2 as inference
 from fairwall.game.v1.inference_service_pb2_grpc import InferenceServiceStub
 from fairwall.learning.defences import DEFENCES, Split
@@ -67,7 +66,7 @@ def play(
     )
     # Nothing is sent to compliance before lambda is to be chosen.
     with channel.connect(audit_address, "compliance", credentials, recorder) as connection:
-        audits = AuditServiceStub(connection)
+        audits = Audits(connection)
         for deal, cards in takes:
             bits = cards["bits"].astype(np.uint8, copy=False)
             split = Split(
@@ -124,7 +123,7 @@ def _train(
 
 
 def _choose(
-    audits: AuditServiceStub, deal: inference.TrainingDeal, features: NDArray[Any], train: Train
+    audits: Audits, deal: inference.TrainingDeal, features: NDArray[Any], train: Train
 ) -> tuple[Ensemble, float, int]:
     """Choose lambda by what compliance answers, and by that alone: all candidates are audited in one batch.
 

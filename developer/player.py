@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from developer.auditor import Ask, DealAuditor, Purse
 from developer.base_model import accuracy, cross_fitted, identity, logistic
-from developer.client import ask
+from developer.client import Audits, ask
 from developer.decode import DECODERS
 from developer.hidden import LOOKS, HiddenAudits
 from developer.public_predictor import log_likelihood_ratio
@@ -22,7 +22,6 @@ from developer.reveal import STRATEGIES, Hand, Reveal, Terms
 from developer.service import Audited, Released
 from developer.translation import Play, plays
 from fairwall.compliance.v1 import audit_service_pb2 as audit
-from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub
 from fairwall.laws.metric import find_metric, strata_of
@@ -101,7 +100,7 @@ def play(
     )
     workshop = Workshop(referee)
     with channel.connect(audit_address, "compliance", credentials, recorder) as connection:
-        audits = AuditServiceStub(connection)
+        audits = Audits(connection)
         for deal, cards in takes:
             if deal.HasField("features"):
                 test_set, model = _given(audits, deal, cards, workshop)
@@ -187,7 +186,7 @@ def no_query_guess(scores: NDArray[np.float64]) -> NDArray[np.uint8]:
 
 
 def _given(
-    audits: AuditServiceStub, deal: game.DeveloperDeal, cards: dict[str, NDArray[Any]], workshop: Workshop
+    audits: Audits, deal: game.DeveloperDeal, cards: dict[str, NDArray[Any]], workshop: Workshop
 ) -> tuple[_TestSet, Callable[[], Released]]:
     """Take the test set that was dealt; the model that would be released comes with it."""
     features = cards["features"].astype(np.float64, copy=False)
@@ -203,7 +202,7 @@ def _given(
 
 
 def _seen(
-    audits: AuditServiceStub,
+    audits: Audits,
     deal: game.DeveloperDeal,
     audited: MutableMapping[tuple[str, str], Audited],
     workshop: Workshop,

@@ -17,7 +17,8 @@ from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
 from fairwall.game.v1 import referee_service_pb2 as game
-from fairwall.rpc.recorder import DIGEST_TAG, FIRST, FORMAT, STORED_BYTES_MAX, message_type, read_varint
+from fairwall.rpc.recorder import DIGEST_TAG, FIRST, FORMAT, STORED_BYTES_MAX, message_type
+from fairwall.rpc.varint import read_varint
 from fairwall.transcript.v1 import transcript_pb2 as pb
 from fairwall.transcript.v1.transcript_pb2 import DIRECTION_RECEIVED, DIRECTION_SENT, SIDE_CALLER
 from fairwall.wire.v1 import error_pb2

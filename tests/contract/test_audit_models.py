@@ -21,11 +21,11 @@ from compliance.models import Models
 from compliance.records import Records
 from compliance.service import AuditService
 from developer.base_model import identity
-from developer.client import ask, ask_models
+from developer.client import Audits, ask, ask_models
 from developer.hidden import HiddenAudits
 from developer.service import Audited, ModelService, Released
 from fairwall.compliance.v1.audit_service_pb2 import AuditModelsRequest, GetTermsRequest
-from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub, add_AuditServiceServicer_to_server
+from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.developer.v1.model_service_pb2 import PredictResponse
 from fairwall.developer.v1.model_service_pb2_grpc import (
     ModelServiceServicer,
@@ -78,11 +78,11 @@ def cases(answering: Answering, serve: Any, dial: Any, credentials: Any) -> dict
 
 
 @pytest.fixture
-def audits(cases: dict[str, Case], serve: Any, dial: Any, credentials: Any) -> AuditServiceStub:
+def audits(cases: dict[str, Case], serve: Any, dial: Any, credentials: Any) -> Audits:
     address = serve(
         lambda server: add_AuditServiceServicer_to_server(AuditService(cases), server), credentials["compliance"]
     )
-    return AuditServiceStub(dial(address, "compliance", credentials["developer"]))
+    return Audits(dial(address, "compliance", credentials["developer"]))
 
 
 def request(**changes: Any) -> AuditModelsRequest:
@@ -100,13 +100,13 @@ def refusal(call: Callable[[], object]) -> error.Reason:
     return reason
 
 
-def nothing_was_charged(audits: AuditServiceStub, case: Case) -> bool:
+def nothing_was_charged(audits: Audits, case: Case) -> bool:
     terms = audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=5)
     return bool(terms.epsilon_remaining == 2.0 and case.ledger.entries("deal") == ())
 
 
 def test_the_answer_is_the_one_that_audit_gives_for_the_same_predictions(
-    audits: AuditServiceStub, cases: dict[str, Case], answering: Answering
+    audits: Audits, cases: dict[str, Case], answering: Answering
 ) -> None:
     models = cases["deal"].models
     for threshold in (None, 0.1):
@@ -126,7 +126,7 @@ def test_the_answer_is_the_one_that_audit_gives_for_the_same_predictions(
 
 @pytest.mark.parametrize("kind", [np.float32, np.uint8])
 def test_scores_of_other_types_are_taken(
-    audits: AuditServiceStub, cases: dict[str, Case], answering: Answering, kind: Any
+    audits: Audits, cases: dict[str, Case], answering: Answering, kind: Any
 ) -> None:
     cases["deal"] = open_case(cases["deal"].models, math.inf, "exact")
     scores = (PREDICTIONS > 0.5).astype(kind)
@@ -158,7 +158,7 @@ NONSENSE: dict[str, tuple[Any, error.Reason]] = {
 
 @pytest.mark.parametrize("what", NONSENSE)
 def test_a_model_that_answers_nonsense_is_refused_and_nothing_charged(
-    audits: AuditServiceStub, cases: dict[str, Case], answering: Answering, what: str
+    audits: Audits, cases: dict[str, Case], answering: Answering, what: str
 ) -> None:
     honest = answering.scores
     nonsense, reason = NONSENSE[what]
@@ -170,7 +170,7 @@ def test_a_model_that_answers_nonsense_is_refused_and_nothing_charged(
 
 
 def test_a_model_that_fails_is_unavailable_and_nothing_charged(
-    audits: AuditServiceStub, cases: dict[str, Case], answering: Answering
+    audits: Audits, cases: dict[str, Case], answering: Answering
 ) -> None:
     def broken(_: int) -> Any:
         raise RuntimeError("the weights are 1, 2 and 3")
@@ -181,7 +181,7 @@ def test_a_model_that_fails_is_unavailable_and_nothing_charged(
 
 
 def test_a_model_that_hangs_is_waited_for_no_longer_than_an_ordinary_call(
-    audits: AuditServiceStub, cases: dict[str, Case], answering: Answering, monkeypatch: pytest.MonkeyPatch
+    audits: Audits, cases: dict[str, Case], answering: Answering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("compliance.models.CALL_SECONDS", 0.2)
     hold = threading.Event()
@@ -196,7 +196,7 @@ def test_a_model_that_hangs_is_waited_for_no_longer_than_an_ordinary_call(
 
 
 def test_a_developer_that_is_not_there_is_unavailable_and_nothing_charged(
-    audits: AuditServiceStub, cases: dict[str, Case], dial: Any, credentials: Any
+    audits: Audits, cases: dict[str, Case], dial: Any, credentials: Any
 ) -> None:
     nobody = ModelServiceStub(dial("127.0.0.1:1", "developer", credentials["compliance"]))
     cases["deal"] = open_case(Models(nobody, "deal", FEATURES))
@@ -219,7 +219,7 @@ REFUSED: dict[str, tuple[AuditModelsRequest, error.Reason]] = {
 
 @pytest.mark.parametrize("what", REFUSED)
 def test_a_request_that_cannot_be_answered_is_refused_before_any_model_is_asked(
-    audits: AuditServiceStub, cases: dict[str, Case], answering: Answering, what: str
+    audits: Audits, cases: dict[str, Case], answering: Answering, what: str
 ) -> None:
     bad, reason = REFUSED[what]
     assert refusal(lambda: audits.AuditModels(bad, timeout=5)) == reason
@@ -227,32 +227,32 @@ def test_a_request_that_cannot_be_answered_is_refused_before_any_model_is_asked(
     assert nothing_was_charged(audits, cases["deal"])
 
 
-def test_more_than_the_budget_is_refused(audits: AuditServiceStub, cases: dict[str, Case]) -> None:
+def test_more_than_the_budget_is_refused(audits: Audits, cases: dict[str, Case]) -> None:
     assert refusal(lambda: audits.AuditModels(request(epsilon=2.5), timeout=5)) == error.REASON_BUDGET_EXHAUSTED
     assert nothing_was_charged(audits, cases["deal"])
 
 
-def test_a_service_without_features_refuses(audits: AuditServiceStub, cases: dict[str, Case]) -> None:
+def test_a_service_without_features_refuses(audits: Audits, cases: dict[str, Case]) -> None:
     cases["deal"] = open_case(None)
     assert refusal(lambda: audits.AuditModels(request(), timeout=5)) == error.REASON_NO_FEATURES
     assert nothing_was_charged(audits, cases["deal"])
 
 
-def test_a_call_without_a_deadline_is_refused(audits: AuditServiceStub) -> None:
+def test_a_call_without_a_deadline_is_refused(audits: Audits) -> None:
     assert refusal(lambda: audits.AuditModels(request())) == error.REASON_DEADLINE_MISSING
 
 
 # One answer a request.
 
 
-def test_the_same_request_again_is_charged_once(audits: AuditServiceStub, cases: dict[str, Case]) -> None:
+def test_the_same_request_again_is_charged_once(audits: Audits, cases: dict[str, Case]) -> None:
     first, again = (audits.AuditModels(request(), timeout=5) for _ in range(2))
     assert again == first
     assert len(cases["deal"].ledger.entries("deal")) == 1
 
 
 def test_models_that_answer_otherwise_are_another_request(
-    audits: AuditServiceStub, cases: dict[str, Case], answering: Answering
+    audits: Audits, cases: dict[str, Case], answering: Answering
 ) -> None:
     audits.AuditModels(request(), timeout=5)
     answering.scores = lambda model: to_message(1 - PREDICTIONS[model])
@@ -260,7 +260,7 @@ def test_models_that_answer_otherwise_are_another_request(
     assert len(cases["deal"].ledger.entries("deal")) == 1
 
 
-def test_an_id_is_good_for_one_request_of_either_kind(audits: AuditServiceStub, cases: dict[str, Case]) -> None:
+def test_an_id_is_good_for_one_request_of_either_kind(audits: Audits, cases: dict[str, Case]) -> None:
     audits.AuditModels(request(), timeout=5)
     assert refusal(lambda: ask(audits, "deal", "r", "sp", PREDICTIONS, 1.0)) == error.REASON_REQUEST_ID_REUSED
     assert len(cases["deal"].ledger.entries("deal")) == 1
@@ -276,7 +276,7 @@ def audited() -> Asked:
 
 @pytest.fixture
 def hidden(
-    audited: Asked, cases: dict[str, Case], audits: AuditServiceStub, serve: Any, dial: Any, credentials: Any
+    audited: Asked, cases: dict[str, Case], audits: Audits, serve: Any, dial: Any, credentials: Any
 ) -> HiddenAudits:
     """The developer's real server, and what it asks through."""
     address = serve(
@@ -305,8 +305,6 @@ def test_a_request_that_was_refused_is_no_longer_under_way(hidden: HiddenAudits,
     assert audited == {}
 
 
-def test_compliance_gets_no_answer_for_what_the_developer_did_not_send(
-    hidden: HiddenAudits, audits: AuditServiceStub
-) -> None:
+def test_compliance_gets_no_answer_for_what_the_developer_did_not_send(hidden: HiddenAudits, audits: Audits) -> None:
     unsent = request(epsilon=math.inf)
     assert refusal(lambda: audits.AuditModels(unsent, timeout=5)) == error.REASON_MODEL_UNAVAILABLE

@@ -23,9 +23,9 @@ from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.recommended import choose
 from compliance.records import Records
 from compliance.service import AuditService
-from developer.client import ask
+from developer.client import Audits, ask
 from fairwall.compliance.v1.audit_service_pb2 import AuditHeader, AuditRequest, AuditResponse, GetTermsRequest
-from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub, add_AuditServiceServicer_to_server
+from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.laws.precision import Precision, spacing, written_down
 from fairwall.rpc.arrays import from_message, header_of
 from fairwall.rpc.errors import CATALOGUE, reason_of
@@ -71,11 +71,11 @@ def channel(cases: dict[str, Case], serve: Any, dial: Any, credentials: Any) -> 
 
 
 @pytest.fixture
-def audits(channel: grpc.Channel) -> AuditServiceStub:
-    return AuditServiceStub(channel)
+def audits(channel: grpc.Channel) -> Audits:
+    return Audits(channel)
 
 
-def remaining(audits: AuditServiceStub, deal_id: str = "deal") -> float:
+def remaining(audits: Audits, deal_id: str = "deal") -> float:
     return float(audits.GetTerms(GetTermsRequest(deal_id=deal_id), timeout=5).epsilon_remaining)
 
 
@@ -94,7 +94,7 @@ def shaped(*shape: int, kind: int = ELEMENT_TYPE_FLOAT64) -> AuditRequest:
     return header(predictions=ArrayHeader(element_type=kind, shape=shape))  # type: ignore[arg-type]
 
 
-def send(audits: AuditServiceStub, parts: Iterable[AuditRequest], seconds: float | None = 5) -> AuditResponse:
+def send(audits: Audits, parts: Iterable[AuditRequest], seconds: float | None = 5) -> AuditResponse:
     response: AuditResponse = audits.Audit(iter(parts), timeout=seconds)
     return response
 
@@ -129,7 +129,7 @@ def by_hand(metric: str, predictions: Array, labels: Array, protected: Array) ->
 @pytest.mark.parametrize("metric", ["sp", "abs_sp", "eo", "abs_eo"])
 @pytest.mark.parametrize("kind", [np.float64, np.float32, np.uint8])
 def test_an_exact_answer_is_the_gap_computed_by_hand(
-    cases: dict[str, Case], audits: AuditServiceStub, metric: str, kind: type
+    cases: dict[str, Case], audits: Audits, metric: str, kind: type
 ) -> None:
     cases["deal"] = open_case("exact", math.inf)
     rng = np.random.default_rng(1)
@@ -139,13 +139,13 @@ def test_an_exact_answer_is_the_gap_computed_by_hand(
     assert (answer.epsilon_charged, answer.epsilon_remaining) == (math.inf, math.inf)
 
 
-def test_the_gap_is_advantaged_minus_disadvantaged(cases: dict[str, Case], audits: AuditServiceStub) -> None:
+def test_the_gap_is_advantaged_minus_disadvantaged(cases: dict[str, Case], audits: Audits) -> None:
     cases["deal"] = open_case("exact", math.inf)
     answer = ask(audits, "deal", "r", "sp", np.stack([PROTECTED, 1 - PROTECTED]), math.inf)
     assert answer.gaps.tolist() == [1.0, -1.0]
 
 
-def test_predictions_of_several_chunks_arrive_in_order(cases: dict[str, Case], audits: AuditServiceStub) -> None:
+def test_predictions_of_several_chunks_arrive_in_order(cases: dict[str, Case], audits: Audits) -> None:
     rng = np.random.default_rng(2)
     labels, protected = rng.integers(0, 2, (2, 1000)).astype(np.uint8)
     cases["deal"] = open_case("exact", math.inf, labels=labels, protected=protected, queries_max=300)
@@ -155,7 +155,7 @@ def test_predictions_of_several_chunks_arrive_in_order(cases: dict[str, Case], a
     assert answer.gaps == pytest.approx(by_hand("eo", predictions, labels, protected), abs=1e-14)
 
 
-def test_chunks_may_be_cut_anywhere(cases: dict[str, Case], audits: AuditServiceStub) -> None:
+def test_chunks_may_be_cut_anywhere(cases: dict[str, Case], audits: Audits) -> None:
     cases["deal"] = open_case("exact", math.inf, labels=np.ones(4, np.uint8), protected=PROTECTED[:4])
     whole = send(audits, [header(epsilon=math.inf), chunk()])
     data = chunk().predictions_chunk
@@ -163,7 +163,7 @@ def test_chunks_may_be_cut_anywhere(cases: dict[str, Case], audits: AuditService
     assert send(audits, [header(epsilon=math.inf, request_id="other"), *cut]).gaps == whole.gaps
 
 
-def test_the_terms_are_the_policy_and_what_is_left(cases: dict[str, Case], audits: AuditServiceStub) -> None:
+def test_the_terms_are_the_policy_and_what_is_left(cases: dict[str, Case], audits: Audits) -> None:
     cases["deal"] = open_case("laplace", 2.0, metrics=("eo",), queries_max=7)
     ask(audits, "deal", "r", "eo", np.zeros((1, 8)), 0.5)
     terms = audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=5)
@@ -172,7 +172,7 @@ def test_the_terms_are_the_policy_and_what_is_left(cases: dict[str, Case], audit
     assert (terms.epsilon, terms.epsilon_remaining) == (2.0, 1.5)
 
 
-def test_noise_is_added_at_the_price_that_was_offered(cases: dict[str, Case], audits: AuditServiceStub) -> None:
+def test_noise_is_added_at_the_price_that_was_offered(cases: dict[str, Case], audits: Audits) -> None:
     cases["deal"] = open_case("conceal", 2.0)
     answer = ask(audits, "deal", "r", "sp", np.zeros((3, 8)), 0.75)
     assert len(set(answer.gaps.tolist()) - {0.0}) == 3
@@ -182,7 +182,7 @@ def test_noise_is_added_at_the_price_that_was_offered(cases: dict[str, Case], au
 # What an account has bought.
 
 
-def asked_of_recommended(audits: AuditServiceStub, request_id: str, epsilon: float, models: int = 3) -> tuple[Any, ...]:
+def asked_of_recommended(audits: Audits, request_id: str, epsilon: float, models: int = 3) -> tuple[Any, ...]:
     predictions = np.random.default_rng(6).random((3, 8))[:models]
     answer = ask(audits, "deal", request_id, "sp", predictions, epsilon)
     return answer.gaps.tolist(), answer.epsilon_charged, answer.epsilon_remaining
@@ -190,7 +190,7 @@ def asked_of_recommended(audits: AuditServiceStub, request_id: str, epsilon: flo
 
 @pytest.mark.parametrize("bought_before", [False, True])
 def test_recommended_sells_noisy_attributes_once_and_answers_from_them_for_nothing(
-    cases: dict[str, Case], audits: AuditServiceStub, bought_before: bool
+    cases: dict[str, Case], audits: Audits, bought_before: bool
 ) -> None:
     assert choose("sp", 8, 3, 8.0) == "randomized-response"
     assert choose("sp", 8, 3, 0.5) == choose("sp", 8, 1, 0.5) == "counts shrunk"
@@ -221,7 +221,7 @@ def test_recommended_sells_noisy_attributes_once_and_answers_from_them_for_nothi
 
 @pytest.mark.parametrize("mechanism", ["laplace", "counts", "recommended", "exact"])
 def test_an_answer_says_how_sure_it_is_and_says_it_again(
-    cases: dict[str, Case], audits: AuditServiceStub, mechanism: str
+    cases: dict[str, Case], audits: Audits, mechanism: str
 ) -> None:
     epsilon = math.inf if mechanism == "exact" else 0.5
     cases["deal"] = open_case(mechanism, epsilon, seed=None)
@@ -237,14 +237,14 @@ def test_an_answer_says_how_sure_it_is_and_says_it_again(
         assert first.low.tobytes() == first.high.tobytes() == first.gaps.tobytes()
 
 
-def test_a_mechanism_whose_noise_is_secret_gives_no_interval(cases: dict[str, Case], audits: AuditServiceStub) -> None:
+def test_a_mechanism_whose_noise_is_secret_gives_no_interval(cases: dict[str, Case], audits: Audits) -> None:
     cases["deal"] = open_case("conceal", 2.0)
     answer = ask(audits, "deal", "r", "sp", np.zeros((3, 8)), 1.0, threshold=0.0)
     assert answer.probability_above is not None
     assert np.isnan([answer.low, answer.high, answer.probability_above]).all()
 
 
-def test_nothing_is_compared_unless_a_threshold_is_given(cases: dict[str, Case], audits: AuditServiceStub) -> None:
+def test_nothing_is_compared_unless_a_threshold_is_given(cases: dict[str, Case], audits: Audits) -> None:
     cases["deal"] = open_case("laplace", 2.0)
     assert ask(audits, "deal", "r", "sp", np.zeros((3, 8)), 1.0).probability_above is None
     # 0 is a threshold like any other.
@@ -309,7 +309,7 @@ def four_people(mechanism: str, protected: Sequence[int] = (1, 0, 0, 1)) -> Case
 @pytest.mark.parametrize("mechanism", ["laplace", "conceal"])
 @pytest.mark.parametrize("what", REFUSED)
 def test_a_refused_batch_says_why_costs_nothing_and_hurts_nobody(
-    cases: dict[str, Case], audits: AuditServiceStub, what: str, mechanism: str
+    cases: dict[str, Case], audits: Audits, what: str, mechanism: str
 ) -> None:
     cases["deal"] = four_people(mechanism)
     parts, reason = REFUSED[what]
@@ -321,7 +321,7 @@ def test_a_refused_batch_says_why_costs_nothing_and_hurts_nobody(
 
 @pytest.mark.parametrize("before", [[], [header().SerializeToString()]], ids=["first", "after the header"])
 def test_bytes_that_are_no_message_are_malformed(
-    cases: dict[str, Case], audits: AuditServiceStub, channel: grpc.Channel, before: list[bytes]
+    cases: dict[str, Case], audits: Audits, channel: grpc.Channel, before: list[bytes]
 ) -> None:
     cases["deal"] = four_people("laplace")
     unserialised = channel.stream_unary("/fairwall.compliance.v1.AuditService/Audit")
@@ -331,9 +331,7 @@ def test_bytes_that_are_no_message_are_malformed(
 
 
 @pytest.mark.parametrize("seconds", [None, 3700.0])
-def test_a_call_needs_a_deadline_within_the_hour(
-    cases: dict[str, Case], audits: AuditServiceStub, seconds: float | None
-) -> None:
+def test_a_call_needs_a_deadline_within_the_hour(cases: dict[str, Case], audits: Audits, seconds: float | None) -> None:
     cases["deal"] = four_people("laplace")
     assert refusal(lambda: send(audits, [header(), chunk()], seconds)) == error.REASON_DEADLINE_MISSING
     assert (
@@ -343,23 +341,21 @@ def test_a_call_needs_a_deadline_within_the_hour(
     assert remaining(audits) == 2.0
 
 
-def test_the_terms_of_an_unknown_deal_are_refused(audits: AuditServiceStub) -> None:
+def test_the_terms_of_an_unknown_deal_are_refused(audits: Audits) -> None:
     call = lambda: audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=5)  # noqa: E731
     assert refusal(call) == error.REASON_DEAL_UNKNOWN
 
 
 @pytest.mark.parametrize("mechanism", ["exact", "laplace", "conceal"])
 def test_an_exact_or_unlimited_answer_does_not_fit_a_finite_budget(
-    cases: dict[str, Case], audits: AuditServiceStub, mechanism: str
+    cases: dict[str, Case], audits: Audits, mechanism: str
 ) -> None:
     cases["deal"] = four_people(mechanism)
     assert refusal(lambda: send(audits, [header(epsilon=math.inf), chunk()])) == error.REASON_BUDGET_EXHAUSTED
     assert remaining(audits) == 2.0
 
 
-def test_two_batches_cannot_spend_more_than_the_budget_together(
-    cases: dict[str, Case], audits: AuditServiceStub
-) -> None:
+def test_two_batches_cannot_spend_more_than_the_budget_together(cases: dict[str, Case], audits: Audits) -> None:
     cases["deal"] = four_people("laplace")
     send(audits, [header(epsilon=1.5), chunk()])
     late = [header(epsilon=0.51, request_id="late"), chunk()]
@@ -368,9 +364,7 @@ def test_two_batches_cannot_spend_more_than_the_budget_together(
     assert send(audits, [header(epsilon=0.5, request_id="late"), chunk()]).epsilon_remaining == 0.0
 
 
-def test_the_largest_charges_leave_an_unlimited_budget_unlimited(
-    cases: dict[str, Case], audits: AuditServiceStub
-) -> None:
+def test_the_largest_charges_leave_an_unlimited_budget_unlimited(cases: dict[str, Case], audits: Audits) -> None:
     cases["deal"] = open_case(epsilon=math.inf, labels=np.ones(4, np.uint8), protected=PROTECTED[:4])
     for request_id in "abc":
         assert send(audits, [header(epsilon=1.7e308, request_id=request_id), chunk()]).epsilon_remaining == math.inf
@@ -379,7 +373,7 @@ def test_the_largest_charges_leave_an_unlimited_budget_unlimited(
 @pytest.mark.parametrize("mechanism", ["laplace", "conceal"])
 @pytest.mark.parametrize("what", REFUSED)
 def test_a_refusal_is_the_same_whoever_the_people_are(
-    cases: dict[str, Case], audits: AuditServiceStub, what: str, mechanism: str
+    cases: dict[str, Case], audits: Audits, what: str, mechanism: str
 ) -> None:
     worlds = [world for world in itertools.product((0, 1), repeat=4) if 0 < sum(world) < 4]
     parts, _ = REFUSED[what]
@@ -397,7 +391,7 @@ def test_a_refusal_is_the_same_whoever_the_people_are(
 @pytest.mark.parametrize("seed", [b"s" * 32, None])
 @pytest.mark.parametrize("mechanism", ["laplace", "conceal"])
 def test_the_same_request_again_gets_the_stored_answer_even_when_the_budget_is_used_up(
-    cases: dict[str, Case], audits: AuditServiceStub, mechanism: str, seed: bytes | None
+    cases: dict[str, Case], audits: Audits, mechanism: str, seed: bytes | None
 ) -> None:
     cases["deal"] = open_case(mechanism, seed=seed)
     predictions = np.random.default_rng(3).random((3, 8))
@@ -421,7 +415,7 @@ def test_the_same_request_again_gets_the_stored_answer_even_when_the_budget_is_u
     ids=["predictions", "metric", "epsilon", "threshold", "models"],
 )
 def test_a_request_id_is_good_for_one_request(
-    cases: dict[str, Case], audits: AuditServiceStub, other: list[AuditRequest]
+    cases: dict[str, Case], audits: Audits, other: list[AuditRequest]
 ) -> None:
     cases["deal"] = four_people("laplace")
     first = send(audits, [header(), chunk()])
@@ -430,13 +424,13 @@ def test_a_request_id_is_good_for_one_request(
     assert send(audits, [header(), chunk()]) == first
 
 
-def test_a_refused_request_does_not_use_up_its_id(cases: dict[str, Case], audits: AuditServiceStub) -> None:
+def test_a_refused_request_does_not_use_up_its_id(cases: dict[str, Case], audits: Audits) -> None:
     cases["deal"] = four_people("laplace")
     assert refusal(lambda: send(audits, [header(epsilon=9.0), chunk()])) == error.REASON_BUDGET_EXHAUSTED
     assert send(audits, [header(), chunk()]).epsilon_charged == 1.0
 
 
-def test_the_same_id_in_another_deal_is_another_request(cases: dict[str, Case], audits: AuditServiceStub) -> None:
+def test_the_same_id_in_another_deal_is_another_request(cases: dict[str, Case], audits: Audits) -> None:
     cases.update(deal=four_people("laplace"), other=four_people("laplace"))
     send(audits, [header(), chunk()])
     send(audits, [header(deal_id="other", epsilon=0.5), chunk()])
@@ -444,17 +438,13 @@ def test_the_same_id_in_another_deal_is_another_request(cases: dict[str, Case], 
 
 
 @pytest.mark.parametrize("seed", [b"s" * 32, None])
-def test_another_request_id_gets_other_noise(
-    cases: dict[str, Case], audits: AuditServiceStub, seed: bytes | None
-) -> None:
+def test_another_request_id_gets_other_noise(cases: dict[str, Case], audits: Audits, seed: bytes | None) -> None:
     cases["deal"] = open_case(seed=seed)
     answers = [ask(audits, "deal", request_id, "sp", np.zeros((3, 8)), 1.0) for request_id in "ab"]
     assert not set(answers[0].gaps.tolist()) & set(answers[1].gaps.tolist())
 
 
-def test_seeded_noise_does_not_depend_on_the_order_of_requests(
-    cases: dict[str, Case], audits: AuditServiceStub
-) -> None:
+def test_seeded_noise_does_not_depend_on_the_order_of_requests(cases: dict[str, Case], audits: Audits) -> None:
     gaps = []
     for order in ("ab", "ba"):
         cases["deal"] = four_people("conceal")
@@ -477,7 +467,7 @@ def together(calls: Sequence[Callable[[], Any]]) -> list[Any]:
         return list(threads.map(one, calls))
 
 
-def test_callers_at_the_same_time_cannot_overspend(cases: dict[str, Case], audits: AuditServiceStub) -> None:
+def test_callers_at_the_same_time_cannot_overspend(cases: dict[str, Case], audits: Audits) -> None:
     cases["deal"] = four_people("laplace")
     calls = [
         lambda name=str(number): send(audits, [header(request_id=name, epsilon=0.3), chunk()]) for number in range(8)
@@ -490,7 +480,7 @@ def test_callers_at_the_same_time_cannot_overspend(cases: dict[str, Case], audit
     )
 
 
-def test_one_request_sent_many_times_at_once_is_charged_once(cases: dict[str, Case], audits: AuditServiceStub) -> None:
+def test_one_request_sent_many_times_at_once_is_charged_once(cases: dict[str, Case], audits: Audits) -> None:
     cases["deal"] = open_case("laplace", seed=None, labels=np.ones(4, np.uint8), protected=PROTECTED[:4])
     answers = together([lambda: send(audits, [header(), chunk()])] * 8)
     assert {from_message(answer.gaps).tobytes() for answer in answers} == {from_message(answers[0].gaps).tobytes()}
@@ -498,7 +488,7 @@ def test_one_request_sent_many_times_at_once_is_charged_once(cases: dict[str, Ca
 
 
 def test_a_caller_has_room_for_so_many_calls_and_no_more(
-    cases: dict[str, Case], audits: AuditServiceStub, channel: grpc.Channel
+    cases: dict[str, Case], audits: Audits, channel: grpc.Channel
 ) -> None:
     cases["deal"] = four_people("laplace")
     hold = threading.Event()
@@ -530,7 +520,7 @@ def test_a_caller_has_room_for_so_many_calls_and_no_more(
 @pytest.mark.parametrize("precision", ["float64", "float32", 0, 2, 6])
 @pytest.mark.parametrize("mechanism", ["exact", "laplace"])
 def test_no_number_of_an_answer_is_more_precise_than_the_terms_say(
-    audits: AuditServiceStub, cases: dict[str, Case], mechanism: str, precision: Precision
+    audits: Audits, cases: dict[str, Case], mechanism: str, precision: Precision
 ) -> None:
     cases["deal"] = replace(open_case(mechanism, epsilon=math.inf), precision=precision)
     terms = audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=5)

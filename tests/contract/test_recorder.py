@@ -23,9 +23,9 @@ from compliance.case import Case, game_case
 from compliance.mechanisms import MECHANISMS
 from compliance.records import Records
 from compliance.service import AuditService
-from developer.client import ask
+from developer.client import Audits, ask
 from fairwall.compliance.v1 import audit_service_pb2 as audit
-from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub, add_AuditServiceServicer_to_server
+from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub, add_RefereeServiceServicer_to_server
 from fairwall.rpc import channel, server
@@ -57,7 +57,7 @@ def transcript_of(folder: Path, party: str) -> Transcript:
 class Pair:
     """A developer that asks compliance, both recorded."""
 
-    audits: AuditServiceStub
+    audits: Audits
     folder: Path
     leave: Callable[[], None]
 
@@ -93,10 +93,10 @@ def pair(tmp_path: Path, credentials: dict[str, Credentials], mode: str) -> Iter
         connection = open_.enter_context(
             channel.connect(listening.address, "compliance", credentials["developer"], own)
         )
-        yield Pair(AuditServiceStub(connection), tmp_path, open_.close)
+        yield Pair(Audits(connection), tmp_path, open_.close)
 
 
-def terms(audits: AuditServiceStub, deal_id: str = "deal", seconds: float | None = 5) -> audit.GetTermsResponse:
+def terms(audits: Audits, deal_id: str = "deal", seconds: float | None = 5) -> audit.GetTermsResponse:
     response: audit.GetTermsResponse = audits.GetTerms(audit.GetTermsRequest(deal_id=deal_id), timeout=seconds)
     return response
 

@@ -20,8 +20,9 @@ from blake3 import blake3
 import fairwall as package
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.rpc.arrays import from_message, to_message
-from fairwall.rpc.recorder import DIGEST_TAG, FIRST, _varint
+from fairwall.rpc.recorder import DIGEST_TAG, FIRST
 from fairwall.rpc.recorder import versions as present_versions
+from fairwall.rpc.varint import varint
 from fairwall.transcript.v1 import transcript_pb2 as pb
 from sim import launch, replay, scenario
 from sim.transcripts import _frames, decode, paths, read
@@ -138,7 +139,7 @@ def rewrite(path: Path, entries: list[pb.Entry]) -> None:
     for entry in entries:
         entry.ClearField("digest")
         body = entry.SerializeToString()
-        length = _varint(len(body) + len(DIGEST_TAG) + 32)
+        length = varint(len(body) + len(DIGEST_TAG) + 32)
         digest = blake3(digest).update(length).update(body).digest()
         out += length + body + DIGEST_TAG + digest
     path.write_bytes(out)

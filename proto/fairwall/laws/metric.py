@@ -91,8 +91,8 @@ class Metric:
         return any(part.label is not None or part.value != "prediction" for part in self.parts)
 
 
-# Predictions added up at a time: 2 MiB of them.
-_TOGETHER = 1 << 18
+# Predictions added up at a time: half a MiB of them.
+_TOGETHER = 1 << 16
 
 _MEAN = (Part("prediction"),)
 _POSITIVES = (Part("prediction", label=1),)
@@ -231,12 +231,15 @@ def sums_over(members: NDArray[np.bool_], predictions: NDArray[np.float64]) -> N
         Shape (m,).
     """
     chosen = np.flatnonzero(members)
-    # As many models at a time as stay in the cache: all at once takes ten times as long.
-    step = max(_TOGETHER // max(len(chosen), 1), 1)
+    # As many models at a time as stay in the cache, and always in the same place: all at once takes ten times as long.
+    step = max(min(_TOGETHER // max(len(chosen), 1), len(predictions)), 1)
+    rows = np.empty((step, len(chosen)))
     total = np.empty(len(predictions))
     for first in range(0, len(predictions), step):
-        rows = np.take(predictions[first : first + step], chosen, axis=1).astype(np.float64, order="C", copy=False)
-        np.add.reduce(rows, axis=1, out=total[first : first + step])
+        some = predictions[first : first + step]
+        # "clip" for speed: with it numpy writes straight into `rows`. There is nothing to clip.
+        taken = np.take(some, chosen, axis=1, out=rows[: len(some)], mode="clip")
+        np.add.reduce(taken, axis=1, out=total[first : first + step])
     return total
 
 

@@ -47,9 +47,13 @@ def header_of(array: NDArray[np.generic]) -> array_pb2.ArrayHeader:
 
 def chunks_of(array: NDArray[np.generic]) -> Iterator[bytes]:
     """Cut an array's bytes into chunks of ``CHUNK_BYTES``, the last one shorter; an empty array has none."""
-    flat = _wire_order(array).reshape(-1).view(np.uint8)
-    for start in range(0, flat.size, CHUNK_BYTES):
-        yield flat[start : start + CHUNK_BYTES].tobytes()
+    return map(bytes, pieces_of(array))
+
+
+def pieces_of(array: NDArray[np.generic]) -> Iterator[memoryview]:
+    """Cut an array as `chunks_of` does, and copy nothing that is in the wire's order already."""
+    whole = _wire_order(array).reshape(-1).view(np.uint8).data
+    return (whole[start : start + CHUNK_BYTES] for start in range(0, len(whole), CHUNK_BYTES))
 
 
 def to_message(array: NDArray[np.generic]) -> array_pb2.Array:
@@ -105,7 +109,7 @@ class ArrivingArray:
         self._buffer = np.empty(size, np.uint8)
         self._filled = 0
 
-    def append(self, chunk: bytes) -> None:
+    def append(self, chunk: bytes | memoryview) -> None:
         """Take the next chunk; ArrayError if it brings more bytes than the header announced."""
         end = self._filled + len(chunk)
         if end > len(self._buffer):

@@ -15,7 +15,6 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
-from mmap import mmap
 from pathlib import Path
 from typing import IO, Any
 
@@ -25,6 +24,7 @@ from google.protobuf import descriptor_pool
 
 import fairwall
 from fairwall.rpc.errors import reason_of
+from fairwall.rpc.varint import read_varint, varint
 from fairwall.transcript.v1 import transcript_pb2 as transcript
 from fairwall.wire.v1 import error_pb2
 
@@ -178,8 +178,8 @@ class Recorder:
         data = zlib.compress(field, 1) if compressed else field
         # Put together by hand: the protocol's encoder would copy the data three times.
         stored = transcript.Stored(content_digest=digest, compressed=compressed).SerializeToString()
-        stored += _DATA_TAG + _varint(len(data))
-        self._append(_STORED_TAG + _varint(len(stored) + len(data)) + stored, data)
+        stored += _DATA_TAG + varint(len(data))
+        self._append(_STORED_TAG + varint(len(stored) + len(data)) + stored, data)
         # Only now: a call that brings the same bytes meanwhile stores them too, before the message that refers to them.
         self._stored.add(digest)
 
@@ -188,7 +188,7 @@ class Recorder:
 
     def _append(self, body: bytes, more: bytes | memoryview = b"") -> None:
         """Add an entry, given by its encoding in one piece or two."""
-        length = _varint(len(body) + len(more) + len(DIGEST_TAG) + 32)
+        length = varint(len(body) + len(more) + len(DIGEST_TAG) + 32)
         with self._lock:
             if self._file.closed:
                 return
@@ -384,37 +384,6 @@ def _large_fields(data: memoryview, at: int, end: int, descriptor: Any) -> Itera
                 at += {1: 8, 5: 4}[tag & 7]
     except (IndexError, KeyError):
         return  # not the protocol's encoding: it is recorded as it came
-
-
-def read_varint(data: memoryview | mmap, at: int) -> tuple[int, int]:
-    """Read a number of variable length.
-
-    Returns
-    -------
-    number, after : int
-        The number, and where the next byte is.
-
-    Raises
-    ------
-    IndexError
-        If the data end within it.
-    """
-    number = shift = 0
-    while True:
-        byte = data[at]
-        at += 1
-        number |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return number, at
-        shift += 7
-
-
-def _varint(number: int) -> bytes:
-    digits = bytearray()
-    while number >= 0x80:
-        digits.append(number & 0x7F | 0x80)
-        number >>= 7
-    return bytes((*digits, number))
 
 
 def _is_request(call: transcript.Call, direction: transcript.Direction) -> bool:

@@ -14,11 +14,12 @@ import grpc
 from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
+from fairwall.rpc import chunks
 from fairwall.rpc.access import CALLERS
 from fairwall.rpc.channel import PING_SECONDS
 from fairwall.rpc.errors import CATALOGUE, Refusal, abort
 from fairwall.rpc.identity import PARTIES, Caller, Credentials, identify
-from fairwall.rpc.recorder import RecordedCall, Recorder
+from fairwall.rpc.recorder import RecordedCall, Recorder, message_type
 from fairwall.wire.v1 import error_pb2
 
 if TYPE_CHECKING:
@@ -167,7 +168,7 @@ class _Gate(grpc.ServerInterceptor):
         return self._recorder.answering(peer, method, context.invocation_metadata())
 
     def _unary(self, handler: _Handler, method: str) -> Callable[..., Any]:
-        behaviour, decode, encode = _behaviour(handler), _decoder(handler), _encoder(handler)
+        behaviour, decode, encode = _behaviour(handler), _decoder(handler, method), _encoder(handler)
 
         def call(request: Any, context: grpc.ServicerContext) -> Any:
             recorded = self._recorded(context, method)
@@ -178,7 +179,7 @@ class _Gate(grpc.ServerInterceptor):
         return call
 
     def _streaming(self, handler: _Handler, method: str) -> Callable[..., Any]:
-        behaviour, decode, encode = _behaviour(handler), _decoder(handler), _encoder(handler)
+        behaviour, decode, encode = _behaviour(handler), _decoder(handler, method), _encoder(handler)
 
         def call(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
             recorded = self._recorded(context, method)
@@ -205,9 +206,12 @@ def _arriving(handler: _Handler, request: Any, recorded: RecordedCall) -> Any:
     return map(recorded.received, request) if handler.request_streaming else recorded.received(request)
 
 
-def _decoder(handler: _Handler) -> Callable[[Any], Any]:
+def _decoder(handler: _Handler, method: str) -> Callable[[Any], Any]:
     """Decode after the gate: a caller who may not call is not read, and what does not decode has a reason."""
     deserialize: Callable[[bytes], Any] = handler.request_deserializer or bytes
+    message = message_type(method, is_request=True)
+    if handler.request_streaming and handler.request_deserializer is not None and message is not None:
+        deserialize = chunks.decoder(message, deserialize)
 
     def one(data: bytes) -> Any:
         try:

@@ -12,7 +12,8 @@ import pytest
 from blake3 import blake3
 
 from fairwall.rpc.arrays import to_message
-from fairwall.rpc.recorder import DIGEST_TAG, FIRST, _varint
+from fairwall.rpc.recorder import DIGEST_TAG, FIRST
+from fairwall.rpc.varint import varint
 from fairwall.transcript.v1 import transcript_pb2 as pb
 from fairwall.wire.v1 import error_pb2
 from sim.differences import Difference, differences, first_difference, in_order
@@ -32,7 +33,7 @@ def changed(tmp_path: Path, party: str, change: Callable[[Entries], Entries]) ->
     digest, out = FIRST, bytearray()
     for entry in entries:
         body = entry.SerializeToString()
-        length = _varint(len(body) + len(DIGEST_TAG) + 32)
+        length = varint(len(body) + len(DIGEST_TAG) + 32)
         digest = blake3(digest).update(length).update(body).digest()
         out += length + body + DIGEST_TAG + digest
     path.write_bytes(out)

@@ -1,0 +1,116 @@
+"""Messages of one chunk of an array, encoded and decoded by hand.
+
+A message of which a single field of bytes is set is that field's key, its length and the bytes. Protobuf would copy the
+bytes three times on their way out and twice on their way in, and a large array would travel at half the speed. What is
+not laid out in just this way is left to protobuf.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import Message
+from numpy.typing import NDArray
+
+from fairwall.rpc.arrays import pieces_of
+from fairwall.rpc.varint import read_varint, varint
+
+_BYTES, _LENGTH_DELIMITED = 12, 2  # the type of a field, as descriptors number them; how its value is laid out
+_ONE_BYTE_KEYS = 16  # the fields below have a key of one byte
+
+
+class Chunk:
+    """A message of which a chunk is set, as it has come in; it reads as a generated message does.
+
+    Parameters
+    ----------
+    part : str
+        The name of the chunk's field.
+    data : memoryview
+    """
+
+    __slots__ = ("_data", "_part")
+
+    def __init__(self, part: str, data: memoryview) -> None:
+        self._part = part
+        self._data = data
+
+    def WhichOneof(self, _: str) -> str:  # noqa: N802 - protobuf's own name
+        """Name the field that is set."""
+        return self._part
+
+    def __getattr__(self, name: str) -> memoryview:
+        """Return the bytes of the field that is set."""
+        if name != self._part:
+            raise AttributeError(name)
+        return self._data
+
+
+def encoded(array: NDArray[np.generic], message: type[Message], part: str) -> Iterator[bytes]:
+    """Cut an array into chunks, each of them a message in the protocol's encoding.
+
+    Parameters
+    ----------
+    array : ndarray of float64, float32 or uint8
+    message : type
+        A generated message.
+    part : str
+        The name of its field for a chunk of this array.
+    """
+    key = next(key for key, name in _parts(message.DESCRIPTOR).items() if name == part)
+    for piece in pieces_of(array):
+        yield b"".join((bytes((key,)), varint(len(piece)), piece))
+
+
+def serialize(message: Message | bytes) -> bytes:
+    """Encode a message that is not encoded yet: the serializer of a stub that sends chunks."""
+    return message if isinstance(message, bytes) else message.SerializeToString()
+
+
+def decoder(descriptor: Any, deserialize: Callable[[bytes], Any]) -> Callable[[bytes], Any]:
+    """Make a decoder that leaves the bytes of a chunk where they are.
+
+    Parameters
+    ----------
+    descriptor : Descriptor
+        The type of the messages that come in.
+    deserialize : callable
+        Decodes every other message.
+
+    Returns
+    -------
+    callable
+        Gives a `Chunk`, or what `deserialize` gives.
+    """
+    parts = _parts(descriptor)
+
+    def decode(data: bytes) -> Any:
+        part = parts.get(data[0]) if data else None
+        if part is not None:
+            start = _start_of_whole(data)
+            if start:
+                return Chunk(part, memoryview(data)[start:])
+        return deserialize(data)
+
+    return decode
+
+
+def _start_of_whole(data: bytes) -> int:
+    """Say where the bytes of a message's first field begin if they reach to the message's end, else 0."""
+    try:
+        size, start = read_varint(data, 1)
+    except IndexError:
+        return 0
+    # A length may be written in more bytes than it takes: protobuf knows how many are too many.
+    return start if start + size == len(data) and start == 1 + len(varint(size)) else 0
+
+
+def _parts(descriptor: Any) -> dict[int, str]:
+    """Name the fields of a message that may be all that is set in it, and bytes, by their keys."""
+    return {
+        (field.number << 3) | _LENGTH_DELIMITED: field.name
+        for field in descriptor.fields
+        if field.type == _BYTES and field.containing_oneof is not None and field.number < _ONE_BYTE_KEYS
+    }
