@@ -11,6 +11,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.rpc.room import room
 from fairwall.wire.v1 import array_pb2
 
 CHUNK_BYTES = 1 << 20
@@ -105,8 +106,7 @@ class ArrivingArray:
         if size > limit_bytes or any(length >> 32 for length in self._shape):
             raise ArrayError("larger than the receiver accepts")
         self._dtype = dtype
-        # Not a bytearray: numpy has large pages made, which halves the time that a large array takes to arrive.
-        self._buffer = np.empty(size, np.uint8)
+        self._buffer = room(size)
         self._filled = 0
 
     def append(self, chunk: bytes | memoryview) -> None:
