@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from adversary.attacks.attack import Evidence
 from fairwall.learning import Ensemble, together
 from fairwall.learning.defences import Defence, Settings, Split
-from fairwall.learning.defences.split import Progress
 
 # Shadows trained on one draw: enough to share a matrix product.
 TOGETHER = 8
@@ -102,7 +101,6 @@ def train_shadows(
     settings: Settings,
     *,
     share: float = 1.0,
-    on_step: Progress | None = None,
 ) -> Shadows:
     """Train shadow models, half of them of each bit.
 
@@ -121,8 +119,6 @@ def train_shadows(
     share : float
         In (0, 1]: of the rows of each group, as many as every few shadows get, drawn without replacement. With 1 all
         train on the same rows, of which ``settings.rows`` may still draw each some.
-    on_step : callable, optional
-        Called with the model-steps done and those in all.
 
     Raises
     ------
@@ -141,16 +137,8 @@ def train_shadows(
     for first in range(0, count, step):
         chosen = slice(first, min(first + step, count))
         drawn = _drawn(rows, share, rng) if share < 1 else rows
-        progress = _part(on_step, first, chosen.stop - first, count)
-        models.append(defence(drawn, bits[chosen], seeds[chosen], settings, progress))
+        models.append(defence(drawn, bits[chosen], seeds[chosen], settings))
     return Shadows(together(models), bits, seed)
-
-
-def _part(on_step: Progress | None, before: int, models: int, count: int) -> Progress | None:
-    """Report the training of some models as part of that of all: after so many others, of ``count``."""
-    if on_step is None:
-        return None
-    return lambda done, total: on_step(before * total // models + done, count * total // models)
 
 
 def _drawn(split: Split, share: float, rng: np.random.Generator) -> Split:

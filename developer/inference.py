@@ -16,6 +16,7 @@ from developer.service import Released
 from fairwall.game.v1 import inference_service_pb2 as inference
 from fairwall.game.v1.inference_service_pb2_grpc import InferenceServiceStub
 from fairwall.learning.defences import DEFENCES, Split
+from fairwall.learning.defences.split import Progress
 from fairwall.learning.ensemble import Ensemble
 from fairwall.learning.fairness import TAU
 from fairwall.rpc import channel
@@ -35,8 +36,8 @@ _FAR = 1e12
 """Further from 0 than any standardised feature. Numbers not much larger overflow the models' single precision, and what
 is asked about them would be answered with no number at all; so all that lies beyond is taken to lie here."""
 
-Train = Callable[[str, float], Ensemble]
-"""Trains the deal's models with a defence and a lambda."""
+Tuned = Callable[[float], Ensemble]
+"""Tunes the deal's models with a lambda."""
 
 
 def play(
@@ -76,13 +77,11 @@ def play(
             )
             LOG.info("deal %s: %d models, defence %s", deal.deal_id, len(bits), deal.training.defence)
             seeds = generator(deal.seed).integers(2**62, size=len(bits)).tolist()
-            train = partial(_train, split, bits, seeds, deal.training)
-            base = train("none", deal.training.strength)
-            models, strength, queries = base, deal.training.strength, 0
+            base, tuned = train(split, bits, seeds, deal.training)
             if deal.strengths:
-                models, strength, queries = _choose(audits, deal, cards["audited_features"], train)
-            elif deal.training.defence != "none":
-                models = train(deal.training.defence, strength)
+                models, strength, queries = _choose(audits, deal, cards["audited_features"], tuned)
+            else:
+                models, strength, queries = tuned(deal.training.strength), deal.training.strength, 0
             released.clear()
             released[deal.deal_id] = _black_boxes(models, split.features.shape[1], labels_only=deal.labels_only)
             test, members = cards["test_features"], split.features[: deal.member_rows]
@@ -100,16 +99,34 @@ def play(
             )
 
 
-def _train(
-    split: Split,
-    bits: NDArray[np.uint8],
-    seeds: list[int],
-    training: inference.Training,
-    defence: str,
-    strength: float,
-) -> Ensemble:
-    """Train the deal's models with a defence and a lambda, and say in the log how far it is."""
-    settings = replace(settings_of(training), strength=strength)
+def train(
+    split: Split, bits: NDArray[np.uint8], seeds: list[int], training: inference.Training
+) -> tuple[Ensemble, Tuned]:
+    """Train the deal's models, all that does not depend on lambda, and say in the log how far it is.
+
+    Returns
+    -------
+    base : Ensemble
+        Without a defence, for the record.
+    tuned : callable
+        Called with a lambda; gives the models to release.
+    """
+    settings, none, defence = settings_of(training), DEFENCES["none"], DEFENCES[training.defence]
+    base = none.train(split, bits, seeds, settings, _progress("training none"))
+    # Most defences begin with these very models.
+    start = base
+    if defence.train is not none.train:
+        start = defence.train(split, bits, seeds, settings, _progress(f"training {training.defence}"))
+
+    def tuned(strength: float) -> Ensemble:
+        progress = _progress(f"tuning {training.defence}, lambda {strength:g}")
+        return defence.tune(start, split, bits, seeds, replace(settings, strength=strength), progress)
+
+    return base, tuned
+
+
+def _progress(what: str) -> Progress:
+    """Say every tenth of it in the log."""
     said = 0
 
     def on_step(done: int, total: int) -> None:
@@ -117,13 +134,13 @@ def _train(
         tenth = 10 * done // total
         if tenth > said:
             said = tenth
-            LOG.info("training %s: %d%%", defence, 10 * tenth)
+            LOG.info("%s: %d%%", what, 10 * tenth)
 
-    return DEFENCES[defence](split, bits, seeds, settings, on_step)
+    return on_step
 
 
 def _choose(
-    audits: Audits, deal: inference.TrainingDeal, features: NDArray[Any], train: Train
+    audits: Audits, deal: inference.TrainingDeal, features: NDArray[Any], tuned: Tuned
 ) -> tuple[Ensemble, float, int]:
     """Choose lambda by what compliance answers, and by that alone: all candidates are audited in one batch.
 
@@ -138,7 +155,7 @@ def _choose(
         How many were asked.
     """
     strengths = sorted(deal.strengths)
-    candidates = [train(deal.training.defence, strength) for strength in strengths]
+    candidates = [tuned(strength) for strength in strengths]
     decisions = np.concatenate([(models.scores(features) >= 0.5).astype(np.uint8) for models in candidates])
     answer = ask(audits, deal.deal_id, "lambda", name_of(deal.metric), decisions, deal.audit_epsilon)
     means = answer.gaps.reshape(len(strengths), -1).mean(axis=1)

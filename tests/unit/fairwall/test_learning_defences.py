@@ -5,13 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 
 from fairwall.learning import Ensemble, Recipe, TrainingUnavailable
 from fairwall.learning.defences import DEFENCES, Settings, Split, deal
-from fairwall.learning.defences.fft_weighted import train as fft_weighted
+from fairwall.learning.defences.fft_weighted import tune as fft_weighted
 from fairwall.learning.ensemble import unit
 from fairwall.learning.fairness import leakage
 
@@ -19,6 +20,8 @@ BITS, SEEDS = (0, 1, 1), (3, 4, 5)
 QUICK = Settings(
     recipe=Recipe((8, 4), 30, 40, 5e-3), tune_steps=20, private_recipe=Recipe(steps=20, batch_size=64), epsilon=8.0
 )
+BEGIN_WITH_NONE = ("plain-finetune", "fft", "fft-symmetric", "fft-multi", "fft-weighted")
+TUNED = (*BEGIN_WITH_NONE, "fft-checked", "fft-paper", "dp-sgd+fft")
 
 
 @pytest.fixture(scope="module")
@@ -51,17 +54,55 @@ def test_importing_loads_nothing_heavy() -> None:
 @pytest.mark.parametrize("name", DEFENCES)
 def test_a_model_is_a_function_of_its_own_bit_and_seed(torch: object, name: str) -> None:
     split = people()
-    told: list[tuple[int, int]] = []
-    every = DEFENCES[name](split, BITS, SEEDS, QUICK, lambda *at: told.append(at))
+    every = DEFENCES[name](split, BITS, SEEDS, QUICK)
     assert every.models == 3
-    assert told[-1][0] == told[-1][1]
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
     for model in (0, 2):
         assert same(
             DEFENCES[name](split, BITS[model : model + 1], SEEDS[model : model + 1], QUICK), every.take([model])
         )
     scores = every.scores(split.features)
     assert ((scores >= 0) & (scores <= 1)).all()
+
+
+@pytest.mark.parametrize("name", TUNED)
+def test_models_once_trained_are_tuned_for_any_lambda_as_if_trained_for_it(torch: object, name: str) -> None:
+    split, defence = people(), DEFENCES[name]
+    own = defence.train(split, BITS, SEEDS, QUICK)
+    bases = [own, DEFENCES["none"].train(split, BITS, SEEDS, QUICK)] if name in BEGIN_WITH_NONE else [own]
+    for base, strength in product(bases, (0.1, 2.0)):
+        before, settings = [layer.copy() for layer in (*base.weights, *base.biases)], replace(QUICK, strength=strength)
+        tuned = defence.tune(base, split, BITS, SEEDS, settings)
+        assert same(tuned, defence(split, BITS, SEEDS, settings))
+        assert not same(tuned, base) or name == "fft-checked"  # which may release the baseline
+        assert tuned.unit_rows == base.unit_rows
+        assert all(map(np.array_equal, before, (*base.weights, *base.biases)))
+
+
+def test_another_base_gives_other_models(torch: object) -> None:
+    split = people()
+    base = DEFENCES["none"].train(split, BITS, SEEDS, replace(QUICK, recipe=replace(QUICK.recipe, steps=10)))
+    assert not same(DEFENCES["fft"].tune(base, split, BITS, SEEDS, QUICK), DEFENCES["fft"](split, BITS, SEEDS, QUICK))
+
+
+def test_defences_that_begin_with_the_undefended_models_say_so() -> None:
+    found = {name for name in TUNED if DEFENCES[name].train is DEFENCES["none"].train}
+    assert found == set(BEGIN_WITH_NONE)
+
+
+@pytest.mark.parametrize("name", DEFENCES)
+def test_training_and_tuning_tell_their_steps_to_the_last(torch: object, name: str) -> None:
+    split, defence = people(), DEFENCES[name]
+    told: list[list[tuple[int, int]]] = [[], []]
+    base = defence.train(split, BITS, SEEDS, QUICK, lambda *at: told[0].append(at))
+    defence.tune(base, split, BITS, SEEDS, QUICK, lambda *at: told[1].append(at))
+    training, tuning = {"dp-sgd": (20, 0), "dp-sgd+fft": (20, 20), "fft-paper": (200, 50)}.get(
+        name, (30, 20 if name in TUNED else 0)
+    )
+    totals = (1 if name == "constant" else 3 * training, 3 * tuning)
+    for stage, total in zip(told, totals, strict=True):
+        assert {of for _, of in stage} == ({total} if total else set())
+        assert [done for done, _ in stage] == sorted(done for done, _ in stage)
+        assert max((done for done, _ in stage), default=0) == total
 
 
 @pytest.mark.parametrize("name", DEFENCES)
@@ -163,7 +204,7 @@ def test_weighted_penalties_weigh_labels_by_what_they_can_leak(torch: object, mo
 
     monkeypatch.setattr(fft, "tune", spy)
     split = people()
-    fft_weighted(split, [0], [0], QUICK)
+    fft_weighted(DEFENCES["none"](split, [0], [0], QUICK), split, [0], [0], QUICK)
     positive = np.mean([np.mean(split.labels[split.groups[0] == a]) for a in (0, 1)])
     # Pure groups: |P(A=1|y,D0) - P(A=1|y,D1)| = 1, so P(y) is left.
     assert seen == [pytest.approx((1 - positive, positive))]

@@ -7,7 +7,6 @@ trains its shadow models with the same ones, on rows of its own.
 from fairwall.learning.defences import (
     constant,
     dp_sgd,
-    dp_sgd_fft,
     fft,
     fft_checked,
     fft_multi,
@@ -19,19 +18,21 @@ from fairwall.learning.defences import (
 )
 from fairwall.learning.defences.split import Defence, Hand, Settings, Split, deal
 
-DEFENCES: dict[str, Defence] = {
-    "none": none.train,
-    "plain-finetune": fft.plain,
-    "fft": fft.train,
-    "fft-checked": fft_checked.train,
-    "fft-paper": fft_paper.train,
-    "fft-symmetric": fft_symmetric.train,
-    "fft-multi": fft_multi.train,
-    "fft-weighted": fft_weighted.train,
-    "pooled": pooled.train,
-    "dp-sgd": dp_sgd.train,
-    "dp-sgd+fft": dp_sgd_fft.train,
-    "constant": constant.train,
+DEFENCES = {
+    "none": Defence(none.train),
+    "plain-finetune": Defence(none.train, fft.plain),
+    "fft": Defence(none.train, fft.tune),
+    "fft-checked": Defence(fft_checked.train, fft_checked.tune),
+    "fft-paper": Defence(fft_paper.train, fft_paper.tune),
+    "fft-symmetric": Defence(none.train, fft_symmetric.tune),
+    "fft-multi": Defence(none.train, fft_multi.tune),
+    "fft-weighted": Defence(none.train, fft_weighted.tune),
+    "pooled": Defence(pooled.train),
+    "dp-sgd": Defence(dp_sgd.train),
+    # Fine-tuning is not private. Without rehearsal it reads no row of G_b, and what was promised to G_b's people still
+    # holds; with rehearsal it reads them again, and it does not. G_{1-b}'s people are promised nothing.
+    "dp-sgd+fft": Defence(dp_sgd.train, fft.tune),
+    "constant": Defence(constant.train),
 }
 
 __all__ = ["DEFENCES", "Defence", "Hand", "Settings", "Split", "deal"]

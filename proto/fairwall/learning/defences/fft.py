@@ -13,36 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.learning.batches import Rows, Shuffled, stratified
-from fairwall.learning.defences import none
-from fairwall.learning.defences.split import Hand, Progress, Settings, Split, deal, derived, part
+from fairwall.learning.defences.split import Hand, Progress, Settings, Split, deal, derived
 from fairwall.learning.ensemble import Ensemble
 from fairwall.learning.penalty import EqualizedOdds
 from fairwall.learning.training import train as fit
-
-
-def train(
-    split: Split,
-    bits: Sequence[int] | NDArray[np.integer],
-    seeds: Sequence[int],
-    settings: Settings,
-    on_step: Progress | None = None,
-) -> Ensemble:
-    """Train on G_b, then tune on G_{1-b} with rehearsal and penalty."""
-    total = len(seeds) * (settings.recipe.steps + settings.tune_steps)
-    base = none.train(split, bits, seeds, settings, part(on_step, 0, total))
-    tuning = part(on_step, len(seeds) * settings.recipe.steps, total)
-    return tune(base, split, bits, seeds, settings, on_step=tuning)
-
-
-def plain(
-    split: Split,
-    bits: Sequence[int] | NDArray[np.integer],
-    seeds: Sequence[int],
-    settings: Settings,
-    on_step: Progress | None = None,
-) -> Ensemble:
-    """Tune without a penalty."""
-    return train(split, bits, seeds, replace(settings, strength=0.0), on_step)
 
 
 def tune(
@@ -51,18 +25,17 @@ def tune(
     bits: Sequence[int] | NDArray[np.integer],
     seeds: Sequence[int],
     settings: Settings,
+    on_step: Progress | None = None,
     *,
     attributes: int = 1,
     weights: tuple[float, float] | None = None,
-    on_step: Progress | None = None,
 ) -> Ensemble:
-    """Tune models that were trained on G_b.
+    """Tune models that were trained on G_b on rows of G_{1-b}, with rehearsal and penalty.
 
     Parameters
     ----------
-    base : Ensemble
-    split, bits, seeds, settings
-        As for the training: the same rows are dealt again.
+    base, split, bits, seeds, settings, on_step
+        As every defence's tuning takes them.
     attributes : int
         How many of the split's attributes the penalty looks at, and batches are stratified by.
     weights : optional
@@ -79,6 +52,18 @@ def tune(
     return fit(
         split.features, split.labels, batches, derived(seeds, 2), recipe, penalty=penalty, start=base, on_step=on_step
     )
+
+
+def plain(
+    base: Ensemble,
+    split: Split,
+    bits: Sequence[int] | NDArray[np.integer],
+    seeds: Sequence[int],
+    settings: Settings,
+    on_step: Progress | None = None,
+) -> Ensemble:
+    """Tune without a penalty."""
+    return tune(base, split, bits, seeds, replace(settings, strength=0.0), on_step)
 
 
 def _mixed(hand: Hand, cells: NDArray[np.intp], settings: Settings) -> Shuffled:

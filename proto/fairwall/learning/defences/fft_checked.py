@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.learning.defences import fft, none
-from fairwall.learning.defences.split import Progress, Settings, Split, deal, part
+from fairwall.learning.defences.split import Progress, Settings, Split, deal
 from fairwall.learning.ensemble import Ensemble, together
 from fairwall.learning.fairness import TAU, Leakage, leakage
 
@@ -56,13 +56,33 @@ def train(
     settings: Settings,
     on_step: Progress | None = None,
 ) -> Ensemble:
-    """Hold rows out, tune, and release the models that the procedure says."""
+    """Train on the rows that are not held out."""
+    rest, _ = _parted(split)
+    return none.train(rest, bits, seeds, settings, on_step)
+
+
+def tune(
+    base: Ensemble,
+    split: Split,
+    bits: Sequence[int] | NDArray[np.integer],
+    seeds: Sequence[int],
+    settings: Settings,
+    on_step: Progress | None = None,
+) -> Ensemble:
+    """Tune on the same rows, and release the models that the procedure says."""
+    rest, held_out = _parted(split)
+    return deploy(base, rest, bits, seeds, settings, held_out, on_step=on_step).released
+
+
+def _parted(split: Split) -> tuple[Split, Split]:
+    """Part the rows to train on from those that are held out."""
     order = np.random.default_rng(0).permutation(len(split.labels))
     held_out, rest = np.split(order, [int(HELD_OUT * len(order))])
-    return deploy(split.take(rest), bits, seeds, settings, split.take(held_out), on_step=on_step).released
+    return split.take(rest), split.take(held_out)
 
 
 def deploy(
+    base: Ensemble,
     split: Split,
     bits: Sequence[int] | NDArray[np.integer],
     seeds: Sequence[int],
@@ -73,12 +93,14 @@ def deploy(
     tau: float = TAU,
     on_step: Progress | None = None,
 ) -> Deployment:
-    """Run the procedure for one model for each bit.
+    """Run the procedure on baselines.
 
     Parameters
     ----------
+    base : Ensemble
+        Trained on G_b, one for each bit.
     split : Split
-        The rows to train on.
+        The rows that they were trained on.
     bits, seeds, settings
         As a defence takes them.
     held_out : Split
@@ -94,10 +116,7 @@ def deploy(
     TrainingUnavailable
         If PyTorch is not installed.
     """
-    total = len(seeds) * (settings.recipe.steps + settings.tune_steps)
-    base = none.train(split, bits, seeds, settings, part(on_step, 0, total))
-    tuning = part(on_step, len(seeds) * settings.recipe.steps, total)
-    tuned = fft.tune(base, split, bits, seeds, settings, on_step=tuning)
+    tuned = fft.tune(base, split, bits, seeds, settings, on_step)
     before, after = (_measured(models, held_out, side) for models in (base, tuned))
     needed = before.gap > tau
     accepted = needed & (after.gap <= tau)

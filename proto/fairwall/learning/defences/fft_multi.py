@@ -10,12 +10,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.learning.defences import fft, none
-from fairwall.learning.defences.split import Progress, Settings, Split, part
+from fairwall.learning.defences import fft
+from fairwall.learning.defences.split import Progress, Settings, Split
 from fairwall.learning.ensemble import Ensemble
 
 
-def train(
+def tune(
+    base: Ensemble,
     split: Split,
     bits: Sequence[int] | NDArray[np.integer],
     seeds: Sequence[int],
@@ -23,7 +24,4 @@ def train(
     on_step: Progress | None = None,
 ) -> Ensemble:
     """Tune with the sum of the attributes' penalties, each of strength lambda."""
-    total = len(seeds) * (settings.recipe.steps + settings.tune_steps)
-    base = none.train(split, bits, seeds, settings, part(on_step, 0, total))
-    tuning = part(on_step, len(seeds) * settings.recipe.steps, total)
-    return fft.tune(base, split, bits, seeds, settings, attributes=len(split.groups), on_step=tuning)
+    return fft.tune(base, split, bits, seeds, settings, on_step, attributes=len(split.groups))

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.learning.defences import fft
+from fairwall.learning.defences import fft, none
 from fairwall.learning.defences.split import Progress, Settings, Split
 from fairwall.learning.ensemble import Ensemble, unit
 
@@ -29,8 +29,26 @@ def train(
     settings: Settings,
     on_step: Progress | None = None,
 ) -> Ensemble:
-    """Train and tune for as many iterations as printed."""
+    """Train for as many iterations as printed."""
+    rows, printed = _printed(split, settings)
+    return replace(none.train(rows, bits, seeds, printed, on_step), unit_rows=True)
+
+
+def tune(
+    base: Ensemble,
+    split: Split,
+    bits: Sequence[int] | NDArray[np.integer],
+    seeds: Sequence[int],
+    settings: Settings,
+    on_step: Progress | None = None,
+) -> Ensemble:
+    """Tune for as many iterations as printed."""
+    rows, printed = _printed(split, settings)
+    return replace(fft.tune(base, rows, bits, seeds, printed, on_step), unit_rows=True)
+
+
+def _printed(split: Split, settings: Settings) -> tuple[Split, Settings]:
+    """Scale the rows, and set what the paper prints."""
     steps, tune_steps = (200, 50) if len(split.labels) <= _SMALL_TABLE else (500, 100)
-    printed = replace(settings, recipe=replace(settings.recipe, steps=steps, batch_size=256), tune_steps=tune_steps)
-    rows = replace(split, features=unit(split.features))
-    return replace(fft.train(rows, bits, seeds, printed, on_step), unit_rows=True)
+    recipe = replace(settings.recipe, steps=steps, batch_size=256)
+    return replace(split, features=unit(split.features)), replace(settings, recipe=recipe, tune_steps=tune_steps)

@@ -16,7 +16,8 @@ from fairwall.learning.defences.split import Progress, Settings, Split
 from fairwall.learning.ensemble import Ensemble
 
 
-def train(
+def tune(
+    base: Ensemble,
     split: Split,
     bits: Sequence[int] | NDArray[np.integer],
     seeds: Sequence[int],
@@ -24,4 +25,4 @@ def train(
     on_step: Progress | None = None,
 ) -> Ensemble:
     """Tune with rho = 1/2, whatever the settings say."""
-    return fft.train(split, bits, seeds, replace(settings, rehearsal=0.5), on_step)
+    return fft.tune(base, split, bits, seeds, replace(settings, rehearsal=0.5), on_step)

@@ -13,13 +13,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.learning.defences import fft, none
-from fairwall.learning.defences.split import Progress, Settings, Split, part
+from fairwall.learning.defences import fft
+from fairwall.learning.defences.split import Progress, Settings, Split
 from fairwall.learning.ensemble import Ensemble
 from fairwall.learning.fairness import shifts
 
 
-def train(
+def tune(
+    base: Ensemble,
     split: Split,
     bits: Sequence[int] | NDArray[np.integer],
     seeds: Sequence[int],
@@ -33,8 +34,5 @@ def train(
     share = np.array([[settings.purity, 1 - settings.purity], [1 - settings.purity, settings.purity]])
     weights = shifts(rates[None, :, :] * share[:, None, :])
     weights = weights / weights.sum() if weights.sum() > 0 else np.full(2, 0.5)
-    total = len(seeds) * (settings.recipe.steps + settings.tune_steps)
-    base = none.train(split, bits, seeds, settings, part(on_step, 0, total))
-    tuning = part(on_step, len(seeds) * settings.recipe.steps, total)
     pair = (float(weights[0]), float(weights[1]))
-    return fft.tune(base, split, bits, seeds, settings, weights=pair, on_step=tuning)
+    return fft.tune(base, split, bits, seeds, settings, on_step, weights=pair)

@@ -22,7 +22,7 @@ PLAIN = Recipe()
 PRIVATE = Recipe(steps=100, batch_size=2048, learning_rate=2e-2)
 
 Progress = Callable[[int, int], None]
-"""Called with the model-steps done and those in all."""
+"""Called with the model-steps done and those in all, of a training or of a tuning."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +96,8 @@ class Settings:
             raise ValueError("there are rows to train and to tune on")
 
 
-class Defence(Protocol):
-    """What every defence is."""
+class Train(Protocol):
+    """How a defence trains."""
 
     def __call__(
         self,
@@ -115,6 +115,7 @@ class Defence(Protocol):
         bits : shape (models,), 0 or 1
         seeds : length models; a model is a function of the split, its bit, its seed and the settings alone.
         settings : Settings
+            Lambda and the share of rehearsal, which are about tuning, change nothing.
         on_step : callable, optional
 
         Raises
@@ -125,6 +126,61 @@ class Defence(Protocol):
             If there are fewer rows than the settings ask for.
         """
         ...
+
+
+class Tune(Protocol):
+    """How a defence tunes."""
+
+    def __call__(
+        self,
+        base: Ensemble,
+        split: Split,
+        bits: Sequence[int] | NDArray[np.integer],
+        seeds: Sequence[int],
+        settings: Settings,
+        on_step: Progress | None = None,
+    ) -> Ensemble:
+        """Tune the models that the same split, bits and seeds gave, each by itself; the base is left as it is.
+
+        Parameters
+        ----------
+        base : Ensemble
+            What the defence's training returned.
+        split, bits, seeds, settings
+            As for the training: the same rows are dealt again.
+        on_step : callable, optional
+
+        Raises
+        ------
+        TrainingUnavailable
+            If PyTorch is not installed.
+        ValueError
+            If there are fewer rows than the settings ask for.
+        """
+        ...
+
+
+def as_trained(base: Ensemble, *_: object, **__: object) -> Ensemble:
+    """Release the models as they were trained."""
+    return base
+
+
+@dataclass(frozen=True)
+class Defence:
+    """What is done to a model before it is released: it is trained, and may then be tuned.
+
+    Two steps, since many defences tune the same models, and one tunes them for every lambda that is tried.
+    """
+
+    train: Train
+    tune: Tune = as_trained
+
+    def __call__(
+        self, split: Split, bits: Sequence[int] | NDArray[np.integer], seeds: Sequence[int], settings: Settings
+    ) -> Ensemble:
+        """Train one model for each bit, and tune it."""
+        base = self.train(split, bits, seeds, settings)
+        return self.tune(base, split, bits, seeds, settings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,10 +220,3 @@ def derived(seeds: Sequence[int], stage: int) -> list[int]:
     return [
         int.from_bytes(np.random.SeedSequence([seed, stage]).generate_state(4).tobytes(), "little") for seed in seeds
     ]
-
-
-def part(on_step: Progress | None, before: int, total: int) -> Progress | None:
-    """Report one stage's progress as part of the whole's: after so many model-steps, of so many in all."""
-    if on_step is None:
-        return None
-    return lambda done, _: on_step(before + done, total)
