@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from compliance.accountant import Budget, Neighbours, Rule
+from compliance.books import LedgerError
 from compliance.case import Case
-from compliance.ledger import Ledger, LedgerError, LedgerUnavailable
+from compliance.ledger import Ledger
+from compliance.ledger_file import LedgerUnavailable
 from compliance.player import play
 from compliance.records import Records
 from compliance.seal import Seal, SealError, load_key

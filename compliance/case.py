@@ -12,10 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.accountant import FREE, Budget, Neighbours
+from compliance.books import Entry, Reply, Request
 from compliance.differencing import Detector
 from compliance.draws import DrawLog
 from compliance.interval import Ends, probabilities_above, within_range
-from compliance.ledger import Entry, Ledger, Reply, Request
+from compliance.ledger import Ledger
 from compliance.mechanisms.mechanism import Facts, Mechanism, Question, Release, Reusable
 from compliance.models import Models
 from compliance.noise import Noise, Seeded, System

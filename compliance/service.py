@@ -14,7 +14,7 @@ from blake3 import blake3
 from numpy.typing import NDArray
 
 from compliance.case import DEVELOPER, Case, interval_of, values_of
-from compliance.ledger import LedgerUnavailable
+from compliance.ledger_file import LedgerUnavailable
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceServicer
 from fairwall.laws.metric import METRICS
@@ -178,9 +178,9 @@ def _receive(
 
 def _checked(metric: str, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
     """Refuse predictions that are none; the same array."""
-    # Numbers of [0, 1], and no others, read as integers are at most the integer that 1 reads as: a greater number is a
-    # greater integer, so are infinity and NaN, and the sign is the first bit. One pass then clears a sound batch; -0 does
-    # not pass it, and is sound.
+    # The bits of the numbers in [0, 1], and of no others, read as an integer are at most those of 1: a greater number is
+    # a greater integer, so are infinity and NaN, and the sign is the first bit. One pass clears a sound batch, unless it
+    # holds a -0.
     if predictions.view(np.uint64).max() > _ONE:
         if not np.isfinite(predictions).all():
             raise Refusal(error_pb2.REASON_PREDICTIONS_NOT_FINITE)

@@ -19,9 +19,9 @@ from sim.privacy_audit.command import privacy_audit
 from sim.sensitivity import sensitivity
 
 if TYPE_CHECKING:
+    from sim.plan import Plan
     from sim.results import RunFolder
     from sim.runner import Run
-    from sim.scenario import Plan
 
 app = typer.Typer(
     add_completion=False,
@@ -79,11 +79,11 @@ def list_scenarios() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from sim import scenario
+    from sim.plan import read, shipped
 
     table = Table.grid("name", "about", padding=(0, 2))
-    for name, path in scenario.shipped().items():
-        table.add_row(name, scenario.read(str(path)).scenario.scenario.about)
+    for name, path in shipped().items():
+        table.add_row(name, read(str(path)).scenario.scenario.about)
     Console(highlight=False).print(table)
 
 
@@ -103,7 +103,7 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """Play a scenario: three processes, a referee, a report."""
-    from sim.scenario import read
+    from sim.plan import read
 
     if out is not None and resume is not None:
         raise typer.BadParameter("--out is for a new folder, and --resume goes on in an old one: give one of them")
@@ -150,7 +150,7 @@ def report(
     folder: Annotated[Path, typer.Argument(help="A run's folder.", metavar="FOLDER")],
 ) -> None:
     """Write a run's report again, also of a run that was interrupted."""
-    from sim.scenario import ScenarioError
+    from sim.plan import ScenarioError
 
     if not (folder / "scenario.toml").is_file():
         raise ScenarioError(f"{folder}: not a run's folder: it has no scenario.toml")
@@ -297,11 +297,11 @@ def _explain(error: Exception) -> int:
     from sim.datasets import DataError
     from sim.deal import DealError
     from sim.launch import ConfinementMissing, PartyDied
+    from sim.plan import ScenarioError
     from sim.privacy_audit.catalogue import PrivacyAuditError
     from sim.recommend import RecommendError
     from sim.replay import ReplayError
     from sim.results import ResumeError
-    from sim.scenario import ScenarioError
     from sim.table import TrialFailed
     from sim.verify import NoRun
 

@@ -20,7 +20,8 @@ from fairwall.laws.metric import strata_of, stratum
 from sim import datasets
 from sim.datasets import DataError, Table
 from sim.datasets.synthetic import synthetic
-from sim.scenario import Cell, DataSection, Scenario
+from sim.plan import Cell
+from sim.scenario import DataSection, Scenario
 
 _STRATUM_MIN = 3
 _DRAWS_MAX = 100

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -18,7 +18,7 @@ import grpc
 from google.protobuf.message_factory import GetMessageClass
 
 from fairwall.game.v1 import referee_service_pb2 as game
-from fairwall.rpc import channel, server
+from fairwall.rpc import channel, confine, server
 from fairwall.rpc.errors import Refusal
 from fairwall.rpc.identity import SERVERS, Credentials
 from fairwall.rpc.recorder import CALL_KEY, MODES, Recording
@@ -33,14 +33,25 @@ from sim.transcripts import Transcript, decode
 _POLL_SECONDS = 5.0
 """How long a call is held that can be told to ask again."""
 
+_LAST_SECONDS = 60.0
+"""How long the others may take to finish what they say to a party that has asked what has no answer."""
+
 _IDLE_SECONDS = 1800.0
 """A party that neither says nor is told anything for so long has hung."""
 
 Change = Callable[[Any], None]
 """Changes a message on its way to the party; it is told None of one that cannot be decoded."""
 
+Layers = Mapping[str, Sequence[Mapping[str, Any]]]
+"""What confines the party and, in the referee's place, the process that holds its transcript."""
 
-def play_alone(script: Transcript, folder: RunFolder, change: Change = lambda _: None) -> str | None:
+
+def play_alone(
+    script: Transcript,
+    folder: RunFolder,
+    on_start: Callable[[Layers], None],
+    change: Change = lambda _: None,
+) -> str | None:
     """Run one party against ghosts, to the end of its transcript; it records anew in the folder.
 
     Parameters
@@ -48,6 +59,8 @@ def play_alone(script: Transcript, folder: RunFolder, change: Change = lambda _:
     script : Transcript
         The party's own, whole bytes.
     folder : RunFolder
+    on_start : callable
+        Told what confines whom before the first word is said; what it raises ends the play.
     change : callable, optional
         Applied to each decoded answer that the party gets.
 
@@ -63,6 +76,7 @@ def play_alone(script: Transcript, folder: RunFolder, change: Change = lambda _:
     """
     header, party = script.header, script.party
     assert header is not None, "looked at when it was read"
+    own = confine.guard()
     credentials = pki.mint(header.run)
     ghosts = _Ghosts(script, change)
     epitaphs: list[str] = []
@@ -79,7 +93,12 @@ def play_alone(script: Transcript, folder: RunFolder, change: Change = lambda _:
         ghosts.counterpart = places[CALLS[party]]
         started = launch(credentials, places["referee"], folder.logs, on_death, recording, (party,), places)
         with started as announced:
-            ghosts.call(announced[party].address, credentials)
+            try:
+                on_start({"referee": confine.as_values(own), party: announced[party].layers})
+                ghosts.begin()
+                ghosts.call(announced[party].address, credentials)
+            finally:
+                ghosts.end()
     return epitaphs[0] if epitaphs else None
 
 
@@ -128,6 +147,7 @@ class _Ghosts:
         self._script = script
         self._change = change
         self._changed = threading.Condition()
+        self._is_begun = False
         self._over = False
         self._begun: set[int] = set()
         self._done: set[int] = set()
@@ -160,8 +180,11 @@ class _Ghosts:
         """
         wait = _wait_answer(method)
         with self._changed:
+            self._changed.wait_for(lambda: self._is_begun or self._over)
             waiting = self._waiting.get((name, method))
             if not waiting:
+                # A question too many, or the transcript breaks off: in the game others went on for as long as they do.
+                self._changed.wait_for(lambda: self._over or not self._is_spoken_to(), _LAST_SECONDS)
                 self._end()
                 raise Refusal(error_pb2.REASON_OUT_OF_TURN)
             # What can be told to ask again is still to be answered then.
@@ -228,6 +251,12 @@ class _Ghosts:
         )
         return own and self._heard(entry)
 
+    def _is_spoken_to(self) -> bool:
+        """Whether somebody calls the party, or is about to."""
+        return any(
+            ~number not in self._done and self._is_time(call.start) for number, call in enumerate(self._incoming)
+        )
+
     def _make(self, line: grpc.Channel, number: int, call: Call) -> None:
         streams, is_streamed = _streams(call.method)
         make = getattr(line, f"{'stream' if streams else 'unary'}_{'stream' if is_streamed else 'unary'}")
@@ -243,7 +272,13 @@ class _Ghosts:
                 self._done.add(~number)
                 self._changed.notify_all()
 
-    # The end.
+    # The beginning, and the end.
+
+    def begin(self) -> None:
+        """Answer from now on."""
+        with self._changed:
+            self._is_begun = True
+            self._changed.notify_all()
 
     def end(self) -> None:
         """Say no more."""

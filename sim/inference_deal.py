@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from sim import datasets
 from sim.datasets import Table
 from sim.deal import ComplianceCards, DealError, party_seed
-from sim.scenario import Cell, Scenario
+from sim.plan import Cell
+from sim.scenario import Scenario
 
 TEST_SHARE, TEST_MOST = 0.2, 4000
 """The part of the table that the referee holds back to measure models on, and the part that compliance audits on."""

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from fairwall.game.v1 import inference_service_pb2 as inference
 from fairwall.game.v1.inference_service_pb2_grpc import InferenceServiceServicer
-from fairwall.rpc.arrays import ArrayError, chunks_of, from_message, header_of
+from fairwall.rpc.arrays import chunks_of, header_of
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.metrics import number_of
 from fairwall.wire.v1 import array_pb2, error_pb2
 from sim.games.inference import InferenceOutcome, Models
 from sim.inference_deal import InferenceDeal
 from sim.referee import check_queries
+from sim.submissions import take_array, take_guess
 from sim.table import Table, Trial
 
 
@@ -146,13 +147,11 @@ class InferenceReferee(InferenceServiceServicer):
             if trial.models is None:
                 raise Refusal(error_pb2.REASON_OUT_OF_TURN)
             shape = (len(trial.deal.scenario.adversary.attack), len(trial.deal.bits))
-            guesses = _array(request.guesses, shape, np.uint8)
-            if not np.isin(guesses, (0, 1)).all():
-                raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+            guesses = take_guess(request.guesses, shape)
             # They may be sent again too; once they are in, the trial has ended.
             if trial.guesses is not None and not np.array_equal(trial.guesses, guesses):
                 raise Refusal(error_pb2.REASON_OUT_OF_TURN)
-            trial.guesses = guesses.astype(np.uint8, copy=False)
+            trial.guesses = guesses
             return inference.SubmitGuessesResponse()
 
 
@@ -212,17 +211,7 @@ def _attack_deal(deal: InferenceDeal, strength: float) -> inference.AttackDeal:
 
 
 def _scores(message: array_pb2.Array, shape: tuple[int, int]) -> NDArray[np.float64]:
-    scores = _array(message, shape, np.float32).astype(np.float64)
+    scores = take_array(message, shape, np.float32).astype(np.float64)
     if not ((scores >= 0) & (scores <= 1)).all():  # NaN is neither
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
     return scores
-
-
-def _array(message: array_pb2.Array, shape: tuple[int, int], kind: type[np.generic]) -> NDArray[np.generic]:
-    try:
-        values = from_message(message)
-    except ArrayError:
-        raise Refusal(error_pb2.REASON_SUBMISSION_INVALID) from None
-    if values.dtype != kind or values.shape != shape:
-        raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
-    return values

@@ -14,7 +14,8 @@ import typer
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from compliance.ledger import Entry, Inspection, Terms
+    from compliance.books import Entry, Terms
+    from compliance.ledger_file import Inspection
 
 WIDTH = 80
 
@@ -53,7 +54,8 @@ def export(file: File) -> None:
 
 
 def _read(file: Path) -> Inspection:
-    from compliance.ledger import LedgerError, LedgerUnavailable, inspect
+    from compliance.books import LedgerError
+    from compliance.ledger_file import LedgerUnavailable, inspect
 
     try:
         return inspect(file)
@@ -86,7 +88,7 @@ def _charges(found: Inspection) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from compliance.ledger import Entry
+    from compliance.books import Entry
 
     last = [record for record in found.records if isinstance(record, Entry)][-_LAST:]
     table = Table(box=SIMPLE_HEAD, title="Last charges", title_justify="left", expand=True, pad_edge=False)
@@ -112,7 +114,7 @@ def _lines(found: Inspection) -> Iterator[dict[str, Any]]:
 
 def _line(record: Terms | Entry) -> dict[str, Any]:
     """Lay a record out. The ledger holds no exact answer; what is here is what the developer was given, or less."""
-    from compliance.ledger import Terms
+    from compliance.books import Terms
 
     frame = {"sequence": record.sequence, "time": _moment(record.time).isoformat(), "chain": record.chain.hex()}
     if isinstance(record, Terms):

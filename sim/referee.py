@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import grpc
 import numpy as np
@@ -13,7 +12,7 @@ from numpy.typing import NDArray
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceServicer
 from fairwall.laws.metric import METRICS
-from fairwall.rpc.arrays import ArrayError, chunks_of, from_message, header_of
+from fairwall.rpc.arrays import chunks_of, header_of
 from fairwall.rpc.errors import Refusal
 from fairwall.rpc.identity import caller_of
 from fairwall.rpc.turns import PROTOCOL_VERSION
@@ -23,6 +22,7 @@ from fairwall.wire.v1 import array_pb2, error_pb2, metric_pb2
 from sim.deal import ComplianceCards, Deal, TrainingTable
 from sim.inference_deal import InferenceDeal
 from sim.scenario import QUERIES_MAX
+from sim.submissions import take_array, take_guess
 from sim.table import AuditRecord, AuditReport, Table, Trial, TrialFailed
 
 
@@ -247,8 +247,8 @@ class Referee(RefereeServiceServicer):
             if not 0 <= request.max_prediction_change <= 1:
                 raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
             trial.reveal = RevealGuess(
-                baseline=_guess(request.baseline, people),
-                guess=_guess(request.guess, people),
+                baseline=take_guess(request.baseline, (people,)),
+                guess=take_guess(request.guess, (people,)),
                 targeted=_targets(request.targeted, people),
                 polarity_known=request.polarity_known,
                 reconstruction=_numbers(request.reconstruction, people) if request.HasField("reconstruction") else None,
@@ -258,7 +258,9 @@ class Referee(RefereeServiceServicer):
                 accuracy_base=accuracy_base,
                 accuracy_models=accuracies,
                 guess_from_answers=(
-                    _guess(request.guess_from_answers, people) if request.HasField("guess_from_answers") else None
+                    take_guess(request.guess_from_answers, (people,))
+                    if request.HasField("guess_from_answers")
+                    else None
                 ),
             )
             trial.reveal_request = request
@@ -399,13 +401,6 @@ def _query_count(queries: int | str) -> game.QueryCount:
     return game.QueryCount(people_less={"n": 0, "n-1": 1}[queries])
 
 
-def _guess(message: array_pb2.Array, people: int) -> NDArray[np.uint8]:
-    values = _array(message, people)
-    if values.dtype != np.uint8 or not np.isin(values, (0, 1)).all():
-        raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
-    return values.astype(np.uint8, copy=False)
-
-
 def _accuracies(
     request: game.SubmitRevealRequest, *, labelled: bool
 ) -> tuple[float, NDArray[np.float64]] | tuple[None, None]:
@@ -421,7 +416,7 @@ def _accuracies(
 
 
 def _targets(message: array_pb2.Array, people: int) -> NDArray[np.bool_]:
-    values = _guess(message, people).astype(np.bool_)
+    values = take_guess(message, (people,)).astype(np.bool_)
     if not values.any():
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
     return values
@@ -440,17 +435,7 @@ def _audit(record: game.AuditRecord) -> AuditRecord:
 
 
 def _numbers(message: array_pb2.Array, length: int | None = None, *, finite: bool = True) -> NDArray[np.float64]:
-    values = _array(message, length)
-    if values.dtype != np.float64 or (finite and not np.isfinite(values).all()):
-        raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
-    return values.astype(np.float64, copy=False)
-
-
-def _array(message: array_pb2.Array, length: int | None) -> NDArray[Any]:
-    try:
-        values = from_message(message)
-    except ArrayError:
-        raise Refusal(error_pb2.REASON_SUBMISSION_INVALID) from None
-    if values.ndim != 1 or (length is not None and len(values) != length):
+    values = take_array(message, (length,), np.float64)
+    if finite and not np.isfinite(values).all():
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
     return values

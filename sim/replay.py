@@ -13,7 +13,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +32,17 @@ from fairwall.rpc.arrays import from_message
 from fairwall.rpc.recorder import FORMAT, MODES
 from fairwall.rpc.turns import collect
 from fairwall.wire.metrics import name_of
-from sim import runner, scenario
-from sim.differences import TOLERANCE, Difference, calls, differences, first_difference, short
-from sim.ghosts import play_alone
+from sim import runner
+from sim.differences import TOLERANCE, Call, Difference, calls, differences, first_difference, short
+from sim.ghosts import Layers, play_alone
 from sim.launch import PartyDied
+from sim.plan import Cell, Plan, ScenarioError, at_replay_size, shipped
+from sim.plan import read as read_plan
 from sim.results import RunFolder, read_trials, schedule
-from sim.scenario import Cell, Plan, ScenarioError, plain
+from sim.scenario import plain
 from sim.scoring import RevealScore, score
 from sim.table import TrialFailed
-from sim.transcripts import FOLDER, Transcript, decode, paths, read
+from sim.transcripts import FOLDER, CallKey, Transcript, decode, paths, read
 from sim.view import pace, watch
 
 Session = dict[str, Transcript]
@@ -63,12 +65,24 @@ class Recorded:
     plan : Plan
     sessions : list of dict
         One for each time that parties were started.
+    finished : list of dict
+        The same, without what was said in a trial until it was broken off.
+    broken_off : tuple of int
+        The numbers of those trials within the run, in order.
     """
 
     folder: Path
     run: str
     plan: Plan
     sessions: list[Session]
+    finished: list[Session]
+    broken_off: tuple[int, ...]
+
+    @property
+    def left_out(self) -> list[str]:
+        """Say what is not compared, if anything is not."""
+        which = ("trial " if len(self.broken_off) == 1 else "trials ") + ", ".join(map(str, self.broken_off))
+        return [f"not compared: what was said in {which} before the game broke off there"] if self.broken_off else []
 
 
 @dataclass(frozen=True)
@@ -82,6 +96,7 @@ class Replayed:
     bit_for_bit : bool
         Whether floats were compared so; else up to ``TOLERANCE``, for the reasons in ``notes``.
     notes : tuple of str
+        These, and what was not compared.
     difference : Difference or None
         The first one.
     """
@@ -123,7 +138,7 @@ def show(run: str, *, party: str | None, decoder: str | None, speed: float | Non
     as_json : bool
     """
     with tempfile.TemporaryDirectory(prefix="fairwall-replay-") as place:
-        named = run in scenario.shipped() and not Path(run).is_dir()
+        named = run in shipped() and not Path(run).is_dir()
         recorded = open_run(_at_replay_size(run, Path(place)) if named else Path(run))
         if step or speed is not None:
             # Nobody watches where there is no terminal.
@@ -134,7 +149,7 @@ def show(run: str, *, party: str | None, decoder: str | None, speed: float | Non
         elif party is not None:
             _show_replayed(recorded, party, alone(recorded, party), as_json=as_json)
         else:
-            total = sum(len(_dealt(session.values())) for session in recorded.sessions)
+            total = sum(len(_dealt(session.values())) for session in recorded.finished)
             hidden = not sys.stderr.isatty()
             with Progress(console=Console(stderr=True), transient=True, disable=hidden) as progress:
                 task = progress.add_task(f"{recorded.run}: trials", total=total)
@@ -211,19 +226,80 @@ def open_run(folder: Path) -> Recorded:
     if not sessions:
         raise ReplayError(f'{folder}: nothing was recorded: its scenario says record = "none", or it is an old run')
     try:
-        plan = scenario.read(str(folder / "scenario.toml"))
+        plan = read_plan(str(folder / "scenario.toml"))
     except ScenarioError as error:
         raise ReplayError(
             f"{folder}: {error}; it was played by fairwall {by}, this is {fairwall.__version__}"
         ) from None
-    return Recorded(folder, run, plan, list(sessions.values()))
+    return _opened(folder, run, plan, list(sessions.values()))
+
+
+def _opened(folder: Path, run: str, plan: Plan, sessions: list[Session]) -> Recorded:
+    """Tell the trials that were broken off from those that were finished.
+
+    How far a trial comes that a fault or a signal ends is chance, and so is who is lost, and hears what, because of it.
+    """
+    elsewhere = _unfinished(folder, plan)
+    finished: list[Session] = []
+    broken_off: set[str] = set()
+    for session in reversed(sessions):
+        dealt = _dealt(session.values())
+        broken = dealt & elsewhere
+        if broken or not all(_heard_the_end(script) for party, script in session.items() if party != "referee"):
+            session = {party: _cut(script, broken) for party, script in session.items()}
+        finished.insert(0, session)
+        broken_off |= broken
+        # What a later session dealt again was not finished before.
+        elsewhere |= dealt
+    numbers = tuple(number for _, _, number in schedule(plan) if f"deal-{number}" in broken_off)
+    return Recorded(folder, run, plan, sessions, finished, numbers)
+
+
+def _unfinished(folder: Path, plan: Plan) -> set[str]:
+    """Name the deals of trials that ``trials.jsonl`` does not have."""
+    path = folder / "trials.jsonl"
+    of = ("trial", "seed", *plan.scenario.axes)
+    lines = {json.dumps([line.get(key) for key in of]) for line in (read_trials(path) if path.exists() else [])}
+    return {
+        f"deal-{number}"
+        for cell, trial, number in schedule(plan)
+        if json.dumps([trial, cell.scenario.scenario.seed + trial, *cell.swept.values()]) not in lines
+    }
+
+
+def _heard_the_end(script: Transcript) -> bool:
+    """Whether a party was told that the run is over: else it was ended, and may have written its own end even so."""
+    answers = (answer for call in calls(script) if short(call.method).startswith("Take") for answer in call.answers[:1])
+    return any(
+        getattr(decode(answer.method, False, script.data(answer)), "turn", None) == game.TURN_OVER for answer in answers
+    )
+
+
+def _cut(script: Transcript, deals: set[str]) -> Transcript:
+    """Give a transcript that breaks off where the first of some deals was dealt, or else at its end."""
+    taken = [call for call, deal, _ in _deals(script) if deal.deal_id in deals]
+    end = min((call.answered for call in taken), default=script.entries)
+    begun: dict[CallKey, int] = {}
+    for key, entry in (
+        *((message.call, message.entry) for message in script.messages),
+        *((key, ending.entry) for key, ending in script.endings.items()),
+    ):
+        begun.setdefault(key, entry)
+    # A call for the deal may have begun before what ended the trial before it.
+    gone = {call.key for call in taken} | {key for key, entry in begun.items() if entry > end}
+    return replace(
+        script,
+        closed=False,
+        messages=[message for message in script.messages if message.call not in gone],
+        endings={key: ending for key, ending in script.endings.items() if key not in gone},
+    )
 
 
 def again(recorded: Recorded, on_trial: Callable[[int], None] = lambda _: None) -> Replayed:
     """Play the whole run again, and compare what every party sends and receives.
 
-    Parties that were started more than once, for a run that was gone on with, are started as often, for the same
-    trials.
+    Parties that were started more than once, for a run that was gone on with, are started as often, for the trials
+    that they finished. Nothing goes wrong on purpose.
 
     Parameters
     ----------
@@ -247,7 +323,7 @@ def again(recorded: Recorded, on_trial: Callable[[int], None] = lambda _: None) 
     def tell(done: int) -> None:
         on_trial(played + done)
 
-    for session in recorded.sessions:
+    for session in recorded.finished:
         turns = _turns(recorded, session)
         if not turns:
             continue
@@ -268,7 +344,7 @@ def again(recorded: Recorded, on_trial: Callable[[int], None] = lambda _: None) 
         messages += sum(len(script.messages) for script in session.values())
         if difference is not None:
             break
-    return Replayed(played, messages, bit_for_bit, tuple(notes), difference)
+    return Replayed(played, messages, bit_for_bit, (*notes, *recorded.left_out), difference)
 
 
 def alone(recorded: Recorded, party: str) -> Replayed:
@@ -277,6 +353,8 @@ def alone(recorded: Recorded, party: str) -> Replayed:
     Raises
     ------
     ReplayError
+    ConfinementMissing
+        If a layer is not active around it that the scenario demands.
     PartyDied
         If it ends early, and nothing that it said until then differs.
     """
@@ -285,13 +363,13 @@ def alone(recorded: Recorded, party: str) -> Replayed:
     notes: list[str] = []
     bit_for_bit = True
     difference = None
-    for session in recorded.sessions:
+    for session in recorded.finished:
         script = session[party]
         with tempfile.TemporaryDirectory(prefix="fairwall-replay-") as place:
             folder = _folder(place, recorded.run)
             if party == "compliance":
                 _give_draws(recorded, session, folder)
-            failure = play_alone(script, folder)
+            failure = play_alone(script, folder, _demand(recorded))
             now = {path.parent.name: read(path) for path in paths(folder.path)}
             session_notes, same_machine = _circumstances({party: script}, now)
             difference = first_difference({party: script}, now, bit_for_bit=same_machine)
@@ -303,7 +381,7 @@ def alone(recorded: Recorded, party: str) -> Replayed:
             break
         if failure is not None and script.closed:
             raise PartyDied(failure)
-    return Replayed(trials, messages, bit_for_bit, tuple(notes), difference)
+    return Replayed(trials, messages, bit_for_bit, (*notes, *recorded.left_out), difference)
 
 
 def decoded(recorded: Recorded, decoder: str) -> list[Decoded]:
@@ -321,6 +399,8 @@ def decoded(recorded: Recorded, decoder: str) -> list[Decoded]:
     ReplayError
         If the strategy takes no such decoder, or the answers are not all in the log: it was kept by digest, was broken
         off, or the strategy asks other questions with this decoder.
+    ConfinementMissing
+        If a layer is not active around the developer that the scenario demands.
     PartyDied
         If the developer fails.
     """
@@ -328,9 +408,9 @@ def decoded(recorded: Recorded, decoder: str) -> list[Decoded]:
         raise ReplayError(f"{recorded.folder}: the inference game has no decoder; --decoder is for the reveal game")
     _require_answers(recorded, "developer")
     found = []
-    for session in recorded.sessions:
+    for session in recorded.finished:
         script = session["developer"]
-        deals = {deal.deal_id: deal for deal, _ in _deals(script, "Developer")}
+        deals = {deal.deal_id: deal for _, deal, _ in _deals(script, "Developer")}
         for deal in deals.values():
             allowed = STRATEGIES[deal.strategy].decoders
             if decoder not in allowed:
@@ -339,7 +419,7 @@ def decoded(recorded: Recorded, decoder: str) -> list[Decoded]:
         told = _secrets(recorded, session)
         with tempfile.TemporaryDirectory(prefix="fairwall-replay-") as place:
             folder = _folder(place, recorded.run)
-            failure = play_alone(script, folder, lambda answer: _with_decoder(answer, decoder))
+            failure = play_alone(script, folder, _demand(recorded), lambda answer: _with_decoder(answer, decoder))
             (now,) = (read(path) for path in paths(folder.path))
             same_machine = _circumstances(session, {"developer": now})[1]
             for one in differences(script, now, bit_for_bit=same_machine):
@@ -376,7 +456,7 @@ def _at_replay_size(name: str, place: Path) -> Path:
     ------
     TrialFailed, PartyDied, DealError, DataError
     """
-    plan = scenario.at_replay_size(scenario.read(name))
+    plan = at_replay_size(read_plan(name))
     runner.check(plan)
     folder = RunFolder.create(place, plan.scenario.scenario.name)
     return runner.play(plan, folder, lambda _: None).folder
@@ -391,6 +471,11 @@ def _play(
     except (TrialFailed, PartyDied) as error:
         return error
     return None
+
+
+def _demand(recorded: Recorded) -> Callable[[Layers], None]:
+    """Ask of a party alone what the scenario demands of all."""
+    return lambda layers: runner.require_layers(recorded.plan, layers)
 
 
 def _folder(place: str, run: str) -> RunFolder:
@@ -410,18 +495,18 @@ def _turns(recorded: Recorded, session: Session) -> list[tuple[Cell, int, int]]:
 
 def _dealt(scripts: Iterable[Transcript]) -> set[str]:
     """Name the deals that parties were dealt in on."""
-    return {deal.deal_id for script in scripts for deal, _ in _deals(script)}
+    return {deal.deal_id for script in scripts for _, deal, _ in _deals(script)}
 
 
-def _deals(script: Transcript, kind: str = "") -> Iterator[tuple[Any, Iterator[Any]]]:
-    """Give the deals that a transcript holds, of one kind or all, each with the parts that bring its arrays."""
+def _deals(script: Transcript, kind: str = "") -> Iterator[tuple[Call, Any, Iterator[Any]]]:
+    """Give the deals that a transcript holds, of one kind or all: call, deal, and the parts that bring its arrays."""
     for call in calls(script):
         method = short(call.method)
         if method.startswith("Take") and method.endswith(f"{kind}Deal"):
             parts = (decode(call.method, False, script.data(message)) for message in call.answers)
             first = next(parts, None)
             if first is not None and first.WhichOneof("part") == "deal":
-                yield first.deal, parts
+                yield call, first.deal, parts
 
 
 def _give_draws(recorded: Recorded, session: Session, folder: RunFolder) -> None:
@@ -546,7 +631,7 @@ def _secrets(recorded: Recorded, session: Session) -> dict[str, tuple[NDArray[np
     if "compliance" not in session:
         raise ReplayError(f"{recorded.folder}: there is no transcript of compliance's to score by")
     found = {}
-    for deal, parts in _deals(session["compliance"], "Compliance"):
+    for _, deal, parts in _deals(session["compliance"], "Compliance"):
         cards = collect(deal, parts)
         found[deal.deal_id] = (cards["labels"].astype(np.uint8), cards["protected"].astype(np.uint8))
     return found

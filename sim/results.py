@@ -21,7 +21,8 @@ from blake3 import blake3
 import fairwall
 from sim import transcripts
 from sim.games import inference
-from sim.scenario import Cell, Plan, as_values
+from sim.plan import Cell, Plan
+from sim.scenario import as_values
 
 _MEANS = (
     "leakage",

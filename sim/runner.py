@@ -26,9 +26,9 @@ from sim.faults import Injector
 from sim.games import inference, reveal
 from sim.inference_referee import InferenceReferee
 from sim.launch import ConfinementMissing, Party, launch
+from sim.plan import Cell, Plan
 from sim.referee import Referee
 from sim.results import RunFolder, schedule
-from sim.scenario import Cell, Plan
 from sim.table import Table
 
 TRIAL_SECONDS = 1800.0
@@ -173,7 +173,7 @@ def play_turns(
             layers = {"referee": confine.as_values(own)} | {name: party.layers for name, party in announced.items()}
             on_start(layers)
             try:
-                _require(plan, layers)
+                require_layers(plan, layers)
                 if injector is not None:
                     injector.meet(announced)
                 referee.seat({name: party.address for name, party in announced.items()} | detours)
@@ -190,7 +190,7 @@ def play_turns(
             recorder.close()
 
 
-def _require(plan: Plan, layers: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+def require_layers(plan: Plan, layers: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
     """Refuse to play where a layer that the scenario demands is not active; else only warn of missing walls.
 
     Raises

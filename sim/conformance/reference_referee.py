@@ -13,8 +13,8 @@ import grpc
 from fairwall.game.v1.referee_service_pb2_grpc import add_RefereeServiceServicer_to_server
 from sim.conformance.reference import serve
 from sim.deal import deal
+from sim.plan import plan
 from sim.referee import Referee
-from sim.scenario import plan
 
 _SECONDS = 600.0
 

@@ -19,7 +19,8 @@ from fairwall.learning.defences import deal as hands_of
 from fairwall.learning.fairness import TAU, Leakage, leakage
 from sim.advantage import measure
 from sim.inference_deal import InferenceDeal
-from sim.scenario import Cell, Scenario, plain
+from sim.plan import Cell
+from sim.scenario import Scenario, plain
 from sim.table import AuditReport
 
 

@@ -13,8 +13,9 @@ from developer.reveal.sums import answers_needed
 from fairwall.laws.metric import METRICS, stratum
 from sim import scoring
 from sim.deal import Deal
+from sim.plan import Cell
 from sim.referee import Outcome, RevealGuess
-from sim.scenario import Cell, Scenario, plain
+from sim.scenario import Scenario, plain
 from sim.scoring import RevealScore
 
 _TRACE_LENGTH = 100

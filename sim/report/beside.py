@@ -12,10 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sim.plan import Plan
 from sim.report.cells import Estimate, Trial, estimate, paper_figure
 from sim.report.notation import number
 from sim.results import share_interval
-from sim.scenario import PaperFigure, Plan, Scenario
+from sim.scenario import PaperFigure, Scenario
 
 PEOPLE_LEAST = 1000
 """A table of fewer people shows that it can be read, and no more: German Credit, the papers' smallest, has so many."""

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
+from sim.plan import Plan
 from sim.report.notation import as_float
 from sim.results import summarise
-from sim.scenario import PaperFigure, Plan, Scenario, as_values
+from sim.scenario import PaperFigure, Scenario, as_values
 
 Trial = Mapping[str, Any]
 

@@ -13,6 +13,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from sim.plan import Plan
 from sim.report.beside import (
     LOADER_ONLY,
     NOT_REPRODUCED,
@@ -29,10 +30,10 @@ from sim.report.cells import Estimate, Trial, estimate, paper_figure, scenario_o
 from sim.report.notation import MECHANISMS, METRICS, MISSING, as_float, count, number, plural, setting, span, symbol
 from sim.report.tables import Column, PageTable, Section
 from sim.results import summarise
-from sim.scenario import PaperFigure, Plan, Scenario
+from sim.scenario import PaperFigure, Scenario
 
 if TYPE_CHECKING:
-    from sim.report.figures import Figure
+    from sim.report.figures.drawing import Figure
 
 Cell = Mapping[str, Any]
 """Of a summary: one attack on one combination of swept values."""
@@ -454,7 +455,7 @@ ASSUMPTIONS = (
 
 def draw(plan: Plan, summary: Sequence[Cell], trials: Sequence[Trial]) -> tuple[Figure, ...]:
     """Draw accuracy at guessing b by attack and defence, and gap and EO, along the swept number if there is one."""
-    from sim.report.figures import along, intervals
+    from sim.report.figures.intervals import along, intervals
 
     if not summary:
         return ()
@@ -503,7 +504,7 @@ _DRAWN = {"gap before": "gap_base", "gap": "gap", "EO before": "eo_base", "EO": 
 
 
 def _gap_figure(plan: Plan, summary: Sequence[Cell], trials: Sequence[Trial], axis: str | None) -> Figure:
-    from sim.report.figures import along
+    from sim.report.figures.intervals import along
 
     keys = list(plan.scenario.axes)
     rest = [key for key in keys if key != axis]

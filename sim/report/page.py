@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
+from sim.plan import Plan, read
 from sim.report import inference, wording
 from sim.report.answers import UntilKnown, as_needed, asked, until_known
 from sim.report.cells import ReportCell, Trial, report_cells
@@ -32,7 +33,7 @@ from sim.report.notation import (
 from sim.report.printed import PrintedError, printed_errors
 from sim.report.tables import Column, PageTable
 from sim.results import read_trials
-from sim.scenario import Plan, Scenario, read
+from sim.scenario import Scenario
 
 _TEMPLATE = "report.html.j2"
 _GUESS = "the developer's guess"
@@ -44,8 +45,8 @@ _LEAST = "accuracy_models_least"
 def write_report(folder: Path) -> Path:
     """Write ``report.html`` into a run's folder.
 
-    Every number in it comes from ``trials.jsonl`` and the scenario; ``result.json`` tells the version and whether the
-    run was played to its end.
+    Every number in it comes from ``trials.jsonl`` and the scenario; ``result.json`` tells the version, whether the run
+    was played to its end, and what confined the parties.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ def write_report(folder: Path) -> Path:
 
     Raises
     ------
-    sim.scenario.ScenarioError
+    sim.plan.ScenarioError
         If the scenario cannot be read.
     OSError
         If a file cannot be read or written.
@@ -104,7 +105,7 @@ def _render(plan: Plan, trials: Sequence[Trial], recorded: dict[str, Any], diges
         tests=_test_table(tests) if tests else None,
         printed=_printed_table(errors) if errors else None,
         conclusions=wording.printed_conclusions(errors),
-        assumptions=tuple(wording.assumptions(plan, trials)),
+        assumptions=(*wording.assumptions(plan, trials), *_confinement(recorded.get("confinement", ()))),
         provenance=_provenance(plan, len(trials), planned, recorded, digest),
     )
 
@@ -135,6 +136,42 @@ def _provenance(
     )
 
 
+def _confinement(starts: Sequence[Mapping[str, Sequence[Mapping[str, Any]]]]) -> Iterator[tuple[str, str]]:
+    """Say which layers were active around whom, and warn of those that were not: a term, and what to know about it.
+
+    Parameters
+    ----------
+    starts : sequence of mapping
+        The layers by party, for each time that the parties were started, as ``result.json`` has them.
+    """
+    active: dict[str, list[str]] = {}
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for party in dict.fromkeys(party for start in starts for party in start):
+        layers = [layer for start in starts for layer in start.get(party, ())]
+        missing = dict.fromkeys((layer["name"], layer["why_not"]) for layer in layers if not layer["active"])
+        for which in missing:
+            reasons.setdefault(which, []).append(party)
+        names = dict.fromkeys(layer["name"] for layer in layers)
+        own = [name for name in names if name not in {name for name, _ in missing}]
+        active.setdefault(_listed(own) or "no layer", []).append(party)
+    if active:
+        text = " ".join(f"Around {_listed(parties)}: {names}." for names, parties in active.items())
+        again = " Parties were started more than once: these were active each time." if len(starts) > 1 else ""
+        yield "Layers of confinement that were active", f"{text}{again} What each stops: docs/confinement.md."
+    alike: dict[tuple[str, str], list[str]] = {}
+    for (name, why_not), parties in reasons.items():
+        alike.setdefault((_listed(parties), why_not), []).append(name)
+    if alike:
+        walls = (f"{_listed(names)} around {parties} ({why_not})" for (parties, why_not), names in alike.items())
+        # A reason may name a path, which is to fit a narrow page.
+        breakable = escape(f"{'; '.join(walls)}.").replace("/", Markup("/<wbr>"))
+        yield "Warning: layers of confinement that were not active", breakable
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
+
+
 def _render_inference(plan: Plan, trials: Sequence[Trial], recorded: dict[str, Any], digest: str) -> str:
     scenario = plan.scenario
     planned = sum(cell.scenario.scenario.trials for cell in plan.cells)
@@ -157,7 +194,7 @@ def _render_inference(plan: Plan, trials: Sequence[Trial], recorded: dict[str, A
         tests=None,
         printed=None,
         conclusions=(),
-        assumptions=inference.ASSUMPTIONS,
+        assumptions=(*inference.ASSUMPTIONS, *_confinement(recorded.get("confinement", ()))),
         provenance=_provenance(plan, finished, planned, recorded, digest),
     )
 

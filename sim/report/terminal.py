@@ -10,11 +10,11 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from sim.plan import Plan
 from sim.report import inference
 from sim.report.answers import asked
 from sim.report.cells import half_width, paper_figure, scenario_of
 from sim.report.notation import MISSING, count, number, setting, span, symbol
-from sim.scenario import Plan
 
 _ALWAYS = ("leakage\n%", "no\nquery", "all\nright", "error\nmedian")
 

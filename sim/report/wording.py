@@ -6,12 +6,13 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 
 from fairwall.laws import metric as metrics
+from sim.plan import Plan
 from sim.report.answers import as_needed
 from sim.report.cells import Estimate, ReportCell, Trial
 from sim.report.loss_test import LossTestRow
 from sim.report.notation import MECHANISMS, METRICS, number, plural, ratio, setting, span, symbol
 from sim.report.printed import PrintedError, contest, lower_everywhere
-from sim.scenario import Plan, Scenario
+from sim.scenario import Scenario
 
 _NOISE = {True: "with noise", False: "without noise"}
 

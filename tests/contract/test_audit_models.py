@@ -33,10 +33,10 @@ from fairwall.developer.v1.model_service_pb2_grpc import (
     add_ModelServiceServicer_to_server,
 )
 from fairwall.rpc.arrays import to_message
-from fairwall.rpc.errors import CATALOGUE, reason_of
 from fairwall.wire.v1 import error_pb2 as error
 from fairwall.wire.v1.array_pb2 import Array, ArrayHeader
 from fairwall.wire.v1.metric_pb2 import METRIC_ABS_EO, METRIC_SP, METRIC_UNSPECIFIED
+from tests.contract.refused import refusal
 
 LABELS = np.array([1, 1, 1, 0, 0, 1, 1, 0], np.uint8)
 PROTECTED = np.array([1, 0, 1, 1, 0, 0, 1, 0], np.uint8)
@@ -88,16 +88,6 @@ def audits(cases: dict[str, Case], serve: Any, dial: Any, credentials: Any) -> A
 def request(**changes: Any) -> AuditModelsRequest:
     asked = {"request_id": "r", "deal_id": "deal", "metric": METRIC_SP, "epsilon": 1.0, "models": 3}
     return AuditModelsRequest(**{**asked, **changes})
-
-
-def refusal(call: Callable[[], object]) -> error.Reason:
-    with pytest.raises(grpc.RpcError) as caught:
-        call()
-    seen: Any = caught.value
-    reason = reason_of(seen)
-    assert reason != error.REASON_UNSPECIFIED, (seen.code(), seen.details())
-    assert (seen.code(), seen.details()) == CATALOGUE[reason]
-    return reason
 
 
 def nothing_was_charged(audits: Audits, case: Case) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from google.protobuf import descriptor_pb2, descriptor_pool
+from google.protobuf import descriptor_pb2
 
 from fairwall.game.v1 import referee_service_pb2
 from fairwall.rpc.access import CALLERS, PARTIES_OF_A_RUN, SERVED_BY
@@ -17,6 +17,7 @@ from fairwall.wire.v1.visibility_pb2 import (
     visibility,
 )
 from sim.boundary import METHODS, Travel, learns, server_of, travelling, violations, walk
+from tests.contract.descriptors import pool_of_imports
 
 HEALTH = "/grpc.health.v1.Health/"
 TRAVELLING = travelling()
@@ -105,10 +106,8 @@ def test_the_walk_catches_a_message_sent_to_the_wrong_party() -> None:
 
 @pytest.mark.parametrize("label", [VISIBILITY_PROTECTED, VISIBILITY_UNSPECIFIED])
 def test_the_walk_catches_one_wrong_label_deep_in_a_deal(label: int) -> None:
-    pool = descriptor_pool.DescriptorPool()
     file = referee_service_pb2.DESCRIPTOR
-    for dependency in (descriptor_pb2.DESCRIPTOR, *reversed(_dependencies(file))):
-        pool.AddSerializedFile(dependency.serialized_pb)
+    pool = pool_of_imports(file)
     broken = descriptor_pb2.FileDescriptorProto.FromString(file.serialized_pb)
     deal = next(message for message in broken.message_type if message.name == "DeveloperDeal")
     labels = next(field for field in deal.field if field.name == "labels")
@@ -126,14 +125,3 @@ def test_the_walk_catches_one_wrong_label_deep_in_a_deal(label: int) -> None:
     line = f"{header}.shape is {name}, and reaches developer in a method"
     assert str(violations([Travel("developer", "a method", response)])[-1]) == line
     assert above_clearance(response, "referee") == ([] if label == VISIBILITY_PROTECTED else found)
-
-
-def _dependencies(file: Any) -> list[Any]:
-    """What a file imports, directly or not, the importer before the imported."""
-    found: dict[str, Any] = {}
-    for dependency in file.dependencies:
-        if dependency.name != descriptor_pb2.DESCRIPTOR.name:
-            for each in (dependency, *_dependencies(dependency)):
-                found.pop(each.name, None)
-                found[each.name] = each
-    return list(found.values())

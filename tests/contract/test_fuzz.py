@@ -50,11 +50,11 @@ from fairwall.rpc.identity import Credentials
 from fairwall.wire.v1 import error_pb2 as error
 from fairwall.wire.v1.metric_pb2 import METRIC_SP
 from sim import inference_deal, table
-from sim import scenario as scenarios
 from sim.boundary import METHODS
 from sim.deal import deal
 from sim.inference_referee import InferenceReferee
 from sim.pki import mint
+from sim.plan import plan
 from sim.referee import Referee
 from sim.table import TrialFailed
 
@@ -77,7 +77,7 @@ def reveal_deal() -> Any:
         "developer": {"strategy": "sensing", "queries": 2},
         "adversary": {"attack": ["loss-test"], "probes": 10},
     }
-    return deal(scenarios.plan(values, "fuzz").cells[0], 0, "deal")
+    return deal(plan(values, "fuzz").cells[0], 0, "deal")
 
 
 def attack_deal() -> Any:
@@ -87,7 +87,7 @@ def attack_deal() -> Any:
         "developer": {"victims": VICTIMS, "rows": 40},
         "adversary": {"attack": ["loss-test"], "shadows": 0, "probes": 10},
     }
-    return inference_deal.deal(scenarios.plan(values, "fuzz").cells[0], 0, "deal")
+    return inference_deal.deal(plan(values, "fuzz").cells[0], 0, "deal")
 
 
 def serve_all() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import combinations, product
@@ -14,7 +14,7 @@ from typing import Any
 import grpc
 import numpy as np
 import pytest
-from google.protobuf import descriptor_pb2, descriptor_pool
+from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
@@ -31,7 +31,6 @@ from fairwall.game.v1.inference_service_pb2_grpc import InferenceServiceStub, ad
 from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub, add_RefereeServiceServicer_to_server
 from fairwall.rpc.access import CALLERS, SERVED_BY
 from fairwall.rpc.arrays import to_message
-from fairwall.rpc.errors import CATALOGUE, reason_of
 from fairwall.rpc.turns import PROTOCOL_VERSION, collect
 from fairwall.wire.v1 import array_pb2
 from fairwall.wire.v1 import error_pb2 as error
@@ -40,9 +39,12 @@ from sim.boundary import METHODS, walk
 from sim.games.inference import InferenceOutcome
 from sim.inference_deal import InferenceDeal, deal
 from sim.inference_referee import InferenceReferee
+from sim.plan import plan
 from sim.referee import Referee
-from sim.scenario import plan
 from sim.table import TrialFailed
+from tests.contract.descriptors import pool_of_imports
+from tests.contract.received import contents, leaks
+from tests.contract.refused import refusal
 
 PEOPLE = 400
 GROUPS = (np.random.default_rng(11).random(PEOPLE) < 0.4).astype(np.uint8)
@@ -140,16 +142,6 @@ def is_of(parts: list[Any], dealt: InferenceDeal) -> bool:
     """Whether these are the cards of a deal, by its name and, for the developer, by its bits."""
     bits = collect(parts[0].deal, parts[1:]).get("bits", dealt.bits)
     return bool(parts[0].deal.deal_id == dealt.deal_id and np.array_equal(bits, dealt.bits))
-
-
-def refusal(call: Callable[[], object]) -> error.Reason:
-    with pytest.raises(grpc.RpcError) as caught:
-        call()
-    seen: Any = caught.value
-    reason = reason_of(seen)
-    assert reason != error.REASON_UNSPECIFIED, (seen.code(), seen.details())
-    assert (seen.code(), seen.details()) == CATALOGUE[reason]
-    return reason
 
 
 # What each party does in its turn.
@@ -564,49 +556,6 @@ def test_a_dealer_that_deals_a_victim_s_row_to_the_adversary_is_caught(at: Table
 # What the adversary learns about b from the referee: nothing.
 
 
-def encodings(column: Array) -> dict[str, bytes]:
-    """Every plain way to write a column of 0 and 1 down."""
-    found: dict[str, bytes] = {}
-    for order, sense in product((1, -1), (False, True)):
-        values = (1 - column if sense else column)[::order]
-        of = f"{' reversed' if order < 0 else ''}{' complement' if sense else ''}"
-        for kind in ("u1", "<u2", ">u2", "<i4", ">i4", "<i8", ">i8", "<f4", ">f4", "<f8", ">f8"):
-            found[kind + of] = values.astype(kind).tobytes()
-            found[kind + of + " signs"] = (2.0 * values - 1).astype(kind.replace("u", "i")).tobytes()
-        for bitorder in ("big", "little"):
-            found[f"bits {bitorder}{of}"] = np.packbits(values, bitorder=bitorder).tobytes()  # type: ignore[call-overload]
-        for separator in ("", ",", " ", ", ", "\n"):
-            found[f"text {separator!r}{of}"] = separator.join(map(str, values)).encode()
-        for kind in ("u1", "<i8", ">i8"):
-            found[f"members {kind}{of}"] = np.flatnonzero(values).astype(kind).tobytes()
-    return found
-
-
-def contents(messages: Iterable[Message]) -> list[bytes]:
-    """What was received: message by message, and the contents of each bytes or text field one after the other."""
-    whole, parts = b"", dict[str, bytes]()
-
-    def look(message: Message) -> None:
-        for field, value in message.ListFields():
-            if isinstance(value, Message):
-                look(value)
-            elif isinstance(value, bytes | str):
-                parts[field.full_name] = parts.get(field.full_name, b"") + (
-                    value if isinstance(value, bytes) else value.encode()
-                )
-
-    for message in messages:
-        whole += message.SerializeToString()
-        look(message)
-    return [whole, *parts.values()]
-
-
-def leaks(messages: Iterable[Message], column: Array) -> list[str]:
-    """The ways in which a column stands in what was received."""
-    received = contents(messages)
-    return [name for name, written in encodings(column).items() if any(written in each for each in received)]
-
-
 @pytest.mark.parametrize("asks", [False, True], ids=["lambda given", "lambda asked for"])
 def test_neither_the_bits_nor_the_developer_s_cards_reach_the_adversary_or_compliance(
     at: Table, play: Play, people: Path, asks: bool
@@ -826,10 +775,8 @@ def test_the_adversary_is_sent_nothing_but_answers_to_its_calls() -> None:
 
 def test_a_field_that_could_carry_weights_is_caught() -> None:
     """The broken twin: an attack deal with one field of bytes more, and one with an array."""
-    pool = descriptor_pool.DescriptorPool()
     file = inference.DESCRIPTOR
-    for dependency in (descriptor_pb2.DESCRIPTOR, *reversed(_dependencies(file))):
-        pool.AddSerializedFile(dependency.serialized_pb)
+    pool = pool_of_imports(file)
     broken = descriptor_pb2.FileDescriptorProto.FromString(file.serialized_pb)
     attack_deal = next(message for message in broken.message_type if message.name == "AttackDeal")
     field = descriptor_pb2.FieldDescriptorProto
@@ -844,14 +791,3 @@ def test_a_field_that_could_carry_weights_is_caught() -> None:
     # And the developer's deal would be caught for what it holds.
     reached = carriers(METHODS["/fairwall.game.v1.InferenceService/TakeTrainingDeal"].output_type)
     assert "fairwall.game.v1.TakeTrainingDealResponse.bits_chunk" in reached - CARRIERS.keys()
-
-
-def _dependencies(file: Any) -> list[Any]:
-    """What a file imports, directly or not, the importer before the imported."""
-    found: dict[str, Any] = {}
-    for dependency in file.dependencies:
-        if dependency.name != descriptor_pb2.DESCRIPTOR.name:
-            for each in (dependency, *_dependencies(dependency)):
-                found.pop(each.name, None)
-                found[each.name] = each
-    return list(found.values())

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import grpc
 import numpy as np
 import pytest
 from google.protobuf.message import Message
@@ -19,15 +18,16 @@ from numpy.typing import NDArray
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub, add_RefereeServiceServicer_to_server
 from fairwall.rpc.arrays import to_message
-from fairwall.rpc.errors import CATALOGUE, reason_of
 from fairwall.rpc.turns import PROTOCOL_VERSION, collect
 from fairwall.wire.v1 import array_pb2
 from fairwall.wire.v1 import error_pb2 as error
 from fairwall.wire.v1.metric_pb2 import METRIC_SP
 from sim.deal import Deal, deal
+from sim.plan import plan
 from sim.referee import Outcome, Referee
-from sim.scenario import plan
 from sim.table import TrialFailed
+from tests.contract.received import contents, leaks
+from tests.contract.refused import refusal
 
 PEOPLE = 80
 ADDRESSES = {"compliance": "127.0.0.1:1001", "developer": "127.0.0.1:1002", "adversary": ""}
@@ -109,16 +109,6 @@ def play(at: Table) -> Iterator[Play]:
 
         yield start
         at.referee.table.abort("the test is over")
-
-
-def refusal(call: Callable[[], object]) -> error.Reason:
-    with pytest.raises(grpc.RpcError) as caught:
-        call()
-    seen: Any = caught.value
-    reason = reason_of(seen)
-    assert reason != error.REASON_UNSPECIFIED, (seen.code(), seen.details())
-    assert (seen.code(), seen.details()) == CATALOGUE[reason]
-    return reason
 
 
 # What each party does in its turn.
@@ -543,46 +533,6 @@ def hands(at: Table, play: Play, dealt: Deal) -> Hands:
     return Hands(compliance, [*developer, *training], adversary, collect(training[0].table, training[1:]))
 
 
-def encodings(column: NDArray[np.uint8]) -> dict[str, bytes]:
-    """Every plain way to write a column of 0 and 1 down."""
-    found = {}
-    for order, ordered in (("", column), (" reversed", column[::-1])):
-        for sense, values in (("", ordered), (" complement", 1 - ordered)):
-            for kind in ("u1", "<u2", ">u2", "<i4", ">i4", "<i8", ">i8", "<f4", ">f4", "<f8", ">f8"):
-                found[kind + order + sense] = values.astype(kind).tobytes()
-                found[kind + order + sense + " signs"] = (2.0 * values - 1).astype(kind.replace("u", "i")).tobytes()
-            for bits in ("big", "little"):
-                found[f"bits {bits}{order}{sense}"] = np.packbits(values, bitorder=bits).tobytes()  # type: ignore[arg-type]
-            for separator in ("", ",", " ", ", ", "\n"):
-                found[f"text {separator!r}{order}{sense}"] = separator.join(map(str, values)).encode()
-            found[f"members{order}{sense}"] = np.flatnonzero(values).astype("u1").tobytes()
-            found[f"long members{order}{sense}"] = np.flatnonzero(values).astype("<i8").tobytes()
-    return found
-
-
-def received_bytes(messages: list[Message]) -> list[bytes]:
-    """What was received: message by message, and the contents of each bytes or text field one after the other."""
-    contents: dict[str, bytes] = {}
-
-    def look(message: Message) -> None:
-        for field, value in message.ListFields():
-            if isinstance(value, Message):
-                look(value)
-            elif isinstance(value, bytes | str):
-                content = value if isinstance(value, bytes) else value.encode()
-                contents[field.full_name] = contents.get(field.full_name, b"") + content
-
-    for message in messages:
-        look(message)
-    return [b"".join(message.SerializeToString() for message in messages), *contents.values()]
-
-
-def leaks(messages: list[Message], column: NDArray[np.uint8]) -> list[str]:
-    """The ways in which a column stands in what was received."""
-    received = received_bytes(messages)
-    return [name for name, written in encodings(column).items() if any(written in content for content in received)]
-
-
 def test_the_developer_and_the_adversary_receive_no_protected_attribute_in_any_encoding(
     hands: Hands, dealt: Deal
 ) -> None:
@@ -620,9 +570,7 @@ def test_no_row_is_in_two_hands_but_the_test_set_s(hands: Hands, dealt: Deal) ->
 def test_no_party_receives_another_s_seed(hands: Hands, dealt: Deal) -> None:
     seeds = {"compliance": dealt.compliance.seed, "developer": dealt.developer.seed}
     for party in ("compliance", "developer", "adversary"):
-        held = [
-            name for name, seed in seeds.items() if any(seed in each for each in received_bytes(getattr(hands, party)))
-        ]
+        held = [name for name, seed in seeds.items() if any(seed in each for each in contents(getattr(hands, party)))]
         assert held == [name for name in seeds if name == party]
 
 
@@ -676,12 +624,12 @@ def test_a_hidden_test_set_is_dealt_to_compliance_and_nothing_of_it_to_the_devel
     deal_message = developer[0].deal
     assert not deal_message.HasField("features")
     assert not deal_message.HasField("labels")
-    received = b"".join(received_bytes(developer))
+    received = b"".join(contents(developer))
     rows = [row.tobytes() for row in cards["features"]]
     assert [row for row in rows if row in received] == []
     assert leaks(developer, cards["labels"]) == []
     # The control: the same look finds both where they are.
-    held = b"".join(received_bytes(compliance))
+    held = b"".join(contents(compliance))
     assert all(row in held for row in rows)
     assert "u1" in leaks(compliance, cards["labels"])
 

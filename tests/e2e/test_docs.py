@@ -14,7 +14,8 @@ import pytest
 from fairwall.rpc.access import CALLERS
 from fairwall.rpc.errors import CATALOGUE
 from fairwall.wire.v1.error_pb2 import Reason
-from sim import scenario
+from sim.plan import plan, shipped
+from sim.scenario import Scenario
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -52,22 +53,22 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_the_scenario_that_is_shown_is_valid() -> None:
     blocks = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "scenarios.md").read_text(), re.DOTALL)
     whole, own_table = (tomllib.loads(block) for block in blocks)
-    assert len(scenario.plan(whole, "docs").cells) == 4
+    assert len(plan(whole, "docs").cells) == 4
     own = {**whole, **own_table, "sweep": {}}
     own["data"].pop("n0", None)
-    assert scenario.plan(own, "docs").scenario.data.label == "repaid"
+    assert plan(own, "docs").scenario.data.label == "repaid"
 
 
 def test_every_key_of_a_scenario_is_documented() -> None:
     page = "".join((ROOT / "docs" / f"{name}.md").read_text() for name in ("scenarios", "inference"))
     for name in ("data", "compliance", "developer", "adversary"):
-        for field, about in scenario.Scenario.model_fields[name].annotation.model_fields.items():
+        for field, about in Scenario.model_fields[name].annotation.model_fields.items():
             assert re.search(rf"\b{about.alias or field}\b", page), f"{name}.{field}"
 
 
 def test_the_scenario_of_the_inference_game_is_valid() -> None:
     (block,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "inference.md").read_text(), re.DOTALL)
-    (cell,) = scenario.plan(tomllib.loads(block), "docs").cells
+    (cell,) = plan(tomllib.loads(block), "docs").cells
     assert (cell.scenario.developer.defence, cell.scenario.developer.strength) == ("fft", 1.0)
 
 
@@ -94,4 +95,4 @@ def test_the_protocol_page_names_every_reason() -> None:
 
 def test_the_readme_names_every_scenario() -> None:
     readme = (ROOT / "README.md").read_text()
-    assert all(f"`{name}`" in readme for name in scenario.shipped())
+    assert all(f"`{name}`" in readme for name in shipped())

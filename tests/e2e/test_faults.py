@@ -32,8 +32,9 @@ import psutil
 import pytest
 
 from compliance.accountant import Budget
+from compliance.books import Entry
 from compliance.case import Case, game_case, values_of
-from compliance.ledger import Entry, inspect
+from compliance.ledger_file import inspect
 from compliance.mechanisms import MECHANISMS
 from compliance.records import Records
 from compliance.service import AuditService
@@ -50,7 +51,8 @@ from fairwall.rpc.arrays import from_message
 from sim.certificates import write
 from sim.faults import Proxy, planned
 from sim.pki import mint
-from sim.scenario import Fault, FaultKind, FaultsSection, LinkName, ScenarioError, StepName, plan
+from sim.plan import ScenarioError, plan
+from sim.scenario import Fault, FaultKind, FaultsSection, LinkName, StepName
 from sim.transcripts import CallKey, Transcript, decode, paths, read
 from sim.verify import verify
 
@@ -229,8 +231,8 @@ PLAY = """
 import json, sys, tempfile, tomllib
 from pathlib import Path
 from sim import runner
+from sim.plan import plan
 from sim.results import RunFolder
-from sim.scenario import plan
 with tempfile.TemporaryDirectory() as parent:
     whole = plan(tomllib.loads(sys.argv[1]), "test")
     print(json.dumps(runner.play(whole, RunFolder.create(Path(parent), "whole"), lambda _: None).trials))

@@ -23,7 +23,9 @@ from pathlib import Path
 import pytest
 
 from compliance.accountant import Budget, Neighbours, pure
-from compliance.ledger import Entry, Ledger, Reply, Request, inspect
+from compliance.books import Entry, Reply, Request
+from compliance.ledger import Ledger
+from compliance.ledger_file import inspect
 from compliance.seal import Seal, load_key
 from fairwall.rpc.errors import Refusal
 

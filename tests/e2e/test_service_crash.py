@@ -24,8 +24,9 @@ import numpy as np
 import pytest
 
 from compliance.accountant import Budget
+from compliance.books import Entry
 from compliance.case import Case, game_case, values_of
-from compliance.ledger import Entry, inspect
+from compliance.ledger_file import inspect
 from compliance.mechanisms import MECHANISMS
 from compliance.records import Records
 from compliance.service import AuditService

@@ -4,7 +4,8 @@ import threading
 import time
 
 from compliance.__main__ import main
-from compliance.ledger import Books, Ledger
+from compliance.books import Books
+from compliance.ledger import Ledger
 
 KILLED_BY = "C403"
 

@@ -7,7 +7,7 @@ from sim.conformance.reference_referee import main
 
 KILLED_BY = "R105"
 
-referee._guess = lambda _, people: np.ones(people, np.uint8)
+referee.take_guess = lambda _, shape: np.ones(shape, np.uint8)
 
 if __name__ == "__main__":
     main()

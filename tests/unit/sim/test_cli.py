@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import fairwall as package
-from sim.scenario import read, shipped
+from sim.plan import read, shipped
 
 OWN = """
 [scenario]

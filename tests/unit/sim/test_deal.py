@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fairwall.laws.metric import stratum
 from sim.deal import DataError, Deal, DealError, deal, party_seed
-from sim.scenario import Cell, plan
+from sim.plan import Cell, plan
 
 PEOPLE = 200
 ID = np.arange(PEOPLE)

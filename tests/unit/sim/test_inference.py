@@ -9,7 +9,8 @@ import pytest
 
 from sim.games.inference import summarise
 from sim.inference_deal import InferenceDeal, deal, sides
-from sim.scenario import as_values, plan
+from sim.plan import plan
+from sim.scenario import as_values
 
 VALUES: dict[str, Any] = {
     "scenario": {"name": "dia", "game": "inference", "trials": 3, "seed": 5},

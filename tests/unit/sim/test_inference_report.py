@@ -15,18 +15,18 @@ import pytest
 import tomli_w
 from rich.console import Console
 
-from sim import scenario
+from sim.plan import Cell, Plan, ScenarioError, plan, read, shipped
 from sim.report import terminal_table, write_report
 from sim.report.beside import LOADER_ONLY, NOT_REPRODUCED, REPRODUCED, TOO_FEW, UNDECIDED, beside
 from sim.report.cells import paper_figure
 from sim.results import summarise
-from sim.scenario import Plan, ScenarioError, as_values
+from sim.scenario import as_values
 
-NAMES = [name for name in scenario.shipped() if scenario.read(name).scenario.scenario.game == "inference"]
+NAMES = [name for name in shipped() if read(name).scenario.scenario.game == "inference"]
 FILES = {"lsac": "bar_pass_prediction.csv.gz", "acs-coverage": "db_ACSCoverage.csv.gz"}
 
 
-def line(cell: scenario.Cell, trial: int, attack: str, **changes: Any) -> dict[str, Any]:
+def line(cell: Cell, trial: int, attack: str, **changes: Any) -> dict[str, Any]:
     """Make up a line of trials.jsonl, in the shape that sim.games.inference.record gives it."""
     played = cell.scenario
     victims = played.developer.victims
@@ -103,7 +103,7 @@ def printed(plan: Plan, trials: Sequence[dict[str, Any]]) -> str:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_scenario_gets_a_page_that_needs_nothing_else(name: str, tmp_path: Path) -> None:
-    plan = scenario.read(name)
+    plan = read(name)
     text = page(tmp_path / "run", plan, lines(plan))
     assert "incomplete" not in text
     assert not re.findall(r"""(?:src|href)\s*=\s*["'](?!#)[^"']*""", text), "links out of the page"
@@ -116,10 +116,21 @@ def test_every_scenario_gets_a_page_that_needs_nothing_else(name: str, tmp_path:
     assert ("What Algorithm 1 says" in text) == any("fft" in cell.scenario.developer.defence for cell in plan.cells)
 
 
+def test_the_page_tells_which_layers_were_active(tmp_path: Path) -> None:
+    plan = read("dia-adult-sex")
+    page(tmp_path, plan, lines(plan, 2))
+    layers = [{"name": "limits", "active": True, "why_not": ""}, {"name": "users", "active": False, "why_not": "none"}]
+    result = {"version": "0.1.0", "complete": True, "confinement": [{"developer": layers}]}
+    (tmp_path / "result.json").write_text(json.dumps(result), encoding="utf-8")
+    text = shown(write_report(tmp_path).read_text(encoding="utf-8"))
+    assert "Layers of confinement that were active Around developer: limits." in text
+    assert "Warning: layers of confinement that were not active users around developer (none)." in text
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("splits", [0, 1, 10])
 def test_the_terminal_tables_fit_80_columns(name: str, splits: int) -> None:
-    plan = scenario.read(name)
+    plan = read(name)
     text = printed(plan, lines(plan, splits, below_tau=plan.scenario.developer.victims))
     assert "…" not in text
     assert splits or "No trial finished" in text
@@ -127,7 +138,7 @@ def test_the_terminal_tables_fit_80_columns(name: str, splits: int) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_papers_figures_stand_beside_cells_and_say_of_what_data(name: str) -> None:
-    plan = scenario.read(name)
+    plan = read(name)
     found = [paper_figure(cell.scenario) for cell in plan.cells]
     assert all(any(figure == other for other in found) for figure in plan.scenario.paper)
     assert all(figure.data for figure in plan.scenario.paper)
@@ -135,7 +146,7 @@ def test_the_papers_figures_stand_beside_cells_and_say_of_what_data(name: str) -
 
 @pytest.mark.parametrize("name", ["dia-adult-sex", "dia-adult-race", "fft-lambda", "fft-dpsgd", "fft-mixture"])
 def test_claims_about_other_data_are_not_tested(name: str, tmp_path: Path) -> None:
-    plan = scenario.read(name)
+    plan = read(name)
     rows = beside(plan, lines(plan))
     assert rows
     assert all(row.verdict.startswith("not tested here (ACS Income, ") for row in rows)
@@ -151,7 +162,7 @@ def verdicts(plan: Plan, trials: Sequence[dict[str, Any]], defence: str = "fft")
 
 def test_the_same_claims_are_tested_once_the_papers_data_are_played() -> None:
     settings = ["data.source=acs-income:psam_p06.csv", "data.protected=SEX", 'data.advantaged="1"']
-    plan = scenario.read("dia-adult-sex", settings)
+    plan = read("dia-adult-sex", settings)
     met = {"gap_base": 14.3, "eo_base": 78.0, "gap": 2.5, "eo": 4.3, "accuracy_base": 79.7, "accuracy": 75.7}
     own = verdicts(plan, lines(plan, **met, below_tau=20, bound_holds=True))
     assert set(own.values()) == {REPRODUCED}
@@ -163,7 +174,7 @@ def test_the_same_claims_are_tested_once_the_papers_data_are_played() -> None:
 
 
 def test_a_figure_is_met_to_its_last_digit_by_an_interval_over_splits() -> None:
-    plan = scenario.read("dia-lsac-race", ["data.source=lsac:some.csv"])
+    plan = read("dia-lsac-race", ["data.source=lsac:some.csv"])
     near, far = (verdicts(plan, lines(plan, label_gap=value), "none") for value in (33.49, 33.51))
     assert (near, far) == ({"base rates' gap": REPRODUCED}, {"base rates' gap": NOT_REPRODUCED})
     # Wide enough an interval over splits reaches it.
@@ -178,19 +189,19 @@ def test_a_figure_is_met_to_its_last_digit_by_an_interval_over_splits() -> None:
 
 def test_a_count_of_runs_has_an_interval_of_its_own() -> None:
     # 8 of 10 runs are 44 to 97% of them.
-    plan = scenario.read("dia-german")
+    plan = read("dia-german")
     own = [verdicts(plan, lines(plan, below_tau=many))["gap at most 5 points"] for many in (4, 5, 9, 10)]
     assert own == [NOT_REPRODUCED, REPRODUCED, REPRODUCED, NOT_REPRODUCED]
 
 
 def test_a_direction_needs_the_whole_interval() -> None:
-    plan = scenario.read("dia-compas")
+    plan = read("dia-compas")
     for change, verdict in ((1.0, REPRODUCED), (-1.0, NOT_REPRODUCED), (0.0, UNDECIDED)):
         assert verdicts(plan, lines(plan, gap_base=3.0, gap=3.0 + change))["change of the gap"] == verdict
 
 
 def test_made_data_are_marked_and_enter_no_verdict(tmp_path: Path) -> None:
-    plan = scenario.read("dia-german")
+    plan = read("dia-german")
     trials = lines(plan, people=400)
     # Until the summary tells how many people there are, it does not.
     summary = [{**cell, "people": 400} for cell in summarise(trials, list(plan.scenario.axes))]
@@ -210,7 +221,7 @@ def test_attributes_and_the_choice_of_lambda_have_tables_of_their_own(tmp_path: 
         for name, gap in (("sex", 7.25), ("race", 3.75))
     ]
     asked = {"metric": "eodds_max", "mechanism": "counts", "epsilon": 1.0, "epsilon_spent": 1.0, "queries": 20}
-    plan = scenario.read("fft-via-compliance", ["compliance.epsilon=1.0", "scenario.trials=3"])
+    plan = read("fft-via-compliance", ["compliance.epsilon=1.0", "scenario.trials=3"])
     trials = lines(plan, 3, attributes=attributes, query_error_mean=0.25, **asked)
     text = shown(page(tmp_path / "run", plan, trials))
     assert "race 12.5 3.8 30.0 4.0 0/3 3/3" in text
@@ -219,7 +230,7 @@ def test_attributes_and_the_choice_of_lambda_have_tables_of_their_own(tmp_path: 
 
 
 def test_a_users_file_is_named_by_its_format_alone(tmp_path: Path) -> None:
-    plan = scenario.read("dia-lsac-sex", ["data.source=lsac:/home/somebody/bar.csv"])
+    plan = read("dia-lsac-sex", ["data.source=lsac:/home/somebody/bar.csv"])
     text = shown(page(tmp_path / "run", plan, lines(plan)))
     assert "Data lsac, gender" in text
     assert "somebody" not in text
@@ -236,19 +247,19 @@ def test_a_users_file_is_named_by_its_format_alone(tmp_path: Path) -> None:
     ids=["no data", "no runs", "more than all", "no direction"],
 )
 def test_an_entry_that_cannot_be_compared_is_refused_in_one_line(entry: dict[str, Any], words: str) -> None:
-    values = as_values(scenario.read("dia-german").scenario)
+    values = as_values(read("dia-german").scenario)
     values["paper"] = [{"source": "Table 1", "where": {"developer.defence": "fft"}, **entry}]
     with pytest.raises(ScenarioError, match=words) as refused:
-        scenario.plan(values, "mine.toml")
+        plan(values, "mine.toml")
     assert len(str(refused.value).splitlines()) == 1
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if scenario.read(name).scenario.data.source in FILES])
+@pytest.mark.parametrize("name", [name for name in NAMES if read(name).scenario.data.source in FILES])
 def test_a_users_own_table_is_named_on_the_command_line(name: str) -> None:
     from sim.datasets import DataError, load
 
-    data = scenario.read(name).scenario.data
-    assert f"--set data.source={data.source}:PATH" in scenario.read(name).scenario.scenario.about
+    data = read(name).scenario.data
+    assert f"--set data.source={data.source}:PATH" in read(name).scenario.scenario.about
     roles = {"protected": data.protected, "advantaged": data.advantaged}
     with pytest.raises(DataError, match=f"{data.source}:PATH"):
         load(data.source, **roles)

@@ -10,7 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from compliance.accountant import Budget, Neighbours, Rule, gaussian, pure
-from compliance.ledger import Ledger, Reply, Request
+from compliance.books import Reply, Request
+from compliance.ledger import Ledger
 from sim.ledger_view import WIDTH, app
 
 ANSWER = b"\xab\xcd the answer as released"

@@ -17,19 +17,19 @@ import tomli_w
 from rich.console import Console
 from scipy import stats
 
-from sim import scenario
+from sim.plan import Cell, Plan, read, shipped
 from sim.report import terminal_table, write_report
 from sim.report.cells import estimate, paper_figure, report_cells
 from sim.report.loss_test import loss_test_rows
 from sim.report.notation import number
 from sim.report.printed import contest, printed_errors
 from sim.results import summarise
-from sim.scenario import Plan, as_values
+from sim.scenario import as_values
 
-REVEAL = [name for name in scenario.shipped() if scenario.read(name).scenario.scenario.game == "reveal"]
+REVEAL = [name for name in shipped() if read(name).scenario.scenario.game == "reveal"]
 
 
-def _trial(cell: scenario.Cell, trial: int, **changes: Any) -> dict[str, Any]:
+def _trial(cell: Cell, trial: int, **changes: Any) -> dict[str, Any]:
     """Make up a line of trials.jsonl, in the shape that sim.games.reveal.record gives it."""
     played = cell.scenario
     n, n0 = played.people, played.data.n0 or 310
@@ -103,9 +103,53 @@ def _report(path: Path, plan: Plan, trials: Sequence[dict[str, Any]], *, complet
     return write_report(_folder(path, plan, trials, complete=complete)).read_text(encoding="utf-8")
 
 
+def _confined(folder: Path, *starts: dict[str, Any]) -> str:
+    """Write what confined the parties each time that they were started; the report's text."""
+    result = json.loads((folder / "result.json").read_text())
+    (folder / "result.json").write_text(json.dumps(result | {"confinement": starts}))
+    return _shown(write_report(folder).read_text(encoding="utf-8"))
+
+
+def _layers(*active: str, **why_not: str) -> list[dict[str, Any]]:
+    held = [{"name": name, "active": True, "why_not": ""} for name in active]
+    return held + [{"name": name, "active": False, "why_not": why} for name, why in why_not.items()]
+
+
+WALLED = {
+    "referee": _layers("limits", "non-dumpable"),
+    "compliance": _layers("limits", "no-capabilities", "non-dumpable"),
+    "developer": _layers("limits", "no-capabilities", "landlock", "non-dumpable"),
+    "adversary": _layers("limits", "no-capabilities", "landlock", "non-dumpable"),
+}
+
+
+def test_the_page_tells_which_layers_were_active_around_whom_and_warns_of_those_that_were_not(tmp_path: Path) -> None:
+    plan = read("demo", ["scenario.trials=3"])
+    folder = _folder(tmp_path / "run", plan, _trials(plan))
+    assert "confinement" not in _shown(write_report(folder).read_text(encoding="utf-8"))
+    text = _confined(folder, WALLED)
+    assert (
+        "Layers of confinement that were active Around referee: limits and non-dumpable. "
+        "Around compliance: limits, no-capabilities and non-dumpable. "
+        "Around developer and adversary: limits, no-capabilities, landlock and non-dumpable. "
+        "What each stops: docs/confinement.md."
+    ) in text
+    assert "Warning" not in text
+    # The second time elsewhere: what was not active once is no wall of the run.
+    open_ = {"landlock": "no Landlock here: <none>", "scope": "no Landlock here: <none>"}
+    outside = _layers("limits", "no-capabilities", "non-dumpable", **open_)
+    text = _confined(folder, WALLED, WALLED | {"developer": outside, "adversary": outside})
+    assert "Around compliance, developer and adversary: limits, no-capabilities and non-dumpable." in text
+    assert "Parties were started more than once: these were active each time." in text
+    assert (
+        "Warning: layers of confinement that were not active "
+        "landlock and scope around developer and adversary (no Landlock here: <none>)."
+    ) in text
+
+
 @pytest.mark.parametrize("name", REVEAL)
 def test_every_shipped_scenario_gets_a_page_that_needs_nothing_else(name: str, tmp_path: Path) -> None:
-    plan = scenario.read(name, ["scenario.trials=3"])
+    plan = read(name, ["scenario.trials=3"])
     page = _report(tmp_path / "run", plan, _trials(plan))
     assert "incomplete" not in page
     assert not re.findall(r"""(?:src|href)\s*=\s*["'](?!#)[^"']*""", page), "links out of the page"
@@ -117,7 +161,7 @@ def test_every_shipped_scenario_gets_a_page_that_needs_nothing_else(name: str, t
 
 
 def test_the_table_recomputes_from_the_trials(tmp_path: Path) -> None:
-    plan = scenario.read("reveal-adult-100", ["scenario.trials=4", "developer.queries=[25, 40]"])
+    plan = read("reveal-adult-100", ["scenario.trials=4", "developer.queries=[25, 40]"])
     trials = _trials(plan, 4)
     page = _report(tmp_path / "run", plan, trials)
     body = re.search(r"<tbody>(.*?)</tbody>", page, re.DOTALL)
@@ -136,7 +180,7 @@ def test_the_table_recomputes_from_the_trials(tmp_path: Path) -> None:
 
 
 def test_one_trial_has_no_interval(tmp_path: Path) -> None:
-    plan = scenario.read("demo", ["scenario.trials=1", "developer.strategy=best", "compliance.epsilon=100.0"])
+    plan = read("demo", ["scenario.trials=1", "developer.strategy=best", "compliance.epsilon=100.0"])
     text = _shown(_report(tmp_path / "run", plan, _trials(plan, 1)))
     assert "one trial gives no interval" in text
     assert "played 1 trial." in text
@@ -145,7 +189,7 @@ def test_one_trial_has_no_interval(tmp_path: Path) -> None:
 
 
 def test_an_incomplete_run_says_so(tmp_path: Path) -> None:
-    plan = scenario.read("reveal-adult-100", ["scenario.trials=2", "developer.queries=[10, 25]"])
+    plan = read("reveal-adult-100", ["scenario.trials=2", "developer.queries=[10, 25]"])
     text = _shown(_report(tmp_path / "some", plan, _trials(plan, 2)[:3], complete=False))
     assert "This run is incomplete: 3 of 4 planned trials finished." in text
     text = _shown(_report(tmp_path / "marked", plan, _trials(plan, 2)[:3], complete=True))
@@ -157,14 +201,14 @@ def test_an_incomplete_run_says_so(tmp_path: Path) -> None:
 
 
 def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
-    plan = scenario.read("conceal-adult-100", ["scenario.trials=2"])
+    plan = read("conceal-adult-100", ["scenario.trials=2"])
     trials = _trials(plan, 2)
     assert _report(tmp_path / "a", plan, trials) == _report(tmp_path / "b", plan, trials)
 
 
 def test_what_a_scenario_says_is_escaped(tmp_path: Path) -> None:
     nasty = '<script>alert("&amp;")</script>'
-    plan = scenario.read(
+    plan = read(
         "demo", ["scenario.trials=1", "developer.queries=[10,25]", f"scenario.name={nasty}", f"scenario.about={nasty}"]
     )
     page = _report(tmp_path / "run", plan, _trials(plan, 1))
@@ -174,7 +218,7 @@ def test_what_a_scenario_says_is_escaped(tmp_path: Path) -> None:
 
 def test_exact_answers_and_the_baseline_stand_side_by_side(tmp_path: Path) -> None:
     settings = ["scenario.trials=3", "developer.strategy=sensing", "developer.queries=[10, 50]"]
-    plan = scenario.read("demo", [*settings, 'compliance.epsilon="inf"'])
+    plan = read("demo", [*settings, 'compliance.epsilon="inf"'])
     trials = [_trial(plan.cells[0], i) for i in range(3)]
     trials += [_trial(plan.cells[1], i, leakage=100.0, exact=True, recovered=100) for i in range(3)]
     text = _shown(_report(tmp_path / "run", plan, trials))
@@ -192,17 +236,17 @@ def test_exact_answers_and_the_baseline_stand_side_by_side(tmp_path: Path) -> No
     ],
 )
 def test_a_verdict_claims_what_its_interval_allows(gain: list[float], words: str, tmp_path: Path) -> None:
-    plan = scenario.read("demo", ["scenario.trials=3", "developer.queries=40", "compliance.epsilon=100.0"])
+    plan = read("demo", ["scenario.trials=3", "developer.queries=40", "compliance.epsilon=100.0"])
     trials = [_trial(plan.cells[0], i, leakage=60 + g, baseline_leakage=60.0) for i, g in enumerate(gain)]
     assert words in _shown(_report(tmp_path / "run", plan, trials))
 
 
 def test_printed_figures_are_found_by_value_not_by_axis() -> None:
-    swept = scenario.read("conceal-adult-100")
+    swept = read("conceal-adult-100")
     assert all(paper_figure(cell.scenario) is not None for cell in swept.cells)
-    fixed = scenario.read("conceal-adult-100", ["developer.queries=25", 'compliance.epsilon="inf"'])
+    fixed = read("conceal-adult-100", ["developer.queries=25", 'compliance.epsilon="inf"'])
     assert [paper.leakage for cell in fixed.cells if (paper := paper_figure(cell.scenario))] == [63, 63]
-    other = scenario.read("conceal-adult-100", ["developer.queries=30"])
+    other = read("conceal-adult-100", ["developer.queries=30"])
     assert not any(paper_figure(cell.scenario) for cell in other.cells)
 
 
@@ -210,7 +254,7 @@ def test_table_1_cannot_come_from_the_printed_formulas(tmp_path: Path) -> None:
     ratios: dict[str, list[float]] = {"conceal": [], "laplace": []}
     noisier = pairs = 0
     for name in ("conceal-adult-100", "conceal-adult-1000"):
-        plan = scenario.read(name)
+        plan = read(name)
         errors = printed_errors(report_cells(plan, _trials(plan, 1)))
         assert len(errors) == 12
         for error in errors:
@@ -221,14 +265,14 @@ def test_table_1_cannot_come_from_the_printed_formulas(tmp_path: Path) -> None:
     assert (noisier, pairs) == (10, 12)
     assert [round(bound(ratios["conceal"])) for bound in (min, max)] == [97, 3330]
     assert [round(bound(ratios["laplace"])) for bound in (min, max)] == [6, 131]
-    plan = scenario.read("conceal-adult-1000", ["scenario.trials=1"])
+    plan = read("conceal-adult-1000", ["scenario.trials=1"])
     text = _shown(_report(tmp_path / "run", plan, _trials(plan, 1)))
     assert "the printed average errors are 97 to 1,863 times smaller" in text
     assert "larger than Laplace's in 4 of 6 cells" in text
 
 
 def test_one_ratio_by_hand() -> None:
-    plan = scenario.read("conceal-adult-100", ["developer.queries=25", "compliance.epsilon=5.0"])
+    plan = read("conceal-adult-100", ["developer.queries=25", "compliance.epsilon=5.0"])
     conceal, laplace = printed_errors(report_cells(plan, _trials(plan, 1)))
     near, far = 25 / 91 + 25 / 10, math.exp(-5 * 8 / 150) * (25 / 99 + 25 / 2)
     assert conceal.ratio == pytest.approx(6 * max(near, far) / 5 / 0.0109)
@@ -236,20 +280,20 @@ def test_one_ratio_by_hand() -> None:
 
 
 def test_the_loss_test_counts_each_model_once(tmp_path: Path) -> None:
-    plan = scenario.read("demo", ["scenario.trials=3"])
+    plan = read("demo", ["scenario.trials=3"])
     trials = _trials(plan, attack="loss-test", accuracy_advantaged=0.86, accuracy_disadvantaged=0.92, gap_base=6.0)
     (row,) = loss_test_rows(report_cells(plan, trials))
     assert row.models == 3
     assert row.gap.mean == pytest.approx(6.0)
     assert "right for 86.0 ± 0.0% of the advantaged" in _shown(_report(tmp_path / "run", plan, trials))
-    swept = scenario.read("demo", ["scenario.trials=3", "data.n0=[5, 10]"])
+    swept = read("demo", ["scenario.trials=3", "data.n0=[5, 10]"])
     trials = _trials(swept, attack="loss-test", accuracy_advantaged=0.86, accuracy_disadvantaged=0.92, gap_base=6.0)
     assert [row.data for row in loss_test_rows(report_cells(swept, trials))] == ["n₀ = 5", "n₀ = 10"]
 
 
 def test_an_absolute_gap_is_told_up_to_polarity(tmp_path: Path) -> None:
     settings = ["scenario.trials=2", "developer.strategy=absolute", "compliance.metric=abs_sp", "developer.queries=n"]
-    plan = scenario.read("reveal-adult-100", settings)
+    plan = read("reveal-adult-100", settings)
     trials = _trials(plan, 2, leakage=100.0, exact=True, leakage_by_size=None, leakage_by_person=100.0)
     text = _shown(_report(tmp_path / "run", plan, trials))
     assert "knew everybody's race, up to which group is which, in 2 of 2 trials" in text
@@ -263,7 +307,7 @@ def _known(text: str) -> str:
 
 def test_the_answers_until_everybody_was_known(tmp_path: Path) -> None:
     settings = ["scenario.trials=2", "compliance.precision=float64", "developer.perturbation=0.1"]
-    plan = scenario.read("limit-adult-100", settings)
+    plan = read("limit-adult-100", settings)
     trials = []
     for cell in plan.cells:
         strategy, decoder, queries = (cell.swept[f"developer.{key}"] for key in ("strategy", "decoder", "queries"))
@@ -291,7 +335,7 @@ def test_the_answers_until_everybody_was_known(tmp_path: Path) -> None:
 
 
 def test_a_single_cell_is_compared_with_nothing(tmp_path: Path) -> None:
-    plan = scenario.read("hidden-adult-100", ["scenario.trials=2"])
+    plan = read("hidden-adult-100", ["scenario.trials=2"])
     trials = _trials(plan, 2, exact=True, queries=3, answers_bound=1, leakage=100.0)
     text = _shown(_report(tmp_path / "run", plan, trials))
     assert "Answers until everybody was known" not in text
@@ -300,7 +344,7 @@ def test_a_single_cell_is_compared_with_nothing(tmp_path: Path) -> None:
 
 
 def test_an_attack_that_stops_by_itself_is_said_to(tmp_path: Path) -> None:
-    plan = scenario.read("hidden-adult-100", ["scenario.trials=2"])
+    plan = read("hidden-adult-100", ["scenario.trials=2"])
     trials = [
         _trial(plan.cells[0], i, exact=True, queries=3 + i, answers_bound=1, leakage=100.0, recovered=100)
         for i in range(2)
@@ -312,7 +356,7 @@ def test_an_attack_that_stops_by_itself_is_said_to(tmp_path: Path) -> None:
 
 def test_what_else_is_public_is_said(tmp_path: Path) -> None:
     settings = ["compliance.precision=4", 'developer.knows=["n0"]', "compliance.differencing=3"]
-    plan = scenario.read("reveal-adult-100", [*settings, "developer.queries=40", "developer.public_sample=2000"])
+    plan = read("reveal-adult-100", [*settings, "developer.queries=40", "developer.public_sample=2000"])
     trials = _trials(plan, 2, leakage_features=60.0, leakage_answers=55.0, flagged=1)
     text = _shown(_report(tmp_path / "run", plan, trials))
     assert "Answers written as 4 decimals" in text
@@ -326,7 +370,7 @@ def test_what_else_is_public_is_said(tmp_path: Path) -> None:
 
 
 def test_one_person_is_drawn_by_how_often_they_are_right(tmp_path: Path) -> None:
-    plan = scenario.read("targeted", ["scenario.trials=4"])
+    plan = read("targeted", ["scenario.trials=4"])
     trials = [
         _trial(cell, i, targeted=1, targeted_recovered=int(i < 3), target_advantaged=i % 2 == 0)
         for cell in plan.cells
@@ -339,7 +383,7 @@ def test_one_person_is_drawn_by_how_often_they_are_right(tmp_path: Path) -> None
 
 
 def test_many_mechanisms_share_a_figure_for_each_attack(tmp_path: Path) -> None:
-    plan = scenario.read("conceal-attacked", ["scenario.trials=2"])
+    plan = read("conceal-attacked", ["scenario.trials=2"])
     page = _report(tmp_path / "run", plan, _trials(plan, 2))
     titles = re.findall(r"<h3>(Leakage[^<]*)</h3>", page)
     assert titles == ["Leakage against ε, sensing, l1", "Leakage against ε, best"]
@@ -347,7 +391,7 @@ def test_many_mechanisms_share_a_figure_for_each_attack(tmp_path: Path) -> None:
 
 def test_any_key_can_be_swept(tmp_path: Path) -> None:
     settings = ["scenario.trials=2", "data.n0=[5, 50]", 'developer.decoder=["l1", "lstsq"]', "compliance.epsilon=100.0"]
-    plan = scenario.read("demo", [*settings, "developer.strategy=sensing"])
+    plan = read("demo", [*settings, "developer.strategy=sensing"])
     page = _report(tmp_path / "run", plan, _trials(plan, 2))
     assert "Leakage against n₀" in page
     assert "decoder = lstsq" in page
@@ -356,14 +400,14 @@ def test_any_key_can_be_swept(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", REVEAL)
 @pytest.mark.parametrize("each", [0, 1, 2])
 def test_the_terminal_table_fits_80_columns(name: str, each: int) -> None:
-    plan = scenario.read(name)
+    plan = read(name)
     trials = _trials(plan, each)
     assert "…" not in _printed(plan, trials)
 
 
 def test_a_crowded_terminal_table_still_fits() -> None:
     settings = ["developer.perturbation=[0.05, 0.1]", "data.n0=[5, 10]", 'developer.decoder=["l1", "lstsq"]']
-    plan = scenario.read("conceal-adult-100", settings)
+    plan = read("conceal-adult-100", settings)
     trials = _trials(plan, 2, query_error_mean=1.5e9, query_error_median=2e-9)
     _printed(plan, trials)
 
@@ -376,7 +420,7 @@ def _printed(plan: Plan, trials: Sequence[dict[str, Any]]) -> str:
 
 
 def test_the_terminal_table_shows_the_papers_figures_and_infinity() -> None:
-    plan = scenario.read("conceal-adult-100")
+    plan = read("conceal-adult-100")
     text = _printed(plan, _trials(plan, 2))
     assert "0.00005" in text
     assert "∞" in text

@@ -17,9 +17,9 @@ import pytest
 import fairwall as package
 from sim.deal import ComplianceCards, Deal, DeveloperCards, PublicSample
 from sim.games import reveal
+from sim.plan import Cell, Plan, plan
 from sim.referee import LossTest, Outcome, RevealGuess
 from sim.results import ResumeError, RunFolder, read_trials, summarise
-from sim.scenario import Cell, Plan, plan
 from sim.table import AuditRecord
 
 REVEAL = {

@@ -14,7 +14,8 @@ import tomli_w
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sim.scenario import Plan, ScenarioError, as_values, plan, read, shipped
+from sim.plan import Plan, ScenarioError, plan, read, shipped
+from sim.scenario import as_values
 
 PLAYABLE: Mapping[str, Mapping[str, Any]] = {
     "scenario": {"name": "mine", "game": "reveal"},

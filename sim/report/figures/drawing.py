@@ -1,0 +1,98 @@
+"""How a figure is drawn: its colours, its style, its legend, and the SVG that stands in the page itself."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import matplotlib
+from matplotlib.figure import Figure as Canvas
+from matplotlib.lines import Line2D
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+# Okabe and Ito's colours, which colour-blind readers can tell apart; yellow is too light on white paper.
+BLACK, GREY = "#000000", "#6b6b6b"
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", BLACK)
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+DASHES = ("-", (0, (5, 1.5)), (0, (3, 1, 1, 1)), (0, (1, 1)), (0, (7, 2, 2, 2)), (0, (2, 1)), "-.")
+
+_STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none",
+    "font.size": 10,
+    "axes.titlesize": 10,
+    "axes.labelsize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": "#e4e4e4",
+    "grid.linewidth": 0.7,
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "legend.handlelength": 2.6,
+    "xtick.labelsize": 9,
+    "ytick.labelsize": 9,
+    "axes.formatter.use_mathtext": False,
+    "axes.unicode_minus": True,
+}
+INCHES = (5.4, 3.9)
+"""How wide and high a figure is, unless it says otherwise."""
+_BESIDE = 36
+"""How many letters a legend's entry may have for two to stand side by side."""
+_METADATA = ("Creator", "Date", "Format", "Type")
+"""What is left out of the drawings: nothing that changes from day to day, and no addresses."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of the page.
+
+    Parameters
+    ----------
+    name : str
+        Unique in the page; every id of the drawing starts with it.
+    title, caption : str
+        What it shows, and what to see in it.
+    alt : str
+        For readers who cannot see it.
+    svg : str
+    """
+
+    name: str
+    title: str
+    caption: str
+    alt: str
+    svg: str
+
+
+def hollow(marker: str, label: str) -> Line2D:
+    """Make a legend's entry for marks that are drawn hollow."""
+    return Line2D([], [], ls="", marker=marker, ms=7, mfc="none", mec=BLACK, mew=1.3, label=label)
+
+
+def legend(axes: Axes, extra: Sequence[Line2D]) -> None:
+    """Set what the axes name, and more, below them."""
+    handles = [*axes.get_legend_handles_labels()[0], *extra]
+    figure = axes.get_figure()
+    assert isinstance(figure, Canvas), "it is on one"
+    longest = max((len(str(handle.get_label())) for handle in handles), default=0)
+    beside = len(handles) > 1 and longest <= _BESIDE
+    figure.legend(handles=handles, loc="outside lower center", ncols=2 if beside else 1, columnspacing=1.4)
+
+
+def svg(name: str, draw: Callable[[Axes], None], inches: tuple[float, float] = INCHES) -> str:
+    """Draw on new axes and return the SVG element: the same bytes for the same figure, with ids of its own."""
+    with matplotlib.rc_context({**_STYLE, "svg.hashsalt": name}):
+        canvas = Canvas(figsize=inches, layout="constrained")
+        draw(canvas.add_subplot())
+        file = io.StringIO()
+        canvas.savefig(file, format="svg", metadata=dict.fromkeys(_METADATA), transparent=True)
+    text = file.getvalue()
+    text = text[text.index("<svg") :]
+    for mark in ('id="', 'href="#', "url(#"):
+        text = text.replace(mark, f"{mark}{name}-")
+    return text

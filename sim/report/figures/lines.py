@@ -1,0 +1,37 @@
+"""Which cells make one line of a figure, and what the line is called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from sim.report.cells import ReportCell
+from sim.report.notation import MECHANISMS, setting, symbol
+
+
+def lines_of(cells: Iterable[ReportCell], without: Sequence[str]) -> dict[str, list[ReportCell]]:
+    """Group cells into lines: alike in every swept value except some. What differs between lines names them."""
+    cells = list(cells)
+    keys = [key for key in (cells[0].swept if cells else ()) if key not in without]
+    told_apart = [key for key in keys if len({setting(cell.swept[key]) for cell in cells}) > 1]
+    lines: dict[str, list[ReportCell]] = {}
+    for cell in cells:
+        label = label_of({key: setting(cell.swept[key]) for key in told_apart})
+        lines.setdefault(label or "mean over trials", []).append(cell)
+    return lines
+
+
+def by_mechanism(cells: Iterable[ReportCell]) -> dict[str, list[ReportCell]]:
+    """Group cells into a line for each mechanism, under its name."""
+    lines: dict[str, list[ReportCell]] = {}
+    for cell in cells:
+        lines.setdefault(MECHANISMS[cell.mechanism], []).append(cell)
+    return lines
+
+
+def label_of(told: Mapping[str, str]) -> str:
+    """Name a line. Names of strategies speak for themselves; a strategy's own decoder needs no name."""
+    told = {key: text for key, text in told.items() if text != "own"}
+    if "developer.strategy" not in told:
+        return ", ".join(f"{symbol(key)} = {text}" for key, text in told.items())
+    named = ("developer.strategy", "developer.decoder")
+    return ", ".join(dict.fromkeys(text if key in named else f"{symbol(key)} = {text}" for key, text in told.items()))
