@@ -178,9 +178,9 @@ def _receive(
 
 def _checked(metric: str, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
     """Refuse predictions that are none; the same array."""
-    # The bits of the numbers in [0, 1], and of no others, read as an integer are at most those of 1: a greater number is
-    # a greater integer, so are infinity and NaN, and the sign is the first bit. One pass clears a sound batch, unless it
-    # holds a -0.
+    # Read as an integer, the bits of the numbers in [0, 1], and of no others, are at most those of 1: a greater number
+    # is a greater integer, so are infinity and NaN, and the sign is the first bit. One pass clears a sound batch
+    # that holds no -0.
     if predictions.view(np.uint64).max() > _ONE:
         if not np.isfinite(predictions).all():
             raise Refusal(error_pb2.REASON_PREDICTIONS_NOT_FINITE)
