@@ -15,8 +15,11 @@ import numpy as np
 import pytest
 from grpc_health.v1.health_pb2 import HealthCheckRequest
 from grpc_health.v1.health_pb2_grpc import HealthStub
+from hypothesis import example, given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from compliance import service
 from compliance.accountant import Budget
 from compliance.case import Case, game_case
 from compliance.mechanisms import MECHANISMS
@@ -28,7 +31,7 @@ from fairwall.compliance.v1.audit_service_pb2 import AuditHeader, AuditRequest, 
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.laws.precision import Precision, spacing, written_down
 from fairwall.rpc.arrays import from_message, header_of
-from fairwall.rpc.errors import CATALOGUE, reason_of
+from fairwall.rpc.errors import CATALOGUE, Refusal, reason_of
 from fairwall.rpc.server import CALLS_PER_CALLER
 from fairwall.wire.precision import from_message as from_precision
 from fairwall.wire.v1 import error_pb2 as error
@@ -137,6 +140,24 @@ def test_an_exact_answer_is_the_gap_computed_by_hand(
     answer = ask(audits, "deal", "r", metric, predictions, math.inf)
     assert answer.gaps == pytest.approx(by_hand(metric, predictions.astype(float), LABELS, PROTECTED), abs=1e-15)
     assert (answer.epsilon_charged, answer.epsilon_remaining) == (math.inf, math.inf)
+
+
+@given(st.lists(st.floats(), min_size=1, max_size=6))
+@example([0.0, -0.0])
+@example([-0.0, 1.0, -5e-324])
+@example([-0.0, 1.0, math.nan])
+@example([-math.nan])
+@example([0.0, 1.0, 5e-324, 2.2e-308])
+def test_predictions_are_numbers_in_0_to_1_whatever_else_is_among_them(numbers: list[float]) -> None:
+    predictions = np.array([numbers])
+    if all(0 <= number <= 1 for number in numbers):
+        assert service._checked("sp", predictions) is predictions
+        return
+    with pytest.raises(Refusal) as caught:
+        service._checked("sp", predictions)
+    finite = all(map(math.isfinite, numbers))
+    expected = error.REASON_PREDICTIONS_OUT_OF_RANGE if finite else error.REASON_PREDICTIONS_NOT_FINITE
+    assert caught.value.reason == expected
 
 
 def test_the_gap_is_advantaged_minus_disadvantaged(cases: dict[str, Case], audits: Audits) -> None:
