@@ -1,9 +1,10 @@
 """``fairwall verify RUN``: whether a run's transcripts are whole, agree, stay within the boundary, and hold no secret.
 
 What is checked is what was written: each file as it is stored, against the end of each chain in ``result.json``; the
-two sides of every call against one another; every field that arrived against its receiver's clearance; and all that a
-party other than compliance received against every protected column of the run. What a party sent is not searched: a
-guess is its own, however right it is.
+two sides of every call against one another; every field that arrived against its receiver's clearance; all that a
+party other than compliance received against every protected column of the run; and what parties report, with the lines
+of ``trials.jsonl``, against what follows from the messages. What a party sent is not searched: a guess is its own,
+however right it is.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from fairwall.wire.v1 import array_pb2, error_pb2
 from fairwall.wire.v1.visibility_pb2 import VISIBILITY_INHERITED, VISIBILITY_UNSPECIFIED, visibility
 from sim.boundary import CLEARANCE, METHODS, level_name
 from sim.leaks import NARROW, Column, Search
+from sim.recompute import recompute
 from sim.results import digests, read_trials, summarise
 from sim.transcripts import CallKey, Ending, Message, Transcript, anchors, decode, paths, read
 
@@ -51,7 +53,7 @@ class Finding:
     Parameters
     ----------
     check : str
-        "file", "chain", "open", "counterpart", "allowed" or "protected".
+        "file", "chain", "open", "counterpart", "allowed", "protected" or "reported".
     where : str
         Which file, and where in it.
     text : str
@@ -76,7 +78,7 @@ class Verification:
         Empty if all is well.
     notes : tuple of str
         What is exempt, and what could not be checked.
-    transcripts, messages, searched_bytes, columns : int
+    transcripts, messages, searched_bytes, columns, reports : int
         How much was checked.
     """
 
@@ -86,6 +88,7 @@ class Verification:
     messages: int
     searched_bytes: int
     columns: int
+    reports: int
 
 
 @dataclass
@@ -129,13 +132,16 @@ def verify(folder: Path) -> Verification:
         findings += _allowed(script, by_number[script.number])
     leaks = _Leaks(scripts)
     findings += leaks.findings()
+    recomputed = recompute(folder, by_number)
+    findings += (Finding("reported", *contradiction) for contradiction in recomputed.contradictions)
     return Verification(
         findings=tuple(dict.fromkeys(findings)),
-        notes=tuple(dict.fromkeys([*notes, *leaks.notes])),
+        notes=tuple(dict.fromkeys([*notes, *leaks.notes, *recomputed.notes])),
         transcripts=len(scripts),
         messages=sum(len(script.messages) for script in scripts),
         searched_bytes=leaks.searched_bytes,
         columns=leaks.columns,
+        reports=recomputed.reports,
     )
 
 
@@ -152,7 +158,8 @@ def show(folder: Path, *, as_json: bool) -> None:
         count = len(found.findings)
         typer.echo(
             f"{count or 'no'} finding{'s' * (count != 1)}: {found.transcripts} transcripts, {found.messages} messages; "
-            f"{found.columns} protected columns sought in {found.searched_bytes:,} bytes"
+            f"{found.columns} protected columns sought in {found.searched_bytes:,} bytes; "
+            f"{found.reports} reports recomputed"
         )
     if found.findings:
         raise typer.Exit(1)

@@ -1,0 +1,430 @@
+"""`fairwall verify` computes what parties report again: honest runs are well, twins that report otherwise are named.
+
+A twin is a party's own process with one line of it changed; the files of a run are changed so that all digests hold.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sim import launch, runner
+from sim.plan import read
+from sim.results import RunFolder, digests, read_trials, summarise
+from sim.table import TrialFailed
+from sim.transcripts import anchors
+from sim.verify import Finding, Verification, verify
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+NEEDS_TORCH = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs the extra for training")
+
+SYNTHETIC = """
+[scenario]
+name = "small"
+game = "reveal"
+trials = 2
+seed = 3
+[data]
+source = "synthetic"
+n = 40
+n0 = 15
+scores = "beta(0.5,2)"
+[compliance]
+metric = "sp"
+mechanism = "laplace"
+epsilon = 50.0
+[developer]
+strategy = "single"
+"""
+TRAINED = """
+[scenario]
+name = "trained"
+game = "reveal"
+trials = 1
+seed = 3
+[data]
+source = "german"
+test_size = 40
+[compliance]
+mechanism = "laplace"
+epsilon = 50.0
+[developer]
+strategy = "sensing"
+queries = 10
+perturbation = 0.1
+[adversary]
+attack = ["loss-test"]
+probes = 20
+"""
+EXACT = ("compliance.mechanism='exact'", "compliance.epsilon='inf'")
+INFERENCE = """
+[scenario]
+name = "small-inference"
+game = "inference"
+trials = 1
+seed = 3
+[data]
+source = "TABLE"
+protected = "group"
+advantaged = "a"
+label = "well"
+positive = "1"
+[developer]
+victims = 4
+steps = 5
+[adversary]
+attack = ["loss-test"]
+probes = 50
+shadows = 0
+"""
+
+
+CHOSEN = (
+    *("developer.defence='fft'", "developer.lambdas=[0.5, 2.0]", "developer.tune_steps=5"),
+    *("compliance.metric='eodds_max'", "compliance.mechanism='counts'", "compliance.epsilon=1.0"),
+)
+"""Lambda is chosen by what compliance answers."""
+
+
+def played(folder: Path, scenario: str, *settings: str) -> Path:
+    """Play a scenario, whoever the parties are; the run's folder."""
+    file = folder / "scenario.toml"
+    file.write_text(scenario)
+    plan = read(str(file), settings)
+    return runner.play(plan, RunFolder.create(folder / "runs", "small"), lambda _: None).folder
+
+
+Twins = Callable[[Mapping[str, str]], None]
+
+
+@pytest.fixture
+def twins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Twins:
+    """Have parties started with some lines run before their own."""
+
+    def start(lines: Mapping[str, str]) -> None:
+        def popen(command: list[str], **options: Any) -> subprocess.Popen[str]:
+            party = command[command.index("-m") + 1]
+            if party not in lines:
+                return subprocess.Popen(command, **options)
+            script = tmp_path / f"{party}.py"
+            script.write_text(f"{lines[party]}\nfrom {party}.__main__ import main\nmain()\n")
+            return subprocess.Popen([command[0], "-I", str(script), *command[-2:]], **options)
+
+        monkeypatch.setattr(launch, "subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": popen}))
+
+    return start
+
+
+def reporting(change: str) -> str:
+    """Give the lines of a compliance that changes its report."""
+    return f"""
+import numpy as np
+from compliance import player
+from fairwall.rpc.arrays import from_message, to_message
+honest = player._report
+def report(deal_id, case):
+    request = honest(deal_id, case)
+    audits = request.audits
+    {change}
+    return request
+player._report = report
+"""
+
+
+def submitting(method: str, change: str, module: str) -> str:
+    """Give the lines of a party that changes what it submits to the referee."""
+    return f"""
+import numpy as np
+from {module} import play
+import {module} as player
+from fairwall.rpc.arrays import from_message, to_message
+def playing(referee, *others):
+    honest = referee.{method}
+    def submit(request, **options):
+        {change}
+        return honest(request, **options)
+    referee.{method} = submit
+    play(referee, *others)
+player.play = playing
+"""
+
+
+def reported(found: Verification) -> list[str]:
+    """Give what was reported otherwise; nothing else may be found."""
+    assert {finding.check for finding in found.findings} <= {"reported"}, found.findings
+    return [finding.text for finding in found.findings]
+
+
+def unchecked(found: Verification) -> list[str]:
+    return [note for note in found.notes if note.startswith("not checked")]
+
+
+@pytest.fixture(scope="module")
+def honest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return played(tmp_path_factory.mktemp("honest"), SYNTHETIC)
+
+
+@pytest.fixture
+def copied(honest: Path, tmp_path: Path) -> Path:
+    """A run that may be tampered with."""
+    return Path(shutil.copytree(honest, tmp_path / "run"))
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write a table of people who are alike, so that different parties hold the same rows."""
+    rng = np.random.default_rng(1)
+    path = tmp_path_factory.mktemp("table") / "people.csv"
+    rows = zip(rng.choice(["a", "b"], 400), rng.integers(0, 4, 400), rng.integers(0, 2, 400), strict=True)
+    path.write_text("group,grade,well\n" + "".join(f"{group},{grade},{well}\n" for group, grade, well in rows))
+    return path
+
+
+# Honest runs.
+
+
+def test_what_an_honest_reveal_game_reports_follows_from_its_messages(honest: Path) -> None:
+    found = verify(honest)
+    assert found.findings == ()
+    assert unchecked(found) == []
+    assert found.reports == 6  # compliance's, the developer's and a line, twice
+
+
+def test_a_base_model_is_trained_again(tmp_path: Path) -> None:
+    found = verify(played(tmp_path, TRAINED))
+    assert found.findings == ()
+    assert unchecked(found) == []
+    assert found.reports == 4
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("data.hidden=true", "compliance.differencing=3"),
+        ("compliance.metric='eodds_sum'", *EXACT, "developer.strategy='packed'", "developer.queries=20"),
+        ("compliance.mechanism='randomized-response'", "developer.strategy='pair'"),
+        ("compliance.noise='system'", "compliance.bounding='clamp'"),
+    ],
+    ids=["hidden", "two strata", "bought once", "clamped"],
+)
+def test_other_reveal_games_are_well(tmp_path: Path, settings: tuple[str, ...]) -> None:
+    found = verify(played(tmp_path, SYNTHETIC, *settings, "scenario.trials=1"))
+    assert found.findings == ()
+    assert unchecked(found) == []
+
+
+@pytest.mark.parametrize("name", ["reveal", "inference"])
+def test_the_golden_runs_are_well(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(GOLDEN / name)
+    found = verify(Path())
+    assert [finding.where for finding in found.findings] == ["result.json"]  # it is not kept
+    assert found.reports > 2
+
+
+@NEEDS_TORCH
+@pytest.mark.parametrize("settings", [(), CHOSEN], ids=["no defence", "lambda chosen"])
+def test_what_an_inference_game_reports_follows(tmp_path: Path, table: Path, settings: tuple[str, ...]) -> None:
+    found = verify(played(tmp_path, INFERENCE.replace("TABLE", str(table)), *settings))
+    assert found.findings == ()
+    about = {note.removeprefix("not checked: ").partition(":")[0] for note in unchecked(found)}
+    assert about == ({"strength", "base_scores, base_member_scores"} if settings else set())
+
+
+def test_arrays_by_digest_alone_are_noted(tmp_path: Path) -> None:
+    large = (
+        "scenario.record='digest'",
+        "data.n=2000",
+        "data.n0=700",
+        "developer.strategy='linear'",
+        "scenario.trials=1",
+    )
+    found = verify(played(tmp_path, SYNTHETIC, *large))
+    assert found.findings == ()
+    assert any("recorded by their digest alone" in note for note in unchecked(found))
+
+
+# Parties that report otherwise.
+
+
+OTHERWISE = {
+    "smaller": (
+        """
+    for audit in audits:
+        exact, released = from_message(audit.exact), from_message(audit.released)
+        audit.exact.CopyFrom(to_message(exact + (released - exact) / 2))""",
+        "of request-1: exact[0] is ",
+    ),
+    "another's": (
+        "audits[1].exact.CopyFrom(to_message(np.repeat(from_message(audits[0].exact), 20)))",
+        "of request-2: exact[0] is ",
+    ),
+    "exchanged": (
+        "audits[0].request_id, audits[1].request_id = audits[1].request_id, audits[0].request_id",
+        "of request-1: exact",
+    ),
+    "unasked": ("audits[0].request_id = 'request-9'", "of request-9, which nobody asked"),
+    "kept back": ("audits[0].request_id = 'request-9'", "does not report request-1, which it answered"),
+    "moved": ("audits.extend([audits.pop(0)])", "reports request-1 after one that was asked later"),
+    "no noise": ("audits[1].released.CopyFrom(audits[1].exact)", "of request-2: released["),
+    "charged": ("audits[0].epsilon /= 2", "of request-1: epsilon is "),
+    "spent": ("request.epsilon_spent /= 2", "epsilon_spent is 25.0, recomputed "),
+    "flagged": ("audits[0].flagged = 1", "of request-1: flagged is 1, recomputed 0"),
+}
+"""What a compliance does with its report, and what is found."""
+
+QUICK = ("smaller", "another's", "moved", "spent")
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [pytest.param(*OTHERWISE[name], id=name, marks=() if name in QUICK else pytest.mark.slow) for name in OTHERWISE],
+)
+def test_a_compliance_that_reports_otherwise_is_named(tmp_path: Path, twins: Twins, change: str, text: str) -> None:
+    twins({"compliance": reporting(change)})
+    settings = ("scenario.trials=1", "developer.strategy='sensing'", "developer.queries=20")
+    found = verify(played(tmp_path, SYNTHETIC, *settings))
+    texts = reported(found)
+    assert any(one.startswith("deal-1: compliance ") and text in one for one in texts), texts
+    assert all(finding.where.startswith("transcript/compliance/1.bin entry ") for finding in found.findings)
+
+
+def test_a_developer_and_an_adversary_that_report_otherwise_are_named(tmp_path: Path, twins: Twins) -> None:
+    better = """
+        request.accuracy_base += 0.025
+        models = from_message(request.accuracy_models) / 2
+        request.accuracy_models.CopyFrom(to_message(models))
+        request.max_prediction_change /= 2"""
+    twins(
+        {
+            "developer": submitting("SubmitReveal", better, "developer.player"),
+            "adversary": submitting("SubmitLossTest", "request.accuracy_advantaged = 1.0", "adversary.player"),
+        }
+    )
+    texts = reported(verify(played(tmp_path, TRAINED)))
+    assert [text.partition(" is ")[0] for text in texts] == [
+        "deal-1: developer reports: accuracy_models[0]",
+        "deal-1: developer reports: accuracy_base",
+        "deal-1: developer reports: max_prediction_change",
+        "deal-1: adversary reports: accuracy_advantaged",
+    ]
+
+
+@NEEDS_TORCH
+def test_scores_other_than_those_that_were_served_are_named(tmp_path: Path, table: Path, twins: Twins) -> None:
+    other = """
+        for name in ("scores", "base_scores"):
+            scores = np.clip(from_message(getattr(request, name)) + np.float32(0.01), 0, 1)
+            getattr(request, name).CopyFrom(to_message(scores))"""
+    twins({"developer": submitting("SubmitModels", other, "developer.inference")})
+    texts = reported(verify(played(tmp_path, INFERENCE.replace("TABLE", str(table)))))
+    assert texts
+    assert all(text.startswith("deal-1: developer reports: scores[") for text in texts)
+    assert "served" in texts[0]
+
+
+# A run whose files say otherwise.
+
+
+def tampered(folder: Path, change: Callable[[list[dict[str, Any]]], object]) -> list[str]:
+    """Change the lines of ``trials.jsonl``, and whatever else of the run speaks of them; what is found then."""
+    lines = read_trials(folder / "trials.jsonl")
+    change(lines)
+    (folder / "trials.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    result = json.loads((folder / "result.json").read_text())
+    result |= {"files": digests(folder), "transcripts": anchors(folder), "summary": summarise(lines, [])}
+    (folder / "result.json").write_text(json.dumps(result))
+    found = verify(folder)
+    assert {finding.where for finding in found.findings} <= {"trials.jsonl"}
+    return reported(found)
+
+
+@pytest.mark.parametrize(
+    "key", ["query_error_mean", "query_error_median", "epsilon_spent", "queries", "leakage", "max_prediction_change"]
+)
+def test_a_changed_line_is_named(copied: Path, key: str) -> None:
+    (text,) = tampered(copied, lambda lines: lines[1].update({key: lines[1][key] / 2}))
+    assert text.startswith(f"trial 1 (deal-2): {key} is ")
+    assert ", recomputed " in text
+
+
+def test_lines_that_are_dropped_doubled_or_made_up_are_named(copied: Path) -> None:
+    kept = read_trials(copied / "trials.jsonl")
+    assert tampered(copied, lambda lines: lines.pop()) == [
+        "trial 1 (deal-2) is not there, and the run was played to its end"
+    ]
+    doubled = tampered(copied, lambda lines: lines.extend((lines[0], kept[1])))
+    assert doubled == ["trial 0 (deal-1) has 2 lines, recomputed 1"]
+    made_up = {**kept[1], "trial": 7, "seed": 10}
+    assert "trial 7: there is no such trial in the scenario" in tampered(copied, lambda lines: lines.append(made_up))
+
+
+@NEEDS_TORCH
+def test_a_changed_line_of_an_inference_game_is_named(tmp_path: Path, table: Path) -> None:
+    own = tmp_path / "own.csv"
+    shutil.copy(table, own)
+    folder = played(tmp_path, INFERENCE.replace("TABLE", str(own)))
+    texts = tampered(folder, lambda lines: lines[0].update(label_gap=1.0, gap=0.5))
+    assert [text.partition(" is ")[0] for text in texts] == ["trial 0 (deal-1): gap", "trial 0 (deal-1): label_gap"]
+    own.unlink()
+    command = [sys.executable, "-m", "sim", "verify", str(folder), "--json"]
+    told = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=100, check=True).stdout)
+    (note,) = (note for note in told["notes"] if note.startswith("not checked"))
+    assert note.startswith("not checked: lines of trials.jsonl: the test rows are in no message, and cannot be drawn")
+
+
+# A run that was broken off.
+
+KILLED = """
+import os, signal
+from developer import player
+given = player._given
+def dying(audits, deal, *others):
+    if deal.deal_id == "deal-2":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return given(audits, deal, *others)
+player._given = dying
+"""
+
+
+def test_of_a_run_that_was_broken_off_what_is_there_is_checked(tmp_path: Path, twins: Twins) -> None:
+    file = tmp_path / "scenario.toml"
+    file.write_text(SYNTHETIC)
+    plan = read(str(file))
+    folder = RunFolder.create(tmp_path / "runs", "small")
+    twins({"developer": KILLED})
+    with pytest.raises(TrialFailed):
+        runner.play(plan, folder, lambda _: None)
+    found = verify(folder.path)
+    assert {finding.check for finding in found.findings} == {"open"}
+    assert found.reports == 3
+    twins({})
+    runner.play(plan, RunFolder.resume(folder.path, plan), lambda _: None)
+    found = verify(folder.path)
+    # The session that was killed stays as it is.
+    assert {finding.check for finding in found.findings} == {"open"}
+    assert {finding.where for finding in found.findings} >= {"transcript/developer/1.bin"}
+    assert not any(finding.where.endswith("/2.bin") for finding in found.findings)
+    assert found.reports == 6
+    lines = read_trials(folder.path / "trials.jsonl")
+    lines[0]["leakage"] += 1
+    (folder.path / "trials.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    changed = [finding for finding in verify(folder.path).findings if finding.check == "reported"]
+    text = f"trial 0 (deal-1): leakage is {lines[0]['leakage']!r}, recomputed {lines[0]['leakage'] - 1!r}"
+    assert changed == [Finding("reported", "trials.jsonl", text)]
+
+
+def test_a_transcript_that_is_gone_is_no_crash(copied: Path) -> None:
+    for party in ("compliance", "developer", "referee", "adversary"):
+        shutil.rmtree(copied / "transcript" / party)
+        if party != "adversary":
+            assert "reported" not in {finding.check for finding in verify(copied).findings}
