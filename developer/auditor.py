@@ -96,6 +96,7 @@ class DealAuditor:
         self._accuracies: list[NDArray[np.float64]] = []
         self.size_queries = 0
         self.queries = 0
+        self.given_up = 0
         self.max_prediction_change = 0.0
 
     @property
@@ -105,6 +106,7 @@ class DealAuditor:
 
     def give_up(self, queries: int) -> None:
         """Say, before asking anything, that so many of the planned queries will not be asked."""
+        self.given_up += queries
         self._purse.give_up(queries)
 
     def size(self, row: NDArray[np.float64]) -> float:

@@ -239,13 +239,16 @@ def _inference(deal: game.DeveloperDeal, cards: dict[str, NDArray[Any]], test_se
     return cache(lambda: log_likelihood_ratio(sample, deal.public_disadvantaged_rows, people))
 
 
-def _queries(count: game.QueryCount, people: int, asked: int = 0, plays: int = 1) -> int:
-    """Say how many queries a play about so many people has, once so many were asked, of so many plays that are left."""
+def _queries(count: game.QueryCount, people: int, used: int = 0, plays: int = 1) -> int:
+    """Say how many queries a play about so many people has, of so many plays that are left.
+
+    Used are those that were asked or given up: what is given up is not planned for any more, so nobody can pay for it.
+    """
     match count.WhichOneof("count"):
         case "fixed":
-            return max((count.fixed - asked) // plays, 1)
+            return max((count.fixed - used) // plays, 1)
         case "at_most":
-            return max((count.at_most - asked) // plays, 1)
+            return max((count.at_most - used) // plays, 1)
         case _:
             return people - count.people_less
 
@@ -267,14 +270,14 @@ def _reveal(deal: game.DeveloperDeal, test_set: _TestSet, inference: Scores | No
         known = deal.HasField("disadvantaged") and len(find_metric(metric).strata) == 1
         n0 = deal.disadvantaged if known else None
         auditor = DealAuditor(test_set.ask, test_set.purse, play, labels, scores, n0)
-        asked = sum(earlier.queries for _, earlier, _ in parts)
+        used = sum(earlier.queries + earlier.given_up for _, earlier, _ in parts)
         hand = Hand(
             people=people,
             base=partial(_base_weights, play, scores),
             prior=partial(_of, baseline, play.reached),
             auditor=auditor,
             rng=generator(deal.seed),
-            queries=_queries(deal.queries, people, asked, len(games) - len(parts)),
+            queries=_queries(deal.queries, people, used, len(games) - len(parts)),
             perturbation=deal.perturbation,
             decode=DECODERS[deal.decoder] if deal.decoder else None,
             terms=Terms(

@@ -170,6 +170,8 @@ def _query_problems(scenario: Scenario, strategy: Strategy) -> Iterator[str]:
         wanted = "asks any number of at least 1"
     asked = scenario.queries
     most = max(QUERIES_MAX, people)
+    metric = METRICS[scenario.compliance.metric]
+    strata = len(metric.strata)
     if asked == "needed" and strategy.adaptive:
         if not math.isinf(scenario.epsilon):
             yield "developer.queries: is missing; epsilon is shared out among so many"
@@ -177,9 +179,11 @@ def _query_problems(scenario: Scenario, strategy: Strategy) -> Iterator[str]:
         yield "developer.queries: is missing"
     elif isinstance(asked, int) and asked > most:
         yield f"developer.queries: must be at most {most}, not {asked}"
+    elif isinstance(asked, int) and asked < strata:
+        yield f"developer.queries: must be at least {strata}, for the strata of {metric.name}, not {asked}"
     elif isinstance(asked, int):
         # Who asks one query a person counts the people of the stratum, which vary with the test set.
-        varies = by_people and METRICS[scenario.compliance.metric].label is not None
+        varies = by_people and metric.label is not None
         if asked not in counts or varies:
             yield f"developer.queries: strategy {strategy.name} {wanted}, not {asked}"
     elif not by_people:

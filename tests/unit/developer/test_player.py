@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
+from developer import player
 from developer.player import no_query_guess
+from fairwall.game.v1 import referee_service_pb2 as game
+from fairwall.laws.metric import strata_of
+from fairwall.wire.metrics import number_of
 
 SCORES = st.lists(st.floats(0, 1), min_size=1, max_size=30)
 
@@ -40,3 +45,42 @@ def test_only_the_order_of_the_scores_counts(scores: list[float]) -> None:
     values = np.array(scores)
     ranks = np.unique(values, return_inverse=True)[1]
     assert (no_query_guess(ranks.astype(np.float64)) == no_query_guess(values)).all()
+
+
+ANY = [("sp", 1.0), ("abs_eo", 1.0), ("eodds_max", 1.0), ("eodds_sum", 1.0), ("eodds_sum", 0.1), ("oad", 0.1)]
+
+
+@pytest.mark.parametrize("mechanism", ["laplace", "counts", "recommended"])
+@pytest.mark.parametrize("epsilon", [0.5, 50.0])
+@pytest.mark.parametrize(("metric", "perturbation"), ANY)
+def test_the_best_strategy_spends_its_budget_whatever_the_number_of_queries(
+    metric: str, perturbation: float, epsilon: float, mechanism: str
+) -> None:
+    """It gives up queries that are not worth their noise: all of epsilon goes to those that are left, and no more."""
+    rng = np.random.default_rng(0)
+    features, labels, scores = np.zeros((40, 1)), (np.arange(40) % 2).astype(np.uint8), rng.random(40)
+    for most in (2, 3, 5, 20, 41):
+        deal = game.DeveloperDeal(
+            seed=b"seed",
+            metric=number_of(metric),
+            epsilon=epsilon,
+            mechanism=mechanism,
+            strategy="best",
+            queries=game.QueryCount(at_most=most),
+            perturbation=perturbation,
+            disadvantaged=10,
+        )
+        spent: list[tuple[int, float]] = []
+
+        def answer(_: str, predictions: NDArray[np.float64], share: float) -> NDArray[np.float64]:
+            spent.append((len(predictions), share))  # noqa: B023 - called within this round
+            return rng.uniform(-1, 1, len(predictions))
+
+        strata = [int(inside.sum()) for inside in strata_of(metric, labels)]
+        test_set = player._TestSet(features, labels, lambda: scores, answer, player._purse(deal, strata, 0))
+        submitted = player._reveal(deal, test_set, None)
+        # One for the size of each stratum, and one to compare with where the other stratum keeps its scores.
+        assert submitted.queries + submitted.size_queries <= most + len(strata) * (1 + (perturbation < len(strata) - 1))
+        assert sum(queries for queries, _ in spent) == submitted.queries + submitted.size_queries
+        assert all(share > 0 for _, share in spent)
+        assert sum(share for _, share in spent) == pytest.approx(epsilon, rel=1e-12)

@@ -397,6 +397,11 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
         for bad in (0, -1, 2.0, True, "many", "n", "n-1")
     ),
     ({"developer.queries": 20_000}, "developer.queries", "not 20000"),
+    (
+        {"developer": {"strategy": "best", "queries": 1}, "compliance.metric": "eodds_max"},
+        "developer.queries",
+        "must be at least 2, for the strata of eodds_max, not 1",
+    ),
 ]
 
 
