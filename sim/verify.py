@@ -29,6 +29,7 @@ from fairwall.rpc.turns import collect
 from fairwall.wire.v1 import array_pb2, error_pb2
 from fairwall.wire.v1.visibility_pb2 import VISIBILITY_INHERITED, VISIBILITY_UNSPECIFIED, visibility
 from sim.boundary import CLEARANCE, METHODS, level_name
+from sim.differences import short
 from sim.leaks import NARROW, Column, Search
 from sim.recompute import recompute
 from sim.results import digests, read_trials, summarise
@@ -261,14 +262,12 @@ def _one_sided(key: CallKey, side: _Side, other: Transcript | None, name: str) -
     if other is None:
         yield Finding("counterpart", f"transcript/{name}", f"is missing, and is what {_place(side.script)} speaks of")
     elif other.is_whole and (name == key.caller or (side.ending is not None and side.ending.is_the_servers)):
-        yield Finding(
-            "counterpart", _place(side.script), f"{key} ({_short(side.method)}): {name} recorded no such call"
-        )
+        yield Finding("counterpart", _place(side.script), f"{key} ({short(side.method)}): {name} recorded no such call")
 
 
 def _both_sided(key: CallKey, caller: _Side, server: _Side) -> Iterator[Finding]:
     if caller.method != server.method:
-        text = f"{key} is {_short(caller.method)} to one side and {_short(server.method)} to the other"
+        text = f"{key} is {short(caller.method)} to one side and {short(server.method)} to the other"
         yield Finding("counterpart", _place(caller.script), text)
     # What one side sent and the other has not got may still have been under way if the call was given up or refused.
     yield from _one_way(key, caller, server, caller.requests, server.requests, server.answered)
@@ -299,10 +298,6 @@ def _one_way(
             yield Finding("counterpart", _place(receiver.script, came.entry), text)
 
 
-def _short(method: str) -> str:
-    return method.rpartition("/")[2]
-
-
 def _said(ending: Ending) -> str:
     reason = error_pb2.Reason.Name(ending.reason) if ending.reason else ""
     return reason.removeprefix("REASON_") or f"status {ending.status}"
@@ -326,7 +321,7 @@ def _allowed(script: Transcript, parties: Mapping[str, Transcript]) -> Iterator[
             continue
         decoded = decode(message.method, message.is_request, script.data(message))
         if decoded is None:
-            yield Finding("allowed", place, f"is no message of {_short(message.method)}")
+            yield Finding("allowed", place, f"is no message of {short(message.method)}")
             continue
         for path, level in _fields(decoded):
             if not VISIBILITY_UNSPECIFIED < level <= CLEARANCE.get(receiver, VISIBILITY_UNSPECIFIED):
@@ -394,7 +389,7 @@ class _Leaks:
     def _in_call(
         self, search: Search, script: Transcript, call: CallKey, messages: list[Message], done: set[bytes]
     ) -> Iterator[Finding]:
-        place = f"{_place(script, messages[0].entry)} ({call}, {_short(messages[0].method)})"
+        place = f"{_place(script, messages[0].entry)} ({call}, {short(messages[0].method)})"
         for name, data, strides in self._searchable(script, messages):
             digest = blake3(data + repr(strides).encode()).digest()
             if digest in done:

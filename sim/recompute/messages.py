@@ -1,12 +1,8 @@
-"""What transcripts hold of each trial: deals, batches of queries with their answers, and what was submitted.
-
-Each call is taken from the side that knows most of it: one that saw it answered before one that did not, and of such
-two the party that it is about, compliance of audits, before the referee. Whether both tell the same is not asked here.
-"""
+"""What transcripts hold of each trial: deals, batches of queries with their answers, and what was submitted."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -16,73 +12,14 @@ from numpy.typing import NDArray
 from fairwall.compliance.v1.audit_service_pb2 import AuditResponse
 from fairwall.rpc.arrays import ArrivingArray, from_message
 from fairwall.rpc.turns import collect
-from fairwall.wire.v1.error_pb2 import REASON_UNSPECIFIED
-from sim.differences import Call, short
-from sim.transcripts import CallKey, Message, Transcript, decode
+from fairwall.wire.v1.array_pb2 import ArrayHeader
+from sim.recompute.calls import Told, told
+from sim.transcripts import Transcript
 
-_ORDER = ("compliance", "developer", "adversary", "referee")
 _DEALS = frozenset(
     {"TakeComplianceDeal", "TakeDeveloperDeal", "TakeAdversaryDeal", "TakeTrainingDeal", "TakeAttackDeal"}
 )
 _SUBMISSIONS = frozenset({"SubmitAuditReport", "SubmitReveal", "SubmitLossTest", "SubmitModels", "SubmitGuesses"})
-
-
-@dataclass(frozen=True)
-class Told:
-    """A call, and the transcript that tells of it."""
-
-    script: Transcript
-    call: Call
-
-    @property
-    def place(self) -> str:
-        """Where its first message stands."""
-        return f"transcript/{self.script.party}/{self.script.path.name} entry {self.call.start}"
-
-    @property
-    def is_stored(self) -> bool:
-        """Whether all its bytes are, none by their digest alone."""
-        return self.stores(self.call.requests) and self.stores(self.call.answers)
-
-    def stores(self, messages: Iterable[Message]) -> bool:
-        """Whether all bytes of some messages are stored."""
-        return all(self.script.stores(digest) for message in messages for _, _, digest in message.large)
-
-    @property
-    def requests(self) -> list[Any]:
-        """What was asked, decoded; zeros for what is not stored."""
-        return self._decoded(self.call.requests)
-
-    @property
-    def answers(self) -> list[Any]:
-        """What was answered, likewise."""
-        return self._decoded(self.call.answers)
-
-    @property
-    def request(self) -> Any:
-        """The first message that was asked."""
-        return self._decoded(self.call.requests[:1])[0]
-
-    @property
-    def answer(self) -> Any:
-        """The first message that was answered."""
-        return self._decoded(self.call.answers[:1])[0]
-
-    @property
-    def is_refused(self) -> bool:
-        """Whether its server decided that there is no answer."""
-        return self.call.ending is not None and self.call.ending.reason != REASON_UNSPECIFIED
-
-    @property
-    def is_answered(self) -> bool:
-        """Whether it went well."""
-        return self.call.ending is not None and self.call.ending.status == 0
-
-    def _decoded(self, messages: Iterable[Message]) -> list[Any]:
-        found = [decode(message.method, message.is_request, self.script.data(message)) for message in messages]
-        if None in found:
-            raise ValueError(f"{self.place}: is no message of {short(self.call.method)}")
-        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,8 +132,8 @@ class Session:
         self.unread: list[str] = []
         self._calls: dict[str, list[Told]] = {}
         self._tables: dict[str, Told] = {}
-        for one in _told(parties):
-            method = short(one.call.method)
+        for one in told(parties):
+            method = one.method
             try:
                 if method == "GetTrainingTable" and one.is_answered:
                     self._tables[one.request.training_digest] = one
@@ -221,7 +158,7 @@ class Session:
         trial = TrialMessages(deal_id)
         looks: dict[str, list[Served]] = {}
         # What compliance asked of models comes before what it made of that.
-        for one in sorted(self._calls[deal_id], key=lambda one: short(one.call.method) == "AuditModels"):
+        for one in sorted(self._calls[deal_id], key=lambda one: one.method == "AuditModels"):
             try:
                 _take(trial, looks, one)
             except (ValueError, LookupError) as error:
@@ -240,7 +177,7 @@ class Session:
 
 def _take(trial: TrialMessages, looks: dict[str, list[Served]], one: Told) -> None:
     """Add what a call tells of a trial."""
-    method = short(one.call.method)
+    method = one.method
     if method == "Predict" and one.is_answered:
         served = _served(one)
         if one.call.key.caller == "compliance":
@@ -262,37 +199,12 @@ def _take(trial: TrialMessages, looks: dict[str, list[Served]], one: Told) -> No
             trial.batches[batch.request_id] = batch if before is None else replace(batch, asked=before.asked)
 
 
-def _told(parties: Mapping[str, Transcript]) -> Iterator[Told]:
-    """Give every call once, in the order of the transcripts that tell of them."""
-    known: dict[CallKey, Told] = {}
-    for party in sorted(parties, key=lambda party: _ORDER.index(party) if party in _ORDER else len(_ORDER)):
-        for one in _calls(parties[party]):
-            before = known.get(one.call.key)
-            if before is None or (one.is_answered and not before.is_answered):
-                known[one.call.key] = one
-    yield from sorted(known.values(), key=lambda one: one.call.start)
-
-
-def _calls(script: Transcript) -> Iterator[Told]:
-    """Give all calls, those that were given up among them."""
-    found: dict[CallKey, Call] = {}
-    for message in script.messages:
-        call = found.setdefault(message.call, Call(message.call, message.method))
-        (call.requests if message.is_request else call.answers).append(message)
-    for key, call in found.items():
-        call.ending = script.endings.get(key)
-        yield Told(script, call)
-
-
 def _served(one: Told) -> Served:
     first, *parts = one.requests
     header = first.header
     if not one.is_stored:
         return Served(header.request_id, header.model, None, None, one.call.start)
-    arriving = ArrivingArray(header.features)
-    for part in parts:
-        arriving.append(part.features_chunk)
-    features = arriving.finish().astype(np.float64)
+    features = _gathered(header.features, (part.features_chunk for part in parts))
     scores = from_message(one.answers[0].scores).astype(np.float64)
     return Served(header.request_id, header.model, features, scores, one.call.start)
 
@@ -302,21 +214,26 @@ def _uploaded(one: Told) -> Batch:
     header = first.header
     predictions = None
     if one.stores(one.call.requests):
-        arriving = ArrivingArray(header.predictions)
-        for part in parts:
-            arriving.append(part.predictions_chunk)
-        predictions = arriving.finish().astype(np.float64)
+        predictions = _gathered(header.predictions, (part.predictions_chunk for part in parts))
     answer = next(iter(one.answers), None)
     return _batch(one, header, int(header.predictions.shape[0]), predictions, answer)
+
+
+def _gathered(header: ArrayHeader, chunks: Iterable[bytes]) -> NDArray[np.float64]:
+    """Put an array together that arrived in chunks."""
+    arriving = ArrivingArray(header)
+    for chunk in chunks:
+        arriving.append(chunk)
+    return arriving.finish().astype(np.float64)
 
 
 def _asked_models(one: Told, looks: Mapping[str, list[Served]]) -> Batch:
     """Put the scores together that compliance got while the request lasted."""
     (request,) = one.requests
     during = range(one.call.start, one.call.answered + 1)
-    asked = looks.get(request.request_id, ())
     # Of two calls with one id each has scores of its own; another party's entries tell nothing of when.
     own = one.script.party == "compliance"
+    asked = looks.get(request.request_id, ())
     got = {look.model: look.scores for look in asked if look.asked in during or not own}
     known = [scores for _, scores in sorted(got.items()) if scores is not None]
     predictions = np.stack(known) if len(known) == request.models else None
@@ -328,13 +245,13 @@ def _batch(
     one: Told, header: Any, models: int, predictions: NDArray[np.float64] | None, answer: AuditResponse | None
 ) -> Batch:
     return Batch(
-        header.request_id,
-        header.metric,
-        header.epsilon,
-        models,
-        predictions,
-        answer if one.stores(one.call.answers) else None,
-        answer is not None,
-        one.call.start,
-        one.call.answered,
+        request_id=header.request_id,
+        metric=header.metric,
+        epsilon=header.epsilon,
+        models=models,
+        predictions=predictions,
+        answer=answer if one.stores(one.call.answers) else None,
+        is_answered=answer is not None,
+        asked=one.call.start,
+        answered=one.call.answered,
     )
