@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -399,6 +400,8 @@ class AuditModels(Words):
 class _Held:
     call: Any
     release: threading.Event
+    again: Callable[[], _Held]
+    """Opens it anew."""
 
 
 class Hold(Words):
@@ -451,7 +454,8 @@ class Hold(Words):
             release.wait(self.deadline + SECONDS)  # the deadline ends the call, not we
 
         channel = world.channel(self.caller, self.deployment)
-        return _Held(calls.start(channel, AUDIT, silent(), self.deadline), release)
+        again = partial(self._open, world, number)
+        return _Held(calls.start(channel, AUDIT, silent(), self.deadline), release, again)
 
 
 class LetGo(Words):

@@ -217,6 +217,8 @@ class Until(Words):
             except Violation:
                 if time.monotonic() > give_up:
                     raise
+                # It may have been in the place of a call that was to be held, which found no room.
+                world.held[:] = [each.again() if each.call.done() else each for each in world.held]
                 time.sleep(0.02)
             else:
                 return

@@ -16,11 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from sim.conformance import cases, kit, report, run, target
+from sim.conformance import audits, cases, kit, report, run, target
 from sim.conformance.errors import ConformanceError
 from sim.conformance.run import Outcome
 from sim.conformance.subject import Subject
 from sim.conformance.target import Target
+from sim.conformance.world import World
 
 ROOT = Path(__file__).parents[2]
 MUTANTS = ROOT / "tests" / "mutants"
@@ -146,6 +147,18 @@ def test_the_second_server_uses_nothing_of_this_project() -> None:
 def test_sound_servers_pass_a_hundred_times_in_a_row(known: Target, second: str, which: str) -> None:
     for _ in range(100):
         assert broken(outcomes_of(known, {"own": OWN, "second": second}[which])) == []
+
+
+def test_a_call_that_finds_no_room_to_be_held_is_opened_again(known: Target, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The call that asks whether there is room left may take the place of one that was to be held."""
+    hold = audits.Hold.run
+
+    def crowded(self: audits.Hold, world: World) -> None:
+        hold(self, world)
+        world.held[-1].call.cancel()
+
+    monkeypatch.setattr(audits.Hold, "run", crowded)
+    assert broken(outcomes_of(known, OWN, "C705")) == []
 
 
 # Broken servers.
