@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from fairwall.laws import metric
 from fairwall.laws.metric import METRICS, find_metric, part_values, stratum, sums_over
 from fairwall.wire.metrics import name_of, number_of
 
@@ -86,3 +87,14 @@ def test_sums_do_not_depend_on_how_the_predictions_lie_in_memory(order: str) -> 
     assert sums.tolist() == one_by_one
     # The obvious expression adds in another order. If this fails, numpy has changed and the docstring is out of date.
     assert np.add.reduce(predictions[:, members], axis=1).tolist() != one_by_one
+
+
+@pytest.mark.parametrize("shape", [(1, 1 << 22), (3, 3 << 19), (1 << 14, 260)])
+def test_sums_do_not_depend_on_how_many_add_up(shape: tuple[int, int]) -> None:
+    rng = np.random.default_rng(2)
+    predictions = rng.random(shape)
+    members = rng.random(shape[1]) < 0.4
+    assert predictions.size >= metric._LARGE
+    expected = [np.add.reduce(row[members].copy()) for row in predictions]
+    assert sums_over(members, predictions).tolist() == expected
+    assert sums_over(np.zeros_like(members), predictions).tolist() == [0.0] * shape[0]
