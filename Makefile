@@ -11,7 +11,7 @@ demo: $(VENV)/.installed
 	$(BIN)/fairwall run demo
 
 test: $(VENV)/.installed-all
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 test-all: $(VENV)/.installed-all
 	$(BIN)/python -m pytest -m ""

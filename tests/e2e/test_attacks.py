@@ -206,7 +206,7 @@ def test_the_best_strategy_reads_every_metric_under_noise(attack: Play) -> None:
 @pytest.mark.parametrize(
     ("settings", "most"),
     [
-        (("compliance.precision=2",), 40),
+        pytest.param(("compliance.precision=2",), 40, marks=pytest.mark.slow),
         pytest.param(("compliance.precision=1",), 100, marks=pytest.mark.slow),
         pytest.param(("compliance.mechanism=round",), 40, marks=pytest.mark.slow),
         (("compliance.mechanism=pass-fail",), 60),

@@ -10,7 +10,8 @@ from typing import Any
 import psutil
 import pytest
 
-PARTIES = ("compliance", "developer", "adversary")
+OTHERS = ("compliance", "adversary")
+PARTIES = ("developer", *OTHERS)
 
 
 def test_a_run_has_three_parties_recognisable_by_their_package(live_run: Any) -> None:
@@ -45,7 +46,7 @@ def test_no_log_holds_a_key_or_a_row(live_run: Any) -> None:
         assert not re.search(r"(\b[01]\b[ ,]+){8}", text)
 
 
-@pytest.mark.parametrize("party", PARTIES)
+@pytest.mark.parametrize("party", ["developer", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
 def test_a_party_that_is_killed_ends_the_run_with_its_name(live_run: Any, party: str) -> None:
     finished = live_run.trials()
     live_run.parties[party].kill()
@@ -59,7 +60,7 @@ def test_a_party_that_is_killed_ends_the_run_with_its_name(live_run: Any, party:
     assert live_run.trials() >= finished
 
 
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("signum", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_an_interrupted_run_leaves_nobody_and_keeps_its_trials(live_run: Any, signum: signal.Signals) -> None:
     live_run.command.send_signal(signum)
     _, stderr = live_run.command.communicate(timeout=10)
@@ -78,6 +79,7 @@ def test_parties_leave_when_the_runner_is_killed(live_run: Any) -> None:
     live_run.wait_until_over(seconds=10)
 
 
+@pytest.mark.slow
 def test_a_party_that_hangs_is_ended_with_the_run(live_run: Any) -> None:
     live_run.parties["adversary"].suspend()
     live_run.command.send_signal(signal.SIGINT)

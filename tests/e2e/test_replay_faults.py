@@ -140,7 +140,9 @@ def test_a_run_that_a_kill_broke_off_replays_its_trials_and_says_what_was_not_co
     assert {path: path.read_bytes() for path in killed.rglob("*") if path.is_file()} == before
 
 
-@pytest.mark.parametrize("party", PARTIES)
+@pytest.mark.parametrize(
+    "party", ["developer", *(pytest.param(name, marks=SLOW) for name in ("compliance", "adversary"))]
+)
 def test_each_party_of_it_replays_alone(killed: Path, party: str) -> None:
     found = alone(killed, party)
     assert (found.difference, found.notes) == (None, (NOTE,))

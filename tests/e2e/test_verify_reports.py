@@ -212,8 +212,10 @@ def test_a_base_model_is_trained_again(tmp_path: Path) -> None:
     [
         ("data.hidden=true", "compliance.differencing=3"),
         ("compliance.metric='eodds_sum'", *EXACT, "developer.strategy='packed'", "developer.queries=20"),
-        ("compliance.mechanism='randomized-response'", "developer.strategy='pair'"),
-        ("compliance.noise='system'", "compliance.bounding='clamp'"),
+        pytest.param(
+            ("compliance.mechanism='randomized-response'", "developer.strategy='pair'"), marks=pytest.mark.slow
+        ),
+        pytest.param(("compliance.noise='system'", "compliance.bounding='clamp'"), marks=pytest.mark.slow),
     ],
     ids=["hidden", "two strata", "bought once", "clamped"],
 )

@@ -227,6 +227,7 @@ def test_fair_fine_tuning_closes_the_gap_for_one_attribute_and_for_two(torch: ob
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_a_private_model_with_a_large_budget_learns_and_with_a_small_one_less(torch: object) -> None:
     split, held_out = people(4000), people(2000, seed=1)
     right = []
