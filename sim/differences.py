@@ -82,13 +82,18 @@ def calls(script: Transcript) -> list[Call]:
 
     Health checks, and calls that were given up or cut off, are left out.
     """
+    return sorted((call for call in all_calls(script) if _was_decided(call)), key=lambda call: call.start)
+
+
+def all_calls(script: Transcript) -> list[Call]:
+    """Give every call that a transcript has a message or an ending of."""
     found: dict[CallKey, Call] = {}
     for message in script.messages:
         call = found.setdefault(message.call, Call(message.call, message.method))
         (call.requests if message.is_request else call.answers).append(message)
     for key, ending in script.endings.items():
         found.setdefault(key, Call(key, ending.method)).ending = ending
-    return sorted((call for call in found.values() if _was_decided(call)), key=lambda call: call.start)
+    return list(found.values())
 
 
 def _was_decided(call: Call) -> bool:

@@ -6,12 +6,12 @@ audits, before the referee. Whether both tell the same is not asked here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from fairwall.wire.v1.error_pb2 import REASON_UNSPECIFIED
-from sim.differences import Call, short
+from sim.differences import Call, all_calls, short
 from sim.transcripts import CallKey, Message, Transcript, decode
 
 _ORDER = ("compliance", "developer", "adversary", "referee")
@@ -84,19 +84,10 @@ def told(parties: Mapping[str, Transcript]) -> list[Told]:
     """Give every call once, in the order of the transcripts that tell of them."""
     known: dict[CallKey, Told] = {}
     for party in sorted(parties, key=lambda party: _ORDER.index(party) if party in _ORDER else len(_ORDER)):
-        for one in _calls(parties[party]):
+        script = parties[party]
+        # Those that were given up too; one of which there is no message tells nothing.
+        for one in (Told(script, call) for call in all_calls(script) if call.requests or call.answers):
             before = known.get(one.call.key)
             if before is None or (one.is_answered and not before.is_answered):
                 known[one.call.key] = one
     return sorted(known.values(), key=lambda one: one.call.start)
-
-
-def _calls(script: Transcript) -> Iterator[Told]:
-    """Give all calls, those that were given up among them."""
-    found: dict[CallKey, Call] = {}
-    for message in script.messages:
-        call = found.setdefault(message.call, Call(message.call, message.method))
-        (call.requests if message.is_request else call.answers).append(message)
-    for key, call in found.items():
-        call.ending = script.endings.get(key)
-        yield Told(script, call)

@@ -8,6 +8,7 @@ not laid out in just this way is left to protobuf.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -59,9 +60,9 @@ def encoded(array: NDArray[np.generic], message: type[Message], part: str) -> It
     part : str
         The name of its field for a chunk of this array.
     """
-    key = next(key for key, name in _parts(message.DESCRIPTOR).items() if name == part)
+    key = varint((message.DESCRIPTOR.fields_by_name[part].number << 3) | _LENGTH_DELIMITED)
     for piece in pieces_of(array):
-        yield b"".join((bytes((key,)), varint(len(piece)), piece))
+        yield b"".join((key, varint(len(piece)), piece))
 
 
 def serialize(message: Message | bytes) -> bytes:
@@ -107,6 +108,7 @@ def _start_of_whole(data: bytes) -> int:
     return start if start + size == len(data) and start == 1 + len(varint(size)) else 0
 
 
+@cache
 def _parts(descriptor: Any) -> dict[int, str]:
     """Name the fields of a message that may be all that is set in it, and bytes, by their keys."""
     return {

@@ -209,9 +209,9 @@ def _arriving(handler: _Handler, request: Any, recorded: RecordedCall) -> Any:
 def _decoder(handler: _Handler, method: str) -> Callable[[Any], Any]:
     """Decode after the gate: a caller who may not call is not read, and what does not decode has a reason."""
     deserialize: Callable[[bytes], Any] = handler.request_deserializer or bytes
-    message = message_type(method, is_request=True)
-    if handler.request_streaming and handler.request_deserializer is not None and message is not None:
-        deserialize = chunks.decoder(message, deserialize)
+    if handler.request_streaming and handler.request_deserializer is not None:
+        message = message_type(method, is_request=True)
+        deserialize = deserialize if message is None else chunks.decoder(message, deserialize)
 
     def one(data: bytes) -> Any:
         try:
