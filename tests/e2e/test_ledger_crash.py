@@ -150,7 +150,7 @@ class Client:
     faults: list[str] = field(default_factory=list)
     asked: int = 1
 
-    def talk(self, port: int) -> None:
+    def talk(self, port: int, heard: threading.Semaphore) -> None:
         with (
             suppress(OSError),
             socket.create_connection(("127.0.0.1", port), timeout=30) as connection,
@@ -166,6 +166,7 @@ class Client:
                 if not line.endswith("\n"):
                     return
                 self.hear(request_id, line.strip())
+                heard.release()
 
     def hear(self, request_id: str, answer: str) -> None:
         if self.answers.setdefault(request_id, answer) != answer:
@@ -184,14 +185,20 @@ def service(folder: Path, kind: str) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def round_of(folder: Path, kind: str, clients: list[Client], seconds: float) -> None:
-    """Start the service, let the clients talk to it for a while, and kill it with signal 9."""
+def round_of(folder: Path, kind: str, clients: list[Client], answers: int, seconds: float) -> None:
+    """Start the service, and kill it with signal 9 a moment after it has given so many answers more.
+
+    Answers, not seconds, measure its life: a slow machine dies as late in its work as a fast one.
+    """
+    heard = threading.Semaphore(0)
     with service(folder, kind) as process:
         assert process.stdout is not None
         port = int(process.stdout.readline())
-        threads = [threading.Thread(target=client.talk, args=(port,)) for client in clients]
+        threads = [threading.Thread(target=client.talk, args=(port, heard)) for client in clients]
         for thread in threads:
             thread.start()
+        for _ in range(answers):
+            assert heard.acquire(timeout=30), "the service does not answer"
         with suppress(subprocess.TimeoutExpired):
             process.wait(seconds)
         assert process.poll() is None, "the service died by itself"
@@ -209,7 +216,7 @@ def faults_after(folder: Path, kind: str, kills: int, seed: int) -> list[str]:
         if kill % 5 == 4:  # some die while they start, and recover what the one before left
             with service(folder, kind) as process, suppress(subprocess.TimeoutExpired):
                 process.wait(chance.uniform(0.0, 0.5))
-        round_of(folder, kind, clients, chance.uniform(0.0, 0.06))
+        round_of(folder, kind, clients, chance.randrange(40), chance.uniform(0.0, 0.005))
     faults = [fault for client in clients for fault in client.faults]
 
     found = inspect(folder / "ledger" / "ledger.sqlite")
