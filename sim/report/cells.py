@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.special import stdtrit
 
 from sim.plan import Plan
 from sim.report.notation import as_float
@@ -49,6 +48,8 @@ def half_width(sd: float | None, trials: int) -> float | None:
     """
     if sd is None or trials < 2:
         return None
+    from scipy.special import stdtrit
+
     return float(stdtrit(trials - 1, 0.975)) * sd / math.sqrt(trials)
 
 

@@ -14,6 +14,8 @@ from typing import Any
 import psutil
 import pytest
 
+from tests import command
+
 PARTIES = ("compliance", "developer", "adversary")
 _PATIENCE_SECONDS = 30.0
 
@@ -44,14 +46,7 @@ def fairwall(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run the command to its end; results go below the test's own folder."""
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "sim", *arguments],
-            capture_output=True,
-            text=True,
-            cwd=tmp_path,
-            timeout=900,
-            check=False,
-        )
+        return command.fairwall(*arguments, cwd=tmp_path, seconds=900)
 
     return run
 

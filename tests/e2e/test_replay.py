@@ -28,6 +28,7 @@ from sim import launch, replay
 from sim.plan import ScenarioError, at_replay_size, plan, shipped
 from sim.plan import read as read_plan
 from sim.transcripts import _frames, decode, paths, read
+from tests.command import fairwall
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 ROOT = Path(__file__).parents[2]
@@ -85,15 +86,9 @@ probes = 100
 SLOW = pytest.mark.slow
 
 
-def command(*arguments: str, cwd: Path, python: str = sys.executable) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [python, "-m", "sim", *arguments], capture_output=True, text=True, cwd=cwd, timeout=600, check=False
-    )
-
-
 def played(cwd: Path, *arguments: str) -> Path:
     """Play a scenario with the real command; the run's folder."""
-    finished = command("run", *arguments, "--json", cwd=cwd)
+    finished = fairwall("run", *arguments, "--json", cwd=cwd)
     assert finished.returncode == 0, finished.stderr
     return Path(json.loads(finished.stdout)["run_dir"])
 
@@ -105,7 +100,7 @@ def small(name: str, data: dict[str, str] | None = None) -> list[str]:
 
 
 def the_same(run: Path | str, *options: str, cwd: Path) -> dict[str, Any]:
-    finished = command("replay", str(run), *options, "--json", cwd=cwd)
+    finished = fairwall("replay", str(run), *options, "--json", cwd=cwd)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     found: dict[str, Any] = json.loads(finished.stdout)
     assert found["same"]
@@ -246,7 +241,7 @@ def test_a_run_that_was_gone_on_with_replays_as_it_was_played(tmp_path: Path) ->
     run = played(tmp_path, str(file))
     trials = (run / "trials.jsonl").read_text().splitlines(keepends=True)
     (run / "trials.jsonl").write_text(trials[0])
-    assert command("run", str(file), "--resume", str(run), cwd=tmp_path).returncode == 0
+    assert fairwall("run", str(file), "--resume", str(run), cwd=tmp_path).returncode == 0
     assert (run / "transcript/developer/2.bin").exists()
     # As if the developer had been killed the first time: the trial that was played again is compared there.
     (run / "transcript/developer/1.bin").write_bytes((run / "transcript/developer/1.bin").read_bytes()[:-60])
@@ -272,7 +267,7 @@ def test_what_the_developer_guessed_otherwise_is_named(golden: Callable[[str], P
     path = folder / "transcript/developer/1.bin"
     forge(path, in_reveal(flip))
     guess, _ = read_guesses(path)
-    finished = command("replay", ".", cwd=folder)
+    finished = fairwall("replay", ".", cwd=folder)
     assert finished.returncode == 1, finished.stderr
     where = f"developer, entry {entries(path, 'SubmitReveal')[0]}: SubmitRevealRequest.guess[3]"
     assert finished.stdout.splitlines()[-1] == f"{where}: recorded {guess[3]}, now {1 - guess[3]}"
@@ -292,7 +287,7 @@ def test_of_several_the_first_that_was_said_is_named(golden: Callable[[str], Pat
                 entry.message.content = answer.SerializeToString()
 
     forge(folder / "transcript/referee/1.bin", seed)
-    finished = command("replay", ".", "--json", cwd=folder)
+    finished = fairwall("replay", ".", "--json", cwd=folder)
     difference = json.loads(finished.stdout)["difference"]
     assert (difference["party"], difference["field"]) == ("referee", "TakeComplianceDealResponse.deal.epsilon")
     assert (difference["recorded"], difference["now"]) == ("7.0", "400.0")
@@ -360,7 +355,7 @@ def test_another_versions_difference_names_both(golden: Callable[[str], Path]) -
     assert f"recorded with fairwall 0.0.1, this is {package.__version__}" in found.notes
     assert found.difference is None
     forge(path, in_reveal(flip))
-    finished = command("replay", ".", "--party", "developer", cwd=folder)
+    finished = fairwall("replay", ".", "--party", "developer", cwd=folder)
     assert finished.returncode == 1
     assert f"recorded with fairwall 0.0.1, this is {package.__version__}" in finished.stdout
 
@@ -392,7 +387,7 @@ def test_what_cannot_be_replayed_is_one_line(golden: Callable[[str], Path], tmp_
         (("--party", "referee"), "--party must be compliance, developer or adversary"),
         (("--party", "developer", "--decoder", "best"), "give one of them"),
     ):
-        refused = command("replay", ".", *options, cwd=folder)
+        refused = fairwall("replay", ".", *options, cwd=folder)
         assert refused.returncode == 2
         assert text in refused.stderr
         assert len(refused.stderr.splitlines()) == 1
@@ -503,7 +498,7 @@ def test_another_decoder_learns_what_it_would_have_learned_live(conceal: Path, s
 
 
 def test_the_decoders_leakage_stands_beside_the_baseline(golden: Callable[[str], Path]) -> None:
-    finished = command("replay", ".", "--decoder", "box", cwd=golden("reveal"))
+    finished = fairwall("replay", ".", "--decoder", "box", cwd=golden("reveal"))
     assert finished.returncode == 0, finished.stderr
     assert "leakage, box" in finished.stdout
     assert "no query" in finished.stdout
@@ -542,7 +537,7 @@ def test_a_log_of_digests_has_no_answers_to_give_again(tmp_path: Path) -> None:
 
 
 def test_the_view_fits_a_terminal_and_says_who_said_what(all_three: Path, shop: Path) -> None:
-    finished = command("replay", str(all_three), "--speed", "0.01", cwd=shop)
+    finished = fairwall("replay", str(all_three), "--speed", "0.01", cwd=shop)
     assert finished.returncode == 0, finished.stderr
     lines = finished.stdout.splitlines()
     assert max(map(len, lines)) <= 80
@@ -557,7 +552,7 @@ def test_the_view_fits_a_terminal_and_says_who_said_what(all_three: Path, shop: 
 
 
 def test_the_view_of_the_inference_game(golden: Callable[[str], Path]) -> None:
-    finished = command("replay", ".", "--step", cwd=golden("inference"))
+    finished = fairwall("replay", ".", "--step", cwd=golden("inference"))
     text = " ".join(finished.stdout.split())
     assert "4 models to train; defence fft" in text
     assert "adversary → developer model 3, your scores of 20 rows?" in text or "model 3, your scores of" in text
@@ -667,14 +662,19 @@ def test_one_changed_line_of_a_decoder_makes_it_name_that_message(tmp_path: Path
     (site / "copy.pth").write_text(f"{copy}\n{copy / 'proto'}\n")
     run = tmp_path / "run"
     shutil.copytree(GOLDEN / "reveal", run)
-    found = command("replay", str(run), "--json", cwd=tmp_path, python=str(python))
+
+    def replayed() -> subprocess.CompletedProcess[str]:
+        words = [python, "-m", "sim", "replay", run, "--json"]
+        return subprocess.run(words, capture_output=True, text=True, cwd=tmp_path, timeout=600, check=False)
+
+    found = replayed()
     assert found.returncode == 0, found.stdout + found.stderr
     changed = copy / "developer/decode/l1.py"
     text = changed.read_text()
     line = "    return 1 / evidence.n1 - ("
     assert text.count(line) == 1
     changed.write_text(text.replace(line, "    return 1 / evidence.n1 + ("))
-    found = command("replay", str(run), "--json", cwd=tmp_path, python=str(python))
+    found = replayed()
     assert found.returncode == 1, found.stdout + found.stderr
     difference = json.loads(found.stdout)["difference"]
     assert (difference["party"], difference["entry"]) == (

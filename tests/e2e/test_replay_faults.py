@@ -15,8 +15,9 @@ from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.transcript.v1 import transcript_pb2 as pb
 from sim import replay
 from sim.transcripts import _frames, decode, read
+from tests.command import fairwall
 from tests.e2e.test_confine import WITHOUT_LANDLOCK, needs_landlock
-from tests.e2e.test_replay import PARTIES, command, flip, rewrite, the_same
+from tests.e2e.test_replay import PARTIES, flip, rewrite, the_same
 
 SCENARIO = """
 [scenario]
@@ -63,7 +64,7 @@ def with_faults(folder: Path, *faults: str, scenario: str = SCENARIO) -> Path:
 
 def broken_off(file: Path) -> Path:
     """Play a scenario until a fault ends the run; its folder."""
-    finished = command("run", str(file), cwd=file.parent)
+    finished = fairwall("run", str(file), cwd=file.parent)
     assert finished.returncode == 1, finished.stderr
     (folder,) = file.parent.glob("runs/*")
     return folder
@@ -72,7 +73,7 @@ def broken_off(file: Path) -> Path:
 def gone_on_with(file: Path) -> Path:
     """Play a scenario that a fault ends, and go on with it to its end; its folder."""
     folder = broken_off(file)
-    resumed = command("run", str(file), "--resume", str(folder), cwd=file.parent)
+    resumed = fairwall("run", str(file), "--resume", str(folder), cwd=file.parent)
     assert resumed.returncode == 0, resumed.stderr
     return folder
 
@@ -119,7 +120,7 @@ def test_faults_that_only_take_time_change_nothing(tmp_path: Path) -> None:
         'kind = "blackhole"\nlink = "developer-referee"\nafter = 50\nseconds = 0.5',
         'kind = "pause"\nparty = "adversary"\nstep = "ServeTrial"\nseconds = 0.5',
     )
-    finished = command("run", str(file), "--json", cwd=tmp_path)
+    finished = fairwall("run", str(file), "--json", cwd=tmp_path)
     assert finished.returncode == 0, finished.stderr
     folder = Path(json.loads(finished.stdout)["run_dir"])
     assert len((folder / "faults.jsonl").read_text().splitlines()) == 4
@@ -131,7 +132,7 @@ def test_faults_that_only_take_time_change_nothing(tmp_path: Path) -> None:
 
 def test_a_run_that_a_kill_broke_off_replays_its_trials_and_says_what_was_not_compared(killed: Path) -> None:
     before = {path: path.read_bytes() for path in killed.rglob("*") if path.is_file()}
-    finished = command("replay", str(killed), cwd=killed.parent)
+    finished = fairwall("replay", str(killed), cwd=killed.parent)
     assert finished.returncode == 0, finished.stdout + finished.stderr
     note, told = finished.stdout.splitlines()
     assert note == f"note: {NOTE}"
@@ -280,7 +281,7 @@ def test_a_party_alone_is_confined_as_the_scenario_demands_or_not_started(
 ) -> None:
     file = tmp_path / "small.toml"
     file.write_text(SCENARIO.replace("trials = 3", 'trials = 1\nrequire = ["landlock", "non-dumpable"]'))
-    finished = command("run", str(file), "--json", cwd=tmp_path)
+    finished = fairwall("run", str(file), "--json", cwd=tmp_path)
     assert finished.returncode == 0, finished.stderr
     folder = Path(json.loads(finished.stdout)["run_dir"])
     assert alone(folder, "developer").difference is None

@@ -20,6 +20,7 @@ import psutil
 import pytest
 
 from sim.report import write_report
+from tests.command import fairwall
 
 PATIENCE_SECONDS = 60.0
 
@@ -93,11 +94,10 @@ class Whole:
         return folder
 
 
-def fairwall(*arguments: str, python: str = "", **options: Any) -> subprocess.CompletedProcess[str]:
-    command = ["-c", f"{python}; from sim.cli import main; main()"] if python else ["-m", "sim"]
-    return subprocess.run(
-        [sys.executable, *command, *arguments], capture_output=True, text=True, timeout=100, check=False, **options
-    )
+def patched(python: str, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Run the command in an interpreter that something is done to first."""
+    program = [sys.executable, "-c", f"{python}; from sim.cli import main; main()"]
+    return subprocess.run([*program, *arguments], capture_output=True, text=True, cwd=cwd, timeout=100, check=False)
 
 
 def timeless(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -400,7 +400,7 @@ class Hidden:
         if name == "torch":
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 """
-    done = fairwall("run", str(scenario), "--out", "runs", python=f"import sys\n{finder}\n{hidden}\npass", cwd=tmp_path)
+    done = patched(f"import sys\n{finder}\n{hidden}\npass", "run", str(scenario), "--out", "runs", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     (line,) = done.stderr.splitlines()
     assert "pip install 'fairwall[training]'" in line
@@ -421,7 +421,7 @@ def test_a_party_without_the_extra_ends_with_one_line(tmp_path: Path) -> None:
         "runpy.run_module(sys.argv[0], run_name='__main__')\n"
     )
     other.chmod(0o700)
-    done = fairwall("run", str(scenario), "--out", str(tmp_path), python=f"import sys; sys.executable = {str(other)!r}")
+    done = patched(f"import sys; sys.executable = {str(other)!r}", "run", str(scenario), "--out", str(tmp_path))
     assert (done.returncode, done.stdout) == (1, "")
     assert "fairwall: developer ended with exit status 2 before the run was over" in done.stderr
     assert "  developer| developer: training neural networks needs PyTorch: pip install" in done.stderr

@@ -7,7 +7,6 @@ import json
 import random
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -26,6 +25,7 @@ from fairwall.rpc.recorder import CALL_KEY, Recorder
 from fairwall.wire.v1 import error_pb2
 from sim.transcripts import read
 from sim.verify import Finding, verify
+from tests.command import fairwall
 
 REFEREE = "/fairwall.game.v1.RefereeService/"
 TERMS = "/fairwall.compliance.v1.AuditService/GetTerms"
@@ -72,8 +72,7 @@ def run(folder: Path, scenario: str) -> Path:
     """Play a scenario with the real command; the run's folder."""
     file = folder / "scenario.toml"
     file.write_text(scenario)
-    command = [sys.executable, "-m", "sim", "run", str(file), "--out", str(folder / "runs"), "--json"]
-    finished = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    finished = fairwall("run", file, "--out", folder / "runs", "--json", seconds=100)
     assert finished.returncode == 0, finished.stderr
     return Path(json.loads(finished.stdout)["run_dir"])
 
@@ -90,8 +89,7 @@ def copied(honest: Path, tmp_path: Path) -> Path:
 
 
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:
-    words = [sys.executable, "-m", "sim", "verify", *map(str, arguments)]
-    return subprocess.run(words, capture_output=True, text=True, timeout=100, check=False)
+    return fairwall("verify", *arguments, seconds=100)
 
 
 def test_a_reveal_game_is_well(honest: Path) -> None:

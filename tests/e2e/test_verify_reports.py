@@ -9,7 +9,6 @@ import importlib.util
 import json
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,6 +23,7 @@ from sim.results import RunFolder, digests, read_trials, summarise
 from sim.table import TrialFailed
 from sim.transcripts import anchors
 from sim.verify import Finding, Verification, verify
+from tests.command import fairwall
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 NEEDS_TORCH = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="needs the extra for training")
@@ -378,8 +378,7 @@ def test_a_changed_line_of_an_inference_game_is_named(tmp_path: Path, table: Pat
     texts = tampered(folder, lambda lines: lines[0].update(label_gap=1.0, gap=0.5))
     assert [text.partition(" is ")[0] for text in texts] == ["trial 0 (deal-1): gap", "trial 0 (deal-1): label_gap"]
     own.unlink()
-    command = [sys.executable, "-m", "sim", "verify", str(folder), "--json"]
-    told = json.loads(subprocess.run(command, capture_output=True, text=True, timeout=100, check=True).stdout)
+    told = json.loads(fairwall("verify", folder, "--json", seconds=100).stdout)
     (note,) = (note for note in told["notes"] if note.startswith("not checked"))
     assert note.startswith("not checked: lines of trials.jsonl: the test rows are in no message, and cannot be drawn")
 

@@ -79,19 +79,16 @@ class Categories:
     @classmethod
     def of(cls, column: Column) -> Categories:
         """Count nulls as one more value."""
-        encoded = column.values.dictionary_encode().combine_chunks()
+        encoded = column.values.combine_chunks().dictionary_encode(null_encoding="encode")
         distinct = encoded.dictionary.to_pylist()
-        spelt = [_spelt(value) for value in distinct]
-        if encoded.null_count:
-            spelt.append(MISSING)
+        spelt = [MISSING if value is None else _spelt(value) for value in distinct]
         values = tuple(sorted(set(spelt)))
         rank = {value: code for code, value in enumerate(values)}
         codes = np.array([rank[value] for value in spelt], dtype=np.intp)
+        # By DLPack: pyarrow's own way to NumPy imports pandas where that is installed, a third of a server's start.
+        indices = np.from_dlpack(encoded.indices)
         return cls(
-            column.where,
-            values,
-            codes[encoded.indices.fill_null(len(distinct)).to_numpy()],
-            frozenset(map(type, distinct)),
+            column.where, values, codes[indices], frozenset(type(value) for value in distinct if value is not None)
         )
 
     def having(self, value: str) -> NDArray[np.bool_]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import fairwall as package
 from sim.plan import read, shipped
+from tests import command
 
 OWN = """
 [scenario]
@@ -34,9 +34,7 @@ PEOPLE = "group,y,x,always\n" + "".join(f"{'ab'[i % 2]},{i // 2 % 2},{i},1\n" fo
 
 
 def fairwall(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "sim", *arguments], cwd=folder, capture_output=True, text=True, timeout=60, check=False
-    )
+    return command.fairwall(*arguments, cwd=folder, seconds=60)
 
 
 def test_the_version_is_the_packages(tmp_path: Path) -> None:

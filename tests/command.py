@@ -1,0 +1,65 @@
+"""The command ``fairwall``, run as a process of its own that is forked from one which has imported the program already.
+
+Importing is more than half of what a small run costs, and the tests run the command some hundred times. All the rest is
+as ever: arguments, working folder, streams and exit status are the command's own, and it starts its parties afresh. A
+test of the start itself, of an environment or of a signal starts the command with `subprocess`.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import runpy
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+_IMPORTED = (
+    *("sim.cli", "sim.runner", "sim.replay", "sim.verify", "sim.report.page", "sim.report.figures"),
+    *("pyarrow", "pandas", "scipy.special", "scipy.optimize"),
+)
+"""What the command imports, some of it only where it is needed."""
+
+_CONTEXT = multiprocessing.get_context("forkserver")
+_CONTEXT.set_forkserver_preload(list(_IMPORTED))
+
+
+def fairwall(*arguments: object, cwd: Path | None = None, seconds: float = 600) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end, and catch what it says.
+
+    Raises
+    ------
+    subprocess.TimeoutExpired
+        If it takes longer; it is killed then.
+    """
+    words = [str(argument) for argument in arguments]
+    with tempfile.TemporaryDirectory() as folder:
+        streams = [Path(folder, name) for name in ("stdout", "stderr")]
+        # By its path: a package called tests may be installed, and hide this one from a new interpreter.
+        given = {"arguments": (words, cwd or Path.cwd(), streams)}
+        process = _CONTEXT.Process(target=runpy.run_path, args=(__file__, given, "__main__"))
+        process.start()
+        process.join(seconds)
+        if process.exitcode is None:
+            process.kill()
+            process.join()
+            raise subprocess.TimeoutExpired(words, seconds)
+        said = [stream.read_text() for stream in streams]
+    return subprocess.CompletedProcess(words, process.exitcode, *said)
+
+
+def _command(words: Sequence[str], cwd: Path, streams: Sequence[Path]) -> None:
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    for number, stream in enumerate(streams, start=1):
+        os.dup2(os.open(stream, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), number)
+    os.chdir(cwd)
+    sys.argv = ["fairwall", *words]
+    from sim.cli import main
+
+    main()
+
+
+if __name__ == "__main__":
+    _command(*arguments)  # type: ignore[name-defined]  # noqa: F821 - given above
