@@ -121,16 +121,27 @@ class DealAuditor:
 
     def gaps(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Ask metric queries, shape (m, people reached); everybody else is predicted as the play says."""
+        return self._batch(rows)
+
+    def sized_gaps(self, row: NDArray[np.float64], rows: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Ask the size query and metric queries in one batch, where one choice of compliance's is to answer both."""
+        answers = self._batch(np.vstack([row, rows]), sizes=1)
+        return float(answers[0]), answers[1:]
+
+    def _batch(self, rows: NDArray[np.float64], sizes: int = 0) -> NDArray[np.float64]:
+        """Ask a batch whose first rows are size queries."""
         play, base = self._play, self._base()
         people = rows.shape[1]
         if play.needs_sizes and self._n0 is None:
             self.size(np.eye(1, people)[0])
         predictions = play.predictions(rows, base)
         reference = self._ask_reference()
-        self.queries += len(rows)
-        self.max_prediction_change = max(self.max_prediction_change, float(np.abs(predictions - base).max()))
+        self.size_queries += sizes
+        self.queries += len(rows) - sizes
+        models = predictions[sizes:]
+        self.max_prediction_change = max(self.max_prediction_change, float(np.abs(models - base).max()))
         if self._labels is not None:
-            self._accuracies.append(accuracy(predictions, self._labels))
+            self._accuracies.append(accuracy(models, self._labels))
         n1 = None if self._n0 is None else people - self._n0
         return play.gap(self._ask(predictions), rows, self._n0, n1, reference)
 

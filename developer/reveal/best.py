@@ -155,10 +155,10 @@ def _either_reading(hand: Hand) -> Reveal:
     queries = max(queries, min(hand.queries, _ENOUGH_PEOPLE * hand.people // 100))
     hand.auditor.give_up(hand.queries - queries)
     H = coins(hand.base(), hand.perturbation, queries, hand.rng)
-    answers = hand.auditor.gaps(np.vstack([alone(hand.people, 0), H]))
+    size_answer, gaps = hand.auditor.sized_gaps(alone(hand.people, 0), H)
     for mechanism in ("randomized-response", "counts"):
         own = replace(hand, terms=replace(hand.terms, mechanism=mechanism))
-        evidence = settle(own, float(answers[0]), H, answers[1:])
+        evidence = settle(own, size_answer, H, gaps)
         reveal = decide(own, evidence)
         told = reveal.guess if reveal.from_answers is None else reveal.from_answers
         v = np.where(told == 1, 1 / evidence.n1, -1 / evidence.n0)

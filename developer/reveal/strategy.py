@@ -70,6 +70,10 @@ class Auditor(Protocol):
         """Ask metric queries: the gaps, (m,), of the rows, (m, n) in [0, 1]."""
         ...
 
+    def sized_gaps(self, row: NDArray[np.float64], rows: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Ask the size query and metric queries in one batch, where one choice of compliance's is to answer both."""
+        ...
+
 
 @dataclass(frozen=True)
 class Hand:
