@@ -14,7 +14,7 @@ test: $(VENV)/.installed-all
 	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 test-all: $(VENV)/.installed-all
-	$(BIN)/python -m pytest -m ""
+	$(BIN)/python -m pytest -m "" --hypothesis-profile=default
 
 # Format, lint, types, import contracts, and the protocol: lint, and generated code as checked in.
 lint: $(VENV)/.installed-all

@@ -206,9 +206,11 @@ def require_layers(plan: Plan, layers: Mapping[str, Sequence[Mapping[str, Any]]]
         name = text.partition(" ")[0]
         if name in plan.scenario.scenario.require:
             raise ConfinementMissing(f"scenario.require: no layer {text} around {' and '.join(parties)}")
-    walls = [text for text in missing if text.partition(" ")[0] in confine.LANDLOCK]
+    walls = {text: parties for text, parties in missing.items() if text.partition(" ")[0] in confine.LANDLOCK}
     if walls:
-        LOG.warning("fairwall: the developer and the adversary are not confined by %s", ", ".join(walls))
+        open_ = list(dict.fromkeys(chain.from_iterable(walls.values())))
+        who = f"the {' and the '.join(open_)} {'is' if len(open_) == 1 else 'are'}"
+        LOG.warning("fairwall: %s not confined by %s", who, ", ".join(walls))
 
 
 def _record(plan: Plan, folder: RunFolder) -> tuple[Recording, Recorder] | tuple[None, None]:

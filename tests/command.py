@@ -13,21 +13,40 @@ import runpy
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-_IMPORTED = (
-    *("sim.cli", "sim.runner", "sim.replay", "sim.verify", "sim.report.page", "sim.report.figures"),
-    *("pyarrow", "pandas", "scipy.special", "scipy.optimize"),
-)
-"""What the command imports, some of it only where it is needed."""
-
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(list(_IMPORTED))
+_CONTEXT.set_forkserver_preload(
+    [
+        # What the command imports, some of it only where it is needed.
+        *("sim.cli", "sim.runner", "sim.replay", "sim.verify", "sim.report.page", "sim.report.figures"),
+        *("pyarrow", "pandas", "scipy.special", "scipy.optimize"),
+    ]
+)
 
 
-def fairwall(*arguments: object, cwd: Path | None = None, seconds: float = 600) -> subprocess.CompletedProcess[str]:
+def fairwall(
+    *arguments: object,
+    cwd: Path | None = None,
+    seconds: float = 600,
+    python: str = sys.executable,
+    on_start: Callable[[int], object] = lambda _: None,
+) -> subprocess.CompletedProcess[str]:
     """Run the command to its end, and catch what it says.
+
+    Parameters
+    ----------
+    *arguments
+        The command's.
+    cwd
+        Its working folder, the test's own by default.
+    seconds
+        How long it may take.
+    python
+        The interpreter that it starts its parties with.
+    on_start
+        Told the process's number.
 
     Raises
     ------
@@ -38,24 +57,28 @@ def fairwall(*arguments: object, cwd: Path | None = None, seconds: float = 600) 
     with tempfile.TemporaryDirectory() as folder:
         streams = [Path(folder, name) for name in ("stdout", "stderr")]
         # By its path: a package called tests may be installed, and hide this one from a new interpreter.
-        given = {"arguments": (words, cwd or Path.cwd(), streams)}
+        given = {"arguments": (words, cwd or Path.cwd(), streams, python)}
         process = _CONTEXT.Process(target=runpy.run_path, args=(__file__, given, "__main__"))
         process.start()
-        process.join(seconds)
-        if process.exitcode is None:
+        try:
+            on_start(process.pid or 0)
+            process.join(seconds)
+        finally:
             process.kill()
+        if process.exitcode is None:
             process.join()
             raise subprocess.TimeoutExpired(words, seconds)
         said = [stream.read_text() for stream in streams]
     return subprocess.CompletedProcess(words, process.exitcode, *said)
 
 
-def _command(words: Sequence[str], cwd: Path, streams: Sequence[Path]) -> None:
+def _command(words: Sequence[str], cwd: Path, streams: Sequence[Path], python: str) -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     for number, stream in enumerate(streams, start=1):
         os.dup2(os.open(stream, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), number)
     os.chdir(cwd)
     sys.argv = ["fairwall", *words]
+    sys.executable = python
     from sim.cli import main
 
     main()

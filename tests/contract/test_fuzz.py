@@ -468,12 +468,12 @@ def test_every_method_is_attacked() -> None:
 
 @pytest.mark.parametrize("service", SERVICES)
 def test_spoilt_bytes_are_refused_and_cost_nothing(target: Target, service: str) -> None:
-    check_bytes(target, service, 1600, 1)
+    check_bytes(target, service, 800, 1)
 
 
 @pytest.mark.parametrize("service", SERVICES)
 def test_messages_that_make_no_sense_are_refused_and_cost_nothing(target: Target, service: str) -> None:
-    check_messages(target, service, 400)
+    check_messages(target, service, 200)
 
 
 @pytest.mark.slow

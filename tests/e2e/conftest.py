@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,17 +68,30 @@ def play(fairwall: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[
 @pytest.fixture
 def live_run(tmp_path: Path) -> Iterator[LiveRun]:
     """Start a run far too long to end by itself, and wait until it has finished a trial."""
+    with _live(tmp_path) as run:
+        yield run
+
+
+@pytest.fixture(scope="module")
+def seen_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveRun]:
+    """Start such a run for all of a module's tests that only look at it."""
+    with _live(tmp_path_factory.mktemp("seen")) as run:
+        yield run
+
+
+@contextmanager
+def _live(folder: Path) -> Iterator[LiveRun]:
     command = subprocess.Popen(
-        [sys.executable, "-m", "sim", "run", "demo", "--trials", "3000", "--out", str(tmp_path)],
+        [sys.executable, "-m", "sim", "run", "demo", "--trials", "3000", "--out", str(folder)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
     )
     try:
-        _wait_until(lambda: any(tmp_path.glob("*/trials.jsonl")))
+        _wait_until(lambda: any(folder.glob("*/trials.jsonl")))
         children = psutil.Process(command.pid).children()
         parties = {name: child for child in children for name in PARTIES if name in child.cmdline()}
-        yield LiveRun(command, parties, tmp_path)
+        yield LiveRun(command, parties, folder)
     finally:
         command.kill()
         command.communicate()

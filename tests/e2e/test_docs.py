@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import tomllib
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from fairwall.rpc.access import CALLERS
 from fairwall.rpc.errors import CATALOGUE
 from fairwall.wire.v1.error_pb2 import Reason
-from sim.plan import plan, shipped
+from sim.plan import plan, read, shipped
 from sim.scenario import Scenario
 
 ROOT = Path(__file__).parents[2]
@@ -27,11 +28,24 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+LONG = ("run limit-adult-1000", "run conceal-attacked", "run dia-", "run fft-", "replay demo", "replay conceal")
+"""How commands begin that take longer than all others together; they run with the slow tests."""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [pytest.param(command, marks=pytest.mark.slow if command.startswith(LONG) else ()) for command in COMMANDS],
+)
 def test_a_command_that_is_shown_runs(fairwall: Callable[..., subprocess.CompletedProcess[str]], command: str) -> None:
     finished = fairwall(*shlex.split(command))
     assert finished.returncode == 0, finished.stderr
     assert max(map(len, finished.stdout.splitlines())) <= 160 or "--json" in command
+
+
+@pytest.mark.parametrize("command", [command for command in COMMANDS if command.startswith(LONG)])
+def test_a_long_command_that_is_shown_can_be_played(command: str) -> None:
+    _, scenario, *options = shlex.split(command)
+    assert read(scenario, [value for option, value in pairwise(options) if option == "--set"]).cells
 
 
 def test_there_are_commands_to_run() -> None:

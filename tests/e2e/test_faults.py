@@ -16,6 +16,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 import tomllib
@@ -55,6 +56,7 @@ from sim.plan import ScenarioError, plan
 from sim.scenario import Fault, FaultKind, FaultsSection, LinkName, StepName
 from sim.transcripts import CallKey, Transcript, decode, paths, read
 from sim.verify import verify
+from tests.command import fairwall
 
 DEADLINES = {"plain": 8.0, "hidden": 8.0, "attacked": 16.0}
 """How long a trial may take. It takes a fraction of a second, and up to two more where something is held up; where a
@@ -104,37 +106,37 @@ def drawn_faults(seed: int, variant: str, kinds: Sequence[str] = ()) -> str:
 # A run, watched from outside ------------------------------------------------------------------------------------------
 
 
-def watched(command: Sequence[str], seconds: float) -> tuple[int, str, list[psutil.Process]]:
-    """Run a command to its end; its status, what it said, and every process that it started.
+def watched(
+    *arguments: object, seconds: float, python: str = sys.executable
+) -> tuple[subprocess.CompletedProcess[str], list[psutil.Process]]:
+    """Run a command to its end; what became of it, and every process that it started.
 
     Raises
     ------
     subprocess.TimeoutExpired
         If it hangs.
     """
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True) as process:
-        seen: set[psutil.Process] = set()
-        over = threading.Event()
+    seen: set[psutil.Process] = set()
+    over = threading.Event()
 
-        def look() -> None:
-            with suppress(psutil.NoSuchProcess):
-                while not over.wait(0.05):
-                    seen.update(psutil.Process(process.pid).children(recursive=True))
+    def look(pid: int) -> None:
+        with suppress(psutil.NoSuchProcess):
+            while not over.wait(0.1):
+                seen.update(psutil.Process(pid).children(recursive=True))
 
-        watcher = threading.Thread(target=look)
-        watcher.start()
+    with ThreadPoolExecutor(1) as watcher:
         try:
-            _, stderr = process.communicate(timeout=seconds)
+            ended = fairwall(*arguments, seconds=seconds, python=python, on_start=lambda pid: watcher.submit(look, pid))
         finally:
             over.set()
-            watcher.join()
-            process.kill()
-    return process.returncode, stderr, list(seen)
+    return ended, list(seen)
 
 
-def ends_well(command: Sequence[str], trials: int) -> tuple[int, list[str]]:
+def ends_well(*arguments: object, trials: int, python: str = sys.executable) -> tuple[int, list[str]]:
     """Run a command; its status, and what is wrong with how it ended."""
-    status, stderr, children = watched(command, max(DEADLINES.values()) * trials + START_AND_END_SECONDS)
+    seconds = max(DEADLINES.values()) * trials + START_AND_END_SECONDS
+    ended, children = watched(*arguments, seconds=seconds, python=python)
+    status, stderr = ended.returncode, ended.stderr
     wrong = []
     if status not in (0, 1) or "Traceback" in stderr or "Exception in thread" in stderr:
         wrong.append(f"it ended with status {status}: {stderr[-1000:]}")
@@ -142,12 +144,6 @@ def ends_well(command: Sequence[str], trials: int) -> tuple[int, list[str]]:
         wrong.append(f"it ended without a reason: {stderr[-1000:]}")
     _, alive = psutil.wait_procs(children, timeout=1)
     return status, [*wrong, *(f"{process} outlives the run" for process in alive)]
-
-
-def run_command(*arguments: str, patch: str = "") -> list[str]:
-    """The command line of ``fairwall run``; with a patch the parties are started by another interpreter."""
-    program = ["-c", f"import sys; sys.executable = {patch!r}; from sim.cli import main; main()"]
-    return [sys.executable, *(program if patch else ["-m", "sim"]), "run", *arguments]
 
 
 def lines_of(folder: Path) -> list[dict[str, Any]]:
@@ -216,45 +212,31 @@ def violations(folder: Path, undisturbed: Sequence[Mapping[str, Any]]) -> list[s
 @functools.cache
 def undisturbed(variant: str) -> list[dict[str, Any]]:
     """Play the game as if there were no faults: once in each process that tests, and as many trials as any test."""
-    finished = subprocess.run(
-        [sys.executable, "-c", PLAY, scenario_of(variant, GROUP)],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=True,
-    )
-    lines: list[dict[str, Any]] = json.loads(finished.stdout)
-    return lines
-
-
-PLAY = """
-import json, sys, tempfile, tomllib
-from pathlib import Path
-from sim import runner
-from sim.plan import plan
-from sim.results import RunFolder
-with tempfile.TemporaryDirectory() as parent:
-    whole = plan(tomllib.loads(sys.argv[1]), "test")
-    print(json.dumps(runner.play(whole, RunFolder.create(Path(parent), "whole"), lambda _: None).trials))
-"""
+    with tempfile.TemporaryDirectory() as parent:
+        file = Path(parent, "small.toml")
+        file.write_text(scenario_of(variant, GROUP))
+        finished = fairwall("run", file, "--out", parent, "--json", seconds=100)
+        assert finished.returncode == 0, finished.stderr
+        lines: list[dict[str, Any]] = json.loads(finished.stdout)["trials"]
+        return lines
 
 
 def play_through(parent: Path, variant: str, trials: int, faults: str, patch: str = "") -> tuple[Path, int, list[str]]:
     """Play a scenario with faults, and go on with it until it is played; the folder, how often, and what was wrong."""
     file = parent / "small.toml"
     file.write_text(scenario_of(variant, trials, faults))
-    options = ("--out", str(parent / "runs"))
+    options = ("--out", parent / "runs")
     wrong: list[str] = []
     for attempt in range(1, 2 * trials + 2):
         kept = [lines_of(folder) for folder in parent.glob("runs/*")]
-        status, ended = ends_well(run_command(str(file), *options, patch=patch), trials)
+        status, ended = ends_well("run", file, *options, trials=trials, python=patch or sys.executable)
         (folder,) = parent.glob("runs/*")
         wrong += ended + violations(folder, undisturbed(variant))
         if kept and [line for line in lines_of(folder) if line in kept[0]] != kept[0]:
             wrong.append("a finished trial was lost, or played again")
         if status == 0:
             return folder, attempt, wrong
-        options = ("--resume", str(folder))
+        options = ("--resume", folder)
     raise AssertionError(f"it does not come to an end: {wrong}")
 
 
@@ -315,10 +297,10 @@ def test_a_run_that_a_fault_ends_says_who_lost_whom(tmp_path: Path, fault: str, 
     file = tmp_path / "small.toml"
     faults = f"[faults]\ndeadline = 6.0\n[[faults.at]]\ntrial = 2\n{fault}\n"
     file.write_text(scenario_of("plain", 30, faults))
-    status, stderr, children = watched(run_command(str(file), "--out", str(tmp_path)), 100)
-    assert status == 1
-    assert said in stderr, stderr
-    assert "Traceback" not in stderr
+    ended, children = watched("run", file, "--out", tmp_path, seconds=100)
+    assert ended.returncode == 1
+    assert said in ended.stderr
+    assert "Traceback" not in ended.stderr
     assert not psutil.wait_procs(children, timeout=1)[1]
 
 

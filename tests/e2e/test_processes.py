@@ -14,14 +14,14 @@ OTHERS = ("compliance", "adversary")
 PARTIES = ("developer", *OTHERS)
 
 
-def test_a_run_has_three_parties_recognisable_by_their_package(live_run: Any) -> None:
-    assert sorted(live_run.parties) == sorted(PARTIES)
-    children = psutil.Process(live_run.command.pid).children(recursive=True)
+def test_a_run_has_three_parties_recognisable_by_their_package(seen_run: Any) -> None:
+    assert sorted(seen_run.parties) == sorted(PARTIES)
+    children = psutil.Process(seen_run.command.pid).children(recursive=True)
     assert len(children) == len(PARTIES)
 
 
-def test_no_command_line_or_environment_holds_a_secret(live_run: Any) -> None:
-    for name, party in live_run.parties.items():
+def test_no_command_line_or_environment_holds_a_secret(seen_run: Any) -> None:
+    for name, party in seen_run.parties.items():
         assert party.cmdline()[1:] == ["-I", "-m", name, "--config", "-"]
         try:
             environment = party.environ()
@@ -39,8 +39,8 @@ def test_no_command_line_or_environment_holds_a_secret(live_run: Any) -> None:
         assert not re.search(r"PRIVATE KEY|[0-9a-f]{32}|seed", " ".join(environment.values()), re.IGNORECASE)
 
 
-def test_no_log_holds_a_key_or_a_row(live_run: Any) -> None:
-    for log in live_run.folder.glob("*/logs/*.log"):
+def test_no_log_holds_a_key_or_a_row(seen_run: Any) -> None:
+    for log in seen_run.folder.glob("*/logs/*.log"):
         text = log.read_text()
         assert "PRIVATE KEY" not in text
         assert not re.search(r"(\b[01]\b[ ,]+){8}", text)

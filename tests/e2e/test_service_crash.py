@@ -302,10 +302,10 @@ def check_repeats(deployment: Deployment, clients: list[Client]) -> None:
             assert refusal(lambda: ask(audits, "one more")) == "BUDGET_EXHAUSTED"
 
 
-def test_the_service_killed_8_times_loses_no_charge_and_answers_nothing_twice(tmp_path: Path) -> None:
-    figures = kill_under_load(tmp_path, kills=8, seed=1)
+def test_the_service_killed_5_times_loses_no_charge_and_answers_nothing_twice(tmp_path: Path) -> None:
+    figures = kill_under_load(tmp_path, kills=5, seed=1)
     print(figures)  # noqa: T201
-    assert figures["answers"] > 8
+    assert figures["answers"] > 5
 
 
 @pytest.mark.slow

@@ -50,7 +50,7 @@ def test_the_law_is_that_of_all_orders():
     np.testing.assert_allclose(permute_and_flip_probabilities(exponents), chosen, atol=1e-14)
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 2.0])
+@pytest.mark.parametrize("epsilon", [pytest.param(0.3, marks=pytest.mark.slow), 2.0])
 @pytest.mark.parametrize("metric", ["sp", "ppv"])
 def test_every_choice_among_every_small_batch_costs_at_most_epsilon(epsilon, metric):
     models = list(itertools.product((0.0, 1.0), repeat=4))

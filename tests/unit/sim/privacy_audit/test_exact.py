@@ -61,7 +61,7 @@ def test_a_law_gives_the_true_loss_of_a_broken_twin(twin, loss):
         "counts-paid",
     ],
 )
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 30.0])
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, pytest.param(30.0, marks=pytest.mark.slow)])
 def test_what_is_sound_keeps_its_claim_by_its_law(name, epsilon):
     subject, setting = prepare(name, epsilon=epsilon)
     for metric in ("sp", "abs_sp"):
@@ -98,7 +98,7 @@ def check_recommended(n, queries, epsilon):
     assert found >= 0.99 * epsilon
 
 
-@pytest.mark.parametrize(("n", "queries"), [(4, 5), (31, 100), (200, 1), (200, 25)])
+@pytest.mark.parametrize(("n", "queries"), [(4, 5), (31, 100), pytest.param(200, 1, marks=pytest.mark.slow), (200, 25)])
 def test_what_recommended_chooses_keeps_epsilon_in_a_sample_of_the_universe(n, queries):
     for epsilon in (0.1, 3.0, 10.0):
         check_recommended(n, queries, epsilon)
