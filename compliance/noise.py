@@ -149,25 +149,32 @@ class System:
 
     def laplace(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
         """See `Noise.laplace`."""
-        import opendp.prelude as dp
+        # The library's parts, not its prelude: that imports scikit-learn, for two seconds, while a first caller waits.
+        from opendp.domains import atom_domain, vector_domain
+        from opendp.measurements import make_laplace
+        from opendp.metrics import l1_distance
+        from opendp.mod import enable_features
 
-        dp.enable_features("contrib")
+        enable_features("contrib")
         rounded = _steps(values, step)
         if scale == 0:
             return _on_grid(np.array(rounded, dtype=np.float64), step)
-        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
-        return _on_grid(np.array(dp.m.make_laplace(*space, scale=scale / step)(rounded), dtype=np.float64), step)
+        space = vector_domain(atom_domain(T="i64")), l1_distance(T="i64")
+        return _on_grid(np.array(make_laplace(*space, scale=scale / step)(rounded), dtype=np.float64), step)
 
     def gaussian(self, values: NDArray[np.float64], sigma: float, step: float) -> NDArray[np.float64]:
         """See `Noise.gaussian`."""
-        import opendp.prelude as dp
+        from opendp.domains import atom_domain, vector_domain
+        from opendp.measurements import make_gaussian
+        from opendp.metrics import l2_distance
+        from opendp.mod import enable_features
 
-        dp.enable_features("contrib")
+        enable_features("contrib")
         rounded = _steps(values, step)
         if sigma == 0:
             return _on_grid(np.array(rounded, dtype=np.float64), step)
-        space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l2_distance(T=float)
-        return _on_grid(np.array(dp.m.make_gaussian(*space, scale=sigma / step)(rounded), dtype=np.float64), step)
+        space = vector_domain(atom_domain(T="i64")), l2_distance(T=float)
+        return _on_grid(np.array(make_gaussian(*space, scale=sigma / step)(rounded), dtype=np.float64), step)
 
     def cauchy(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
         """See `Noise.cauchy`."""

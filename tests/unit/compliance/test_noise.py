@@ -4,6 +4,8 @@ Every statistical test of `Seeded` has a fixed seed; `System` has none to fix. E
 """
 
 import math
+import subprocess
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -78,6 +80,18 @@ def test_other_draws(noise: Noise) -> None:
     for wrong in (-0.1, 1.1, math.nan):
         with pytest.raises(ValueError, match="probability"):
             noise.bernoulli(wrong, 1)
+
+
+def test_a_first_caller_waits_for_no_learning_library() -> None:
+    code = """
+import sys
+import numpy as np
+from compliance.noise import System
+for draw in (System().laplace, System().gaussian):
+    draw(np.zeros(3), 1.0, 2.0**-40)
+sys.exit(bool({"sklearn", "scipy", "pandas"} & sys.modules.keys()))
+"""
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=30).returncode == 0
 
 
 def test_seeded_noise_replays() -> None:
