@@ -195,9 +195,9 @@ def replay_run(
         raise typer.BadParameter("--party, --decoder and --speed or --step are different things: give one of them")
     if party not in (None, "compliance", "developer", "adversary"):
         raise typer.BadParameter(f"--party must be compliance, developer or adversary, not {party!r}")
-    from sim import replay
+    from sim.replay import command
 
-    replay.show(run, party=party, decoder=decoder, speed=speed, step=step, as_json=as_json)
+    command.show(run, party=party, decoder=decoder, speed=speed, step=step, as_json=as_json)
 
 
 app.command()(sensitivity)
@@ -300,7 +300,7 @@ def _explain(error: Exception) -> int:
     from sim.plan import ScenarioError
     from sim.privacy_audit.catalogue import PrivacyAuditError
     from sim.recommend import RecommendError
-    from sim.replay import ReplayError
+    from sim.replay.recorded import ReplayError
     from sim.results import ResumeError
     from sim.table import TrialFailed
     from sim.verify import NoRun

@@ -20,7 +20,7 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
     [
         # What the command imports, some of it only where it is needed.
-        *("sim.cli", "sim.runner", "sim.replay", "sim.verify", "sim.report.page", "sim.report.figures"),
+        *("sim.cli", "sim.runner", "sim.replay.command", "sim.verify", "sim.report.page", "sim.report.figures"),
         *("pyarrow", "pandas", "scipy.special", "scipy.optimize"),
     ]
 )

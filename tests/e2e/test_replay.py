@@ -24,9 +24,12 @@ from fairwall.rpc.recorder import DIGEST_TAG, FIRST
 from fairwall.rpc.recorder import versions as present_versions
 from fairwall.rpc.varint import varint
 from fairwall.transcript.v1 import transcript_pb2 as pb
-from sim import launch, replay
+from sim import launch
 from sim.plan import ScenarioError, at_replay_size, plan, shipped
 from sim.plan import read as read_plan
+from sim.replay import command as replay_command
+from sim.replay import playing
+from sim.replay.recorded import ReplayError, open_run
 from sim.transcripts import _frames, decode, paths, read
 from tests.command import fairwall
 
@@ -107,15 +110,15 @@ def the_same(run: Path | str, *options: str, cwd: Path) -> dict[str, Any]:
     return found
 
 
-def alone(folder: Path, party: str) -> replay.Replayed:
+def alone(folder: Path, party: str) -> playing.Replayed:
     """Run one party against its own transcript."""
-    return replay.alone(replay.open_run(folder), party)
+    return playing.alone(open_run(folder), party)
 
 
 def refusal(run: Path | str, party: str | None = None, decoder: str | None = None) -> str:
     """Give the one line that says why a run is not replayed."""
-    with pytest.raises(replay.ReplayError) as refused:
-        replay.show(str(run), party=party, decoder=decoder, speed=None, step=False, as_json=False)
+    with pytest.raises(ReplayError) as refused:
+        replay_command.show(str(run), party=party, decoder=decoder, speed=None, step=False, as_json=False)
     assert str(refused.value).isprintable()
     return str(refused.value)
 

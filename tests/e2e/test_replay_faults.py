@@ -13,7 +13,9 @@ import pytest
 
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.transcript.v1 import transcript_pb2 as pb
-from sim import replay
+from sim.replay import playing
+from sim.replay.other_decoder import decoded
+from sim.replay.recorded import open_run
 from sim.transcripts import _frames, decode, read
 from tests.command import fairwall
 from tests.e2e.test_confine import WITHOUT_LANDLOCK, needs_landlock
@@ -78,8 +80,8 @@ def gone_on_with(file: Path) -> Path:
     return folder
 
 
-def alone(folder: Path, party: str) -> replay.Replayed:
-    return replay.alone(replay.open_run(folder), party)
+def alone(folder: Path, party: str) -> playing.Replayed:
+    return playing.alone(open_run(folder), party)
 
 
 def change_entries(path: Path, change: Callable[[list[pb.Entry]], list[pb.Entry]]) -> None:
@@ -152,7 +154,7 @@ def test_each_party_of_it_replays_alone(killed: Path, party: str) -> None:
 
 @pytest.mark.slow
 def test_another_decoder_reads_the_answers_of_its_finished_trials(killed: Path) -> None:
-    trials = replay.decoded(replay.open_run(killed), "best")
+    trials = decoded(open_run(killed), "best")
     assert [trial.deal_id for trial in trials] == ["deal-1", "deal-2", "deal-3"]
     kept = [json.loads(line)["leakage"] for line in (killed / "trials.jsonl").read_text().splitlines()]
     assert [trial.recorded_leakage for trial in trials] == kept

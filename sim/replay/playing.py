@@ -1,0 +1,221 @@
+"""A recorded run, played again: the whole game from its seeds, or one party alone, answered from its transcript."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compliance.mechanisms import MECHANISMS
+from sim import runner
+from sim.differences import TOLERANCE, Difference, first_difference
+from sim.ghosts import play_alone
+from sim.launch import PartyDied
+from sim.plan import Cell, Plan
+from sim.replay.recorded import (
+    Recorded,
+    ReplayError,
+    Session,
+    circumstances,
+    dealt_in,
+    demand,
+    new_folder,
+    require_answers,
+)
+from sim.results import RunFolder, read_trials, schedule
+from sim.table import TrialFailed
+from sim.transcripts import FOLDER, paths, read
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What came of playing again.
+
+    Parameters
+    ----------
+    trials, messages : int
+        How many were played, and how many recorded messages were compared.
+    bit_for_bit : bool
+        Whether floats were compared so; else up to ``TOLERANCE``, for the reasons in ``notes``.
+    notes : tuple of str
+        These, and what was not compared.
+    difference : Difference or None
+        The first one.
+    """
+
+    trials: int
+    messages: int
+    bit_for_bit: bool
+    notes: tuple[str, ...]
+    difference: Difference | None
+
+
+def again(recorded: Recorded, on_trial: Callable[[int], None] = lambda _: None) -> Replayed:
+    """Play the whole run again, and compare what every party sends and receives.
+
+    Parties that were started more than once, for a run that was gone on with, are started as often, for the trials
+    that they finished. Nothing goes wrong on purpose.
+
+    Parameters
+    ----------
+    recorded : Recorded
+    on_trial : callable
+        Told how many trials have been played.
+
+    Raises
+    ------
+    ReplayError
+        If it cannot be played to its end, and nothing that was said until then differs.
+    DealError, DataError
+        If its data are not what they were, or not at hand.
+    """
+    runner.check(recorded.plan)
+    played, messages = 0, 0
+    notes: list[str] = []
+    bit_for_bit = True
+    difference = None
+
+    def tell(done: int) -> None:
+        on_trial(played + done)
+
+    for session in recorded.finished:
+        turns = _turns(recorded, session)
+        if not turns:
+            continue
+        with tempfile.TemporaryDirectory(prefix="fairwall-replay-") as place:
+            folder = new_folder(place, recorded.run)
+            _give_draws(recorded, session, folder)
+            failure = _play(recorded.plan, folder, turns, tell)
+            now = {path.parent.name: read(path) for path in paths(folder.path)}
+            session_notes, same_machine = circumstances(session, now)
+            notes += [note for note in session_notes if note not in notes]
+            bit_for_bit &= same_machine
+            difference = first_difference(session, now, bit_for_bit=same_machine)
+            if difference is None and failure is not None and all(script.closed for script in session.values()):
+                by = "".join(f" ({note})" for note in notes)
+                raise ReplayError(f"{recorded.folder}: cannot be played to its end any more{by}: {failure}")
+            difference = difference or _rescored(recorded, folder.path, bit_for_bit=same_machine)
+        played += len(turns)
+        messages += sum(len(script.messages) for script in session.values())
+        if difference is not None:
+            break
+    return Replayed(played, messages, bit_for_bit, (*notes, *recorded.left_out), difference)
+
+
+def alone(recorded: Recorded, party: str) -> Replayed:
+    """Run one party alone, live: the others answer it, and call it, as its transcript has it.
+
+    Raises
+    ------
+    ReplayError
+    ConfinementMissing
+        If a layer is not active around it that the scenario demands.
+    PartyDied
+        If it ends early, and nothing that it said until then differs.
+    """
+    require_answers(recorded, party)
+    trials, messages = 0, 0
+    notes: list[str] = []
+    bit_for_bit = True
+    difference = None
+    for session in recorded.finished:
+        script = session[party]
+        with tempfile.TemporaryDirectory(prefix="fairwall-replay-") as place:
+            folder = new_folder(place, recorded.run)
+            if party == "compliance":
+                _give_draws(recorded, session, folder)
+            failure = play_alone(script, folder, demand(recorded))
+            now = {path.parent.name: read(path) for path in paths(folder.path)}
+            session_notes, same_machine = circumstances({party: script}, now)
+            difference = first_difference({party: script}, now, bit_for_bit=same_machine)
+        notes += [note for note in session_notes if note not in notes]
+        bit_for_bit &= same_machine
+        trials += len(dealt_in([script]))
+        messages += len(script.messages)
+        if difference is not None:
+            break
+        if failure is not None and script.closed:
+            raise PartyDied(failure)
+    return Replayed(trials, messages, bit_for_bit, (*notes, *recorded.left_out), difference)
+
+
+def _play(
+    plan: Plan, folder: RunFolder, turns: Sequence[tuple[Cell, int, int]], on_trial: Callable[[int], None]
+) -> Exception | None:
+    """Play some trials; what was recorded of them tells more than how they failed."""
+    try:
+        runner.play_turns(plan, folder, turns, on_trial)
+    except (TrialFailed, PartyDied) as error:
+        return error
+    return None
+
+
+def _turns(recorded: Recorded, session: Session) -> list[tuple[Cell, int, int]]:
+    """List the trials of a session as they are scheduled."""
+    dealt = dealt_in(session.values())
+    turns = [turn for turn in schedule(recorded.plan) if f"deal-{turn[2]}" in dealt]
+    if len(turns) < len(dealt):
+        raise ReplayError(f"{recorded.folder}: its scenario.toml has fewer trials than were recorded")
+    return turns
+
+
+def _give_draws(recorded: Recorded, session: Session, folder: RunFolder) -> None:
+    """Lay compliance's own log of what it drew from the operating system where it is to draw it again.
+
+    Raises
+    ------
+    ReplayError
+        If there is none, and there was noise.
+    """
+    (number,) = {script.number for script in session.values()}
+    log, again = (
+        place / FOLDER / "compliance" / f"{name}.draws.jsonl"
+        for place, name in ((recorded.folder, number), (folder.path, "1"))
+    )
+    if log.exists():
+        again.parent.mkdir(parents=True)
+        shutil.copyfile(log, again)
+    elif any(_draws(cell) for cell in recorded.plan.cells):
+        raise ReplayError(f"{log}: is missing, and the noise was the operating system's: it cannot be drawn again")
+
+
+def _draws(cell: Cell) -> bool:
+    """Whether compliance draws from the operating system."""
+    policy = cell.scenario.compliance
+    return (
+        policy.noise == "system"
+        and MECHANISMS[policy.mechanism].guarantee != "none"
+        and cell.scenario.epsilon < math.inf
+    )
+
+
+def _rescored(recorded: Recorded, place: Path, *, bit_for_bit: bool) -> Difference | None:
+    """Compare the lines of ``trials.jsonl``, but for the time that a trial took."""
+    kept = recorded.folder / "trials.jsonl"
+    of = ("trial", "seed", "attack", *recorded.plan.scenario.axes)
+    lines = {json.dumps([line.get(key) for key in of]): line for line in (read_trials(kept) if kept.exists() else [])}
+    for line in read_trials(place / "trials.jsonl"):
+        before = lines.get(json.dumps([line.get(key) for key in of]), {})
+        for key in before.keys() & line.keys() - {"seconds"}:
+            if not _same(before[key], line[key], bit_for_bit=bit_for_bit):
+                what = f"trials.jsonl, trial {line['trial']}, {key}"
+                return Difference("referee", None, what, json.dumps(before[key])[:48], json.dumps(line[key])[:48], True)
+    return None
+
+
+def _same(old: Any, new: Any, *, bit_for_bit: bool) -> bool:
+    if isinstance(old, list) and isinstance(new, list):
+        return len(old) == len(new) and all(
+            _same(one, other, bit_for_bit=bit_for_bit) for one, other in zip(old, new, strict=True)
+        )
+    if isinstance(old, dict) and isinstance(new, dict):
+        return old.keys() == new.keys() and all(_same(old[key], new[key], bit_for_bit=bit_for_bit) for key in old)
+    if isinstance(old, float) and isinstance(new, float) and not bit_for_bit:
+        # Figures in percent, and means of them.
+        return math.isclose(old, new, rel_tol=TOLERANCE, abs_tol=100 * TOLERANCE)
+    return bool(old == new)

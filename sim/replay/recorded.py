@@ -1,0 +1,233 @@
+"""A run as it was recorded, opened to be played again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import fairwall
+from fairwall.game.v1 import referee_service_pb2 as game
+from fairwall.rpc.recorder import FORMAT, MODES
+from sim import runner
+from sim.differences import TOLERANCE, Call, calls, short
+from sim.ghosts import Layers
+from sim.plan import Plan, ScenarioError
+from sim.plan import read as read_plan
+from sim.results import RunFolder, read_trials, schedule
+from sim.transcripts import CallKey, Transcript, decode, paths, read
+
+Session = dict[str, Transcript]
+"""The transcripts of parties that played together, by party."""
+
+
+class ReplayError(ValueError):
+    """A run that cannot be replayed, or not so. Its text is one line that says why."""
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """A run as it was recorded.
+
+    Parameters
+    ----------
+    folder : Path
+    run : str
+        The run's id.
+    plan : Plan
+    sessions : list of dict
+        One for each time that parties were started.
+    finished : list of dict
+        The same, without what was said in a trial until it was broken off.
+    broken_off : tuple of int
+        The numbers of those trials within the run, in order.
+    """
+
+    folder: Path
+    run: str
+    plan: Plan
+    sessions: list[Session]
+    finished: list[Session]
+    broken_off: tuple[int, ...]
+
+    @property
+    def left_out(self) -> list[str]:
+        """Say what is not compared, if anything is not."""
+        which = ("trial " if len(self.broken_off) == 1 else "trials ") + ", ".join(map(str, self.broken_off))
+        return [f"not compared: what was said in {which} before the game broke off there"] if self.broken_off else []
+
+
+def open_run(folder: Path) -> Recorded:
+    """Read a run's folder.
+
+    Raises
+    ------
+    ReplayError
+        If it is no run's, nothing was recorded, what was is damaged or written in another format, or its scenario is
+        none any more.
+    OSError
+        If a file cannot be read.
+    """
+    if not (folder / "scenario.toml").is_file():
+        raise ReplayError(f"{folder}: not a run's folder: it has no scenario.toml")
+    sessions: dict[str, Session] = {}
+    run = by = ""
+    for path in paths(folder):
+        script = read(path)
+        if script.header is not None and script.header.format != FORMAT:
+            raise ReplayError(
+                f"{path}: was recorded in format {script.header.format} by fairwall {_version(script)}; "
+                f"this is fairwall {fairwall.__version__}, which reads format {FORMAT}"
+            )
+        if script.header is None or script.problems:
+            problem = script.problems[0]
+            raise ReplayError(
+                f"{path}: entry {problem.entry} {problem.text}; it was recorded by fairwall {_version(script)}, "
+                f"this is {fairwall.__version__} (`fairwall verify` tells more)"
+            )
+        sessions.setdefault(script.number, {})[script.party] = script
+        run, by = script.header.run, _version(script)
+    if not sessions:
+        raise ReplayError(f'{folder}: nothing was recorded: its scenario says record = "none", or it is an old run')
+    try:
+        plan = read_plan(str(folder / "scenario.toml"))
+    except ScenarioError as error:
+        raise ReplayError(
+            f"{folder}: {error}; it was played by fairwall {by}, this is {fairwall.__version__}"
+        ) from None
+    return _opened(folder, run, plan, list(sessions.values()))
+
+
+def _opened(folder: Path, run: str, plan: Plan, sessions: list[Session]) -> Recorded:
+    """Tell the trials that were broken off from those that were finished.
+
+    How far a trial comes that a fault or a signal ends is chance, and so is who is lost, and hears what, because of it.
+    """
+    elsewhere = _unfinished(folder, plan)
+    finished: list[Session] = []
+    broken_off: set[str] = set()
+    for session in reversed(sessions):
+        dealt = dealt_in(session.values())
+        broken = dealt & elsewhere
+        if broken or not all(_heard_the_end(script) for party, script in session.items() if party != "referee"):
+            session = {party: _cut(script, broken) for party, script in session.items()}
+        finished.insert(0, session)
+        broken_off |= broken
+        # What a later session dealt again was not finished before.
+        elsewhere |= dealt
+    numbers = tuple(number for _, _, number in schedule(plan) if f"deal-{number}" in broken_off)
+    return Recorded(folder, run, plan, sessions, finished, numbers)
+
+
+def _unfinished(folder: Path, plan: Plan) -> set[str]:
+    """Name the deals of trials that ``trials.jsonl`` does not have."""
+    path = folder / "trials.jsonl"
+    of = ("trial", "seed", *plan.scenario.axes)
+    lines = {json.dumps([line.get(key) for key in of]) for line in (read_trials(path) if path.exists() else [])}
+    return {
+        f"deal-{number}"
+        for cell, trial, number in schedule(plan)
+        if json.dumps([trial, cell.scenario.scenario.seed + trial, *cell.swept.values()]) not in lines
+    }
+
+
+def _heard_the_end(script: Transcript) -> bool:
+    """Whether a party was told that the run is over: else it was ended, and may have written its own end even so."""
+    answers = (answer for call in calls(script) if short(call.method).startswith("Take") for answer in call.answers[:1])
+    return any(
+        getattr(decode(answer.method, False, script.data(answer)), "turn", None) == game.TURN_OVER for answer in answers
+    )
+
+
+def _cut(script: Transcript, deals: set[str]) -> Transcript:
+    """Give a transcript that breaks off where the first of some deals was dealt, or else at its end."""
+    taken = [call for call, deal, _ in deals_of(script) if deal.deal_id in deals]
+    end = min((call.answered for call in taken), default=script.entries)
+    begun: dict[CallKey, int] = {}
+    for key, entry in (
+        *((message.call, message.entry) for message in script.messages),
+        *((key, ending.entry) for key, ending in script.endings.items()),
+    ):
+        begun.setdefault(key, entry)
+    # A call for the deal may have begun before what ended the trial before it.
+    gone = {call.key for call in taken} | {key for key, entry in begun.items() if entry > end}
+    return replace(
+        script,
+        closed=False,
+        messages=[message for message in script.messages if message.call not in gone],
+        endings={key: ending for key, ending in script.endings.items() if key not in gone},
+    )
+
+
+def dealt_in(scripts: Iterable[Transcript]) -> set[str]:
+    """Name the deals that parties were dealt in on."""
+    return {deal.deal_id for script in scripts for _, deal, _ in deals_of(script)}
+
+
+def deals_of(script: Transcript, kind: str = "") -> Iterator[tuple[Call, Any, Iterator[Any]]]:
+    """Give the deals that a transcript holds, of one kind or all: call, deal, and the parts that bring its arrays."""
+    for call in calls(script):
+        method = short(call.method)
+        if method.startswith("Take") and method.endswith(f"{kind}Deal"):
+            parts = (decode(call.method, False, script.data(message)) for message in call.answers)
+            first = next(parts, None)
+            if first is not None and first.WhichOneof("part") == "deal":
+                yield call, first.deal, parts
+
+
+def require_answers(recorded: Recorded, party: str) -> None:
+    """Refuse what has no answers to give: a log that kept arrays by their digest alone."""
+    for session in recorded.sessions:
+        script = session.get(party)
+        if script is None or script.header is None:
+            raise ReplayError(f"{recorded.folder}: there is no transcript of {party}'s")
+        if script.header.record != MODES[0]:
+            raise ReplayError(
+                f'{script.path}: kept arrays only by digest (record = "{script.header.record}"): '
+                "there are no answers to give again"
+            )
+        for message in script.messages:
+            for _, size, digest in message.large:
+                if message.is_received and not script.stores(digest):
+                    raise ReplayError(f"{script.path}: entry {message.entry} kept {size} bytes by their digest alone")
+
+
+def demand(recorded: Recorded) -> Callable[[Layers], None]:
+    """Ask of a party alone what the scenario demands of all."""
+    return lambda layers: runner.require_layers(recorded.plan, layers)
+
+
+def new_folder(place: str, run: str) -> RunFolder:
+    """Make a folder for what is recorded now, of a run that has the same name."""
+    folder = RunFolder(Path(place), run)
+    folder.logs.mkdir()
+    return folder
+
+
+def circumstances(recorded: Mapping[str, Transcript], now: Mapping[str, Transcript]) -> tuple[list[str], bool]:
+    """Say what the game ran on and runs on now, where that differs, and whether its numbers may depend on it."""
+    changes: dict[str, tuple[str, str]] = {}
+    for party in recorded.keys() & now.keys():
+        before, after = _versions(recorded[party]), _versions(now[party])
+        changes |= {
+            name: (before[name], after[name])
+            for name in sorted(before.keys() & after.keys())
+            if before[name] != after[name]
+        }
+    notes = [f"recorded with {name} {old}, this is {new}" for name, (old, new) in changes.items()]
+    same_machine = not changes.keys() - {"fairwall"}
+    if not same_machine:
+        notes.append(f"so floats are compared up to {TOLERANCE:g} of the larger one, or of 1")
+    return notes, same_machine
+
+
+def _versions(script: Transcript) -> dict[str, str]:
+    assert script.header is not None, "looked at when it was read"
+    return {version.name: version.version for version in script.header.versions}
+
+
+def _version(script: Transcript) -> str:
+    """Name the version of fairwall that wrote a transcript."""
+    return _versions(script).get("fairwall", "of no version") if script.header is not None else "of no version"
