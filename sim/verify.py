@@ -188,8 +188,13 @@ def _files(folder: Path) -> Iterator[Finding]:
         ends, anchors(folder), "chain", lambda name: f"transcript/{name}.bin", "does not end as the run says"
     )
     trials = folder / "trials.jsonl"
-    if json.loads(json.dumps(summarise(read_trials(trials) if trials.exists() else [], swept))) != summary:
-        yield Finding("file", "result.json", "sums up other trials than trials.jsonl holds")
+    try:
+        again = summarise(read_trials(trials) if trials.exists() else [], swept)
+    except (LookupError, TypeError, ValueError, ArithmeticError):
+        yield Finding("file", "trials.jsonl", "holds lines that cannot be summed up")
+    else:
+        if json.loads(json.dumps(again)) != summary:
+            yield Finding("file", "result.json", "sums up other trials than trials.jsonl holds")
     if result["complete"] is not True:
         yield Finding("open", "result.json", "the run was not played to its end")
 

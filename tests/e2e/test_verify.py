@@ -181,6 +181,13 @@ def test_a_changed_summary_is_found(copied: Path) -> None:
     assert verify(copied).findings == (Finding("file", "result.json", text),)
 
 
+@pytest.mark.parametrize("line", [{}, {"game": "reveal"}, {"game": "inference", "attack": "kl"}, {"game": []}])
+def test_a_line_that_is_no_trial_s_is_found(copied: Path, line: dict[str, Any]) -> None:
+    with (copied / "trials.jsonl").open("a") as file:
+        file.write(json.dumps(line) + "\n")
+    assert Finding("file", "trials.jsonl", "holds lines that cannot be summed up") in verify(copied).findings
+
+
 def test_a_transcript_that_ends_early_is_found_and_named(copied: Path) -> None:
     """A chain of digests alone cannot tell that its last entries are gone, but the anchor and the counterparts can."""
     path = copied / "transcript" / "developer" / "1.bin"
