@@ -296,7 +296,7 @@ def test_a_run_goes_on_after_it_was_ended_from_outside(game: str, signum: signal
     text, lines_a_trial = SCENARIOS[game]
     scenario = tmp_path / "small.toml"
     scenario.write_text(text)
-    options = (str(scenario), "--trials", "30", "--set", "developer.perturbation=0.5")
+    options = (str(scenario), "--trials", "12", "--set", "developer.perturbation=0.5")
     with live(tmp_path, *options) as running:
         wait_until(lambda: running.finished() >= 2 * lines_a_trial)
         parties, folder = running.parties, running.folder
