@@ -7,6 +7,7 @@ test of the start itself, of an environment or of a signal starts the command wi
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import runpy
@@ -70,6 +71,13 @@ def fairwall(
             raise subprocess.TimeoutExpired(words, seconds)
         said = [stream.read_text() for stream in streams]
     return subprocess.CompletedProcess(words, process.exitcode, *said)
+
+
+def played(cwd: Path, *arguments: object) -> Path:
+    """Play a scenario; the run's folder."""
+    finished = fairwall("run", *arguments, "--json", cwd=cwd)
+    assert finished.returncode == 0, finished.stderr
+    return Path(json.loads(finished.stdout)["run_dir"])
 
 
 def _command(words: Sequence[str], cwd: Path, streams: Sequence[Path], python: str) -> None:

@@ -31,7 +31,7 @@ from sim.replay import command as replay_command
 from sim.replay import playing
 from sim.replay.recorded import ReplayError, open_run
 from sim.transcripts import _frames, decode, paths, read
-from tests.command import fairwall
+from tests.command import fairwall, played
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 ROOT = Path(__file__).parents[2]
@@ -87,13 +87,6 @@ probes = 100
 """
 
 SLOW = pytest.mark.slow
-
-
-def played(cwd: Path, *arguments: str) -> Path:
-    """Play a scenario with the real command; the run's folder."""
-    finished = fairwall("run", *arguments, "--json", cwd=cwd)
-    assert finished.returncode == 0, finished.stderr
-    return Path(json.loads(finished.stdout)["run_dir"])
 
 
 def small(name: str, data: dict[str, str] | None = None) -> list[str]:

@@ -17,7 +17,7 @@ from sim.replay import playing
 from sim.replay.other_decoder import decoded
 from sim.replay.recorded import open_run
 from sim.transcripts import _frames, decode, read
-from tests.command import fairwall
+from tests.command import fairwall, played
 from tests.e2e.test_confine import WITHOUT_LANDLOCK, needs_landlock
 from tests.e2e.test_replay import PARTIES, flip, rewrite, the_same
 
@@ -122,9 +122,7 @@ def test_faults_that_only_take_time_change_nothing(tmp_path: Path) -> None:
         'kind = "blackhole"\nlink = "developer-referee"\nafter = 50\nseconds = 0.5',
         'kind = "pause"\nparty = "adversary"\nstep = "ServeTrial"\nseconds = 0.5',
     )
-    finished = fairwall("run", str(file), "--json", cwd=tmp_path)
-    assert finished.returncode == 0, finished.stderr
-    folder = Path(json.loads(finished.stdout)["run_dir"])
+    folder = played(tmp_path, file)
     assert len((folder / "faults.jsonl").read_text().splitlines()) == 4
     found = the_same(folder, cwd=tmp_path)
     assert (found["trials"], found["bit_for_bit"], found["notes"]) == (3, True, [])
@@ -283,9 +281,7 @@ def test_a_party_alone_is_confined_as_the_scenario_demands_or_not_started(
 ) -> None:
     file = tmp_path / "small.toml"
     file.write_text(SCENARIO.replace("trials = 3", 'trials = 1\nrequire = ["landlock", "non-dumpable"]'))
-    finished = fairwall("run", str(file), "--json", cwd=tmp_path)
-    assert finished.returncode == 0, finished.stderr
-    folder = Path(json.loads(finished.stdout)["run_dir"])
+    folder = played(tmp_path, file)
     assert alone(folder, "developer").difference is None
     missing = "no layer landlock (no Landlock here: function not implemented) around"
     for options, around in options_refused:

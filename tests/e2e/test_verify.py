@@ -25,7 +25,7 @@ from fairwall.rpc.recorder import CALL_KEY, Recorder
 from fairwall.wire.v1 import error_pb2
 from sim.transcripts import read
 from sim.verify import Finding, verify
-from tests.command import fairwall
+from tests.command import fairwall, played
 
 REFEREE = "/fairwall.game.v1.RefereeService/"
 TERMS = "/fairwall.compliance.v1.AuditService/GetTerms"
@@ -72,9 +72,7 @@ def run(folder: Path, scenario: str) -> Path:
     """Play a scenario with the real command; the run's folder."""
     file = folder / "scenario.toml"
     file.write_text(scenario)
-    finished = fairwall("run", file, "--out", folder / "runs", "--json", seconds=100)
-    assert finished.returncode == 0, finished.stderr
-    return Path(json.loads(finished.stdout)["run_dir"])
+    return played(folder, file)
 
 
 @pytest.fixture(scope="module")
