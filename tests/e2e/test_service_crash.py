@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
 import random
-import socket
 import subprocess
-import sys
 import threading
 import time
 from bisect import bisect
@@ -24,9 +21,7 @@ import numpy as np
 import pytest
 
 from compliance.accountant import Budget
-from compliance.books import Entry
 from compliance.case import Case, game_case, values_of
-from compliance.ledger_file import inspect
 from compliance.mechanisms import MECHANISMS
 from compliance.records import Records
 from compliance.service import AuditService
@@ -37,120 +32,10 @@ from fairwall.rpc import arrays, channel, server
 from fairwall.rpc.errors import reason_of
 from fairwall.wire.metrics import number_of
 from fairwall.wire.v1.error_pb2 import Reason
-from sim.certificates import write
 from sim.pki import mint
+from tests.loans import CHARGE, DEVELOPERS, PLENTY, Deployment, ask
 
-PEOPLE = 60
-CHARGE = 2.0**-10  # adds up without rounding
-PLENTY = 2.0**20
 LAST = 40
-DEVELOPERS = ("alice", "bob")
-PREDICTIONS = np.linspace(0, 1, PEOPLE)
-
-POLICY = """
-[deployment]
-name = "loans"
-listen = "127.0.0.1:{port}"
-credentials = "certificates/compliance"
-ledger = "ledger/ledger.sqlite"
-seal = "seal/head"
-[data]
-source = "people.csv"
-protected = "group"
-advantaged = "a"
-label = "repaid"
-positive = "1"
-minimum_group = 5
-[audit]
-metrics = ["sp"]
-mechanism = "laplace"
-queries_max = 1
-[budget]
-epsilon = {epsilon}
-[developers]
-alice.epsilon = {epsilon}
-bob.epsilon = {epsilon}
-"""
-
-
-def free_port() -> int:
-    """Below the ports that the system gives away by itself: nobody takes it while the service is down."""
-    for port in random.Random().sample(range(20_000, 32_000), 100):  # noqa: S311
-        with suppress(OSError), socket.socket() as probe:
-            probe.bind(("127.0.0.1", port))
-            return port
-    raise AssertionError("no free port")
-
-
-class Deployment:
-    """A folder that the service is started from, again and again, at one address."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.port = free_port()
-        self.up = threading.Event()
-        write(folder / "certificates", "loans", DEVELOPERS, 1)
-        rows = [f"{'ab'[i % 2]},{i // 2 % 2}" for i in range(PEOPLE)]
-        (folder / "people.csv").write_text("\n".join(["group,repaid", *rows]) + "\n")
-        (folder / "people.csv").chmod(0o600)
-        self.set_budget(PLENTY)
-
-    @property
-    def ledger(self) -> Path:
-        return self.folder / "ledger" / "ledger.sqlite"
-
-    @property
-    def log(self) -> str:
-        return (self.folder / "log").read_text()
-
-    def set_budget(self, epsilon: float) -> None:
-        """The whole of it for each developer alone; it holds from the next start on."""
-        (self.folder / "policy.toml").write_text(POLICY.format(port=self.port, epsilon=epsilon))
-
-    def client(self, developer: str) -> AuditClient:
-        return AuditClient(f"127.0.0.1:{self.port}", self.folder / "certificates" / f"developer-{developer}")
-
-    def entries(self) -> dict[tuple[str, str], Entry]:
-        """What was charged, by developer and request id; the ledger is whole and no id stands in it twice."""
-        found = inspect(self.ledger)
-        assert found.fault == ""
-        charged = [record for record in found.records if isinstance(record, Entry)]
-        entries = {(entry.request.developer, entry.request.request_id): entry for entry in charged}
-        assert len(entries) == len(charged)
-        assert {entry.request.loss.epsilon for entry in charged} <= {CHARGE}
-        assert found.books.standing("loans").spent == CHARGE * len(entries)
-        return entries
-
-    @contextmanager
-    def started(self) -> Iterator[subprocess.Popen[str]]:
-        """Start the service, which may not listen yet; it ends by signal 9."""
-        command = [sys.executable, "-I", "-m", "compliance", "--policy", str(self.folder / "policy.toml")]
-        with (
-            (self.folder / "log").open("a") as log,
-            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True) as process,
-        ):
-            try:
-                yield process
-            finally:
-                self.up.clear()
-                process.kill()
-
-    @contextmanager
-    def served(self) -> Iterator[subprocess.Popen[str]]:
-        """Start the service, and wait until it listens."""
-        with self.started() as process:
-            assert process.stdout is not None
-            line = process.stdout.readline()
-            assert line, self.log[-500:]
-            assert json.loads(line)["address"] == f"127.0.0.1:{self.port}"
-            self.up.set()
-            yield process
-
-
-def ask(audits: AuditClient, request_id: str) -> bytes:
-    answer = audits.ask(PREDICTIONS, "sp", CHARGE, request_id=request_id)
-    assert answer.epsilon_charged == CHARGE
-    return answer.gaps.tobytes()
 
 
 def refusal(call: Callable[[], object]) -> str:
@@ -167,13 +52,14 @@ class Client:
     """One of a developer's programs: it asks on until the budget is used up, whatever happens to the service.
 
     A patient one keeps its connection, and what is lost is asked again by `AuditClient` itself. Any other connects anew
-    for each request; what is lost it asks again, or gives up for good.
+    for each request; what is lost it asks again, or gives up for good. Nobody asks while the service is not up.
     """
 
     deployment: Deployment
     developer: str
     patient: bool
     chance: random.Random
+    up: threading.Event
     over: threading.Event
     heard: threading.Event
     answers: dict[str, bytes] = field(default_factory=dict)
@@ -196,7 +82,7 @@ class Client:
     def insist(self, request_id: str, kept: AuditClient | None) -> None:
         """Ask until there is an answer."""
         while not self.over.is_set():
-            assert self.deployment.up.wait(60)
+            assert self.up.wait(60)
             try:
                 self.hear(request_id, self.ask(request_id, kept))
                 return
@@ -232,13 +118,24 @@ def kill_under_load(folder: Path, kills: int, seed: int) -> dict[str, float]:
         Figures: among them how many answers were charged for before a kill and heard after it.
     """
     began = time.monotonic()
-    deployment, over, heard = Deployment(folder), threading.Event(), threading.Event()
+    deployment = Deployment(folder)
+    up, over, heard = threading.Event(), threading.Event(), threading.Event()
     chance = random.Random(seed)  # noqa: S311
     clients = [
-        Client(deployment, developer, patient, random.Random(f"{seed}{developer}{patient}"), over, heard)  # noqa: S311
+        Client(deployment, developer, patient, random.Random(f"{seed}{developer}{patient}"), up, over, heard)  # noqa: S311
         for developer, patient in itertools.product(DEVELOPERS, (True, False))
     ]
     killed = []
+
+    @contextmanager
+    def served() -> Iterator[subprocess.Popen[str]]:
+        with deployment.served() as process:
+            up.set()
+            try:
+                yield process
+            finally:
+                up.clear()
+
     with ThreadPoolExecutor(len(clients)) as threads:
         try:
             running = [threads.submit(client.run) for client in clients]
@@ -246,7 +143,7 @@ def kill_under_load(folder: Path, kills: int, seed: int) -> dict[str, float]:
                 if kill % 5 == 4:  # one more dies while it starts, or makes good what the one before left
                     with deployment.started() as process, suppress(subprocess.TimeoutExpired):
                         process.wait(chance.uniform(0.0, 1.0))
-                with deployment.served() as process:
+                with served() as process:
                     heard.clear()
                     assert heard.wait(60)
                     with suppress(subprocess.TimeoutExpired):
@@ -255,13 +152,13 @@ def kill_under_load(folder: Path, kills: int, seed: int) -> dict[str, float]:
                     killed.append(time.time())
             budget = CHARGE * (len(deployment.entries()) + LAST)
             deployment.set_budget(budget)
-            with deployment.served():
+            with served():
                 for client in running:
                     client.result(90)  # its budget is used up
                 check_repeats(deployment, clients)
         finally:
             over.set()
-            deployment.up.set()
+            up.set()
     entries = deployment.entries()
     assert CHARGE * len(entries) == budget
     assert {developer for developer, _ in entries} == set(DEVELOPERS)

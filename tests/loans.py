@@ -1,0 +1,139 @@
+"""A deployment called loans: the folder that its service is started from, its clients, and what its ledger says."""
+
+from __future__ import annotations
+
+import json
+import random
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import numpy as np
+
+from compliance.books import Entry
+from compliance.ledger_file import inspect
+from developer.client import AuditClient
+from sim.certificates import write
+
+PEOPLE = 60
+CHARGE = 2.0**-10  # adds up without rounding
+PLENTY = 2.0**20
+DEVELOPERS = ("alice", "bob")
+PREDICTIONS = np.linspace(0, 1, PEOPLE)
+
+_POLICY = """
+[deployment]
+name = "loans"
+listen = "{address}"
+credentials = "certificates/compliance"
+ledger = "ledger/ledger.sqlite"
+seal = "seal/head"
+[data]
+source = "people.csv"
+protected = "group"
+advantaged = "a"
+label = "repaid"
+positive = "1"
+minimum_group = 5
+[audit]
+metrics = ["sp"]
+mechanism = "laplace"
+queries_max = 1
+[budget]
+epsilon = {epsilon}
+[developers]
+alice.epsilon = {epsilon}
+bob.epsilon = {epsilon}
+"""
+
+
+class Deployment:
+    """The service of a folder, which is started again and again at one address.
+
+    Parameters
+    ----------
+    folder : Path
+        Empty, or with folders that are to hold the ledger or the sealed head.
+
+    Attributes
+    ----------
+    address : str
+    environment : mapping, optional
+        What the service is started with, in place of the test's own.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.address = f"127.0.0.1:{_free_port()}"
+        self.environment: Mapping[str, str] | None = None
+        write(folder / "certificates", "loans", DEVELOPERS, 1)
+        rows = [f"{'ab'[i % 2]},{i // 2 % 2}" for i in range(PEOPLE)]
+        (folder / "people.csv").write_text("\n".join(["group,repaid", *rows]) + "\n")
+        (folder / "people.csv").chmod(0o600)
+        self.set_budget(PLENTY)
+
+    @property
+    def log(self) -> str:
+        """What the service has written, of all its starts."""
+        return (self.folder / "log").read_text()
+
+    def set_budget(self, epsilon: float) -> None:
+        """Set the whole of it, for each developer alone too; it holds from the next start on."""
+        (self.folder / "policy.toml").write_text(_POLICY.format(address=self.address, epsilon=epsilon))
+
+    def client(self, developer: str, address: str = "") -> AuditClient:
+        """Be a developer, who finds the service at its address or behind another one."""
+        return AuditClient(address or self.address, self.folder / "certificates" / f"developer-{developer}")
+
+    def entries(self) -> dict[tuple[str, str], Entry]:
+        """What was charged, by developer and request id: the chain is whole, no id stands twice, the sum is right."""
+        found = inspect(self.folder / "ledger" / "ledger.sqlite")
+        assert found.fault == ""
+        charged = [record for record in found.records if isinstance(record, Entry)]
+        entries = {(entry.request.developer, entry.request.request_id): entry for entry in charged}
+        assert len(entries) == len(charged)
+        assert {entry.request.loss.epsilon for entry in charged} <= {CHARGE}
+        assert found.books.standing("loans").spent == CHARGE * len(entries)
+        return entries
+
+    @contextmanager
+    def started(self) -> Iterator[subprocess.Popen[str]]:
+        """Start the service, which may not listen yet; it ends by signal 9."""
+        command = [sys.executable, "-I", "-m", "compliance", "--policy", str(self.folder / "policy.toml")]
+        with (
+            (self.folder / "log").open("a") as log,
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=self.environment) as process,
+        ):
+            try:
+                yield process
+            finally:
+                process.kill()
+
+    @contextmanager
+    def served(self) -> Iterator[subprocess.Popen[str]]:
+        """Start the service, and wait until it listens."""
+        with self.started() as process:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert line, self.log[-500:]
+            assert json.loads(line)["address"] == self.address
+            yield process
+
+
+def ask(audits: AuditClient, request_id: str) -> bytes:
+    """Ask the one question, and give the answer's bytes."""
+    answer = audits.ask(PREDICTIONS, "sp", CHARGE, request_id=request_id)
+    assert answer.epsilon_charged == CHARGE
+    return answer.gaps.tobytes()
+
+
+def _free_port() -> int:
+    """Find one below those that the system gives away by itself: nobody takes it while the service is down."""
+    for port in random.Random().sample(range(20_000, 32_000), 100):  # noqa: S311
+        with suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise AssertionError("no free port")
