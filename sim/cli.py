@@ -154,9 +154,16 @@ def report(
 
     if not (folder / "scenario.toml").is_file():
         raise ScenarioError(f"{folder}: not a run's folder: it has no scenario.toml")
-    from sim.report import write_report
+    from sim.report import ReportError, write_report
 
-    typer.echo(f"report: {write_report(folder)}")
+    try:
+        page = write_report(folder)
+    except ScenarioError:
+        raise
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
+        # Files that were played just now are as they should be; these may be anything.
+        raise ReportError(f"{folder}: trials.jsonl or result.json is not as a run of its scenario writes it") from error
+    typer.echo(f"report: {page}")
 
 
 @app.command("verify")
@@ -301,12 +308,13 @@ def _explain(error: Exception) -> int:
     from sim.privacy_audit.catalogue import PrivacyAuditError
     from sim.recommend import RecommendError
     from sim.replay.recorded import ReplayError
+    from sim.report.errors import ReportError
     from sim.results import ResumeError
     from sim.table import TrialFailed
     from sim.verify import NoRun
 
     user_can_mend = (
-        *(ScenarioError, DealError, DataError, ResumeError, ReplayError, TrainingUnavailable),
+        *(ScenarioError, DealError, DataError, ResumeError, ReplayError, ReportError, TrainingUnavailable),
         *(CertificatesError, PrivacyAuditError, RecommendError, ConfinementMissing, NoRun, ConformanceError),
     )
     if isinstance(error, user_can_mend):

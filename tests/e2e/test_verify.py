@@ -186,6 +186,15 @@ def test_a_line_that_is_no_trial_s_is_found(copied: Path, line: dict[str, Any]) 
     assert Finding("file", "trials.jsonl", "holds lines that cannot be summed up") in verify(copied).findings
 
 
+@pytest.mark.parametrize(("name", "text"), [("trials.jsonl", '{"game": "reveal"}\n'), ("result.json", "[]")])
+def test_of_files_that_are_no_run_s_no_report_is_made(copied: Path, name: str, text: str) -> None:
+    (copied / name).write_text(text)
+    done = fairwall("report", copied)
+    assert (done.returncode, done.stdout) == (2, "")
+    told = f"fairwall: {copied}: trials.jsonl or result.json is not as a run of its scenario writes it\n"
+    assert done.stderr == told
+
+
 def test_a_transcript_that_ends_early_is_found_and_named(copied: Path) -> None:
     """A chain of digests alone cannot tell that its last entries are gone, but the anchor and the counterparts can."""
     path = copied / "transcript" / "developer" / "1.bin"

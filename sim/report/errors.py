@@ -1,0 +1,7 @@
+"""What can be wrong with a run's files."""
+
+from __future__ import annotations
+
+
+class ReportError(ValueError):
+    """Files that no report can be made of. Its text is one line that names them."""
