@@ -149,32 +149,11 @@ class System:
 
     def laplace(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
         """See `Noise.laplace`."""
-        # The library's parts, not its prelude: that imports scikit-learn, for two seconds, while a first caller waits.
-        from opendp.domains import atom_domain, vector_domain
-        from opendp.measurements import make_laplace
-        from opendp.metrics import l1_distance
-        from opendp.mod import enable_features
-
-        enable_features("contrib")
-        rounded = _steps(values, step)
-        if scale == 0:
-            return _on_grid(np.array(rounded, dtype=np.float64), step)
-        space = vector_domain(atom_domain(T="i64")), l1_distance(T="i64")
-        return _on_grid(np.array(make_laplace(*space, scale=scale / step)(rounded), dtype=np.float64), step)
+        return _exactly("laplace", values, scale, step)
 
     def gaussian(self, values: NDArray[np.float64], sigma: float, step: float) -> NDArray[np.float64]:
         """See `Noise.gaussian`."""
-        from opendp.domains import atom_domain, vector_domain
-        from opendp.measurements import make_gaussian
-        from opendp.metrics import l2_distance
-        from opendp.mod import enable_features
-
-        enable_features("contrib")
-        rounded = _steps(values, step)
-        if sigma == 0:
-            return _on_grid(np.array(rounded, dtype=np.float64), step)
-        space = vector_domain(atom_domain(T="i64")), l2_distance(T=float)
-        return _on_grid(np.array(make_gaussian(*space, scale=sigma / step)(rounded), dtype=np.float64), step)
+        return _exactly("gaussian", values, sigma, step)
 
     def cauchy(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
         """See `Noise.cauchy`."""
@@ -211,6 +190,26 @@ def _on_grid(steps: NDArray[np.float64], step: float) -> NDArray[np.float64]:
     # Adding 0.0 turns -0.0 into 0.0: the sign of a zero would be one more bit, and a function of the secret.
     on_grid: NDArray[np.float64] = np.clip(steps, -STEPS_MAX, STEPS_MAX) * step + 0.0
     return on_grid
+
+
+def _exactly(law: str, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+    """Add discrete noise by the samplers of a library that is exact."""
+    # Its parts, not its prelude: that imports scikit-learn, for two seconds, while a first caller waits.
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian, make_laplace
+    from opendp.metrics import l1_distance, l2_distance
+    from opendp.mod import enable_features
+
+    enable_features("contrib")
+    rounded = _steps(values, step)
+    if scale == 0:
+        return _on_grid(np.array(rounded, dtype=np.float64), step)
+    domain = vector_domain(atom_domain(T="i64"))
+    if law == "laplace":
+        add = make_laplace(domain, l1_distance(T="i64"), scale=scale / step)
+    else:
+        add = make_gaussian(domain, l2_distance(T=float), scale=scale / step)
+    return _on_grid(np.array(add(rounded), dtype=np.float64), step)
 
 
 def _cauchy_steps(value: Fraction, scale: Fraction) -> int:
