@@ -208,8 +208,8 @@ def require_layers(plan: Plan, layers: Mapping[str, Sequence[Mapping[str, Any]]]
             raise ConfinementMissing(f"scenario.require: no layer {text} around {' and '.join(parties)}")
     walls = {text: parties for text, parties in missing.items() if text.partition(" ")[0] in confine.LANDLOCK}
     if walls:
-        open_ = list(dict.fromkeys(chain.from_iterable(walls.values())))
-        who = f"the {' and the '.join(open_)} {'is' if len(open_) == 1 else 'are'}"
+        names = [*dict.fromkeys(chain.from_iterable(walls.values()))]
+        who = f"the {' and the '.join(names)} {'is' if len(names) == 1 else 'are'}"
         LOG.warning("fairwall: %s not confined by %s", who, ", ".join(walls))
 
 

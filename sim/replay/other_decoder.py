@@ -17,16 +17,8 @@ from fairwall.wire.metrics import name_of
 from sim.differences import calls, differences, short
 from sim.ghosts import play_alone
 from sim.launch import PartyDied
-from sim.replay.recorded import (
-    Recorded,
-    ReplayError,
-    Session,
-    circumstances,
-    deals_of,
-    demand,
-    new_folder,
-    require_answers,
-)
+from sim.replay.playing import circumstances, demand, new_folder
+from sim.replay.recorded import Recorded, ReplayError, Session, deals_of, require_answers
 from sim.scoring import RevealScore, score
 from sim.transcripts import Transcript, decode, paths, read
 

@@ -6,7 +6,7 @@ import json
 import math
 import shutil
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,22 +14,13 @@ from typing import Any
 from compliance.mechanisms import MECHANISMS
 from sim import runner
 from sim.differences import TOLERANCE, Difference, first_difference
-from sim.ghosts import play_alone
+from sim.ghosts import Layers, play_alone
 from sim.launch import PartyDied
 from sim.plan import Cell, Plan
-from sim.replay.recorded import (
-    Recorded,
-    ReplayError,
-    Session,
-    circumstances,
-    dealt_in,
-    demand,
-    new_folder,
-    require_answers,
-)
+from sim.replay.recorded import Recorded, ReplayError, Session, dealt_in, require_answers, versions_of
 from sim.results import RunFolder, read_trials, schedule
 from sim.table import TrialFailed
-from sim.transcripts import FOLDER, paths, read
+from sim.transcripts import FOLDER, Transcript, paths, read
 
 
 @dataclass(frozen=True)
@@ -219,3 +210,32 @@ def _same(old: Any, new: Any, *, bit_for_bit: bool) -> bool:
         # Figures in percent, and means of them.
         return math.isclose(old, new, rel_tol=TOLERANCE, abs_tol=100 * TOLERANCE)
     return bool(old == new)
+
+
+def demand(recorded: Recorded) -> Callable[[Layers], None]:
+    """Ask of a party alone what the scenario demands of all."""
+    return lambda layers: runner.require_layers(recorded.plan, layers)
+
+
+def new_folder(place: str, run: str) -> RunFolder:
+    """Make a folder for what is recorded now, of a run that has the same name."""
+    folder = RunFolder(Path(place), run)
+    folder.logs.mkdir()
+    return folder
+
+
+def circumstances(recorded: Mapping[str, Transcript], now: Mapping[str, Transcript]) -> tuple[list[str], bool]:
+    """Say what the game ran on and runs on now, where that differs, and whether its numbers may depend on it."""
+    changes: dict[str, tuple[str, str]] = {}
+    for party in recorded.keys() & now.keys():
+        before, after = versions_of(recorded[party]), versions_of(now[party])
+        changes |= {
+            name: (before[name], after[name])
+            for name in sorted(before.keys() & after.keys())
+            if before[name] != after[name]
+        }
+    notes = [f"recorded with {name} {old}, this is {new}" for name, (old, new) in changes.items()]
+    same_machine = not changes.keys() - {"fairwall"}
+    if not same_machine:
+        notes.append(f"so floats are compared up to {TOLERANCE:g} of the larger one, or of 1")
+    return notes, same_machine

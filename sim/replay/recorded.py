@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,12 +11,10 @@ from typing import Any
 import fairwall
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.rpc.recorder import FORMAT, MODES
-from sim import runner
-from sim.differences import TOLERANCE, Call, calls, short
-from sim.ghosts import Layers
+from sim.differences import Call, calls, short
 from sim.plan import Plan, ScenarioError
 from sim.plan import read as read_plan
-from sim.results import RunFolder, read_trials, schedule
+from sim.results import read_trials, schedule
 from sim.transcripts import CallKey, Transcript, decode, paths, read
 
 Session = dict[str, Transcript]
@@ -194,40 +192,12 @@ def require_answers(recorded: Recorded, party: str) -> None:
                     raise ReplayError(f"{script.path}: entry {message.entry} kept {size} bytes by their digest alone")
 
 
-def demand(recorded: Recorded) -> Callable[[Layers], None]:
-    """Ask of a party alone what the scenario demands of all."""
-    return lambda layers: runner.require_layers(recorded.plan, layers)
-
-
-def new_folder(place: str, run: str) -> RunFolder:
-    """Make a folder for what is recorded now, of a run that has the same name."""
-    folder = RunFolder(Path(place), run)
-    folder.logs.mkdir()
-    return folder
-
-
-def circumstances(recorded: Mapping[str, Transcript], now: Mapping[str, Transcript]) -> tuple[list[str], bool]:
-    """Say what the game ran on and runs on now, where that differs, and whether its numbers may depend on it."""
-    changes: dict[str, tuple[str, str]] = {}
-    for party in recorded.keys() & now.keys():
-        before, after = _versions(recorded[party]), _versions(now[party])
-        changes |= {
-            name: (before[name], after[name])
-            for name in sorted(before.keys() & after.keys())
-            if before[name] != after[name]
-        }
-    notes = [f"recorded with {name} {old}, this is {new}" for name, (old, new) in changes.items()]
-    same_machine = not changes.keys() - {"fairwall"}
-    if not same_machine:
-        notes.append(f"so floats are compared up to {TOLERANCE:g} of the larger one, or of 1")
-    return notes, same_machine
-
-
-def _versions(script: Transcript) -> dict[str, str]:
+def versions_of(script: Transcript) -> dict[str, str]:
+    """Name what a party ran on, with versions."""
     assert script.header is not None, "looked at when it was read"
     return {version.name: version.version for version in script.header.versions}
 
 
 def _version(script: Transcript) -> str:
     """Name the version of fairwall that wrote a transcript."""
-    return _versions(script).get("fairwall", "of no version") if script.header is not None else "of no version"
+    return versions_of(script).get("fairwall", "of no version") if script.header is not None else "of no version"
