@@ -27,6 +27,27 @@ _CONTEXT.set_forkserver_preload(
 )
 
 
+SMALL = """
+[scenario]
+name = "small"
+game = "reveal"
+trials = 3
+seed = 7
+[data]
+source = "synthetic"
+n = 30
+n0 = 12
+scores = "uniform"
+[compliance]
+mechanism = "conceal"
+epsilon = 10.0
+[developer]
+strategy = "sensing"
+queries = 4
+"""
+"""A scenario of all three parties that takes a fraction of a second to play."""
+
+
 def fairwall(
     *arguments: object,
     cwd: Path | None = None,

@@ -16,25 +16,9 @@ import psutil
 import pytest
 
 from tests import command
+from tests.command import SMALL
 
 PARTIES = ("compliance", "developer", "adversary")
-ENDLESS = """
-[scenario]
-name = "small"
-game = "reveal"
-trials = 100000
-[data]
-source = "synthetic"
-n = 30
-n0 = 12
-scores = "uniform"
-[compliance]
-mechanism = "conceal"
-epsilon = 10.0
-[developer]
-strategy = "sensing"
-queries = 4
-"""
 _PATIENCE_SECONDS = 30.0
 
 
@@ -99,9 +83,9 @@ def seen_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveRun]:
 @contextmanager
 def _live(folder: Path) -> Iterator[LiveRun]:
     scenario = folder.with_suffix(".toml")  # beside the folder, in which there are runs alone
-    scenario.write_text(ENDLESS)
+    scenario.write_text(SMALL)
     command = subprocess.Popen(
-        [sys.executable, "-m", "sim", "run", str(scenario), "--out", str(folder)],
+        [sys.executable, "-m", "sim", "run", str(scenario), "--trials", "100000", "--out", str(folder)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -197,7 +197,9 @@ def undisturbed(variant: str) -> list[dict[str, Any]]:
         return lines
 
 
-def play_through(parent: Path, variant: str, trials: int, faults: str, patch: str = "") -> tuple[Path, int, list[str]]:
+def play_through(
+    parent: Path, variant: str, trials: int, faults: str, python: str = sys.executable
+) -> tuple[Path, int, list[str]]:
     """Play a scenario with faults, and go on with it until it is played; the folder, how often, and what was wrong."""
     file = parent / "small.toml"
     file.write_text(scenario_of(variant, trials, faults))
@@ -205,7 +207,7 @@ def play_through(parent: Path, variant: str, trials: int, faults: str, patch: st
     wrong: list[str] = []
     for attempt in range(1, 2 * trials + 2):
         kept = [lines_of(folder) for folder in parent.glob("runs/*")]
-        status, ended = ends_well("run", file, *options, trials=trials, python=patch or sys.executable)
+        status, ended = ends_well("run", file, *options, trials=trials, python=python)
         (folder,) = parent.glob("runs/*")
         wrong += ended + violations(folder, undisturbed(variant))
         if kept and [line for line in lines_of(folder) if line in kept[0]] != kept[0]:

@@ -17,28 +17,9 @@ from sim.replay import playing
 from sim.replay.other_decoder import decoded
 from sim.replay.recorded import open_run
 from sim.transcripts import _frames, decode, read
-from tests.command import fairwall, played
+from tests.command import SMALL, fairwall, played
 from tests.e2e.test_confine import WITHOUT_LANDLOCK, needs_landlock
 from tests.e2e.test_replay import PARTIES, flip, rewrite, the_same
-
-SCENARIO = """
-[scenario]
-name = "small"
-game = "reveal"
-trials = 3
-seed = 7
-[data]
-source = "synthetic"
-n = 30
-n0 = 12
-scores = "uniform"
-[compliance]
-mechanism = "conceal"
-epsilon = 10.0
-[developer]
-strategy = "sensing"
-queries = 4
-"""
 
 SLOW = pytest.mark.slow
 
@@ -56,7 +37,7 @@ ENDS = {
 NOTE = "not compared: what was said in trial 2 before the game broke off there"
 
 
-def with_faults(folder: Path, *faults: str, scenario: str = SCENARIO) -> Path:
+def with_faults(folder: Path, *faults: str, scenario: str = SMALL) -> Path:
     """Write a scenario that has faults in its second trial."""
     file = folder / "small.toml"
     at = "".join(f"[[faults.at]]\ntrial = 2\n{fault}\n" for fault in faults)
@@ -181,9 +162,9 @@ def test_a_party_that_has_no_part_is_missed_a_trial_later_or_sooner(tmp_path: Pa
 @pytest.mark.slow
 def test_a_developer_alone_answers_all_questions_about_a_finished_trial_before_the_break(tmp_path: Path) -> None:
     """Its released model is asked while it already waits for the trial that was broken off."""
-    people = SCENARIO[SCENARIO.index("[data]") : SCENARIO.index("[compliance]")]
+    people = SMALL[SMALL.index("[data]") : SMALL.index("[compliance]")]
     released = '[data]\nsource = "german"\ntest_size = 30\n[adversary]\nattack = ["loss-test"]\nprobes = 20\n'
-    folder = gone_on_with(with_faults(tmp_path, KILLED, scenario=SCENARIO.replace(people, released)))
+    folder = gone_on_with(with_faults(tmp_path, KILLED, scenario=SMALL.replace(people, released)))
     for party in PARTIES:
         found = alone(folder, party)
         assert (found.difference, found.notes, found.trials) == (None, (NOTE,), 3)
@@ -191,7 +172,7 @@ def test_a_developer_alone_answers_all_questions_about_a_finished_trial_before_t
 
 @pytest.mark.slow
 def test_the_operating_systems_noise_is_drawn_again_on_both_sides_of_a_break(tmp_path: Path) -> None:
-    noisy = SCENARIO.replace("epsilon = 10.0", 'epsilon = 10.0\nnoise = "system"')
+    noisy = SMALL.replace("epsilon = 10.0", 'epsilon = 10.0\nnoise = "system"')
     folder = gone_on_with(with_faults(tmp_path, KILLED, scenario=noisy))
     assert the_same(folder, cwd=tmp_path)["notes"] == [NOTE]
     assert alone(folder, "compliance").difference is None
@@ -280,7 +261,7 @@ def test_a_party_alone_is_confined_as_the_scenario_demands_or_not_started(
     tmp_path: Path, options_refused: list[tuple[tuple[str, ...], str]]
 ) -> None:
     file = tmp_path / "small.toml"
-    file.write_text(SCENARIO.replace("trials = 3", 'trials = 1\nrequire = ["landlock", "non-dumpable"]'))
+    file.write_text(SMALL.replace("trials = 3", 'trials = 1\nrequire = ["landlock", "non-dumpable"]'))
     folder = played(tmp_path, file)
     assert alone(folder, "developer").difference is None
     missing = "no layer landlock (no Landlock here: function not implemented) around"

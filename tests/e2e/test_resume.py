@@ -421,7 +421,7 @@ def test_a_party_without_the_extra_ends_with_one_line(tmp_path: Path) -> None:
         "runpy.run_module(sys.argv[0], run_name='__main__')\n"
     )
     other.chmod(0o700)
-    done = patched(f"import sys; sys.executable = {str(other)!r}", "run", str(scenario), "--out", str(tmp_path))
+    done = fairwall("run", scenario, "--out", tmp_path, python=str(other))
     assert (done.returncode, done.stdout) == (1, "")
     assert "fairwall: developer ended with exit status 2 before the run was over" in done.stderr
     assert "  developer| developer: training neural networks needs PyTorch: pip install" in done.stderr
