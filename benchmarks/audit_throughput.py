@@ -38,7 +38,7 @@ from developer.client import Audits, ask
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.rpc import channel, server
 from fairwall.rpc.identity import Credentials
-from sim.pki import mint
+from sim.play.keys import mint
 
 PEOPLE = 1 << 15
 CHUNK = 1 << 20

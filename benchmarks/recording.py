@@ -31,7 +31,7 @@ from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServic
 from fairwall.rpc import channel, server
 from fairwall.rpc.identity import Credentials
 from fairwall.rpc.recorder import MODES, Recorder
-from sim.pki import mint
+from sim.play.keys import mint
 
 PEOPLE = 1 << 15
 

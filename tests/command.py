@@ -21,7 +21,8 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
     [
         # What the command imports, some of it only where it is needed.
-        *("sim.cli", "sim.runner", "sim.replay.command", "sim.verify", "sim.report.page", "sim.report.figures"),
+        *("sim.cli.main", "sim.play.runner", "sim.cli.replay", "sim.verify.check", "sim.runs.page"),
+        "sim.games.reveal.report.figures.draw",
         *("pyarrow", "pandas", "scipy.special", "scipy.optimize"),
     ]
 )
@@ -108,7 +109,7 @@ def _command(words: Sequence[str], cwd: Path, streams: Sequence[Path], python: s
     os.chdir(cwd)
     sys.argv = ["fairwall", *words]
     sys.executable = python
-    from sim.cli import main
+    from sim.cli.main import main
 
     main()
 

@@ -12,9 +12,9 @@ import grpc
 
 from fairwall.game.v1.referee_service_pb2_grpc import add_RefereeServiceServicer_to_server
 from sim.conformance.reference import serve
-from sim.deal import deal
-from sim.plan import plan
-from sim.referee import Referee
+from sim.games.reveal.deal import deal
+from sim.games.reveal.referee import Referee
+from sim.scenarios.sweep import plan
 
 _SECONDS = 600.0
 

@@ -17,7 +17,7 @@ from sim.datasets.encoding import encode
 from sim.datasets.german import GERMAN
 from sim.datasets.lsac import LSAC
 from sim.datasets.roles import Asked, own
-from sim.datasets.table import Table
+from sim.datasets.rows import Table
 from sim.datasets.utkface import UTKFACE
 
 __all__ = ["FORMATS", "SHIPPED", "DataError", "Table", "load"]

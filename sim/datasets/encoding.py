@@ -12,7 +12,7 @@ from fairwall.tables.columns import Categories, Column, names_of
 from fairwall.tables.errors import DataError
 from fairwall.tables.people import select
 from fairwall.tables.roles import Roles
-from sim.datasets.table import Table
+from sim.datasets.rows import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa

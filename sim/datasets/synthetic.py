@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.tables.errors import DataError
-from sim.datasets.table import Table
+from sim.datasets.rows import Table
 
 _NUMBER: Final = r"\s*(\d+(?:\.\d*)?|\.\d+)\s*"
 _BETA: Final = re.compile(rf"beta\({_NUMBER},{_NUMBER}\)")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fairwall.tables.errors import DataError
 from sim.datasets.formats import Format
 from sim.datasets.roles import Shipped
-from sim.datasets.table import Table
+from sim.datasets.rows import Table
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -1,1 +1,1 @@
-"""The games: what a trial of each is worth recording."""
+"""The games, a folder each, and what they share: the table, the referee, cards and submissions."""

@@ -14,13 +14,13 @@ from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.rpc.arrays import from_message
 from fairwall.rpc.turns import collect
 from fairwall.wire.metrics import name_of
-from sim.differences import calls, differences, short
-from sim.ghosts import play_alone
-from sim.launch import PartyDied
+from sim.games.reveal.score import RevealScore, score
+from sim.play.launch import PartyDied
+from sim.replay.alone import play_alone
+from sim.replay.differences import calls, differences, short
 from sim.replay.playing import circumstances, demand, new_folder
 from sim.replay.recorded import Recorded, ReplayError, Session, deals_of, require_answers
-from sim.scoring import RevealScore, score
-from sim.transcripts import Transcript, decode, paths, read
+from sim.transcripts.files import Transcript, decode, paths, read
 
 
 @dataclass(frozen=True)

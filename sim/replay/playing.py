@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import Any
 
 from compliance.mechanisms import MECHANISMS
-from sim import runner
-from sim.differences import TOLERANCE, Difference, first_difference
-from sim.ghosts import Layers, play_alone
-from sim.launch import PartyDied
-from sim.plan import Cell, Plan
+from sim.games.table import TrialFailed
+from sim.play import runner
+from sim.play.launch import PartyDied
+from sim.replay.alone import Layers, play_alone
+from sim.replay.differences import TOLERANCE, Difference, first_difference
 from sim.replay.recorded import Recorded, ReplayError, Session, dealt_in, require_answers, versions_of
-from sim.results import RunFolder, read_trials, schedule
-from sim.table import TrialFailed
-from sim.transcripts import FOLDER, Transcript, paths, read
+from sim.runs.folder import RunFolder, read_trials, schedule
+from sim.scenarios.sweep import Cell, Plan
+from sim.transcripts.files import FOLDER, Transcript, paths, read
 
 
 @dataclass(frozen=True)

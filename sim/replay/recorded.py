@@ -11,11 +11,11 @@ from typing import Any
 import fairwall
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.rpc.recorder import FORMAT, MODES
-from sim.differences import Call, calls, short
-from sim.plan import Plan, ScenarioError
-from sim.plan import read as read_plan
-from sim.results import read_trials, schedule
-from sim.transcripts import CallKey, Transcript, decode, paths, read
+from sim.replay.differences import Call, calls, short
+from sim.runs.folder import read_trials, schedule
+from sim.scenarios.sweep import Plan, ScenarioError
+from sim.scenarios.sweep import read as read_plan
+from sim.transcripts.files import CallKey, Transcript, decode, paths, read
 
 Session = dict[str, Transcript]
 """The transcripts of parties that played together, by party."""

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from sim.plan import Plan
 from sim.report.notation import as_float
-from sim.results import summarise
-from sim.scenario import PaperFigure, Scenario, as_values
+from sim.runs.folder import summarise
+from sim.scenarios.scenario import PaperFigure, Scenario, as_values
+from sim.scenarios.sweep import Plan
 
 Trial = Mapping[str, Any]
 
@@ -70,7 +70,7 @@ class ReportCell:
     scenario : Scenario
         With the swept values in place.
     summary : mapping
-        As `sim.results.summarise` gives it.
+        As `sim.runs.folder.summarise` gives it.
     trials : sequence of mapping
         Its lines of ``trials.jsonl``.
     paper : PaperFigure or None

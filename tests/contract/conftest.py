@@ -10,7 +10,7 @@ import pytest
 
 from fairwall.rpc import channel, server
 from fairwall.rpc.identity import Credentials
-from sim.pki import mint
+from sim.play.keys import mint
 
 
 @pytest.fixture(scope="session")

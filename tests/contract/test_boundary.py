@@ -16,7 +16,7 @@ from fairwall.wire.v1.visibility_pb2 import (
     VISIBILITY_UNSPECIFIED,
     visibility,
 )
-from sim.boundary import METHODS, Travel, learns, server_of, travelling, violations, walk
+from sim.transcripts.boundary import METHODS, Travel, learns, server_of, travelling, violations, walk
 from tests.contract.descriptors import pool_of_imports
 
 HEALTH = "/grpc.health.v1.Health/"

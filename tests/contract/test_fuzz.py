@@ -49,14 +49,15 @@ from fairwall.rpc.errors import CATALOGUE, reason_of
 from fairwall.rpc.identity import Credentials
 from fairwall.wire.v1 import error_pb2 as error
 from fairwall.wire.v1.metric_pb2 import METRIC_SP
-from sim import inference_deal, table
-from sim.boundary import METHODS
-from sim.deal import deal
-from sim.inference_referee import InferenceReferee
-from sim.pki import mint
-from sim.plan import plan
-from sim.referee import Referee
-from sim.table import TrialFailed
+from sim.games import table
+from sim.games.inference import deal as inference_deal
+from sim.games.inference.referee import InferenceReferee
+from sim.games.reveal.deal import deal
+from sim.games.reveal.referee import Referee
+from sim.games.table import TrialFailed
+from sim.play.keys import mint
+from sim.scenarios.sweep import plan
+from sim.transcripts.boundary import METHODS
 
 PEOPLE, COLUMNS, VICTIMS, TEST, MEMBERS = 20, 3, 4, 9, 5
 EPSILON = 100.0

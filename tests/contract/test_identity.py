@@ -27,9 +27,9 @@ from fairwall.rpc.errors import reason_of
 from fairwall.rpc.identity import PARTIES, SERVERS, Caller, Credentials
 from fairwall.rpc.server import CALLS_PER_CALLER
 from fairwall.wire.v1 import error_pb2 as error
-from sim.inference_referee import InferenceReferee
-from sim.pki import mint
-from sim.referee import Referee
+from sim.games.inference.referee import InferenceReferee
+from sim.games.reveal.referee import Referee
+from sim.play.keys import mint
 
 AUDIT = "/fairwall.compliance.v1.AuditService/GetTerms"
 HEALTH = "/grpc.health.v1.Health/"
@@ -116,7 +116,7 @@ def test_a_certificate_without_its_key_does_not_connect(audit_address: str, dial
 def test_our_authority_s_word_for_somebody_else_is_no_word_for_the_developer(
     uri: str, serve: Any, dial: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sim.pki.uri_of", lambda *_: uri)
+    monkeypatch.setattr("sim.play.keys.uri_of", lambda *_: uri)
     strange = mint("run-1")
     address = serve(REGISTER["compliance"], strange["compliance"])
     assert failure(dial(address, "compliance", strange["developer"])) == UNKNOWN
@@ -170,7 +170,7 @@ def test_a_certificate_for_clients_stands_for_no_server_even_under_the_right_nam
     serve: Any, dial: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     client = ExtendedKeyUsageOID.CLIENT_AUTH
-    monkeypatch.setattr("sim.pki.ExtendedKeyUsageOID", SimpleNamespace(CLIENT_AUTH=client, SERVER_AUTH=client))
+    monkeypatch.setattr("sim.play.keys.ExtendedKeyUsageOID", SimpleNamespace(CLIENT_AUTH=client, SERVER_AUTH=client))
     minted = mint("run-1")
     address = serve(REGISTER["compliance"], minted["compliance"])
     assert failure(dial(address, "compliance", minted["developer"])) == NO_CONNECTION
@@ -259,7 +259,7 @@ def test_a_deployment_lets_in_the_developers_that_its_policy_names(
 def test_a_name_that_no_developer_can_have_names_nobody(
     name: str, serve: Any, dial: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sim.pki.uri_of", lambda run, party, *_: f"fairwall://{run}/{party}/{name}")
+    monkeypatch.setattr("sim.play.keys.uri_of", lambda run, party, *_: f"fairwall://{run}/{party}/{name}")
     strange = mint("loans", ("compliance",), developers=("alice",))
     address = serve(REGISTER["compliance"], strange["compliance"])
     assert failure(dial(address, "compliance", strange["developer-alice"])) == UNKNOWN
@@ -296,7 +296,7 @@ def test_a_certificate_with_two_names_names_nobody(serve: Any, dial: Any, monkey
     def both(names: list[x509.GeneralName]) -> x509.SubjectAlternativeName:
         return general_names([*names, x509.UniformResourceIdentifier("fairwall://loans/developer/bob")])
 
-    monkeypatch.setattr("sim.pki.x509.SubjectAlternativeName", both)
+    monkeypatch.setattr("sim.play.keys.x509.SubjectAlternativeName", both)
     minted = mint("loans", ("compliance",), developers=("alice",))
     address = serve(REGISTER["compliance"], minted["compliance"])
     assert failure(dial(address, "compliance", minted["developer-alice"])) == UNKNOWN

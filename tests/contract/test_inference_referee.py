@@ -20,7 +20,7 @@ from google.protobuf.message import Message
 from grpc_health.v1 import health_pb2
 from numpy.typing import NDArray
 
-import sim.inference_referee
+import sim.games.inference.referee
 from adversary.client import predict
 from developer import inference as developer_inference
 from developer.service import ModelService, Released
@@ -35,13 +35,13 @@ from fairwall.rpc.turns import PROTOCOL_VERSION, collect
 from fairwall.wire.v1 import array_pb2
 from fairwall.wire.v1 import error_pb2 as error
 from fairwall.wire.v1.metric_pb2 import METRIC_EODDS_MAX
-from sim.boundary import METHODS, walk
-from sim.games.inference import InferenceOutcome
-from sim.inference_deal import InferenceDeal, deal
-from sim.inference_referee import InferenceReferee
-from sim.plan import plan
-from sim.referee import Referee
-from sim.table import TrialFailed
+from sim.games.inference.deal import InferenceDeal, deal
+from sim.games.inference.record import InferenceOutcome
+from sim.games.inference.referee import InferenceReferee
+from sim.games.reveal.referee import Referee
+from sim.games.table import TrialFailed
+from sim.scenarios.sweep import plan
+from sim.transcripts.boundary import METHODS, walk
 from tests.contract.descriptors import pool_of_imports
 from tests.contract.received import contents, leaks
 from tests.contract.refused import refusal
@@ -103,7 +103,7 @@ class Table:
 @pytest.fixture
 def at(serve: Any, dial: Any, credentials: Any, monkeypatch: pytest.MonkeyPatch) -> Table:
     """A referee who has nothing to say is told to say so at once."""
-    monkeypatch.setattr("sim.table._WAIT_SECONDS", 0.05)
+    monkeypatch.setattr("sim.games.table._WAIT_SECONDS", 0.05)
     referee = Referee("run-1", "digest", game.GAME_INFERENCE)
     referee.seat(ADDRESSES)
     dealer = InferenceReferee(referee.table)
@@ -629,14 +629,14 @@ def test_a_referee_that_tells_one_bit_is_caught(
     leak: Callable[[inference.AttackDeal, Array], None],
 ) -> None:
     """The broken twins of the test above."""
-    honest = sim.inference_referee._attack_deal
+    honest = sim.games.inference.referee._attack_deal
 
     def leaking(dealt: InferenceDeal, strength: float) -> inference.AttackDeal:
         message = honest(dealt, strength)
         leak(message, dealt.bits)
         return message
 
-    monkeypatch.setattr(sim.inference_referee, "_attack_deal", leaking)
+    monkeypatch.setattr(sim.games.inference.referee, "_attack_deal", leaking)
     dealt = draw(people, victims=4)
     one, other = (received_by_the_adversary(at, play, dealt, bits) for bits in (EVERY_BITS[1], EVERY_BITS[9]))
     assert one != other
@@ -645,14 +645,14 @@ def test_a_referee_that_tells_one_bit_is_caught(
 def test_a_referee_that_writes_all_bits_down_is_caught_by_the_look_too(
     at: Table, play: Play, people: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    honest = sim.inference_referee._attack_deal
+    honest = sim.games.inference.referee._attack_deal
 
     def leaking(dealt: InferenceDeal, strength: float) -> inference.AttackDeal:
         message = honest(dealt, strength)
         leaks_in_a_byte_more(message, 1 - dealt.bits[::-1])
         return message
 
-    monkeypatch.setattr(sim.inference_referee, "_attack_deal", leaking)
+    monkeypatch.setattr(sim.games.inference.referee, "_attack_deal", leaking)
     dealt = draw(people)
     assert leaks(hands_of(at, play, dealt).adversary, dealt.bits) == ["bits big reversed complement"]
 

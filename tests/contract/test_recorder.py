@@ -35,9 +35,9 @@ from fairwall.rpc.recorder import CALL_KEY, LARGE_BYTES, RecordedCall, RecordedC
 from fairwall.transcript.v1.transcript_pb2 import Entry
 from fairwall.wire.v1 import array_pb2, error_pb2
 from fairwall.wire.v1.visibility_pb2 import VISIBILITY_UNSPECIFIED
-from sim.boundary import walk
-from sim.referee import Referee
-from sim.transcripts import CallKey, Transcript, only_waited, read
+from sim.games.reveal.referee import Referee
+from sim.transcripts.boundary import walk
+from sim.transcripts.files import CallKey, Transcript, only_waited, read
 
 AUDIT = "/fairwall.compliance.v1.AuditService/Audit"
 TERMS = "/fairwall.compliance.v1.AuditService/GetTerms"
@@ -158,7 +158,7 @@ def test_what_compresses_is_stored_compressed(tmp_path: Path) -> None:
 
 def test_a_large_array_goes_by_its_digest_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("fairwall.rpc.recorder.STORED_BYTES_MAX", 3 << 20)
-    monkeypatch.setattr("sim.transcripts.STORED_BYTES_MAX", 3 << 20)
+    monkeypatch.setattr("sim.transcripts.files.STORED_BYTES_MAX", 3 << 20)
     recorder = recorder_in(tmp_path, "developer")
     rng = np.random.default_rng(0)
     call = recorder.calling("compliance", AUDIT)
@@ -187,7 +187,7 @@ def test_a_refusal_is_recorded_with_its_reason_on_both_sides(pair: Pair) -> None
 def test_a_stream_of_answers_is_recorded_and_waiting_can_be_told_from_playing(
     tmp_path: Path, credentials: dict[str, Credentials], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sim.table._WAIT_SECONDS", 0.05)
+    monkeypatch.setattr("sim.games.table._WAIT_SECONDS", 0.05)
     referee = Referee("run-1", "digest")
     theirs, own = recorder_in(tmp_path, "referee"), recorder_in(tmp_path, "developer")
     listening = server.serve(
@@ -313,7 +313,7 @@ def test_every_byte_counts(tmp_path: Path) -> None:
 
 def entries_of(path: Path) -> list[bytes]:
     """The entries as stored, with their lengths."""
-    from sim.transcripts import _frames
+    from sim.transcripts.files import _frames
 
     data, cut, at = path.read_bytes(), [], 0
     for prefix, body, _ in _frames(path):

@@ -22,10 +22,10 @@ from fairwall.rpc.turns import PROTOCOL_VERSION, collect
 from fairwall.wire.v1 import array_pb2
 from fairwall.wire.v1 import error_pb2 as error
 from fairwall.wire.v1.metric_pb2 import METRIC_SP
-from sim.deal import Deal, deal
-from sim.plan import plan
-from sim.referee import Outcome, Referee
-from sim.table import TrialFailed
+from sim.games.reveal.deal import Deal, deal
+from sim.games.reveal.referee import Outcome, Referee
+from sim.games.table import TrialFailed
+from sim.scenarios.sweep import plan
 from tests.contract.received import contents, leaks
 from tests.contract.refused import refusal
 
@@ -86,7 +86,7 @@ class Table:
 @pytest.fixture
 def at(serve: Any, dial: Any, credentials: Any, monkeypatch: pytest.MonkeyPatch) -> Table:
     """A referee who has nothing to say is told to say so at once."""
-    monkeypatch.setattr("sim.table._WAIT_SECONDS", 0.05)
+    monkeypatch.setattr("sim.games.table._WAIT_SECONDS", 0.05)
     referee = Referee("run-1", "digest")
     address = serve(lambda server: add_RefereeServiceServicer_to_server(referee, server), credentials["referee"])
     parties = ("compliance", "developer", "adversary")
@@ -197,7 +197,7 @@ def test_each_party_learns_its_counterpart_s_address_and_no_other(at: Table) -> 
 def test_a_waiting_party_is_let_in_the_moment_the_addresses_are_known(
     at: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sim.table._WAIT_SECONDS", 30.0)
+    monkeypatch.setattr("sim.games.table._WAIT_SECONDS", 30.0)
     waiting = at.developer.Join.future(game.JoinRequest(protocol_version=PROTOCOL_VERSION), timeout=5)
     at.referee.seat(ADDRESSES)
     assert waiting.result().counterpart_address == "127.0.0.1:1001"

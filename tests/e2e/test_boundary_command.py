@@ -12,7 +12,7 @@ import pytest
 
 from fairwall.rpc.access import CALLERS, SERVED_BY
 from fairwall.rpc.identity import PARTIES
-from sim import boundary
+from sim.transcripts import boundary
 
 PAGE = Path(__file__).parents[2] / "docs" / "protocol.md"
 Fairwall = Callable[..., subprocess.CompletedProcess[str]]

@@ -24,7 +24,7 @@ from compliance.accountant import Budget, Neighbours, Rule
 from compliance.ledger import Ledger
 from compliance.seal import Seal, load_key
 from fairwall.rpc import confine
-from sim.certificates import write
+from sim.cli.certificates import write
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = Path(__file__).with_name("hostile_party.py")
@@ -160,7 +160,7 @@ def targets(running: Running, tmp_path: Path) -> Iterator[dict[str, Any]]:
         "compliance's transcript": run / "transcript/compliance/1.bin",
         "the referee's transcript": run / "transcript/referee/1.bin",
         "a shipped table": ROOT / "sim/datasets/adult.csv.gz",
-        "the simulator": ROOT / "sim/deal.py",
+        "the simulator": ROOT / "sim/games/reveal/deal.py",
         "compliance's code": ROOT / "compliance/noise.py",
         "the tests": Path(__file__),
         "the users": Path("/etc/passwd"),

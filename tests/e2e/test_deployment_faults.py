@@ -34,9 +34,9 @@ from fairwall.game.v1.referee_service_pb2_grpc import (
     add_RefereeServiceServicer_to_server,
 )
 from fairwall.rpc import channel, identity, server
-from sim.faults import Proxy
-from sim.pki import mint
-from sim.scenario import Fault, FaultKind
+from sim.play.faults import Proxy
+from sim.play.keys import mint
+from sim.scenarios.scenario import Fault, FaultKind
 from tests.loans import CHARGE, PEOPLE, PLENTY, Deployment, ask
 
 CLOCK = """

@@ -27,11 +27,11 @@ import psutil
 import pytest
 
 from fairwall.rpc.arrays import from_message
-from sim.faults import Proxy, planned
-from sim.plan import ScenarioError, plan
-from sim.scenario import Fault, FaultKind, FaultsSection, LinkName, StepName
-from sim.transcripts import CallKey, Transcript, decode, paths, read
-from sim.verify import verify
+from sim.play.faults import Proxy, planned
+from sim.scenarios.scenario import Fault, FaultKind, FaultsSection, LinkName, StepName
+from sim.scenarios.sweep import ScenarioError, plan
+from sim.transcripts.files import CallKey, Transcript, decode, paths, read
+from sim.verify.check import verify
 from tests.command import fairwall
 
 DEADLINES = {"plain": 8.0, "hidden": 8.0, "attacked": 16.0}

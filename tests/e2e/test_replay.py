@@ -24,13 +24,13 @@ from fairwall.rpc.recorder import DIGEST_TAG, FIRST
 from fairwall.rpc.recorder import versions as present_versions
 from fairwall.rpc.varint import varint
 from fairwall.transcript.v1 import transcript_pb2 as pb
-from sim import launch
-from sim.plan import ScenarioError, at_replay_size, plan, shipped
-from sim.plan import read as read_plan
-from sim.replay import command as replay_command
+from sim.cli import replay as replay_command
+from sim.play import launch
 from sim.replay import playing
 from sim.replay.recorded import ReplayError, open_run
-from sim.transcripts import _frames, decode, paths, read
+from sim.scenarios.sweep import ScenarioError, at_replay_size, plan, shipped
+from sim.scenarios.sweep import read as read_plan
+from sim.transcripts.files import _frames, decode, paths, read
 from tests.command import fairwall, played
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -16,7 +16,7 @@ from fairwall.transcript.v1 import transcript_pb2 as pb
 from sim.replay import playing
 from sim.replay.other_decoder import decoded
 from sim.replay.recorded import open_run
-from sim.transcripts import _frames, decode, read
+from sim.transcripts.files import _frames, decode, read
 from tests.command import SMALL, fairwall, played
 from tests.e2e.test_confine import WITHOUT_LANDLOCK, needs_landlock
 from tests.e2e.test_replay import PARTIES, flip, rewrite, the_same

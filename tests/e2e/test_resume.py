@@ -19,7 +19,7 @@ from typing import Any
 import psutil
 import pytest
 
-from sim.report import write_report
+from sim.runs.page import write_report
 from tests.command import fairwall
 
 PATIENCE_SECONDS = 60.0

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sim.results import read_trials, summarise
+from sim.runs.folder import read_trials, summarise
 
 Play = Callable[..., dict[str, Any]]
 

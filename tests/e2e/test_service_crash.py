@@ -32,7 +32,7 @@ from fairwall.rpc import arrays, channel, server
 from fairwall.rpc.errors import reason_of
 from fairwall.wire.metrics import number_of
 from fairwall.wire.v1.error_pb2 import Reason
-from sim.pki import mint
+from sim.play.keys import mint
 from tests.loans import CHARGE, DEVELOPERS, PLENTY, Deployment, ask
 
 LAST = 40

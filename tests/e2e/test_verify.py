@@ -23,8 +23,8 @@ from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.rpc.arrays import header_of
 from fairwall.rpc.recorder import CALL_KEY, Recorder
 from fairwall.wire.v1 import error_pb2
-from sim.transcripts import read
-from sim.verify import Finding, verify
+from sim.transcripts.files import read
+from sim.verify.check import Finding, verify
 from tests.command import fairwall, played
 
 REFEREE = "/fairwall.game.v1.RefereeService/"

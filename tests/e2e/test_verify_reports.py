@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sim import launch, runner
-from sim.plan import read
-from sim.results import RunFolder, digests, read_trials, summarise
-from sim.table import TrialFailed
-from sim.transcripts import anchors
-from sim.verify import Finding, Verification, verify
+from sim.games.table import TrialFailed
+from sim.play import launch, runner
+from sim.runs.folder import RunFolder, digests, read_trials, summarise
+from sim.scenarios.sweep import read
+from sim.transcripts.files import anchors
+from sim.verify.check import Finding, Verification, verify
 from tests.command import fairwall
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -1,7 +1,7 @@
 """Takes a guess before compliance serves the trial."""
 
-from sim import referee
 from sim.conformance.reference_referee import main
+from sim.games.reveal import referee
 
 KILLED_BY = "R104"
 

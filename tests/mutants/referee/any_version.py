@@ -1,7 +1,7 @@
 """Lets in parties that speak a later version of the protocol."""
 
 from sim.conformance.reference_referee import main
-from sim.referee import Referee
+from sim.games.reveal.referee import Referee
 
 KILLED_BY = "R101"
 

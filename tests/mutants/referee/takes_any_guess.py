@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from sim import referee
 from sim.conformance.reference_referee import main
+from sim.games.reveal import referee
 
 KILLED_BY = "R105"
 

@@ -17,8 +17,8 @@ from fairwall.game.v1.referee_service_pb2_grpc import add_RefereeServiceServicer
 from fairwall.rpc import server
 from fairwall.rpc.identity import Credentials
 from fairwall.rpc.process import PartyConfig
-from sim.pki import mint
-from sim.referee import Referee
+from sim.games.reveal.referee import Referee
+from sim.play.keys import mint
 
 PARTIES = ("compliance", "developer", "adversary")
 

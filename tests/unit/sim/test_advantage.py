@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.stats import binom, fisher_exact, ttest_1samp
 
-from sim.advantage import Estimate, _independent, holm, mean, measure
+from sim.games.inference.advantage import Estimate, _independent, holm, mean, measure
 
 Victims = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import fairwall as package
-from sim.plan import read, shipped
+from sim.scenarios.sweep import read, shipped
 from tests import command
 
 OWN = """

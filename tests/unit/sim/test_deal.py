@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairwall.laws.metric import stratum
-from sim.deal import DataError, Deal, DealError, deal, party_seed
-from sim.plan import Cell, plan
+from sim.games.reveal.deal import DataError, Deal, DealError, deal, party_seed
+from sim.scenarios.sweep import Cell, plan
 
 PEOPLE = 200
 ID = np.arange(PEOPLE)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sim.games.inference import summarise
-from sim.inference_deal import InferenceDeal, deal, sides
-from sim.plan import plan
-from sim.scenario import as_values
+from sim.games.inference.deal import InferenceDeal, deal, sides
+from sim.games.inference.record import summarise
+from sim.scenarios.scenario import as_values
+from sim.scenarios.sweep import plan
 
 VALUES: dict[str, Any] = {
     "scenario": {"name": "dia", "game": "inference", "trials": 3, "seed": 5},

@@ -15,12 +15,13 @@ import pytest
 import tomli_w
 from rich.console import Console
 
-from sim.plan import Cell, Plan, ScenarioError, plan, read, shipped
-from sim.report import terminal_table, write_report
-from sim.report.beside import LOADER_ONLY, NOT_REPRODUCED, REPRODUCED, TOO_FEW, UNDECIDED, beside
+from sim.games.inference.report.printed import LOADER_ONLY, NOT_REPRODUCED, REPRODUCED, TOO_FEW, UNDECIDED, beside
+from sim.games.reveal.report.terminal import terminal_table
 from sim.report.cells import paper_figure
-from sim.results import summarise
-from sim.scenario import as_values
+from sim.runs.folder import summarise
+from sim.runs.page import write_report
+from sim.scenarios.scenario import as_values
+from sim.scenarios.sweep import Cell, Plan, ScenarioError, plan, read, shipped
 
 NAMES = [name for name in shipped() if read(name).scenario.scenario.game == "inference"]
 FILES = {"lsac": "bar_pass_prediction.csv.gz", "acs-coverage": "db_ACSCoverage.csv.gz"}

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from compliance.accountant import Budget, Neighbours, Rule, gaussian, pure
 from compliance.books import Reply, Request
 from compliance.ledger import Ledger
-from sim.ledger_view import WIDTH, app
+from sim.cli.ledger import WIDTH, app
 
 ANSWER = b"\xab\xcd the answer as released"
 FACTS = b"a noisy count"

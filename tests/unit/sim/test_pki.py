@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from fairwall.rpc.identity import PARTIES, SERVERS, Credentials
-from sim.pki import mint
-from sim.results import RunFolder
+from sim.play.keys import mint
+from sim.runs.folder import RunFolder
 
 RUN, OTHER = mint("one-run"), mint("one-run")
 """Two runs that even have the same name."""

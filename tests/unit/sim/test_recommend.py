@@ -6,7 +6,7 @@ import math
 import pytest
 from rich.console import Console
 
-from sim.recommend import RecommendError, as_json, as_text, recommend
+from sim.cli.recommend import RecommendError, as_json, as_text, recommend
 
 
 def printed(*batch: float, metric: str = "sp") -> list[str]:

@@ -17,14 +17,15 @@ import tomli_w
 from rich.console import Console
 from scipy import stats
 
-from sim.plan import Cell, Plan, read, shipped
-from sim.report import terminal_table, write_report
+from sim.games.reveal.report.loss_test import loss_test_rows
+from sim.games.reveal.report.printed import contest, printed_errors
+from sim.games.reveal.report.terminal import terminal_table
 from sim.report.cells import estimate, paper_figure, report_cells
-from sim.report.loss_test import loss_test_rows
 from sim.report.notation import number
-from sim.report.printed import contest, printed_errors
-from sim.results import summarise
-from sim.scenario import as_values
+from sim.runs.folder import summarise
+from sim.runs.page import write_report
+from sim.scenarios.scenario import as_values
+from sim.scenarios.sweep import Cell, Plan, read, shipped
 
 REVEAL = [name for name in shipped() if read(name).scenario.scenario.game == "reveal"]
 

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 import fairwall as package
-from sim.deal import ComplianceCards, Deal, DeveloperCards, PublicSample
-from sim.games import reveal
-from sim.plan import Cell, Plan, plan
-from sim.referee import LossTest, Outcome, RevealGuess
-from sim.results import ResumeError, RunFolder, read_trials, summarise
-from sim.table import AuditRecord
+from sim.games.reveal import record
+from sim.games.reveal.deal import ComplianceCards, Deal, DeveloperCards, PublicSample
+from sim.games.reveal.referee import LossTest, Outcome, RevealGuess
+from sim.games.table import AuditRecord
+from sim.runs.folder import ResumeError, RunFolder, read_trials, summarise
+from sim.scenarios.sweep import Cell, Plan, plan
 
 REVEAL = {
     "n",
@@ -99,7 +99,7 @@ def outcome(guess: list[int], *, size_queries: int = 1, spent: float = 2.0, **ch
 
 
 def line_of(cell: Cell, guess: list[int], trial: int = 0, **changes: Any) -> dict[str, Any]:
-    return reveal.record(cell, trial, dealt(cell), outcome(guess, **changes), 0.25)
+    return record.record(cell, trial, dealt(cell), outcome(guess, **changes), 0.25)
 
 
 RIGHT, ONE_WRONG, MIRRORED = [0, 1, 1, 0, 1], [0, 1, 1, 1, 1], [1, 0, 0, 1, 0]
@@ -139,7 +139,7 @@ def test_of_a_hidden_test_set_no_accuracy_is_known_and_the_size_query_comes_seco
     look, rest = (AuditRecord("sp", np.array([exact]), np.array([exact + 0.25]), 0) for exact in (0.2, -0.4))
     played = outcome(RIGHT)
     guess = replace(played.reveal, accuracy_base=None, accuracy_models=None)
-    line = reveal.record(cell, 0, dealt(cell), replace(played, reveal=guess, audits=(look, size, rest)), 0.25)
+    line = record.record(cell, 0, dealt(cell), replace(played, reveal=guess, audits=(look, size, rest)), 0.25)
     assert {"trial", "seed", "game", "seconds", *REVEAL} <= set(line)
     assert [line[key] for key in ("accuracy_base", "accuracy_models", "accuracy_models_least")] == [None] * 3
     assert line["query_error_mean"] == pytest.approx(0.25)

@@ -14,8 +14,8 @@ import tomli_w
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sim.plan import Plan, ScenarioError, plan, read, shipped
-from sim.scenario import as_values
+from sim.scenarios.scenario import as_values
+from sim.scenarios.sweep import Plan, ScenarioError, plan, read, shipped
 
 PLAYABLE: Mapping[str, Mapping[str, Any]] = {
     "scenario": {"name": "mine", "game": "reveal"},

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from sim.scoring import leakage, score_guess, score_partition
+from sim.games.reveal.score import leakage, score_guess, score_partition
 
 Bits = NDArray[np.uint8]
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from fairwall.laws.metric import METRICS
 from fairwall.laws.sensitivity import Counts, sensitivities
-from sim.sensitivity import sensitivity
+from sim.cli.sensitivity import sensitivity
 
 app = typer.Typer(rich_markup_mode=None)
 app.command()(sensitivity)

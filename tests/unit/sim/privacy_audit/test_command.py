@@ -4,8 +4,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from sim.cli.privacy_audit import privacy_audit
 from sim.privacy_audit.catalogue import PrivacyAuditError, names
-from sim.privacy_audit.command import privacy_audit
 
 app = typer.Typer()
 app.command()(privacy_audit)

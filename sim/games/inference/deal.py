@@ -1,0 +1,189 @@
+"""Deals of the inference game: rows for each party, no row in two hands, and a bit for each model that is trained.
+
+One trial is one split of the table. The referee keeps test rows to measure models on; where compliance is to answer, it
+gets rows of its own; the developer and the adversary get halves of the rest.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim import datasets
+from sim.datasets import Table
+from sim.games.reveal.deal import ComplianceCards, DealError, party_seed
+from sim.scenarios.scenario import Scenario
+from sim.scenarios.sweep import Cell
+
+TEST_SHARE, TEST_MOST = 0.2, 4000
+"""The part of the table that the referee holds back to measure models on, and the part that compliance audits on."""
+
+MEMBERS_MOST = 2000
+"""How many of the developer's rows models are asked about, to compare them with rows nobody trained on."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Rows of the table: features (rows, d), labels (rows,), groups (attributes, rows), and their numbers in it."""
+
+    features: NDArray[np.float64]
+    labels: NDArray[np.uint8]
+    groups: NDArray[np.uint8]
+    numbers: NDArray[np.intp]
+
+
+@dataclass(frozen=True, eq=False)
+class InferenceDeal:
+    """One trial's cards.
+
+    Attributes
+    ----------
+    bits : (victims,), for the developer; they stay with the referee otherwise.
+    developer, adversary, test : whose rows are whose.
+    sides : (test rows,), which of the two distributions a test row is a sample of, 0 or 1; -1 for neither.
+    audited : the rows that compliance audits on, where lambda is chosen through it. The developer gets their features.
+    compliance : their labels and groups, for compliance.
+    """
+
+    deal_id: str
+    scenario: Scenario
+    bits: NDArray[np.uint8] = field(repr=False)
+    developer: Rows
+    adversary: Rows
+    test: Rows
+    sides: NDArray[np.int8] = field(repr=False)
+    audited: Rows | None
+    compliance: ComplianceCards | None
+    seeds: dict[str, bytes] = field(repr=False)
+
+    @property
+    def member_rows(self) -> int:
+        """Of how many of the developer's rows, from the first on, its models' scores are asked."""
+        return min(MEMBERS_MOST, len(self.developer.labels))
+
+    @property
+    def strengths(self) -> tuple[float, ...]:
+        """Among which values lambda is chosen by what compliance answers; none where it is given."""
+        return self.scenario.developer.lambdas
+
+
+def deal(cell: Cell, trial: int, deal_id: str) -> InferenceDeal:
+    """Draw the cards of one trial, a function of the cell's scenario and ``seed + trial`` alone.
+
+    The split and the bits do not depend on the defence: cells of a sweep are played on the same ones.
+
+    Raises
+    ------
+    DealError
+        If a part of the table would miss a label or a group.
+    DataError
+        If the table cannot be loaded.
+    """
+    scenario = cell.scenario
+    seed = scenario.scenario.seed + trial
+    rng = np.random.default_rng(int.from_bytes(party_seed(seed, "referee"), "big"))
+    table, groups = _table(scenario)
+    order = rng.permutation(len(table.labels))
+    held_back = min(TEST_MOST, int(TEST_SHARE * len(order)))
+    parts = {"test": order[:held_back]}
+    rest = order[held_back:]
+    if scenario.developer.lambdas:
+        parts["compliance"], rest = rest[:held_back], rest[held_back:]
+    half = len(rest) // 2
+    parts |= {"developer": rest[:half], "adversary": rest[half:]}
+    for name, rows in parts.items():
+        for group in groups:
+            cells = {(int(y), int(a)) for y, a in zip(table.labels[rows], group[rows], strict=True)}
+            if len(cells) < 4:
+                raise DealError(
+                    f"data.source: {table.name} has too few rows: the {name}'s part misses a label or a group"
+                )
+    bits = _bits(scenario.developer.victims, rng)
+    hands = {
+        name: Rows(table.features[rows], table.labels[rows].astype(np.uint8), groups[:, rows], rows)
+        for name, rows in parts.items()
+    }
+    audited = hands.get("compliance")
+    return InferenceDeal(
+        deal_id=deal_id,
+        scenario=scenario,
+        bits=bits,
+        developer=hands["developer"],
+        adversary=hands["adversary"],
+        test=hands["test"],
+        sides=sides(hands["test"].groups[0], scenario.developer.purity, rng),
+        audited=audited,
+        compliance=(
+            ComplianceCards(audited.labels, audited.groups[0], party_seed(seed, "compliance")) if audited else None
+        ),
+        seeds={party: party_seed(seed, party) for party in ("developer", "adversary")},
+    )
+
+
+def sides(group: NDArray[np.uint8], purity: float, rng: np.random.Generator) -> NDArray[np.int8]:
+    """Draw samples of the two distributions from rows of both groups.
+
+    Parameters
+    ----------
+    group : ndarray of 0 or 1, shape (rows,)
+    purity : float
+        alpha, in [1/2, 1]: the share of group d in distribution d.
+    rng : Generator
+
+    Returns
+    -------
+    ndarray
+        Shape (rows,): 0 or 1, and -1 for a row of neither. With pure groups each row's own group; else as many rows
+        of each distribution as the smaller group has, none in both.
+    """
+    if purity == 1:
+        return group.astype(np.int8)
+    drawn = np.full(len(group), -1, np.int8)
+    each = int(min((group == 0).sum(), (group == 1).sum()))
+    own = round(purity * each)
+    for a in (0, 1):
+        members = rng.permutation(np.flatnonzero(group == a))[:each]
+        drawn[members[:own]] = a
+        drawn[members[own:]] = 1 - a
+    return drawn
+
+
+def _bits(victims: int, rng: np.random.Generator) -> NDArray[np.uint8]:
+    """Flip a coin for every victim; again if all fell alike, since an advantage is a difference of two rates."""
+    while True:
+        bits = rng.integers(0, 2, victims).astype(np.uint8)
+        if 0 < bits.sum() < victims:
+            return bits
+
+
+def _table(scenario: Scenario) -> tuple[Table, NDArray[np.uint8]]:
+    """Load the table, none of whose features is a protected attribute, and every attribute's groups, the game's first.
+
+    Returns
+    -------
+    table : Table
+    groups : ndarray
+        Shape (attributes, rows).
+    """
+    data = scenario.data
+    roles = {role: getattr(data, role) for role in ("protected", "advantaged", "disadvantaged", "label", "positive")}
+    others = data.also_protected
+    table = _load(data.source, (*data.drop, *others), tuple(roles.items()))
+    groups = [table.protected]
+    for name, advantaged in others.items():
+        roles |= {"protected": name, "advantaged": advantaged, "disadvantaged": None}
+        other = _load(data.source, data.drop, tuple(roles.items()))
+        if not np.array_equal(other.labels, table.labels):
+            raise DealError(
+                f"data.also_protected: {name} leaves out other rows of {table.name} than {data.protected} does"
+            )
+        groups.append(other.protected)
+    return table, np.stack(groups).astype(np.uint8)
+
+
+@functools.lru_cache(maxsize=8)
+def _load(source: str, drop: tuple[str, ...], roles: tuple[tuple[str, str | None], ...]) -> Table:
+    return datasets.load(source, drop=drop, **dict(roles))

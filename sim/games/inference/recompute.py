@@ -1,0 +1,82 @@
+"""What the developer reports of the inference game: its models' scores, and what it asked of compliance."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.rpc.arrays import from_message
+from sim.transcripts.findings import BY_DIGEST, UNHEARD, Findings
+from sim.transcripts.messages import Submission, TrialMessages
+
+_SERVED = 1e-5
+"""How far a score in single precision may be from the same one in another batch."""
+
+
+def compare(findings: Findings, trial: TrialMessages) -> None:
+    """Compare how many queries there were, and scores with those that were served of the same rows."""
+    dealt, submitted = trial.cards.get("TrainingDeal"), trial.submissions.get("SubmitModels")
+    if dealt is None or submitted is None:
+        return
+    if not trial.is_heard:
+        findings.not_checked(UNHEARD)
+        return
+    where, request, place = submitted.place, submitted.request, f"{trial.deal_id}: developer reports"
+    findings.reports += 1
+    asked = sum(batch.models for batch in trial.batches.values() if batch.is_answered)
+    findings.same(where, f"{place}: queries", request.queries, asked)
+    if dealt.deal.strengths:
+        findings.not_checked("strength: which lambda models were trained with is in no message")
+    if dealt.arrays is None or not submitted.is_stored:
+        findings.not_checked(f"the models' scores that the developer reported: {BY_DIGEST}")
+        return
+    if dealt.deal.training.defence == "none":
+        for name in ("scores", "member_scores"):
+            reported, base = (from_message(getattr(request, key)) for key in (name, f"base_{name}"))
+            findings.same(where, f"{place}: {name}, where there is no defence", reported, base)
+    else:
+        findings.not_checked("base_scores, base_member_scores: undefended models answer nobody")
+    for name, rows in (("scores", "test_features"), ("member_scores", "features")):
+        _served(findings, trial, submitted, name, dealt.arrays[rows], labels_only=dealt.deal.labels_only)
+
+
+def _served(
+    findings: Findings,
+    trial: TrialMessages,
+    submitted: Submission,
+    name: str,
+    features: NDArray[Any],
+    *,
+    labels_only: bool,
+) -> None:
+    """Compare reported scores of rows with those that the adversary got, where it asked about the same row."""
+    reported = from_message(getattr(submitted.request, name)).astype(np.float64)
+    alike: dict[bytes, list[int]] = {}
+    for number, row in enumerate(features[: reported.shape[1]].astype(np.float64)):
+        alike.setdefault(row.tobytes(), []).append(number)
+    seen: set[int] = set()
+    unlike: list[str] = []
+    for served in trial.served:
+        if served.features is None or served.scores is None or served.model >= len(reported):
+            continue
+        answers = {row.tobytes(): score for row, score in zip(served.features, served.scores.tolist(), strict=True)}
+        for row, score in answers.items():
+            for number in alike.get(row, ()):
+                seen.add(number)
+                own = float(reported[served.model, number])
+                if _differs(own, score, labels_only=labels_only):
+                    unlike.append(f"{name}[{served.model}, {number}] is {own!r}, served {score!r}")
+    if unlike:
+        more = f", and {len(unlike) - 1} more" * (len(unlike) > 1)
+        findings.wrong(submitted.place, f"{trial.deal_id}: developer reports: {min(unlike)}{more}")
+    if len(seen) < reported.shape[1]:
+        findings.not_checked(f"{name} of rows that the adversary did not ask about")
+
+
+def _differs(own: float, served: float, *, labels_only: bool) -> bool:
+    """Whether a score is not the one that was served, or, of labels alone, surely on its other side."""
+    if labels_only:
+        return abs(own - 0.5) > _SERVED and (own >= 0.5) != (served == 1)
+    return not abs(own - served) <= _SERVED  # NaN is no score

@@ -1,0 +1,287 @@
+"""The distribution-inference game, in which an outsider is to tell which group a model was trained on.
+
+Trials are the clusters over which intervals are taken, since victims of one split share their rows.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from adversary.membership import auc, by_loss
+from fairwall.learning.defences import Settings, Split
+from fairwall.learning.defences import deal as hands_of
+from fairwall.learning.fairness import TAU, Leakage, leakage
+from sim.games.inference.advantage import measure
+from sim.games.inference.deal import InferenceDeal
+from sim.games.table import AuditReport
+from sim.scenarios.scenario import Scenario, plain
+from sim.scenarios.sweep import Cell
+
+
+@dataclass(frozen=True, eq=False)
+class Models:
+    """What the developer submitted: scores (models, rows) of test and member rows, and how they came about.
+
+    ``strength`` is the lambda that they were trained with; ``queries`` were asked of compliance to choose it.
+    """
+
+    scores: NDArray[np.float64]
+    base_scores: NDArray[np.float64]
+    member_scores: NDArray[np.float64]
+    base_member_scores: NDArray[np.float64]
+    strength: float
+    queries: int
+
+
+@dataclass(frozen=True, eq=False)
+class InferenceOutcome:
+    """What the parties submitted: the models, guesses (attacks, models), and compliance's report if it was dealt in."""
+
+    models: Models
+    guesses: NDArray[np.uint8]
+    report: AuditReport | None
+
+
+def record(
+    cell: Cell, trial: int, dealt: InferenceDeal, outcome: InferenceOutcome, seconds: float
+) -> list[dict[str, Any]]:
+    """Write down one trial: a line for each attack.
+
+    Rates and bounds are of the models' decisions on the test rows, averaged over the victims; gaps in percentage
+    points, accuracies in percent. Whether a bound holds is asked of every victim, with the sampling error that the
+    corrected bounds state for it.
+    """
+    scenario, models = cell.scenario, outcome.models
+    base, tuned = (_measured(scores, dealt) for scores in (models.base_scores, models.scores))
+    ones, zeros = dealt.bits == 1, dealt.bits == 0
+    common = {
+        "trial": trial,
+        "seed": scenario.scenario.seed + trial,
+        "game": "inference",
+        "seconds": round(seconds, 4),
+        **cell.swept,
+        "split_seed": scenario.scenario.seed + trial,
+        "holds_protected": True,
+        "defence": scenario.developer.defence,
+        "lambda": models.strength,
+        "rehearsal": scenario.developer.rehearsal,
+        "attacks": len(scenario.adversary.attack),
+        "people": sum(len(rows.labels) for rows in (dealt.developer, dealt.adversary, dealt.test)),
+        "victims": len(dealt.bits),
+        "victims_b1": int(ones.sum()),
+        "ppr_gap": _points(tuned.ppr_gap),
+        "label_gap": 100 * tuned.dpi,
+        "w": tuned.w,
+        "accuracy_base": _points(base.accuracy.mean(axis=0)),
+        "accuracy": _points(tuned.accuracy.mean(axis=0)),
+        "below_tau": int((tuned.gap <= TAU).sum()),
+        **_bounds(base, tuned),
+        "membership_base": _membership(models.base_scores, models.base_member_scores, dealt),
+        "membership": _membership(models.scores, models.member_scores, dealt),
+        **(_procedure(base, tuned, dealt) if scenario.developer.defence.startswith("fft") else {}),
+        **(_attributes(models, dealt) if len(dealt.test.groups) > 1 else {}),
+        **(_audits(outcome.report, scenario) if outcome.report is not None else {}),
+    }
+    lines = []
+    for attack, guesses in zip(scenario.adversary.attack, outcome.guesses, strict=True):
+        says = float(guesses[ones].mean() - guesses[zeros].mean())
+        lines.append(
+            {
+                **common,
+                "attack": attack,
+                "correct_b0": int((guesses[zeros] == 0).sum()),
+                "correct_b1": int((guesses[ones] == 1).sum()),
+                "advantage": abs(says),
+                "signed_advantage": says,
+            }
+        )
+    return lines
+
+
+def _measured(scores: NDArray[np.float64], dealt: InferenceDeal) -> Leakage:
+    """Measure the decisions on the test rows that are samples of the game's two distributions."""
+    sampled = dealt.sides >= 0
+    test = dealt.test
+    return leakage(scores[:, sampled] >= 0.5, test.labels[sampled], test.groups[0][sampled], dealt.sides[sampled])
+
+
+def _bounds(base: Leakage, tuned: Leakage) -> dict[str, Any]:
+    """Write down the gaps, and whether what is to bound them does, for every victim."""
+    # A constant predictor meets the corrected bound with equality, so to the last bits of a sum.
+    slack = tuned.drift + 1e-9
+    gaps = np.maximum(tuned.gap, tuned.ppr_gap)
+    corrected = (tuned.ppr_gap <= tuned.ppr_bound + slack) & (tuned.gap <= tuned.accuracy_bound + slack)
+    return {
+        "gap_base": _points(base.gap),
+        "gap": _points(tuned.gap),
+        "eo_base": _points(base.eo),
+        "eo": _points(tuned.eo),
+        "bound_holds": bool((gaps <= tuned.printed_bound + slack).all()),
+        "corrected_bound_holds": bool(corrected.all()),
+        "sampling_error": float(tuned.drift.max()),
+    }
+
+
+def _procedure(base: Leakage, tuned: Leakage, dealt: InferenceDeal) -> dict[str, Any]:
+    """Say what Algorithm 1 says of the victims: which needed tuning, and which of these are then accepted."""
+    needed = base.gap > TAU
+    accepted = needed & (tuned.gap <= TAU)
+    own, asked = dealt.developer, dealt.scenario.developer
+    settings = Settings(purity=asked.purity, rows=asked.rows or None, other_rows=asked.other_rows or None)
+    hands = hands_of(Split(own.features, own.labels, own.groups), (0, 1), (0, 0), settings)
+    ratios = np.array([len(hand.other) / len(hand.own) for hand in hands])
+    return {
+        "needed": int(needed.sum()),
+        "accepted": int(accepted.sum()),
+        "rejected": int((needed & ~accepted).sum()),
+        "size_ratio": float(ratios[dealt.bits].mean()),
+    }
+
+
+def _attributes(models: Models, dealt: InferenceDeal) -> dict[str, Any]:
+    """Write the bounds down for each attribute by itself (Theorem 3), by pure groups of it."""
+    data, test = dealt.scenario.data, dealt.test
+    names = [data.protected or "protected", *data.also_protected]
+    measured = []
+    for name, group in zip(names, test.groups, strict=True):
+        base, tuned = (leakage(scores >= 0.5, test.labels, group) for scores in (models.base_scores, models.scores))
+        measured.append({"attribute": name, **_bounds(base, tuned)})
+    return {"attributes": measured}
+
+
+def _audits(report: AuditReport, scenario: Scenario) -> dict[str, Any]:
+    """Write down what it took to choose lambda by compliance's answers."""
+    exact, released = (
+        np.concatenate([getattr(audit, name) for audit in report.audits]) for name in ("exact", "released")
+    )
+    return {
+        "metric": scenario.compliance.metric,
+        "mechanism": scenario.compliance.mechanism,
+        "epsilon": plain(scenario.epsilon),
+        "epsilon_spent": plain(report.epsilon_spent),
+        "queries": report.answered,
+        "query_error_mean": float(np.abs(released - exact).mean()),
+    }
+
+
+def _points(values: NDArray[np.float64]) -> float:
+    return 100 * float(np.mean(values))
+
+
+def _membership(scores: NDArray[np.float64], member_scores: NDArray[np.float64], dealt: InferenceDeal) -> float:
+    """Measure how well a model's loss tells rows it was trained on from rows of the same group that it was not.
+
+    The area under the ROC curve of the loss threshold test (Yeom et al., CSF 2018), averaged over the victims; 0.5 is a
+    coin. Fairness constraints can raise it (Chang and Shokri, EuroS&P 2021).
+    """
+    own, test = dealt.developer, dealt.test
+    areas = []
+    for b in (0, 1):
+        victims = dealt.bits == b
+        inside, outside = own.groups[0][: dealt.member_rows] == b, test.groups[0] == b
+        candidates = np.hstack([member_scores[victims][:, inside], scores[victims][:, outside]])
+        labels = np.concatenate([own.labels[: dealt.member_rows][inside], test.labels[outside]])
+        member = np.arange(len(labels)) < inside.sum()
+        areas.append(auc(by_loss(candidates, labels), np.broadcast_to(member, candidates.shape)))
+    return float(np.mean(np.concatenate(areas)))
+
+
+_MEANS = (
+    "lambda",
+    "gap_base",
+    "gap",
+    "eo_base",
+    "eo",
+    "ppr_gap",
+    "label_gap",
+    "w",
+    "accuracy_base",
+    "accuracy",
+    "membership_base",
+    "membership",
+)
+
+FAMILY_LEVEL = 0.001
+"""What the intervals that are to hold for all attacks at once may miss."""
+
+
+def summarise(lines: Sequence[Mapping[str, Any]], swept: Sequence[str]) -> dict[str, Any]:
+    """Sum up one attack on one cell, from its lines of ``trials.jsonl``.
+
+    Returns
+    -------
+    dict
+        The swept values; ``attack``, ``defence``; ``splits``, ``victims``, how many in all; ``accuracy_b``, balanced
+        accuracy at guessing b in percent, with ``accuracy_b_low`` and ``accuracy_b_high`` at 95%, and
+        ``family_low``, ``family_high`` that hold for all attacks of the cell at once at 99.9%; ``advantage`` likewise
+        with ``advantage_low`` and ``advantage_high``; means over the splits of what is named alike in a trial;
+        ``below_tau``, how many victims' gap is at most 0.05; how many splits the bounds held in, with the largest
+        ``sampling_error`` that they were given; ``membership_low`` and ``membership_high`` at 95%. Of fair
+        fine-tuning, how many victims Algorithm 1 says ``needed`` it, and ``accepted`` and ``rejected``. Of several
+        attributes, ``attributes``, the same for each. Where lambda was chosen by compliance's answers, ``lambdas``,
+        each with how often it was, and what was spent on it.
+    """
+    first = lines[0]
+    bits, guesses, splits = (np.concatenate(parts) for parts in zip(*map(_victims, lines), strict=True))
+    # The same number of attacks is tried on every cell.
+    attacks = int(first["attacks"])
+    own = measure(bits, guesses, splits)
+    family = measure(bits, guesses, splits, level=FAMILY_LEVEL, attacks=attacks)
+    cell: dict[str, Any] = {key: first[key] for key in swept}
+    cell |= {key: first[key] for key in ("attack", "defence", "rehearsal", "people")}
+    cell |= {"splits": len(lines), "trials": len(lines), "victims": len(bits)}
+    for name, interval in (("accuracy_b", own.accuracy), ("family", family.accuracy)):
+        cell[f"{name}_low"], cell[f"{name}_high"] = interval.low, interval.high
+    cell["accuracy_b"] = own.accuracy.value
+    cell["advantage"] = own.advantage.value
+    cell["advantage_low"], cell["advantage_high"] = own.advantage.low, own.advantage.high
+    for key in _MEANS:
+        cell[key] = float(np.mean([line[key] for line in lines]))
+    for key in ("below_tau", "bound_holds", "corrected_bound_holds", "needed", "accepted", "rejected"):
+        if key in first:
+            cell[key] = sum(line[key] for line in lines)
+    cell["sampling_error"] = max(line["sampling_error"] for line in lines)
+    cell["membership_low"], cell["membership_high"] = _over_splits([line["membership"] for line in lines])
+    if "size_ratio" in first:
+        cell["size_ratio"] = float(np.mean([line["size_ratio"] for line in lines]))
+    if "attributes" in first:
+        cell["attributes"] = [_attribute(parts) for parts in zip(*(line["attributes"] for line in lines), strict=True)]
+    if "epsilon_spent" in first:
+        chosen = Counter(line["lambda"] for line in lines)
+        cell["lambdas"] = [[value, count] for value, count in sorted(chosen.items())]
+        cell |= {key: first[key] for key in ("metric", "mechanism", "epsilon", "epsilon_spent", "queries")}
+        cell["query_error_mean"] = float(np.mean([line["query_error_mean"] for line in lines]))
+    return cell
+
+
+def _attribute(measured: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Sum one attribute's measures up over the splits."""
+    means = {key: float(np.mean([one[key] for one in measured])) for key in ("gap_base", "gap", "eo_base", "eo")}
+    held = {key: sum(one[key] for one in measured) for key in ("bound_holds", "corrected_bound_holds")}
+    return {"attribute": measured[0]["attribute"], **means, **held}
+
+
+def _over_splits(values: Sequence[float]) -> tuple[float | None, float | None]:
+    """Give the 95% interval of a mean over splits, by Student's t; none for one split."""
+    from scipy.special import stdtrit
+
+    if len(values) < 2:
+        return None, None
+    mean, half = np.mean(values), float(stdtrit(len(values) - 1, 0.975)) * np.std(values, ddof=1) / len(values) ** 0.5
+    return float(mean - half), float(mean + half)
+
+
+def _victims(line: Mapping[str, Any]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """Write a split's victims out, one by one: bits, guesses, and the split's number."""
+    b1, total = line["victims_b1"], line["victims"]
+    b0 = total - b1
+    bits = np.repeat([0, 1], [b0, b1])
+    ones = b0 - line["correct_b0"]
+    guesses = np.repeat([1, 0, 1, 0], [ones, b0 - ones, line["correct_b1"], b1 - line["correct_b1"]])
+    return bits, guesses, np.full(total, line["split_seed"])

@@ -1,0 +1,1 @@
+"""What a run of the inference game comes to, for people."""

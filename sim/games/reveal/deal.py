@@ -1,0 +1,268 @@
+"""Deals: every party's cards for one trial, drawn from the scenario and the trial's seed.
+
+The table is split once into a training part and a test part; the split depends on the table's size alone, so that every
+trial and every seed of a scenario shares one base model. A trial draws its test set from the test part.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import hmac
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.laws.metric import strata_of, stratum
+from sim import datasets
+from sim.datasets import DataError, Table
+from sim.datasets.synthetic import synthetic
+from sim.scenarios.scenario import DataSection, Scenario
+from sim.scenarios.sweep import Cell
+
+_STRATUM_MIN = 3
+_DRAWS_MAX = 100
+
+
+class DealError(ValueError):
+    """A deal that the table cannot give. Its text is one line that names the key and what would be right."""
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingTable:
+    """Rows outside every test set, without their protected attributes: features (rows, d) and labels (rows,)."""
+
+    features: NDArray[np.float64]
+    labels: NDArray[np.uint8]
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """SHA-256 of the rows: what a deal names the table by."""
+        digest = hashlib.sha256(self.features.tobytes())
+        digest.update(self.labels.tobytes())
+        return digest.hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class ComplianceCards:
+    """Labels and protected attributes of the test set, both of shape (n,), and the seed of the noise.
+
+    And its features, shape (n, d), where it is hidden from the developer.
+    """
+
+    labels: NDArray[np.uint8]
+    protected: NDArray[np.uint8] = field(repr=False)
+    seed: bytes = field(repr=False)
+    features: NDArray[np.float64] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class PublicSample:
+    """Rows outside the test set whose group is public, the disadvantaged first: features (rows, d), labels (rows,)."""
+
+    features: NDArray[np.float64]
+    labels: NDArray[np.uint8]
+    disadvantaged_rows: int
+
+
+@dataclass(frozen=True, eq=False)
+class DeveloperCards:
+    """The developer's cards.
+
+    Parameters
+    ----------
+    features, labels : ndarray or None
+        The test set's, shape (n, d) and (n,); None where it is hidden.
+    scored : bool
+        Whether the one feature is h0's score.
+    training : TrainingTable or None
+    disadvantaged : int or None
+        How many people of the metric's stratum are disadvantaged, where that is public.
+    public : PublicSample or None
+    seed : bytes
+    """
+
+    features: NDArray[np.float64] | None
+    labels: NDArray[np.uint8] | None
+    scored: bool
+    training: TrainingTable | None
+    disadvantaged: int | None = None
+    public: PublicSample | None = None
+    seed: bytes = field(default=b"", repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class Deal:
+    """One trial's cards. ``adversary`` is None where the adversary is not dealt in."""
+
+    deal_id: str
+    scenario: Scenario
+    compliance: ComplianceCards
+    developer: DeveloperCards
+    adversary: PublicSample | None
+
+
+def deal(cell: Cell, trial: int, deal_id: str) -> Deal:
+    """Draw the cards of one trial.
+
+    Parameters
+    ----------
+    cell : Cell
+    trial : int
+        The trial's number within its cell. The cards are a function of the cell's scenario and ``seed + trial`` alone.
+    deal_id : str
+
+    Raises
+    ------
+    DealError
+        If the table has too few rows.
+    DataError
+        If the table cannot be loaded.
+    """
+    scenario = cell.scenario
+    seed = scenario.scenario.seed + trial
+    rng = np.random.default_rng(int.from_bytes(party_seed(seed, "referee"), "big"))
+    table, training, pool = _split(scenario, rng)
+    rows = _draw_valid(table, pool, scenario, rng)
+    probes = scenario.adversary.probes if scenario.adversary.attack else 0
+    known = scenario.developer.public_sample
+    rest = np.setdiff1d(pool, rows) if probes or known else pool
+    adversary = _public_sample(table, rest, "adversary.probes", probes, rng) if probes else None
+    sample = _public_sample(table, rest, "developer.public_sample", known, rng) if known else None
+    features, labels, hidden = table.features[rows], table.labels[rows], scenario.data.hidden
+    groups = table.protected[rows][stratum(scenario.compliance.metric, labels)]
+    return Deal(
+        deal_id=deal_id,
+        scenario=scenario,
+        compliance=ComplianceCards(
+            labels, table.protected[rows], party_seed(seed, "compliance"), features if hidden else None
+        ),
+        developer=DeveloperCards(
+            features=None if hidden else features,
+            labels=None if hidden else labels,
+            scored=table.scored,
+            training=training,
+            disadvantaged=int((groups == 0).sum()) if "n0" in scenario.developer.knows else None,
+            public=sample,
+            seed=party_seed(seed, "developer"),
+        ),
+        adversary=adversary,
+    )
+
+
+def party_seed(seed: int, party: str) -> bytes:
+    """Derive a party's own seed of a trial: from it no other party's can be told without knowing the trial's.
+
+    A trial's seed is a small number, made to be written down and used again. Seeded games replay; they keep no secret
+    from somebody who tries all seeds. A real deployment draws its noise from the operating system.
+    """
+    secret = hmac.digest(b"fairwall trial", str(seed).encode(), hashlib.sha256)
+    return hmac.digest(secret, party.encode(), hashlib.sha256)
+
+
+def _split(scenario: Scenario, rng: np.random.Generator) -> tuple[Table, TrainingTable | None, NDArray[np.intp]]:
+    """Give the table, its training part, and the row numbers of its test part."""
+    data = scenario.data
+    if data.source == "synthetic":
+        assert data.n is not None, "checked when the scenario was read"
+        assert data.n0 is not None, "checked when the scenario was read"
+        assert data.scores is not None, "checked when the scenario was read"
+        table = synthetic(data.n, data.n0, data.scores, rng)
+        return table, None, np.arange(data.n)
+    return _load_split(_Source.of(data))
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What of a data section decides on a table and its split."""
+
+    source: str
+    roles: tuple[tuple[str, str | None], ...]
+    drop: tuple[str, ...]
+    train_share: float
+
+    @classmethod
+    def of(cls, data: DataSection) -> _Source:
+        roles = ("protected", "advantaged", "disadvantaged", "label", "positive")
+        return cls(data.source, tuple((role, getattr(data, role)) for role in roles), data.drop, data.train_share)
+
+
+@functools.lru_cache(maxsize=4)
+def _load_split(source: _Source) -> tuple[Table, TrainingTable | None, NDArray[np.intp]]:
+    roles: Mapping[str, str | None] = dict(source.roles)
+    table = datasets.load(source.source, drop=source.drop, **roles)
+    order = np.random.default_rng(0).permutation(len(table.labels))
+    training = np.sort(order[: math.floor(source.train_share * len(order))])
+    pool = np.sort(order[len(training) :])
+    if not len(training):
+        return table, None, pool
+    return table, TrainingTable(table.features[training], table.labels[training]), pool
+
+
+def _draw_valid(table: Table, pool: NDArray[np.intp], scenario: Scenario, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Draw the test set, again if need be, until each of the metric's strata holds both groups.
+
+    The condition is part of the sampling design: compliance would refuse to load any other test set.
+    """
+    for _ in range(_DRAWS_MAX):
+        rows = _draw(table, pool, scenario, rng)
+        strata = (table.protected[rows][inside] for inside in strata_of(scenario.compliance.metric, table.labels[rows]))
+        if all(len(groups) >= _STRATUM_MIN and 0 < groups.sum() < len(groups) for groups in strata):
+            return rows
+    remedy = "draw more, or set data.n0" if scenario.data.n0 is None else "draw more"
+    raise DealError(
+        f"data.test_size: metric {scenario.compliance.metric} found one group empty in each of {_DRAWS_MAX} test sets "
+        f"of {scenario.people} people; {remedy}"
+    )
+
+
+def _draw(table: Table, pool: NDArray[np.intp], scenario: Scenario, rng: np.random.Generator) -> NDArray[np.intp]:
+    size, n0 = scenario.people, scenario.data.n0
+    if size > len(pool):
+        raise DealError(
+            f"data.test_size: {size} people wanted, the test part of {table.name} has {len(pool)} "
+            f"(data.train_share = {scenario.data.train_share:g} of {len(table.labels)} rows is for training)"
+        )
+    if n0 is None:
+        return rng.choice(pool, size, replace=False)
+    groups = []
+    for group, key, wanted in ((0, "data.n0", n0), (1, "data.test_size", size - n0)):
+        members = pool[table.protected[pool] == group]
+        if wanted > len(members):
+            name = "advantaged" if group else "disadvantaged"
+            raise DealError(f"{key}: {wanted} {name} people wanted, the test part of {table.name} has {len(members)}")
+        groups.append(rng.choice(members, wanted, replace=False))
+    return rng.permutation(np.concatenate(groups))
+
+
+def _public_sample(table: Table, rest: NDArray[np.intp], key: str, rows: int, rng: np.random.Generator) -> PublicSample:
+    """Draw public rows, half of each group, from the test part outside the test set."""
+    wanted = rows // 2
+    groups = []
+    for group in (0, 1):
+        members = rest[table.protected[rest] == group]
+        if wanted > len(members):
+            name = "advantaged" if group else "disadvantaged"
+            raise DealError(
+                f"{key}: {wanted} {name} rows wanted, {len(members)} of {table.name} are left "
+                "outside the test set and the training part"
+            )
+        groups.append(rng.choice(members, wanted, replace=False))
+    drawn = np.concatenate(groups)
+    return PublicSample(table.features[drawn], table.labels[drawn], wanted)
+
+
+__all__ = [
+    "ComplianceCards",
+    "DataError",
+    "Deal",
+    "DealError",
+    "DeveloperCards",
+    "PublicSample",
+    "TrainingTable",
+    "deal",
+    "party_seed",
+]

@@ -1,0 +1,54 @@
+"""The base model of the reveal game's developer, as far as it is known from what was dealt."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.base_model import Model, cross_fitted, identity, logistic
+from fairwall.game.v1 import referee_service_pb2 as game
+from sim.replay.differences import TOLERANCE
+from sim.transcripts.messages import Cards, Session
+
+
+class BaseModel:
+    """Gives the base model's scores in the trials of a session, and trains it once for each training table.
+
+    Parameters
+    ----------
+    session : Session
+        Has the tables that base models are trained on.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._trained: dict[str, Model] = {}
+
+    def scores(self, dealt: Cards, rows: NDArray[np.float64]) -> tuple[NDArray[np.float64], float] | None:
+        """Give its scores on the test set, shape (people,), and how far they may be from those that the developer had.
+
+        Parameters
+        ----------
+        dealt : Cards
+        rows : ndarray, shape (models, people)
+            What was predicted, the first query first.
+
+        Returns
+        -------
+        tuple or None
+            None where its training table is not stored.
+        """
+        cards, digest = dealt.arrays or {}, dealt.deal.training_digest
+        if "features" not in cards:
+            return rows[0], 0.0  # the first query is about the base model itself, see `developer.hidden`
+        features = cards["features"].astype(np.float64)
+        if dealt.deal.base_model == game.BASE_MODEL_IDENTITY:
+            return identity(features), 0.0
+        if not digest:
+            return cross_fitted(features, cards["labels"]), TOLERANCE
+        if digest not in self._trained:
+            table = self._session.table(digest)
+            if table is None:
+                return None
+            self._trained[digest] = logistic(table["features"].astype(np.float64), table["labels"].astype(np.uint8))
+        return self._trained[digest](features), TOLERANCE

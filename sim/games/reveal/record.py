@@ -1,0 +1,165 @@
+"""The reveal game: the developer asks for fairness gaps and guesses the protected attributes behind them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from compliance.bounding import CHOICES
+from developer.reveal.sums import answers_needed
+from fairwall.laws.metric import METRICS, stratum
+from sim.games.reveal import score
+from sim.games.reveal.deal import Deal
+from sim.games.reveal.referee import Outcome, RevealGuess
+from sim.games.reveal.score import RevealScore
+from sim.scenarios.scenario import Scenario, plain
+from sim.scenarios.sweep import Cell
+
+_TRACE_LENGTH = 100
+
+
+def record(cell: Cell, trial: int, deal: Deal, outcome: Outcome, seconds: float) -> dict[str, Any]:
+    """Write down one trial, as a line of ``trials.jsonl``.
+
+    Parameters
+    ----------
+    cell : Cell
+    trial : int
+        Its number within the cell.
+    deal : Deal
+    outcome : Outcome
+    seconds : float
+        How long it took.
+
+    Returns
+    -------
+    dict
+        Plain values. ``epsilon`` and ``epsilon_spent`` are "inf" where infinite; the swept values stand under their
+        dotted keys. The first trial of a cell also keeps a ``trace`` for the report's figures.
+    """
+    scenario = cell.scenario
+    protected = deal.compliance.protected
+    guess = outcome.reveal
+    score = _score(deal, guess)
+    exact, released = _metric_answers(deal, outcome)
+    accuracies = guess.accuracy_models if guess.queries else None
+    numbers = np.isfinite(released) & np.isfinite(exact)
+    error = np.abs(released[numbers] - exact[numbers])
+    if scenario.compliance.mechanism in CHOICES:
+        error = error[:0]  # such an answer is no number near a gap
+    advantaged = int(protected.sum())
+    people = protected[stratum(scenario.compliance.metric, deal.compliance.labels)]
+    line: dict[str, Any] = {
+        "trial": trial,
+        "seed": scenario.scenario.seed + trial,
+        "game": "reveal",
+        "seconds": round(seconds, 4),
+        **cell.swept,
+        "n": len(protected),
+        "n0": len(protected) - advantaged,
+        "n1": advantaged,
+        "metric": scenario.compliance.metric,
+        "mechanism": scenario.compliance.mechanism,
+        "epsilon": plain(scenario.epsilon),
+        "delta": scenario.compliance.delta,
+        "queries": guess.queries,
+        "size_queries": guess.size_queries,
+        "strategy": scenario.developer.strategy,
+        "decoder": scenario.decoder,
+        "leakage": score.leakage,
+        "baseline_leakage": score.baseline_leakage,
+        "recovered": score.recovered,
+        "exact": score.exact,
+        "targeted": score.targeted,
+        "targeted_recovered": score.targeted_recovered,
+        "target_advantaged": bool(protected[guess.targeted][0]) if score.targeted == 1 else None,
+        "max_prediction_change": guess.max_prediction_change,
+        "accuracy_base": guess.accuracy_base,
+        "accuracy_models": float(accuracies.mean()) if accuracies is not None else None,
+        "accuracy_models_least": float(accuracies.min()) if accuracies is not None else None,
+        "query_error_mean": float(error.mean()) if error.size else None,
+        "query_error_median": float(np.median(error)) if error.size else None,
+        "epsilon_spent": plain(outcome.epsilon_spent),
+    }
+    if math.isinf(scenario.epsilon):
+        line["answers_bound"] = answers_needed(len(people), int((people == 0).sum()), _bits(scenario))
+    if scenario.compliance.differencing:
+        line["flagged"] = sum(audit.flagged for audit in outcome.audits)
+    # From features alone is the baseline, from both the leakage. Where a strategy has no use for features, both is what
+    # the answers alone give.
+    if scenario.developer.public_sample:
+        line["leakage_features"] = score.baseline_leakage
+    if scenario.developer.public_sample or guess.guess_from_answers is not None:
+        alone = guess.guess if guess.guess_from_answers is None else guess.guess_from_answers
+        line["leakage_answers"] = _score(deal, replace(guess, guess=alone)).leakage
+    if METRICS[scenario.compliance.metric].absolute:
+        line |= {
+            "polarity_known": guess.polarity_known,
+            "leakage_by_size": score.leakage_by_size,
+            "leakage_by_person": score.leakage_by_person,
+        }
+    if outcome.loss_test is not None:
+        test = outcome.loss_test
+        line |= {
+            "attack": "loss-test",
+            "accuracy_advantaged": test.accuracy_advantaged,
+            "accuracy_disadvantaged": test.accuracy_disadvantaged,
+            "gap_base": 100.0 * abs(test.accuracy_advantaged - test.accuracy_disadvantaged),
+        }
+    if trial == 0:
+        line["trace"] = _trace(deal, outcome)
+    return line
+
+
+def _bits(scenario: Scenario) -> float:
+    """Count the bits that an exact answer, a number in [-1, 1], has at most."""
+    if scenario.compliance.mechanism == "pass-fail":
+        return 1.0
+    match scenario.compliance.precision:
+        case "float64":
+            return 53.0
+        case "float32":
+            return 24.0
+        case decimals:
+            return math.log2(2 * 10**decimals + 1)
+
+
+def _score(deal: Deal, guess: RevealGuess) -> RevealScore:
+    cards, metric = deal.compliance, deal.scenario.compliance.metric
+    told = (guess.guess, guess.baseline, guess.targeted, guess.polarity_known)
+    return score.score(metric, cards.labels, cards.protected, *told)
+
+
+def _metric_answers(deal: Deal, outcome: Outcome) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Give the exact and the released answers, without those to the size queries, which come first.
+
+    But for one answer about the base model, where the test set is hidden: before it nobody knows whom to ask about.
+    """
+    first = 1 if deal.scenario.data.hidden else 0
+    sizes = slice(first, first + outcome.reveal.size_queries)
+    exact = np.delete(np.concatenate([audit.exact for audit in outcome.audits]), sizes)
+    released = np.delete(np.concatenate([audit.released for audit in outcome.audits]), sizes)
+    return exact, released
+
+
+def _trace(deal: Deal, outcome: Outcome) -> dict[str, Any]:
+    """Keep what the paper's Figure 2 shows, of the first queries and people of the stratum: answers, and s-bar."""
+    exact, released = _metric_answers(deal, outcome)
+    inside = stratum(deal.scenario.compliance.metric, deal.compliance.labels)
+    protected, reconstruction = deal.compliance.protected[inside], outcome.reveal.reconstruction
+    trace: dict[str, Any] = {
+        "exact": _finite(exact),
+        "released": _finite(released),
+    }
+    if reconstruction is not None:
+        height = 1 / (protected == 0).sum() + 1 / (protected == 1).sum()
+        trace["s"] = np.where(protected == 0, height, 0.0)[:_TRACE_LENGTH].tolist()
+        trace["reconstruction"] = reconstruction[inside][:_TRACE_LENGTH].tolist()
+    return trace
+
+
+def _finite(values: np.ndarray[Any, Any]) -> list[float | None]:
+    return [value if math.isfinite(value) else None for value in values[:_TRACE_LENGTH].tolist()]

@@ -1,0 +1,441 @@
+"""The referee: deals the cards and takes what the parties submit. It scores nothing, and keeps cards apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import grpc
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.game.v1 import referee_service_pb2 as game
+from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceServicer
+from fairwall.laws.metric import METRICS
+from fairwall.rpc.arrays import chunks_of, header_of
+from fairwall.rpc.errors import Refusal
+from fairwall.rpc.identity import caller_of
+from fairwall.rpc.turns import PROTOCOL_VERSION
+from fairwall.wire.metrics import name_of, number_of
+from fairwall.wire.precision import to_message
+from fairwall.wire.v1 import array_pb2, error_pb2, metric_pb2
+from sim.games.inference.deal import InferenceDeal
+from sim.games.reveal.deal import ComplianceCards, Deal, TrainingTable
+from sim.games.submissions import take_array, take_guess
+from sim.games.table import AuditRecord, AuditReport, Table, Trial, TrialFailed
+from sim.scenarios.scenario import QUERIES_MAX
+
+
+@dataclass(frozen=True, eq=False)
+class RevealGuess:
+    """What the developer submitted. Arrays have shape (n,), but ``accuracy_models`` (queries,).
+
+    The accuracies are None where the test set is hidden: the developer has no labels.
+    """
+
+    baseline: NDArray[np.uint8]
+    guess: NDArray[np.uint8]
+    targeted: NDArray[np.bool_]
+    polarity_known: bool
+    reconstruction: NDArray[np.float64] | None
+    queries: int
+    size_queries: int
+    max_prediction_change: float
+    accuracy_base: float | None
+    accuracy_models: NDArray[np.float64] | None
+    guess_from_answers: NDArray[np.uint8] | None
+
+
+@dataclass(frozen=True)
+class LossTest:
+    """The adversary's loss test: shares in [0, 1]."""
+
+    accuracy_advantaged: float
+    accuracy_disadvantaged: float
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Everything that the parties submitted in one trial."""
+
+    reveal: RevealGuess
+    audits: tuple[AuditRecord, ...]
+    epsilon_spent: float
+    loss_test: LossTest | None
+
+
+@dataclass
+class _RevealTrial(Trial):
+    """A trial of the reveal game."""
+
+    deal: Deal
+    released: bool = False
+    reveal_request: game.SubmitRevealRequest | None = None
+    reveal: RevealGuess | None = None
+    loss_test: LossTest | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.reveal is not None and (self.deal.adversary is None or self.loss_test is not None)
+
+    @property
+    def missing(self) -> str:
+        dealt_in = self.deal.adversary is not None
+        awaited = {"compliance": self.served, "developer": self.reveal is not None and (self.released or not dealt_in)}
+        if dealt_in and (self.released or self.reveal is None):
+            awaited["adversary"] = self.loss_test is not None
+        late = [party for party, done in awaited.items() if not done]
+        return " and ".join(late) or "compliance"
+
+
+@dataclass
+class Referee(RefereeServiceServicer):
+    """Serves RefereeService: lets the parties of every game in, deals to compliance, and plays the reveal game.
+
+    Parameters
+    ----------
+    run : str
+        The run's id.
+    scenario_digest : str
+        What the parties are told of the scenario.
+    played : Game
+        Which game is played; another one than reveal is dealt by a referee of its own, at the same table.
+    table : Table
+    """
+
+    run: str
+    scenario_digest: str
+    played: game.Game = game.GAME_REVEAL
+    table: Table = field(default_factory=Table, repr=False)
+    _addresses: dict[str, str] | None = None
+    _training: dict[str, TrainingTable] = field(default_factory=dict, repr=False)
+
+    # What the runner calls.
+
+    def seat(self, addresses: dict[str, str]) -> None:
+        """Tell where each party listens, or, as "<caller>-<party>", where it does for one caller.
+
+        Nobody gets past Join before.
+        """
+        with self.table.changing():
+            self._addresses = addresses
+
+    def play(self, deal: Deal, seconds: float) -> Outcome:
+        """Play one deal to its end.
+
+        Raises
+        ------
+        TrialFailed
+            If the parties do not finish within so many seconds, contradict one another, or the run was aborted.
+        """
+        trial = _RevealTrial(deal)
+        training = deal.developer.training
+        with self.table.changing():
+            self._training = {training.digest: training} if training is not None else {}
+        self.table.play(trial, seconds)
+        assert trial.reveal is not None, "a trial that ended has a guess"
+        assert trial.report is not None, "a trial that is over has compliance's report"
+        check_queries(trial.reveal.size_queries + trial.reveal.queries, trial.report)
+        return Outcome(trial.reveal, trial.report.audits, trial.report.epsilon_spent, trial.loss_test)
+
+    # What the parties call. Names are the protocol's.
+
+    def Join(self, request: game.JoinRequest, context: grpc.ServicerContext) -> game.JoinResponse:
+        """Let a party in."""
+        if request.protocol_version != PROTOCOL_VERSION:
+            raise Refusal(error_pb2.REASON_PROTOCOL_VERSION)
+        self.table.wait(lambda: self._addresses is not None)
+        if self._addresses is None:
+            return game.JoinResponse(turn=game.TURN_WAIT)
+        caller = caller_of(context, self.run)
+        counterpart = "compliance" if caller == "developer" else "developer"
+        return game.JoinResponse(
+            scenario_digest=self.scenario_digest,
+            game=self.played,
+            counterpart_address=self._addresses.get(f"{caller}-{counterpart}", self._addresses[counterpart]),
+        )
+
+    def TakeComplianceDeal(
+        self,
+        request: game.TakeComplianceDealRequest,
+        context: grpc.ServicerContext,
+    ) -> Iterator[game.TakeComplianceDealResponse]:
+        """Deal to compliance."""
+        response = game.TakeComplianceDealResponse
+        trial = self.table.take(Trial, request.after_deal_id, lambda trial: trial.deal.compliance is not None)
+        if not isinstance(trial, Trial):
+            yield response(turn=trial)
+            return
+        cards = trial.deal.compliance
+        assert cards is not None, "just waited for"
+        yield response(deal=_compliance_deal(trial.deal, cards))
+        yield from (response(labels_chunk=chunk) for chunk in chunks_of(cards.labels))
+        yield from (response(protected_chunk=chunk) for chunk in chunks_of(cards.protected))
+        if cards.features is not None:
+            yield from (response(features_chunk=chunk) for chunk in chunks_of(cards.features))
+
+    def ServeTrial(self, request: game.ServeTrialRequest, context: grpc.ServicerContext) -> game.ServeTrialResponse:
+        """Open the trial to the developer, and say when it has ended."""
+        with self.table.changing():
+            trial = self._audited(request.deal_id)
+            trial.served = True
+        return game.ServeTrialResponse(ended=self.table.wait(lambda: trial.ended))
+
+    def SubmitAuditReport(
+        self,
+        request: game.SubmitAuditReportRequest,
+        context: grpc.ServicerContext,
+    ) -> game.SubmitAuditReportResponse:
+        """Take compliance's report of an ended trial."""
+        with self.table.changing():
+            trial = self._audited(request.deal_id)
+            if not trial.ended:
+                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
+            audits = tuple(_audit(record) for record in request.audits)
+            if not request.epsilon_spent >= 0:
+                raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+            trial.report = AuditReport(audits, request.epsilon_spent)
+            return game.SubmitAuditReportResponse()
+
+    def TakeDeveloperDeal(
+        self,
+        request: game.TakeDeveloperDealRequest,
+        context: grpc.ServicerContext,
+    ) -> Iterator[game.TakeDeveloperDealResponse]:
+        """Deal to the developer, once compliance serves the trial."""
+        response = game.TakeDeveloperDealResponse
+        trial = self.table.take(_RevealTrial, request.after_deal_id, lambda trial: trial.served)
+        if not isinstance(trial, _RevealTrial):
+            yield response(turn=trial)
+            return
+        cards = trial.deal.developer
+        yield response(deal=_developer_deal(trial.deal))
+        if cards.features is not None:
+            yield from (response(features_chunk=chunk) for chunk in chunks_of(cards.features))
+        if cards.labels is not None:
+            yield from (response(labels_chunk=chunk) for chunk in chunks_of(cards.labels))
+        if cards.public is not None:
+            yield from (response(public_features_chunk=chunk) for chunk in chunks_of(cards.public.features))
+            yield from (response(public_labels_chunk=chunk) for chunk in chunks_of(cards.public.labels))
+
+    def GetTrainingTable(
+        self,
+        request: game.GetTrainingTableRequest,
+        context: grpc.ServicerContext,
+    ) -> Iterator[game.GetTrainingTableResponse]:
+        """Give the developer the table that its base model is trained on."""
+        response = game.GetTrainingTableResponse
+        with self.table.changing():
+            table = self._training.get(request.training_digest)
+        if table is None:
+            raise Refusal(error_pb2.REASON_DEAL_UNKNOWN)
+        announced = game.TrainingTable(features=header_of(table.features), labels=header_of(table.labels))
+        yield response(table=announced)
+        yield from (response(features_chunk=chunk) for chunk in chunks_of(table.features))
+        yield from (response(labels_chunk=chunk) for chunk in chunks_of(table.labels))
+
+    def SubmitReveal(
+        self, request: game.SubmitRevealRequest, context: grpc.ServicerContext
+    ) -> game.SubmitRevealResponse:
+        """Take the developer's guess."""
+        with self.table.changing():
+            trial = self.table.playing(_RevealTrial, request.deal_id)
+            if not trial.served or (trial.reveal_request or request) != request:
+                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
+            people = len(trial.deal.compliance.labels)
+            accuracy_base, accuracies = _accuracies(request, labelled=trial.deal.developer.labels is not None)
+            if not 0 <= request.max_prediction_change <= 1:
+                raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+            trial.reveal = RevealGuess(
+                baseline=take_guess(request.baseline, (people,)),
+                guess=take_guess(request.guess, (people,)),
+                targeted=_targets(request.targeted, people),
+                polarity_known=request.polarity_known,
+                reconstruction=_numbers(request.reconstruction, people) if request.HasField("reconstruction") else None,
+                queries=request.queries,
+                size_queries=request.size_queries,
+                max_prediction_change=request.max_prediction_change,
+                accuracy_base=accuracy_base,
+                accuracy_models=accuracies,
+                guess_from_answers=(
+                    take_guess(request.guess_from_answers, (people,))
+                    if request.HasField("guess_from_answers")
+                    else None
+                ),
+            )
+            trial.reveal_request = request
+            return game.SubmitRevealResponse()
+
+    def ReleaseModel(
+        self, request: game.ReleaseModelRequest, context: grpc.ServicerContext
+    ) -> game.ReleaseModelResponse:
+        """Let the adversary at the developer's model."""
+        with self.table.changing():
+            trial = self.table.playing(_RevealTrial, request.deal_id)
+            if trial.deal.adversary is None or trial.reveal is None:
+                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
+            trial.released = True
+            return game.ReleaseModelResponse()
+
+    def TakeAdversaryDeal(
+        self,
+        request: game.TakeAdversaryDealRequest,
+        context: grpc.ServicerContext,
+    ) -> Iterator[game.TakeAdversaryDealResponse]:
+        """Deal to the adversary, once the model is released."""
+        response = game.TakeAdversaryDealResponse
+        trial = self.table.take(
+            _RevealTrial,
+            request.after_deal_id,
+            lambda trial: trial.released and trial.deal.adversary is not None,
+        )
+        if not isinstance(trial, _RevealTrial):
+            yield response(turn=trial)
+            return
+        cards = trial.deal.adversary
+        assert cards is not None, "just waited for"
+        yield response(
+            deal=game.AdversaryDeal(
+                deal_id=trial.deal.deal_id,
+                attack=trial.deal.scenario.adversary.attack[0],
+                disadvantaged_rows=cards.disadvantaged_rows,
+                features=header_of(cards.features),
+                labels=header_of(cards.labels),
+            )
+        )
+        yield from (response(features_chunk=chunk) for chunk in chunks_of(cards.features))
+        yield from (response(labels_chunk=chunk) for chunk in chunks_of(cards.labels))
+
+    def SubmitLossTest(
+        self,
+        request: game.SubmitLossTestRequest,
+        context: grpc.ServicerContext,
+    ) -> game.SubmitLossTestResponse:
+        """Take the adversary's loss test."""
+        shares = (request.accuracy_advantaged, request.accuracy_disadvantaged)
+        if not all(0 <= share <= 1 for share in shares):
+            raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+        with self.table.changing():
+            trial = self.table.playing(_RevealTrial, request.deal_id)
+            if not trial.released:
+                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
+            trial.loss_test = LossTest(*shares)
+            return game.SubmitLossTestResponse()
+
+    def _audited(self, deal_id: str) -> Trial:
+        """Give the trial that is played, if compliance is dealt in."""
+        trial = self.table.playing(Trial, deal_id)
+        if trial.deal.compliance is None:
+            raise Refusal(error_pb2.REASON_OUT_OF_TURN)
+        return trial
+
+
+def check_queries(asked: int, report: AuditReport) -> None:
+    """Compare what the developer says that it asked with what compliance says that it answered.
+
+    Raises
+    ------
+    TrialFailed
+        If they contradict one another.
+    """
+    if asked != report.answered:
+        raise TrialFailed(
+            f"developer says that it asked {asked} queries, compliance that it answered {report.answered}"
+        )
+
+
+def _compliance_deal(deal: Deal | InferenceDeal, cards: ComplianceCards) -> game.ComplianceDeal:
+    scenario = deal.scenario
+    seeded = scenario.compliance.noise == "seeded"
+    return game.ComplianceDeal(
+        deal_id=deal.deal_id,
+        noise_seeded=seeded,
+        seed=cards.seed if seeded else b"",
+        metrics=[number_of(scenario.compliance.metric)],
+        mechanism=scenario.compliance.mechanism,
+        epsilon=scenario.epsilon,
+        delta=scenario.compliance.delta,
+        batch_delta=scenario.batch_delta,
+        bounding=scenario.compliance.bounding,
+        precision=to_message(scenario.compliance.precision),
+        differencing=scenario.compliance.differencing,
+        queries_max=max(QUERIES_MAX, len(cards.labels)),
+        labels=header_of(cards.labels),
+        protected=header_of(cards.protected),
+        features=header_of(cards.features) if cards.features is not None else None,
+    )
+
+
+def _developer_deal(deal: Deal) -> game.DeveloperDeal:
+    scenario, cards = deal.scenario, deal.developer
+    told, sample = "precision" in scenario.developer.knows, cards.public
+    return game.DeveloperDeal(
+        deal_id=deal.deal_id,
+        seed=cards.seed,
+        metric=number_of(scenario.compliance.metric),
+        epsilon=scenario.epsilon,
+        batch_delta=scenario.batch_delta,
+        mechanism=scenario.compliance.mechanism,
+        precision=to_message(scenario.compliance.precision) if told else None,
+        disadvantaged=cards.disadvantaged,
+        strategy=scenario.developer.strategy,
+        decoder=scenario.decoder,
+        queries=_query_count(scenario.queries),
+        perturbation=scenario.perturbation,
+        base_model=game.BASE_MODEL_IDENTITY if cards.scored else game.BASE_MODEL_LOGISTIC,
+        training_digest=cards.training.digest if cards.training is not None else "",
+        release_model=deal.adversary is not None,
+        features=header_of(cards.features) if cards.features is not None else None,
+        labels=header_of(cards.labels) if cards.labels is not None else None,
+        public_disadvantaged_rows=sample.disadvantaged_rows if sample is not None else 0,
+        public_features=header_of(sample.features) if sample is not None else None,
+        public_labels=header_of(sample.labels) if sample is not None else None,
+    )
+
+
+def _query_count(queries: int | str) -> game.QueryCount:
+    if isinstance(queries, int):
+        return game.QueryCount(fixed=queries)
+    if queries == "needed":
+        return game.QueryCount(at_most=QUERIES_MAX)
+    return game.QueryCount(people_less={"n": 0, "n-1": 1}[queries])
+
+
+def _accuracies(
+    request: game.SubmitRevealRequest, *, labelled: bool
+) -> tuple[float, NDArray[np.float64]] | tuple[None, None]:
+    """Take the models' accuracies on the test set, which whoever has its labels must tell and nobody else can."""
+    if {request.HasField("accuracy_base"), request.HasField("accuracy_models")} != {labelled}:
+        raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+    if not labelled:
+        return None, None
+    accuracies = _numbers(request.accuracy_models, request.queries)
+    if not all(0 <= share <= 1 for share in (request.accuracy_base, *accuracies)):
+        raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+    return request.accuracy_base, accuracies
+
+
+def _targets(message: array_pb2.Array, people: int) -> NDArray[np.bool_]:
+    values = take_guess(message, (people,)).astype(np.bool_)
+    if not values.any():
+        raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+    return values
+
+
+def _audit(record: game.AuditRecord) -> AuditRecord:
+    if record.metric == metric_pb2.METRIC_UNSPECIFIED or record.metric not in metric_pb2.Metric.values():
+        raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+    # A ratio may be infinite, or of nothing to nothing.
+    exact = _numbers(record.exact, finite=METRICS[name_of(record.metric)].bounded)
+    # A mechanism may answer with no number: NaN.
+    if record.flagged > len(exact):
+        raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+    released = _numbers(record.released, len(exact), finite=False)
+    return AuditRecord(name_of(record.metric), exact, released, record.flagged)
+
+
+def _numbers(message: array_pb2.Array, length: int | None = None, *, finite: bool = True) -> NDArray[np.float64]:
+    values = take_array(message, (length,), np.float64)
+    if finite and not np.isfinite(values).all():
+        raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+    return values

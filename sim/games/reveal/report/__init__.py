@@ -1,0 +1,1 @@
+"""What a run of the reveal game comes to, for people."""

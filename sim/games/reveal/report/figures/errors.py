@@ -1,0 +1,89 @@
+"""The error of the answers against epsilon."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from matplotlib.lines import Line2D
+
+from sim.games.reveal.report.figures.lines import lines_of
+from sim.report.cells import ReportCell
+from sim.report.drawing import COLOURS, DASHES, GREY, INCHES, MARKERS, Figure, hollow, legend, svg
+from sim.report.notation import MECHANISMS, number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_LEAST_ERROR = 1e-6
+"""Smaller errors are rounding: they do not decide the scale of a figure."""
+
+
+def error_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
+    """Draw the median errors of the answers against epsilon."""
+    noisy = [cell for cell in cells if cell.noisy and _median(cell) > 0]
+    places = sorted({cell.epsilon for cell in noisy})
+    if len(places) < 2:
+        return
+    lines = lines_of(noisy, without=("compliance.epsilon", "compliance.mechanism"))
+    grouped: dict[str, list[ReportCell]] = {}
+    colours = dict(zip(dict.fromkeys(cell.mechanism for cell in noisy), COLOURS, strict=False))
+    for mechanism, (label, line) in itertools.product(colours, lines.items()):
+        for cell in (cell for cell in line if cell.mechanism == mechanism):
+            named = [MECHANISMS[cell.mechanism]] if len(colours) > 1 or len(lines) == 1 else []
+            name = ", ".join([*named, *([label] if len(lines) > 1 else [])])
+            grouped.setdefault(name, []).append(cell)
+    paper = any(cell.paper is not None and cell.paper.query_error_mean for cell in noisy)
+
+    def draw(axes: Axes) -> None:
+        seen: dict[str, int] = {}
+        for label, line in grouped.items():
+            mechanism = line[0].mechanism
+            i = seen[mechanism] = seen.get(mechanism, -1) + 1
+            # Colours tell mechanisms apart; where there is one alone, its lines.
+            colour, marker = colours[mechanism] if len(colours) > 1 else COLOURS[i % 7], MARKERS[i % 7]
+            ordered = sorted(line, key=lambda cell: cell.epsilon)
+            for cell in ordered:
+                medians = [
+                    trial["query_error_median"] for trial in cell.trials if trial["query_error_median"] is not None
+                ]
+                axes.plot(
+                    [cell.epsilon] * len(medians), medians, ls="", marker=marker, ms=3, mew=0, color=colour, alpha=0.22
+                )
+                if cell.paper is not None and cell.paper.query_error_mean:
+                    printed = cell.paper.query_error_mean
+                    axes.plot(cell.epsilon, printed, ls="", marker=marker, ms=8, mfc="none", mec=colour, mew=1.4)
+            medians = [_median(cell) for cell in ordered]
+            epsilons = [cell.epsilon for cell in ordered]
+            axes.plot(epsilons, medians, color=colour, lw=1.8, ls=DASHES[i % 7], marker=marker, ms=5.5, label=label)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set_ylim(bottom=max(axes.get_ylim()[0], _LEAST_ERROR))
+        axes.axhline(1, color=GREY, lw=0.9, ls=":")
+        axes.set_xticks(places, [number(place, 6) for place in places])
+        axes.minorticks_off()
+        axes.yaxis.set_major_formatter(lambda value, _: number(value))
+        axes.set_xlabel("privacy budget of a trial, ε")
+        axes.set_ylabel("error of an answer, median")
+        extra = [Line2D([], [], color=GREY, lw=0.9, ls=":", label="1: the widest possible gap")]
+        if paper:
+            extra.append(hollow("o", "the paper's printed average"))
+        legend(axes, extra)
+
+    tall = (INCHES[0], INCHES[1] + 0.19 * max(0, len(grouped) - 4))
+    title = "Error of the answers against the privacy budget"
+    caption = "Median size of the error, on logarithmic axes. Light marks are single trials, lines their medians." + (
+        " An error of 1 is as large as a gap can be: answers above the dotted line say nothing."
+        + (" Hollow marks are the paper's printed averages, in the colour and shape of their cell." if paper else "")
+    )
+    values = "; ".join(
+        f"{label}: " + ", ".join(f"{number(_median(cell))} at ε = {number(cell.epsilon, 6)}" for cell in line)
+        for label, line in grouped.items()
+    )
+    yield Figure("error", title, caption, f"Line chart. {title}. Median errors, {values}.", svg("error", draw, tall))
+
+
+def _median(cell: ReportCell) -> float:
+    return float(cell.summary.get("query_error_median", math.nan))

@@ -1,0 +1,178 @@
+"""Leakage against the number of queries, or whatever else varies; and how often the one person aimed at is known."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib.lines import Line2D
+
+from sim.games.reveal.report.figures.lines import by_mechanism, lines_of
+from sim.report.cells import ReportCell
+from sim.report.drawing import BLACK, COLOURS, DASHES, GREY, MARKERS, Figure, hollow, legend, svg
+from sim.report.notation import MECHANISMS, as_float, number, symbol
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MANY = 3
+"""Beyond so many lines a figure shows no single trials; and so many mechanisms have a figure each."""
+
+
+def leakage_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
+    """Draw leakage against whatever varies; where one person is aimed at, how often that one is guessed right."""
+    # Strategies that stop once they know everybody have no curve: `known_figures` are theirs.
+    cells = [cell for cell in cells if cell.scenario.queries != "needed"]
+    axis = _leakage_axis(cells)
+    if axis is None:
+        return
+    if all(cell.targeted == 1 for cell in cells):
+        yield from _target_figures(cells, axis)
+        return
+    lowest = min(50.0, *(trial["leakage"] for cell in cells for trial in cell.trials))
+    mechanisms = dict.fromkeys(cell.mechanism for cell in cells)
+    # A figure for each mechanism; where these are many, one for each way to attack, with a line for each mechanism.
+    many = len(mechanisms) > _MANY
+    alike = lines_of(cells, without=(axis, "compliance.mechanism")) if many else by_mechanism(cells)
+    for i, (label, group) in enumerate(alike.items(), start=1):
+        lines = _drawable(group, axis, by_mechanism if many else _every_line(axis))
+        if lines:
+            ours = [cell for line in lines.values() for cell in line]
+            if not many:
+                label = MECHANISMS[ours[0].mechanism] if any(cell.noisy for cell in ours) else "exact answers"
+            yield _leakage_figure(f"leakage-{i}", axis, label, lines, lowest)
+
+
+def _every_line(axis: str) -> Callable[[Iterable[ReportCell]], dict[str, list[ReportCell]]]:
+    return lambda cells: lines_of(cells, without=(axis, "compliance.mechanism"))
+
+
+def _drawable(
+    cells: Iterable[ReportCell], axis: str, lines: Callable[[Iterable[ReportCell]], dict[str, list[ReportCell]]]
+) -> dict[str, list[ReportCell]]:
+    """Group into lines those cells that make lines: at least two places each."""
+    groups = lines(cell for cell in cells if _finite(cell, axis)).values()
+    long = [cell for line in groups if len({_place(cell, axis) for cell in line}) > 1 for cell in line]
+    return lines(long)
+
+
+def _leakage_axis(cells: Sequence[ReportCell]) -> str | None:
+    """Choose what leakage is drawn against: the varying number that leaves the fewest lines, queries before others."""
+    if not cells:
+        return None
+    keys = dict.fromkeys(("developer.queries", *cells[0].swept))
+    varying = [key for key in keys if len({_place(cell, key) for cell in cells if _finite(cell, key)}) > 1]
+    return min(varying, key=lambda key: len(lines_of(cells, without=(key, "compliance.mechanism"))), default=None)
+
+
+def _place(cell: ReportCell, key: str) -> float:
+    return float(cell.queries) if key == "developer.queries" else as_float(cell.swept[key])
+
+
+def _finite(cell: ReportCell, key: str) -> bool:
+    return math.isfinite(_place(cell, key))
+
+
+def _leakage_figure(name: str, axis: str, of: str, lines: Mapping[str, Sequence[ReportCell]], lowest: float) -> Figure:
+    cells = [cell for line in lines.values() for cell in line]
+    single = len(lines) <= _MANY
+    alone = len(lines) == 1 and all("leakage_answers" in cell.summary for cell in cells)
+    logarithmic = axis == "compliance.epsilon"
+    places = sorted({_place(cell, axis) for cell in cells})
+    paper = any(cell.paper is not None and cell.paper.leakage is not None for cell in cells)
+    what = "number of metric queries, m" if axis == "developer.queries" else symbol(axis)
+
+    features = all("leakage_features" in cell.summary for cell in cells)
+    unasked = "features alone" if features else "no query asked"
+
+    def draw(axes: Axes) -> None:
+        axes.axhline(50, color=GREY, lw=0.9, ls=":")
+        baseline = [np.mean([c.baseline.mean for c in cells if _place(c, axis) == place]) for place in places]
+        axes.plot(places, baseline, color=BLACK, lw=1.3, ls=(0, (6, 3)), label=unasked)
+        if logarithmic:
+            axes.set_xscale("log")
+        for i, (label, line) in enumerate(lines.items()):
+            colour, marker = COLOURS[i % 7], MARKERS[i % 7]
+            beside = [_beside(_place(cell, axis), i, len(lines), places, logarithmic) for cell in line]
+            for x, cell in zip(beside, line, strict=True):
+                trials = [trial["leakage"] for trial in cell.trials] if single else []
+                axes.plot([x] * len(trials), trials, ls="", marker=marker, ms=3.5, mew=0, color=colour, alpha=0.28)
+                if cell.paper is not None and cell.paper.leakage is not None:
+                    axes.plot(x, cell.paper.leakage, ls="", marker="D", ms=8, mfc="none", mec=colour, mew=1.4, zorder=5)
+            means = [cell.leakage.mean for cell in line]
+            axes.plot(beside, means, color=colour, lw=1.8, ls=DASHES[i % 7], marker=marker, ms=5.5, label=label)
+            if alone:
+                answers = [cell.summary["leakage_answers"] for cell in line]
+                axes.plot(beside, answers, color=COLOURS[2], lw=1.3, ls="--", marker="^", ms=4.5, label="answers alone")
+        axes.set_ylim(math.floor((lowest - 3) / 5) * 5, 103)
+        axes.set_xlabel(what)
+        axes.set_ylabel("leakage, %")
+        if logarithmic or len(places) <= 12:
+            axes.set_xticks(places, [number(place, 6) for place in places])
+            axes.minorticks_off()
+        extra = [Line2D([], [], color=GREY, lw=0.9, ls=":", label="50%: a coin")]
+        if paper:
+            extra.append(hollow("D", "printed in the paper"))
+        legend(axes, extra)
+
+    heading = f"Leakage against {'queries' if axis == 'developer.queries' else what}, {of}"
+    seen = ("Light marks are single trials, lines their means. " if single else "Lines are means over trials. ") + (
+        "Only leakage above the dashed line shows that answers gave something away."
+    )
+    printed = " Hollow diamonds are the paper's printed figures." if paper else ""
+    apart = " Lines are set a little apart to be seen." if len(lines) > 1 else ""
+    values = "; ".join(
+        f"{label}: " + ", ".join(f"{cell.leakage.mean:.1f}% at {number(_place(cell, axis), 6)}" for cell in line)
+        for label, line in lines.items()
+    )
+    alt = f"Line chart. {heading}. Mean leakage, {values}."
+    return Figure(name, heading, seen + printed + apart, alt, svg(name, draw))
+
+
+def _beside(place: float, line: int, lines: int, places: Sequence[float], logarithmic: bool) -> float:
+    """Set the marks of a line a little beside their place, so that no line hides another."""
+    step = 0.02 * (line - (lines - 1) / 2)
+    if logarithmic:
+        return place * math.exp(step * math.log(places[-1] / places[0]))
+    return place + step * (places[-1] - places[0])
+
+
+def _target_figures(cells: Sequence[ReportCell], axis: str) -> Iterator[Figure]:
+    """Draw how often the one person aimed at is guessed right; others keep their guess, and so does leakage."""
+    told = [cell for cell in cells if "targeted_balanced" in cell.summary]
+    lines = _drawable(told, axis, by_mechanism)
+    if not lines:
+        return
+    places = sorted({_place(cell, axis) for line in lines.values() for cell in line})
+    logarithmic = axis == "compliance.epsilon"
+
+    def right(cell: ReportCell) -> float:
+        return 100.0 * float(cell.summary["targeted_balanced"])
+
+    def draw(axes: Axes) -> None:
+        axes.axhline(50, color=GREY, lw=0.9, ls=":")
+        if logarithmic:
+            axes.set_xscale("log")
+        for i, (label, line) in enumerate(lines.items()):
+            beside = [_beside(_place(cell, axis), i, len(lines), places, logarithmic) for cell in line]
+            style: dict[str, Any] = {"color": COLOURS[i % 7], "ls": DASHES[i % 7], "marker": MARKERS[i % 7]}
+            axes.plot(beside, list(map(right, line)), lw=1.8, ms=5.5, label=label, **style)
+        axes.set_ylim(min(45.0, *(right(cell) - 3 for line in lines.values() for cell in line)), 103)
+        axes.set_xlabel(symbol(axis))
+        axes.set_ylabel("target right, either group, %")
+        axes.set_xticks(places, [number(place, 6) for place in places])
+        axes.minorticks_off()
+        legend(axes, [Line2D([], [], color=GREY, lw=0.9, ls=":", label="50%: a coin")])
+
+    title = "How often the person aimed at is guessed right"
+    caption = (
+        "The mean of the shares of either group that are guessed right, so that naming the larger group for everybody "
+        "is worth 50%. Lines are set a little apart to be seen."
+    )
+    values = "; ".join(
+        f"{label}: " + ", ".join(f"{right(cell):.1f}% at {number(_place(cell, axis), 6)}" for cell in line)
+        for label, line in lines.items()
+    )
+    yield Figure("target", title, caption, f"Line chart. {title}, {values}.", svg("target", draw))

@@ -1,0 +1,154 @@
+"""The table at the end of a run, for a terminal of 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from sim.games.inference.report import page
+from sim.games.reveal.report.answers import asked
+from sim.report.cells import half_width, paper_figure, scenario_of
+from sim.report.notation import MISSING, count, number, setting, span, symbol
+from sim.scenarios.sweep import Plan
+
+_ALWAYS = ("leakage\n%", "no\nquery", "all\nright", "error\nmedian")
+
+_GIVE_WAY = ("people\nright", "error\nmean", "error\nmedian")
+"""What is left to the report where a terminal has no room for it."""
+
+_COLUMNS = 80
+
+
+def terminal_table(plan: Plan, summary: Sequence[Mapping[str, Any]]) -> Table | Group:
+    """Lay out a run's summary for the terminal.
+
+    Parameters
+    ----------
+    plan : Plan
+    summary : sequence of mapping
+        As `sim.runs.folder.summarise` gives it.
+
+    Returns
+    -------
+    rich.table.Table or rich.console.Group
+        For 80 columns; its caption says what the columns are. The names of swept keys give way where it is crowded.
+    """
+    if plan.scenario.scenario.game == "inference":
+        return page.terminal_table(plan, summary)
+    keys = list(plan.scenario.axes)
+    scenarios = [scenario_of(plan, cell) for cell in summary]
+    papers = [paper_figure(scenario) for scenario in scenarios]
+    table = Table(
+        title=Text(plan.scenario.scenario.name),
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        collapse_padding=True,
+        caption_justify="left",
+    )
+    columns = {
+        "answers\nasked": [
+            asked(cell) if any(scenario.queries == "needed" for scenario in scenarios) else MISSING for cell in summary
+        ],
+        "least\never": [count(cell["answers_bound"]) if cell.get("answers_bound") else MISSING for cell in summary],
+        "leakage\n%": [_leakage(cell) for cell in summary],
+        "no\nquery": [f"{cell['baseline_leakage']:.1f}" for cell in summary],
+        "all\nright": [f"{cell['exact']}/{cell['trials']}" for cell in summary],
+        "people\nright": [count(cell["recovered"]) for cell in summary],
+        "target\nright, %": [_targeted(cell) for cell in summary],
+        "either\ngroup": [
+            f"{100 * cell['targeted_balanced']:.1f}" if "targeted_balanced" in cell else MISSING for cell in summary
+        ],
+        "answers\nalone": [_optional(cell, "leakage_answers") for cell in summary],
+        "models\nflagged": [_optional(cell, "flagged") for cell in summary],
+        "error\nmedian": [number(cell.get("query_error_median")) for cell in summary],
+        "error\nmean": [number(cell.get("query_error_mean")) for cell in summary],
+        "paper\n%": [MISSING if paper is None else number(paper.leakage) for paper in papers],
+        "paper\nright": [MISSING if paper is None else number(paper.recovered) for paper in papers],
+        "paper\nerror": [MISSING if paper is None else number(paper.query_error_mean, 4) for paper in papers],
+    }
+    shown = {head: texts for head, texts in columns.items() if set(texts) - {MISSING} or (head in _ALWAYS)}
+    if "answers\nasked" not in shown:
+        shown.pop("least\never", None)
+    swept = [[symbol(key), *(setting(cell[key]) for cell in summary)] for key in keys]
+    for head in _GIVE_WAY:
+        if head in shown and sum(map(_width, (*swept, *([name, *texts] for name, texts in shown.items())))) > _COLUMNS:
+            del shown[head]
+    total = sum(map(_width, (*swept, *([name, *texts] for name, texts in shown.items()))))
+    if total > _COLUMNS and len(keys) > 1:
+        # One column of words, that may take two lines, says what several no longer have the room for.
+        told = [key for key in keys if key != "developer.queries" or "answers\nasked" not in shown]
+        words = [", ".join(filter(None, (_words(key, cell[key]) for key in told))) for cell in summary]
+        table.add_column(Text("played"), overflow="fold")
+        rows = [[word] for word in words]
+    else:
+        for key in keys:
+            justify: Any = "right" if _numeric(key, summary) else "left"
+            table.add_column(Text(symbol(key)), justify=justify, overflow="ellipsis")
+        rows = [[setting(cell[key]) for key in keys] for cell in summary]
+    for head in shown:
+        table.add_column(Text(head), justify="right", no_wrap=True)
+    for row, own in enumerate(rows):
+        table.add_row(*(Text(text) for text in own), *(Text(texts[row]) for texts in shown.values()))
+    table.caption = Text(_legend(summary, shown), style="dim")
+    return table
+
+
+def _words(key: str, value: object) -> str:
+    """Say a swept value where no head of a column does; nothing of what a strategy decides itself, or what is usual."""
+    if value in ("own", "needed", "float64"):
+        return ""
+    return setting(value) if isinstance(value, str) else f"{symbol(key)} {setting(value)}"
+
+
+def _numeric(key: str, summary: Sequence[Mapping[str, Any]]) -> bool:
+    return all(cell[key] == "inf" or not isinstance(cell[key], str) for cell in summary)
+
+
+def _targeted(cell: Mapping[str, Any]) -> str:
+    if "targeted_rate" not in cell:
+        return MISSING
+    rate, low, high = (100 * cell[f"targeted_{key}"] for key in ("rate", "low", "high"))
+    return f"{rate:.1f} ({low:.1f}–{high:.1f})"
+
+
+def _optional(cell: Mapping[str, Any], key: str) -> str:
+    return f"{cell[key]:.1f}" if key in cell else MISSING
+
+
+def _width(texts: Iterable[str]) -> int:
+    """Measure a column, and the two blanks between it and the next."""
+    return max(len(line) for text in texts for line in text.split("\n")) + 2
+
+
+def _leakage(cell: Mapping[str, Any]) -> str:
+    half = half_width(cell["leakage_sd"], cell["trials"])
+    return f"{cell['leakage']:.1f}" + ("" if half is None else f"±{half:.1f}")
+
+
+def _legend(summary: Sequence[Mapping[str, Any]], shown: Iterable[str]) -> str:
+    if not summary:
+        return "No trial finished."
+    people = span({cell["n"] for cell in summary})
+    features = any("leakage_features" in cell for cell in summary)
+    unasked = "features alone told" if features else "the developer knew"
+    said = {
+        "answers\nasked": "answers asked: the size query counted; ≤: at most, where a strategy stops by itself. ",
+        "least\never": "least ever: log2 C(n, n0) bits over the bits of an answer. ",
+        "leakage\n%": "leakage: balanced accuracy, ±95% interval; 50 is a guess. ",
+        "no\nquery": f"no query: what {unasked} before asking. ",
+        "all\nright": "all right: trials with everybody right. ",
+        "people\nright": f"people right: of {people}. ",
+        "target\nright, %": "target right: how often the one person aimed at was, and its 95% interval. ",
+        "either\ngroup": "either group: the mean of both groups' shares; 50 is a guess. ",
+        "answers\nalone": "answers alone: without what h0 or public people say. ",
+        "models\nflagged": "models flagged: a trial's, by the differencing detector. ",
+        "error\nmedian": "error: of the answers. ",
+    }
+    text = "".join(words for head, words in said.items() if head in set(shown))
+    return (text + ("paper: as printed there." if any(head.startswith("paper") for head in shown) else "")).rstrip()

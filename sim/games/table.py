@@ -1,0 +1,170 @@
+"""The table that one deal at a time is played at: parties wait here for their cards, and the runner for the end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.game.v1 import referee_service_pb2 as game
+from fairwall.rpc.errors import Refusal
+from fairwall.wire.v1 import error_pb2
+
+if TYPE_CHECKING:
+    from sim.games.inference.deal import InferenceDeal
+    from sim.games.reveal.deal import Deal
+
+_WAIT_SECONDS = 5.0
+"""How long a party's call is held before it is told to ask again."""
+
+
+class TrialFailed(RuntimeError):
+    """A trial that was not played to its end; the text says why."""
+
+
+@dataclass(frozen=True, eq=False)
+class AuditRecord:
+    """One batch that compliance answered. Arrays have shape (models,)."""
+
+    metric: str
+    exact: NDArray[np.float64]
+    released: NDArray[np.float64]
+    flagged: int
+
+
+@dataclass(frozen=True)
+class AuditReport:
+    """What compliance says of a trial: all that it answered, and what was spent on it."""
+
+    audits: tuple[AuditRecord, ...]
+    epsilon_spent: float
+
+    @property
+    def answered(self) -> int:
+        """How many queries were answered."""
+        return sum(len(audit.exact) for audit in self.audits)
+
+
+@dataclass
+class Trial:
+    """A deal on the table, and what has happened to it; each game adds what its parties submit."""
+
+    deal: Deal | InferenceDeal
+    served: bool = False
+    report: AuditReport | None = None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the developer and the adversary are done."""
+        raise NotImplementedError
+
+    @property
+    def missing(self) -> str:
+        """Who has not submitted yet."""
+        raise NotImplementedError
+
+    @property
+    def over(self) -> bool:
+        """Whether everybody is done: compliance, where it is dealt in, reports last."""
+        return self.ended and (self.deal.compliance is None or self.report is not None)
+
+
+_T = TypeVar("_T", bound=Trial)
+
+
+class Table:
+    """What every referee's calls and the runner share: one trial at a time, and one lock around it."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._trial: Trial | None = None
+        self._closed = False
+        self._failure: str | None = None
+
+    # What the runner calls.
+
+    def play(self, trial: Trial, seconds: float) -> None:
+        """Lay a trial on the table, and wait for its end.
+
+        Raises
+        ------
+        TrialFailed
+            If the parties do not finish within so many seconds, or the run was aborted.
+        """
+        with self._changed:
+            self._trial = trial
+            self._changed.notify_all()
+            done = self._changed.wait_for(lambda: self._failure or trial.over, seconds)
+            if self._failure is not None:
+                raise TrialFailed(self._failure)
+            if not done:
+                raise TrialFailed(f"{trial.missing} did not finish the trial within {seconds:g} s")
+
+    def finish(self) -> None:
+        """Tell every party that the run is over, and let go of every call that waits."""
+        with self.changing():
+            self._closed = True
+
+    def abort(self, reason: str) -> None:
+        """End the trial that is being played, and the run, for a reason: the first one given."""
+        with self.changing():
+            self._failure = self._failure or reason
+
+    # What the referees' methods call.
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Hold the lock, and wake everybody who waits for what the body changes."""
+        with self._changed:
+            yield
+            self._changed.notify_all()
+
+    def wait(self, ready: Callable[[], bool]) -> bool:
+        """Wait a while until something is so; at once when the run is over. Whether it is so."""
+        with self._changed:
+            self._changed.wait_for(lambda: ready() or self._closed, _WAIT_SECONDS)
+            return ready()
+
+    def take(self, kind: type[_T], after: str, ready: Callable[[_T], bool]) -> _T | game.Turn:
+        """Wait for a deal that a party has not taken yet; WAIT or OVER where there is none.
+
+        Parameters
+        ----------
+        kind : type
+            Of which kind of trial the party is dealt cards.
+        after : str
+            The last deal that it took.
+        ready : callable
+            Whether it is dealt in by now.
+        """
+        found: _T | None = None
+
+        def look() -> bool:
+            nonlocal found
+            trial = self._trial
+            found = trial if isinstance(trial, kind) and trial.deal.deal_id != after and ready(trial) else None
+            return found is not None
+
+        with self._changed:
+            self.wait(look)
+            if found is not None:
+                return found
+            return game.TURN_OVER if self._closed else game.TURN_WAIT
+
+    def playing(self, kind: type[_T], deal_id: str) -> _T:
+        """Give the trial that is played, by whoever holds the lock.
+
+        Raises
+        ------
+        Refusal
+            If it is another one, or of another game.
+        """
+        trial = self._trial
+        if not isinstance(trial, kind) or trial.deal.deal_id != deal_id:
+            raise Refusal(error_pb2.REASON_OUT_OF_TURN)
+        return trial

@@ -1,0 +1,1 @@
+"""Plays a run: starts the parties, deals, records, and injects the faults that a scenario names."""

@@ -1,0 +1,306 @@
+"""One party alone, live: its counterparts are ghosts, who say what they said to it in its own transcript.
+
+Ghosts do not judge. The k-th call of a method gets the k-th recorded answer, whatever was asked; what the party says
+otherwise is found afterwards, in its new transcript. What they keep to is the order of causes: a ghost says nothing
+before the party has heard, and said, all that came before it when it was recorded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import grpc
+from google.protobuf.message_factory import GetMessageClass
+
+from fairwall.game.v1 import referee_service_pb2 as game
+from fairwall.rpc import channel, confine, server
+from fairwall.rpc.errors import Refusal
+from fairwall.rpc.identity import SERVERS, Credentials
+from fairwall.rpc.recorder import CALL_KEY, MODES, Recording
+from fairwall.wire.v1 import error_pb2
+from sim.play import keys
+from sim.play.launch import CALLS, Party, launch
+from sim.replay.differences import Call, calls
+from sim.runs.folder import RunFolder
+from sim.transcripts.boundary import METHODS
+from sim.transcripts.files import Transcript, decode
+
+_POLL_SECONDS = 5.0
+"""How long a call is held that can be told to ask again."""
+
+_LAST_SECONDS = 60.0
+"""How long the others may take to finish what they say to a party that has asked what has no answer."""
+
+_IDLE_SECONDS = 1800.0
+"""A party that neither says nor is told anything for so long has hung."""
+
+Change = Callable[[Any], None]
+"""Changes a message on its way to the party; it is told None of one that cannot be decoded."""
+
+Layers = Mapping[str, Sequence[Mapping[str, Any]]]
+"""What confines the party and, in the referee's place, the process that holds its transcript."""
+
+
+def play_alone(
+    script: Transcript,
+    folder: RunFolder,
+    on_start: Callable[[Layers], None],
+    change: Change = lambda _: None,
+) -> str | None:
+    """Run one party against ghosts, to the end of its transcript; it records anew in the folder.
+
+    Parameters
+    ----------
+    script : Transcript
+        The party's own, whole bytes.
+    folder : RunFolder
+    on_start : callable
+        Told what confines whom before the first word is said; what it raises ends the play.
+    change : callable, optional
+        Applied to each decoded answer that the party gets.
+
+    Returns
+    -------
+    str or None
+        How it ended, where it ended early.
+
+    Raises
+    ------
+    PartyDied
+        If it does not start.
+    """
+    header, party = script.header, script.party
+    assert header is not None, "looked at when it was read"
+    own = confine.guard()
+    credentials = keys.mint(header.run)
+    ghosts = _Ghosts(script, change)
+    epitaphs: list[str] = []
+
+    def on_death(dead: Party) -> None:
+        if dead.process.returncode:
+            epitaphs.append(dead.epitaph())
+        ghosts.end()
+
+    recording = Recording(folder.path / "transcript", "1", MODES[0], header.scenario_digest)
+    names = [name for name in SERVERS if name in ("referee", CALLS[party])]
+    with contextlib.ExitStack() as kept:
+        places = {name: kept.enter_context(_serving(name, ghosts, credentials[name])) for name in names}
+        ghosts.counterpart = places[CALLS[party]]
+        started = launch(credentials, places["referee"], folder.logs, on_death, recording, (party,), places)
+        with started as announced:
+            try:
+                on_start({"referee": confine.as_values(own), party: announced[party].layers})
+                ghosts.begin()
+                ghosts.call(announced[party].address, credentials)
+            finally:
+                ghosts.end()
+    return epitaphs[0] if epitaphs else None
+
+
+@contextlib.contextmanager
+def _serving(name: str, ghosts: _Ghosts, credentials: Credentials) -> Iterator[str]:
+    listening = server.serve(
+        lambda grpc_server: grpc_server.add_generic_rpc_handlers((_Spoken(name, ghosts),)), credentials
+    )
+    try:
+        yield listening.address
+    finally:
+        listening.stop()
+
+
+class _Spoken(grpc.GenericRpcHandler):
+    """Every method of the protocol, answered by a ghost in bytes."""
+
+    def __init__(self, name: str, ghosts: _Ghosts) -> None:
+        self._name = name
+        self._ghosts = ghosts
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
+        """Find a method's handler."""
+        method = handler_call_details.method
+        if method not in METHODS:
+            return None
+        streams, is_streamed = _streams(method)
+
+        def many(request: Any, _: grpc.ServicerContext) -> Iterator[bytes]:
+            deque(request if streams else (), maxlen=0)  # read to its end, as the server did that was recorded
+            yield from self._ghosts.answer(self._name, method)
+
+        def one(request: Any, context: grpc.ServicerContext) -> bytes:
+            (only,) = many(request, context)
+            return only
+
+        ways = "stream" if streams else "unary", "stream" if is_streamed else "unary"
+        make = getattr(grpc, f"{ways[0]}_{ways[1]}_rpc_method_handler")
+        return make(many if is_streamed else one)
+
+
+class _Ghosts:
+    """What everybody but the party says, and when."""
+
+    def __init__(self, script: Transcript, change: Change) -> None:
+        self._script = script
+        self._change = change
+        self._changed = threading.Condition()
+        self._is_begun = False
+        self._over = False
+        self._begun: set[int] = set()
+        self._done: set[int] = set()
+        self.counterpart = ""
+        own: list[tuple[Call, int]] = []
+        self._incoming: list[Call] = []
+        first_polls: dict[str, int] = {}
+        for call in calls(script):
+            if call.key.server == script.party:
+                self._incoming += [call] if call.key.caller in CALLS or call.key.caller == "referee" else []
+            elif call.is_poll(script):
+                first_polls.setdefault(call.method, call.start)
+            else:
+                # A call that was told to ask again, and the one that then is answered, are one.
+                own.append((call, first_polls.pop(call.method, call.start)))
+        self._own = own
+        self._waiting: dict[tuple[str, str], deque[int]] = {}
+        for number, (call, _) in enumerate(own):
+            self._waiting.setdefault((call.key.server, call.method), deque()).append(number)
+
+    # What the party asks.
+
+    def answer(self, name: str, method: str) -> list[bytes]:
+        """Answer the party's next call of a method, once it is time.
+
+        Raises
+        ------
+        Refusal
+            As recorded, or because there is no such call.
+        """
+        wait = _wait_answer(method)
+        with self._changed:
+            self._changed.wait_for(lambda: self._is_begun or self._over)
+            waiting = self._waiting.get((name, method))
+            if not waiting:
+                # A question too many, or the transcript breaks off: in the game others went on for as long as they do.
+                self._changed.wait_for(lambda: self._over or not self._is_spoken_to(), _LAST_SECONDS)
+                self._end()
+                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
+            # What can be told to ask again is still to be answered then.
+            number = waiting[0] if wait is not None else waiting.popleft()
+            call, _ = self._own[number]
+            self._begun.add(number)
+            self._changed.notify_all()
+            seconds = _POLL_SECONDS if wait is not None else _IDLE_SECONDS
+            if not self._changed.wait_for(lambda: self._over or self._heard(call.answered), seconds):
+                if wait is not None:
+                    return [wait]
+                raise Refusal(error_pb2.REASON_INTERNAL)
+            if wait is not None:
+                waiting.popleft()
+            self._done.add(number)
+            self._changed.notify_all()
+        assert call.ending is not None, "calls without an end are left out"
+        if call.ending.status:
+            raise Refusal(call.ending.reason)  # type: ignore[arg-type]
+        return [self._said(method, self._script.data(message)) for message in call.answers]
+
+    def _said(self, method: str, data: bytes) -> bytes:
+        message, changed = decode(method, False, data), decode(method, False, data)
+        if isinstance(changed, game.JoinResponse):
+            changed.counterpart_address = self.counterpart
+        self._change(changed)
+        return data if changed == message else bytes(changed.SerializeToString())
+
+    def _heard(self, entry: int) -> bool:
+        """Whether the party has answered all that had been asked of it by then."""
+        return all(~number in self._done for number, call in enumerate(self._incoming) if call.end < entry)
+
+    # What the party is asked.
+
+    def call(self, address: str, credentials: dict[str, Credentials]) -> None:
+        """Make the calls that the party answered, each when it is time; return when the party is to say no more."""
+        # The lines are hung up first: whoever still waits for an answer then gets none.
+        with ThreadPoolExecutor(server.CALLS_PER_CALLER) as callers, contextlib.ExitStack() as kept:
+            lines = {
+                name: kept.enter_context(channel.connect(address, self._script.party, credentials[name]))
+                for name in sorted({call.key.caller for call in self._incoming})
+            }
+            for number, call in enumerate(self._incoming):
+                if not self._comes(lambda: self._is_time(call.start)):  # noqa: B023 - asked for now
+                    break
+                callers.submit(self._make, lines[call.key.caller], number, call)
+            self._comes(lambda: False)
+
+    def _comes(self, time: Callable[[], bool]) -> bool:
+        """Wait for a time, unless there is no more to be said before it."""
+        with self._changed:
+            while not self._over:
+                said = len(self._begun) + len(self._done)
+                if self._changed.wait_for(lambda: self._over or time(), _IDLE_SECONDS):
+                    break
+                if said == len(self._begun) + len(self._done):
+                    self._end()
+            return not self._over
+
+    def _is_time(self, entry: int) -> bool:
+        own = all(
+            (number in self._begun or start >= entry) and (number in self._done or call.end >= entry)
+            for number, (call, start) in enumerate(self._own)
+        )
+        return own and self._heard(entry)
+
+    def _is_spoken_to(self) -> bool:
+        """Whether somebody calls the party, or is about to."""
+        return any(
+            ~number not in self._done and self._is_time(call.start) for number, call in enumerate(self._incoming)
+        )
+
+    def _make(self, line: grpc.Channel, number: int, call: Call) -> None:
+        streams, is_streamed = _streams(call.method)
+        make = getattr(line, f"{'stream' if streams else 'unary'}_{'stream' if is_streamed else 'unary'}")
+        requests = [self._script.data(message) for message in call.requests]
+        own = ((CALL_KEY, str(call.key.number)),)
+        try:
+            answers = make(call.method)(iter(requests) if streams else requests[0], timeout=_IDLE_SECONDS, metadata=own)
+            deque(answers if is_streamed else (), maxlen=0)
+        except grpc.RpcError:
+            pass  # refused, or the party has left: its transcript tells
+        finally:
+            with self._changed:
+                self._done.add(~number)
+                self._changed.notify_all()
+
+    # The beginning, and the end.
+
+    def begin(self) -> None:
+        """Answer from now on."""
+        with self._changed:
+            self._is_begun = True
+            self._changed.notify_all()
+
+    def end(self) -> None:
+        """Say no more."""
+        with self._changed:
+            self._end()
+
+    def _end(self) -> None:
+        self._over = True
+        self._changed.notify_all()
+
+
+def _streams(method: str) -> tuple[bool, bool]:
+    """Tell whether a method's requests, and its answers, are streams."""
+    found = METHODS[method]
+    return bool(found.client_streaming), bool(found.server_streaming)
+
+
+def _wait_answer(method: str) -> bytes | None:
+    """Give the answer that tells to ask again, of a method that has one."""
+    found = METHODS[method].output_type
+    if found is game.ServeTrialResponse.DESCRIPTOR:
+        return game.ServeTrialResponse().SerializeToString()
+    if "turn" not in found.fields_by_name:
+        return None
+    return bytes(GetMessageClass(found)(turn=game.TURN_WAIT).SerializeToString())

@@ -1,0 +1,442 @@
+"""Where two recordings of one game differ first: by party, entry, field and value.
+
+What depends on the clock alone is left out on both sides: calls that were only told to ask again, health checks, calls
+that were given up, and where a party happened to listen. The rest is compared call for call, in the order in which its
+caller made those of one method.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from google.protobuf.message import Message as Protobuf
+from numpy.typing import NDArray
+
+from fairwall.rpc.arrays import ArrayError, from_message
+from fairwall.wire.v1 import array_pb2, error_pb2
+from sim.transcripts import boundary  # noqa: F401 - of the protocol only what is loaded can be decoded
+from sim.transcripts.files import CallKey, Ending, Message, Transcript, decode, only_waited
+
+TOLERANCE = 1e-6
+"""How far apart floats may be that other versions or another processor computed, for each 1 that the larger one has."""
+
+TRANSPORT = frozenset({1, 2, 4, 14})
+"""gRPC statuses of calls that nobody decided on: cancelled, unknown, out of time, not connected."""
+
+_HEALTH = "/grpc.health."
+_UNEQUAL = ("JoinResponse.counterpart_address", "JoinResponse.scenario_digest")
+"""Where a party listens is the system's choice. Of the scenario the deals hold all that matters; its digest covers what
+later versions add to it, too."""
+
+_TEXT_MAX = 48
+
+
+@dataclass
+class Call:
+    """A call as one party recorded it.
+
+    Parameters
+    ----------
+    key : CallKey
+    method : str
+    requests, answers : list of Message
+    ending : Ending or None
+        None where the party did not live to see it.
+    """
+
+    key: CallKey
+    method: str
+    requests: list[Message] = field(default_factory=list)
+    answers: list[Message] = field(default_factory=list)
+    ending: Ending | None = None
+
+    @property
+    def start(self) -> int:
+        """The entry that it begins with."""
+        if self.requests:
+            return self.requests[0].entry
+        return self.end
+
+    @property
+    def end(self) -> int:
+        """The entry that it ends with."""
+        if self.ending is not None:
+            return self.ending.entry
+        return max(message.entry for message in (*self.requests, *self.answers))
+
+    @property
+    def answered(self) -> int:
+        """The entry from which on there is an answer, or the end."""
+        return self.answers[0].entry if self.answers else self.end
+
+    def is_poll(self, script: Transcript) -> bool:
+        """Whether it was only told to ask again."""
+        return only_waited(decode(self.method, False, script.data(answer)) for answer in self.answers[:1])
+
+
+def calls(script: Transcript) -> list[Call]:
+    """Give the calls of a transcript that were decided on, polls included, in the order in which they began.
+
+    Health checks, and calls that were given up or cut off, are left out.
+    """
+    return sorted((call for call in all_calls(script) if _was_decided(call)), key=lambda call: call.start)
+
+
+def all_calls(script: Transcript) -> list[Call]:
+    """Give every call that a transcript has a message or an ending of."""
+    found: dict[CallKey, Call] = {}
+    for message in script.messages:
+        call = found.setdefault(message.call, Call(message.call, message.method))
+        (call.requests if message.is_request else call.answers).append(message)
+    for key, ending in script.endings.items():
+        found.setdefault(key, Call(key, ending.method)).ending = ending
+    return list(found.values())
+
+
+def _was_decided(call: Call) -> bool:
+    if call.method.startswith(_HEALTH) or call.ending is None:
+        return False
+    return call.ending.status not in TRANSPORT or call.ending.reason != error_pb2.REASON_UNSPECIFIED
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something that is not what was recorded.
+
+    Parameters
+    ----------
+    party : str
+        In whose transcript.
+    entry : int or None
+        Which entry of the recorded one, from 0; None for what is no message.
+    field : str
+        The message and the field in it, with the index in an array.
+    recorded, now : str
+        The two values.
+    is_sent : bool
+        Whether the party itself said it; else it only heard it.
+    server : str
+        Whom the call was made to.
+    """
+
+    party: str
+    entry: int | None
+    field: str
+    recorded: str
+    now: str
+    is_sent: bool
+    server: str = ""
+
+    def __str__(self) -> str:
+        place = self.party if self.entry is None else f"{self.party}, entry {self.entry}"
+        return f"{place}: {self.field}: recorded {self.recorded}, now {self.now}"
+
+
+def first_difference(
+    recorded: Mapping[str, Transcript], now: Mapping[str, Transcript], *, bit_for_bit: bool
+) -> Difference | None:
+    """Find the first message that differs, of those of all parties.
+
+    What a party says otherwise its hearers hear otherwise, and may answer otherwise: the one named is the first, in the
+    order of causes, of those that somebody sent.
+
+    Parameters
+    ----------
+    recorded, now : mapping of str to Transcript
+        By party.
+    bit_for_bit : bool
+        Else floats are compared up to ``TOLERANCE``.
+    """
+    firsts: list[Difference] = []
+    # Of a game that was broken off nothing is missed that comes after.
+    whole = all(script.closed for script in recorded.values())
+    for party, script in recorded.items():
+        if party in now:
+            own = differences(script, now[party], bit_for_bit=bit_for_bit, whole=whole)
+            firsts += sorted(own, key=lambda one: one.entry or 0)[:1]
+    if len(firsts) < 2:
+        return firsts[0] if firsts else None
+    order = list(in_order(recorded))
+
+    def place(one: Difference) -> int:
+        # The end of a call is no message: it stands behind the last one before it.
+        before = (k for k, (party, entry) in enumerate(order) if party == one.party and entry <= (one.entry or 0))
+        return max(before, default=-1)
+
+    return min(firsts, key=lambda one: (not one.is_sent, place(one)))
+
+
+def differences(
+    recorded: Transcript, now: Transcript, *, bit_for_bit: bool, whole: bool = True
+) -> Iterator[Difference]:
+    """Compare two transcripts of one party; give the first difference of each kind of call.
+
+    Parameters
+    ----------
+    whole : bool
+        Whether there is nothing that the recorded one may still have gone on with.
+    """
+    before, after = _grouped(recorded), _grouped(now)
+    pairs = [pair for kind in before for pair in zip(before[kind], after.get(kind, []), strict=False)]
+    for kind in dict.fromkeys((*before, *after)):
+        old, new = before.get(kind, []), after.get(kind, [])
+        for one, other in zip(old, new, strict=False):
+            found = _CallComparison(recorded, now, bit_for_bit).first(one, other)
+            if found is not None:
+                yield found
+                break
+        else:
+            yield from _missing(recorded, old, new, pairs, whole)
+
+
+def _grouped(script: Transcript) -> dict[tuple[str, str, str], list[Call]]:
+    kinds: dict[tuple[str, str, str], list[Call]] = {}
+    for call in calls(script):
+        if not call.is_poll(script):
+            kinds.setdefault((call.key.caller, call.key.server, call.method), []).append(call)
+    # Whom they reach first is chance, where a caller makes several at once; how it numbers them is not.
+    return {kind: sorted(found, key=lambda call: call.key.number) for kind, found in kinds.items()}
+
+
+def _missing(
+    recorded: Transcript, old: list[Call], new: list[Call], pairs: list[tuple[Call, Call]], whole: bool
+) -> Iterator[Difference]:
+    """Compare how often a method was called."""
+    if len(old) > len(new):
+        call, entry, said = old[len(new)], old[len(new)].start, ("called", "not called")
+    elif len(new) > len(old) and whole:
+        call, said = new[len(old)], ("not called here", "called")
+        # It stands behind all that came before it now.
+        entry = max((one.end for one, other in pairs if other.start < call.start), default=0)
+    else:
+        return
+    party, server = recorded.party, call.key.server
+    yield Difference(party, entry, short(call.method), *said, call.key.caller == party, server)
+
+
+class _CallComparison:
+    """One call in two recordings: its messages in order, and what arrays they have announced so far."""
+
+    def __init__(self, recorded: Transcript, now: Transcript, bit_for_bit: bool) -> None:
+        self._recorded = recorded
+        self._now = now
+        self._bit_for_bit = bit_for_bit
+        self._server = ""
+        self._headers: dict[str, array_pb2.ArrayHeader] = {}
+        self._taken: dict[str, int] = {}
+
+    def first(self, old: Call, new: Call) -> Difference | None:
+        """Find the first difference of a call."""
+        self._server = old.key.server
+        return (
+            self._half(old, old.requests, new.requests, "requests", old.key.caller)
+            or self._end(old, new)
+            or self._half(old, old.answers, new.answers, "answers", old.key.server)
+        )
+
+    def _half(self, call: Call, old: list[Message], new: list[Message], name: str, sender: str) -> Difference | None:
+        for one, other in zip(old, new, strict=False):
+            found = self._message(one, other)
+            if found is not None:
+                return found
+        if len(old) == len(new):
+            return None
+        entry = old[len(new)].entry if len(new) < len(old) else call.end
+        what = f"{short(call.method)}, its {name}"
+        return self._found(entry, what, str(len(old)), str(len(new)), sender == self._recorded.party)
+
+    def _end(self, old: Call, new: Call) -> Difference | None:
+        assert old.ending is not None, "calls without an end are left out"
+        assert new.ending is not None, "calls without an end are left out"
+        before, after = _said(old.ending), _said(new.ending)
+        if before == after:
+            return None
+        is_sent = old.key.server == self._recorded.party
+        return self._found(old.ending.entry, f"{short(old.method)}, its end", before, after, is_sent)
+
+    def _message(self, old: Message, new: Message) -> Difference | None:
+        same = old.says_the_same_as(new)
+        # A single message announces nothing, and what is the same before a chunk may have.
+        one = decode(old.method, old.is_request, self._recorded.data(old))
+        if one is None or same:
+            self._announce(one)
+            return None if same else self._found(old.entry, short(old.method), "bytes", "others", not old.is_received)
+        other = decode(new.method, new.is_request, self._now.data(new))
+        name = one.DESCRIPTOR.name
+        unstored = [digest for _, _, digest in old.large if not self._recorded.stores(digest)]
+        found = next(self._fields(one, other, name), None) if other is not None else None
+        self._announce(one)
+        if found is None:
+            if old.large != new.large and (unstored or self._bit_for_bit):
+                found = (f"{name}, bytes that are recorded by their digest", _digests(old), _digests(new))
+            elif self._bit_for_bit and not _differs_by_place_alone(one, other):
+                found = (name, "encoded so", "otherwise")
+        return self._found(old.entry, *found, not old.is_received) if found is not None else None
+
+    def _fields(self, old: Any, new: Any, path: str) -> Iterator[tuple[str, str, str]]:
+        """Visit the fields of two messages of one type, and give those that differ."""
+        for descriptor in old.DESCRIPTOR.fields:
+            name = f"{path}.{descriptor.name}"
+            if name in _UNEQUAL:
+                continue
+            if descriptor.is_repeated:
+                yield from self._repeated(getattr(old, descriptor.name), getattr(new, descriptor.name), name)
+                continue
+            there = (old.HasField(descriptor.name), new.HasField(descriptor.name)) if descriptor.has_presence else ()
+            one, other = getattr(old, descriptor.name), getattr(new, descriptor.name)
+            if there and there[0] != there[1]:
+                yield name, _text(one) if there[0] else "nothing", _text(other) if there[1] else "nothing"
+            elif not there or there[0]:
+                yield from self._values(one, other, name)
+
+    def _repeated(self, old: Any, new: Any, name: str) -> Iterator[tuple[str, str, str]]:
+        for number, (one, other) in enumerate(zip(old, new, strict=False)):
+            yield from self._values(one, other, f"{name}[{number}]")
+        if len(old) != len(new):
+            yield name, f"{len(old)} values", f"{len(new)}"
+
+    def _values(self, old: Any, new: Any, name: str) -> Iterator[tuple[str, str, str]]:
+        if isinstance(old, array_pb2.Array):
+            yield from self._arrays(old, new, name)
+        elif isinstance(old, Protobuf):
+            yield from self._fields(old, new, name)
+        elif isinstance(old, bytes) and name.endswith("_chunk"):
+            yield from self._chunk(old, new, name)
+        elif isinstance(old, float):
+            if not self._same(np.array([old]), np.array([new]))[0]:
+                yield name, repr(old), repr(new)
+        elif old != new:
+            yield name, _text(old), _text(new)
+
+    def _arrays(self, old: array_pb2.Array, new: array_pb2.Array, name: str) -> Iterator[tuple[str, str, str]]:
+        try:
+            one, other = from_message(old), from_message(new)
+        except ArrayError:
+            if old != new:
+                yield name, "bytes", "others"
+            return
+        if (one.dtype, one.shape) != (other.dtype, other.shape):
+            yield name, f"{one.dtype} of shape {one.shape}", f"{other.dtype} of shape {other.shape}"
+        else:
+            yield from self._elements(one.reshape(-1), other.reshape(-1), name, one.shape, 0)
+
+    def _chunk(self, old: bytes, new: bytes, name: str) -> Iterator[tuple[str, str, str]]:
+        """Compare parts of an array that an earlier message announced."""
+        field_name = name.rpartition(".")[2].removesuffix("_chunk")
+        header = self._headers.get(field_name)
+        if header is None or len(old) != len(new):
+            if len(old) != len(new):
+                yield name, f"{len(old)} bytes", f"{len(new)}"
+            elif old != new:
+                yield name, _text(old), _text(new)
+            return
+        # An empty array has the announced type.
+        kind = from_message(array_pb2.Array(header=array_pb2.ArrayHeader(element_type=header.element_type, shape=[0])))
+        width = kind.dtype.itemsize
+        if len(old) % width:
+            yield name, "a cut element", "or another"
+            return
+        first = self._taken.get(field_name, 0) // width
+        one, other = (np.frombuffer(part, kind.dtype) for part in (old, new))
+        yield from self._elements(one, other, name.removesuffix("_chunk"), tuple(map(int, header.shape)), first)
+
+    def _elements(
+        self, old: NDArray[Any], new: NDArray[Any], name: str, shape: tuple[int, ...], first: int
+    ) -> Iterator[tuple[str, str, str]]:
+        for at in np.flatnonzero(~self._same(old, new))[:1]:
+            index = ", ".join(str(axis) for axis in np.unravel_index(first + at, shape))
+            yield f"{name}[{index}]", repr(old[at].item()), repr(new[at].item())
+
+    def _same(self, old: NDArray[Any], new: NDArray[Any]) -> NDArray[np.bool_]:
+        """Tell which numbers are the same; NaN is, and in bits 0 is not -0."""
+        if self._bit_for_bit or old.dtype.kind != "f":
+            bits = f"u{old.dtype.itemsize}"
+            return np.asarray(old.view(bits) == new.view(bits))
+        with np.errstate(invalid="ignore"):
+            near = np.abs(old - new) <= TOLERANCE * np.maximum(1, np.maximum(np.abs(old), np.abs(new)))
+        return np.asarray(near | (old == new) | (np.isnan(old) & np.isnan(new)))
+
+    def _announce(self, message: Any) -> None:
+        """Keep what arrays a message announces, and how many bytes of them it brings."""
+        if message is None:
+            return
+        for descriptor, value in message.ListFields():
+            if isinstance(value, array_pb2.ArrayHeader):
+                self._headers[descriptor.name] = value
+            elif isinstance(value, bytes) and descriptor.name.endswith("_chunk"):
+                name = descriptor.name.removesuffix("_chunk")
+                self._taken[name] = self._taken.get(name, 0) + len(value)
+            elif isinstance(value, Protobuf):
+                self._announce(value)
+
+    def _found(self, entry: int, what: str, recorded: str, now: str, is_sent: bool) -> Difference:
+        return Difference(self._recorded.party, entry, what, recorded, now, is_sent, self._server)
+
+
+def in_order(scripts: Mapping[str, Transcript]) -> Iterator[tuple[str, int]]:
+    """Lay the messages of several parties in one order, causes first: party and entry.
+
+    Nobody hears a message before it is sent; what no cause orders stands party by party.
+    """
+    waiting = {party: iter(script.messages) for party, script in scripts.items()}
+    heads = {party: next(messages, None) for party, messages in waiting.items()}
+    counts: dict[tuple[str, CallKey, bool], int] = {}
+    sent: set[tuple[CallKey, bool, int]] = set()
+    while any(heads.values()):
+        moved = False
+        for party in scripts:
+            while (message := heads[party]) is not None:
+                kind = (party, message.call, message.is_request)
+                number = counts.get(kind, 0)
+                sender = message.call.caller if message.is_request else message.call.server
+                if message.is_received and sender in scripts and (message.call, message.is_request, number) not in sent:
+                    break
+                sent.add((message.call, message.is_request, number))
+                counts[kind] = number + 1
+                yield party, message.entry
+                heads[party] = next(waiting[party], None)
+                moved = True
+        if not moved:  # its sender did not record it: a transcript that was cut off
+            party = next(party for party, message in heads.items() if message is not None)
+            sender_less = heads[party]
+            assert sender_less is not None
+            yield party, sender_less.entry
+            heads[party] = next(waiting[party], None)
+
+
+def short(method: str) -> str:
+    """Give a method's name without its service."""
+    return method.rpartition("/")[2]
+
+
+def _said(ending: Ending) -> str:
+    if not ending.status:
+        return "answered"
+    reason = error_pb2.Reason.Name(ending.reason) if ending.reason else f"status {ending.status}"
+    return reason.removeprefix("REASON_")
+
+
+def _digests(message: Message) -> str:
+    return ", ".join(digest.hex()[:8] for _, _, digest in message.large)
+
+
+def _text(value: Any) -> str:
+    """Write a value on one line, not too long."""
+    if isinstance(value, Protobuf):
+        return value.DESCRIPTOR.name
+    text = value.hex() if isinstance(value, bytes) else repr(value)
+    return text if len(text) <= _TEXT_MAX else f"{text[: _TEXT_MAX - 1]}…"
+
+
+def _differs_by_place_alone(old: Any, new: Any) -> bool:
+    """Whether two messages are alike but for what is left out of every comparison."""
+    copies = [type(message).FromString(message.SerializeToString()) for message in (old, new)]
+    for copy in copies:
+        for name in _UNEQUAL:
+            message, _, field_name = name.partition(".")
+            if copy.DESCRIPTOR.name == message:
+                copy.ClearField(field_name)
+    return bool(copies[0] == copies[1])

@@ -1,0 +1,130 @@
+"""Numbers with their intervals: some things side by side, or along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from matplotlib.lines import Line2D
+
+from sim.report.drawing import COLOURS, DASHES, GREY, INCHES, MARKERS, Figure, hollow, legend, svg
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+def intervals(
+    name: str, title: str, what: str, groups: Mapping[str, Sequence[tuple[str, float, float, float]]]
+) -> Figure:
+    """Draw a number and its interval for each of some things, group by group, beside 50.
+
+    Parameters
+    ----------
+    groups : mapping of str to sequence of (what it is, value, low, high)
+        In percent; all groups have the same things in the same order.
+    """
+    things = [thing for thing, *_ in next(iter(groups.values()))]
+
+    def draw(axes: Axes) -> None:
+        axes.axhline(50, color=GREY, lw=0.9, ls=":")
+        for i, (group, rows) in enumerate(groups.items()):
+            places = np.arange(len(rows)) + 0.6 * ((i + 0.5) / len(groups) - 0.5)
+            values = np.array([[value, low, high] for _, value, low, high in rows])
+            reach = np.stack([values[:, 0] - values[:, 1], values[:, 2] - values[:, 0]])
+            axes.errorbar(
+                places,
+                values[:, 0],
+                np.maximum(reach, 0),
+                ls="",
+                marker=MARKERS[i % 7],
+                ms=5,
+                capsize=2.5,
+                color=COLOURS[i % 7],
+                label=group,
+            )
+        axes.set_xticks(range(len(things)), things, rotation=20, ha="right")
+        axes.set_ylim(-3, 103)
+        axes.set_ylabel(what)
+        legend(axes, [Line2D([], [], color=GREY, lw=0.9, ls=":", label="50%: a coin")])
+
+    values = "; ".join(
+        f"{group}: " + ", ".join(f"{thing} {value:.1f}%" for thing, value, *_ in rows) for group, rows in groups.items()
+    )
+    caption = "With 95% intervals over data splits. As far from the dotted line on either side is as much known."
+    return Figure(name, title, caption, f"Chart. {title}. {values}.", svg(name, draw))
+
+
+def along(
+    name: str,
+    title: str,
+    caption: str,
+    axes_names: tuple[str, str],
+    lines: Mapping[str, Sequence[tuple[str, float, float, float]]],
+    *,
+    printed: Mapping[str, Sequence[tuple[str, float]]] | None = None,
+    level: tuple[float, str] | None = None,
+    joined: bool = True,
+    top: float | None = None,
+) -> Figure:
+    """Draw numbers and their intervals place by place, evenly spaced, and a paper's figures beside them.
+
+    Parameters
+    ----------
+    axes_names : tuple of str
+        What is along, and what is up.
+    lines : mapping of str to sequence of (place, value, low, high)
+    printed : mapping of str to sequence of (place, value), optional
+        By the line that they belong to.
+    level : (value, what it is), optional
+        A dotted line.
+    joined : bool
+        Whether the places have an order, so that a line may join them.
+    top : float, optional
+        Where the upward axis ends.
+    """
+    printed = printed or {}
+    places = list(dict.fromkeys(place for rows in lines.values() for place, *_ in rows))
+
+    def draw(axes: Axes) -> None:
+        if level is not None:
+            axes.axhline(level[0], color=GREY, lw=0.9, ls=":")
+        width = min(0.11, 0.5 / max(1, len(lines)))
+        for i, (label, rows) in enumerate(lines.items()):
+            colour, aside = COLOURS[i % 7], width * (i - (len(lines) - 1) / 2)
+            xs = [places.index(place) + aside for place, *_ in rows]
+            values = np.array([row[1:] for row in rows])
+            reach = np.stack([values[:, 0] - values[:, 1], values[:, 2] - values[:, 0]])
+            axes.errorbar(
+                xs,
+                values[:, 0],
+                np.maximum(reach, 0),
+                ls=DASHES[i % 7] if joined else "",
+                lw=1.6,
+                elinewidth=1.2,
+                marker=MARKERS[i % 7],
+                ms=5,
+                capsize=2.5,
+                color=colour,
+                label=label,
+            )
+            for place, value in printed.get(label, ()):
+                x = places.index(place) + aside
+                axes.plot(x, value, ls="", marker="D", ms=8, mfc="none", mec=colour, mew=1.4, zorder=5)
+        crowded = max(map(len, places)) > 10 or sum(map(len, places)) > 55
+        axes.set_xticks(range(len(places)), places, rotation=20 if crowded else 0, ha="right" if crowded else "center")
+        axes.set_xlim(-0.5, len(places) - 0.5)
+        axes.set_ylim(bottom=min(0, axes.get_ylim()[0]) if top is None else top - 106, top=top)
+        axes.set_xlabel(axes_names[0])
+        axes.set_ylabel(axes_names[1])
+        extra = [] if level is None else [Line2D([], [], color=GREY, lw=0.9, ls=":", label=level[1])]
+        if printed:
+            extra.append(hollow("D", "printed in the paper"))
+        legend(axes, extra)
+
+    values = "; ".join(
+        f"{label}: " + ", ".join(f"{value:.1f} at {place}" for place, value, *_ in rows)
+        for label, rows in lines.items()
+    )
+    tall = (INCHES[0], INCHES[1] + 0.1 * len(lines))
+    return Figure(name, title, caption, f"Chart. {title}. {values}.", svg(name, draw, tall))

@@ -1,0 +1,257 @@
+"""What transcripts hold of each trial: deals, batches of queries with their answers, and what was submitted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.compliance.v1.audit_service_pb2 import AuditResponse
+from fairwall.rpc.arrays import ArrivingArray, from_message
+from fairwall.rpc.turns import collect
+from fairwall.wire.v1.array_pb2 import ArrayHeader
+from sim.transcripts.files import Transcript
+from sim.transcripts.sides import Told, told
+
+_DEALS = frozenset(
+    {"TakeComplianceDeal", "TakeDeveloperDeal", "TakeAdversaryDeal", "TakeTrainingDeal", "TakeAttackDeal"}
+)
+_SUBMISSIONS = frozenset({"SubmitAuditReport", "SubmitReveal", "SubmitLossTest", "SubmitModels", "SubmitGuesses"})
+
+
+@dataclass(frozen=True, eq=False)
+class Cards:
+    """A deal, and its arrays by name; None where they are not stored."""
+
+    deal: Any
+    arrays: dict[str, NDArray[Any]] | None
+
+
+@dataclass(frozen=True, eq=False)
+class Submission:
+    """What a party submitted, and was taken; of a request that is not wholly stored, no array."""
+
+    place: str
+    request: Any
+    is_stored: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """Queries that were asked under one request id.
+
+    Parameters
+    ----------
+    request_id : str
+    metric : int
+        Its number on the wire.
+    epsilon : float
+        What was to be spent.
+    models : int
+        How many were asked about.
+    predictions : ndarray, shape (models, people), or None
+        None where they are not stored, or never arrived.
+    answer : AuditResponse or None
+        None where none was given, or it is not stored.
+    is_answered : bool
+    asked, answered : int
+        The entries from which on there was the question, and an answer or the end.
+    """
+
+    request_id: str
+    metric: int
+    epsilon: float
+    models: int
+    predictions: NDArray[np.float64] | None = field(repr=False)
+    answer: AuditResponse | None = field(repr=False)
+    is_answered: bool
+    asked: int
+    answered: int
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """A model's scores of rows, as they were served: features (rows, d) and scores (rows,); None if not stored."""
+
+    request_id: str
+    model: int
+    features: NDArray[np.float64] | None
+    scores: NDArray[np.float64] | None
+    asked: int
+
+
+@dataclass(eq=False)
+class TrialMessages:
+    """What is known of a trial.
+
+    Parameters
+    ----------
+    deal_id : str
+    cards : dict of str to Cards
+        By the deal's message, such as "ComplianceDeal".
+    submissions : dict of str to Submission
+        By the method, such as "SubmitReveal"; the last that was taken.
+    batches : dict of str to Batch
+        By request id; what was refused is not among them.
+    served : list of Served
+        To the adversary.
+    is_heard : bool
+        Whether the transcript of somebody who asks or answers goes on until they submit, so that no batch is missing.
+    unread : list of str
+        Calls that cannot be understood, and why.
+    """
+
+    deal_id: str
+    cards: dict[str, Cards] = field(default_factory=dict)
+    submissions: dict[str, Submission] = field(default_factory=dict)
+    batches: dict[str, Batch] = field(default_factory=dict)
+    served: list[Served] = field(default_factory=list)
+    is_heard: bool = False
+    unread: list[str] = field(default_factory=list)
+
+
+class Session:
+    """What is known of the trials that parties played together.
+
+    A trial is read when it is asked for, and not kept: of all of them the predictions may be more than memory holds.
+
+    Parameters
+    ----------
+    parties : mapping of str to Transcript
+
+    Attributes
+    ----------
+    unread : list of str
+        Calls that cannot be understood, and why.
+    """
+
+    def __init__(self, parties: Mapping[str, Transcript]) -> None:
+        self.unread: list[str] = []
+        self._calls: dict[str, list[Told]] = {}
+        self._tables: dict[str, Told] = {}
+        for one in told(parties):
+            method = one.method
+            try:
+                if method == "GetTrainingTable" and one.is_answered:
+                    self._tables[one.request.training_digest] = one
+                elif method in _DEALS and one.is_answered and one.answer.WhichOneof("part") == "deal":
+                    self._calls.setdefault(one.answer.deal.deal_id, []).append(one)
+                elif method in _SUBMISSIONS or method == "AuditModels":
+                    self._calls.setdefault(one.request.deal_id, []).append(one)
+                elif method in ("Audit", "Predict"):
+                    self._calls.setdefault(one.request.header.deal_id, []).append(one)
+            except (ValueError, LookupError) as error:
+                # Of a call that was given up there may be nothing but the beginning.
+                if one.is_answered:
+                    self.unread.append(f"{one.place}: {error}")
+
+    @property
+    def deals(self) -> list[str]:
+        """Those that calls are about."""
+        return list(self._calls)
+
+    def trial(self, deal_id: str) -> TrialMessages:
+        """Read what is known of a trial."""
+        trial = TrialMessages(deal_id)
+        looks: dict[str, list[Served]] = {}
+        # What compliance asked of models comes before what it made of that.
+        for one in sorted(self._calls[deal_id], key=lambda one: one.method == "AuditModels"):
+            try:
+                _take(trial, looks, one)
+            except (ValueError, LookupError) as error:
+                if one.is_answered:
+                    trial.unread.append(f"{one.place}: {error}")
+        return trial
+
+    def table(self, digest: str) -> dict[str, NDArray[Any]] | None:
+        """Read the training table, features and labels, that deals name so; None where it is not stored."""
+        one = self._tables.get(digest)
+        if one is None or not one.is_stored:
+            return None
+        first, *parts = one.answers
+        return collect(first.table, parts)
+
+
+def _take(trial: TrialMessages, looks: dict[str, list[Served]], one: Told) -> None:
+    """Add what a call tells of a trial."""
+    method = one.method
+    if method == "Predict" and one.is_answered:
+        served = _served(one)
+        if one.call.key.caller == "compliance":
+            looks.setdefault(served.request_id, []).append(served)
+        else:
+            trial.served.append(served)
+    elif method in _DEALS:
+        first, *parts = one.answers
+        arrays = collect(first.deal, parts) if one.is_stored else None
+        trial.cards[first.deal.DESCRIPTOR.name] = Cards(first.deal, arrays)
+    elif method in _SUBMISSIONS and one.is_answered:
+        trial.submissions[method] = Submission(one.place, one.request, one.is_stored)
+        trial.is_heard |= one.script.party in ("compliance", "developer")
+    elif method in ("Audit", "AuditModels") and not one.is_refused:
+        batch = _uploaded(one) if method == "Audit" else _asked_models(one, looks)
+        before = trial.batches.get(batch.request_id)
+        # The same request again gets the stored answer: it was asked when it first was.
+        if before is None or (batch.is_answered and not before.is_answered):
+            trial.batches[batch.request_id] = batch if before is None else replace(batch, asked=before.asked)
+
+
+def _served(one: Told) -> Served:
+    first, *parts = one.requests
+    header = first.header
+    if not one.is_stored:
+        return Served(header.request_id, header.model, None, None, one.call.start)
+    features = _gathered(header.features, (part.features_chunk for part in parts))
+    scores = from_message(one.answers[0].scores).astype(np.float64)
+    return Served(header.request_id, header.model, features, scores, one.call.start)
+
+
+def _uploaded(one: Told) -> Batch:
+    first, *parts = one.requests
+    header = first.header
+    predictions = None
+    if one.stores(one.call.requests):
+        predictions = _gathered(header.predictions, (part.predictions_chunk for part in parts))
+    answer = next(iter(one.answers), None)
+    return _batch(one, header, int(header.predictions.shape[0]), predictions, answer)
+
+
+def _gathered(header: ArrayHeader, chunks: Iterable[bytes]) -> NDArray[np.float64]:
+    """Put an array together that arrived in chunks."""
+    arriving = ArrivingArray(header)
+    for chunk in chunks:
+        arriving.append(chunk)
+    return arriving.finish().astype(np.float64)
+
+
+def _asked_models(one: Told, looks: Mapping[str, list[Served]]) -> Batch:
+    """Put the scores together that compliance got while the request lasted."""
+    (request,) = one.requests
+    during = range(one.call.start, one.call.answered + 1)
+    # Of two calls with one id each has scores of its own; another party's entries tell nothing of when.
+    own = one.script.party == "compliance"
+    asked = looks.get(request.request_id, ())
+    got = {look.model: look.scores for look in asked if look.asked in during or not own}
+    known = [scores for _, scores in sorted(got.items()) if scores is not None]
+    predictions = np.stack(known) if len(known) == request.models else None
+    answer = next(iter(one.answers), None)
+    return _batch(one, request, int(request.models), predictions, answer.answer if answer else None)
+
+
+def _batch(
+    one: Told, header: Any, models: int, predictions: NDArray[np.float64] | None, answer: AuditResponse | None
+) -> Batch:
+    return Batch(
+        request_id=header.request_id,
+        metric=header.metric,
+        epsilon=header.epsilon,
+        models=models,
+        predictions=predictions,
+        answer=answer if one.stores(one.call.answers) else None,
+        is_answered=answer is not None,
+        asked=one.call.start,
+        answered=one.call.answered,
+    )

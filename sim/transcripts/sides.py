@@ -1,0 +1,93 @@
+"""The calls that transcripts hold, each once, from the side that knows most of it.
+
+One that saw the call answered comes before one that did not, and of such two the party that it is about, compliance of
+audits, before the referee. Whether both tell the same is not asked here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fairwall.wire.v1.error_pb2 import REASON_UNSPECIFIED
+from sim.replay.differences import Call, all_calls, short
+from sim.transcripts.files import CallKey, Message, Transcript, decode
+
+_ORDER = ("compliance", "developer", "adversary", "referee")
+
+
+@dataclass(frozen=True)
+class Told:
+    """A call, and the transcript that tells of it."""
+
+    script: Transcript
+    call: Call
+
+    @property
+    def method(self) -> str:
+        """Its method's name, without the service."""
+        return short(self.call.method)
+
+    @property
+    def place(self) -> str:
+        """Where its first message stands."""
+        return f"transcript/{self.script.party}/{self.script.path.name} entry {self.call.start}"
+
+    @property
+    def is_stored(self) -> bool:
+        """Whether all its bytes are, none by their digest alone."""
+        return self.stores(self.call.requests) and self.stores(self.call.answers)
+
+    def stores(self, messages: Iterable[Message]) -> bool:
+        """Whether all bytes of some messages are stored."""
+        return all(self.script.stores(digest) for message in messages for _, _, digest in message.large)
+
+    @property
+    def requests(self) -> list[Any]:
+        """What was asked, decoded; zeros for what is not stored."""
+        return self._decoded(self.call.requests)
+
+    @property
+    def answers(self) -> list[Any]:
+        """What was answered, likewise."""
+        return self._decoded(self.call.answers)
+
+    @property
+    def request(self) -> Any:
+        """The first message that was asked."""
+        return self._decoded(self.call.requests[:1])[0]
+
+    @property
+    def answer(self) -> Any:
+        """The first message that was answered."""
+        return self._decoded(self.call.answers[:1])[0]
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether its server decided that there is no answer."""
+        return self.call.ending is not None and self.call.ending.reason != REASON_UNSPECIFIED
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether it went well."""
+        return self.call.ending is not None and self.call.ending.status == 0
+
+    def _decoded(self, messages: Iterable[Message]) -> list[Any]:
+        found = [decode(message.method, message.is_request, self.script.data(message)) for message in messages]
+        if None in found:
+            raise ValueError(f"{self.place}: is no message of {self.method}")
+        return found
+
+
+def told(parties: Mapping[str, Transcript]) -> list[Told]:
+    """Give every call once, in the order of the transcripts that tell of them."""
+    known: dict[CallKey, Told] = {}
+    for party in sorted(parties, key=lambda party: _ORDER.index(party) if party in _ORDER else len(_ORDER)):
+        script = parties[party]
+        # Those that were given up too; one of which there is no message tells nothing.
+        for one in (Told(script, call) for call in all_calls(script) if call.requests or call.answers):
+            before = known.get(one.call.key)
+            if before is None or (one.is_answered and not before.is_answered):
+                known[one.call.key] = one
+    return sorted(known.values(), key=lambda one: one.call.start)

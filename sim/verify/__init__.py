@@ -1,0 +1,1 @@
+"""``fairwall verify RUN``: what the transcripts prove of a run."""

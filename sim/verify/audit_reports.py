@@ -1,0 +1,123 @@
+"""What compliance reports of the reveal game, and its lambda queries in the inference game: exact gaps and charges.
+
+They follow from the deal and from the predictions that it was sent, or got from the developer's models. Sums are taken
+in the order that the protocol fixes, so they are the same bit for bit.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.accountant import FREE, Budget
+from compliance.bounding import bounded
+from compliance.differencing import Detector
+from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms.mechanism import Reusable
+from compliance.metrics import gaps
+from compliance.records import Records
+from fairwall.rpc.arrays import from_message
+from fairwall.wire.metrics import name_of
+from sim.transcripts.findings import BY_DIGEST, UNHEARD, Findings
+from sim.transcripts.messages import Batch, Submission, TrialMessages
+
+
+def compare(findings: Findings, trial: TrialMessages) -> None:
+    """Compare each batch's exact gaps, answers and cost, in the order of their charges, and what they come to."""
+    dealt, report = trial.cards.get("ComplianceDeal"), trial.submissions.get("SubmitAuditReport")
+    if dealt is None:
+        return
+    if report is None:
+        findings.not_checked("what compliance answered in trials that it made no report of")
+        return
+    if not trial.is_heard:
+        findings.not_checked(UNHEARD)
+        return
+    if dealt.arrays is None or not report.is_stored:
+        findings.not_checked(f"what compliance reported: {BY_DIGEST}")
+        return
+    findings.reports += 1
+    _gaps(findings, trial, report, dealt.deal, dealt.arrays)
+    _listed(findings, trial, report)
+    audits = report.request.audits
+    asked = [(audit, trial.batches[audit.request_id]) for audit in audits if audit.request_id in trial.batches]
+    _order(findings, trial, report, [batch for _, batch in asked])
+    if len(asked) == len(audits):
+        _spent(findings, trial, report, dealt.deal, asked)
+
+
+def _gaps(
+    findings: Findings, trial: TrialMessages, report: Submission, deal: Any, arrays: dict[str, NDArray[Any]]
+) -> None:
+    """Compare what is said of each batch alone: its metric, gaps, charge, and how many of its models were flagged."""
+    where = report.place
+    records = Records(arrays["labels"].astype(np.uint8), arrays["protected"].astype(np.uint8), ())
+    detector: Detector | None = Detector(deal.differencing)
+    for audit in report.request.audits:
+        place = f"{trial.deal_id}: compliance reports of {audit.request_id}"
+        batch = trial.batches.get(audit.request_id)
+        if batch is None:
+            findings.wrong(where, f"{place}, which nobody asked")
+            continue
+        metric = name_of(batch.metric)
+        findings.same(where, f"{place}: metric", name_of(audit.metric), metric)
+        if batch.answer is not None:
+            findings.same(where, f"{place}: released", from_message(audit.released), from_message(batch.answer.gaps))
+            findings.same(where, f"{place}: epsilon", audit.epsilon, batch.answer.epsilon_charged)
+        else:
+            findings.not_checked("answers and costs of batches whose answer was not given, or is not stored")
+        if batch.predictions is None:
+            findings.not_checked(
+                f"exact gaps of batches whose predictions are not there: {BY_DIGEST}, or the call was cut"
+            )
+            detector = None  # later models are compared with these, too
+            continue
+        exact = gaps(metric, records.group_sums(metric, batch.predictions))
+        findings.same(where, f"{place}: exact", from_message(audit.exact), exact)
+        if detector is not None:
+            detector.watch(batch.request_id, batch.predictions)
+            findings.same(where, f"{place}: flagged", audit.flagged, detector.flagged.get(batch.request_id, 0))
+
+
+def _listed(findings: Findings, trial: TrialMessages, report: Submission) -> None:
+    """See that each batch that was answered is reported once."""
+    said = Counter(audit.request_id for audit in report.request.audits)
+    for request_id, times in said.items():
+        if times > 1:
+            findings.wrong(report.place, f"{trial.deal_id}: compliance reports {request_id} {times} times")
+    for request_id, batch in trial.batches.items():
+        if batch.is_answered and request_id not in said:
+            text = f"{trial.deal_id}: compliance does not report {request_id}, which it answered"
+            findings.wrong(report.place, text)
+
+
+def _order(findings: Findings, trial: TrialMessages, report: Submission, batches: Iterable[Batch]) -> None:
+    """See that none is reported before one that had been answered when it was asked: it cannot be charged before."""
+    latest = -1
+    for batch in batches:
+        if batch.answered < latest:
+            text = f"{trial.deal_id}: compliance reports {batch.request_id} after one that was asked later"
+            findings.wrong(report.place, text)
+        latest = max(latest, batch.asked)
+
+
+def _spent(
+    findings: Findings, trial: TrialMessages, report: Submission, deal: Any, asked: Sequence[tuple[Any, Batch]]
+) -> None:
+    """Add up what batches cost, and see that none but one answered from an earlier one is free."""
+    mechanism = bounded(MECHANISMS[deal.mechanism], deal.bounding)
+    place = f"{trial.deal_id}: compliance reports"
+    losses: Counter[Any] = Counter()
+    for number, (audit, batch) in enumerate(asked):
+        loss = mechanism.cost(batch.epsilon, deal.batch_delta)
+        if audit.epsilon == 0 and number and isinstance(mechanism, Reusable):
+            loss = FREE
+        findings.same(report.place, f"{place} of {batch.request_id}: epsilon", audit.epsilon, loss.epsilon)
+        if loss != FREE:
+            losses[loss] += 1
+    spent = Budget(deal.epsilon, deal.delta).spent(losses)
+    findings.same(report.place, f"{place}: epsilon_spent", report.request.epsilon_spent, spent)

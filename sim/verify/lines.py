@@ -1,0 +1,144 @@
+"""The lines of ``trials.jsonl``: whether each trial has those that follow from its messages."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from sim.runs.folder import read_trials, schedule
+from sim.scenarios.sweep import Cell, Plan, ScenarioError
+from sim.scenarios.sweep import read as read_plan
+from sim.transcripts.findings import UNFIT, Findings
+from sim.transcripts.messages import TrialMessages
+from sim.verify.rewrite import Unknown, rewrite
+
+_LOGARITHMS = 1e-9
+"""How far apart the inference game's figures may be, for each 1 that they have: logarithms and products of matrices
+differ in their last bits from one processor to another. Sums of the reveal game do not."""
+
+
+class Lines:
+    """Writes each trial's lines again, and compares them with those that there are.
+
+    Parameters
+    ----------
+    findings : Findings
+    plan : Plan
+    lines : iterable of mapping
+    complete : bool
+        Whether the result says that every trial was played.
+    """
+
+    def __init__(self, findings: Findings, plan: Plan, lines: Iterable[dict[str, Any]], *, complete: bool) -> None:
+        self._findings = findings
+        self._complete = complete
+        self._of = ("trial", "seed", *plan.scenario.axes)
+        self._left: dict[str, list[dict[str, Any]]] = {}
+        for line in lines:
+            self._left.setdefault(self._key(line), []).append(line)
+        self._turns = {f"deal-{position}": (cell, number) for cell, number, position in schedule(plan)}
+
+    def compare(self, trial: TrialMessages) -> None:
+        """Compare the lines of a trial, once for each."""
+        findings, deal_id = self._findings, trial.deal_id
+        turn = self._turns.pop(deal_id, None)
+        if turn is None:
+            findings.not_checked(f"{deal_id}: there is no such trial in the scenario")
+            return
+        cell, number = turn
+        kept, name = self._take(cell, number), f"trial {number} ({deal_id})"
+        if not kept:
+            if self._complete:
+                self._missing(name)
+            else:
+                findings.not_checked("trials that have no line in trials.jsonl")
+            return
+        try:
+            again = rewrite(cell, number, trial)
+        except Unknown as why:
+            findings.not_checked(f"lines of trials.jsonl: {why}")
+            return
+        except UNFIT as error:
+            findings.not_checked(f"{name} of trials.jsonl: its messages do not fit together: {error!r}")
+            return
+        findings.reports += len(again)
+        if len(kept) != len(again):
+            findings.wrong("trials.jsonl", f"{name} has {len(kept)} lines, recomputed {len(again)}")
+        tolerance = 0.0 if cell.scenario.scenario.game == "reveal" else _LOGARITHMS
+        for line, other in zip(kept, json.loads(json.dumps(again)), strict=False):
+            for key in sorted((line.keys() | other.keys()) - {"seconds"}):
+                if key not in line:
+                    findings.wrong("trials.jsonl", f"{name}: {key} is not there, recomputed {other[key]!r}")
+                elif key not in other:
+                    findings.wrong("trials.jsonl", f"{name}: {key} is {line[key]!r}, and follows from nothing")
+                elif not _alike(line[key], other[key], tolerance):
+                    findings.wrong("trials.jsonl", f"{name}: {key} is {line[key]!r}, recomputed {other[key]!r}")
+
+    def close(self, *, whole: bool) -> None:
+        """Say which lines are of no trial, and which trials have no line.
+
+        Parameters
+        ----------
+        whole : bool
+            Whether what the referee dealt was recorded to its end.
+        """
+        for deal_id, (cell, number) in self._turns.items():
+            kept, name = self._take(cell, number), f"trial {number} ({deal_id})"
+            if kept and whole:
+                self._findings.wrong("trials.jsonl", f"{name} was dealt to nobody")
+            elif kept:
+                self._findings.not_checked("lines of trials.jsonl whose trial is in no transcript")
+            elif self._complete:
+                self._missing(name)
+        for lines in self._left.values():
+            text = f"trial {lines[0].get('trial')}: there is no such trial in the scenario"
+            self._findings.wrong("trials.jsonl", text)
+
+    def _key(self, line: Mapping[str, Any]) -> str:
+        return json.dumps([line.get(key) for key in self._of])
+
+    def _take(self, cell: Cell, number: int) -> list[dict[str, Any]]:
+        seed = cell.scenario.scenario.seed + number
+        return self._left.pop(self._key({"trial": number, "seed": seed, **cell.swept}), [])
+
+    def _missing(self, name: str) -> None:
+        self._findings.wrong("trials.jsonl", f"{name} is not there, and the run was played to its end")
+
+
+def read_lines(findings: Findings, folder: Path) -> Lines | None:
+    """Read the lines of a run; None where the scenario does not say what of.
+
+    Raises
+    ------
+    OSError
+        If they cannot be read.
+    """
+    try:
+        plan = read_plan(str(folder / "scenario.toml"))
+    except ScenarioError as error:
+        findings.not_checked(f"trials.jsonl: {error}")
+        return None
+    path = folder / "trials.jsonl"
+    return Lines(findings, plan, read_trials(path) if path.exists() else [], complete=_is_complete(folder))
+
+
+def _is_complete(folder: Path) -> bool:
+    """Whether the result says that every trial was played."""
+    try:
+        return bool(json.loads((folder / "result.json").read_bytes())["complete"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _alike(one: Any, other: Any, tolerance: float) -> bool:
+    """Whether two values of a line are the same, their floats up to a tolerance."""
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(_alike(*pair, tolerance) for pair in zip(one, other, strict=True))
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_alike(one[key], other[key], tolerance) for key in one)
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=tolerance, abs_tol=tolerance)
+    return bool(one == other)
