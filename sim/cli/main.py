@@ -21,7 +21,7 @@ from sim.cli.sensitivity import sensitivity
 if TYPE_CHECKING:
     from sim.play.runner import Run
     from sim.runs.folder import RunFolder
-    from sim.scenarios.sweep import Plan
+    from sim.scenarios.sweep import Sweep
 
 app = typer.Typer(
     add_completion=False,
@@ -109,17 +109,17 @@ def run(
         raise typer.BadParameter("--out is for a new folder, and --resume goes on in an old one: give one of them")
     overrides = list(settings or ())
     overrides += [f"scenario.{key}={value}" for key, value in (("trials", trials), ("seed", seed)) if value is not None]
-    plan = read(scenario, overrides)
+    sweep = read(scenario, overrides)
     from sim.play import runner
     from sim.runs.folder import RunFolder
 
-    runner.check(plan)
+    runner.check(sweep)
     if resume is None:
-        folder = RunFolder.create((out or Path("runs")).resolve(), plan.scenario.scenario.name)
+        folder = RunFolder.create((out or Path("runs")).resolve(), sweep.scenario.scenario.name)
     else:
-        folder = RunFolder.resume(resume.resolve(), plan)
+        folder = RunFolder.resume(resume.resolve(), sweep)
     try:
-        played = _play(plan, folder, as_json=as_json)
+        played = _play(sweep, folder, as_json=as_json)
         from sim.runs.page import write_report
 
         page = write_report(played.folder)
@@ -131,7 +131,7 @@ def run(
     if as_json:
         result = {
             "run_dir": str(played.folder),
-            "scenario": plan.scenario.scenario.name,
+            "scenario": sweep.scenario.scenario.name,
             "trials": played.trials,
             "summary": played.summary,
         }
@@ -141,7 +141,7 @@ def run(
 
     from sim.games.reveal.report.terminal import terminal_table
 
-    Console().print(terminal_table(plan, played.summary))
+    Console().print(terminal_table(sweep, played.summary))
     typer.echo(f"report: {page}")
 
 
@@ -281,17 +281,17 @@ def serve_compliance(
     compliance(policy)
 
 
-def _play(plan: Plan, folder: RunFolder, *, as_json: bool) -> Run:
+def _play(sweep: Sweep, folder: RunFolder, *, as_json: bool) -> Run:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     from sim.play import runner
 
-    total = sum(cell.scenario.scenario.trials for cell in plan.cells)
+    total = sum(cell.scenario.scenario.trials for cell in sweep.cells)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=as_json) as progress:
-        task = progress.add_task(f"{plan.scenario.scenario.name}: trials", total=total)
-        return runner.play(plan, folder, lambda finished: progress.update(task, completed=finished))
+        task = progress.add_task(f"{sweep.scenario.scenario.name}: trials", total=total)
+        return runner.play(sweep, folder, lambda finished: progress.update(task, completed=finished))
 
 
 def _explain(error: Exception) -> int:

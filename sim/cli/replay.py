@@ -24,7 +24,7 @@ from sim.replay.recorded import Recorded, dealt_in, open_run
 from sim.runs.folder import RunFolder
 from sim.scenarios.scenario import plain
 from sim.scenarios.sweep import at_replay_size, shipped
-from sim.scenarios.sweep import read as read_plan
+from sim.scenarios.sweep import read as read_sweep
 
 
 def show(run: str, *, party: str | None, decoder: str | None, speed: float | None, step: bool, as_json: bool) -> None:
@@ -105,7 +105,7 @@ def _at_replay_size(name: str, place: Path) -> Path:
     ------
     TrialFailed, PartyDied, DealError, DataError
     """
-    plan = at_replay_size(read_plan(name))
-    runner.check(plan)
-    folder = RunFolder.create(place, plan.scenario.scenario.name)
-    return runner.play(plan, folder, lambda _: None).folder
+    sweep = at_replay_size(read_sweep(name))
+    runner.check(sweep)
+    folder = RunFolder.create(place, sweep.scenario.scenario.name)
+    return runner.play(sweep, folder, lambda _: None).folder

@@ -14,7 +14,7 @@ from fairwall.game.v1.referee_service_pb2_grpc import add_RefereeServiceServicer
 from sim.conformance.reference import serve
 from sim.games.reveal.deal import deal
 from sim.games.reveal.referee import Referee
-from sim.scenarios.sweep import plan
+from sim.scenarios.sweep import lay_out
 
 _SECONDS = 600.0
 
@@ -27,7 +27,7 @@ def main(service: type[Referee] = Referee) -> None:
         referee = service(policy["deployment"]["name"], "0" * 64)
         add_RefereeServiceServicer_to_server(referee, server)
         referee.seat({**game["addresses"], "adversary": ""})
-        cards = deal(plan(_scenario(game["people"]), "the tester's").cells[0], 0, game["deal"])
+        cards = deal(lay_out(_scenario(game["people"]), "the tester's").cells[0], 0, game["deal"])
         threading.Thread(target=referee.play, args=(cards, _SECONDS), daemon=True).start()
 
     serve("referee", register)

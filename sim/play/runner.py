@@ -31,7 +31,7 @@ from sim.play import keys
 from sim.play.faults import Injector
 from sim.play.launch import ConfinementMissing, Party, launch
 from sim.runs.folder import RunFolder, schedule
-from sim.scenarios.sweep import Cell, Plan
+from sim.scenarios.sweep import Cell, Sweep
 
 TRIAL_SECONDS = 1800.0
 """A trial that takes longer has hung."""
@@ -49,7 +49,7 @@ class Run:
     summary: list[dict[str, Any]]
 
 
-def check(plan: Plan) -> None:
+def check(sweep: Sweep) -> None:
     """Draw each cell's first deal, before any process starts, so that bad data are found before anything is played.
 
     Raises
@@ -58,25 +58,25 @@ def check(plan: Plan) -> None:
     TrainingUnavailable
         If the game's models cannot be trained here.
     """
-    if plan.scenario.scenario.game == "inference":
+    if sweep.scenario.scenario.game == "inference":
         require_pytorch()
-    for cell in plan.cells:
+    for cell in sweep.cells:
         if cell.scenario.scenario.game == "inference":
             inference_deal.deal(cell, 0, "check")
         else:
             deal(cell, 0, "check")
 
 
-def play(plan: Plan, folder: RunFolder, on_progress: Callable[[int], None]) -> Run:
+def play(sweep: Sweep, folder: RunFolder, on_progress: Callable[[int], None]) -> Run:
     """Play every trial of a scenario that is not finished yet.
 
     A trial is a function of its cell, its seed and its number: it comes out alike in whatever processes it is played.
 
     Parameters
     ----------
-    plan : Plan
+    sweep : Sweep
     folder : RunFolder
-        New and empty, or of a run of the same plan that was broken off.
+        New and empty, or of a run of the same sweep that was broken off.
     on_progress : callable
         Told how many trials are finished, at the start and as each ends.
 
@@ -94,19 +94,19 @@ def play(plan: Plan, folder: RunFolder, on_progress: Callable[[int], None]) -> R
         If the folder cannot be written.
     """
     with folder.held():
-        folder.write_scenario(plan)
-        finished = folder.settle(plan)
-        missing = [turn for turn in schedule(plan) if turn[2] not in finished]
+        folder.write_scenario(sweep)
+        finished = folder.settle(sweep)
+        missing = [turn for turn in schedule(sweep) if turn[2] not in finished]
         confinement = folder.confinement()
         on_progress(len(finished))
         try:
             if missing:
                 # Written before anything is played: a run that is killed can be gone on with too.
                 before = [*chain.from_iterable(finished.values())]
-                folder.write_result(plan, before, complete=False, anchored=False, confinement=confinement)
-                with Injector(folder) if plan.scenario.faults else contextlib.nullcontext() as injector:
+                folder.write_result(sweep, before, complete=False, anchored=False, confinement=confinement)
+                with Injector(folder) if sweep.scenario.faults else contextlib.nullcontext() as injector:
                     play_turns(
-                        plan,
+                        sweep,
                         folder,
                         missing,
                         lambda played: on_progress(len(finished) + played),
@@ -114,15 +114,15 @@ def play(plan: Plan, folder: RunFolder, on_progress: Callable[[int], None]) -> R
                         injector,
                     )
         finally:
-            kept = folder.settle(plan)
+            kept = folder.settle(sweep)
             trials = [*chain.from_iterable(kept.values())]
             complete = len(kept) == len(finished) + len(missing)
-            result = folder.write_result(plan, trials, complete=complete, confinement=confinement)
+            result = folder.write_result(sweep, trials, complete=complete, confinement=confinement)
     return Run(folder.path, trials, result["summary"])
 
 
 def play_turns(
-    plan: Plan,
+    sweep: Sweep,
     folder: RunFolder,
     turns: Sequence[tuple[Cell, int, int]],
     on_trial: Callable[[int], None],
@@ -137,9 +137,9 @@ def play_turns(
     own = confine.guard()
     run_id = folder.run
     credentials = keys.mint(run_id)
-    infers = plan.scenario.scenario.game == "inference"
+    infers = sweep.scenario.scenario.game == "inference"
     table = Table()
-    referee = Referee(run_id, plan.digest, GAME_INFERENCE if infers else GAME_REVEAL, table)
+    referee = Referee(run_id, sweep.digest, GAME_INFERENCE if infers else GAME_REVEAL, table)
     dealer = InferenceReferee(table)
 
     def register(grpc_server: grpc.Server) -> None:
@@ -147,13 +147,13 @@ def play_turns(
         add_RefereeServiceServicer_to_server(watched[0], grpc_server)
         add_InferenceServiceServicer_to_server(watched[1], grpc_server)
 
-    recording, recorder = _record(plan, folder)
+    recording, recorder = _record(sweep, folder)
     listening = server.serve(register, credentials.pop("referee"), recorder=recorder)
 
     def on_death(party: Party) -> None:
         table.abort(party.epitaph())
 
-    faults = plan.scenario.faults
+    faults = sweep.scenario.faults
     seconds = TRIAL_SECONDS if injector is None or faults is None else faults.deadline
     detours: dict[str, str] = {}
     if injector is not None:
@@ -175,7 +175,7 @@ def play_turns(
             layers = {"referee": confine.as_values(own)} | {name: party.layers for name, party in announced.items()}
             on_start(layers)
             try:
-                require_layers(plan, layers)
+                require_layers(sweep, layers)
                 if injector is not None:
                     injector.meet(announced)
                 referee.seat({name: party.address for name, party in announced.items()} | detours)
@@ -192,7 +192,7 @@ def play_turns(
             recorder.close()
 
 
-def require_layers(plan: Plan, layers: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+def require_layers(sweep: Sweep, layers: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
     """Refuse to play where a layer that the scenario demands is not active; else only warn of missing walls.
 
     Raises
@@ -206,7 +206,7 @@ def require_layers(plan: Plan, layers: Mapping[str, Sequence[Mapping[str, Any]]]
                 missing.setdefault(f"{layer['name']} ({layer['why_not']})", []).append(party)
     for text, parties in missing.items():
         name = text.partition(" ")[0]
-        if name in plan.scenario.scenario.require:
+        if name in sweep.scenario.scenario.require:
             raise ConfinementMissing(f"scenario.require: no layer {text} around {' and '.join(parties)}")
     walls = {text: parties for text, parties in missing.items() if text.partition(" ")[0] in confine.LANDLOCK}
     if walls:
@@ -215,13 +215,13 @@ def require_layers(plan: Plan, layers: Mapping[str, Sequence[Mapping[str, Any]]]
         LOG.warning("fairwall: %s not confined by %s", who, ", ".join(walls))
 
 
-def _record(plan: Plan, folder: RunFolder) -> tuple[Recording, Recorder] | tuple[None, None]:
+def _record(sweep: Sweep, folder: RunFolder) -> tuple[Recording, Recorder] | tuple[None, None]:
     """Begin the referee's transcript, under the first number that no parties of this run have recorded under."""
-    mode = plan.scenario.scenario.record
+    mode = sweep.scenario.scenario.record
     if mode == "none":
         return None, None
     for number in itertools.count(1):
-        recording = Recording(folder.path / "transcript", str(number), mode, plan.digest)
+        recording = Recording(folder.path / "transcript", str(number), mode, sweep.digest)
         with contextlib.suppress(FileExistsError):
-            return recording, Recorder(recording.path("referee"), folder.run, "referee", plan.digest, mode)
+            return recording, Recorder(recording.path("referee"), folder.run, "referee", sweep.digest, mode)
     raise AssertionError("there is always a next number")

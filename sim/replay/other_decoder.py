@@ -57,7 +57,7 @@ def decoded(recorded: Recorded, decoder: str) -> list[Decoded]:
     PartyDied
         If the developer fails.
     """
-    if recorded.plan.scenario.scenario.game != "reveal":
+    if recorded.sweep.scenario.scenario.game != "reveal":
         raise ReplayError(f"{recorded.folder}: the inference game has no decoder; --decoder is for the reveal game")
     require_answers(recorded, "developer")
     found = []

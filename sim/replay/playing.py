@@ -19,7 +19,7 @@ from sim.replay.alone import Layers, play_alone
 from sim.replay.differences import TOLERANCE, Difference, first_difference
 from sim.replay.recorded import Recorded, ReplayError, Session, dealt_in, require_answers, versions_of
 from sim.runs.folder import RunFolder, read_trials, schedule
-from sim.scenarios.sweep import Cell, Plan
+from sim.scenarios.sweep import Cell, Sweep
 from sim.transcripts.files import FOLDER, Transcript, paths, read
 
 
@@ -65,7 +65,7 @@ def again(recorded: Recorded, on_trial: Callable[[int], None] = lambda _: None) 
     DealError, DataError
         If its data are not what they were, or not at hand.
     """
-    runner.check(recorded.plan)
+    runner.check(recorded.sweep)
     played, messages = 0, 0
     notes: list[str] = []
     bit_for_bit = True
@@ -81,7 +81,7 @@ def again(recorded: Recorded, on_trial: Callable[[int], None] = lambda _: None) 
         with tempfile.TemporaryDirectory(prefix="fairwall-replay-") as place:
             folder = new_folder(place, recorded.run)
             _give_draws(recorded, session, folder)
-            failure = _play(recorded.plan, folder, turns, tell)
+            failure = _play(recorded.sweep, folder, turns, tell)
             now = {path.parent.name: read(path) for path in paths(folder.path)}
             session_notes, same_machine = circumstances(session, now)
             notes += [note for note in session_notes if note not in notes]
@@ -136,11 +136,11 @@ def alone(recorded: Recorded, party: str) -> Replayed:
 
 
 def _play(
-    plan: Plan, folder: RunFolder, turns: Sequence[tuple[Cell, int, int]], on_trial: Callable[[int], None]
+    sweep: Sweep, folder: RunFolder, turns: Sequence[tuple[Cell, int, int]], on_trial: Callable[[int], None]
 ) -> Exception | None:
     """Play some trials; what was recorded of them tells more than how they failed."""
     try:
-        runner.play_turns(plan, folder, turns, on_trial)
+        runner.play_turns(sweep, folder, turns, on_trial)
     except (TrialFailed, PartyDied) as error:
         return error
     return None
@@ -149,7 +149,7 @@ def _play(
 def _turns(recorded: Recorded, session: Session) -> list[tuple[Cell, int, int]]:
     """List the trials of a session as they are scheduled."""
     dealt = dealt_in(session.values())
-    turns = [turn for turn in schedule(recorded.plan) if f"deal-{turn[2]}" in dealt]
+    turns = [turn for turn in schedule(recorded.sweep) if f"deal-{turn[2]}" in dealt]
     if len(turns) < len(dealt):
         raise ReplayError(f"{recorded.folder}: its scenario.toml has fewer trials than were recorded")
     return turns
@@ -171,7 +171,7 @@ def _give_draws(recorded: Recorded, session: Session, folder: RunFolder) -> None
     if log.exists():
         again.parent.mkdir(parents=True)
         shutil.copyfile(log, again)
-    elif any(_draws(cell) for cell in recorded.plan.cells):
+    elif any(_draws(cell) for cell in recorded.sweep.cells):
         raise ReplayError(f"{log}: is missing, and the noise was the operating system's: it cannot be drawn again")
 
 
@@ -188,7 +188,7 @@ def _draws(cell: Cell) -> bool:
 def _rescored(recorded: Recorded, place: Path, *, bit_for_bit: bool) -> Difference | None:
     """Compare the lines of ``trials.jsonl``, but for the time that a trial took."""
     kept = recorded.folder / "trials.jsonl"
-    of = ("trial", "seed", "attack", *recorded.plan.scenario.axes)
+    of = ("trial", "seed", "attack", *recorded.sweep.scenario.axes)
     lines = {json.dumps([line.get(key) for key in of]): line for line in (read_trials(kept) if kept.exists() else [])}
     for line in read_trials(place / "trials.jsonl"):
         before = lines.get(json.dumps([line.get(key) for key in of]), {})
@@ -214,7 +214,7 @@ def _same(old: Any, new: Any, *, bit_for_bit: bool) -> bool:
 
 def demand(recorded: Recorded) -> Callable[[Layers], None]:
     """Ask of a party alone what the scenario demands of all."""
-    return lambda layers: runner.require_layers(recorded.plan, layers)
+    return lambda layers: runner.require_layers(recorded.sweep, layers)
 
 
 def new_folder(place: str, run: str) -> RunFolder:

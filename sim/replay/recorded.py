@@ -13,8 +13,8 @@ from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.rpc.recorder import FORMAT, MODES
 from sim.replay.differences import Call, calls, short
 from sim.runs.folder import read_trials, schedule
-from sim.scenarios.sweep import Plan, ScenarioError
-from sim.scenarios.sweep import read as read_plan
+from sim.scenarios.sweep import ScenarioError, Sweep
+from sim.scenarios.sweep import read as read_sweep
 from sim.transcripts.files import CallKey, Transcript, decode, paths, read
 
 Session = dict[str, Transcript]
@@ -34,7 +34,7 @@ class Recorded:
     folder : Path
     run : str
         The run's id.
-    plan : Plan
+    sweep : Sweep
     sessions : list of dict
         One for each time that parties were started.
     finished : list of dict
@@ -45,7 +45,7 @@ class Recorded:
 
     folder: Path
     run: str
-    plan: Plan
+    sweep: Sweep
     sessions: list[Session]
     finished: list[Session]
     broken_off: tuple[int, ...]
@@ -90,20 +90,20 @@ def open_run(folder: Path) -> Recorded:
     if not sessions:
         raise ReplayError(f'{folder}: nothing was recorded: its scenario says record = "none", or it is an old run')
     try:
-        plan = read_plan(str(folder / "scenario.toml"))
+        sweep = read_sweep(str(folder / "scenario.toml"))
     except ScenarioError as error:
         raise ReplayError(
             f"{folder}: {error}; it was played by fairwall {by}, this is {fairwall.__version__}"
         ) from None
-    return _opened(folder, run, plan, list(sessions.values()))
+    return _opened(folder, run, sweep, list(sessions.values()))
 
 
-def _opened(folder: Path, run: str, plan: Plan, sessions: list[Session]) -> Recorded:
+def _opened(folder: Path, run: str, sweep: Sweep, sessions: list[Session]) -> Recorded:
     """Tell the trials that were broken off from those that were finished.
 
     How far a trial comes that a fault or a signal ends is chance, and so is who is lost, and hears what, because of it.
     """
-    elsewhere = _unfinished(folder, plan)
+    elsewhere = _unfinished(folder, sweep)
     finished: list[Session] = []
     broken_off: set[str] = set()
     for session in reversed(sessions):
@@ -115,18 +115,18 @@ def _opened(folder: Path, run: str, plan: Plan, sessions: list[Session]) -> Reco
         broken_off |= broken
         # What a later session dealt again was not finished before.
         elsewhere |= dealt
-    numbers = tuple(number for _, _, number in schedule(plan) if f"deal-{number}" in broken_off)
-    return Recorded(folder, run, plan, sessions, finished, numbers)
+    numbers = tuple(number for _, _, number in schedule(sweep) if f"deal-{number}" in broken_off)
+    return Recorded(folder, run, sweep, sessions, finished, numbers)
 
 
-def _unfinished(folder: Path, plan: Plan) -> set[str]:
+def _unfinished(folder: Path, sweep: Sweep) -> set[str]:
     """Name the deals of trials that ``trials.jsonl`` does not have."""
     path = folder / "trials.jsonl"
-    of = ("trial", "seed", *plan.scenario.axes)
+    of = ("trial", "seed", *sweep.scenario.axes)
     lines = {json.dumps([line.get(key) for key in of]) for line in (read_trials(path) if path.exists() else [])}
     return {
         f"deal-{number}"
-        for cell, trial, number in schedule(plan)
+        for cell, trial, number in schedule(sweep)
         if json.dumps([trial, cell.scenario.scenario.seed + trial, *cell.swept.values()]) not in lines
     }
 

@@ -12,7 +12,7 @@ import numpy as np
 from sim.report.notation import as_float
 from sim.runs.folder import summarise
 from sim.scenarios.scenario import PaperFigure, Scenario, as_values
-from sim.scenarios.sweep import Plan
+from sim.scenarios.sweep import Sweep
 
 Trial = Mapping[str, Any]
 
@@ -138,21 +138,21 @@ class ReportCell:
         return float(np.mean([trial[key] for trial in self.trials]))
 
 
-def report_cells(plan: Plan, trials: Sequence[Trial]) -> tuple[ReportCell, ...]:
+def report_cells(sweep: Sweep, trials: Sequence[Trial]) -> tuple[ReportCell, ...]:
     """Sort the trials into cells, in the order of the first trials."""
-    keys = list(plan.scenario.axes)
+    keys = list(sweep.scenario.axes)
     made = []
     for summary in summarise(trials, keys):
         swept = {key: summary[key] for key in keys}
         lines = [trial for trial in trials if all(trial[key] == value for key, value in swept.items())]
-        scenario = scenario_of(plan, swept)
+        scenario = scenario_of(sweep, swept)
         made.append(ReportCell(swept, scenario, summary, lines, paper_figure(scenario)))
     return tuple(made)
 
 
-def scenario_of(plan: Plan, swept: Mapping[str, Any]) -> Scenario:
+def scenario_of(sweep: Sweep, swept: Mapping[str, Any]) -> Scenario:
     """Find the scenario that these swept values were played with."""
-    return next(cell.scenario for cell in plan.cells if all(cell.swept[key] == swept[key] for key in cell.swept))
+    return next(cell.scenario for cell in sweep.cells if all(cell.swept[key] == swept[key] for key in cell.swept))
 
 
 def paper_figure(scenario: Scenario) -> PaperFigure | None:

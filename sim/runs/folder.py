@@ -21,7 +21,7 @@ from blake3 import blake3
 import fairwall
 from sim.transcripts import files
 from sim.games.inference import record
-from sim.scenarios.sweep import Cell, Plan
+from sim.scenarios.sweep import Cell, Sweep
 from sim.scenarios.scenario import as_values
 
 _MEANS = (
@@ -74,13 +74,13 @@ class RunFolder:
         return cls(path, path.name)
 
     @classmethod
-    def resume(cls, path: Path, plan: Plan) -> RunFolder:
+    def resume(cls, path: Path, sweep: Sweep) -> RunFolder:
         """Find the folder of a run that was broken off, to go on with it.
 
         Raises
         ------
         ResumeError
-            If it is no run's folder, or what was played in it differs in anything from the plan: results made under
+            If it is no run's folder, or what was played in it differs in anything from the sweep: results made under
             two configurations are never mixed.
         """
         try:
@@ -97,8 +97,8 @@ class RunFolder:
             raise ResumeError(
                 f"{path}: was played by fairwall {recorded.get('version')}, this is {fairwall.__version__}"
             )
-        if any(recorded.get(key) != value for key, value in _identity(plan).items()):
-            raise ResumeError(f"{path}: was played differently: {_difference(kept, as_values(plan.scenario))}")
+        if any(recorded.get(key) != value for key, value in _identity(sweep).items()):
+            raise ResumeError(f"{path}: was played differently: {_difference(kept, as_values(sweep.scenario))}")
         return cls(path, recorded["run"])
 
     @property
@@ -132,9 +132,9 @@ class RunFolder:
         except FileNotFoundError:
             return []
 
-    def write_scenario(self, plan: Plan) -> None:
+    def write_scenario(self, sweep: Sweep) -> None:
         """Keep the scenario as it is played."""
-        _replace(self.path / "scenario.toml", tomli_w.dumps(as_values(plan.scenario)))
+        _replace(self.path / "scenario.toml", tomli_w.dumps(as_values(sweep.scenario)))
 
     def add_trial(self, *lines: Mapping[str, Any]) -> None:
         """Append one trial to ``trials.jsonl``: it is kept whatever becomes of the run."""
@@ -152,8 +152,8 @@ class RunFolder:
         path = self.path / "faults.jsonl"
         return _whole_lines(path.read_bytes()) if path.exists() else []
 
-    def settle(self, plan: Plan) -> dict[int, TrialLines]:
-        """Make ``trials.jsonl`` hold the plan's finished trials alone, in the order in which they are scheduled.
+    def settle(self, sweep: Sweep) -> dict[int, TrialLines]:
+        """Make ``trials.jsonl`` hold the sweep's finished trials alone, in the order in which they are scheduled.
 
         A trial whose lines are not all there, or cut off, counts as not played.
 
@@ -164,7 +164,7 @@ class RunFolder:
         """
         path = self.path / "trials.jsonl"
         before = path.read_bytes() if path.exists() else b""
-        finished = _finished(plan, _whole_lines(before))
+        finished = _finished(sweep, _whole_lines(before))
         after = "".join(map(_text, finished.values()))
         if after.encode() != before:
             _replace(path, after)
@@ -172,7 +172,7 @@ class RunFolder:
 
     def write_result(
         self,
-        plan: Plan,
+        sweep: Sweep,
         trials: Sequence[Mapping[str, Any]],
         *,
         complete: bool,
@@ -186,13 +186,13 @@ class RunFolder:
         """
         result = {
             "run": self.run,
-            "scenario": plan.scenario.scenario.name,
-            **_identity(plan),
+            "scenario": sweep.scenario.scenario.name,
+            **_identity(sweep),
             "version": fairwall.__version__,
             "complete": complete,
-            "summary": summarise(trials, list(plan.scenario.axes)),
+            "summary": summarise(trials, list(sweep.scenario.axes)),
             "confinement": list(confinement),
-            **({"faults": self.faults()} if plan.scenario.faults is not None else {}),
+            **({"faults": self.faults()} if sweep.scenario.faults is not None else {}),
             "transcripts": files.anchors(self.path) if anchored else {},
             "files": digests(self.path) if anchored else {},
         }
@@ -219,22 +219,22 @@ def read_trials(path: Path) -> list[dict[str, Any]]:
     return _whole_lines(path.read_bytes())
 
 
-def schedule(plan: Plan) -> Iterator[tuple[Cell, int, int]]:
+def schedule(sweep: Sweep) -> Iterator[tuple[Cell, int, int]]:
     """List the trials in the order they are played, each with its number within its cell and within the run."""
     number = 0
-    for cell in plan.cells:
+    for cell in sweep.cells:
         for trial in range(cell.scenario.scenario.trials):
             number += 1
             yield cell, trial, number
 
 
-def _finished(plan: Plan, lines: Iterable[dict[str, Any]]) -> dict[int, TrialLines]:
+def _finished(sweep: Sweep, lines: Iterable[dict[str, Any]]) -> dict[int, TrialLines]:
     kept: dict[str, TrialLines] = {}
     for line in lines:
-        of = [line.get(key) for key in ("trial", "seed", *plan.scenario.axes)]
+        of = [line.get(key) for key in ("trial", "seed", *sweep.scenario.axes)]
         kept.setdefault(json.dumps(of), []).append(line)
     finished = {}
-    for cell, trial, number in schedule(plan):
+    for cell, trial, number in schedule(sweep):
         scenario = cell.scenario
         found = kept.get(json.dumps([trial, scenario.scenario.seed + trial, *cell.swept.values()]), [])
         attacks = list(scenario.adversary.attack)
@@ -269,12 +269,12 @@ def _replace(path: Path, text: str) -> None:
     new.replace(path)
 
 
-def _identity(plan: Plan) -> dict[str, Any]:
-    """Say what a plan plays, by what two runs of the same plan have in common; the digest leaves the seed out."""
+def _identity(sweep: Sweep) -> dict[str, Any]:
+    """Say what a sweep plays, by what two runs of the same sweep have in common; the digest leaves the seed out."""
     return {
-        "scenario_digest": plan.digest,
-        "seed": plan.scenario.scenario.seed,
-        "cells": [dict(cell.swept) for cell in plan.cells],
+        "scenario_digest": sweep.digest,
+        "seed": sweep.scenario.scenario.seed,
+        "cells": [dict(cell.swept) for cell in sweep.cells],
     }
 
 

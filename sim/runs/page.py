@@ -12,7 +12,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
-from sim.scenarios.sweep import Plan, read
+from sim.scenarios.sweep import Sweep, read
 from sim.games.inference.report import page
 from sim.games.reveal.report import wording
 from sim.games.reveal.report.answers import UntilKnown, as_needed, asked, until_known
@@ -61,34 +61,34 @@ def write_report(folder: Path) -> Path:
 
     Raises
     ------
-    sim.plan.ScenarioError
+    sim.sweep.ScenarioError
         If the scenario cannot be read.
     OSError
         If a file cannot be read or written.
     """
-    plan = read(str(folder / "scenario.toml"))
+    sweep = read(str(folder / "scenario.toml"))
     path = folder / "trials.jsonl"
     trials = read_trials(path) if path.exists() else []
     result = folder / "result.json"
     recorded = json.loads(result.read_text(encoding="utf-8")) if result.exists() else {}
     digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else MISSING
     page = folder / "report.html"
-    page.write_text(_render(plan, trials, recorded, digest), encoding="utf-8")
+    page.write_text(_render(sweep, trials, recorded, digest), encoding="utf-8")
     return page
 
 
-def _render(plan: Plan, trials: Sequence[Trial], recorded: dict[str, Any], digest: str) -> str:
+def _render(sweep: Sweep, trials: Sequence[Trial], recorded: dict[str, Any], digest: str) -> str:
     # Importing matplotlib costs as much as all the rest; who only wants the terminal's table is spared it.
     from sim.games.reveal.report.figures.draw import draw_figures
 
-    if plan.scenario.scenario.game == "inference":
-        return _render_inference(plan, trials, recorded, digest)
-    scenario = plan.scenario
-    cells = report_cells(plan, trials)
+    if sweep.scenario.scenario.game == "inference":
+        return _render_inference(sweep, trials, recorded, digest)
+    scenario = sweep.scenario
+    cells = report_cells(sweep, trials)
     errors = printed_errors(cells)
     tests = loss_test_rows(cells)
     known = until_known(cells)
-    planned = sum(cell.scenario.scenario.trials for cell in plan.cells)
+    planned = sum(cell.scenario.scenario.trials for cell in sweep.cells)
     attribute = scenario.data.protected or "group"
     return _template().render(
         name=scenario.scenario.name,
@@ -96,9 +96,9 @@ def _render(plan: Plan, trials: Sequence[Trial], recorded: dict[str, Any], diges
         complete=bool(recorded.get("complete")) and len(trials) == planned,
         finished=len(trials),
         planned=planned,
-        played=wording.played(plan, trials),
+        played=wording.played(sweep, trials),
         findings=wording.happened(cells, errors, tests, attribute) if cells else (),
-        settings=_settings(plan, cells),
+        settings=_settings(sweep, cells),
         cells=_cell_table(cells) if cells else None,
         sections=(),
         known=_known_table(known, cells) if known else None,
@@ -106,8 +106,8 @@ def _render(plan: Plan, trials: Sequence[Trial], recorded: dict[str, Any], diges
         tests=_test_table(tests) if tests else None,
         printed=_printed_table(errors) if errors else None,
         conclusions=wording.printed_conclusions(errors),
-        assumptions=(*wording.assumptions(plan, trials), *_confinement(recorded.get("confinement", ()))),
-        provenance=_provenance(plan, len(trials), planned, recorded, digest),
+        assumptions=(*wording.assumptions(sweep, trials), *_confinement(recorded.get("confinement", ()))),
+        provenance=_provenance(sweep, len(trials), planned, recorded, digest),
     )
 
 
@@ -124,12 +124,12 @@ def _template() -> Template:
 
 
 def _provenance(
-    plan: Plan, finished: int, planned: int, recorded: dict[str, Any], digest: str
+    sweep: Sweep, finished: int, planned: int, recorded: dict[str, Any], digest: str
 ) -> tuple[tuple[str, str], ...]:
-    scenario = plan.scenario.scenario
+    scenario = sweep.scenario.scenario
     return (
         ("Scenario", scenario.name),
-        ("Scenario digest (without its seed)", plan.digest),
+        ("Scenario digest (without its seed)", sweep.digest),
         ("Seed", str(scenario.seed)),
         ("Trials", f"{finished:,} of {planned:,}"),
         ("SHA-256 of trials.jsonl", digest),
@@ -173,36 +173,36 @@ def _listed(names: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
-def _render_inference(plan: Plan, trials: Sequence[Trial], recorded: dict[str, Any], digest: str) -> str:
-    scenario = plan.scenario
-    planned = sum(cell.scenario.scenario.trials for cell in plan.cells)
+def _render_inference(sweep: Sweep, trials: Sequence[Trial], recorded: dict[str, Any], digest: str) -> str:
+    scenario = sweep.scenario
+    planned = sum(cell.scenario.scenario.trials for cell in sweep.cells)
     # A trial has a line for each attack.
     finished = len({tuple(trial[key] for key in ("trial", *scenario.axes)) for trial in trials})
-    summary = page.summary_of(plan, trials)
+    summary = page.summary_of(sweep, trials)
     return _template().render(
         name=scenario.scenario.name,
         about=scenario.scenario.about,
         complete=bool(recorded.get("complete")) and finished == planned,
         finished=finished,
         planned=planned,
-        played=page.played(plan, trials),
-        findings=page.findings(plan, summary, trials),
-        settings=page.settings(plan),
+        played=page.played(sweep, trials),
+        findings=page.findings(sweep, summary, trials),
+        settings=page.settings(sweep),
         cells=None,
-        sections=page.sections(plan, summary, trials),
+        sections=page.sections(sweep, summary, trials),
         known=None,
-        figures=page.draw(plan, summary, trials),
+        figures=page.draw(sweep, summary, trials),
         tests=None,
         printed=None,
         conclusions=(),
         assumptions=(*page.ASSUMPTIONS, *_confinement(recorded.get("confinement", ()))),
-        provenance=_provenance(plan, finished, planned, recorded, digest),
+        provenance=_provenance(sweep, finished, planned, recorded, digest),
     )
 
 
-def _settings(plan: Plan, cells: Sequence[ReportCell]) -> list[tuple[str, str]]:
+def _settings(sweep: Sweep, cells: Sequence[ReportCell]) -> list[tuple[str, str]]:
     """List how it was played: what one thing had throughout, and what took several values."""
-    scenarios = [cell.scenario for cell in plan.cells]
+    scenarios = [cell.scenario for cell in sweep.cells]
 
     def several(values: Sequence[object]) -> str:
         return ", ".join(dict.fromkeys(map(setting, values)))

@@ -1,4 +1,4 @@
-"""A plan: a scenario's file, with what is set besides, read into one validated scenario and the cells of its sweep.
+"""A sweep: a scenario file, with what is set besides, read into one validated scenario and its cells.
 
 A typo in a key is an error that names the key; a value that cannot be played is an error before any process starts.
 """
@@ -48,7 +48,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Sweep:
     """A scenario ready to be played: the whole file as validated, and its cells."""
 
     scenario: Scenario
@@ -70,7 +70,7 @@ def shipped() -> dict[str, Path]:
     return {path.stem: path for path in sorted(SHIPPED.glob("*.toml"))}
 
 
-def read(name_or_file: str, settings: Sequence[str] = ()) -> Plan:
+def read(name_or_file: str, settings: Sequence[str] = ()) -> Sweep:
     """Read a scenario.
 
     Parameters
@@ -89,13 +89,13 @@ def read(name_or_file: str, settings: Sequence[str] = ()) -> Plan:
     values = _load(path, name_or_file)
     for setting in settings:
         _set(values, setting)
-    return plan(values, path.name)
+    return lay_out(values, path.name)
 
 
-def at_replay_size(whole: Plan) -> Plan:
+def at_replay_size(whole: Sweep) -> Sweep:
     """Give a plan of the same scenario as small as its table ``replay`` says."""
     name = whole.scenario.scenario.name
-    return plan(_small(as_values(whole.scenario), name), f"{name}: replay")
+    return lay_out(_small(as_values(whole.scenario), name), f"{name}: replay")
 
 
 def _small(values: Mapping[str, Any], origin: str) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def _small(values: Mapping[str, Any], origin: str) -> dict[str, Any]:
     return small
 
 
-def plan(values: Mapping[str, Any], origin: str) -> Plan:
+def lay_out(values: Mapping[str, Any], origin: str) -> Sweep:
     """Validate a scenario's values and lay out its cells.
 
     Parameters
@@ -155,7 +155,7 @@ def plan(values: Mapping[str, Any], origin: str) -> Plan:
         # The values are looked at where they are used: a key that was set besides may not go with them.
         _small(values, origin)
     # The swept keys of the whole file take their first value where the section leaves them out.
-    return Plan(cells[0].scenario, tuple(cells))
+    return Sweep(cells[0].scenario, tuple(cells))
 
 
 def _spelled(value: Any) -> Any:

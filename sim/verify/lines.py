@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from sim.runs.folder import read_trials, schedule
-from sim.scenarios.sweep import Cell, Plan, ScenarioError
-from sim.scenarios.sweep import read as read_plan
+from sim.scenarios.sweep import Cell, ScenarioError, Sweep
+from sim.scenarios.sweep import read as read_sweep
 from sim.transcripts.findings import UNFIT, Findings
 from sim.transcripts.messages import TrialMessages
 from sim.verify.rewrite import Unknown, rewrite
@@ -26,20 +26,20 @@ class Lines:
     Parameters
     ----------
     findings : Findings
-    plan : Plan
+    sweep : Sweep
     lines : iterable of mapping
     complete : bool
         Whether the result says that every trial was played.
     """
 
-    def __init__(self, findings: Findings, plan: Plan, lines: Iterable[dict[str, Any]], *, complete: bool) -> None:
+    def __init__(self, findings: Findings, sweep: Sweep, lines: Iterable[dict[str, Any]], *, complete: bool) -> None:
         self._findings = findings
         self._complete = complete
-        self._of = ("trial", "seed", *plan.scenario.axes)
+        self._of = ("trial", "seed", *sweep.scenario.axes)
         self._left: dict[str, list[dict[str, Any]]] = {}
         for line in lines:
             self._left.setdefault(self._key(line), []).append(line)
-        self._turns = {f"deal-{position}": (cell, number) for cell, number, position in schedule(plan)}
+        self._turns = {f"deal-{position}": (cell, number) for cell, number, position in schedule(sweep)}
 
     def compare(self, trial: TrialMessages) -> None:
         """Compare the lines of a trial, once for each."""
@@ -117,12 +117,12 @@ def read_lines(findings: Findings, folder: Path) -> Lines | None:
         If they cannot be read.
     """
     try:
-        plan = read_plan(str(folder / "scenario.toml"))
+        sweep = read_sweep(str(folder / "scenario.toml"))
     except ScenarioError as error:
         findings.not_checked(f"trials.jsonl: {error}")
         return None
     path = folder / "trials.jsonl"
-    return Lines(findings, plan, read_trials(path) if path.exists() else [], complete=_is_complete(folder))
+    return Lines(findings, sweep, read_trials(path) if path.exists() else [], complete=_is_complete(folder))
 
 
 def _is_complete(folder: Path) -> bool:

@@ -56,7 +56,7 @@ from sim.games.reveal.deal import deal
 from sim.games.reveal.referee import Referee
 from sim.games.table import TrialFailed
 from sim.play.keys import mint
-from sim.scenarios.sweep import plan
+from sim.scenarios.sweep import lay_out
 from sim.transcripts.boundary import METHODS
 
 PEOPLE, COLUMNS, VICTIMS, TEST, MEMBERS = 20, 3, 4, 9, 5
@@ -78,7 +78,7 @@ def reveal_deal() -> Any:
         "developer": {"strategy": "sensing", "queries": 2},
         "adversary": {"attack": ["loss-test"], "probes": 10},
     }
-    return deal(plan(values, "fuzz").cells[0], 0, "deal")
+    return deal(lay_out(values, "fuzz").cells[0], 0, "deal")
 
 
 def attack_deal() -> Any:
@@ -88,7 +88,7 @@ def attack_deal() -> Any:
         "developer": {"victims": VICTIMS, "rows": 40},
         "adversary": {"attack": ["loss-test"], "shadows": 0, "probes": 10},
     }
-    return inference_deal.deal(plan(values, "fuzz").cells[0], 0, "deal")
+    return inference_deal.deal(lay_out(values, "fuzz").cells[0], 0, "deal")
 
 
 def serve_all() -> None:

@@ -40,7 +40,7 @@ from sim.games.inference.record import InferenceOutcome
 from sim.games.inference.referee import InferenceReferee
 from sim.games.reveal.referee import Referee
 from sim.games.table import TrialFailed
-from sim.scenarios.sweep import plan
+from sim.scenarios.sweep import lay_out
 from sim.transcripts.boundary import METHODS, walk
 from tests.contract.descriptors import pool_of_imports
 from tests.contract.received import contents, leaks
@@ -87,7 +87,7 @@ def draw(
     if asks:
         developer["lambdas"] = list(LAMBDAS)
         values["compliance"] = {"metric": "eodds_max", "mechanism": "laplace", "epsilon": 10.0}
-    return deal(plan(values, "test").cells[0], 0, deal_id)
+    return deal(lay_out(values, "test").cells[0], 0, deal_id)
 
 
 @dataclass(frozen=True)

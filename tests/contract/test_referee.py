@@ -25,7 +25,7 @@ from fairwall.wire.v1.metric_pb2 import METRIC_SP
 from sim.games.reveal.deal import Deal, deal
 from sim.games.reveal.referee import Outcome, Referee
 from sim.games.table import TrialFailed
-from sim.scenarios.sweep import plan
+from sim.scenarios.sweep import lay_out
 from tests.contract.received import contents, leaks
 from tests.contract.refused import refusal
 
@@ -70,7 +70,7 @@ def draw(table: Path, *, hidden: bool = False, **adversary: Any) -> Deal:
         "developer": {"strategy": "sensing", "decoder": "l1", "queries": 5},
         "adversary": adversary,
     }
-    return deal(plan(values, "test").cells[0], 0, "deal-1")
+    return deal(lay_out(values, "test").cells[0], 0, "deal-1")
 
 
 @dataclass(frozen=True)

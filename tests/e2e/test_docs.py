@@ -16,7 +16,7 @@ from fairwall.rpc.access import CALLERS
 from fairwall.rpc.errors import CATALOGUE
 from fairwall.wire.v1.error_pb2 import Reason
 from sim.scenarios.scenario import Scenario
-from sim.scenarios.sweep import plan, read, shipped
+from sim.scenarios.sweep import lay_out, read, shipped
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -67,10 +67,10 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_the_scenario_that_is_shown_is_valid() -> None:
     blocks = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "scenarios.md").read_text(), re.DOTALL)
     whole, own_table = (tomllib.loads(block) for block in blocks)
-    assert len(plan(whole, "docs").cells) == 4
+    assert len(lay_out(whole, "docs").cells) == 4
     own = {**whole, **own_table, "sweep": {}}
     own["data"].pop("n0", None)
-    assert plan(own, "docs").scenario.data.label == "repaid"
+    assert lay_out(own, "docs").scenario.data.label == "repaid"
 
 
 def test_every_key_of_a_scenario_is_documented() -> None:
@@ -82,7 +82,7 @@ def test_every_key_of_a_scenario_is_documented() -> None:
 
 def test_the_scenario_of_the_inference_game_is_valid() -> None:
     (block,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "inference.md").read_text(), re.DOTALL)
-    (cell,) = plan(tomllib.loads(block), "docs").cells
+    (cell,) = lay_out(tomllib.loads(block), "docs").cells
     assert (cell.scenario.developer.defence, cell.scenario.developer.strength) == ("fft", 1.0)
 
 

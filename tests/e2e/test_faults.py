@@ -29,7 +29,7 @@ import pytest
 from fairwall.rpc.arrays import from_message
 from sim.play.faults import Proxy, planned
 from sim.scenarios.scenario import Fault, FaultKind, FaultsSection, LinkName, StepName
-from sim.scenarios.sweep import ScenarioError, plan
+from sim.scenarios.sweep import ScenarioError, lay_out
 from sim.transcripts.files import CallKey, Transcript, decode, paths, read
 from sim.verify.check import verify
 from tests.command import fairwall
@@ -328,11 +328,11 @@ def test_a_compliance_that_breaks_a_promise_is_found_out(tmp_path: Path, kind: s
     assert any(said in one for one in wrong), wrong
 
 
-# The plan, and the proxy ----------------------------------------------------------------------------------------------
+# What goes wrong, and the proxy ------------------------------------------------------------------------------------
 
 
 def scenario_with(faults: dict[str, Any]) -> Any:
-    return plan({**tomllib.loads(scenario_of("plain", 2)), "faults": faults}, "test")
+    return lay_out({**tomllib.loads(scenario_of("plain", 2)), "faults": faults}, "test")
 
 
 def test_a_plan_is_drawn_by_its_seed_for_each_trial_alone() -> None:
@@ -349,7 +349,7 @@ def test_a_plan_is_drawn_by_its_seed_for_each_trial_alone() -> None:
 
 
 def test_a_scenario_without_faults_is_what_it_was() -> None:
-    whole = plan(tomllib.loads(scenario_of("plain", 2)), "test")
+    whole = lay_out(tomllib.loads(scenario_of("plain", 2)), "test")
     assert whole.scenario.faults is None
     assert planned(whole.scenario, 1) == ()
     assert scenario_with({}).digest != whole.digest

@@ -28,8 +28,8 @@ from sim.cli import replay as replay_command
 from sim.play import launch
 from sim.replay import playing
 from sim.replay.recorded import ReplayError, open_run
-from sim.scenarios.sweep import ScenarioError, at_replay_size, plan, shipped
-from sim.scenarios.sweep import read as read_plan
+from sim.scenarios.sweep import ScenarioError, at_replay_size, lay_out, shipped
+from sim.scenarios.sweep import read as read_sweep
 from sim.transcripts.files import _frames, decode, paths, read
 from tests.command import fairwall, played
 
@@ -91,7 +91,7 @@ SLOW = pytest.mark.slow
 
 def small(name: str, data: dict[str, str] | None = None) -> list[str]:
     """Give the arguments that play a shipped scenario at its size for replays."""
-    values = {**read_plan(name).scenario.replay, **(data or {})}
+    values = {**read_sweep(name).scenario.replay, **(data or {})}
     return [name, *(f"--set={key}={json.dumps(value)}" for key, value in values.items())]
 
 
@@ -620,7 +620,7 @@ def test_the_reveal_game_replays_with_ten_seeds(seed: int, tmp_path: Path) -> No
 
 def test_every_shipped_scenario_declares_its_size_for_replays() -> None:
     for name in shipped():
-        whole = read_plan(name)
+        whole = read_sweep(name)
         assert whole.scenario.replay, name
         little = at_replay_size(whole)
         assert all(cell.scenario.scenario.trials == 1 for cell in little.cells)
@@ -630,13 +630,13 @@ def test_every_shipped_scenario_declares_its_size_for_replays() -> None:
 
 def test_the_size_for_replays_is_not_part_of_the_digest() -> None:
     values = tomllib.loads(REVEAL)
-    plain = plan(values, "small")
-    assert plan({**values, "replay": {"scenario.trials": 1}}, "small").digest == plain.digest
+    plain = lay_out(values, "small")
+    assert lay_out({**values, "replay": {"scenario.trials": 1}}, "small").digest == plain.digest
     with pytest.raises(ScenarioError) as refused:
-        plan({**values, "replay": {"scenario.trails": 1}}, "small")
+        lay_out({**values, "replay": {"scenario.trails": 1}}, "small")
     assert str(refused.value) == "small: replay: scenario.trails: unknown key; did you mean scenario.trials?"
     # What else is set may not go with it: its values count where they are used.
-    kept = plan({**values, "replay": {"developer.queries": 0}}, "small")
+    kept = lay_out({**values, "replay": {"developer.queries": 0}}, "small")
     with pytest.raises(ScenarioError) as refused:
         at_replay_size(kept)
     assert str(refused.value).startswith("small: replay: developer.queries: must be an integer of at least 1")

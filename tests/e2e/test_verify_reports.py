@@ -100,8 +100,8 @@ def played(folder: Path, scenario: str, *settings: str) -> Path:
     """Play a scenario, whoever the parties are; the run's folder."""
     file = folder / "scenario.toml"
     file.write_text(scenario)
-    plan = read(str(file), settings)
-    return runner.play(plan, RunFolder.create(folder / "runs", "small"), lambda _: None).folder
+    sweep = read(str(file), settings)
+    return runner.play(sweep, RunFolder.create(folder / "runs", "small"), lambda _: None).folder
 
 
 Twins = Callable[[Mapping[str, str]], None]
@@ -400,16 +400,16 @@ player._given = dying
 def test_of_a_run_that_was_broken_off_what_is_there_is_checked(tmp_path: Path, twins: Twins) -> None:
     file = tmp_path / "scenario.toml"
     file.write_text(SYNTHETIC)
-    plan = read(str(file))
+    sweep = read(str(file))
     folder = RunFolder.create(tmp_path / "runs", "small")
     twins({"developer": KILLED})
     with pytest.raises(TrialFailed):
-        runner.play(plan, folder, lambda _: None)
+        runner.play(sweep, folder, lambda _: None)
     found = verify(folder.path)
     assert {finding.check for finding in found.findings} == {"open"}
     assert found.reports == 3
     twins({})
-    runner.play(plan, RunFolder.resume(folder.path, plan), lambda _: None)
+    runner.play(sweep, RunFolder.resume(folder.path, sweep), lambda _: None)
     found = verify(folder.path)
     # The session that was killed stays as it is.
     assert {finding.check for finding in found.findings} == {"open"}

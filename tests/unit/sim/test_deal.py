@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from fairwall.laws.metric import stratum
 from sim.games.reveal.deal import DataError, Deal, DealError, deal, party_seed
-from sim.scenarios.sweep import Cell, plan
+from sim.scenarios.sweep import Cell, lay_out
 
 PEOPLE = 200
 ID = np.arange(PEOPLE)
@@ -34,7 +34,7 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> Cells:
             group = "b" if DISADVANTAGED[i] else "a"
             writer.writerow([i, group, int(POSITIVE[i]), int(POSITIVE[i] and group == "a")])
 
-    def lay_out(**changes: Any) -> tuple[Cell, ...]:
+    def cells_of(**changes: Any) -> tuple[Cell, ...]:
         roles = {"protected": "group", "advantaged": "a", "disadvantaged": "b", "label": "y", "positive": "1"}
         values: dict[str, Any] = {
             "scenario": {"name": "x", "game": "reveal"},
@@ -49,9 +49,9 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> Cells:
                 values[section][field] = value
             else:
                 values[section] = value
-        return plan(values, "x.toml").cells
+        return lay_out(values, "x.toml").cells
 
-    return lay_out
+    return cells_of
 
 
 def cards(dealt: Deal) -> list[bytes | None]:

@@ -10,7 +10,7 @@ import pytest
 from sim.games.inference.deal import InferenceDeal, deal, sides
 from sim.games.inference.record import summarise
 from sim.scenarios.scenario import as_values
-from sim.scenarios.sweep import plan
+from sim.scenarios.sweep import lay_out
 
 VALUES: dict[str, Any] = {
     "scenario": {"name": "dia", "game": "inference", "trials": 3, "seed": 5},
@@ -20,7 +20,7 @@ VALUES: dict[str, Any] = {
 
 
 def dealt(trial: int = 0, **developer: Any) -> InferenceDeal:
-    (cell,) = plan({**VALUES, "developer": developer}, "dia.toml").cells
+    (cell,) = lay_out({**VALUES, "developer": developer}, "dia.toml").cells
     return deal(cell, trial, "deal-1")
 
 
@@ -59,7 +59,7 @@ def test_samples_of_mixtures_hold_their_shares_and_no_row_is_in_both() -> None:
 
 
 def test_two_attributes_are_dealt_and_neither_is_a_feature() -> None:
-    (cell,) = plan(
+    (cell,) = lay_out(
         {
             "scenario": {"name": "two", "game": "inference"},
             "data": {
@@ -74,7 +74,7 @@ def test_two_attributes_are_dealt_and_neither_is_a_feature() -> None:
     ).cells
     cards = deal(cell, 0, "deal-1")
     single = deal(
-        plan(
+        lay_out(
             {**as_values(cell.scenario), "data": {"source": "adult", "protected": "sex", "advantaged": "Male"}},
             "one.toml",
         ).cells[0],
@@ -93,7 +93,7 @@ def test_two_attributes_are_dealt_and_neither_is_a_feature() -> None:
 def test_compliance_gets_rows_of_its_own_where_it_is_to_answer() -> None:
     values = {**VALUES, "compliance": {"metric": "eodds_max", "mechanism": "laplace", "epsilon": 10.0}}
     developer = {"defence": "fft", "lambdas": [0.1, 1.0]}
-    (cell,) = plan({**values, "developer": developer}, "dia.toml").cells
+    (cell,) = lay_out({**values, "developer": developer}, "dia.toml").cells
     cards = deal(cell, 0, "deal-1")
     assert cards.audited is not None
     assert cards.compliance is not None

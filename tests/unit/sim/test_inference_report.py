@@ -21,7 +21,7 @@ from sim.report.cells import paper_figure
 from sim.runs.folder import summarise
 from sim.runs.page import write_report
 from sim.scenarios.scenario import as_values
-from sim.scenarios.sweep import Cell, Plan, ScenarioError, plan, read, shipped
+from sim.scenarios.sweep import Cell, ScenarioError, Sweep, lay_out, read, shipped
 
 NAMES = [name for name in shipped() if read(name).scenario.scenario.game == "inference"]
 FILES = {"lsac": "bar_pass_prediction.csv.gz", "acs-coverage": "db_ACSCoverage.csv.gz"}
@@ -72,18 +72,18 @@ def line(cell: Cell, trial: int, attack: str, **changes: Any) -> dict[str, Any]:
     }
 
 
-def lines(plan: Plan, splits: int = 10, **changes: Any) -> list[dict[str, Any]]:
+def lines(sweep: Sweep, splits: int = 10, **changes: Any) -> list[dict[str, Any]]:
     return [
         line(cell, trial, attack, **changes)
-        for cell in plan.cells
+        for cell in sweep.cells
         for trial in range(splits)
         for attack in cell.scenario.adversary.attack
     ]
 
 
-def page(path: Path, plan: Plan, trials: Sequence[dict[str, Any]]) -> str:
+def page(path: Path, sweep: Sweep, trials: Sequence[dict[str, Any]]) -> str:
     path.mkdir(exist_ok=True)
-    (path / "scenario.toml").write_text(tomli_w.dumps(as_values(plan.scenario)), encoding="utf-8")
+    (path / "scenario.toml").write_text(tomli_w.dumps(as_values(sweep.scenario)), encoding="utf-8")
     (path / "trials.jsonl").write_text("".join(json.dumps(one) + "\n" for one in trials), encoding="utf-8")
     (path / "result.json").write_text(json.dumps({"version": "0.1.0", "complete": True}), encoding="utf-8")
     return write_report(path).read_text(encoding="utf-8")
@@ -95,17 +95,17 @@ def shown(text: str) -> str:
     return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", without))).replace("\u00a0", " ")
 
 
-def printed(plan: Plan, trials: Sequence[dict[str, Any]]) -> str:
+def printed(sweep: Sweep, trials: Sequence[dict[str, Any]]) -> str:
     file = io.StringIO()
-    Console(width=80, file=file).print(terminal_table(plan, summarise(trials, list(plan.scenario.axes))))
+    Console(width=80, file=file).print(terminal_table(sweep, summarise(trials, list(sweep.scenario.axes))))
     assert max(map(len, file.getvalue().splitlines())) <= 80
     return file.getvalue()
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_scenario_gets_a_page_that_needs_nothing_else(name: str, tmp_path: Path) -> None:
-    plan = read(name)
-    text = page(tmp_path / "run", plan, lines(plan))
+    sweep = read(name)
+    text = page(tmp_path / "run", sweep, lines(sweep))
     assert "incomplete" not in text
     assert not re.findall(r"""(?:src|href)\s*=\s*["'](?!#)[^"']*""", text), "links out of the page"
     assert not re.findall(r"url\((?!#)[^)]*\)|@import|<script|<link|<image", text), "resources outside the page"
@@ -114,12 +114,12 @@ def test_every_scenario_gets_a_page_that_needs_nothing_else(name: str, tmp_path:
     assert "<h3>Accuracy at guessing b" in text
     assert "<h3>Gap and EO" in text
     assert "1.23" in shown(text), "the sampling error, in points"
-    assert ("What Algorithm 1 says" in text) == any("fft" in cell.scenario.developer.defence for cell in plan.cells)
+    assert ("What Algorithm 1 says" in text) == any("fft" in cell.scenario.developer.defence for cell in sweep.cells)
 
 
 def test_the_page_tells_which_layers_were_active(tmp_path: Path) -> None:
-    plan = read("dia-adult-sex")
-    page(tmp_path, plan, lines(plan, 2))
+    sweep = read("dia-adult-sex")
+    page(tmp_path, sweep, lines(sweep, 2))
     layers = [{"name": "limits", "active": True, "why_not": ""}, {"name": "users", "active": False, "why_not": "none"}]
     result = {"version": "0.1.0", "complete": True, "confinement": [{"developer": layers}]}
     (tmp_path / "result.json").write_text(json.dumps(result), encoding="utf-8")
@@ -131,88 +131,88 @@ def test_the_page_tells_which_layers_were_active(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("splits", [0, 1, 10])
 def test_the_terminal_tables_fit_80_columns(name: str, splits: int) -> None:
-    plan = read(name)
-    text = printed(plan, lines(plan, splits, below_tau=plan.scenario.developer.victims))
+    sweep = read(name)
+    text = printed(sweep, lines(sweep, splits, below_tau=sweep.scenario.developer.victims))
     assert "…" not in text
     assert splits or "No trial finished" in text
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_papers_figures_stand_beside_cells_and_say_of_what_data(name: str) -> None:
-    plan = read(name)
-    found = [paper_figure(cell.scenario) for cell in plan.cells]
-    assert all(any(figure == other for other in found) for figure in plan.scenario.paper)
-    assert all(figure.data for figure in plan.scenario.paper)
+    sweep = read(name)
+    found = [paper_figure(cell.scenario) for cell in sweep.cells]
+    assert all(any(figure == other for other in found) for figure in sweep.scenario.paper)
+    assert all(figure.data for figure in sweep.scenario.paper)
 
 
 @pytest.mark.parametrize("name", ["dia-adult-sex", "dia-adult-race", "fft-lambda", "fft-dpsgd", "fft-mixture"])
 def test_claims_about_other_data_are_not_tested(name: str, tmp_path: Path) -> None:
-    plan = read(name)
-    rows = beside(plan, lines(plan))
+    sweep = read(name)
+    rows = beside(sweep, lines(sweep))
     assert rows
     assert all(row.verdict.startswith("not tested here (ACS Income, ") for row in rows)
-    text = shown(page(tmp_path / "run", plan, lines(plan)))
+    text = shown(page(tmp_path / "run", sweep, lines(sweep)))
     assert "not tested here (ACS Income" in text
     assert not re.search(r"\bnot reproduced|\d reproduced", text)
-    assert "*: on other data" in " ".join(printed(plan, lines(plan)).split())
+    assert "*: on other data" in " ".join(printed(sweep, lines(sweep)).split())
 
 
-def verdicts(plan: Plan, trials: Sequence[dict[str, Any]], defence: str = "fft") -> dict[str, str]:
-    return {row.what: row.verdict for row in beside(plan, trials) if row.swept.get("developer.defence") == defence}
+def verdicts(sweep: Sweep, trials: Sequence[dict[str, Any]], defence: str = "fft") -> dict[str, str]:
+    return {row.what: row.verdict for row in beside(sweep, trials) if row.swept.get("developer.defence") == defence}
 
 
 def test_the_same_claims_are_tested_once_the_papers_data_are_played() -> None:
     settings = ["data.source=acs-income:psam_p06.csv", "data.protected=SEX", 'data.advantaged="1"']
-    plan = read("dia-adult-sex", settings)
+    sweep = read("dia-adult-sex", settings)
     met = {"gap_base": 14.3, "eo_base": 78.0, "gap": 2.5, "eo": 4.3, "accuracy_base": 79.7, "accuracy": 75.7}
-    own = verdicts(plan, lines(plan, **met, below_tau=20, bound_holds=True))
+    own = verdicts(sweep, lines(sweep, **met, below_tau=20, bound_holds=True))
     assert set(own.values()) == {REPRODUCED}
     assert own["gap less W·EO"] == REPRODUCED
     missed = {key: value + 1 for key, value in met.items()} | {"gap": 9.0}
-    own = verdicts(plan, lines(plan, **missed, below_tau=0))
+    own = verdicts(sweep, lines(sweep, **missed, below_tau=0))
     assert set(own.values()) == {NOT_REPRODUCED}
-    assert set(verdicts(plan, lines(plan, 4)).values()) == {TOO_FEW}
+    assert set(verdicts(sweep, lines(sweep, 4)).values()) == {TOO_FEW}
 
 
 def test_a_figure_is_met_to_its_last_digit_by_an_interval_over_splits() -> None:
-    plan = read("dia-lsac-race", ["data.source=lsac:some.csv"])
-    near, far = (verdicts(plan, lines(plan, label_gap=value), "none") for value in (33.49, 33.51))
+    sweep = read("dia-lsac-race", ["data.source=lsac:some.csv"])
+    near, far = (verdicts(sweep, lines(sweep, label_gap=value), "none") for value in (33.49, 33.51))
     assert (near, far) == ({"base rates' gap": REPRODUCED}, {"base rates' gap": NOT_REPRODUCED})
     # Wide enough an interval over splits reaches it.
-    trials = lines(plan)
+    trials = lines(sweep)
     for one in trials:
         one["label_gap"] = 30.0 + one["trial"] % 2 * 10
-    assert verdicts(plan, trials, "none") == {"base rates' gap": REPRODUCED}
-    halved = verdicts(plan, lines(plan, gap_base=20.0, gap=10.9))["gap, as a share of before"]
-    stays = verdicts(plan, lines(plan, gap_base=11.3, gap=11.2))["gap, as a share of before"]
+    assert verdicts(sweep, trials, "none") == {"base rates' gap": REPRODUCED}
+    halved = verdicts(sweep, lines(sweep, gap_base=20.0, gap=10.9))["gap, as a share of before"]
+    stays = verdicts(sweep, lines(sweep, gap_base=11.3, gap=11.2))["gap, as a share of before"]
     assert (halved, stays) == (REPRODUCED, NOT_REPRODUCED)
 
 
 def test_a_count_of_runs_has_an_interval_of_its_own() -> None:
     # 8 of 10 runs are 44 to 97% of them.
-    plan = read("dia-german")
-    own = [verdicts(plan, lines(plan, below_tau=many))["gap at most 5 points"] for many in (4, 5, 9, 10)]
+    sweep = read("dia-german")
+    own = [verdicts(sweep, lines(sweep, below_tau=many))["gap at most 5 points"] for many in (4, 5, 9, 10)]
     assert own == [NOT_REPRODUCED, REPRODUCED, REPRODUCED, NOT_REPRODUCED]
 
 
 def test_a_direction_needs_the_whole_interval() -> None:
-    plan = read("dia-compas")
+    sweep = read("dia-compas")
     for change, verdict in ((1.0, REPRODUCED), (-1.0, NOT_REPRODUCED), (0.0, UNDECIDED)):
-        assert verdicts(plan, lines(plan, gap_base=3.0, gap=3.0 + change))["change of the gap"] == verdict
+        assert verdicts(sweep, lines(sweep, gap_base=3.0, gap=3.0 + change))["change of the gap"] == verdict
 
 
 def test_made_data_are_marked_and_enter_no_verdict(tmp_path: Path) -> None:
-    plan = read("dia-german")
-    trials = lines(plan, people=400)
+    sweep = read("dia-german")
+    trials = lines(sweep, people=400)
     # Until the summary tells how many people there are, it does not.
-    summary = [{**cell, "people": 400} for cell in summarise(trials, list(plan.scenario.axes))]
-    assert {row.verdict for row in beside(plan, trials)} == {LOADER_ONLY}
+    summary = [{**cell, "people": 400} for cell in summarise(trials, list(sweep.scenario.axes))]
+    assert {row.verdict for row in beside(sweep, trials)} == {LOADER_ONLY}
     file = io.StringIO()
-    Console(width=80, file=file).print(terminal_table(plan, summary))
+    Console(width=80, file=file).print(terminal_table(sweep, summary))
     assert "8/10†" in file.getvalue()
     assert LOADER_ONLY in file.getvalue()
-    assert {row.verdict for row in beside(plan, lines(plan, people=1000))} <= {REPRODUCED, NOT_REPRODUCED, UNDECIDED}
-    assert LOADER_ONLY in shown(page(tmp_path / "run", plan, trials))
+    assert {row.verdict for row in beside(sweep, lines(sweep, people=1000))} <= {REPRODUCED, NOT_REPRODUCED, UNDECIDED}
+    assert LOADER_ONLY in shown(page(tmp_path / "run", sweep, trials))
 
 
 def test_attributes_and_the_choice_of_lambda_have_tables_of_their_own(tmp_path: Path) -> None:
@@ -222,17 +222,17 @@ def test_attributes_and_the_choice_of_lambda_have_tables_of_their_own(tmp_path: 
         for name, gap in (("sex", 7.25), ("race", 3.75))
     ]
     asked = {"metric": "eodds_max", "mechanism": "counts", "epsilon": 1.0, "epsilon_spent": 1.0, "queries": 20}
-    plan = read("fft-via-compliance", ["compliance.epsilon=1.0", "scenario.trials=3"])
-    trials = lines(plan, 3, attributes=attributes, query_error_mean=0.25, **asked)
-    text = shown(page(tmp_path / "run", plan, trials))
+    sweep = read("fft-via-compliance", ["compliance.epsilon=1.0", "scenario.trials=3"])
+    trials = lines(sweep, 3, attributes=attributes, query_error_mean=0.25, **asked)
+    text = shown(page(tmp_path / "run", sweep, trials))
     assert "race 12.5 3.8 30.0 4.0 0/3 3/3" in text
     assert "1: 3 1 20 0.25" in text, "the lambda that three splits chose, and what it took"
     assert "of 0.03, 0.1, 0.3, 1, 3, chosen by compliance's answers" in text
 
 
 def test_a_users_file_is_named_by_its_format_alone(tmp_path: Path) -> None:
-    plan = read("dia-lsac-sex", ["data.source=lsac:/home/somebody/bar.csv"])
-    text = shown(page(tmp_path / "run", plan, lines(plan)))
+    sweep = read("dia-lsac-sex", ["data.source=lsac:/home/somebody/bar.csv"])
+    text = shown(page(tmp_path / "run", sweep, lines(sweep)))
     assert "Data lsac, gender" in text
     assert "somebody" not in text
 
@@ -251,7 +251,7 @@ def test_an_entry_that_cannot_be_compared_is_refused_in_one_line(entry: dict[str
     values = as_values(read("dia-german").scenario)
     values["paper"] = [{"source": "Table 1", "where": {"developer.defence": "fft"}, **entry}]
     with pytest.raises(ScenarioError, match=words) as refused:
-        plan(values, "mine.toml")
+        lay_out(values, "mine.toml")
     assert len(str(refused.value).splitlines()) == 1
 
 

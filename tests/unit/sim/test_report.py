@@ -25,7 +25,7 @@ from sim.report.notation import number
 from sim.runs.folder import summarise
 from sim.runs.page import write_report
 from sim.scenarios.scenario import as_values
-from sim.scenarios.sweep import Cell, Plan, read, shipped
+from sim.scenarios.sweep import Cell, Sweep, read, shipped
 
 REVEAL = [name for name in shipped() if read(name).scenario.scenario.game == "reveal"]
 
@@ -80,16 +80,16 @@ def _trial(cell: Cell, trial: int, **changes: Any) -> dict[str, Any]:
     return line | changes
 
 
-def _trials(plan: Plan, each: int = 3, **changes: Any) -> list[dict[str, Any]]:
-    return [_trial(cell, trial, **changes) for cell in plan.cells for trial in range(each)]
+def _trials(sweep: Sweep, each: int = 3, **changes: Any) -> list[dict[str, Any]]:
+    return [_trial(cell, trial, **changes) for cell in sweep.cells for trial in range(each)]
 
 
-def _folder(path: Path, plan: Plan, trials: Sequence[dict[str, Any]], *, complete: bool = True) -> Path:
+def _folder(path: Path, sweep: Sweep, trials: Sequence[dict[str, Any]], *, complete: bool = True) -> Path:
     path.mkdir(exist_ok=True)
-    (path / "scenario.toml").write_text(tomli_w.dumps(as_values(plan.scenario)))
+    (path / "scenario.toml").write_text(tomli_w.dumps(as_values(sweep.scenario)))
     if trials:
         (path / "trials.jsonl").write_text("".join(json.dumps(line) + "\n" for line in trials))
-    result = {"version": "0.1.0", "complete": complete, "summary": summarise(trials, list(plan.scenario.axes))}
+    result = {"version": "0.1.0", "complete": complete, "summary": summarise(trials, list(sweep.scenario.axes))}
     (path / "result.json").write_text(json.dumps(result))
     return path
 
@@ -100,8 +100,8 @@ def _shown(page: str) -> str:
     return html.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", without))).replace("\u00a0", " ")
 
 
-def _report(path: Path, plan: Plan, trials: Sequence[dict[str, Any]], *, complete: bool = True) -> str:
-    return write_report(_folder(path, plan, trials, complete=complete)).read_text(encoding="utf-8")
+def _report(path: Path, sweep: Sweep, trials: Sequence[dict[str, Any]], *, complete: bool = True) -> str:
+    return write_report(_folder(path, sweep, trials, complete=complete)).read_text(encoding="utf-8")
 
 
 def _confined(folder: Path, *starts: dict[str, Any]) -> str:
@@ -125,8 +125,8 @@ WALLED = {
 
 
 def test_the_page_tells_which_layers_were_active_around_whom_and_warns_of_those_that_were_not(tmp_path: Path) -> None:
-    plan = read("demo", ["scenario.trials=3"])
-    folder = _folder(tmp_path / "run", plan, _trials(plan))
+    sweep = read("demo", ["scenario.trials=3"])
+    folder = _folder(tmp_path / "run", sweep, _trials(sweep))
     assert "confinement" not in _shown(write_report(folder).read_text(encoding="utf-8"))
     text = _confined(folder, WALLED)
     assert (
@@ -150,8 +150,8 @@ def test_the_page_tells_which_layers_were_active_around_whom_and_warns_of_those_
 
 @pytest.mark.parametrize("name", REVEAL)
 def test_every_shipped_scenario_gets_a_page_that_needs_nothing_else(name: str, tmp_path: Path) -> None:
-    plan = read(name, ["scenario.trials=3"])
-    page = _report(tmp_path / "run", plan, _trials(plan))
+    sweep = read(name, ["scenario.trials=3"])
+    page = _report(tmp_path / "run", sweep, _trials(sweep))
     assert "incomplete" not in page
     assert not re.findall(r"""(?:src|href)\s*=\s*["'](?!#)[^"']*""", page), "links out of the page"
     assert not re.findall(r"url\((?!#)[^)]*\)|@import|<script|<link|<image", page), "resources outside the page"
@@ -162,9 +162,9 @@ def test_every_shipped_scenario_gets_a_page_that_needs_nothing_else(name: str, t
 
 
 def test_the_table_recomputes_from_the_trials(tmp_path: Path) -> None:
-    plan = read("reveal-adult-100", ["scenario.trials=4", "developer.queries=[25, 40]"])
-    trials = _trials(plan, 4)
-    page = _report(tmp_path / "run", plan, trials)
+    sweep = read("reveal-adult-100", ["scenario.trials=4", "developer.queries=[25, 40]"])
+    trials = _trials(sweep, 4)
+    page = _report(tmp_path / "run", sweep, trials)
     body = re.search(r"<tbody>(.*?)</tbody>", page, re.DOTALL)
     assert body is not None
     rows = [re.findall(r"<td[^>]*>([^<]*)</td>", row) for row in body.group(1).split("</tr>")[:-1]]
@@ -181,8 +181,8 @@ def test_the_table_recomputes_from_the_trials(tmp_path: Path) -> None:
 
 
 def test_one_trial_has_no_interval(tmp_path: Path) -> None:
-    plan = read("demo", ["scenario.trials=1", "developer.strategy=best", "compliance.epsilon=100.0"])
-    text = _shown(_report(tmp_path / "run", plan, _trials(plan, 1)))
+    sweep = read("demo", ["scenario.trials=1", "developer.strategy=best", "compliance.epsilon=100.0"])
+    text = _shown(_report(tmp_path / "run", sweep, _trials(sweep, 1)))
     assert "one trial gives no interval" in text
     assert "played 1 trial." in text
     assert estimate([51.0]).half is None
@@ -190,39 +190,39 @@ def test_one_trial_has_no_interval(tmp_path: Path) -> None:
 
 
 def test_an_incomplete_run_says_so(tmp_path: Path) -> None:
-    plan = read("reveal-adult-100", ["scenario.trials=2", "developer.queries=[10, 25]"])
-    text = _shown(_report(tmp_path / "some", plan, _trials(plan, 2)[:3], complete=False))
+    sweep = read("reveal-adult-100", ["scenario.trials=2", "developer.queries=[10, 25]"])
+    text = _shown(_report(tmp_path / "some", sweep, _trials(sweep, 2)[:3], complete=False))
     assert "This run is incomplete: 3 of 4 planned trials finished." in text
-    text = _shown(_report(tmp_path / "marked", plan, _trials(plan, 2)[:3], complete=True))
+    text = _shown(_report(tmp_path / "marked", sweep, _trials(sweep, 2)[:3], complete=True))
     assert "This run is incomplete" in text, "whatever result.json says"
-    text = _shown(_report(tmp_path / "none", plan, [], complete=False))
+    text = _shown(_report(tmp_path / "none", sweep, [], complete=False))
     assert "No trial finished, of 4 planned." in text
     (tmp_path / "none" / "result.json").unlink()
     assert "No trial finished" in _shown(write_report(tmp_path / "none").read_text())
 
 
 def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
-    plan = read("conceal-adult-100", ["scenario.trials=2"])
-    trials = _trials(plan, 2)
-    assert _report(tmp_path / "a", plan, trials) == _report(tmp_path / "b", plan, trials)
+    sweep = read("conceal-adult-100", ["scenario.trials=2"])
+    trials = _trials(sweep, 2)
+    assert _report(tmp_path / "a", sweep, trials) == _report(tmp_path / "b", sweep, trials)
 
 
 def test_what_a_scenario_says_is_escaped(tmp_path: Path) -> None:
     nasty = '<script>alert("&amp;")</script>'
-    plan = read(
+    sweep = read(
         "demo", ["scenario.trials=1", "developer.queries=[10,25]", f"scenario.name={nasty}", f"scenario.about={nasty}"]
     )
-    page = _report(tmp_path / "run", plan, _trials(plan, 1))
+    page = _report(tmp_path / "run", sweep, _trials(sweep, 1))
     assert "<script" not in page
     assert html.escape(nasty, quote=False).replace('"', "&#34;") in page
 
 
 def test_exact_answers_and_the_baseline_stand_side_by_side(tmp_path: Path) -> None:
     settings = ["scenario.trials=3", "developer.strategy=sensing", "developer.queries=[10, 50]"]
-    plan = read("demo", [*settings, 'compliance.epsilon="inf"'])
-    trials = [_trial(plan.cells[0], i) for i in range(3)]
-    trials += [_trial(plan.cells[1], i, leakage=100.0, exact=True, recovered=100) for i in range(3)]
-    text = _shown(_report(tmp_path / "run", plan, trials))
+    sweep = read("demo", [*settings, 'compliance.epsilon="inf"'])
+    trials = [_trial(sweep.cells[0], i) for i in range(3)]
+    trials += [_trial(sweep.cells[1], i, leakage=100.0, exact=True, recovered=100) for i in range(3)]
+    text = _shown(_report(tmp_path / "run", sweep, trials))
     half = stats.t.ppf(0.975, 2) * stats.sem([60, 61, 62])
     assert "With 50 exact answers (the highest leakage of 2 cells without noise), " in text
     assert f"knew everybody's race in 3 of 3 trials; before any question it was right for 61.0 ± {half:.1f}%" in text
@@ -237,9 +237,9 @@ def test_exact_answers_and_the_baseline_stand_side_by_side(tmp_path: Path) -> No
     ],
 )
 def test_a_verdict_claims_what_its_interval_allows(gain: list[float], words: str, tmp_path: Path) -> None:
-    plan = read("demo", ["scenario.trials=3", "developer.queries=40", "compliance.epsilon=100.0"])
-    trials = [_trial(plan.cells[0], i, leakage=60 + g, baseline_leakage=60.0) for i, g in enumerate(gain)]
-    assert words in _shown(_report(tmp_path / "run", plan, trials))
+    sweep = read("demo", ["scenario.trials=3", "developer.queries=40", "compliance.epsilon=100.0"])
+    trials = [_trial(sweep.cells[0], i, leakage=60 + g, baseline_leakage=60.0) for i, g in enumerate(gain)]
+    assert words in _shown(_report(tmp_path / "run", sweep, trials))
 
 
 def test_printed_figures_are_found_by_value_not_by_axis() -> None:
@@ -255,8 +255,8 @@ def test_table_1_cannot_come_from_the_printed_formulas(tmp_path: Path) -> None:
     ratios: dict[str, list[float]] = {"conceal": [], "laplace": []}
     noisier = pairs = 0
     for name in ("conceal-adult-100", "conceal-adult-1000"):
-        plan = read(name)
-        errors = printed_errors(report_cells(plan, _trials(plan, 1)))
+        sweep = read(name)
+        errors = printed_errors(report_cells(sweep, _trials(sweep, 1)))
         assert len(errors) == 12
         for error in errors:
             ratios[error.mechanism].append(error.ratio)
@@ -266,27 +266,27 @@ def test_table_1_cannot_come_from_the_printed_formulas(tmp_path: Path) -> None:
     assert (noisier, pairs) == (10, 12)
     assert [round(bound(ratios["conceal"])) for bound in (min, max)] == [97, 3330]
     assert [round(bound(ratios["laplace"])) for bound in (min, max)] == [6, 131]
-    plan = read("conceal-adult-1000", ["scenario.trials=1"])
-    text = _shown(_report(tmp_path / "run", plan, _trials(plan, 1)))
+    sweep = read("conceal-adult-1000", ["scenario.trials=1"])
+    text = _shown(_report(tmp_path / "run", sweep, _trials(sweep, 1)))
     assert "the printed average errors are 97 to 1,863 times smaller" in text
     assert "larger than Laplace's in 4 of 6 cells" in text
 
 
 def test_one_ratio_by_hand() -> None:
-    plan = read("conceal-adult-100", ["developer.queries=25", "compliance.epsilon=5.0"])
-    conceal, laplace = printed_errors(report_cells(plan, _trials(plan, 1)))
+    sweep = read("conceal-adult-100", ["developer.queries=25", "compliance.epsilon=5.0"])
+    conceal, laplace = printed_errors(report_cells(sweep, _trials(sweep, 1)))
     near, far = 25 / 91 + 25 / 10, math.exp(-5 * 8 / 150) * (25 / 99 + 25 / 2)
     assert conceal.ratio == pytest.approx(6 * max(near, far) / 5 / 0.0109)
     assert laplace.ratio == pytest.approx((25 / 2 + 25 / 99) / 5 / 0.2009)
 
 
 def test_the_loss_test_counts_each_model_once(tmp_path: Path) -> None:
-    plan = read("demo", ["scenario.trials=3"])
-    trials = _trials(plan, attack="loss-test", accuracy_advantaged=0.86, accuracy_disadvantaged=0.92, gap_base=6.0)
-    (row,) = loss_test_rows(report_cells(plan, trials))
+    sweep = read("demo", ["scenario.trials=3"])
+    trials = _trials(sweep, attack="loss-test", accuracy_advantaged=0.86, accuracy_disadvantaged=0.92, gap_base=6.0)
+    (row,) = loss_test_rows(report_cells(sweep, trials))
     assert row.models == 3
     assert row.gap.mean == pytest.approx(6.0)
-    assert "right for 86.0 ± 0.0% of the advantaged" in _shown(_report(tmp_path / "run", plan, trials))
+    assert "right for 86.0 ± 0.0% of the advantaged" in _shown(_report(tmp_path / "run", sweep, trials))
     swept = read("demo", ["scenario.trials=3", "data.n0=[5, 10]"])
     trials = _trials(swept, attack="loss-test", accuracy_advantaged=0.86, accuracy_disadvantaged=0.92, gap_base=6.0)
     assert [row.data for row in loss_test_rows(report_cells(swept, trials))] == ["n₀ = 5", "n₀ = 10"]
@@ -294,9 +294,9 @@ def test_the_loss_test_counts_each_model_once(tmp_path: Path) -> None:
 
 def test_an_absolute_gap_is_told_up_to_polarity(tmp_path: Path) -> None:
     settings = ["scenario.trials=2", "developer.strategy=absolute", "compliance.metric=abs_sp", "developer.queries=n"]
-    plan = read("reveal-adult-100", settings)
-    trials = _trials(plan, 2, leakage=100.0, exact=True, leakage_by_size=None, leakage_by_person=100.0)
-    text = _shown(_report(tmp_path / "run", plan, trials))
+    sweep = read("reveal-adult-100", settings)
+    trials = _trials(sweep, 2, leakage=100.0, exact=True, leakage_by_size=None, leakage_by_person=100.0)
+    text = _shown(_report(tmp_path / "run", sweep, trials))
     assert "knew everybody's race, up to which group is which, in 2 of 2 trials" in text
     assert "one person known, %" in text
     assert "smaller group named, %" not in text
@@ -308,9 +308,9 @@ def _known(text: str) -> str:
 
 def test_the_answers_until_everybody_was_known(tmp_path: Path) -> None:
     settings = ["scenario.trials=2", "compliance.precision=float64", "developer.perturbation=0.1"]
-    plan = read("limit-adult-100", settings)
+    sweep = read("limit-adult-100", settings)
     trials = []
-    for cell in plan.cells:
+    for cell in sweep.cells:
         strategy, decoder, queries = (cell.swept[f"developer.{key}"] for key in ("strategy", "decoder", "queries"))
         for i in range(2):
             # l1 knows everybody from 50 queries on in both trials, and from 40 in one.
@@ -318,7 +318,7 @@ def test_the_answers_until_everybody_was_known(tmp_path: Path) -> None:
             asks = {"best": 2 + i, "packed": 4, "linear": 99}.get(strategy, queries)
             own = {"queries": asks, "size_queries": int(strategy != "linear"), "answers_bound": 1, "flagged": 0}
             trials.append(_trial(cell, i, exact=exact and decoder != "box", **own))
-    page = _report(tmp_path / "run", plan, trials)
+    page = _report(tmp_path / "run", sweep, trials)
     body = re.search(r"<tbody>(.*?)</tbody>", _known(page), re.DOTALL)
     assert body is not None
     rows = [re.findall(r"<td[^>]*>([^<]*)</td>", row) for row in body.group(1).split("</tr>")[:-1]]
@@ -336,30 +336,30 @@ def test_the_answers_until_everybody_was_known(tmp_path: Path) -> None:
 
 
 def test_a_single_cell_is_compared_with_nothing(tmp_path: Path) -> None:
-    plan = read("hidden-adult-100", ["scenario.trials=2"])
-    trials = _trials(plan, 2, exact=True, queries=3, answers_bound=1, leakage=100.0)
-    text = _shown(_report(tmp_path / "run", plan, trials))
+    sweep = read("hidden-adult-100", ["scenario.trials=2"])
+    trials = _trials(sweep, 2, exact=True, queries=3, answers_bound=1, leakage=100.0)
+    text = _shown(_report(tmp_path / "run", sweep, trials))
     assert "Answers until everybody was known" not in text
     assert "was dealt neither these people's features nor their labels" in text
     assert "Neither features nor labels of the test set" in text
 
 
 def test_an_attack_that_stops_by_itself_is_said_to(tmp_path: Path) -> None:
-    plan = read("hidden-adult-100", ["scenario.trials=2"])
+    sweep = read("hidden-adult-100", ["scenario.trials=2"])
     trials = [
-        _trial(plan.cells[0], i, exact=True, queries=3 + i, answers_bound=1, leakage=100.0, recovered=100)
+        _trial(sweep.cells[0], i, exact=True, queries=3 + i, answers_bound=1, leakage=100.0, recovered=100)
         for i in range(2)
     ]
-    text = _shown(_report(tmp_path / "run", plan, trials))
+    text = _shown(_report(tmp_path / "run", sweep, trials))
     assert "With at most 5 exact answers, the developer knew everybody's race in 2 of 2 trials" in text
     assert "as many as it takes" in text
 
 
 def test_what_else_is_public_is_said(tmp_path: Path) -> None:
     settings = ["compliance.precision=4", 'developer.knows=["n0"]', "compliance.differencing=3"]
-    plan = read("reveal-adult-100", [*settings, "developer.queries=40", "developer.public_sample=2000"])
-    trials = _trials(plan, 2, leakage_features=60.0, leakage_answers=55.0, flagged=1)
-    text = _shown(_report(tmp_path / "run", plan, trials))
+    sweep = read("reveal-adult-100", [*settings, "developer.queries=40", "developer.public_sample=2000"])
+    trials = _trials(sweep, 2, leakage_features=60.0, leakage_answers=55.0, flagged=1)
+    text = _shown(_report(tmp_path / "run", sweep, trials))
     assert "Answers written as 4 decimals" in text
     assert "Models flagged if they differ from an earlier one in 1 to 3 people" in text
     assert "how many people are disadvantaged, and 2,000 public people with their groups" in text
@@ -371,29 +371,29 @@ def test_what_else_is_public_is_said(tmp_path: Path) -> None:
 
 
 def test_one_person_is_drawn_by_how_often_they_are_right(tmp_path: Path) -> None:
-    plan = read("targeted", ["scenario.trials=4"])
+    sweep = read("targeted", ["scenario.trials=4"])
     trials = [
         _trial(cell, i, targeted=1, targeted_recovered=int(i < 3), target_advantaged=i % 2 == 0)
-        for cell in plan.cells
+        for cell in sweep.cells
         for i in range(4)
     ]
-    text = _report(tmp_path / "run", plan, trials)
+    text = _report(tmp_path / "run", sweep, trials)
     assert "How often the person aimed at is guessed right" in text
     assert "Leakage against" not in text
     assert "was right about that person in 3 of 4 trials" in _shown(text)
 
 
 def test_many_mechanisms_share_a_figure_for_each_attack(tmp_path: Path) -> None:
-    plan = read("conceal-attacked", ["scenario.trials=2"])
-    page = _report(tmp_path / "run", plan, _trials(plan, 2))
+    sweep = read("conceal-attacked", ["scenario.trials=2"])
+    page = _report(tmp_path / "run", sweep, _trials(sweep, 2))
     titles = re.findall(r"<h3>(Leakage[^<]*)</h3>", page)
     assert titles == ["Leakage against ε, sensing, l1", "Leakage against ε, best"]
 
 
 def test_any_key_can_be_swept(tmp_path: Path) -> None:
     settings = ["scenario.trials=2", "data.n0=[5, 50]", 'developer.decoder=["l1", "lstsq"]', "compliance.epsilon=100.0"]
-    plan = read("demo", [*settings, "developer.strategy=sensing"])
-    page = _report(tmp_path / "run", plan, _trials(plan, 2))
+    sweep = read("demo", [*settings, "developer.strategy=sensing"])
+    page = _report(tmp_path / "run", sweep, _trials(sweep, 2))
     assert "Leakage against n₀" in page
     assert "decoder = lstsq" in page
 
@@ -401,31 +401,31 @@ def test_any_key_can_be_swept(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", REVEAL)
 @pytest.mark.parametrize("each", [0, 1, 2])
 def test_the_terminal_table_fits_80_columns(name: str, each: int) -> None:
-    plan = read(name)
-    trials = _trials(plan, each)
-    assert "…" not in _printed(plan, trials)
+    sweep = read(name)
+    trials = _trials(sweep, each)
+    assert "…" not in _printed(sweep, trials)
 
 
 def test_a_crowded_terminal_table_still_fits() -> None:
     settings = ["developer.perturbation=[0.05, 0.1]", "data.n0=[5, 10]", 'developer.decoder=["l1", "lstsq"]']
-    plan = read("conceal-adult-100", settings)
-    trials = _trials(plan, 2, query_error_mean=1.5e9, query_error_median=2e-9)
-    _printed(plan, trials)
+    sweep = read("conceal-adult-100", settings)
+    trials = _trials(sweep, 2, query_error_mean=1.5e9, query_error_median=2e-9)
+    _printed(sweep, trials)
 
 
-def _printed(plan: Plan, trials: Sequence[dict[str, Any]]) -> str:
+def _printed(sweep: Sweep, trials: Sequence[dict[str, Any]]) -> str:
     file = io.StringIO()
-    Console(width=80, file=file).print(terminal_table(plan, summarise(trials, list(plan.scenario.axes))))
+    Console(width=80, file=file).print(terminal_table(sweep, summarise(trials, list(sweep.scenario.axes))))
     assert max(map(len, file.getvalue().splitlines())) <= 80
     return file.getvalue()
 
 
 def test_the_terminal_table_shows_the_papers_figures_and_infinity() -> None:
-    plan = read("conceal-adult-100")
-    text = _printed(plan, _trials(plan, 2))
+    sweep = read("conceal-adult-100")
+    text = _printed(sweep, _trials(sweep, 2))
     assert "0.00005" in text
     assert "∞" in text
-    assert "No trial finished" in _printed(plan, [])
+    assert "No trial finished" in _printed(sweep, [])
 
 
 @pytest.mark.parametrize(

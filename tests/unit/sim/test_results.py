@@ -20,7 +20,7 @@ from sim.games.reveal.deal import ComplianceCards, Deal, DeveloperCards, PublicS
 from sim.games.reveal.referee import LossTest, Outcome, RevealGuess
 from sim.games.table import AuditRecord
 from sim.runs.folder import ResumeError, RunFolder, read_trials, summarise
-from sim.scenarios.sweep import Cell, Plan, plan
+from sim.scenarios.sweep import Cell, Sweep, lay_out
 
 REVEAL = {
     "n",
@@ -50,8 +50,8 @@ REVEAL = {
 PROTECTED = np.array([0, 1, 1, 0, 1], np.uint8)
 
 
-def plan_of(sweep: dict[str, list[Any]] | None = None, metric: str = "sp", **compliance: Any) -> Plan:
-    return plan(
+def plan_of(sweep: dict[str, list[Any]] | None = None, metric: str = "sp", **compliance: Any) -> Sweep:
+    return lay_out(
         {
             "scenario": {"name": "Mine, again", "game": "reveal", "seed": 11, "trials": 3},
             "data": {"source": "synthetic", "n": 5, "n0": 2, "scores": "uniform"},
@@ -157,12 +157,12 @@ def test_swept_values_stand_under_their_dotted_keys() -> None:
 
 @pytest.mark.parametrize("infinite", ["inf", math.inf])
 def test_infinity_is_the_string_inf_however_the_scenario_writes_it(tmp_path: Path, infinite: object) -> None:
-    plan = plan_of({"compliance.epsilon": [infinite, 1.0]})
-    line = line_of(plan.cells[0], RIGHT, spent=math.inf)
+    sweep = plan_of({"compliance.epsilon": [infinite, 1.0]})
+    line = line_of(sweep.cells[0], RIGHT, spent=math.inf)
     assert line["epsilon"] == line["epsilon_spent"] == line["compliance.epsilon"] == "inf"
     folder = RunFolder.create(tmp_path, "x")
     folder.add_trial(line)
-    folder.write_result(plan, [line], complete=True)
+    folder.write_result(sweep, [line], complete=True)
     assert read_trials(folder.path / "trials.jsonl") == [line]
 
 
@@ -194,9 +194,9 @@ def test_a_loss_test_is_recorded_as_a_gap_in_percent() -> None:
 
 
 def test_a_summary_has_one_entry_a_cell_in_the_order_of_the_trials() -> None:
-    plan = plan_of({"compliance.epsilon": ["inf", 1.0]})
+    sweep = plan_of({"compliance.epsilon": ["inf", 1.0]})
     lines = [
-        line_of(cell, guess, trial) for cell in plan.cells for trial, guess in enumerate([RIGHT, ONE_WRONG, RIGHT])
+        line_of(cell, guess, trial) for cell in sweep.cells for trial, guess in enumerate([RIGHT, ONE_WRONG, RIGHT])
     ]
     summary = summarise(lines, ["compliance.epsilon"])
     assert [cell["compliance.epsilon"] for cell in summary] == ["inf", 1.0]
@@ -231,17 +231,17 @@ def test_trials_whose_groups_could_not_be_named_do_not_count_in_the_leakage_by_s
 
 
 def test_the_summary_recomputes_from_the_lines_on_disk(tmp_path: Path) -> None:
-    plan = plan_of({"developer.queries": [2, 3]})
+    sweep = plan_of({"developer.queries": [2, 3]})
     folder = RunFolder.create(tmp_path, "x")
-    lines = [line_of(cell, guess, trial) for cell in plan.cells for trial, guess in enumerate([RIGHT, ONE_WRONG])]
+    lines = [line_of(cell, guess, trial) for cell in sweep.cells for trial, guess in enumerate([RIGHT, ONE_WRONG])]
     for line in lines:
         folder.add_trial(line)
-    written = folder.write_result(plan, lines, complete=True)
+    written = folder.write_result(sweep, lines, complete=True)
     result = json.loads((folder.path / "result.json").read_text(encoding="utf-8"))
     assert result == written
-    assert result["summary"] == summarise(read_trials(folder.path / "trials.jsonl"), list(plan.scenario.axes))
+    assert result["summary"] == summarise(read_trials(folder.path / "trials.jsonl"), list(sweep.scenario.axes))
     assert result["scenario"] == "Mine, again"
-    assert result["scenario_digest"] == plan.digest
+    assert result["scenario_digest"] == sweep.digest
     assert result["complete"] is True
 
 
@@ -256,7 +256,7 @@ def test_the_scenario_is_kept_as_it_is_played(tmp_path: Path) -> None:
     played = plan_of({"compliance.epsilon": ["inf", 1.0]})
     folder = RunFolder.create(tmp_path, "x")
     folder.write_scenario(played)
-    assert plan(tomllib.loads((folder.path / "scenario.toml").read_text(encoding="utf-8")), "again") == played
+    assert lay_out(tomllib.loads((folder.path / "scenario.toml").read_text(encoding="utf-8")), "again") == played
 
 
 def test_a_line_is_a_line_whatever_its_texts_hold(tmp_path: Path) -> None:
@@ -310,7 +310,7 @@ def test_missing_parents_of_a_folder_are_made(tmp_path: Path) -> None:
 # A run that was broken off.
 
 
-def keep(folder: RunFolder, played: Plan, *lines: dict[str, Any]) -> None:
+def keep(folder: RunFolder, played: Sweep, *lines: dict[str, Any]) -> None:
     """Leave what a run leaves when it is broken off after these lines."""
     folder.write_scenario(played)
     for line in lines:
@@ -318,14 +318,14 @@ def keep(folder: RunFolder, played: Plan, *lines: dict[str, Any]) -> None:
     folder.write_result(played, lines, complete=False)
 
 
-def infers(attacks: list[str]) -> Plan:
+def infers(attacks: list[str]) -> Sweep:
     values = {
         "scenario": {"name": "x", "game": "inference", "trials": 2, "seed": 7},
         "data": {"source": "german", "protected": "sex"},
         "adversary": {"attack": attacks},
         "sweep": {"developer.rehearsal": [0.5, 1]},
     }
-    return plan(values, "x")
+    return lay_out(values, "x")
 
 
 ATTACKS = ["loss-test", "label-meta"]

@@ -15,7 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sim.scenarios.scenario import as_values
-from sim.scenarios.sweep import Plan, ScenarioError, plan, read, shipped
+from sim.scenarios.sweep import ScenarioError, Sweep, lay_out, read, shipped
 
 PLAYABLE: Mapping[str, Mapping[str, Any]] = {
     "scenario": {"name": "mine", "game": "reveal"},
@@ -54,8 +54,8 @@ def values(changes: Mapping[str, Any]) -> dict[str, Any]:
     return changed
 
 
-def plan_of(**changes: Any) -> Plan:
-    return plan(values({key.replace("__", "."): value for key, value in changes.items()}), "mine.toml")
+def plan_of(**changes: Any) -> Sweep:
+    return lay_out(values({key.replace("__", "."): value for key, value in changes.items()}), "mine.toml")
 
 
 def refusal(reading: Callable[[], object]) -> str:
@@ -90,7 +90,7 @@ def test_every_printed_figure_stands_beside_a_cell_of_its_scenario(name: str) ->
 @pytest.mark.parametrize("name", shipped())
 def test_what_a_run_keeps_of_a_scenario_reads_as_the_same_plan(name: str) -> None:
     found = read(name)
-    again = plan(tomllib.loads(tomli_w.dumps(as_values(found.scenario))), "scenario.toml")
+    again = lay_out(tomllib.loads(tomli_w.dumps(as_values(found.scenario))), "scenario.toml")
     assert again == found
     assert again.digest == found.digest
 
@@ -244,7 +244,7 @@ def test_the_digest_depends_on_everything_else() -> None:
         {"sweep": {"developer.queries": [5, 7]}},
         {"paper": [{"source": "a paper", "where": {}}]},
     ]
-    digests = [plan(values(changes), "mine.toml").digest for changes in variants]
+    digests = [lay_out(values(changes), "mine.toml").digest for changes in variants]
     assert len(set(digests)) == len(variants)
 
 
@@ -253,11 +253,11 @@ def test_several_grids_are_played_one_after_the_other() -> None:
         {"developer.queries": [5, 6], "data.n0": [2]},
         {"data.n0": [3, 4], "developer.queries": [7]},
     ]
-    found = plan(values({"sweep": grids}), "mine.toml")
+    found = lay_out(values({"sweep": grids}), "mine.toml")
     swept = [(cell.swept["developer.queries"], cell.swept["data.n0"]) for cell in found.cells]
     assert swept == [(5, 2), (6, 2), (7, 3), (7, 4)]
     assert found.scenario.axes == ("developer.queries", "data.n0")
-    assert plan(as_values(found.scenario), "again").cells == found.cells
+    assert lay_out(as_values(found.scenario), "again").cells == found.cells
 
 
 def test_a_setting_replaces_an_axis_of_every_grid(tmp_path: Path) -> None:
@@ -409,7 +409,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
 def test_what_cannot_be_played_is_refused_in_one_line_that_names_the_key(
     changes: dict[str, Any], key: str, hint: str
 ) -> None:
-    text = refusal(lambda: plan(values(changes), "mine.toml"))
+    text = refusal(lambda: lay_out(values(changes), "mine.toml"))
     assert text.startswith("mine.toml: ")
     assert key in text
     assert hint in text
@@ -417,7 +417,7 @@ def test_what_cannot_be_played_is_refused_in_one_line_that_names_the_key(
 
 @pytest.mark.parametrize("changes", [{"scenario.name": ""}, {"adversary.attack": ["loss-test", "loss-test"]}], ids=repr)
 def test_a_refusal_is_a_sentence(changes: dict[str, Any]) -> None:
-    assert "should" not in refusal(lambda: plan(values(changes), "mine.toml"))
+    assert "should" not in refusal(lambda: lay_out(values(changes), "mine.toml"))
 
 
 @pytest.mark.parametrize(
@@ -544,7 +544,7 @@ def test_whatever_stands_at_a_known_key_is_played_or_refused_in_one_line(garbage
     broken = {key for key, value in changes.items() if "." not in key and not isinstance(value, dict)}
     changes = {key: value for key, value in changes.items() if "." not in key or key.partition(".")[0] not in broken}
     try:
-        found = plan(values(changes), "mine.toml")
+        found = lay_out(values(changes), "mine.toml")
     except ScenarioError as error:
         text = str(error)
     else:

@@ -30,7 +30,7 @@ from sim.report.notation import MECHANISMS, METRICS, MISSING, as_float, count, n
 from sim.report.tables import Column, PageTable, Section
 from sim.runs.folder import summarise
 from sim.scenarios.scenario import PaperFigure, Scenario
-from sim.scenarios.sweep import Plan
+from sim.scenarios.sweep import Sweep
 
 if TYPE_CHECKING:
     from sim.report.drawing import Figure
@@ -50,10 +50,10 @@ _VICTIMS = (
 _LOADER = f"{LOADER_ONLY}: fewer than {PEOPLE_LEAST:,} people; shows that the table can be read, and no more."
 
 
-def terminal_table(plan: Plan, summary: Sequence[Cell]) -> Group:
+def terminal_table(sweep: Sweep, summary: Sequence[Cell]) -> Group:
     """Lay out a run's summary for a terminal of 80 columns: the guesses, and below them the victims."""
-    keys = list(plan.scenario.axes)
-    guesses, victims = _table(plan.scenario.scenario.name), _table(None)
+    keys = list(sweep.scenario.axes)
+    guesses, victims = _table(sweep.scenario.scenario.name), _table(None)
     for table in (guesses, victims):
         for key in keys:
             table.add_column(Text(symbol(key)), overflow="fold")
@@ -63,7 +63,7 @@ def terminal_table(plan: Plan, summary: Sequence[Cell]) -> Group:
         family = f"{cell['family_low']:.0f}–{cell['family_high']:.0f}"
         texts = (cell["attack"], _interval(cell, 0), family, f"{cell['advantage']:.2f}")
         guesses.add_row(*(Text(text) for text in (*_swept(keys, cell), *texts)))
-    cells = _cells(plan, summary)
+    cells = _cells(sweep, summary)
     columns = {
         "gap\nbefore": [f"{cell['gap_base']:.1f}" for cell in cells],
         "gap": [f"{cell['gap']:.1f}" for cell in cells],
@@ -72,7 +72,7 @@ def terminal_table(plan: Plan, summary: Sequence[Cell]) -> Group:
         "right\n%": [f"{cell['accuracy']:.1f}" for cell in cells],
         "gap\n≤5": [f"{cell['below_tau']}/{cell['victims']}" for cell in cells],
     }
-    scenarios = [scenario_of(plan, {key: cell[key] for key in keys}) for cell in cells]
+    scenarios = [scenario_of(sweep, {key: cell[key] for key in keys}) for cell in cells]
     for head, name in (("gap", "gap"), ("EO", "eo"), ("≤5", "below_tau")):
         told = [
             printed_beside(paper_figure(scenario), name, scenario, cell)
@@ -123,17 +123,17 @@ def _name(keys: Sequence[str], cell: Cell) -> str:
     return ", ".join(words) or str(cell["defence"])
 
 
-def _cells(plan: Plan, summary: Sequence[Cell]) -> list[Cell]:
+def _cells(sweep: Sweep, summary: Sequence[Cell]) -> list[Cell]:
     """Keep one line of the summary for each combination of swept values: what is said of the victims is in all."""
     kept: dict[tuple[str, ...], Cell] = {}
     for cell in summary:
-        kept.setdefault(tuple(setting(cell[key]) for key in plan.scenario.axes), cell)
+        kept.setdefault(tuple(setting(cell[key]) for key in sweep.scenario.axes), cell)
     return list(kept.values())
 
 
-def _lines(plan: Plan, cell: Cell, trials: Sequence[Trial]) -> list[Trial]:
+def _lines(sweep: Sweep, cell: Cell, trials: Sequence[Trial]) -> list[Trial]:
     """Find a cell's lines, one a split."""
-    return one_a_split([trial for trial in trials if all(trial[key] == cell[key] for key in plan.scenario.axes)])
+    return one_a_split([trial for trial in trials if all(trial[key] == cell[key] for key in sweep.scenario.axes)])
 
 
 def _interval(cell: Cell, digits: int) -> str:
@@ -144,31 +144,31 @@ def _advantage(cell: Cell) -> str:
     return f"{cell['advantage']:.2f} ({cell['advantage_low']:.2f}–{cell['advantage_high']:.2f})"
 
 
-def sections(plan: Plan, summary: Sequence[Cell], trials: Sequence[Trial]) -> tuple[Section, ...]:
+def sections(sweep: Sweep, summary: Sequence[Cell], trials: Sequence[Trial]) -> tuple[Section, ...]:
     """Lay out the page's tables: guesses, victims, bounds, the paper's figures, and what else was measured."""
     if not summary:
         return ()
-    cells = _cells(plan, summary)
-    lines = [_lines(plan, cell, trials) for cell in cells]
+    cells = _cells(sweep, summary)
+    lines = [_lines(sweep, cell, trials) for cell in cells]
     made = [
-        Section("guesses", "What the adversary guessed", _guess_table(plan, summary)),
-        Section("victims", "What became of the models", _victim_table(plan, cells, lines)),
-        Section("bounds", "Whether the bounds held", _bound_table(plan, cells)),
+        Section("guesses", "What the adversary guessed", _guess_table(sweep, summary)),
+        Section("victims", "What became of the models", _victim_table(sweep, cells, lines)),
+        Section("bounds", "Whether the bounds held", _bound_table(sweep, cells)),
     ]
     if any("needed" in cell for cell in cells):
-        made.append(Section("verdicts", "What Algorithm 1 says of the models", _verdict_table(plan, cells)))
+        made.append(Section("verdicts", "What Algorithm 1 says of the models", _verdict_table(sweep, cells)))
     if any("attributes" in cell for cell in cells):
-        made.append(Section("attributes", "Several attributes at once", _attribute_table(plan, cells)))
+        made.append(Section("attributes", "Several attributes at once", _attribute_table(sweep, cells)))
     if any("lambdas" in cell for cell in cells):
-        made.append(Section("chosen", "How λ was chosen by compliance's answers", _chosen_table(plan, cells)))
-    printed = beside(plan, trials)
+        made.append(Section("chosen", "How λ was chosen by compliance's answers", _chosen_table(sweep, cells)))
+    printed = beside(sweep, trials)
     if printed:
-        made.append(Section("paper", "The paper's figures, beside ours", _paper_table(plan, cells, printed)))
+        made.append(Section("paper", "The paper's figures, beside ours", _paper_table(sweep, cells, printed)))
     return tuple(made)
 
 
-def _axes(plan: Plan, cells: Sequence[Cell]) -> list[Column]:
-    keys = list(plan.scenario.axes)
+def _axes(sweep: Sweep, cells: Sequence[Cell]) -> list[Column]:
+    keys = list(sweep.scenario.axes)
     rows = [_swept(keys, cell) for cell in cells]
     return [
         Column(symbol(key), [row[i] for row in rows], numeric=not any(_number(cell[key]) is None for cell in cells))
@@ -181,9 +181,9 @@ def _number(value: object) -> float | None:
     return None if math.isnan(place) else place
 
 
-def _guess_table(plan: Plan, summary: Sequence[Cell]) -> PageTable:
+def _guess_table(sweep: Sweep, summary: Sequence[Cell]) -> PageTable:
     columns = [
-        *_axes(plan, summary),
+        *_axes(sweep, summary),
         Column("attack", [cell["attack"] for cell in summary], numeric=False),
         Column("victims", [count(cell["victims"]) for cell in summary]),
         Column("b right, % (95%)", [_interval(cell, 1) for cell in summary]),
@@ -199,8 +199,8 @@ def _loader_column(cells: Sequence[Cell]) -> Column:
     return Column("", [LOADER_ONLY if loader_only(cell) else "" for cell in cells], numeric=False)
 
 
-def _victim_table(plan: Plan, cells: Sequence[Cell], lines: Sequence[Sequence[Trial]]) -> PageTable:
-    columns = _axes(plan, cells)
+def _victim_table(sweep: Sweep, cells: Sequence[Cell], lines: Sequence[Sequence[Trial]]) -> PageTable:
+    columns = _axes(sweep, cells)
     for group, before, after in (
         ("gap, points", "gap_base", "gap"),
         ("EO, points", "eo_base", "eo"),
@@ -236,8 +236,8 @@ def _area(lines: Sequence[Trial], key: str) -> str:
     return f"{found.mean:.3f}" + ("" if found.half is None else f"\u00a0±\u00a0{found.half:.3f}")
 
 
-def _bound_table(plan: Plan, cells: Sequence[Cell]) -> PageTable:
-    columns = _axes(plan, cells)
+def _bound_table(sweep: Sweep, cells: Sequence[Cell]) -> PageTable:
+    columns = _axes(sweep, cells)
     for head, key, digits in (
         ("W", "w", 2),
         ("EO", "eo", 1),
@@ -261,10 +261,10 @@ def _bound_table(plan: Plan, cells: Sequence[Cell]) -> PageTable:
     )
 
 
-def _verdict_table(plan: Plan, cells: Sequence[Cell]) -> PageTable:
+def _verdict_table(sweep: Sweep, cells: Sequence[Cell]) -> PageTable:
     tuned = [cell for cell in cells if "needed" in cell]
     columns = [
-        *_axes(plan, tuned),
+        *_axes(sweep, tuned),
         Column("victims", [count(cell["victims"]) for cell in tuned]),
         Column("need it", [count(cell["needed"]) for cell in tuned]),
         Column("accepted", [count(cell["accepted"]) for cell in tuned]),
@@ -277,10 +277,10 @@ def _verdict_table(plan: Plan, cells: Sequence[Cell]) -> PageTable:
     return PageTable(columns, notes)
 
 
-def _attribute_table(plan: Plan, cells: Sequence[Cell]) -> PageTable:
+def _attribute_table(sweep: Sweep, cells: Sequence[Cell]) -> PageTable:
     rows = [(cell, own) for cell in cells for own in cell.get("attributes", ())]
     columns = [
-        *_axes(plan, [cell for cell, _ in rows]),
+        *_axes(sweep, [cell for cell, _ in rows]),
         Column("attribute", [own["attribute"] for _, own in rows], numeric=False),
     ]
     for group, keys in (("gap, points", ("gap_base", "gap")), ("EO, points", ("eo_base", "eo"))):
@@ -295,11 +295,11 @@ def _attribute_table(plan: Plan, cells: Sequence[Cell]) -> PageTable:
     return PageTable(columns, ("Each attribute by itself, between its own pure groups (Theorem 3).",))
 
 
-def _chosen_table(plan: Plan, cells: Sequence[Cell]) -> PageTable:
+def _chosen_table(sweep: Sweep, cells: Sequence[Cell]) -> PageTable:
     rows = [cell for cell in cells if "lambdas" in cell]
     chosen = [", ".join(f"{number(value)}: {many}" for value, many in cell["lambdas"]) for cell in rows]
     columns = [
-        *_axes(plan, rows),
+        *_axes(sweep, rows),
         Column("λ: splits that chose it", chosen, numeric=False),
         Column("ε spent", [number(cell["epsilon_spent"], 6) for cell in rows]),
         Column("answers", [count(cell["queries"]) for cell in rows]),
@@ -308,8 +308,8 @@ def _chosen_table(plan: Plan, cells: Sequence[Cell]) -> PageTable:
     return PageTable(columns)
 
 
-def _paper_table(plan: Plan, cells: Sequence[Cell], rows: Sequence[Beside]) -> PageTable:
-    keys = list(plan.scenario.axes)
+def _paper_table(sweep: Sweep, cells: Sequence[Cell], rows: Sequence[Beside]) -> PageTable:
+    keys = list(sweep.scenario.axes)
     own = [next(c for c in cells if all(c[key] == value for key, value in row.swept.items())) for row in rows]
     columns = [Column("cell", [_name(keys, cell) for cell in own], numeric=False)] + [
         Column(head, [getattr(row, part) for row in rows], numeric=part in ("printed", "measured"))
@@ -324,9 +324,9 @@ def _paper_table(plan: Plan, cells: Sequence[Cell], rows: Sequence[Beside]) -> P
     return PageTable(columns, (RULE,))
 
 
-def played(plan: Plan, trials: Sequence[Trial]) -> str:
+def played(sweep: Sweep, trials: Sequence[Trial]) -> str:
     """Say what was played, and who held what."""
-    data, adversary = plan.scenario.data, plan.scenario.adversary
+    data, adversary = sweep.scenario.data, sweep.scenario.adversary
     splits = len({trial["split_seed"] for trial in trials})
     victims = span({trial["victims"] for trial in trials}) if trials else "no"
     return (
@@ -338,21 +338,21 @@ def played(plan: Plan, trials: Sequence[Trial]) -> str:
         "or a row that a model was trained on."
         + (
             " Compliance held the groups of test rows, and the developer chose λ by its answers alone."
-            if plan.scenario.developer.lambdas
+            if sweep.scenario.developer.lambdas
             else ""
         )
     )
 
 
-def findings(plan: Plan, summary: Sequence[Cell], trials: Sequence[Trial]) -> tuple[str, ...]:
+def findings(sweep: Sweep, summary: Sequence[Cell], trials: Sequence[Trial]) -> tuple[str, ...]:
     """Say for each defence what the best attack on it knew, and how many of the paper's figures were met."""
     if any(map(loader_only, summary)):
         return (f"{_LOADER.capitalize()} Nothing below is a finding.",)
-    return (*_strongest(plan, summary), *_met(beside(plan, trials)))
+    return (*_strongest(sweep, summary), *_met(beside(sweep, trials)))
 
 
-def _strongest(plan: Plan, summary: Sequence[Cell]) -> Iterator[str]:
-    rest = [key for key in plan.scenario.axes if key != "developer.defence"]
+def _strongest(sweep: Sweep, summary: Sequence[Cell]) -> Iterator[str]:
+    rest = [key for key in sweep.scenario.axes if key != "developer.defence"]
     for defence in dict.fromkeys(cell["defence"] for cell in summary):
         best = max((cell for cell in summary if cell["defence"] == defence), key=lambda cell: cell["advantage"])
         low, high = best["family_low"], best["family_high"]
@@ -381,9 +381,9 @@ def _met(rows: Sequence[Beside]) -> Iterator[str]:
         yield f"Of {plural(len(rows), 'figure')} printed in the paper about these cells: {', '.join(told)}."
 
 
-def settings(plan: Plan) -> list[tuple[str, str]]:
+def settings(sweep: Sweep) -> list[tuple[str, str]]:
     """List how it was played."""
-    scenarios = [cell.scenario for cell in plan.cells]
+    scenarios = [cell.scenario for cell in sweep.cells]
 
     def several(values: Sequence[object]) -> str:
         return ", ".join(dict.fromkeys(map(setting, values)))
@@ -453,14 +453,14 @@ ASSUMPTIONS = (
 )
 
 
-def draw(plan: Plan, summary: Sequence[Cell], trials: Sequence[Trial]) -> tuple[Figure, ...]:
+def draw(sweep: Sweep, summary: Sequence[Cell], trials: Sequence[Trial]) -> tuple[Figure, ...]:
     """Draw accuracy at guessing b by attack and defence, and gap and EO, along the swept number if there is one."""
     from sim.report.interval_plot import along, intervals
 
     if not summary:
         return ()
-    keys = list(plan.scenario.axes)
-    axis = _axis(plan, summary)
+    keys = list(sweep.scenario.axes)
+    axis = _axis(sweep, summary)
     rest = [key for key in keys if key != axis]
     title, what = "Accuracy at guessing b", "b right, %"
     groups: dict[str, list[tuple[str, float, float, float]]] = {}
@@ -484,12 +484,12 @@ def draw(plan: Plan, summary: Sequence[Cell], trials: Sequence[Trial]) -> tuple[
             top=103,
         )
     )
-    return (guess, _gap_figure(plan, summary, trials, axis))
+    return (guess, _gap_figure(sweep, summary, trials, axis))
 
 
-def _axis(plan: Plan, summary: Sequence[Cell]) -> str | None:
+def _axis(sweep: Sweep, summary: Sequence[Cell]) -> str | None:
     """Find a swept number that takes several values whatever the others are."""
-    keys = plan.scenario.axes
+    keys = sweep.scenario.axes
     for axis in keys:
         places: dict[tuple[str, ...], set[float | None]] = {}
         for cell in summary:
@@ -503,13 +503,13 @@ def _axis(plan: Plan, summary: Sequence[Cell]) -> str | None:
 _DRAWN = {"gap before": "gap_base", "gap": "gap", "EO before": "eo_base", "EO": "eo"}
 
 
-def _gap_figure(plan: Plan, summary: Sequence[Cell], trials: Sequence[Trial], axis: str | None) -> Figure:
+def _gap_figure(sweep: Sweep, summary: Sequence[Cell], trials: Sequence[Trial], axis: str | None) -> Figure:
     from sim.report.interval_plot import along
 
-    keys = list(plan.scenario.axes)
+    keys = list(sweep.scenario.axes)
     rest = [key for key in keys if key != axis]
     # Before any defence is what it was without one.
-    cells = _cells(plan, summary)
+    cells = _cells(sweep, summary)
     if axis is not None:
         cells = [cell for cell in cells if cell["defence"] != "none"] or cells
     several = axis is not None and len({_name(rest, cell) for cell in cells}) > 1
@@ -517,16 +517,16 @@ def _gap_figure(plan: Plan, summary: Sequence[Cell], trials: Sequence[Trial], ax
     printed: dict[str, list[tuple[str, float]]] = {}
     for cell in cells:
         place = _name(keys, cell) if axis is None else setting(cell[axis])
-        figure = paper_figure(scenario_of(plan, {key: cell[key] for key in keys}))
+        figure = paper_figure(scenario_of(sweep, {key: cell[key] for key in keys}))
         for what, key in _DRAWN.items():
             line = f"{_name(rest, cell)}, {what}" if several else what
-            found = estimate([own[key] for own in _lines(plan, cell, trials)])
+            found = estimate([own[key] for own in _lines(sweep, cell, trials)])
             lines.setdefault(line, []).append((place, *_bars(found)))
             if (value := _printed(figure, key)) is not None:
                 printed.setdefault(line, []).append((place, value))
     seen = "Means over the splits, with 95% intervals." if max(c["splits"] for c in cells) > 1 else "One split."
     if printed:
-        others = dict.fromkeys(row.verdict for row in beside(plan, trials) if row.verdict.startswith("not tested"))
+        others = dict.fromkeys(row.verdict for row in beside(sweep, trials) if row.verdict.startswith("not tested"))
         seen += " Hollow diamonds are the paper's figures" + (f": {', '.join(others)}." if others else ".")
     return along(
         "gap-eo",
@@ -551,6 +551,6 @@ def _bars(found: Estimate) -> tuple[float, float, float]:
     return found.mean, max(found.mean - half, 0.0), min(found.mean + half, 100.0)
 
 
-def summary_of(plan: Plan, trials: Sequence[Trial]) -> list[dict[str, Any]]:
+def summary_of(sweep: Sweep, trials: Sequence[Trial]) -> list[dict[str, Any]]:
     """Sum up a run's lines."""
-    return summarise(trials, list(plan.scenario.axes))
+    return summarise(trials, list(sweep.scenario.axes))

@@ -16,7 +16,7 @@ from sim.report.cells import Estimate, Trial, estimate, paper_figure
 from sim.report.notation import number
 from sim.runs.folder import share_interval
 from sim.scenarios.scenario import PaperFigure, Scenario
-from sim.scenarios.sweep import Plan
+from sim.scenarios.sweep import Sweep
 
 PEOPLE_LEAST = 1000
 """A table of fewer people shows that it can be read, and no more: German Credit, the papers' smallest, has so many."""
@@ -100,10 +100,10 @@ def one_a_split(trials: Sequence[Trial]) -> list[Trial]:
     return list({trial["split_seed"]: trial for trial in reversed(trials)}.values())[::-1]
 
 
-def beside(plan: Plan, trials: Sequence[Trial]) -> tuple[Beside, ...]:
+def beside(sweep: Sweep, trials: Sequence[Trial]) -> tuple[Beside, ...]:
     """Put the paper's figures beside what was measured, cell by cell."""
     rows = []
-    for cell in plan.cells:
+    for cell in sweep.cells:
         figure = paper_figure(cell.scenario)
         lines = one_a_split([t for t in trials if all(t[key] == value for key, value in cell.swept.items())])
         if figure is None or not lines:

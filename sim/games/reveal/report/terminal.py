@@ -14,7 +14,7 @@ from sim.games.inference.report import page
 from sim.games.reveal.report.answers import asked
 from sim.report.cells import half_width, paper_figure, scenario_of
 from sim.report.notation import MISSING, count, number, setting, span, symbol
-from sim.scenarios.sweep import Plan
+from sim.scenarios.sweep import Sweep
 
 _ALWAYS = ("leakage\n%", "no\nquery", "all\nright", "error\nmedian")
 
@@ -24,12 +24,12 @@ _GIVE_WAY = ("people\nright", "error\nmean", "error\nmedian")
 _COLUMNS = 80
 
 
-def terminal_table(plan: Plan, summary: Sequence[Mapping[str, Any]]) -> Table | Group:
+def terminal_table(sweep: Sweep, summary: Sequence[Mapping[str, Any]]) -> Table | Group:
     """Lay out a run's summary for the terminal.
 
     Parameters
     ----------
-    plan : Plan
+    sweep : Sweep
     summary : sequence of mapping
         As `sim.runs.folder.summarise` gives it.
 
@@ -38,13 +38,13 @@ def terminal_table(plan: Plan, summary: Sequence[Mapping[str, Any]]) -> Table | 
     rich.table.Table or rich.console.Group
         For 80 columns; its caption says what the columns are. The names of swept keys give way where it is crowded.
     """
-    if plan.scenario.scenario.game == "inference":
-        return page.terminal_table(plan, summary)
-    keys = list(plan.scenario.axes)
-    scenarios = [scenario_of(plan, cell) for cell in summary]
+    if sweep.scenario.scenario.game == "inference":
+        return page.terminal_table(sweep, summary)
+    keys = list(sweep.scenario.axes)
+    scenarios = [scenario_of(sweep, cell) for cell in summary]
     papers = [paper_figure(scenario) for scenario in scenarios]
     table = Table(
-        title=Text(plan.scenario.scenario.name),
+        title=Text(sweep.scenario.scenario.name),
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         show_edge=False,

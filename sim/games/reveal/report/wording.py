@@ -12,14 +12,14 @@ from sim.games.reveal.report.printed import PrintedError, contest, lower_everywh
 from sim.report.cells import Estimate, ReportCell, Trial
 from sim.report.notation import MECHANISMS, METRICS, number, plural, ratio, setting, span, symbol
 from sim.scenarios.scenario import Scenario
-from sim.scenarios.sweep import Plan
+from sim.scenarios.sweep import Sweep
 
 _NOISE = {True: "with noise", False: "without noise"}
 
 
-def played(plan: Plan, trials: Sequence[Trial]) -> str:
+def played(sweep: Sweep, trials: Sequence[Trial]) -> str:
     """Say what was played, and who held what."""
-    scenarios = [cell.scenario for cell in plan.cells]
+    scenarios = [cell.scenario for cell in sweep.cells]
     if not trials:
         planned = sum(scenario.scenario.trials for scenario in scenarios)
         return f"Three separate processes were to play {plural(planned, 'trial')}; none finished."
@@ -227,9 +227,9 @@ def majority_note(cells: Sequence[ReportCell]) -> str:
     return f"Naming the larger group for everybody gets {rights} people right, with a leakage of 50%."
 
 
-def assumptions(plan: Plan, trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
+def assumptions(sweep: Sweep, trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
     """Name what was assumed, and what was and was not protected: a term, and what to know about it."""
-    scenarios = [cell.scenario for cell in plan.cells]
+    scenarios = [cell.scenario for cell in sweep.cells]
     yield (
         "The developer's side knowledge",
         f"{_dealt(scenarios)}, and the public policy: the metric, the mechanism, ε, {_known(scenarios)}. Not the "
