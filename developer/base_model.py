@@ -6,13 +6,11 @@ It is trained on rows outside the test set and never on a protected attribute, w
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from sklearn.linear_model import LogisticRegression
+from developer.logistic import fit
 
 Model = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 """Features, shape (rows, d), to scores in [0, 1], shape (rows,)."""
@@ -41,8 +39,7 @@ def logistic(features: NDArray[np.float64], labels: NDArray[np.uint8]) -> Model:
     if labels.min() == labels.max():
         constant = float(labels[0])
         return lambda rows: np.full(len(rows), constant)
-    fitted = fit(features, labels)
-    return lambda rows: fitted.predict_proba(rows)[:, 1]
+    return fit(features, labels).scores
 
 
 def cross_fitted(features: NDArray[np.float64], labels: NDArray[np.uint8]) -> NDArray[np.float64]:
@@ -78,11 +75,3 @@ def accuracy(scores: NDArray[np.float64], labels: NDArray[np.uint8]) -> NDArray[
     """
     right: NDArray[np.float64] = np.mean((scores >= 0.5) == (labels == 1), axis=-1)
     return right
-
-
-def fit(features: NDArray[np.float64], labels: NDArray[np.uint8]) -> LogisticRegression:
-    """Fit a logistic regression of labels, 0 and 1 both among them, on features."""
-    from sklearn.linear_model import LogisticRegression
-
-    # Newton's method on the normal equations: many rows, few columns, and it converges whatever their scale.
-    return LogisticRegression(solver="newton-cholesky", max_iter=200).fit(features, labels)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.base_model import fit
+from developer.logistic import fit
 
 
 def log_likelihood_ratio(
@@ -37,5 +37,5 @@ def log_likelihood_ratio(
     """
     groups = (np.arange(len(sample)) < disadvantaged_rows).astype(np.uint8)
     prior = np.log(disadvantaged_rows / (len(sample) - disadvantaged_rows))
-    ratio: NDArray[np.float64] = fit(sample, groups).decision_function(people) - prior
+    ratio: NDArray[np.float64] = fit(sample, groups).log_odds(people) - prior
     return ratio
