@@ -30,7 +30,9 @@ def encode(name: str, columns: pa.Table, roles: Roles) -> Table:
     people = select(name, columns, roles)
     protected = people.protected
     if not people.kept.all():
-        columns = columns.filter(pa.array(people.kept))
+        # By its bits: from a NumPy array pyarrow would import pandas.
+        bits = pa.py_buffer(np.packbits(people.kept, bitorder="little"))
+        columns = columns.filter(pa.Array.from_buffers(pa.bool_(), len(people.kept), [None, bits]))
 
     withheld = {roles.protected, roles.label, *roles.drop}
     encoded = [
