@@ -13,18 +13,18 @@ def main() -> None:
     from fairwall.game.v1.inference_service_pb2_grpc import InferenceServiceStub
     from fairwall.game.v1.referee_service_pb2 import GAME_INFERENCE
     from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub
+    from fairwall.game.v1.reveal_service_pb2_grpc import RevealServiceStub
     from fairwall.rpc import channel
     from fairwall.rpc.turns import join
 
     with process.playing(config) as recorder:
         process.announce("", layers)
         with channel.connect(config.referee, "referee", config.credentials, recorder) as referee:
-            table = RefereeServiceStub(referee)
-            entered = join(table)
+            entered = join(RefereeServiceStub(referee))
             if entered.game == GAME_INFERENCE:
                 inference.play(InferenceServiceStub(referee), config.credentials, entered.counterpart_address, recorder)
             else:
-                player.play(table, config.credentials, entered.counterpart_address, recorder)
+                player.play(RevealServiceStub(referee), config.credentials, entered.counterpart_address, recorder)
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ import numpy as np
 from adversary.attacks.loss_test import loss_test
 from adversary.client import predict
 from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceStub
-from fairwall.game.v1 import referee_service_pb2 as game
-from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub
+from fairwall.game.v1 import reveal_service_pb2 as game
+from fairwall.game.v1.reveal_service_pb2_grpc import RevealServiceStub
 from fairwall.rpc import channel
 from fairwall.rpc.channel import CALL_SECONDS
 from fairwall.rpc.identity import Credentials
@@ -21,7 +21,7 @@ LOG = logging.getLogger(__name__)
 
 
 def play(
-    referee: RefereeServiceStub, credentials: Credentials, model_address: str, recorder: Recorder | None = None
+    referee: RevealServiceStub, credentials: Credentials, model_address: str, recorder: Recorder | None = None
 ) -> None:
     """Attack the released model of every trial that deals the adversary in."""
     takes = deals(

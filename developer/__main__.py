@@ -15,6 +15,7 @@ def main() -> None:
     from fairwall.game.v1.inference_service_pb2_grpc import InferenceServiceStub
     from fairwall.game.v1.referee_service_pb2 import GAME_INFERENCE
     from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub
+    from fairwall.game.v1.reveal_service_pb2_grpc import RevealServiceStub
     from fairwall.rpc import channel, server
     from fairwall.rpc.turns import join
 
@@ -29,14 +30,14 @@ def main() -> None:
         )
         process.announce(listening.address, layers)
         with channel.connect(config.referee, "referee", config.credentials, recorder) as referee:
-            table = RefereeServiceStub(referee)
-            entered = join(table)
+            entered = join(RefereeServiceStub(referee))
             if entered.game == GAME_INFERENCE:
                 inference.play(
                     InferenceServiceStub(referee), entered.counterpart_address, config.credentials, released, recorder
                 )
             else:
-                player.play(table, entered.counterpart_address, config.credentials, released, audited, recorder)
+                reveal = RevealServiceStub(referee)
+                player.play(reveal, entered.counterpart_address, config.credentials, released, audited, recorder)
         listening.stop()
 
 

@@ -22,8 +22,8 @@ from developer.reveal import STRATEGIES, Hand, Reveal, Terms
 from developer.service import Audited, Released
 from developer.translation import Play, plays
 from fairwall.compliance.v1 import audit_service_pb2 as audit
-from fairwall.game.v1 import referee_service_pb2 as game
-from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub
+from fairwall.game.v1 import reveal_service_pb2 as game
+from fairwall.game.v1.reveal_service_pb2_grpc import RevealServiceStub
 from fairwall.laws.metric import find_metric, strata_of
 from fairwall.rpc import channel
 from fairwall.rpc.arrays import to_message
@@ -73,7 +73,7 @@ class _TestSet:
 
 
 def play(
-    referee: RefereeServiceStub,
+    referee: RevealServiceStub,
     audit_address: str,
     credentials: Credentials,
     released: MutableMapping[str, Released],
@@ -84,7 +84,7 @@ def play(
 
     Parameters
     ----------
-    referee : RefereeServiceStub
+    referee : RevealServiceStub
     audit_address : str
         Where compliance answers.
     credentials : Credentials
@@ -121,7 +121,7 @@ class Workshop:
     A model is a function of its training table alone, so one that stands already is the one that would be trained.
     """
 
-    def __init__(self, referee: RefereeServiceStub) -> None:
+    def __init__(self, referee: RevealServiceStub) -> None:
         self._referee = referee
         self._trainer = ThreadPoolExecutor(max_workers=1, thread_name_prefix="train")
         self._trained: tuple[str, Future[Released]] | None = None

@@ -79,7 +79,8 @@ def list_scenarios() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    from sim.scenarios.sweep import read, shipped
+    from sim.games import read
+    from sim.scenarios.sweep import shipped
 
     table = Table.grid("name", "about", padding=(0, 2))
     for name, path in shipped().items():
@@ -103,7 +104,7 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """Play a scenario: three processes, a referee, a report."""
-    from sim.scenarios.sweep import read
+    from sim.games import read
 
     if out is not None and resume is not None:
         raise typer.BadParameter("--out is for a new folder, and --resume goes on in an old one: give one of them")
@@ -304,7 +305,7 @@ def _explain(error: Exception) -> int:
     from sim.cli.recommend import RecommendError
     from sim.conformance.errors import ConformanceError
     from sim.datasets import DataError
-    from sim.games.reveal.deal import DealError
+    from sim.games.cards import DealError
     from sim.games.table import TrialFailed
     from sim.play.launch import ConfinementMissing, PartyDied
     from sim.privacy_audit.catalogue import PrivacyAuditError

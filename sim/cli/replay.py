@@ -15,6 +15,8 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from sim.games import GAMES, at_replay_size
+from sim.games import read as read_sweep
 from sim.play import runner
 from sim.replay.captions import pace, watch
 from sim.replay.differences import TOLERANCE
@@ -23,8 +25,8 @@ from sim.replay.playing import Replayed, again, alone
 from sim.replay.recorded import Recorded, dealt_in, open_run
 from sim.runs.folder import RunFolder
 from sim.scenarios.scenario import plain
-from sim.scenarios.sweep import at_replay_size, shipped
-from sim.scenarios.sweep import read as read_sweep
+from sim.scenarios.sweep import shipped
+from sim.transcripts.captions import shared
 
 
 def show(run: str, *, party: str | None, decoder: str | None, speed: float | None, step: bool, as_json: bool) -> None:
@@ -48,7 +50,8 @@ def show(run: str, *, party: str | None, decoder: str | None, speed: float | Non
         if step or speed is not None:
             # Nobody watches where there is no terminal.
             speed, step = (speed, step) if sys.stdout.isatty() else (None, False)
-            watch(recorded.sessions, pace(speed=speed, step=step))
+            captions = {**shared(), **GAMES[recorded.sweep.game].captions()}
+            watch(recorded.sessions, captions, pace(speed=speed, step=step))
         elif decoder is not None:
             _show_decoded(decoder, decoded(recorded, decoder), as_json=as_json)
         elif party is not None:

@@ -13,12 +13,19 @@ from grpc_health.v1 import health_pb2
 
 from fairwall.compliance.v1 import audit_service_pb2
 from fairwall.developer.v1 import model_service_pb2
-from fairwall.game.v1 import inference_service_pb2, referee_service_pb2
+from fairwall.game.v1 import inference_service_pb2, referee_service_pb2, reveal_service_pb2
 from fairwall.rpc.errors import CATALOGUE, METADATA_KEY
 from fairwall.rpc.identity import Credentials, server_name_of
 from fairwall.wire.v1 import error_pb2
 
-SERVICES = (audit_service_pb2, model_service_pb2, referee_service_pb2, inference_service_pb2, health_pb2)
+SERVICES = (
+    audit_service_pb2,
+    model_service_pb2,
+    referee_service_pb2,
+    reveal_service_pb2,
+    inference_service_pb2,
+    health_pb2,
+)
 """Imported, so that the descriptor pool knows their methods."""
 
 Metadata: TypeAlias = tuple[tuple[str, str | bytes], ...]

@@ -12,23 +12,28 @@ import grpc
 
 from fairwall.game.v1.referee_service_pb2_grpc import add_RefereeServiceServicer_to_server
 from sim.conformance.reference import serve
-from sim.games.reveal.deal import deal
-from sim.games.reveal.referee import Referee
-from sim.scenarios.sweep import lay_out
+from sim.games import lay_out
+from sim.games.cards import WRITTEN_DOWN
+from sim.games.referee import Referee
+from sim.games.reveal import REVEAL
+from sim.games.table import Table
 
 _SECONDS = 600.0
 
 
-def main(service: type[Referee] = Referee) -> None:
+def main() -> None:
     """Serve."""
 
     def register(server: grpc.Server, policy: dict[str, Any]) -> None:
-        game = policy["game"]
-        referee = service(policy["deployment"]["name"], "0" * 64)
+        asked, table = policy["game"], Table()
+        referee = Referee(policy["deployment"]["name"], "0" * 64, REVEAL.wire, table)
+        dealer = REVEAL.dealer(table)
         add_RefereeServiceServicer_to_server(referee, server)
-        referee.seat({**game["addresses"], "adversary": ""})
-        cards = deal(lay_out(_scenario(game["people"]), "the tester's").cells[0], 0, game["deal"])
-        threading.Thread(target=referee.play, args=(cards, _SECONDS), daemon=True).start()
+        dealer.register(server, lambda servicer: servicer)
+        referee.seat({**asked["addresses"], "adversary": ""})
+        cell = lay_out(_scenario(asked["people"]), "the tester's").cells[0]
+        cards = REVEAL.deal(cell, 0, asked["deal"], WRITTEN_DOWN)
+        threading.Thread(target=dealer.play, args=(cards, _SECONDS), daemon=True).start()
 
     serve("referee", register)
 

@@ -1,1 +1,36 @@
-"""The games, a folder each, and what they share: the table, the referee, cards and submissions."""
+"""The games, a folder each, and what they share: the table, the referee, cards and submissions.
+
+A game is a :class:`sim.games.game.Game`; a new one costs a folder here and a row in ``GAMES``.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sim.games.game import Game
+from sim.games.inference import INFERENCE
+from sim.games.reveal import REVEAL
+from sim.scenarios import sweep as sweeps
+from sim.scenarios.scenario import Scenario
+from sim.scenarios.sweep import Sweep
+
+GAMES: dict[str, Game[Any, Any, Any]] = {game.name: game for game in (REVEAL, INFERENCE)}
+"""Every game by its name, as ``scenario.game`` has it."""
+
+
+def read(name_or_file: str, settings: Sequence[str] = ()) -> Sweep:
+    """Read a scenario of any game, see :func:`sim.games.read`."""
+    return sweeps.read(name_or_file, settings, _kinds())
+
+
+def lay_out(values: Mapping[str, Any], origin: str) -> Sweep:
+    """Validate a scenario of any game, see :func:`sim.games.lay_out`."""
+    return sweeps.lay_out(values, origin, _kinds())
+
+
+def at_replay_size(whole: Sweep) -> Sweep:
+    """Give a sweep as small as its table ``replay`` says, see :func:`sim.games.at_replay_size`."""
+    return sweeps.at_replay_size(whole, _kinds())
+
+
+def _kinds() -> dict[str, type[Scenario]]:
+    return {name: game.scenario for name, game in GAMES.items()}

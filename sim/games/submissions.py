@@ -1,17 +1,44 @@
-"""The arrays that parties submit to a referee: taken, or refused if they are not what they should be."""
+"""What parties submit to a referee: taken, or refused if it is not what it should be."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.game.v1 import referee_service_pb2 as game
+from fairwall.laws.metric import METRICS
 from fairwall.rpc.arrays import ArrayError, from_message
 from fairwall.rpc.errors import Refusal
-from fairwall.wire.v1 import array_pb2, error_pb2
+from fairwall.wire.metrics import name_of
+from fairwall.wire.v1 import array_pb2, error_pb2, metric_pb2
 
 _Kind = TypeVar("_Kind", bound=np.generic)
+
+
+@dataclass(frozen=True, eq=False)
+class AuditRecord:
+    """One batch that compliance answered. Arrays have shape (models,)."""
+
+    metric: str
+    exact: NDArray[np.float64]
+    released: NDArray[np.float64]
+    flagged: int
+
+
+@dataclass(frozen=True)
+class AuditReport:
+    """What compliance says of a trial: all that it answered, and what was spent on it."""
+
+    audits: tuple[AuditRecord, ...]
+    epsilon_spent: float
+
+    @property
+    def answered(self) -> int:
+        """How many queries were answered."""
+        return sum(len(audit.exact) for audit in self.audits)
 
 
 def take_array(message: array_pb2.Array, shape: tuple[int | None, ...], kind: type[_Kind]) -> NDArray[_Kind]:
@@ -44,3 +71,36 @@ def take_guess(message: array_pb2.Array, shape: tuple[int, ...]) -> NDArray[np.u
     if not np.isin(values, (0, 1)).all():
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
     return values
+
+
+def take_numbers(message: array_pb2.Array, length: int | None = None, *, finite: bool = True) -> NDArray[np.float64]:
+    """Take numbers, so many of them where a length is given.
+
+    Raises
+    ------
+    Refusal
+        ``SUBMISSION_INVALID`` if they are anything else.
+    """
+    values = take_array(message, (length,), np.float64)
+    if finite and not np.isfinite(values).all():
+        raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+    return values
+
+
+def take_audit(record: game.AuditRecord) -> AuditRecord:
+    """Take what compliance reports of a batch.
+
+    Raises
+    ------
+    Refusal
+        ``SUBMISSION_INVALID`` if it cannot be so.
+    """
+    if record.metric == metric_pb2.METRIC_UNSPECIFIED or record.metric not in metric_pb2.Metric.values():
+        raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+    # A ratio may be infinite, or of nothing to nothing.
+    exact = take_numbers(record.exact, finite=METRICS[name_of(record.metric)].bounded)
+    # A mechanism may answer with no number: NaN.
+    if record.flagged > len(exact):
+        raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+    released = take_numbers(record.released, len(exact), finite=False)
+    return AuditRecord(name_of(record.metric), exact, released, record.flagged)

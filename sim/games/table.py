@@ -6,18 +6,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import TypeVar
 
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
-
-if TYPE_CHECKING:
-    from sim.games.inference.deal import InferenceDeal
-    from sim.games.reveal.deal import Deal
+from sim.games.cards import Deal
+from sim.games.submissions import AuditReport
 
 _WAIT_SECONDS = 5.0
 """How long a party's call is held before it is told to ask again."""
@@ -27,34 +22,11 @@ class TrialFailed(RuntimeError):
     """A trial that was not played to its end; the text says why."""
 
 
-@dataclass(frozen=True, eq=False)
-class AuditRecord:
-    """One batch that compliance answered. Arrays have shape (models,)."""
-
-    metric: str
-    exact: NDArray[np.float64]
-    released: NDArray[np.float64]
-    flagged: int
-
-
-@dataclass(frozen=True)
-class AuditReport:
-    """What compliance says of a trial: all that it answered, and what was spent on it."""
-
-    audits: tuple[AuditRecord, ...]
-    epsilon_spent: float
-
-    @property
-    def answered(self) -> int:
-        """How many queries were answered."""
-        return sum(len(audit.exact) for audit in self.audits)
-
-
 @dataclass
 class Trial:
     """A deal on the table, and what has happened to it; each game adds what its parties submit."""
 
-    deal: Deal | InferenceDeal
+    deal: Deal
     served: bool = False
     report: AuditReport | None = None
 

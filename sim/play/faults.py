@@ -51,7 +51,7 @@ def planned(scenario: Scenario, number: int) -> tuple[Fault, ...]:
         return ()
     # By the trial's number: what goes wrong in one trial does not depend on which others are played.
     chance = random.Random(f"{faults.seed} {number}")  # noqa: S311 - a game's dice
-    steps = _steps(scenario)
+    steps = scenario.steps()
     named = [fault for fault in faults.at if fault.trial == number]
     drawn = []
     for _ in range(faults.per_trial):
@@ -72,15 +72,6 @@ def planned(scenario: Scenario, number: int) -> tuple[Fault, ...]:
             fault["seconds"] = round(chance.uniform(0.1, 2.0), 3)
         drawn.append(Fault(**fault))
     return (*named, *drawn)
-
-
-def _steps(scenario: Scenario) -> list[str]:
-    """List the steps that the parties take in a trial, in order."""
-    if scenario.scenario.game == "inference":
-        own = ["SubmitModels", "SubmitGuesses"]
-        return ["ServeTrial", *own, "SubmitAuditReport"] if scenario.developer.lambdas else own
-    attacks = ["ReleaseModel", "SubmitLossTest"] if scenario.adversary.attack else []
-    return ["ServeTrial", "SubmitReveal", *attacks, "SubmitAuditReport"]
 
 
 class Proxy:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.reveal import STRATEGIES
-from fairwall.game.v1 import referee_service_pb2 as game
+from fairwall.game.v1 import reveal_service_pb2 as game
 from fairwall.rpc.arrays import from_message
 from fairwall.rpc.turns import collect
 from fairwall.wire.metrics import name_of
@@ -71,7 +71,7 @@ def decoded(recorded: Recorded, decoder: str) -> list[Decoded]:
                 raise ReplayError(f"--decoder: strategy {deal.strategy} {works}, not with {decoder!r}")
         told = _secrets(recorded, session)
         with tempfile.TemporaryDirectory(prefix="fairwall-replay-") as place:
-            folder = new_folder(place, recorded.run)
+            folder = new_folder(place, recorded)
             failure = play_alone(script, folder, demand(recorded), lambda answer: _with_decoder(answer, decoder))
             (now,) = (read(path) for path in paths(folder.path))
             same_machine = circumstances(session, {"developer": now})[1]

@@ -9,16 +9,17 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from compliance.mechanisms import MECHANISMS
 from sim.games.table import TrialFailed
 from sim.play import runner
 from sim.play.launch import PartyDied
+from sim.play.session import play_turns, require_layers
 from sim.replay.alone import Layers, play_alone
 from sim.replay.differences import TOLERANCE, Difference, first_difference
 from sim.replay.recorded import Recorded, ReplayError, Session, dealt_in, require_answers, versions_of
-from sim.runs.folder import RunFolder, read_trials, schedule
+from sim.runs.folder import RunFolder
+from sim.runs.trials import alike, finished, read_trials, schedule
 from sim.scenarios.sweep import Cell, Sweep
 from sim.transcripts.files import FOLDER, Transcript, paths, read
 
@@ -79,7 +80,7 @@ def again(recorded: Recorded, on_trial: Callable[[int], None] = lambda _: None) 
         if not turns:
             continue
         with tempfile.TemporaryDirectory(prefix="fairwall-replay-") as place:
-            folder = new_folder(place, recorded.run)
+            folder = new_folder(place, recorded)
             _give_draws(recorded, session, folder)
             failure = _play(recorded.sweep, folder, turns, tell)
             now = {path.parent.name: read(path) for path in paths(folder.path)}
@@ -117,7 +118,7 @@ def alone(recorded: Recorded, party: str) -> Replayed:
     for session in recorded.finished:
         script = session[party]
         with tempfile.TemporaryDirectory(prefix="fairwall-replay-") as place:
-            folder = new_folder(place, recorded.run)
+            folder = new_folder(place, recorded)
             if party == "compliance":
                 _give_draws(recorded, session, folder)
             failure = play_alone(script, folder, demand(recorded))
@@ -140,7 +141,7 @@ def _play(
 ) -> Exception | None:
     """Play some trials; what was recorded of them tells more than how they failed."""
     try:
-        runner.play_turns(sweep, folder, turns, on_trial)
+        play_turns(sweep, folder, turns, on_trial)
     except (TrialFailed, PartyDied) as error:
         return error
     return None
@@ -187,40 +188,30 @@ def _draws(cell: Cell) -> bool:
 
 def _rescored(recorded: Recorded, place: Path, *, bit_for_bit: bool) -> Difference | None:
     """Compare the lines of ``trials.jsonl``, but for the time that a trial took."""
-    kept = recorded.folder / "trials.jsonl"
-    of = ("trial", "seed", "attack", *recorded.sweep.scenario.axes)
-    lines = {json.dumps([line.get(key) for key in of]): line for line in (read_trials(kept) if kept.exists() else [])}
-    for line in read_trials(place / "trials.jsonl"):
-        before = lines.get(json.dumps([line.get(key) for key in of]), {})
-        for key in before.keys() & line.keys() - {"seconds"}:
-            if not _same(before[key], line[key], bit_for_bit=bit_for_bit):
-                what = f"trials.jsonl, trial {line['trial']}, {key}"
-                return Difference("referee", None, what, json.dumps(before[key])[:48], json.dumps(line[key])[:48], True)
+    sweep = recorded.sweep
+    before, now = (finished(sweep, read_trials(folder / "trials.jsonl")) for folder in (recorded.folder, place))
+    # Figures in percent, and means of them.
+    tolerances = (0.0, 0.0) if bit_for_bit else (TOLERANCE, 100 * TOLERANCE)
+    for number, lines in now.items():
+        for old, new in zip(before.get(number, ()), lines, strict=False):
+            for key in old.keys() & new.keys() - {"seconds"}:
+                if not alike(old[key], new[key], *tolerances):
+                    what = f"trials.jsonl, trial {new['trial']}, {key}"
+                    before_that, by_now = (json.dumps(line[key])[:48] for line in (old, new))
+                    return Difference("referee", None, what, before_that, by_now, is_sent=True)
     return None
-
-
-def _same(old: Any, new: Any, *, bit_for_bit: bool) -> bool:
-    if isinstance(old, list) and isinstance(new, list):
-        return len(old) == len(new) and all(
-            _same(one, other, bit_for_bit=bit_for_bit) for one, other in zip(old, new, strict=True)
-        )
-    if isinstance(old, dict) and isinstance(new, dict):
-        return old.keys() == new.keys() and all(_same(old[key], new[key], bit_for_bit=bit_for_bit) for key in old)
-    if isinstance(old, float) and isinstance(new, float) and not bit_for_bit:
-        # Figures in percent, and means of them.
-        return math.isclose(old, new, rel_tol=TOLERANCE, abs_tol=100 * TOLERANCE)
-    return bool(old == new)
 
 
 def demand(recorded: Recorded) -> Callable[[Layers], None]:
     """Ask of a party alone what the scenario demands of all."""
-    return lambda layers: runner.require_layers(recorded.sweep, layers)
+    return lambda layers: require_layers(recorded.sweep, layers)
 
 
-def new_folder(place: str, run: str) -> RunFolder:
-    """Make a folder for what is recorded now, of a run that has the same name."""
-    folder = RunFolder(Path(place), run)
+def new_folder(place: str, recorded: Recorded) -> RunFolder:
+    """Make a folder for what is recorded now, of a run that has the same name and key."""
+    folder = RunFolder(Path(place), recorded.run)
     folder.logs.mkdir()
+    folder.keep(RunFolder(recorded.folder, recorded.run).key)
     return folder
 
 

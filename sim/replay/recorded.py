@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,10 +10,10 @@ from typing import Any
 import fairwall
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.rpc.recorder import FORMAT, MODES
+from sim.games import read as read_sweep
 from sim.replay.differences import Call, calls, short
-from sim.runs.folder import read_trials, schedule
+from sim.runs.trials import key_of, read_trials, schedule, trial_key
 from sim.scenarios.sweep import ScenarioError, Sweep
-from sim.scenarios.sweep import read as read_sweep
 from sim.transcripts.files import CallKey, Transcript, decode, paths, read
 
 Session = dict[str, Transcript]
@@ -121,14 +120,8 @@ def _opened(folder: Path, run: str, sweep: Sweep, sessions: list[Session]) -> Re
 
 def _unfinished(folder: Path, sweep: Sweep) -> set[str]:
     """Name the deals of trials that ``trials.jsonl`` does not have."""
-    path = folder / "trials.jsonl"
-    of = ("trial", "seed", *sweep.scenario.axes)
-    lines = {json.dumps([line.get(key) for key in of]) for line in (read_trials(path) if path.exists() else [])}
-    return {
-        f"deal-{number}"
-        for cell, trial, number in schedule(sweep)
-        if json.dumps([trial, cell.scenario.scenario.seed + trial, *cell.swept.values()]) not in lines
-    }
+    there = {key_of(line, sweep.scenario.axes) for line in read_trials(folder / "trials.jsonl")}
+    return {f"deal-{number}" for cell, trial, number in schedule(sweep) if trial_key(cell, trial) not in there}
 
 
 def _heard_the_end(script: Transcript) -> bool:

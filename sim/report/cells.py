@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from sim.report.notation import as_float
-from sim.runs.folder import summarise
-from sim.scenarios.scenario import PaperFigure, Scenario, as_values
+from sim.runs.trials import summarise
+from sim.scenarios.scenario import Scenario, as_values
 from sim.scenarios.sweep import Sweep
 
 Trial = Mapping[str, Any]
@@ -70,7 +70,7 @@ class ReportCell:
     scenario : Scenario
         With the swept values in place.
     summary : mapping
-        As `sim.runs.folder.summarise` gives it.
+        As `sim.runs.trials.summarise` gives it.
     trials : sequence of mapping
         Its lines of ``trials.jsonl``.
     paper : PaperFigure or None
@@ -78,10 +78,10 @@ class ReportCell:
     """
 
     swept: Mapping[str, Any]
-    scenario: Scenario
+    scenario: Any
     summary: Mapping[str, Any]
     trials: Sequence[Trial]
-    paper: PaperFigure | None
+    paper: Any
 
     @property
     def epsilon(self) -> float:
@@ -142,7 +142,7 @@ def report_cells(sweep: Sweep, trials: Sequence[Trial]) -> tuple[ReportCell, ...
     """Sort the trials into cells, in the order of the first trials."""
     keys = list(sweep.scenario.axes)
     made = []
-    for summary in summarise(trials, keys):
+    for summary in summarise(sweep, trials):
         swept = {key: summary[key] for key in keys}
         lines = [trial for trial in trials if all(trial[key] == value for key, value in swept.items())]
         scenario = scenario_of(sweep, swept)
@@ -150,12 +150,12 @@ def report_cells(sweep: Sweep, trials: Sequence[Trial]) -> tuple[ReportCell, ...
     return tuple(made)
 
 
-def scenario_of(sweep: Sweep, swept: Mapping[str, Any]) -> Scenario:
+def scenario_of(sweep: Sweep, swept: Mapping[str, Any]) -> Any:
     """Find the scenario that these swept values were played with."""
     return next(cell.scenario for cell in sweep.cells if all(cell.swept[key] == swept[key] for key in cell.swept))
 
 
-def paper_figure(scenario: Scenario) -> PaperFigure | None:
+def paper_figure(scenario: Scenario) -> Any:
     """Find what a paper printed about a cell: the first entry whose every condition the cell's scenario meets."""
     values = as_values(scenario)
 

@@ -8,46 +8,28 @@ import json
 import os
 import secrets
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import tomli_w
 from blake3 import blake3
 
 import fairwall
-from sim.transcripts import files
-from sim.games.inference import record
-from sim.scenarios.sweep import Cell, Sweep
+from fairwall.errors import UserError
+from sim.games.cards import WRITTEN_DOWN
+from sim.runs.trials import Lines, as_text, finished, summarise, whole_lines
 from sim.scenarios.scenario import as_values
+from sim.scenarios.sweep import Sweep
+from sim.transcripts import files
 
-_MEANS = (
-    "leakage",
-    "baseline_leakage",
-    "recovered",
-    "query_error_mean",
-    "accuracy_base",
-    "accuracy_models",
-    "accuracy_models_least",
-    "answers_bound",
-    "leakage_features",
-    "leakage_answers",
-    "flagged",
-    "max_prediction_change",
-    "leakage_by_size",
-    "leakage_by_person",
-    "gap_base",
-)
+_SECRET = "secret"  # noqa: S105 - a file's name
+"""The file with the run's key. The owner alone may read it."""
 
 
-TrialLines = list[dict[str, Any]]
-"""The lines of one trial: of the inference game one for each attack, else a single one."""
-
-
-class ResumeError(ValueError):
+class ResumeError(UserError):
     """A run that cannot be gone on with. Its text is one line that says why."""
 
 
@@ -71,7 +53,9 @@ class RunFolder:
         slug = "".join(c if c.isascii() and c.isalnum() else "-" for c in name.lower()).strip("-") or "run"
         path = parent / f"{now}-{slug[:40]}-{secrets.token_hex(2)}"
         (path / "logs").mkdir(parents=True)
-        return cls(path, path.name)
+        folder = cls(path, path.name)
+        folder.keep(secrets.token_bytes(32))
+        return folder
 
     @classmethod
     def resume(cls, path: Path, sweep: Sweep) -> RunFolder:
@@ -100,6 +84,33 @@ class RunFolder:
         if any(recorded.get(key) != value for key, value in _identity(sweep).items()):
             raise ResumeError(f"{path}: was played differently: {_difference(kept, as_values(sweep.scenario))}")
         return cls(path, recorded["run"])
+
+    def keep(self, key: bytes) -> None:
+        """Write the run's key down, for its owner alone."""
+        with open(self.path / _SECRET, "xb", opener=_own) as file:
+            file.write(key)
+
+    @property
+    def key(self) -> bytes:
+        """The run's own 32 random bytes, which no party is ever dealt; none of a run that was played without."""
+        try:
+            return (self.path / _SECRET).read_bytes()
+        except FileNotFoundError:
+            return b""
+
+    def secret(self, sweep: Sweep) -> bytes:
+        """Give what every deal, seed and draw is derived from: the run's key, or what all runs share.
+
+        Raises
+        ------
+        ResumeError
+            If the scenario says "random" and the run's key is gone.
+        """
+        if sweep.scenario.scenario.secret != "random":  # noqa: S105
+            return WRITTEN_DOWN
+        if not self.key:
+            raise ResumeError(f"{self.path / _SECRET}: is missing, and every draw of the run was derived from it")
+        return self.key
 
     @property
     def logs(self) -> Path:
@@ -138,21 +149,21 @@ class RunFolder:
 
     def add_trial(self, *lines: Mapping[str, Any]) -> None:
         """Append one trial to ``trials.jsonl``: it is kept whatever becomes of the run."""
-        text = _text(lines)
+        text = as_text(lines)
         with (self.path / "trials.jsonl").open("a", encoding="utf-8") as file:
             file.write(text)
 
     def add_fault(self, fault: Mapping[str, Any]) -> None:
         """Append a fault to ``faults.jsonl``, before it happens: whoever goes on with the run has it behind."""
         with (self.path / "faults.jsonl").open("a", encoding="utf-8") as file:
-            file.write(_text([fault]))
+            file.write(as_text([fault]))
 
     def faults(self) -> list[dict[str, Any]]:
         """Read which faults have happened on purpose."""
         path = self.path / "faults.jsonl"
-        return _whole_lines(path.read_bytes()) if path.exists() else []
+        return whole_lines(path.read_bytes()) if path.exists() else []
 
-    def settle(self, sweep: Sweep) -> dict[int, TrialLines]:
+    def settle(self, sweep: Sweep) -> dict[int, Lines]:
         """Make ``trials.jsonl`` hold the sweep's finished trials alone, in the order in which they are scheduled.
 
         A trial whose lines are not all there, or cut off, counts as not played.
@@ -164,11 +175,11 @@ class RunFolder:
         """
         path = self.path / "trials.jsonl"
         before = path.read_bytes() if path.exists() else b""
-        finished = _finished(sweep, _whole_lines(before))
-        after = "".join(map(_text, finished.values()))
+        settled = finished(sweep, whole_lines(before))
+        after = "".join(map(as_text, settled.values()))
         if after.encode() != before:
             _replace(path, after)
-        return finished
+        return settled
 
     def write_result(
         self,
@@ -190,7 +201,7 @@ class RunFolder:
             **_identity(sweep),
             "version": fairwall.__version__,
             "complete": complete,
-            "summary": summarise(trials, list(sweep.scenario.axes)),
+            "summary": summarise(sweep, trials),
             "confinement": list(confinement),
             **({"faults": self.faults()} if sweep.scenario.faults is not None else {}),
             "transcripts": files.anchors(self.path) if anchored else {},
@@ -214,49 +225,8 @@ def digests(folder: Path) -> dict[str, str]:
     }
 
 
-def read_trials(path: Path) -> list[dict[str, Any]]:
-    """Read a run's ``trials.jsonl``; a line that was cut off in the middle is no trial."""
-    return _whole_lines(path.read_bytes())
-
-
-def schedule(sweep: Sweep) -> Iterator[tuple[Cell, int, int]]:
-    """List the trials in the order they are played, each with its number within its cell and within the run."""
-    number = 0
-    for cell in sweep.cells:
-        for trial in range(cell.scenario.scenario.trials):
-            number += 1
-            yield cell, trial, number
-
-
-def _finished(sweep: Sweep, lines: Iterable[dict[str, Any]]) -> dict[int, TrialLines]:
-    kept: dict[str, TrialLines] = {}
-    for line in lines:
-        of = [line.get(key) for key in ("trial", "seed", *sweep.scenario.axes)]
-        kept.setdefault(json.dumps(of), []).append(line)
-    finished = {}
-    for cell, trial, number in schedule(sweep):
-        scenario = cell.scenario
-        found = kept.get(json.dumps([trial, scenario.scenario.seed + trial, *cell.swept.values()]), [])
-        attacks = list(scenario.adversary.attack)
-        infers = scenario.scenario.game == "inference"
-        if [line.get("attack") for line in found] == attacks if infers else len(found) == 1:
-            finished[number] = found
-    return finished
-
-
-def _whole_lines(text: bytes) -> list[dict[str, Any]]:
-    lines = []
-    for line in text[: text.rfind(b"\n") + 1].split(b"\n"):
-        # A process that was killed, or a disk that was full, may have left half a line behind.
-        with contextlib.suppress(ValueError):
-            values = json.loads(line)
-            if isinstance(values, dict):
-                lines.append(values)
-    return lines
-
-
-def _text(lines: Iterable[Mapping[str, Any]]) -> str:
-    return "".join(json.dumps(line, allow_nan=False) + "\n" for line in lines)
+def _own(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _replace(path: Path, text: str) -> None:
@@ -298,76 +268,3 @@ def _flat(values: Mapping[str, Any]) -> dict[str, Any]:
 def _short(value: Any) -> str:
     text = "unset" if value is None else json.dumps(value, default=str)
     return text if len(text) <= 40 else f"{text[:39]}…"
-
-
-def summarise(trials: Iterable[Mapping[str, Any]], swept: Sequence[str]) -> list[dict[str, Any]]:
-    """Sum up each cell of a sweep, from the lines of ``trials.jsonl`` alone.
-
-    Parameters
-    ----------
-    trials : iterable of mapping
-    swept : sequence of str
-        The dotted keys that tell the cells apart.
-
-    Returns
-    -------
-    list of dict
-        One a cell, in the order of the first trials: the swept values; ``trials``; the mean over trials of what is
-        named alike in a trial; ``leakage_sd`` (of a single trial, n - 1 in the denominator; None for one trial);
-        ``exact``, how many trials were; ``answers`` and ``answers_most``, how many answers a trial took, size queries
-        counted, their mean and the most; ``targeted_rate`` with ``targeted_low`` and ``targeted_high``, the share of
-        those aimed at who were guessed right, with its 95% interval, where a trial aims at one person, and
-        ``targeted_balanced``, the mean of either group's share;
-        ``query_error_median``, the median over trials; ``epsilon_spent``. What no trial has is left out: there is no
-        error of answers that are choices, or that were all refused.
-    """
-    cells: dict[str, list[Mapping[str, Any]]] = {}
-    for trial in trials:
-        # In the inference game a trial has a line for each attack.
-        of = trial["attack"] if trial["game"] == "inference" else None
-        cells.setdefault(json.dumps([of, *(trial[key] for key in swept)]), []).append(trial)
-    return [
-        record.summarise(lines, swept) if lines[0]["game"] == "inference" else _summarise_cell(lines, swept)
-        for lines in cells.values()
-    ]
-
-
-def share_interval(successes: int, trials: int) -> tuple[float, float]:
-    """Give the 95% interval of a share, by Clopper and Pearson: it holds for any share and any number of trials."""
-    from scipy.special import betaincinv
-
-    missed = trials - successes
-    low = float(betaincinv(successes, missed + 1, 0.025)) if successes else 0.0
-    high = float(betaincinv(successes + 1, missed, 0.975)) if missed else 1.0
-    return low, high
-
-
-def _summarise_cell(lines: Sequence[Mapping[str, Any]], swept: Sequence[str]) -> dict[str, Any]:
-    first = lines[0]
-    cell: dict[str, Any] = {key: first[key] for key in swept}
-    cell |= {key: first[key] for key in ("metric", "mechanism", "epsilon", "strategy", "decoder", "queries")}
-    cell["trials"] = len(lines)
-    for key in _MEANS:
-        values = [line[key] for line in lines if line.get(key) is not None]
-        if values:
-            cell[key] = float(np.mean(values))
-    cell["leakage_sd"] = float(np.std([line["leakage"] for line in lines], ddof=1)) if len(lines) > 1 else None
-    cell["exact"] = sum(line["exact"] for line in lines)
-    answers = [line["queries"] + line["size_queries"] for line in lines]
-    cell["answers"], cell["answers_most"] = float(np.mean(answers)), max(answers)
-    if all(line["targeted"] == 1 for line in lines):
-        right = sum(line["targeted_recovered"] for line in lines)
-        cell["targeted_rate"] = right / len(lines)
-        cell["targeted_low"], cell["targeted_high"] = share_interval(right, len(lines))
-        groups = [
-            [x["targeted_recovered"] for x in lines if x["target_advantaged"] is group] for group in (True, False)
-        ]
-        if all(groups):
-            cell["targeted_balanced"] = float(np.mean([np.mean(hits) for hits in groups]))
-    medians = [line["query_error_median"] for line in lines if line["query_error_median"] is not None]
-    if medians:
-        cell["query_error_median"] = float(np.median(medians))
-    cell["n"] = first["n"]
-    cell["n0"] = float(np.mean([line["n0"] for line in lines]))
-    cell["epsilon_spent"] = first["epsilon_spent"]
-    return cell

@@ -12,12 +12,14 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
-from sim.scenarios.sweep import Sweep, read
+from sim.games import read
 from sim.games.inference.report import page
 from sim.games.reveal.report import wording
 from sim.games.reveal.report.answers import UntilKnown, as_needed, asked, until_known
-from sim.report.cells import ReportCell, Trial, report_cells
 from sim.games.reveal.report.loss_test import LossTestRow, loss_test_rows
+from sim.games.reveal.report.printed import PrintedError, printed_errors
+from sim.games.reveal.scenario import RevealScenario
+from sim.report.cells import ReportCell, Trial, report_cells
 from sim.report.notation import (
     MECHANISMS,
     METRICS,
@@ -31,10 +33,9 @@ from sim.report.notation import (
     span,
     symbol,
 )
-from sim.games.reveal.report.printed import PrintedError, printed_errors
 from sim.report.tables import Column, PageTable
-from sim.runs.folder import read_trials
-from sim.scenarios.scenario import Scenario
+from sim.runs.trials import read_trials, summarise
+from sim.scenarios.sweep import Sweep
 
 _TEMPLATE = "report.html.j2"
 _GUESS = "the developer's guess"
@@ -128,8 +129,8 @@ def _provenance(
 ) -> tuple[tuple[str, str], ...]:
     scenario = sweep.scenario.scenario
     return (
-        ("Scenario", scenario.name),
-        ("Scenario digest (without its seed)", sweep.digest),
+        ("RevealScenario", scenario.name),
+        ("RevealScenario digest (without its seed)", sweep.digest),
         ("Seed", str(scenario.seed)),
         ("Trials", f"{finished:,} of {planned:,}"),
         ("SHA-256 of trials.jsonl", digest),
@@ -178,7 +179,7 @@ def _render_inference(sweep: Sweep, trials: Sequence[Trial], recorded: dict[str,
     planned = sum(cell.scenario.scenario.trials for cell in sweep.cells)
     # A trial has a line for each attack.
     finished = len({tuple(trial[key] for key in ("trial", *scenario.axes)) for trial in trials})
-    summary = page.summary_of(sweep, trials)
+    summary = summarise(sweep, trials)
     return _template().render(
         name=scenario.scenario.name,
         about=scenario.scenario.about,
@@ -232,7 +233,7 @@ def _queries(cell: ReportCell) -> int | str:
     return "as many as it takes" if cell.scenario.queries == "needed" else cell.queries
 
 
-def _public(scenarios: Sequence[Scenario]) -> list[tuple[str, str]]:
+def _public(scenarios: Sequence[RevealScenario]) -> list[tuple[str, str]]:
     """List what is public besides, where it is not what it usually is."""
     precisions = dict.fromkeys(scenario.compliance.precision for scenario in scenarios)
     rows = []

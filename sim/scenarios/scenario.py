@@ -1,19 +1,17 @@
-"""A scenario: what the sections of its file may hold, and what follows from them."""
+"""What the scenario file of any game may hold, and what follows from it; each game has a class of its own besides."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
 from compliance.bounding import Bounding
-from developer.reveal import STRATEGIES
+from compliance.mechanisms import MECHANISMS
+from fairwall.laws.metric import METRICS
 from fairwall.laws.precision import DECIMALS_MAX
-
-PEOPLE_MAX = 10_000_000
-"""The most synthetic people there can be."""
 
 EPSILON_MIN = 1e-6
 """Each query of a trial gets a share of epsilon, and compliance answers none below 1e-12."""
@@ -22,7 +20,7 @@ QUERIES_MAX = 10_000
 """The most queries in a trial, unless there are more people than that."""
 
 _OFTEN = "scenario.trials"
-"""Grids may set it, but it says nothing about a cell."""
+"""A sweep may set it, but its cells are not told apart by it."""
 
 
 def _epsilon(value: object) -> float:
@@ -44,31 +42,41 @@ def plain(value: float) -> float | str:
     return "inf" if math.isinf(value) else value
 
 
+def one_of(names: Mapping[str, Any]) -> AfterValidator:
+    """Accept the names in a table alone."""
+
+    def check(name: str) -> str:
+        if name not in names:
+            raise ValueError(f"must be one of {', '.join(names)}")
+        return name
+
+    return AfterValidator(check)
+
+
 Epsilon = Annotated[float, Field(allow_inf_nan=True), BeforeValidator(_epsilon), PlainSerializer(plain)]
-Queries = Annotated[int, Field(strict=True, ge=1)] | Literal["n", "n-1", "needed"]
-Metric = Literal[
-    "sp", "abs_sp", "eo", "abs_eo", "fpr", "abs_fpr", "eodds_max", "eodds_sum", "ppv", "oad", "abs_oad", "di"
-]
 
 
-class _Section(BaseModel):
+class Section(BaseModel):
+    """A table of a scenario file: its keys and no others."""
+
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-class ScenarioSection(_Section):
+class ScenarioSection(Section):
     """What is played, and how often."""
 
     name: str = Field(min_length=1, max_length=80)
-    game: Literal["reveal", "inference"]
+    game: str
     about: str = ""
     trials: int = Field(default=1, strict=True, ge=1)
     seed: int = Field(default=0, strict=True, ge=0)
+    secret: Literal["seed", "random"] = "seed"  # noqa: S105 - the name of a mode
     require: tuple[str, ...] = ()
     record: Literal["full", "digest", "none"] = "full"
 
 
-class DataSection(_Section):
-    """The table, the columns' roles, and the test set that is drawn from it."""
+class TableSection(Section):
+    """The table, and its columns' roles."""
 
     source: str = Field(min_length=1)
     protected: str | None = None
@@ -77,20 +85,18 @@ class DataSection(_Section):
     label: str | None = None
     positive: str | None = None
     drop: tuple[str, ...] = ()
-    test_size: int | None = Field(default=None, strict=True, ge=3)
-    n0: int | None = Field(default=None, strict=True, ge=1)
-    train_share: float = Field(default=0.5, strict=True, ge=0, lt=1)
-    n: int | None = Field(default=None, strict=True, ge=3, le=PEOPLE_MAX)
-    scores: str | None = None
-    hidden: bool = Field(default=False, strict=True)
-    also_protected: dict[str, str] = {}
+
+    @property
+    def roles(self) -> dict[str, str | None]:
+        """Each role, and the column or value that has it where the file says so."""
+        return {role: getattr(self, role) for role in ("protected", "advantaged", "disadvantaged", "label", "positive")}
 
 
-class ComplianceSection(_Section):
+class ComplianceSection(Section):
     """The policy: what is answered, how, and at what privacy loss."""
 
-    metric: Metric = "sp"
-    mechanism: str
+    metric: Annotated[str, one_of(METRICS)] = "sp"
+    mechanism: Annotated[str, one_of(MECHANISMS)]
     epsilon: Epsilon | None = None
     delta: float = Field(default=0.0, strict=True, ge=0, lt=1)
     noise: Literal["seeded", "system"] = "seeded"
@@ -100,41 +106,6 @@ class ComplianceSection(_Section):
 
 
 NOT_ASKED = ComplianceSection(mechanism="exact")
-
-
-class DeveloperSection(_Section):
-    """The developer's strategy, and what is public to it besides features and labels."""
-
-    strategy: str = "best"
-    decoder: str | None = None
-    queries: Queries | None = None
-    perturbation: float | None = Field(default=None, strict=True, gt=0, le=1)
-    knows: tuple[Literal["precision", "n0"], ...] = ("precision",)
-    public_sample: int = Field(default=0, strict=True, ge=0, le=100_000)
-    defence: str = "none"
-    strength: float = Field(default=1.0, strict=True, ge=0, alias="lambda")
-    lambdas: tuple[Annotated[float, Field(ge=0)], ...] = Field(default=(), max_length=20)
-    rehearsal: float = Field(default=0.2, strict=True, ge=0, le=1)
-    purity: float = Field(default=1.0, strict=True, ge=0.5, le=1)
-    victims: int = Field(default=20, strict=True, ge=2, le=100)
-    rows: int = Field(default=0, strict=True, ge=0)
-    other_rows: int = Field(default=0, strict=True, ge=0)
-    steps: int = Field(default=0, strict=True, ge=0, le=100_000)
-    tune_steps: int = Field(default=0, strict=True, ge=0, le=100_000)
-    training_epsilon: float = Field(default=3.0, strict=True, gt=0)
-    training_delta: float = Field(default=1e-5, strict=True, gt=0, lt=1)
-    adaptive_clipping: bool = Field(default=False, strict=True)
-
-
-class AdversarySection(_Section):
-    """The outside adversary's part."""
-
-    attack: tuple[str, ...] = Field(default=(), max_length=10)
-    probes: int = Field(default=2000, strict=True, ge=2, le=100_000)
-    shadows: int = Field(default=100, strict=True, ge=0, le=2000)
-    answers: Literal["scores", "labels"] = "scores"
-    adapts: bool = Field(default=True, strict=True)
-
 
 FaultKind = Literal[
     "delay", "throttle", "blackhole", "drop", "duplicate", "truncate", "reorder", "half-close", "kill", "pause"
@@ -147,20 +118,11 @@ LinkName = Literal[
     "compliance-developer",
     "adversary-developer",
 ]
-StepName = Literal[
-    "ServeTrial",
-    "SubmitReveal",
-    "ReleaseModel",
-    "SubmitLossTest",
-    "SubmitModels",
-    "SubmitGuesses",
-    "SubmitAuditReport",
-]
 OF_PARTIES = ("kill", "pause")
 """The faults that befall a party; the others befall a link."""
 
 
-class Fault(_Section):
+class Fault(Section):
     """One fault, and when it happens: at a step, or once so many bytes of a trial have passed on a link.
 
     Parameters
@@ -179,7 +141,7 @@ class Fault(_Section):
     after : int
         How many of them pass before.
     step : str, optional
-        The referee's method whose call it happens at, instead.
+        The method of the referee, or of the game's own service, whose call it happens at, instead.
     seconds : float, optional
         How long a blackhole or a pause lasts, for good where left out; by how much a delay holds each piece that
         arrives, and how long a throttled kibibyte takes.
@@ -191,7 +153,7 @@ class Fault(_Section):
     link: LinkName | None = None
     towards: Literal["server", "client"] = "server"
     after: int = Field(default=0, strict=True, ge=0)
-    step: StepName | None = None
+    step: str | None = None
     seconds: float | None = Field(default=None, strict=True, ge=0, le=3600)
 
     @model_validator(mode="after")
@@ -209,7 +171,7 @@ class Fault(_Section):
         return self
 
 
-class FaultsSection(_Section):
+class FaultsSection(Section):
     """What goes wrong between the parties: named faults, and others that are drawn for each trial."""
 
     seed: int = Field(default=0, strict=True, ge=0)
@@ -228,7 +190,7 @@ class FaultsSection(_Section):
         return self
 
 
-class PaperFigure(_Section):
+class PaperFigure(Section):
     """What a paper printed about a cell of this scenario, kept beside the scenario that plays it.
 
     Parameters
@@ -238,59 +200,21 @@ class PaperFigure(_Section):
     where : dict
         The swept values, by dotted key, of the cells that it is about.
     data : str, optional
-        What it was measured on, as ``source, protected``. The inference game's figures must say it: what was measured
-        on other data is shown, and is no test of the figure.
-    leakage, query_error_mean, recovered : float, optional
-        Of the reveal game.
-    gap_base, gap, eo_base, eo, label_gap, accuracy_base, accuracy : float, optional
-        Of the inference game, in percentage points and percent.
-    gap_ratio : float, optional
-        The gap as a share of what it was before the defence, to a tenth.
-    gap_change, eo_change : {"falls", "rises"}, optional
-        What the defence did to the gap and to EO, where the numbers themselves are lost.
-    below_tau, runs : int, optional
-        In how many of how many runs the gap was at most 0.05.
-    bound_holds : bool, optional
-        Whether the mean gap was at most W times the mean EO, which is how the paper asks for Theorem 1's bound.
+        What it was measured on, as ``source, protected``.
     """
 
     source: str
     where: dict[str, Any]
     data: str | None = None
-    leakage: float | None = None
-    query_error_mean: float | None = None
-    recovered: float | None = None
-    gap_base: float | None = None
-    gap: float | None = None
-    eo_base: float | None = None
-    eo: float | None = None
-    label_gap: float | None = None
-    accuracy_base: float | None = None
-    accuracy: float | None = None
-    gap_ratio: float | None = None
-    gap_change: Literal["falls", "rises"] | None = None
-    eo_change: Literal["falls", "rises"] | None = None
-    below_tau: int | None = Field(default=None, strict=True, ge=0)
-    runs: int | None = Field(default=None, strict=True, ge=1)
-    bound_holds: bool | None = None
-
-    @model_validator(mode="after")
-    def _says_of_what(self) -> Self:
-        of_reveal = {"source", "where", "data", "leakage", "query_error_mean", "recovered"}
-        if self.data is None and self.model_fields_set - of_reveal:
-            raise ValueError('must name the data that it was measured on, as data = "source, protected"')
-        if (self.below_tau is None) != (self.runs is None) or (self.below_tau or 0) > (self.runs or 0):
-            raise ValueError("must have below_tau and runs together, the one at most the other")
-        return self
 
 
-class Scenario(_Section):
-    """A validated scenario.
+class Scenario(Section):
+    """A validated scenario of any game; each game's own class adds its tables.
 
     Parameters
     ----------
-    scenario, data, compliance, developer, adversary
-        The sections of the file.
+    scenario, compliance
+        Tables of the file.
     sweep : dict of str to list, or several
         The grid: dotted keys to the values that each takes. Of several grids, over the same keys, one after the other.
     paper : tuple of PaperFigure
@@ -302,10 +226,7 @@ class Scenario(_Section):
     """
 
     scenario: ScenarioSection
-    data: DataSection
     compliance: ComplianceSection = NOT_ASKED
-    developer: DeveloperSection = DeveloperSection()
-    adversary: AdversarySection = AdversarySection()
     faults: FaultsSection | None = None
     sweep: dict[str, list[Any]] | tuple[dict[str, list[Any]], ...] = {}
     paper: tuple[PaperFigure, ...] = ()
@@ -317,50 +238,32 @@ class Scenario(_Section):
         return tuple(key for key in grids_of(self.sweep)[0] if key != _OFTEN)
 
     @property
-    def people(self) -> int:
-        """The size of the test set."""
-        size = self.data.n if self.data.source == "synthetic" else self.data.test_size
-        assert size is not None, "checked when the scenario was read"
-        return size
-
-    @property
     def epsilon(self) -> float:
         """The privacy budget of a trial, in epsilon."""
         return math.inf if self.compliance.epsilon is None else self.compliance.epsilon
 
     @property
+    def batches(self) -> int:
+        """How many batches a trial asks at most; the delta of a trial is shared out among them."""
+        return 1
+
+    @property
     def batch_delta(self) -> float:
-        """The delta of each batch: a trial asks at most two, the size query and the metric queries.
-
-        A hidden test set takes one more, to be seen. The inference game asks one.
-        """
-        if self.scenario.game == "inference":
-            return self.compliance.delta
-        return self.compliance.delta / (3 if self.data.hidden else 2)
+        """The delta of each batch."""
+        return self.compliance.delta / self.batches
 
     @property
-    def decoder(self) -> str:
-        """The decoder's name; empty where the strategy reads the answers itself."""
-        asked = self.developer.decoder
-        own = next(iter(STRATEGIES[self.developer.strategy].decoders), "")
-        return own if asked in (None, "own") else asked
+    def parts(self) -> tuple[Mapping[str, Any], ...]:
+        """What tells the lines of one trial in ``trials.jsonl`` apart, in their order; one line needs nothing."""
+        return ({},)
 
-    @property
-    def perturbation(self) -> float:
-        """How far the scores asked about may be from h0's, in [0, 1]."""
-        asked = self.developer.perturbation
-        return STRATEGIES[self.developer.strategy].perturbation if asked is None else asked
+    def steps(self) -> tuple[str, ...]:
+        """List the calls by which parties take a trial on, in order: faults may happen at them."""
+        return ()
 
-    @property
-    def queries(self) -> int | Literal["n", "n-1", "needed"]:
-        """How many metric queries are asked: so many, counted from the people of the stratum, or as many as needed."""
-        if self.developer.queries is not None:
-            return self.developer.queries
-        strategy = STRATEGIES[self.developer.strategy]
-        if strategy.adaptive:
-            return "needed"
-        counts = strategy.counts(self.people)
-        return counts[0] if len(counts) == 1 and counts[0] != self.people else "n"
+    def problems(self) -> Iterator[str]:
+        """Find what no single key shows, each in one line that begins with a key."""
+        return iter(())
 
 
 def grids_of(sweep: Any) -> Sequence[Any]:

@@ -1,6 +1,7 @@
 """A sweep: a scenario file, with what is set besides, read into one validated scenario and its cells.
 
 A typo in a key is an error that names the key; a value that cannot be played is an error before any process starts.
+Which keys there are, the game's own scenario class says.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import copy
 import difflib
 import hashlib
+import hmac
 import itertools
 import json
 import math
@@ -16,53 +18,69 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeAlias, get_origin
 
 from pydantic import ValidationError
+from pydantic.fields import FieldInfo
+from typing_extensions import TypeVar
 
+from fairwall.errors import UserError
 from fairwall.laws.precision import DECIMALS_MAX
-from sim.scenarios.checks import problems
-from sim.scenarios.scenario import FaultsSection, Scenario, as_values, grids_of
+from sim.scenarios.checks import common_problems
+from sim.scenarios.scenario import FaultsSection, Scenario, Section, as_values, grids_of
 
 SHIPPED = Path(__file__).parent
 
-_LISTS = frozenset(
-    {
-        *("scenario.require", "data.drop", "adversary.attack", "developer.knows", "developer.lambdas"),
-        *("faults.kinds", "faults.links", "faults.parties", "faults.at"),
-    }
-)
-"""Keys whose value is a list by nature: setting them to a list sweeps nothing."""
+S = TypeVar("S", bound=Scenario, default=Any)
+
+Kinds: TypeAlias = Mapping[str, type[Scenario]]
+"""The scenario class of each game, by what ``scenario.game`` has for it."""
 
 
-class ScenarioError(ValueError):
+class ScenarioError(UserError):
     """A scenario that cannot be played. Its text is one line that names the key and what would be right."""
 
 
 @dataclass(frozen=True)
-class Cell:
+class Cell(Generic[S]):
     """One combination of a sweep: the swept values by dotted key, and the scenario with them in place."""
 
     swept: Mapping[str, Any]
-    scenario: Scenario
+    scenario: S
 
 
 @dataclass(frozen=True)
-class Sweep:
+class Sweep(Generic[S]):
     """A scenario ready to be played: the whole file as validated, and its cells."""
 
-    scenario: Scenario
-    cells: tuple[Cell, ...]
+    scenario: S
+    cells: tuple[Cell[S], ...]
+
+    @property
+    def game(self) -> str:
+        """The game's name."""
+        return self.scenario.scenario.game
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the scenario without its seed: what the parties may know of it."""
+        """SHA-256 of the scenario without its seed: whether two runs play the same."""
+        return hashlib.sha256(self._text).hexdigest()
+
+    def name_for_parties(self, secret: bytes) -> str:
+        """Name the scenario to the parties, in hexadecimal: HMAC-SHA-256 with the run's secret.
+
+        A plain digest would tell by trying what a party is not told, such as the number of disadvantaged people.
+        """
+        return hmac.digest(secret, b"scenario\0" + self._text, hashlib.sha256).hex()
+
+    @property
+    def _text(self) -> bytes:
         values = as_values(self.scenario)
         values.pop("replay")
         values["scenario"].pop("seed", None)
         for grid in grids_of(values["sweep"]):
             grid.pop("scenario.seed", None)
-        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+        return json.dumps(values, sort_keys=True).encode()
 
 
 def shipped() -> dict[str, Path]:
@@ -70,7 +88,7 @@ def shipped() -> dict[str, Path]:
     return {path.stem: path for path in sorted(SHIPPED.glob("*.toml"))}
 
 
-def read(name_or_file: str, settings: Sequence[str] = ()) -> Sweep:
+def read(name_or_file: str, settings: Sequence[str], kinds: Kinds) -> Sweep:
     """Read a scenario.
 
     Parameters
@@ -79,6 +97,8 @@ def read(name_or_file: str, settings: Sequence[str] = ()) -> Sweep:
         A shipped scenario's name or the path of a TOML file.
     settings : sequence of str
         ``dotted.key=value``, the value in TOML or a bare string. Setting a swept key replaces that axis; a list sweeps.
+    kinds : mapping
+        The scenario class of each game.
 
     Raises
     ------
@@ -87,18 +107,128 @@ def read(name_or_file: str, settings: Sequence[str] = ()) -> Sweep:
     """
     path = shipped().get(name_or_file, Path(name_or_file))
     values = _load(path, name_or_file)
+    keys = _Keys.of(values, path.name, kinds, settings)
     for setting in settings:
-        _set(values, setting)
-    return lay_out(values, path.name)
+        _set(values, setting, keys)
+    return lay_out(values, path.name, kinds)
 
 
-def at_replay_size(whole: Sweep) -> Sweep:
-    """Give a plan of the same scenario as small as its table ``replay`` says."""
+def at_replay_size(whole: Sweep, kinds: Kinds) -> Sweep:
+    """Give a sweep of the same scenario as small as its table ``replay`` says."""
     name = whole.scenario.scenario.name
-    return lay_out(_small(as_values(whole.scenario), name), f"{name}: replay")
+    values = as_values(whole.scenario)
+    return lay_out(_small(values, name, _Keys.of(values, name, kinds)), f"{name}: replay", kinds)
 
 
-def _small(values: Mapping[str, Any], origin: str) -> dict[str, Any]:
+def lay_out(values: Mapping[str, Any], origin: str, kinds: Kinds) -> Sweep:
+    """Validate a scenario's values and lay out its cells.
+
+    Parameters
+    ----------
+    values : mapping
+        What the TOML file holds.
+    origin : str
+        Named at the start of an error.
+    kinds : mapping
+        The scenario class of each game.
+
+    Raises
+    ------
+    ScenarioError
+    """
+    keys = _Keys.of(values, origin, kinds)
+    values = {**values, "sweep": _spelled(values.get("sweep", {}))}
+    grids = grids_of(values["sweep"])
+    for grid in grids:
+        if not isinstance(grid, dict):
+            raise ScenarioError(f"{origin}: sweep: must be a table of dotted keys and lists, or several")
+        for key, choices in grid.items():
+            _section_of(values, key, origin, keys)
+            if not isinstance(choices, list) or not choices:
+                raise ScenarioError(f"{origin}: sweep.{key}: must be a list with at least one value")
+        if grid.keys() != grids[0].keys():
+            raise ScenarioError(f"{origin}: sweep: several grids must sweep the same keys")
+    first = next(_combinations(grids))
+    _check_base(values, first, origin, keys)
+    cells: dict[str, Cell] = {}
+    for swept in _combinations(grids):
+        scenario = _validated(_merged(values, swept), origin, keys)
+        # As validated: an infinite value is "inf" however the file writes it.
+        plain = as_values(scenario)
+        cell = Cell({key: _at(plain, key) for key in scenario.axes}, scenario)
+        # Two grids may share a combination, once a key that told them apart is set.
+        cells.setdefault(json.dumps(cell.swept), cell)
+    # The swept keys of the whole file take their first value where the section leaves them out.
+    whole = next(iter(cells.values())).scenario
+    if whole.replay:
+        # The values are looked at where they are used: a key that was set besides may not go with them.
+        _small(values, origin, keys)
+    return Sweep(whole, tuple(cells.values()))
+
+
+@dataclass(frozen=True)
+class _Keys:
+    """The dotted keys of one game's scenarios, and those that only other games have.
+
+    Attributes
+    ----------
+    kind : the game's scenario class.
+    lists : keys whose value is a list by nature: setting them to a list sweeps nothing.
+    foreign : keys that other games have and this one has not, with these games' names.
+    """
+
+    game: str
+    kind: type[Scenario]
+    known: tuple[str, ...]
+    lists: frozenset[str]
+    foreign: Mapping[str, str]
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any], origin: str, kinds: Kinds, settings: Sequence[str] = ()) -> _Keys:
+        """Find the keys of the game that a file names.
+
+        Raises
+        ------
+        ScenarioError
+            If it names none.
+        """
+        section = values.get("scenario")
+        if not isinstance(section, dict):
+            raise ScenarioError(f"{origin}: scenario: {'is missing' if section is None else 'must be a table'}")
+        game = section.get("game")
+        for setting in settings:
+            key, _, text = setting.partition("=")
+            game = text.strip().strip("\"'") if key.strip() == "scenario.game" else game
+        if game is None:
+            raise ScenarioError(f"{origin}: scenario.game: is missing")
+        if not isinstance(game, str) or game not in kinds:
+            raise ScenarioError(f"{origin}: scenario.game: must be one of {', '.join(kinds)}, not {game!r}")
+        own = _fields(kinds[game])
+        foreign: dict[str, str] = {}
+        for name, kind in kinds.items():
+            foreign |= {key: name for key in _fields(kind) if key not in own}
+        lists = frozenset(key for key, field in own.items() if get_origin(field.annotation) is tuple)
+        return cls(game, kinds[game], tuple(own), lists, foreign)
+
+    def unknown(self, key: str) -> str:
+        """Say of a key that it is none of the game's."""
+        if key in self.foreign:
+            return f"{_named(key)}: is a key of the {self.foreign[key]} game, not of the {self.game} game"
+        return f"{_named(key)}: unknown key{_hint(key, self.known)}"
+
+
+def _fields(kind: type[Scenario]) -> dict[str, FieldInfo]:
+    """List a scenario class's dotted keys that may be set."""
+    sections = {name: field.annotation for name, field in kind.model_fields.items()} | {"faults": FaultsSection}
+    return {
+        f"{section}.{field.alias or name}": field
+        for section, keys in sections.items()
+        if isinstance(keys, type) and issubclass(keys, Section)
+        for name, field in keys.model_fields.items()
+    }
+
+
+def _small(values: Mapping[str, Any], origin: str, keys: _Keys) -> dict[str, Any]:
     """Set what the table ``replay`` says, and leave the table out.
 
     Raises
@@ -108,54 +238,26 @@ def _small(values: Mapping[str, Any], origin: str) -> dict[str, Any]:
     """
     small = copy.deepcopy({name: section for name, section in values.items() if name != "replay"})
     for key, value in values["replay"].items():
-        _section_of(small, key, f"{origin}: replay")
-        _put(small, key, value)
+        _section_of(small, key, f"{origin}: replay", keys)
+        _put(small, key, value, keys)
     return small
 
 
-def lay_out(values: Mapping[str, Any], origin: str) -> Sweep:
-    """Validate a scenario's values and lay out its cells.
+def _check_base(values: Mapping[str, Any], first: Mapping[str, Any], origin: str, keys: _Keys) -> None:
+    """Refuse a value in a table that no file may hold, also where the sweep sets others in its place."""
+    for key in first:
+        section, _, field = key.partition(".")
+        if field in values.get(section, {}):
+            _typed(_merged(values, {**first, key: values[section][field]}), origin, keys)
 
-    Parameters
-    ----------
-    values : mapping
-        What the TOML file holds.
-    origin : str
-        Named at the start of an error.
 
-    Raises
-    ------
-    ScenarioError
-    """
-    values = {**values, "sweep": _spelled(values.get("sweep", {}))}
-    grids = grids_of(values["sweep"])
-    for grid in grids:
-        if not isinstance(grid, dict):
-            raise ScenarioError(f"{origin}: sweep: must be a table of dotted keys and lists, or several")
-        for key, choices in grid.items():
-            _section_of(values, key, origin)
-            if not isinstance(choices, list) or not choices:
-                raise ScenarioError(f"{origin}: sweep.{key}: must be a list with at least one value")
-        if grid.keys() != grids[0].keys():
-            raise ScenarioError(f"{origin}: sweep: several grids must sweep the same keys")
-    cells: list[Cell] = []
-    for swept in _combinations(grids):
-        merged = {name: dict(section) if isinstance(section, dict) else section for name, section in values.items()}
-        for key, value in swept.items():
-            section, _, field = key.partition(".")
-            merged.setdefault(section, {})[field] = value
-        scenario = _validate(merged, origin)
-        # As validated: an infinite value is "inf" however the file writes it.
-        plain = as_values(scenario)
-        cell = Cell({key: _at(plain, key) for key in scenario.axes}, scenario)
-        # Two grids may share a combination, once a key that told them apart is set.
-        if cell.swept not in [other.swept for other in cells]:
-            cells.append(cell)
-    if cells[0].scenario.replay:
-        # The values are looked at where they are used: a key that was set besides may not go with them.
-        _small(values, origin)
-    # The swept keys of the whole file take their first value where the section leaves them out.
-    return Sweep(cells[0].scenario, tuple(cells))
+def _merged(values: Mapping[str, Any], swept: Mapping[str, Any]) -> dict[str, Any]:
+    """Set swept values in a scenario's tables."""
+    merged = {name: dict(section) if isinstance(section, dict) else section for name, section in values.items()}
+    for key, value in swept.items():
+        section, _, field = key.partition(".")
+        merged.setdefault(section, {})[field] = value
+    return merged
 
 
 def _spelled(value: Any) -> Any:
@@ -191,7 +293,7 @@ def _load(path: Path, name: str) -> dict[str, Any]:
         raise ScenarioError(f"{path}: not valid TOML: {error}") from None
 
 
-def _set(values: dict[str, Any], setting: str) -> None:
+def _set(values: dict[str, Any], setting: str, keys: _Keys) -> None:
     key, equals, text = setting.partition("=")
     key = key.strip()
     if not equals:
@@ -200,18 +302,18 @@ def _set(values: dict[str, Any], setting: str) -> None:
         value = tomllib.loads(f"value = {text}")["value"]
     except (ValueError, RecursionError):
         value = text.strip()
-    _section_of(values, key, "--set")
-    _put(values, key, value)
+    _section_of(values, key, "--set", keys)
+    _put(values, key, value, keys)
 
 
-def _put(values: dict[str, Any], key: str, value: Any) -> None:
+def _put(values: dict[str, Any], key: str, value: Any, keys: _Keys) -> None:
     """Set a known key; a list sweeps it, unless it is one by nature."""
     section, _, field = key.partition(".")
     values.setdefault("sweep", {})
     grids = grids_of(values["sweep"])
     if not all(isinstance(grid, dict) for grid in grids):
         raise ScenarioError("sweep: must be a table of dotted keys and lists, or several")
-    sweeps = isinstance(value, list) and key not in _LISTS
+    sweeps = isinstance(value, list) and key not in keys.lists
     for grid in grids:
         if sweeps:
             grid[key] = value
@@ -221,25 +323,14 @@ def _put(values: dict[str, Any], key: str, value: Any) -> None:
         values.setdefault(section, {})[field] = value
 
 
-def _section_of(values: Mapping[str, Any], key: str, origin: str) -> tuple[str, str]:
-    """Split a dotted key and check that the schema has it."""
+def _section_of(values: Mapping[str, Any], key: str, origin: str, keys: _Keys) -> tuple[str, str]:
+    """Split a dotted key and check that the game has it."""
     section, _, field = key.partition(".")
-    known = _keys()
-    if key not in known:
-        raise ScenarioError(f"{origin}: {_named(key)}: unknown key{_hint(key, known)}")
+    if key not in keys.known:
+        raise ScenarioError(f"{origin}: {keys.unknown(key)}")
     if not isinstance(values.get(section, {}), dict):
         raise ScenarioError(f"{origin}: {section}: must be a table")
     return section, field
-
-
-def _keys() -> list[str]:
-    names = ("scenario", "data", "compliance", "developer", "adversary")
-    sections: dict[str, Any] = {name: Scenario.model_fields[name].annotation for name in names}
-    return [
-        f"{section}.{field.alias or name}"
-        for section, keys in (sections | {"faults": FaultsSection}).items()
-        for name, field in keys.model_fields.items()
-    ]
 
 
 def _named(key: str) -> str:
@@ -252,30 +343,39 @@ def _hint(key: str, known: Sequence[str]) -> str:
     return f"; did you mean {near[0]}?" if near else ""
 
 
-def _validate(values: Mapping[str, Any], origin: str) -> Scenario:
+def _typed(values: Mapping[str, Any], origin: str, keys: _Keys) -> Scenario:
+    """Check each key's value by itself."""
     try:
-        scenario = Scenario.model_validate(values)
+        return keys.kind.model_validate(values)
     except ValidationError as error:
-        raise ScenarioError(f"{origin}: {_first(error)}") from None
-    for problem in problems(scenario):
+        raise ScenarioError(f"{origin}: {_first(error, keys)}") from None
+
+
+def _validated(values: Mapping[str, Any], origin: str, keys: _Keys) -> Scenario:
+    scenario = _typed(values, origin, keys)
+    for problem in itertools.chain(common_problems(scenario), scenario.problems()):
         raise ScenarioError(f"{origin}: {problem}")
     return scenario
 
 
-def _first(error: ValidationError) -> str:
+def _first(error: ValidationError, keys: _Keys) -> str:
     """Say the first thing that pydantic found, in one line."""
     problem = error.errors(include_url=False)[0]
     # A key within a section, or one within a list's entry; what follows is pydantic's own.
     depth = 3 if problem["loc"][0] == "paper" else 4 if problem["loc"][:2] == ("faults", "at") else 2
-    key = _named(".".join(str(part) for part in problem["loc"][:depth]))
+    key = ".".join(str(part) for part in problem["loc"][:depth])
     match problem["type"]:
+        case "extra_forbidden" if "." in key:
+            return keys.unknown(key)
         case "extra_forbidden":
-            known = _keys() if "." in key else list(Scenario.model_fields)
-            return f"{key}: unknown key{_hint(key, known)}"
+            elsewhere = sorted({game for foreign, game in keys.foreign.items() if foreign.startswith(f"{key}.")})
+            if elsewhere:
+                return f"{_named(key)}: is a table of the {elsewhere[0]} game, not of the {keys.game} game"
+            return f"{_named(key)}: unknown key{_hint(key, list(keys.kind.model_fields))}"
         case "missing":
-            return f"{key}: is missing"
+            return f"{_named(key)}: is missing"
         case "value_error":
-            return f"{key}: {problem['ctx']['error']}, not {problem['input']!r}"
+            return f"{_named(key)}: {problem['ctx']['error']}, not {problem['input']!r}"
         case _:
             if key == "developer.queries":
                 ways = 'an integer of at least 1, "n", "n-1" or "needed"'
@@ -284,4 +384,4 @@ def _first(error: ValidationError) -> str:
                 ways = f'"float64", "float32" or a number of decimals from 0 to {DECIMALS_MAX}'
                 return f"{key}: must be {ways}, not {problem['input']!r}"
             message = re.sub(r"^\w+ should ", "", problem["msg"])
-            return f"{key}: must {message}, not {problem['input']!r}"
+            return f"{_named(key)}: must {message}, not {problem['input']!r}"

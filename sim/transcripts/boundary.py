@@ -15,7 +15,7 @@ import typer
 
 from fairwall.compliance.v1 import audit_service_pb2
 from fairwall.developer.v1 import model_service_pb2
-from fairwall.game.v1 import inference_service_pb2, referee_service_pb2
+from fairwall.game.v1 import inference_service_pb2, referee_service_pb2, reveal_service_pb2
 from fairwall.rpc.access import CALLERS, SERVED_BY
 from fairwall.rpc.identity import PARTIES
 from fairwall.wire.v1 import error_pb2
@@ -39,7 +39,7 @@ CLEARANCE = {
 
 METHODS: dict[str, Any] = {
     f"/{service.full_name}/{method.name}": method
-    for module in (audit_service_pb2, model_service_pb2, referee_service_pb2, inference_service_pb2)
+    for module in (audit_service_pb2, model_service_pb2, referee_service_pb2, reveal_service_pb2, inference_service_pb2)
     for service in module.DESCRIPTOR.services_by_name.values()
     for method in service.methods
 }

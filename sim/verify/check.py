@@ -28,8 +28,10 @@ from fairwall.rpc.arrays import ArrayError
 from fairwall.rpc.turns import collect
 from fairwall.wire.v1 import array_pb2, error_pb2
 from fairwall.wire.v1.visibility_pb2 import VISIBILITY_INHERITED, VISIBILITY_UNSPECIFIED, visibility
+from sim.games import read as read_sweep
 from sim.replay.differences import short
-from sim.runs.folder import digests, read_trials, summarise
+from sim.runs.folder import digests
+from sim.runs.trials import read_trials, summarise
 from sim.transcripts.boundary import CLEARANCE, METHODS, level_name
 from sim.transcripts.files import CallKey, Ending, Message, Transcript, anchors, decode, paths, read
 from sim.verify.byte_search import NARROW, Column, Search
@@ -173,7 +175,7 @@ def _files(folder: Path) -> Iterator[Finding]:
     try:
         result = json.loads((folder / "result.json").read_bytes())
         kept, ends = result["files"], result["transcripts"]
-        summary, swept = result["summary"], [*result["cells"][0]]
+        summary = result["summary"]
     except FileNotFoundError:
         yield Finding("file", "result.json", "is missing: the run was broken off, and nothing says how its files ended")
         return
@@ -187,9 +189,8 @@ def _files(folder: Path) -> Iterator[Finding]:
     yield from _compared(
         ends, anchors(folder), "chain", lambda name: f"transcript/{name}.bin", "does not end as the run says"
     )
-    trials = folder / "trials.jsonl"
     try:
-        again = summarise(read_trials(trials) if trials.exists() else [], swept)
+        again = summarise(read_sweep(str(folder / "scenario.toml")), read_trials(folder / "trials.jsonl"))
     except (LookupError, TypeError, ValueError, ArithmeticError):
         yield Finding("file", "trials.jsonl", "holds lines that cannot be summed up")
     else:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from sim.runs.folder import read_trials, schedule
-from sim.scenarios.sweep import Cell, ScenarioError, Sweep
-from sim.scenarios.sweep import read as read_sweep
+from fairwall.errors import UserError
+from sim.games import GAMES
+from sim.games import read as read_sweep
+from sim.games.recorded import NotRecorded
+from sim.runs.folder import RunFolder
+from sim.runs.trials import alike, key_of, read_trials, schedule, trial_key, written
+from sim.scenarios.sweep import Cell, Sweep
 from sim.transcripts.findings import UNFIT, Findings
 from sim.transcripts.messages import TrialMessages
-from sim.verify.rewrite import Unknown, rewrite
-
-_LOGARITHMS = 1e-9
-"""How far apart the inference game's figures may be, for each 1 that they have: logarithms and products of matrices
-differ in their last bits from one processor to another. Sums of the reveal game do not."""
 
 
 class Lines:
@@ -28,17 +26,22 @@ class Lines:
     findings : Findings
     sweep : Sweep
     lines : iterable of mapping
+    secret : bytes
+        What the run's draws are derived from.
     complete : bool
         Whether the result says that every trial was played.
     """
 
-    def __init__(self, findings: Findings, sweep: Sweep, lines: Iterable[dict[str, Any]], *, complete: bool) -> None:
+    def __init__(
+        self, findings: Findings, sweep: Sweep, lines: Iterable[dict[str, Any]], secret: bytes, *, complete: bool
+    ) -> None:
         self._findings = findings
         self._complete = complete
-        self._of = ("trial", "seed", *sweep.scenario.axes)
+        self.game = GAMES[sweep.game]
+        self._secret = secret
         self._left: dict[str, list[dict[str, Any]]] = {}
         for line in lines:
-            self._left.setdefault(self._key(line), []).append(line)
+            self._left.setdefault(key_of(line, sweep.scenario.axes), []).append(line)
         self._turns = {f"deal-{position}": (cell, number) for cell, number, position in schedule(sweep)}
 
     def compare(self, trial: TrialMessages) -> None:
@@ -57,8 +60,9 @@ class Lines:
                 findings.not_checked("trials that have no line in trials.jsonl")
             return
         try:
-            again = rewrite(cell, number, trial)
-        except Unknown as why:
+            dealt, outcome = self.game.outcome(cell, number, trial, self._secret)
+            again = [written(cell, number, line, 0.0) for line in self.game.record(cell, number, dealt, outcome)]
+        except NotRecorded as why:
             findings.not_checked(f"lines of trials.jsonl: {why}")
             return
         except UNFIT as error:
@@ -67,14 +71,14 @@ class Lines:
         findings.reports += len(again)
         if len(kept) != len(again):
             findings.wrong("trials.jsonl", f"{name} has {len(kept)} lines, recomputed {len(again)}")
-        tolerance = 0.0 if cell.scenario.scenario.game == "reveal" else _LOGARITHMS
+        tolerance = self.game.tolerance
         for line, other in zip(kept, json.loads(json.dumps(again)), strict=False):
             for key in sorted((line.keys() | other.keys()) - {"seconds"}):
                 if key not in line:
                     findings.wrong("trials.jsonl", f"{name}: {key} is not there, recomputed {other[key]!r}")
                 elif key not in other:
                     findings.wrong("trials.jsonl", f"{name}: {key} is {line[key]!r}, and follows from nothing")
-                elif not _alike(line[key], other[key], tolerance):
+                elif not alike(line[key], other[key], tolerance, tolerance):
                     findings.wrong("trials.jsonl", f"{name}: {key} is {line[key]!r}, recomputed {other[key]!r}")
 
     def close(self, *, whole: bool) -> None:
@@ -97,12 +101,8 @@ class Lines:
             text = f"trial {lines[0].get('trial')}: there is no such trial in the scenario"
             self._findings.wrong("trials.jsonl", text)
 
-    def _key(self, line: Mapping[str, Any]) -> str:
-        return json.dumps([line.get(key) for key in self._of])
-
     def _take(self, cell: Cell, number: int) -> list[dict[str, Any]]:
-        seed = cell.scenario.scenario.seed + number
-        return self._left.pop(self._key({"trial": number, "seed": seed, **cell.swept}), [])
+        return self._left.pop(trial_key(cell, number), [])
 
     def _missing(self, name: str) -> None:
         self._findings.wrong("trials.jsonl", f"{name} is not there, and the run was played to its end")
@@ -118,11 +118,11 @@ def read_lines(findings: Findings, folder: Path) -> Lines | None:
     """
     try:
         sweep = read_sweep(str(folder / "scenario.toml"))
-    except ScenarioError as error:
+        secret = RunFolder(folder, folder.name).secret(sweep)
+    except UserError as error:
         findings.not_checked(f"trials.jsonl: {error}")
         return None
-    path = folder / "trials.jsonl"
-    return Lines(findings, sweep, read_trials(path) if path.exists() else [], complete=_is_complete(folder))
+    return Lines(findings, sweep, read_trials(folder / "trials.jsonl"), secret, complete=_is_complete(folder))
 
 
 def _is_complete(folder: Path) -> bool:
@@ -131,14 +131,3 @@ def _is_complete(folder: Path) -> bool:
         return bool(json.loads((folder / "result.json").read_bytes())["complete"])
     except (OSError, ValueError, KeyError, TypeError):
         return False
-
-
-def _alike(one: Any, other: Any, tolerance: float) -> bool:
-    """Whether two values of a line are the same, their floats up to a tolerance."""
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(_alike(*pair, tolerance) for pair in zip(one, other, strict=True))
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_alike(one[key], other[key], tolerance) for key in one)
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=tolerance, abs_tol=tolerance)
-    return bool(one == other)

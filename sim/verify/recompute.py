@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 
-from sim.games.inference import recompute as inference_scores
-from sim.games.reveal.recompute import loss_test, statistics
-from sim.games.reveal.recompute.base_model import BaseModel
 from sim.transcripts.files import Transcript
 from sim.transcripts.findings import UNFIT, Findings, Recomputed
 from sim.transcripts.messages import Session
@@ -36,13 +32,9 @@ def recompute(folder: Path, sessions: Mapping[str, Mapping[str, Transcript]]) ->
     # A trial that was broken off is played again, in a later session.
     last = {deal_id: session for session in played for deal_id in session.deals}
     lines = read_lines(findings, folder)
+    game = lines.game if lines is not None else None
     for session in played:
-        comparisons = (
-            audit_reports.compare,
-            partial(statistics.compare, base=BaseModel(session)),
-            inference_scores.compare,
-            loss_test.compare,
-        )
+        comparisons = [audit_reports.compare, *(game.recompute(session) if game is not None else ())]
         unread = [*session.unread]
         for deal_id in session.deals:
             trial = session.trial(deal_id)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from google.protobuf import descriptor_pb2
 
-from fairwall.game.v1 import referee_service_pb2
+from fairwall.game.v1 import reveal_service_pb2
 from fairwall.rpc.access import CALLERS, PARTIES_OF_A_RUN, SERVED_BY
 from fairwall.rpc.identity import PARTIES
 from fairwall.wire.v1.visibility_pb2 import (
@@ -98,7 +98,7 @@ def test_no_field_that_reaches_the_developer_or_the_adversary_is_named_after_wha
 
 def test_the_walk_catches_a_message_sent_to_the_wrong_party() -> None:
     deal = "fairwall.game.v1.DeveloperDeal"
-    found = above_clearance(METHODS["/fairwall.game.v1.RefereeService/TakeDeveloperDeal"].output_type, "adversary")
+    found = above_clearance(METHODS["/fairwall.game.v1.RevealService/TakeDeveloperDeal"].output_type, "adversary")
     assert f"{deal}.labels" in found
     assert f"{deal}.release_model" not in found
     assert above_clearance(METHODS["/fairwall.game.v1.RefereeService/TakeComplianceDeal"].output_type, "developer")
@@ -106,7 +106,7 @@ def test_the_walk_catches_a_message_sent_to_the_wrong_party() -> None:
 
 @pytest.mark.parametrize("label", [VISIBILITY_PROTECTED, VISIBILITY_UNSPECIFIED])
 def test_the_walk_catches_one_wrong_label_deep_in_a_deal(label: int) -> None:
-    file = referee_service_pb2.DESCRIPTOR
+    file = reveal_service_pb2.DESCRIPTOR
     pool = pool_of_imports(file)
     broken = descriptor_pb2.FileDescriptorProto.FromString(file.serialized_pb)
     deal = next(message for message in broken.message_type if message.name == "DeveloperDeal")

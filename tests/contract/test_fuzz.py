@@ -15,6 +15,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any
 
 import grpc
@@ -40,7 +41,7 @@ from fairwall.developer.v1 import model_service_pb2 as model
 from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceStub, add_ModelServiceServicer_to_server
 from fairwall.game.v1 import inference_service_pb2 as inference
 from fairwall.game.v1 import referee_service_pb2 as game
-from fairwall.game.v1.inference_service_pb2_grpc import add_InferenceServiceServicer_to_server
+from fairwall.game.v1 import reveal_service_pb2 as reveal_pb2
 from fairwall.game.v1.referee_service_pb2_grpc import add_RefereeServiceServicer_to_server
 from fairwall.rpc import channel, server
 from fairwall.rpc.access import CALLERS
@@ -49,14 +50,14 @@ from fairwall.rpc.errors import CATALOGUE, reason_of
 from fairwall.rpc.identity import Credentials
 from fairwall.wire.v1 import error_pb2 as error
 from fairwall.wire.v1.metric_pb2 import METRIC_SP
-from sim.games import table
+from sim.games import lay_out, table
 from sim.games.inference import deal as inference_deal
-from sim.games.inference.referee import InferenceReferee
+from sim.games.inference.referee import InferenceDealer
+from sim.games.referee import Referee
 from sim.games.reveal.deal import deal
-from sim.games.reveal.referee import Referee
+from sim.games.reveal.referee import RevealDealer
 from sim.games.table import TrialFailed
 from sim.play.keys import mint
-from sim.scenarios.sweep import lay_out
 from sim.transcripts.boundary import METHODS
 
 PEOPLE, COLUMNS, VICTIMS, TEST, MEMBERS = 20, 3, 4, 9, 5
@@ -64,7 +65,7 @@ EPSILON = 100.0
 GROWTH_BYTES = 32 << 20
 """What a process may grow by: it keeps every answer that was bought, of which there are at most some hundreds."""
 
-SERVICES = ("AuditService", "ModelService", "RefereeService", "InferenceService")
+SERVICES = ("AuditService", "ModelService", "RefereeService", "RevealService", "InferenceService")
 
 
 # The servers ----------------------------------------------------------------------------------------------------------
@@ -116,19 +117,22 @@ def serve_all() -> None:
         lambda grpc_server: add_AuditServiceServicer_to_server(AuditService({"deal": case}), grpc_server),
         credentials["compliance"],
     )
-    referee, dealer = Referee("run-1", "digest"), InferenceReferee()
+    laid = table.Table()
+    referee, revealer = Referee("run-1", "digest", game.GAME_REVEAL, laid), RevealDealer(laid)
+    inferrer = InferenceDealer(table.Table())
     referee.seat({"compliance": "127.0.0.1:1", "developer": "127.0.0.1:2", "adversary": ""})
     referees = server.serve(
         lambda grpc_server: add_RefereeServiceServicer_to_server(referee, grpc_server), credentials["referee"]
     )
-    dealers = server.serve(
-        lambda grpc_server: add_InferenceServiceServicer_to_server(dealer, grpc_server), credentials["referee"]
+    revealers, inferrers = (
+        server.serve(partial(dealer.register, watch=lambda servicer: servicer), credentials["referee"])
+        for dealer in (revealer, inferrer)
     )
     split = attack_deal()
-    games: list[tuple[Callable[..., Any], Any]] = [(referee.play, reveal_deal()), (dealer.play, split)]
+    games: list[tuple[Callable[..., Any], Any]] = [(revealer.play, reveal_deal()), (inferrer.play, split)]
     for play, dealt in games:
         threading.Thread(target=again_and_again, args=(play, dealt), daemon=True).start()
-    served = (audits, models, referees, dealers)
+    served = (audits, models, referees, revealers, inferrers)
     shape = {"test": len(split.test.labels), "members": split.member_rows}
     addresses = {name: each.address for name, each in zip(SERVICES, served, strict=True)}
     print(json.dumps({"addresses": addresses, "shape": shape}), flush=True)  # noqa: T201
@@ -227,7 +231,7 @@ def target() -> Iterator[Target]:
         line = process.stdout.readline()
         assert line, "".join(said)
         told = json.loads(line)
-        servers = dict(zip(SERVICES, ("compliance", "developer", "referee", "referee"), strict=True))
+        servers = dict(zip(SERVICES, ("compliance", "developer", *3 * ("referee",)), strict=True))
         channels = {
             (service, party): channel.connect(told["addresses"][service], servers[service], credentials[party])
             for service in SERVICES
@@ -274,7 +278,7 @@ def sound(shape: dict[str, int]) -> dict[str, list[Message]]:
             )
         ],
         "SubmitReveal": [
-            game.SubmitRevealRequest(
+            reveal_pb2.SubmitRevealRequest(
                 deal_id="deal",
                 baseline=guess,
                 guess=guess,
@@ -286,7 +290,7 @@ def sound(shape: dict[str, int]) -> dict[str, list[Message]]:
             )
         ],
         "SubmitLossTest": [
-            game.SubmitLossTestRequest(deal_id="deal", accuracy_advantaged=0.5, accuracy_disadvantaged=0.5)
+            reveal_pb2.SubmitLossTestRequest(deal_id="deal", accuracy_advantaged=0.5, accuracy_disadvantaged=0.5)
         ],
         "SubmitModels": [
             inference.SubmitModelsRequest(

@@ -19,7 +19,7 @@ from compliance.service import AuditService
 from developer.service import ModelService
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.developer.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
-from fairwall.game.v1.inference_service_pb2_grpc import add_InferenceServiceServicer_to_server
+from fairwall.game.v1.referee_service_pb2 import GAME_REVEAL
 from fairwall.game.v1.referee_service_pb2_grpc import add_RefereeServiceServicer_to_server
 from fairwall.rpc import server
 from fairwall.rpc.access import CALLERS, SERVED_BY
@@ -27,8 +27,10 @@ from fairwall.rpc.errors import reason_of
 from fairwall.rpc.identity import PARTIES, SERVERS, Caller, Credentials
 from fairwall.rpc.server import CALLS_PER_CALLER
 from fairwall.wire.v1 import error_pb2 as error
-from sim.games.inference.referee import InferenceReferee
-from sim.games.reveal.referee import Referee
+from sim.games.inference.referee import InferenceDealer
+from sim.games.referee import Referee
+from sim.games.reveal.referee import RevealDealer
+from sim.games.table import Table
 from sim.play.keys import mint
 
 AUDIT = "/fairwall.compliance.v1.AuditService/GetTerms"
@@ -36,8 +38,10 @@ HEALTH = "/grpc.health.v1.Health/"
 
 
 def register_referees(server: grpc.Server) -> None:
-    add_RefereeServiceServicer_to_server(Referee("run-1", "digest"), server)
-    add_InferenceServiceServicer_to_server(InferenceReferee(), server)
+    table = Table()
+    add_RefereeServiceServicer_to_server(Referee("run-1", "digest", GAME_REVEAL, table), server)
+    for dealer in (RevealDealer(table), InferenceDealer(table)):
+        dealer.register(server, lambda servicer: servicer)
 
 
 REGISTER: dict[str, Callable[[grpc.Server], None]] = {

@@ -27,7 +27,7 @@ from developer.service import ModelService, Released
 from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceStub, add_ModelServiceServicer_to_server
 from fairwall.game.v1 import inference_service_pb2 as inference
 from fairwall.game.v1 import referee_service_pb2 as game
-from fairwall.game.v1.inference_service_pb2_grpc import InferenceServiceStub, add_InferenceServiceServicer_to_server
+from fairwall.game.v1.inference_service_pb2_grpc import InferenceServiceStub
 from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub, add_RefereeServiceServicer_to_server
 from fairwall.rpc.access import CALLERS, SERVED_BY
 from fairwall.rpc.arrays import to_message
@@ -35,12 +35,13 @@ from fairwall.rpc.turns import PROTOCOL_VERSION, collect
 from fairwall.wire.v1 import array_pb2
 from fairwall.wire.v1 import error_pb2 as error
 from fairwall.wire.v1.metric_pb2 import METRIC_EODDS_MAX
+from sim.games import lay_out
+from sim.games import table as games
 from sim.games.inference.deal import InferenceDeal, deal
-from sim.games.inference.record import InferenceOutcome
-from sim.games.inference.referee import InferenceReferee
-from sim.games.reveal.referee import Referee
+from sim.games.inference.outcome import InferenceOutcome
+from sim.games.inference.referee import InferenceDealer
+from sim.games.referee import Referee
 from sim.games.table import TrialFailed
-from sim.scenarios.sweep import lay_out
 from sim.transcripts.boundary import METHODS, walk
 from tests.contract.descriptors import pool_of_imports
 from tests.contract.received import contents, leaks
@@ -94,7 +95,7 @@ def draw(
 class Table:
     """Both referees at one table, on one server, and every party's stubs of them."""
 
-    dealer: InferenceReferee
+    dealer: InferenceDealer
     doors: dict[str, RefereeServiceStub]
     developer: InferenceServiceStub
     adversary: InferenceServiceStub
@@ -104,13 +105,13 @@ class Table:
 def at(serve: Any, dial: Any, credentials: Any, monkeypatch: pytest.MonkeyPatch) -> Table:
     """A referee who has nothing to say is told to say so at once."""
     monkeypatch.setattr("sim.games.table._WAIT_SECONDS", 0.05)
-    referee = Referee("run-1", "digest", game.GAME_INFERENCE)
+    table = games.Table()
+    referee, dealer = Referee("run-1", "digest", game.GAME_INFERENCE, table), InferenceDealer(table)
     referee.seat(ADDRESSES)
-    dealer = InferenceReferee(referee.table)
 
     def register(server: grpc.Server) -> None:
         add_RefereeServiceServicer_to_server(referee, server)
-        add_InferenceServiceServicer_to_server(dealer, server)
+        dealer.register(server, lambda servicer: servicer)
 
     address = serve(register, credentials["referee"])
     dialled = {party: dial(address, "referee", credentials[party]) for party in ADDRESSES}

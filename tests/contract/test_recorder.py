@@ -27,7 +27,8 @@ from developer.client import Audits, ask
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.game.v1 import referee_service_pb2 as game
-from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub, add_RefereeServiceServicer_to_server
+from fairwall.game.v1 import reveal_service_pb2 as reveal_pb2
+from fairwall.game.v1.reveal_service_pb2_grpc import RevealServiceStub
 from fairwall.rpc import channel, server
 from fairwall.rpc.errors import reason_of
 from fairwall.rpc.identity import Credentials
@@ -35,13 +36,14 @@ from fairwall.rpc.recorder import CALL_KEY, LARGE_BYTES, RecordedCall, RecordedC
 from fairwall.transcript.v1.transcript_pb2 import Entry
 from fairwall.wire.v1 import array_pb2, error_pb2
 from fairwall.wire.v1.visibility_pb2 import VISIBILITY_UNSPECIFIED
-from sim.games.reveal.referee import Referee
+from sim.games.reveal.referee import RevealDealer
+from sim.games.table import Table
 from sim.transcripts.boundary import walk
 from sim.transcripts.files import CallKey, Transcript, only_waited, read
 
 AUDIT = "/fairwall.compliance.v1.AuditService/Audit"
 TERMS = "/fairwall.compliance.v1.AuditService/GetTerms"
-DEAL = "/fairwall.game.v1.RefereeService/TakeDeveloperDeal"
+DEAL = "/fairwall.game.v1.RevealService/TakeDeveloperDeal"
 PEOPLE = 2000
 
 
@@ -188,18 +190,18 @@ def test_a_stream_of_answers_is_recorded_and_waiting_can_be_told_from_playing(
     tmp_path: Path, credentials: dict[str, Credentials], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sim.games.table._WAIT_SECONDS", 0.05)
-    referee = Referee("run-1", "digest")
+    dealer = RevealDealer(Table())
     theirs, own = recorder_in(tmp_path, "referee"), recorder_in(tmp_path, "developer")
     listening = server.serve(
-        lambda grpc_server: add_RefereeServiceServicer_to_server(referee, grpc_server),
+        lambda grpc_server: dealer.register(grpc_server, lambda servicer: servicer),
         credentials["referee"],
         recorder=theirs,
     )
     with channel.connect(listening.address, "referee", credentials["developer"], own) as connection:
-        stub = RefereeServiceStub(connection)
-        (wait,) = stub.TakeDeveloperDeal(game.TakeDeveloperDealRequest(), timeout=5)
-        referee.table.finish()
-        over = stub.TakeDeveloperDeal(game.TakeDeveloperDealRequest(), timeout=5)
+        stub = RevealServiceStub(connection)
+        (wait,) = stub.TakeDeveloperDeal(reveal_pb2.TakeDeveloperDealRequest(), timeout=5)
+        dealer.table.finish()
+        over = stub.TakeDeveloperDeal(reveal_pb2.TakeDeveloperDealRequest(), timeout=5)
         assert next(over).turn == game.TURN_OVER
         over.close()  # left before the end of the stream
     listening.stop()
@@ -212,7 +214,7 @@ def test_a_stream_of_answers_is_recorded_and_waiting_can_be_told_from_playing(
     assert [ending.status for ending in developer.endings.values()] == [0, grpc.StatusCode.CANCELLED.value[0]]
     assert only_waited([wait])
     answers = [m for m in developer.messages if m.is_received]
-    assert [only_waited([game.TakeDeveloperDealResponse.FromString(m.content)]) for m in answers] == [True, False]
+    assert [only_waited([reveal_pb2.TakeDeveloperDealResponse.FromString(m.content)]) for m in answers] == [True, False]
 
 
 def test_calls_with_streams_each_way_are_recorded(tmp_path: Path) -> None:
@@ -273,7 +275,7 @@ def play(folder: Path, party: str) -> Path:
     call.received(audit.AuditResponse(epsilon_charged=1.0).SerializeToString())
     call.ended()
     refused = recorder.calling("referee", DEAL)
-    refused.sent(game.TakeDeveloperDealRequest(after_deal_id="deal-1").SerializeToString())
+    refused.sent(reveal_pb2.TakeDeveloperDealRequest(after_deal_id="deal-1").SerializeToString())
     refused.ended(9, error_pb2.REASON_OUT_OF_TURN)
     recorder.close()
     return folder / party / "1.bin"
@@ -442,7 +444,7 @@ def test_calls_at_the_same_time_leave_a_transcript_that_is_whole(tmp_path: Path)
     def deal(_: int) -> None:
         call = recorder.calling("developer", DEAL)
         for field in fields:
-            call.sent(game.TakeDeveloperDealResponse(features_chunk=field).SerializeToString())
+            call.sent(reveal_pb2.TakeDeveloperDealResponse(features_chunk=field).SerializeToString())
         call.ended()
 
     with futures.ThreadPoolExecutor(8) as threads:

@@ -10,22 +10,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import grpc
 import numpy as np
 import pytest
 from google.protobuf.message import Message
 from numpy.typing import NDArray
 
 from fairwall.game.v1 import referee_service_pb2 as game
+from fairwall.game.v1 import reveal_service_pb2 as reveal_pb2
 from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub, add_RefereeServiceServicer_to_server
+from fairwall.game.v1.reveal_service_pb2_grpc import RevealServiceStub
 from fairwall.rpc.arrays import to_message
 from fairwall.rpc.turns import PROTOCOL_VERSION, collect
 from fairwall.wire.v1 import array_pb2
 from fairwall.wire.v1 import error_pb2 as error
 from fairwall.wire.v1.metric_pb2 import METRIC_SP
-from sim.games.reveal.deal import Deal, deal
-from sim.games.reveal.referee import Outcome, Referee
+from sim.games import lay_out
+from sim.games import table as games
+from sim.games.referee import Referee
+from sim.games.reveal.deal import RevealDeal, deal
+from sim.games.reveal.outcome import RevealOutcome
+from sim.games.reveal.referee import RevealDealer
 from sim.games.table import TrialFailed
-from sim.scenarios.sweep import lay_out
 from tests.contract.received import contents, leaks
 from tests.contract.refused import refusal
 
@@ -49,12 +55,12 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def dealt(table: Path) -> Deal:
+def dealt(table: Path) -> RevealDeal:
     """A real deal that deals everybody in."""
     return draw(table, attack=["loss-test"], probes=20)
 
 
-def draw(table: Path, *, hidden: bool = False, **adversary: Any) -> Deal:
+def draw(table: Path, *, hidden: bool = False, **adversary: Any) -> RevealDeal:
     values = {
         "scenario": {"name": "hand-played", "game": "reveal", "seed": 3},
         "data": {
@@ -73,27 +79,44 @@ def draw(table: Path, *, hidden: bool = False, **adversary: Any) -> Deal:
     return deal(lay_out(values, "test").cells[0], 0, "deal-1")
 
 
+class Door:
+    """A party's stubs of both services, as one."""
+
+    def __init__(self, opened: grpc.Channel) -> None:
+        self._stubs = RefereeServiceStub(opened), RevealServiceStub(opened)
+
+    def __getattr__(self, method: str) -> Any:
+        return next(getattr(stub, method) for stub in self._stubs if hasattr(stub, method))
+
+
 @dataclass(frozen=True)
 class Table:
-    """A referee that is served, and a stub for each party."""
+    """A referee and a dealer that are served at one table, and each party's way in."""
 
     referee: Referee
-    compliance: RefereeServiceStub
-    developer: RefereeServiceStub
-    adversary: RefereeServiceStub
+    dealer: RevealDealer
+    compliance: Door
+    developer: Door
+    adversary: Door
 
 
 @pytest.fixture
 def at(serve: Any, dial: Any, credentials: Any, monkeypatch: pytest.MonkeyPatch) -> Table:
     """A referee who has nothing to say is told to say so at once."""
     monkeypatch.setattr("sim.games.table._WAIT_SECONDS", 0.05)
-    referee = Referee("run-1", "digest")
-    address = serve(lambda server: add_RefereeServiceServicer_to_server(referee, server), credentials["referee"])
+    table = games.Table()
+    referee, dealer = Referee("run-1", "digest", game.GAME_REVEAL, table), RevealDealer(table)
+
+    def register(server: grpc.Server) -> None:
+        add_RefereeServiceServicer_to_server(referee, server)
+        dealer.register(server, lambda servicer: servicer)
+
+    address = serve(register, credentials["referee"])
     parties = ("compliance", "developer", "adversary")
-    return Table(referee, *(RefereeServiceStub(dial(address, "referee", credentials[party])) for party in parties))
+    return Table(referee, dealer, *(Door(dial(address, "referee", credentials[party])) for party in parties))
 
 
-Play = Callable[..., Future[Outcome]]
+Play = Callable[..., Future[RevealOutcome]]
 
 
 @pytest.fixture
@@ -101,8 +124,8 @@ def play(at: Table) -> Iterator[Play]:
     """Have the referee play a deal; what comes of it."""
     with ThreadPoolExecutor(1) as runner:
 
-        def start(dealt: Deal, seconds: float = 20.0) -> Future[Outcome]:
-            future = runner.submit(at.referee.play, dealt, seconds)
+        def start(dealt: RevealDeal, seconds: float = 20.0) -> Future[RevealOutcome]:
+            future = runner.submit(at.dealer.play, dealt, seconds)
             while take("compliance", at)[0].WhichOneof("part") == "turn":
                 assert not future.done()
             return future
@@ -114,14 +137,15 @@ def play(at: Table) -> Iterator[Play]:
 # What each party does in its turn.
 
 
-def join(stub: RefereeServiceStub, version: int = PROTOCOL_VERSION) -> Any:
+def join(stub: Door, version: int = PROTOCOL_VERSION) -> Any:
     return stub.Join(game.JoinRequest(protocol_version=version), timeout=5)
 
 
 def take(party: str, at: Table, after: str = "") -> list[Any]:
     """Everything that a party receives when it asks for its next deal."""
     name = f"Take{party.capitalize()}Deal"
-    request = getattr(game, f"{name}Request")(after_deal_id=after)
+    messages = game if party == "compliance" else reveal_pb2
+    request = getattr(messages, f"{name}Request")(after_deal_id=after)
     return list(getattr(getattr(at, party), name)(request, timeout=5))
 
 
@@ -129,7 +153,7 @@ def serve_trial(at: Table, deal_id: str = "deal-1") -> bool:
     return bool(at.compliance.ServeTrial(game.ServeTrialRequest(deal_id=deal_id), timeout=5).ended)
 
 
-def reveal(**changes: Any) -> game.SubmitRevealRequest:
+def reveal(**changes: Any) -> reveal_pb2.SubmitRevealRequest:
     guess = to_message(np.ones(PEOPLE, np.uint8))
     submitted = {
         "deal_id": "deal-1",
@@ -142,7 +166,7 @@ def reveal(**changes: Any) -> game.SubmitRevealRequest:
         "accuracy_base": 0.75,
         "accuracy_models": to_message(np.array([0.5, 0.75])),
     }
-    return game.SubmitRevealRequest(**{**submitted, **changes})
+    return reveal_pb2.SubmitRevealRequest(**{**submitted, **changes})
 
 
 def submit_reveal(at: Table, **changes: Any) -> None:
@@ -150,12 +174,12 @@ def submit_reveal(at: Table, **changes: Any) -> None:
 
 
 def release(at: Table) -> None:
-    at.developer.ReleaseModel(game.ReleaseModelRequest(deal_id="deal-1"), timeout=5)
+    at.developer.ReleaseModel(reveal_pb2.ReleaseModelRequest(deal_id="deal-1"), timeout=5)
 
 
 def submit_loss_test(at: Table, advantaged: float = 0.75, disadvantaged: float = 0.5, deal_id: str = "deal-1") -> None:
     at.adversary.SubmitLossTest(
-        game.SubmitLossTestRequest(
+        reveal_pb2.SubmitLossTestRequest(
             deal_id=deal_id, accuracy_advantaged=advantaged, accuracy_disadvantaged=disadvantaged
         ),
         timeout=5,
@@ -219,7 +243,7 @@ def test_who_asks_for_a_deal_is_told_to_wait_and_in_the_end_to_leave(at: Table, 
 # A trial.
 
 
-def test_a_trial_played_by_hand_ends_with_what_was_submitted(at: Table, play: Play, dealt: Deal) -> None:
+def test_a_trial_played_by_hand_ends_with_what_was_submitted(at: Table, play: Play, dealt: RevealDeal) -> None:
     outcome = play(dealt)
     take("compliance", at)
     assert not serve_trial(at)
@@ -272,7 +296,7 @@ def test_a_trial_without_an_adversary_ends_with_the_reveal(at: Table, play: Play
 
 
 def test_the_developer_is_dealt_in_once_compliance_serves_and_the_adversary_once_the_model_is_out(
-    at: Table, play: Play, dealt: Deal
+    at: Table, play: Play, dealt: RevealDeal
 ) -> None:
     play(dealt)
     assert [part.turn for part in take("developer", at)] == [game.TURN_WAIT]
@@ -284,14 +308,16 @@ def test_the_developer_is_dealt_in_once_compliance_serves_and_the_adversary_once
     assert take("adversary", at)[0].deal.attack == "loss-test"
 
 
-def test_a_deal_is_not_dealt_to_the_same_party_twice_unless_it_missed_it(at: Table, play: Play, dealt: Deal) -> None:
+def test_a_deal_is_not_dealt_to_the_same_party_twice_unless_it_missed_it(
+    at: Table, play: Play, dealt: RevealDeal
+) -> None:
     play(dealt)
     first = take("compliance", at)
     assert take("compliance", at) == first
     assert [part.turn for part in take("compliance", at, after="deal-1")] == [game.TURN_WAIT]
 
 
-def test_an_aborted_trial_fails_for_the_first_reason_given(at: Table, play: Play, dealt: Deal) -> None:
+def test_an_aborted_trial_fails_for_the_first_reason_given(at: Table, play: Play, dealt: RevealDeal) -> None:
     outcome = play(dealt)
     at.referee.table.abort("developer was killed")
     at.referee.table.abort("compliance was killed")
@@ -312,7 +338,7 @@ def test_an_aborted_trial_fails_for_the_first_reason_given(at: Table, play: Play
     ids=["nobody moved", "served", "revealed", "released", "tested"],
 )
 def test_a_trial_that_is_not_finished_in_time_names_who_is_missing(
-    at: Table, play: Play, dealt: Deal, done: tuple[Callable[[Table], object], ...], missing: str
+    at: Table, play: Play, dealt: RevealDeal, done: tuple[Callable[[Table], object], ...], missing: str
 ) -> None:
     outcome = play(dealt, 0.5)
     for submit in done:
@@ -330,21 +356,21 @@ def test_a_trial_that_is_not_finished_in_time_names_who_is_missing(
     [
         lambda at: serve_trial(at, "deal-2"),
         lambda at: submit_reveal(at, deal_id="deal-2"),
-        lambda at: at.developer.ReleaseModel(game.ReleaseModelRequest(deal_id="deal-2"), timeout=5),
+        lambda at: at.developer.ReleaseModel(reveal_pb2.ReleaseModelRequest(deal_id="deal-2"), timeout=5),
         lambda at: submit_loss_test(at, deal_id="deal-2"),
         lambda at: report(at, deal_id="deal-2"),
     ],
     ids=["serve", "reveal", "release", "loss test", "report"],
 )
 def test_what_is_about_another_deal_is_out_of_turn(
-    at: Table, play: Play, dealt: Deal, submit: Callable[[Table], object]
+    at: Table, play: Play, dealt: RevealDeal, submit: Callable[[Table], object]
 ) -> None:
     assert refusal(lambda: submit(at)) == error.REASON_OUT_OF_TURN
     play(dealt)
     assert refusal(lambda: submit(at)) == error.REASON_OUT_OF_TURN
 
 
-def test_a_report_before_the_end_is_out_of_turn(at: Table, play: Play, dealt: Deal) -> None:
+def test_a_report_before_the_end_is_out_of_turn(at: Table, play: Play, dealt: RevealDeal) -> None:
     play(dealt)
     serve_trial(at)
     assert refusal(lambda: report(at)) == error.REASON_OUT_OF_TURN
@@ -352,18 +378,18 @@ def test_a_report_before_the_end_is_out_of_turn(at: Table, play: Play, dealt: De
     assert refusal(lambda: report(at)) == error.REASON_OUT_OF_TURN
 
 
-def test_a_reveal_before_compliance_serves_is_out_of_turn(at: Table, play: Play, dealt: Deal) -> None:
+def test_a_reveal_before_compliance_serves_is_out_of_turn(at: Table, play: Play, dealt: RevealDeal) -> None:
     play(dealt)
     assert refusal(lambda: submit_reveal(at)) == error.REASON_OUT_OF_TURN
 
 
-def test_a_model_is_not_released_before_the_guess(at: Table, play: Play, dealt: Deal) -> None:
+def test_a_model_is_not_released_before_the_guess(at: Table, play: Play, dealt: RevealDeal) -> None:
     play(dealt)
     serve_trial(at)
     assert refusal(lambda: release(at)) == error.REASON_OUT_OF_TURN
 
 
-def test_a_loss_test_of_a_model_that_is_not_out_is_out_of_turn(at: Table, play: Play, dealt: Deal) -> None:
+def test_a_loss_test_of_a_model_that_is_not_out_is_out_of_turn(at: Table, play: Play, dealt: RevealDeal) -> None:
     play(dealt)
     serve_trial(at)
     submit_reveal(at)
@@ -378,7 +404,7 @@ def test_who_is_not_dealt_in_is_out_of_turn(at: Table, play: Play, table: Path) 
     assert refusal(lambda: release(at)) == error.REASON_OUT_OF_TURN
 
 
-def test_a_guess_once_submitted_may_be_sent_again_but_not_changed(at: Table, play: Play, dealt: Deal) -> None:
+def test_a_guess_once_submitted_may_be_sent_again_but_not_changed(at: Table, play: Play, dealt: RevealDeal) -> None:
     play(dealt)
     serve_trial(at)
     submit_reveal(at)
@@ -417,7 +443,7 @@ BAD_GUESSES = {
 @pytest.mark.parametrize("field", ["baseline", "guess", "targeted"])
 @pytest.mark.parametrize("what", BAD_GUESSES)
 def test_what_is_no_guess_is_refused_and_a_right_one_taken(
-    at: Table, play: Play, dealt: Deal, what: str, field: str
+    at: Table, play: Play, dealt: RevealDeal, what: str, field: str
 ) -> None:
     play(dealt)
     serve_trial(at)
@@ -452,14 +478,14 @@ def test_what_is_no_guess_is_refused_and_a_right_one_taken(
         "negative change",
     ],
 )
-def test_numbers_that_cannot_be_are_refused(at: Table, play: Play, dealt: Deal, changes: dict[str, Any]) -> None:
+def test_numbers_that_cannot_be_are_refused(at: Table, play: Play, dealt: RevealDeal, changes: dict[str, Any]) -> None:
     play(dealt)
     serve_trial(at)
     assert refusal(lambda: submit_reveal(at, **changes)) == error.REASON_SUBMISSION_INVALID
 
 
 @pytest.mark.parametrize("share", [math.nan, -0.1, 1.1, math.inf])
-def test_a_share_outside_0_and_1_is_refused(at: Table, play: Play, dealt: Deal, share: float) -> None:
+def test_a_share_outside_0_and_1_is_refused(at: Table, play: Play, dealt: RevealDeal, share: float) -> None:
     play(dealt)
     serve_trial(at)
     submit_reveal(at)
@@ -485,7 +511,7 @@ def test_a_share_outside_0_and_1_is_refused(at: Table, play: Play, dealt: Deal, 
     ids=["bytes", "two axes", "nothing", "lengths", "NaN", "unknown metric", "no metric", "NaN spent", "-1 spent"],
 )
 def test_a_report_that_does_not_fit_is_refused_and_a_right_one_taken(
-    at: Table, play: Play, dealt: Deal, record: game.AuditRecord, spent: float
+    at: Table, play: Play, dealt: RevealDeal, record: game.AuditRecord, spent: float
 ) -> None:
     outcome = play(dealt)
     serve_trial(at)
@@ -497,10 +523,10 @@ def test_a_report_that_does_not_fit_is_refused_and_a_right_one_taken(
     assert outcome.result(5).epsilon_spent == 1.0
 
 
-def test_a_training_table_of_another_name_is_unknown(at: Table, play: Play, dealt: Deal) -> None:
+def test_a_training_table_of_another_name_is_unknown(at: Table, play: Play, dealt: RevealDeal) -> None:
     play(dealt)
     call = lambda: list(  # noqa: E731
-        at.developer.GetTrainingTable(game.GetTrainingTableRequest(training_digest="0" * 64), timeout=5)
+        at.developer.GetTrainingTable(reveal_pb2.GetTrainingTableRequest(training_digest="0" * 64), timeout=5)
     )
     assert refusal(call) == error.REASON_DEAL_UNKNOWN
 
@@ -519,13 +545,13 @@ class Hands:
 
 
 @pytest.fixture
-def hands(at: Table, play: Play, dealt: Deal) -> Hands:
+def hands(at: Table, play: Play, dealt: RevealDeal) -> Hands:
     at.referee.seat(ADDRESSES)
     play(dealt)
     compliance = [join(at.compliance), *take("compliance", at)]
     serve_trial(at)
     developer = [join(at.developer), *take("developer", at)]
-    request = game.GetTrainingTableRequest(training_digest=developer[1].deal.training_digest)
+    request = reveal_pb2.GetTrainingTableRequest(training_digest=developer[1].deal.training_digest)
     training = list(at.developer.GetTrainingTable(request, timeout=5))
     submit_reveal(at)
     release(at)
@@ -534,7 +560,7 @@ def hands(at: Table, play: Play, dealt: Deal) -> Hands:
 
 
 def test_the_developer_and_the_adversary_receive_no_protected_attribute_in_any_encoding(
-    hands: Hands, dealt: Deal
+    hands: Hands, dealt: RevealDeal
 ) -> None:
     protected = dealt.compliance.protected
     assert leaks(hands.developer, protected) == []
@@ -544,10 +570,13 @@ def test_the_developer_and_the_adversary_receive_no_protected_attribute_in_any_e
     assert "u1" in leaks(hands.developer, dealt.developer.labels)
 
 
-def test_no_feature_or_label_that_the_developer_receives_tells_the_groups_apart(hands: Hands, dealt: Deal) -> None:
-    deal_message = next(part for part in hands.developer if isinstance(part, game.TakeDeveloperDealResponse))
+def test_no_feature_or_label_that_the_developer_receives_tells_the_groups_apart(
+    hands: Hands, dealt: RevealDeal
+) -> None:
+    deal_message = next(part for part in hands.developer if isinstance(part, reveal_pb2.TakeDeveloperDealResponse))
     cards = collect(
-        deal_message.deal, [part for part in hands.developer[2:] if isinstance(part, game.TakeDeveloperDealResponse)]
+        deal_message.deal,
+        [part for part in hands.developer[2:] if isinstance(part, reveal_pb2.TakeDeveloperDealResponse)],
     )
     columns = [*cards["features"].T, cards["labels"]]
     assert len(columns) > 2
@@ -559,7 +588,7 @@ def tells_apart(column: NDArray[Any], protected: NDArray[np.uint8]) -> bool:
     return not set(column[protected == 0].tolist()) & set(column[protected == 1].tolist()) and len(set(column)) == 2
 
 
-def test_no_row_is_in_two_hands_but_the_test_set_s(hands: Hands, dealt: Deal) -> None:
+def test_no_row_is_in_two_hands_but_the_test_set_s(hands: Hands, dealt: RevealDeal) -> None:
     sample = collect(hands.adversary[1].deal, hands.adversary[2:])  # type: ignore[attr-defined]
     parts = [dealt.developer.features, hands.table["features"], sample["features"]]
     rows = [row.tobytes() for part in parts for row in part]
@@ -567,21 +596,21 @@ def test_no_row_is_in_two_hands_but_the_test_set_s(hands: Hands, dealt: Deal) ->
     assert len(set(rows)) == len(rows)
 
 
-def test_no_party_receives_another_s_seed(hands: Hands, dealt: Deal) -> None:
+def test_no_party_receives_another_s_seed(hands: Hands, dealt: RevealDeal) -> None:
     seeds = {"compliance": dealt.compliance.seed, "developer": dealt.developer.seed}
     for party in ("compliance", "developer", "adversary"):
         held = [name for name, seed in seeds.items() if any(seed in each for each in contents(getattr(hands, party)))]
         assert held == [name for name in seeds if name == party]
 
 
-def test_the_developer_trains_on_the_table_that_its_deal_names(hands: Hands, dealt: Deal) -> None:
+def test_the_developer_trains_on_the_table_that_its_deal_names(hands: Hands, dealt: RevealDeal) -> None:
     training = dealt.developer.training
     assert training is not None
     assert hands.table["features"].tobytes() == training.features.tobytes()
     assert hands.table["labels"].tobytes() == training.labels.tobytes()
 
 
-def test_compliance_receives_labels_and_attributes_but_no_features(hands: Hands, dealt: Deal) -> None:
+def test_compliance_receives_labels_and_attributes_but_no_features(hands: Hands, dealt: RevealDeal) -> None:
     deal_message: Any = hands.compliance[1]
     cards = collect(deal_message.deal, hands.compliance[2:])  # type: ignore[arg-type]
     assert cards.keys() == {"labels", "protected"}
@@ -601,13 +630,13 @@ def test_a_developer_that_hides_a_query_is_found_out(at: Table, play: Play, tabl
 # A test set that the developer is not given.
 
 
-def hands_of_hidden(at: Table, play: Play, dealt: Deal) -> tuple[list[Any], list[Any]]:
+def hands_of_hidden(at: Table, play: Play, dealt: RevealDeal) -> tuple[list[Any], list[Any]]:
     """What compliance and the developer are dealt, the developer's training table included."""
     play(dealt)
     compliance = take("compliance", at)
     serve_trial(at)
     developer = take("developer", at)
-    request = game.GetTrainingTableRequest(training_digest=developer[0].deal.training_digest)
+    request = reveal_pb2.GetTrainingTableRequest(training_digest=developer[0].deal.training_digest)
     return compliance, [*developer, *at.developer.GetTrainingTable(request, timeout=5)]
 
 
@@ -648,7 +677,9 @@ def test_accuracies_are_told_by_whoever_has_labels_and_by_nobody_else(at: Table,
 
 
 @pytest.mark.parametrize("missing", ["accuracy_base", "accuracy_models"])
-def test_a_developer_with_labels_has_to_tell_its_accuracies(at: Table, play: Play, dealt: Deal, missing: str) -> None:
+def test_a_developer_with_labels_has_to_tell_its_accuracies(
+    at: Table, play: Play, dealt: RevealDeal, missing: str
+) -> None:
     play(dealt)
     serve_trial(at)
     assert refusal(lambda: submit_reveal(at, **{missing: None})) == error.REASON_SUBMISSION_INVALID

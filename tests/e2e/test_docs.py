@@ -15,8 +15,9 @@ import pytest
 from fairwall.rpc.access import CALLERS
 from fairwall.rpc.errors import CATALOGUE
 from fairwall.wire.v1.error_pb2 import Reason
+from sim.games import lay_out, read
 from sim.scenarios.scenario import Scenario
-from sim.scenarios.sweep import lay_out, read, shipped
+from sim.scenarios.sweep import shipped
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]

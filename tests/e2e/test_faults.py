@@ -27,9 +27,10 @@ import psutil
 import pytest
 
 from fairwall.rpc.arrays import from_message
+from sim.games import lay_out
 from sim.play.faults import Proxy, planned
 from sim.scenarios.scenario import Fault, FaultKind, FaultsSection, LinkName, StepName
-from sim.scenarios.sweep import ScenarioError, lay_out
+from sim.scenarios.sweep import ScenarioError
 from sim.transcripts.files import CallKey, Transcript, decode, paths, read
 from sim.verify.check import verify
 from tests.command import fairwall

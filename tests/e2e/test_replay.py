@@ -18,18 +18,19 @@ import pytest
 from blake3 import blake3
 
 import fairwall as package
-from fairwall.game.v1 import referee_service_pb2 as game
+from fairwall.game.v1 import reveal_service_pb2 as game
 from fairwall.rpc.arrays import from_message, to_message
 from fairwall.rpc.recorder import DIGEST_TAG, FIRST
 from fairwall.rpc.recorder import versions as present_versions
 from fairwall.rpc.varint import varint
 from fairwall.transcript.v1 import transcript_pb2 as pb
 from sim.cli import replay as replay_command
+from sim.games import at_replay_size, lay_out
+from sim.games import read as read_sweep
 from sim.play import launch
 from sim.replay import playing
 from sim.replay.recorded import ReplayError, open_run
-from sim.scenarios.sweep import ScenarioError, at_replay_size, lay_out, shipped
-from sim.scenarios.sweep import read as read_sweep
+from sim.scenarios.sweep import ScenarioError, shipped
 from sim.transcripts.files import _frames, decode, paths, read
 from tests.command import fairwall, played
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from fairwall.game.v1 import referee_service_pb2 as game
+from fairwall.game.v1 import reveal_service_pb2 as game
 from fairwall.transcript.v1 import transcript_pb2 as pb
 from sim.replay import playing
 from sim.replay.other_decoder import decoded

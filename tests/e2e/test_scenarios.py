@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from sim.runs.folder import read_trials, summarise
+from sim.games import read
+from sim.runs.trials import read_trials, summarise
 
 Play = Callable[..., dict[str, Any]]
 
@@ -181,6 +182,6 @@ def test_system_noise_differs_from_run_to_run(play: Play) -> None:
 def test_the_summary_recomputes_from_the_lines(play: Play) -> None:
     result = play("demo", "--trials", "2")
     folder = Path(result["run_dir"])
-    swept = ["developer.strategy", "compliance.epsilon"]
-    assert summarise(read_trials(folder / "trials.jsonl"), swept) == result["summary"]
+    sweep = read(str(folder / "scenario.toml"))
+    assert summarise(sweep, read_trials(folder / "trials.jsonl")) == result["summary"]
     assert json.loads((folder / "result.json").read_text())["summary"] == result["summary"]

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.game.v1 import inference_service_pb2 as inference
 from fairwall.game.v1 import referee_service_pb2 as game
+from fairwall.game.v1 import reveal_service_pb2 as reveal_pb2
 from fairwall.rpc.arrays import header_of
 from fairwall.rpc.recorder import CALL_KEY, Recorder
 from fairwall.wire.v1 import error_pb2
@@ -296,11 +297,11 @@ def deal_compliance(table: Table, protected: NDArray[np.uint8]) -> None:
 
 
 def deal_developer(table: Table, features: NDArray[Any], cuts: Sequence[int] = (), **fields: Any) -> None:
-    response, data = game.TakeDeveloperDealResponse, features.tobytes()
-    deal = game.DeveloperDeal(deal_id="deal-1", features=header_of(features), **fields)
+    response, data = reveal_pb2.TakeDeveloperDealResponse, features.tobytes()
+    deal = reveal_pb2.DeveloperDeal(deal_id="deal-1", features=header_of(features), **fields)
     ends = [0, *cuts, len(data)]
     chunks = [response(features_chunk=data[start:end]) for start, end in pairwise(ends)]
-    request = game.TakeDeveloperDealRequest()
+    request = reveal_pb2.TakeDeveloperDealRequest()
     table.call("developer", "referee", f"{REFEREE}TakeDeveloperDeal", [request], [response(deal=deal), *chunks])
 
 
@@ -325,8 +326,8 @@ def test_a_message_that_was_changed_on_its_way_is_named(table: Table) -> None:
     ("heard", "text"), [((0, 1, 0), "did not record that it sent"), ((0,), "did not record that it got")]
 )
 def test_a_message_that_one_side_does_not_know_is_named(table: Table, heard: Sequence[int], text: str) -> None:
-    parts = [game.TakeDeveloperDealResponse(labels_chunk=bytes([number])) for number in range(2)]
-    request = game.TakeDeveloperDealRequest()
+    parts = [reveal_pb2.TakeDeveloperDealResponse(labels_chunk=bytes([number])) for number in range(2)]
+    request = reveal_pb2.TakeDeveloperDealRequest()
     told = [parts[number] for number in heard]
     table.call("developer", "referee", f"{REFEREE}TakeDeveloperDeal", [request], parts, heard=told)
     assert [finding.check for finding in table.findings() if text in finding.text] == ["counterpart"]
@@ -357,9 +358,9 @@ def test_a_missing_transcript_is_named(table: Table) -> None:
 
 
 def test_a_message_above_its_receivers_clearance_is_named(table: Table) -> None:
-    deal = game.DeveloperDeal(deal_id="deal-1", labels=header_of(np.zeros(3, np.uint8)))
-    answer = game.TakeDeveloperDealResponse(deal=deal)
-    request = game.TakeDeveloperDealRequest()
+    deal = reveal_pb2.DeveloperDeal(deal_id="deal-1", labels=header_of(np.zeros(3, np.uint8)))
+    answer = reveal_pb2.TakeDeveloperDealResponse(deal=deal)
+    request = reveal_pb2.TakeDeveloperDealRequest()
     table.call("adversary", "referee", f"{REFEREE}TakeDeveloperDeal", [request], [answer])
     texts = [finding.text for finding in table.findings() if finding.check == "allowed"]
     assert f"adversary may not call {REFEREE}TakeDeveloperDeal" in texts
@@ -444,18 +445,20 @@ def test_a_column_that_leaks_a_bit_at_a_time_is_not_claimed_to_be_found_but_one_
     table: Table,
 ) -> None:
     deal_compliance(table, A)
-    response = game.TakeAdversaryDealResponse(
-        deal=game.AdversaryDeal(deal_id="deal-1", attack="".join(map(str, A)), disadvantaged_rows=3)
+    response = reveal_pb2.TakeAdversaryDealResponse(
+        deal=reveal_pb2.AdversaryDeal(deal_id="deal-1", attack="".join(map(str, A)), disadvantaged_rows=3)
     )
-    table.call("adversary", "referee", f"{REFEREE}TakeAdversaryDeal", [game.TakeAdversaryDealRequest()], [response])
+    table.call(
+        "adversary", "referee", f"{REFEREE}TakeAdversaryDeal", [reveal_pb2.TakeAdversaryDealRequest()], [response]
+    )
     (found,) = {finding.text.partition(":")[0] for finding in table.findings()}
     assert found == "adversary received what it must not"
 
 
 def test_a_guess_is_the_developers_own(table: Table) -> None:
     deal_compliance(table, A)
-    request = game.SubmitRevealRequest(deal_id="deal-1", guess={"header": header_of(A), "data": A.tobytes()})  # type: ignore[arg-type]
-    table.call("developer", "referee", f"{REFEREE}SubmitReveal", [request], [game.SubmitRevealResponse()])
+    request = reveal_pb2.SubmitRevealRequest(deal_id="deal-1", guess={"header": header_of(A), "data": A.tobytes()})  # type: ignore[arg-type]
+    table.call("developer", "referee", f"{REFEREE}SubmitReveal", [request], [reveal_pb2.SubmitRevealResponse()])
     assert table.findings() == []
 
 

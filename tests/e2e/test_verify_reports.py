@@ -17,10 +17,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sim.games import read
 from sim.games.table import TrialFailed
 from sim.play import launch, runner
-from sim.runs.folder import RunFolder, digests, read_trials, summarise
-from sim.scenarios.sweep import read
+from sim.runs.folder import RunFolder, digests
+from sim.runs.trials import read_trials, summarise
 from sim.transcripts.files import anchors
 from sim.verify.check import Finding, Verification, verify
 from tests.command import fairwall
@@ -343,7 +344,11 @@ def tampered(folder: Path, change: Callable[[list[dict[str, Any]]], object]) -> 
     change(lines)
     (folder / "trials.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     result = json.loads((folder / "result.json").read_text())
-    result |= {"files": digests(folder), "transcripts": anchors(folder), "summary": summarise(lines, [])}
+    result |= {
+        "files": digests(folder),
+        "transcripts": anchors(folder),
+        "summary": summarise(read(str(folder / "scenario.toml")), lines),
+    }
     (folder / "result.json").write_text(json.dumps(result))
     found = verify(folder)
     assert {finding.where for finding in found.findings} <= {"trials.jsonl"}

@@ -5,12 +5,19 @@ from __future__ import annotations
 _AUDIT = "/fairwall.compliance.v1.AuditService/"
 _MODEL = "/fairwall.developer.v1.ModelService/"
 _REFEREE = "/fairwall.game.v1.RefereeService/"
+_REVEAL = "/fairwall.game.v1.RevealService/"
 _INFERENCE = "/fairwall.game.v1.InferenceService/"
 _HEALTH = "/grpc.health.v1.Health/"
 
 PARTIES_OF_A_RUN = frozenset({"compliance", "developer", "adversary", "referee"})
 
-SERVED_BY: dict[str, str] = {_AUDIT: "compliance", _MODEL: "developer", _REFEREE: "referee", _INFERENCE: "referee"}
+SERVED_BY: dict[str, str] = {
+    _AUDIT: "compliance",
+    _MODEL: "developer",
+    _REFEREE: "referee",
+    _REVEAL: "referee",
+    _INFERENCE: "referee",
+}
 """Which party serves a service, by the prefix of its methods. Health is served by every server."""
 
 CALLERS: dict[str, frozenset[str]] = {
@@ -22,12 +29,12 @@ CALLERS: dict[str, frozenset[str]] = {
     _REFEREE + "TakeComplianceDeal": frozenset({"compliance"}),
     _REFEREE + "ServeTrial": frozenset({"compliance"}),
     _REFEREE + "SubmitAuditReport": frozenset({"compliance"}),
-    _REFEREE + "TakeDeveloperDeal": frozenset({"developer"}),
-    _REFEREE + "GetTrainingTable": frozenset({"developer"}),
-    _REFEREE + "SubmitReveal": frozenset({"developer"}),
-    _REFEREE + "ReleaseModel": frozenset({"developer"}),
-    _REFEREE + "TakeAdversaryDeal": frozenset({"adversary"}),
-    _REFEREE + "SubmitLossTest": frozenset({"adversary"}),
+    _REVEAL + "TakeDeveloperDeal": frozenset({"developer"}),
+    _REVEAL + "GetTrainingTable": frozenset({"developer"}),
+    _REVEAL + "SubmitReveal": frozenset({"developer"}),
+    _REVEAL + "ReleaseModel": frozenset({"developer"}),
+    _REVEAL + "TakeAdversaryDeal": frozenset({"adversary"}),
+    _REVEAL + "SubmitLossTest": frozenset({"adversary"}),
     _INFERENCE + "TakeTrainingDeal": frozenset({"developer"}),
     _INFERENCE + "SubmitModels": frozenset({"developer"}),
     _INFERENCE + "TakeAttackDeal": frozenset({"adversary"}),

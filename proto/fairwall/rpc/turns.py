@@ -14,7 +14,7 @@ from fairwall.rpc.arrays import ArrayError, ArrivingArray
 from fairwall.rpc.channel import CALL_SECONDS
 from fairwall.wire.v1 import array_pb2
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 
 
 class _Part(Protocol):

@@ -1,1 +1,25 @@
 """The distribution-inference game, in which an outsider is to tell which group a model was trained on."""
+
+from __future__ import annotations
+
+from fairwall.game.v1 import inference_service_pb2
+from fairwall.game.v1.referee_service_pb2 import GAME_INFERENCE
+from fairwall.learning.backend import require_pytorch
+from sim.games.game import Game
+from sim.games.inference import captions, deal, outcome, recompute, record, referee, scenario
+
+INFERENCE: Game[scenario.InferenceScenario, deal.InferenceDeal, outcome.InferenceOutcome] = Game(
+    name="inference",
+    wire=GAME_INFERENCE,
+    scenario=scenario.InferenceScenario,
+    service=inference_service_pb2.DESCRIPTOR.services_by_name["InferenceService"],
+    require=require_pytorch,
+    deal=deal.deal,
+    dealer=referee.InferenceDealer,
+    record=record.record,
+    summarise=record.summarise,
+    outcome=outcome.from_messages,
+    recompute=recompute.comparisons,
+    tolerance=1e-9,  # logarithms and products of matrices differ in their last bits between processors
+    captions=captions.captions,
+)

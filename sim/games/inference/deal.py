@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from sim import datasets
 from sim.datasets import Table
-from sim.games.reveal.deal import ComplianceCards, DealError, party_seed
-from sim.scenarios.scenario import Scenario
+from sim.games.cards import WRITTEN_DOWN, ComplianceCards, DealError, party_seed
+from sim.games.inference.scenario import InferenceScenario
 from sim.scenarios.sweep import Cell
 
 TEST_SHARE, TEST_MOST = 0.2, 4000
@@ -26,8 +26,8 @@ MEMBERS_MOST = 2000
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows of the table: features (rows, d), labels (rows,), groups (attributes, rows), and their numbers in it."""
+class Hand:
+    """Hand of the table: features (rows, d), labels (rows,), groups (attributes, rows), and their numbers in it."""
 
     features: NDArray[np.float64]
     labels: NDArray[np.uint8]
@@ -49,13 +49,13 @@ class InferenceDeal:
     """
 
     deal_id: str
-    scenario: Scenario
+    scenario: InferenceScenario
     bits: NDArray[np.uint8] = field(repr=False)
-    developer: Rows
-    adversary: Rows
-    test: Rows
+    developer: Hand
+    adversary: Hand
+    test: Hand
     sides: NDArray[np.int8] = field(repr=False)
-    audited: Rows | None
+    audited: Hand | None
     compliance: ComplianceCards | None
     seeds: dict[str, bytes] = field(repr=False)
 
@@ -70,8 +70,8 @@ class InferenceDeal:
         return self.scenario.developer.lambdas
 
 
-def deal(cell: Cell, trial: int, deal_id: str) -> InferenceDeal:
-    """Draw the cards of one trial, a function of the cell's scenario and ``seed + trial`` alone.
+def deal(cell: Cell[InferenceScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> InferenceDeal:
+    """Draw the cards of one trial, a function of the cell's scenario, ``seed + trial`` and the secret alone.
 
     The split and the bits do not depend on the defence: cells of a sweep are played on the same ones.
 
@@ -84,7 +84,7 @@ def deal(cell: Cell, trial: int, deal_id: str) -> InferenceDeal:
     """
     scenario = cell.scenario
     seed = scenario.scenario.seed + trial
-    rng = np.random.default_rng(int.from_bytes(party_seed(seed, "referee"), "big"))
+    rng = np.random.default_rng(int.from_bytes(party_seed(secret, seed, "referee"), "big"))
     table, groups = _table(scenario)
     order = rng.permutation(len(table.labels))
     held_back = min(TEST_MOST, int(TEST_SHARE * len(order)))
@@ -103,10 +103,11 @@ def deal(cell: Cell, trial: int, deal_id: str) -> InferenceDeal:
                 )
     bits = _bits(scenario.developer.victims, rng)
     hands = {
-        name: Rows(table.features[rows], table.labels[rows].astype(np.uint8), groups[:, rows], rows)
+        name: Hand(table.features[rows], table.labels[rows].astype(np.uint8), groups[:, rows], rows)
         for name, rows in parts.items()
     }
     audited = hands.get("compliance")
+    own = party_seed(secret, seed, "compliance")
     return InferenceDeal(
         deal_id=deal_id,
         scenario=scenario,
@@ -116,10 +117,8 @@ def deal(cell: Cell, trial: int, deal_id: str) -> InferenceDeal:
         test=hands["test"],
         sides=sides(hands["test"].groups[0], scenario.developer.purity, rng),
         audited=audited,
-        compliance=(
-            ComplianceCards(audited.labels, audited.groups[0], party_seed(seed, "compliance")) if audited else None
-        ),
-        seeds={party: party_seed(seed, party) for party in ("developer", "adversary")},
+        compliance=ComplianceCards(audited.labels, audited.groups[0], own) if audited else None,
+        seeds={party: party_seed(secret, seed, party) for party in ("developer", "adversary")},
     )
 
 
@@ -159,7 +158,7 @@ def _bits(victims: int, rng: np.random.Generator) -> NDArray[np.uint8]:
             return bits
 
 
-def _table(scenario: Scenario) -> tuple[Table, NDArray[np.uint8]]:
+def _table(scenario: InferenceScenario) -> tuple[Table, NDArray[np.uint8]]:
     """Load the table, none of whose features is a protected attribute, and every attribute's groups, the game's first.
 
     Returns
@@ -169,7 +168,7 @@ def _table(scenario: Scenario) -> tuple[Table, NDArray[np.uint8]]:
         Shape (attributes, rows).
     """
     data = scenario.data
-    roles = {role: getattr(data, role) for role in ("protected", "advantaged", "disadvantaged", "label", "positive")}
+    roles = data.roles
     others = data.also_protected
     table = _load(data.source, (*data.drop, *others), tuple(roles.items()))
     groups = [table.protected]

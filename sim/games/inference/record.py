@@ -1,4 +1,4 @@
-"""The distribution-inference game, in which an outsider is to tell which group a model was trained on.
+"""What is written down of an inference trial, and what a cell's trials come to.
 
 Trials are the clusters over which intervals are taken, since victims of one split share their rows.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,40 +16,17 @@ from adversary.membership import auc, by_loss
 from fairwall.learning.defences import Settings, Split
 from fairwall.learning.defences import deal as hands_of
 from fairwall.learning.fairness import TAU, Leakage, leakage
+from sim.games.game import Line
 from sim.games.inference.advantage import measure
 from sim.games.inference.deal import InferenceDeal
-from sim.games.table import AuditReport
-from sim.scenarios.scenario import Scenario, plain
+from sim.games.inference.outcome import InferenceOutcome, Models
+from sim.games.inference.scenario import InferenceScenario
+from sim.games.submissions import AuditReport
+from sim.scenarios.scenario import plain
 from sim.scenarios.sweep import Cell
 
 
-@dataclass(frozen=True, eq=False)
-class Models:
-    """What the developer submitted: scores (models, rows) of test and member rows, and how they came about.
-
-    ``strength`` is the lambda that they were trained with; ``queries`` were asked of compliance to choose it.
-    """
-
-    scores: NDArray[np.float64]
-    base_scores: NDArray[np.float64]
-    member_scores: NDArray[np.float64]
-    base_member_scores: NDArray[np.float64]
-    strength: float
-    queries: int
-
-
-@dataclass(frozen=True, eq=False)
-class InferenceOutcome:
-    """What the parties submitted: the models, guesses (attacks, models), and compliance's report if it was dealt in."""
-
-    models: Models
-    guesses: NDArray[np.uint8]
-    report: AuditReport | None
-
-
-def record(
-    cell: Cell, trial: int, dealt: InferenceDeal, outcome: InferenceOutcome, seconds: float
-) -> list[dict[str, Any]]:
+def record(cell: Cell[InferenceScenario], trial: int, dealt: InferenceDeal, outcome: InferenceOutcome) -> list[Line]:
     """Write down one trial: a line for each attack.
 
     Rates and bounds are of the models' decisions on the test rows, averaged over the victims; gaps in percentage
@@ -61,11 +37,6 @@ def record(
     base, tuned = (_measured(scores, dealt) for scores in (models.base_scores, models.scores))
     ones, zeros = dealt.bits == 1, dealt.bits == 0
     common = {
-        "trial": trial,
-        "seed": scenario.scenario.seed + trial,
-        "game": "inference",
-        "seconds": round(seconds, 4),
-        **cell.swept,
         "split_seed": scenario.scenario.seed + trial,
         "holds_protected": True,
         "defence": scenario.developer.defence,
@@ -88,7 +59,7 @@ def record(
         **(_attributes(models, dealt) if len(dealt.test.groups) > 1 else {}),
         **(_audits(outcome.report, scenario) if outcome.report is not None else {}),
     }
-    lines = []
+    lines: list[Line] = []
     for attack, guesses in zip(scenario.adversary.attack, outcome.guesses, strict=True):
         says = float(guesses[ones].mean() - guesses[zeros].mean())
         lines.append(
@@ -155,7 +126,7 @@ def _attributes(models: Models, dealt: InferenceDeal) -> dict[str, Any]:
     return {"attributes": measured}
 
 
-def _audits(report: AuditReport, scenario: Scenario) -> dict[str, Any]:
+def _audits(report: AuditReport, scenario: InferenceScenario) -> dict[str, Any]:
     """Write down what it took to choose lambda by compliance's answers."""
     exact, released = (
         np.concatenate([getattr(audit, name) for audit in report.audits]) for name in ("exact", "released")
@@ -211,7 +182,7 @@ FAMILY_LEVEL = 0.001
 """What the intervals that are to hold for all attacks at once may miss."""
 
 
-def summarise(lines: Sequence[Mapping[str, Any]], swept: Sequence[str]) -> dict[str, Any]:
+def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
     """Sum up one attack on one cell, from its lines of ``trials.jsonl``.
 
     Returns
@@ -233,7 +204,7 @@ def summarise(lines: Sequence[Mapping[str, Any]], swept: Sequence[str]) -> dict[
     attacks = int(first["attacks"])
     own = measure(bits, guesses, splits)
     family = measure(bits, guesses, splits, level=FAMILY_LEVEL, attacks=attacks)
-    cell: dict[str, Any] = {key: first[key] for key in swept}
+    cell: dict[str, Any] = dict(swept)
     cell |= {key: first[key] for key in ("attack", "defence", "rehearsal", "people")}
     cell |= {"splits": len(lines), "trials": len(lines), "victims": len(bits)}
     for name, interval in (("accuracy_b", own.accuracy), ("family", family.accuracy)):

@@ -1,4 +1,4 @@
-"""The referee of the inference game: it deals rows and bits, and takes models and guesses. It scores nothing."""
+"""The dealer of the inference game: it deals rows and bits, and takes models and guesses. It scores nothing."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.game.v1 import inference_service_pb2 as inference
-from fairwall.game.v1.inference_service_pb2_grpc import InferenceServiceServicer
+from fairwall.game.v1.inference_service_pb2_grpc import InferenceServiceServicer, add_InferenceServiceServicer_to_server
 from fairwall.rpc.arrays import chunks_of, header_of
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.metrics import number_of
 from fairwall.wire.v1 import array_pb2, error_pb2
+from sim.games.game import Watch
 from sim.games.inference.deal import InferenceDeal
-from sim.games.inference.record import InferenceOutcome, Models
-from sim.games.reveal.referee import check_queries
+from sim.games.inference.outcome import InferenceOutcome, Models
+from sim.games.referee import check_queries
 from sim.games.submissions import take_array, take_guess
 from sim.games.table import Table, Trial
 
@@ -50,7 +51,7 @@ class _InferenceTrial(Trial):
 
 
 @dataclass
-class InferenceReferee(InferenceServiceServicer):
+class InferenceDealer(InferenceServiceServicer):
     """Serves InferenceService, and plays one deal at a time.
 
     Parameters
@@ -59,7 +60,11 @@ class InferenceReferee(InferenceServiceServicer):
         The run's: where it deals compliance in, that is another referee's to do.
     """
 
-    table: Table = field(default_factory=Table, repr=False)
+    table: Table = field(repr=False)
+
+    def register(self, server: grpc.Server, watch: Watch) -> None:
+        """Serve InferenceService."""
+        add_InferenceServiceServicer_to_server(watch(self), server)
 
     def play(self, deal: InferenceDeal, seconds: float) -> InferenceOutcome:
         """Play one deal to its end.

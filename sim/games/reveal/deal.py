@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import hmac
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,17 +17,14 @@ from numpy.typing import NDArray
 
 from fairwall.laws.metric import strata_of, stratum
 from sim import datasets
-from sim.datasets import DataError, Table
+from sim.datasets import Table
 from sim.datasets.synthetic import synthetic
-from sim.scenarios.scenario import DataSection, Scenario
+from sim.games.cards import WRITTEN_DOWN, ComplianceCards, DealError, party_seed
+from sim.games.reveal.scenario import RevealData, RevealScenario
 from sim.scenarios.sweep import Cell
 
 _STRATUM_MIN = 3
 _DRAWS_MAX = 100
-
-
-class DealError(ValueError):
-    """A deal that the table cannot give. Its text is one line that names the key and what would be right."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,19 +40,6 @@ class TrainingTable:
         digest = hashlib.sha256(self.features.tobytes())
         digest.update(self.labels.tobytes())
         return digest.hexdigest()
-
-
-@dataclass(frozen=True, eq=False)
-class ComplianceCards:
-    """Labels and protected attributes of the test set, both of shape (n,), and the seed of the noise.
-
-    And its features, shape (n, d), where it is hidden from the developer.
-    """
-
-    labels: NDArray[np.uint8]
-    protected: NDArray[np.uint8] = field(repr=False)
-    seed: bytes = field(repr=False)
-    features: NDArray[np.float64] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,25 +78,28 @@ class DeveloperCards:
 
 
 @dataclass(frozen=True, eq=False)
-class Deal:
+class RevealDeal:
     """One trial's cards. ``adversary`` is None where the adversary is not dealt in."""
 
     deal_id: str
-    scenario: Scenario
+    scenario: RevealScenario
     compliance: ComplianceCards
     developer: DeveloperCards
     adversary: PublicSample | None
 
 
-def deal(cell: Cell, trial: int, deal_id: str) -> Deal:
+def deal(cell: Cell[RevealScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> RevealDeal:
     """Draw the cards of one trial.
 
     Parameters
     ----------
     cell : Cell
     trial : int
-        The trial's number within its cell. The cards are a function of the cell's scenario and ``seed + trial`` alone.
+        The trial's number within its cell. The cards are a function of the cell's scenario, ``seed + trial`` and the
+        secret alone.
     deal_id : str
+    secret : bytes, optional
+        The run's; without one the seed decides everything.
 
     Raises
     ------
@@ -124,7 +110,7 @@ def deal(cell: Cell, trial: int, deal_id: str) -> Deal:
     """
     scenario = cell.scenario
     seed = scenario.scenario.seed + trial
-    rng = np.random.default_rng(int.from_bytes(party_seed(seed, "referee"), "big"))
+    rng = np.random.default_rng(int.from_bytes(party_seed(secret, seed, "referee"), "big"))
     table, training, pool = _split(scenario, rng)
     rows = _draw_valid(table, pool, scenario, rng)
     probes = scenario.adversary.probes if scenario.adversary.attack else 0
@@ -134,11 +120,11 @@ def deal(cell: Cell, trial: int, deal_id: str) -> Deal:
     sample = _public_sample(table, rest, "developer.public_sample", known, rng) if known else None
     features, labels, hidden = table.features[rows], table.labels[rows], scenario.data.hidden
     groups = table.protected[rows][stratum(scenario.compliance.metric, labels)]
-    return Deal(
+    return RevealDeal(
         deal_id=deal_id,
         scenario=scenario,
         compliance=ComplianceCards(
-            labels, table.protected[rows], party_seed(seed, "compliance"), features if hidden else None
+            labels, table.protected[rows], party_seed(secret, seed, "compliance"), features if hidden else None
         ),
         developer=DeveloperCards(
             features=None if hidden else features,
@@ -147,23 +133,13 @@ def deal(cell: Cell, trial: int, deal_id: str) -> Deal:
             training=training,
             disadvantaged=int((groups == 0).sum()) if "n0" in scenario.developer.knows else None,
             public=sample,
-            seed=party_seed(seed, "developer"),
+            seed=party_seed(secret, seed, "developer"),
         ),
         adversary=adversary,
     )
 
 
-def party_seed(seed: int, party: str) -> bytes:
-    """Derive a party's own seed of a trial: from it no other party's can be told without knowing the trial's.
-
-    A trial's seed is a small number, made to be written down and used again. Seeded games replay; they keep no secret
-    from somebody who tries all seeds. A real deployment draws its noise from the operating system.
-    """
-    secret = hmac.digest(b"fairwall trial", str(seed).encode(), hashlib.sha256)
-    return hmac.digest(secret, party.encode(), hashlib.sha256)
-
-
-def _split(scenario: Scenario, rng: np.random.Generator) -> tuple[Table, TrainingTable | None, NDArray[np.intp]]:
+def _split(scenario: RevealScenario, rng: np.random.Generator) -> tuple[Table, TrainingTable | None, NDArray[np.intp]]:
     """Give the table, its training part, and the row numbers of its test part."""
     data = scenario.data
     if data.source == "synthetic":
@@ -185,9 +161,8 @@ class _Source:
     train_share: float
 
     @classmethod
-    def of(cls, data: DataSection) -> _Source:
-        roles = ("protected", "advantaged", "disadvantaged", "label", "positive")
-        return cls(data.source, tuple((role, getattr(data, role)) for role in roles), data.drop, data.train_share)
+    def of(cls, data: RevealData) -> _Source:
+        return cls(data.source, tuple(data.roles.items()), data.drop, data.train_share)
 
 
 @functools.lru_cache(maxsize=4)
@@ -202,7 +177,9 @@ def _load_split(source: _Source) -> tuple[Table, TrainingTable | None, NDArray[n
     return table, TrainingTable(table.features[training], table.labels[training]), pool
 
 
-def _draw_valid(table: Table, pool: NDArray[np.intp], scenario: Scenario, rng: np.random.Generator) -> NDArray[np.intp]:
+def _draw_valid(
+    table: Table, pool: NDArray[np.intp], scenario: RevealScenario, rng: np.random.Generator
+) -> NDArray[np.intp]:
     """Draw the test set, again if need be, until each of the metric's strata holds both groups.
 
     The condition is part of the sampling design: compliance would refuse to load any other test set.
@@ -219,7 +196,7 @@ def _draw_valid(table: Table, pool: NDArray[np.intp], scenario: Scenario, rng: n
     )
 
 
-def _draw(table: Table, pool: NDArray[np.intp], scenario: Scenario, rng: np.random.Generator) -> NDArray[np.intp]:
+def _draw(table: Table, pool: NDArray[np.intp], scenario: RevealScenario, rng: np.random.Generator) -> NDArray[np.intp]:
     size, n0 = scenario.people, scenario.data.n0
     if size > len(pool):
         raise DealError(
@@ -253,16 +230,3 @@ def _public_sample(table: Table, rest: NDArray[np.intp], key: str, rows: int, rn
         groups.append(rng.choice(members, wanted, replace=False))
     drawn = np.concatenate(groups)
     return PublicSample(table.features[drawn], table.labels[drawn], wanted)
-
-
-__all__ = [
-    "ComplianceCards",
-    "DataError",
-    "Deal",
-    "DealError",
-    "DeveloperCards",
-    "PublicSample",
-    "TrainingTable",
-    "deal",
-    "party_seed",
-]

@@ -1,8 +1,9 @@
-"""The reveal game: the developer asks for fairness gaps and guesses the protected attributes behind them."""
+"""What is written down of a reveal trial, and what a cell's trials come to."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,34 +12,35 @@ import numpy as np
 from compliance.bounding import CHOICES
 from developer.reveal.sums import answers_needed
 from fairwall.laws.metric import METRICS, stratum
+from sim.games.game import Line
 from sim.games.reveal import score
-from sim.games.reveal.deal import Deal
-from sim.games.reveal.referee import Outcome, RevealGuess
+from sim.games.reveal.deal import RevealDeal
+from sim.games.reveal.outcome import RevealGuess, RevealOutcome
+from sim.games.reveal.scenario import RevealScenario
 from sim.games.reveal.score import RevealScore
-from sim.scenarios.scenario import Scenario, plain
+from sim.report.estimates import share_interval
+from sim.scenarios.scenario import plain
 from sim.scenarios.sweep import Cell
 
 _TRACE_LENGTH = 100
 
 
-def record(cell: Cell, trial: int, deal: Deal, outcome: Outcome, seconds: float) -> dict[str, Any]:
-    """Write down one trial, as a line of ``trials.jsonl``.
+def record(cell: Cell[RevealScenario], trial: int, deal: RevealDeal, outcome: RevealOutcome) -> list[Line]:
+    """Write down one trial, in one line of ``trials.jsonl``.
 
     Parameters
     ----------
     cell : Cell
     trial : int
         Its number within the cell.
-    deal : Deal
-    outcome : Outcome
-    seconds : float
-        How long it took.
+    deal : RevealDeal
+    outcome : RevealOutcome
 
     Returns
     -------
-    dict
-        Plain values. ``epsilon`` and ``epsilon_spent`` are "inf" where infinite; the swept values stand under their
-        dotted keys. The first trial of a cell also keeps a ``trace`` for the report's figures.
+    list of dict
+        Plain values. ``epsilon`` and ``epsilon_spent`` are "inf" where infinite. The first trial of a cell also keeps a
+        ``trace`` for the report's figures.
     """
     scenario = cell.scenario
     protected = deal.compliance.protected
@@ -53,11 +55,6 @@ def record(cell: Cell, trial: int, deal: Deal, outcome: Outcome, seconds: float)
     advantaged = int(protected.sum())
     people = protected[stratum(scenario.compliance.metric, deal.compliance.labels)]
     line: dict[str, Any] = {
-        "trial": trial,
-        "seed": scenario.scenario.seed + trial,
-        "game": "reveal",
-        "seconds": round(seconds, 4),
-        **cell.swept,
         "n": len(protected),
         "n0": len(protected) - advantaged,
         "n1": advantaged,
@@ -111,10 +108,10 @@ def record(cell: Cell, trial: int, deal: Deal, outcome: Outcome, seconds: float)
         }
     if trial == 0:
         line["trace"] = _trace(deal, outcome)
-    return line
+    return [line]
 
 
-def _bits(scenario: Scenario) -> float:
+def _bits(scenario: RevealScenario) -> float:
     """Count the bits that an exact answer, a number in [-1, 1], has at most."""
     if scenario.compliance.mechanism == "pass-fail":
         return 1.0
@@ -127,13 +124,13 @@ def _bits(scenario: Scenario) -> float:
             return math.log2(2 * 10**decimals + 1)
 
 
-def _score(deal: Deal, guess: RevealGuess) -> RevealScore:
+def _score(deal: RevealDeal, guess: RevealGuess) -> RevealScore:
     cards, metric = deal.compliance, deal.scenario.compliance.metric
     told = (guess.guess, guess.baseline, guess.targeted, guess.polarity_known)
     return score.score(metric, cards.labels, cards.protected, *told)
 
 
-def _metric_answers(deal: Deal, outcome: Outcome) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def _metric_answers(deal: RevealDeal, outcome: RevealOutcome) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """Give the exact and the released answers, without those to the size queries, which come first.
 
     But for one answer about the base model, where the test set is hidden: before it nobody knows whom to ask about.
@@ -145,7 +142,7 @@ def _metric_answers(deal: Deal, outcome: Outcome) -> tuple[np.ndarray[Any, Any],
     return exact, released
 
 
-def _trace(deal: Deal, outcome: Outcome) -> dict[str, Any]:
+def _trace(deal: RevealDeal, outcome: RevealOutcome) -> dict[str, Any]:
     """Keep what the paper's Figure 2 shows, of the first queries and people of the stratum: answers, and s-bar."""
     exact, released = _metric_answers(deal, outcome)
     inside = stratum(deal.scenario.compliance.metric, deal.compliance.labels)
@@ -163,3 +160,66 @@ def _trace(deal: Deal, outcome: Outcome) -> dict[str, Any]:
 
 def _finite(values: np.ndarray[Any, Any]) -> list[float | None]:
     return [value if math.isfinite(value) else None for value in values[:_TRACE_LENGTH].tolist()]
+
+
+_MEANS = (
+    "leakage",
+    "baseline_leakage",
+    "recovered",
+    "query_error_mean",
+    "accuracy_base",
+    "accuracy_models",
+    "accuracy_models_least",
+    "answers_bound",
+    "leakage_features",
+    "leakage_answers",
+    "flagged",
+    "max_prediction_change",
+    "leakage_by_size",
+    "leakage_by_person",
+    "gap_base",
+)
+
+
+def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
+    """Sum up a cell, from its lines of ``trials.jsonl`` alone.
+
+    Returns
+    -------
+    dict
+        The swept values; ``trials``; the mean over trials of what is named alike in a trial; ``leakage_sd`` (of a
+        single trial, n - 1 in the denominator; None for one trial); ``exact``, how many trials were; ``answers`` and
+        ``answers_most``, how many answers a trial took, size queries counted, their mean and the most;
+        ``targeted_rate`` with ``targeted_low`` and ``targeted_high``, the share of those aimed at who were guessed
+        right, with its 95% interval, where a trial aims at one person, and ``targeted_balanced``, the mean of either
+        group's share; ``query_error_median``, the median over trials; ``epsilon_spent``. What no trial has is left out:
+        there is no error of answers that are choices, or that were all refused.
+    """
+    first = lines[0]
+    cell: dict[str, Any] = dict(swept)
+    cell |= {key: first[key] for key in ("metric", "mechanism", "epsilon", "strategy", "decoder", "queries")}
+    cell["trials"] = len(lines)
+    for key in _MEANS:
+        values = [line[key] for line in lines if line.get(key) is not None]
+        if values:
+            cell[key] = float(np.mean(values))
+    cell["leakage_sd"] = float(np.std([line["leakage"] for line in lines], ddof=1)) if len(lines) > 1 else None
+    cell["exact"] = sum(line["exact"] for line in lines)
+    answers = [line["queries"] + line["size_queries"] for line in lines]
+    cell["answers"], cell["answers_most"] = float(np.mean(answers)), max(answers)
+    if all(line["targeted"] == 1 for line in lines):
+        right = sum(line["targeted_recovered"] for line in lines)
+        cell["targeted_rate"] = right / len(lines)
+        cell["targeted_low"], cell["targeted_high"] = share_interval(right, len(lines))
+        groups = [
+            [x["targeted_recovered"] for x in lines if x["target_advantaged"] is group] for group in (True, False)
+        ]
+        if all(groups):
+            cell["targeted_balanced"] = float(np.mean([np.mean(hits) for hits in groups]))
+    medians = [line["query_error_median"] for line in lines if line["query_error_median"] is not None]
+    if medians:
+        cell["query_error_median"] = float(np.median(medians))
+    cell["n"] = first["n"]
+    cell["n0"] = float(np.mean([line["n0"] for line in lines]))
+    cell["epsilon_spent"] = first["epsilon_spent"]
+    return cell

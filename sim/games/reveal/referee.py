@@ -1,4 +1,4 @@
-"""The referee: deals the cards and takes what the parties submit. It scores nothing, and keeps cards apart."""
+"""The dealer of the reveal game: it deals people and models, and takes guesses and the loss test. It scores nothing."""
 
 from __future__ import annotations
 
@@ -9,66 +9,27 @@ import grpc
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.game.v1 import referee_service_pb2 as game
-from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceServicer
-from fairwall.laws.metric import METRICS
+from fairwall.game.v1 import reveal_service_pb2 as game
+from fairwall.game.v1.reveal_service_pb2_grpc import RevealServiceServicer, add_RevealServiceServicer_to_server
 from fairwall.rpc.arrays import chunks_of, header_of
 from fairwall.rpc.errors import Refusal
-from fairwall.rpc.identity import caller_of
-from fairwall.rpc.turns import PROTOCOL_VERSION
-from fairwall.wire.metrics import name_of, number_of
+from fairwall.wire.metrics import number_of
 from fairwall.wire.precision import to_message
-from fairwall.wire.v1 import array_pb2, error_pb2, metric_pb2
-from sim.games.inference.deal import InferenceDeal
-from sim.games.reveal.deal import ComplianceCards, Deal, TrainingTable
-from sim.games.submissions import take_array, take_guess
-from sim.games.table import AuditRecord, AuditReport, Table, Trial, TrialFailed
+from fairwall.wire.v1 import array_pb2, error_pb2
+from sim.games.game import Watch
+from sim.games.referee import check_queries
+from sim.games.reveal.deal import RevealDeal, TrainingTable
+from sim.games.reveal.outcome import LossTest, RevealGuess, RevealOutcome
+from sim.games.submissions import take_guess, take_numbers
+from sim.games.table import Table, Trial
 from sim.scenarios.scenario import QUERIES_MAX
-
-
-@dataclass(frozen=True, eq=False)
-class RevealGuess:
-    """What the developer submitted. Arrays have shape (n,), but ``accuracy_models`` (queries,).
-
-    The accuracies are None where the test set is hidden: the developer has no labels.
-    """
-
-    baseline: NDArray[np.uint8]
-    guess: NDArray[np.uint8]
-    targeted: NDArray[np.bool_]
-    polarity_known: bool
-    reconstruction: NDArray[np.float64] | None
-    queries: int
-    size_queries: int
-    max_prediction_change: float
-    accuracy_base: float | None
-    accuracy_models: NDArray[np.float64] | None
-    guess_from_answers: NDArray[np.uint8] | None
-
-
-@dataclass(frozen=True)
-class LossTest:
-    """The adversary's loss test: shares in [0, 1]."""
-
-    accuracy_advantaged: float
-    accuracy_disadvantaged: float
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Everything that the parties submitted in one trial."""
-
-    reveal: RevealGuess
-    audits: tuple[AuditRecord, ...]
-    epsilon_spent: float
-    loss_test: LossTest | None
 
 
 @dataclass
 class _RevealTrial(Trial):
     """A trial of the reveal game."""
 
-    deal: Deal
+    deal: RevealDeal
     released: bool = False
     reveal_request: game.SubmitRevealRequest | None = None
     reveal: RevealGuess | None = None
@@ -89,38 +50,24 @@ class _RevealTrial(Trial):
 
 
 @dataclass
-class Referee(RefereeServiceServicer):
-    """Serves RefereeService: lets the parties of every game in, deals to compliance, and plays the reveal game.
+class RevealDealer(RevealServiceServicer):
+    """Serves RevealService, and plays one deal at a time.
 
     Parameters
     ----------
-    run : str
-        The run's id.
-    scenario_digest : str
-        What the parties are told of the scenario.
-    played : Game
-        Which game is played; another one than reveal is dealt by a referee of its own, at the same table.
     table : Table
     """
 
-    run: str
-    scenario_digest: str
-    played: game.Game = game.GAME_REVEAL
-    table: Table = field(default_factory=Table, repr=False)
-    _addresses: dict[str, str] | None = None
+    table: Table = field(repr=False)
     _training: dict[str, TrainingTable] = field(default_factory=dict, repr=False)
 
     # What the runner calls.
 
-    def seat(self, addresses: dict[str, str]) -> None:
-        """Tell where each party listens, or, as "<caller>-<party>", where it does for one caller.
+    def register(self, server: grpc.Server, watch: Watch) -> None:
+        """Serve RevealService."""
+        add_RevealServiceServicer_to_server(watch(self), server)
 
-        Nobody gets past Join before.
-        """
-        with self.table.changing():
-            self._addresses = addresses
-
-    def play(self, deal: Deal, seconds: float) -> Outcome:
+    def play(self, deal: RevealDeal, seconds: float) -> RevealOutcome:
         """Play one deal to its end.
 
         Raises
@@ -136,73 +83,16 @@ class Referee(RefereeServiceServicer):
         assert trial.reveal is not None, "a trial that ended has a guess"
         assert trial.report is not None, "a trial that is over has compliance's report"
         check_queries(trial.reveal.size_queries + trial.reveal.queries, trial.report)
-        return Outcome(trial.reveal, trial.report.audits, trial.report.epsilon_spent, trial.loss_test)
+        return RevealOutcome(trial.reveal, trial.report.audits, trial.report.epsilon_spent, trial.loss_test)
 
     # What the parties call. Names are the protocol's.
-
-    def Join(self, request: game.JoinRequest, context: grpc.ServicerContext) -> game.JoinResponse:
-        """Let a party in."""
-        if request.protocol_version != PROTOCOL_VERSION:
-            raise Refusal(error_pb2.REASON_PROTOCOL_VERSION)
-        self.table.wait(lambda: self._addresses is not None)
-        if self._addresses is None:
-            return game.JoinResponse(turn=game.TURN_WAIT)
-        caller = caller_of(context, self.run)
-        counterpart = "compliance" if caller == "developer" else "developer"
-        return game.JoinResponse(
-            scenario_digest=self.scenario_digest,
-            game=self.played,
-            counterpart_address=self._addresses.get(f"{caller}-{counterpart}", self._addresses[counterpart]),
-        )
-
-    def TakeComplianceDeal(
-        self,
-        request: game.TakeComplianceDealRequest,
-        context: grpc.ServicerContext,
-    ) -> Iterator[game.TakeComplianceDealResponse]:
-        """Deal to compliance."""
-        response = game.TakeComplianceDealResponse
-        trial = self.table.take(Trial, request.after_deal_id, lambda trial: trial.deal.compliance is not None)
-        if not isinstance(trial, Trial):
-            yield response(turn=trial)
-            return
-        cards = trial.deal.compliance
-        assert cards is not None, "just waited for"
-        yield response(deal=_compliance_deal(trial.deal, cards))
-        yield from (response(labels_chunk=chunk) for chunk in chunks_of(cards.labels))
-        yield from (response(protected_chunk=chunk) for chunk in chunks_of(cards.protected))
-        if cards.features is not None:
-            yield from (response(features_chunk=chunk) for chunk in chunks_of(cards.features))
-
-    def ServeTrial(self, request: game.ServeTrialRequest, context: grpc.ServicerContext) -> game.ServeTrialResponse:
-        """Open the trial to the developer, and say when it has ended."""
-        with self.table.changing():
-            trial = self._audited(request.deal_id)
-            trial.served = True
-        return game.ServeTrialResponse(ended=self.table.wait(lambda: trial.ended))
-
-    def SubmitAuditReport(
-        self,
-        request: game.SubmitAuditReportRequest,
-        context: grpc.ServicerContext,
-    ) -> game.SubmitAuditReportResponse:
-        """Take compliance's report of an ended trial."""
-        with self.table.changing():
-            trial = self._audited(request.deal_id)
-            if not trial.ended:
-                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
-            audits = tuple(_audit(record) for record in request.audits)
-            if not request.epsilon_spent >= 0:
-                raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
-            trial.report = AuditReport(audits, request.epsilon_spent)
-            return game.SubmitAuditReportResponse()
 
     def TakeDeveloperDeal(
         self,
         request: game.TakeDeveloperDealRequest,
         context: grpc.ServicerContext,
     ) -> Iterator[game.TakeDeveloperDealResponse]:
-        """Deal to the developer, once compliance serves the trial."""
+        """RevealDeal to the developer, once compliance serves the trial."""
         response = game.TakeDeveloperDealResponse
         trial = self.table.take(_RevealTrial, request.after_deal_id, lambda trial: trial.served)
         if not isinstance(trial, _RevealTrial):
@@ -251,7 +141,9 @@ class Referee(RefereeServiceServicer):
                 guess=take_guess(request.guess, (people,)),
                 targeted=_targets(request.targeted, people),
                 polarity_known=request.polarity_known,
-                reconstruction=_numbers(request.reconstruction, people) if request.HasField("reconstruction") else None,
+                reconstruction=take_numbers(request.reconstruction, people)
+                if request.HasField("reconstruction")
+                else None,
                 queries=request.queries,
                 size_queries=request.size_queries,
                 max_prediction_change=request.max_prediction_change,
@@ -282,7 +174,7 @@ class Referee(RefereeServiceServicer):
         request: game.TakeAdversaryDealRequest,
         context: grpc.ServicerContext,
     ) -> Iterator[game.TakeAdversaryDealResponse]:
-        """Deal to the adversary, once the model is released."""
+        """RevealDeal to the adversary, once the model is released."""
         response = game.TakeAdversaryDealResponse
         trial = self.table.take(
             _RevealTrial,
@@ -322,51 +214,8 @@ class Referee(RefereeServiceServicer):
             trial.loss_test = LossTest(*shares)
             return game.SubmitLossTestResponse()
 
-    def _audited(self, deal_id: str) -> Trial:
-        """Give the trial that is played, if compliance is dealt in."""
-        trial = self.table.playing(Trial, deal_id)
-        if trial.deal.compliance is None:
-            raise Refusal(error_pb2.REASON_OUT_OF_TURN)
-        return trial
 
-
-def check_queries(asked: int, report: AuditReport) -> None:
-    """Compare what the developer says that it asked with what compliance says that it answered.
-
-    Raises
-    ------
-    TrialFailed
-        If they contradict one another.
-    """
-    if asked != report.answered:
-        raise TrialFailed(
-            f"developer says that it asked {asked} queries, compliance that it answered {report.answered}"
-        )
-
-
-def _compliance_deal(deal: Deal | InferenceDeal, cards: ComplianceCards) -> game.ComplianceDeal:
-    scenario = deal.scenario
-    seeded = scenario.compliance.noise == "seeded"
-    return game.ComplianceDeal(
-        deal_id=deal.deal_id,
-        noise_seeded=seeded,
-        seed=cards.seed if seeded else b"",
-        metrics=[number_of(scenario.compliance.metric)],
-        mechanism=scenario.compliance.mechanism,
-        epsilon=scenario.epsilon,
-        delta=scenario.compliance.delta,
-        batch_delta=scenario.batch_delta,
-        bounding=scenario.compliance.bounding,
-        precision=to_message(scenario.compliance.precision),
-        differencing=scenario.compliance.differencing,
-        queries_max=max(QUERIES_MAX, len(cards.labels)),
-        labels=header_of(cards.labels),
-        protected=header_of(cards.protected),
-        features=header_of(cards.features) if cards.features is not None else None,
-    )
-
-
-def _developer_deal(deal: Deal) -> game.DeveloperDeal:
+def _developer_deal(deal: RevealDeal) -> game.DeveloperDeal:
     scenario, cards = deal.scenario, deal.developer
     told, sample = "precision" in scenario.developer.knows, cards.public
     return game.DeveloperDeal(
@@ -409,7 +258,7 @@ def _accuracies(
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
     if not labelled:
         return None, None
-    accuracies = _numbers(request.accuracy_models, request.queries)
+    accuracies = take_numbers(request.accuracy_models, request.queries)
     if not all(0 <= share <= 1 for share in (request.accuracy_base, *accuracies)):
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
     return request.accuracy_base, accuracies
@@ -418,24 +267,5 @@ def _accuracies(
 def _targets(message: array_pb2.Array, people: int) -> NDArray[np.bool_]:
     values = take_guess(message, (people,)).astype(np.bool_)
     if not values.any():
-        raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
-    return values
-
-
-def _audit(record: game.AuditRecord) -> AuditRecord:
-    if record.metric == metric_pb2.METRIC_UNSPECIFIED or record.metric not in metric_pb2.Metric.values():
-        raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
-    # A ratio may be infinite, or of nothing to nothing.
-    exact = _numbers(record.exact, finite=METRICS[name_of(record.metric)].bounded)
-    # A mechanism may answer with no number: NaN.
-    if record.flagged > len(exact):
-        raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
-    released = _numbers(record.released, len(exact), finite=False)
-    return AuditRecord(name_of(record.metric), exact, released, record.flagged)
-
-
-def _numbers(message: array_pb2.Array, length: int | None = None, *, finite: bool = True) -> NDArray[np.float64]:
-    values = take_array(message, (length,), np.float64)
-    if finite and not np.isfinite(values).all():
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
     return values

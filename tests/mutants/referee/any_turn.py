@@ -5,7 +5,7 @@ from sim.games.reveal import referee
 
 KILLED_BY = "R104"
 
-sound = referee.Referee.SubmitReveal
+sound = referee.RevealDealer.SubmitReveal
 
 
 def submit(self, request, context):
@@ -14,7 +14,7 @@ def submit(self, request, context):
     return sound(self, request, context)
 
 
-referee.Referee.SubmitReveal = submit
+referee.RevealDealer.SubmitReveal = submit
 
 if __name__ == "__main__":
     main()

@@ -1,7 +1,7 @@
 """Lets in parties that speak a later version of the protocol."""
 
 from sim.conformance.reference_referee import main
-from sim.games.reveal.referee import Referee
+from sim.games.referee import Referee
 
 KILLED_BY = "R101"
 
@@ -9,7 +9,7 @@ sound = Referee.Join
 
 
 def join(self, request, context):
-    request.protocol_version = 1
+    request.protocol_version = 2
     return sound(self, request, context)
 
 

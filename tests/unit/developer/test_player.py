@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from developer import player
 from developer.player import no_query_guess
-from fairwall.game.v1 import referee_service_pb2 as game
+from fairwall.game.v1 import reveal_service_pb2 as game
 from fairwall.laws.metric import strata_of
 from fairwall.wire.metrics import number_of
 

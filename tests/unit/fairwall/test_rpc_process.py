@@ -11,13 +11,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
+from fairwall.game.v1.referee_service_pb2 import GAME_REVEAL
 from fairwall.game.v1.referee_service_pb2_grpc import add_RefereeServiceServicer_to_server
 from fairwall.rpc import server
 from fairwall.rpc.identity import Credentials
 from fairwall.rpc.process import PartyConfig
-from sim.games.reveal.referee import Referee
+from sim.games.referee import Referee
+from sim.games.reveal.referee import RevealDealer
+from sim.games.table import Table
 from sim.play.keys import mint
 
 PARTIES = ("compliance", "developer", "adversary")
@@ -114,10 +118,14 @@ def test_a_configuration_does_not_show_its_private_key(credentials: dict[str, Cr
 @pytest.fixture
 def referee(credentials: dict[str, Credentials]) -> Iterator[str]:
     """The address of a referee who lets nobody in yet."""
-    waiting = Referee("run-1", "digest")
-    listening = server.serve(
-        lambda grpc_server: add_RefereeServiceServicer_to_server(waiting, grpc_server), credentials["referee"]
-    )
+    table = Table()
+    waiting, dealer = Referee("run-1", "digest", GAME_REVEAL, table), RevealDealer(table)
+
+    def register(grpc_server: grpc.Server) -> None:
+        add_RefereeServiceServicer_to_server(waiting, grpc_server)
+        dealer.register(grpc_server, lambda servicer: servicer)
+
+    listening = server.serve(register, credentials["referee"])
     yield listening.address
     waiting.seat(dict.fromkeys(PARTIES, ""))
     waiting.table.finish()

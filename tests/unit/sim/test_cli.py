@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import fairwall as package
-from sim.scenarios.sweep import read, shipped
+from sim.games import read
+from sim.scenarios.sweep import shipped
 from tests import command
 
 OWN = """

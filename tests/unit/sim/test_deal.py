@@ -12,8 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairwall.laws.metric import stratum
-from sim.games.reveal.deal import DataError, Deal, DealError, deal, party_seed
-from sim.scenarios.sweep import Cell, lay_out
+from sim.datasets import DataError
+from sim.games import lay_out
+from sim.games.cards import WRITTEN_DOWN, DealError, party_seed
+from sim.games.reveal.deal import RevealDeal, deal
+from sim.scenarios.sweep import Cell
 
 PEOPLE = 200
 ID = np.arange(PEOPLE)
@@ -54,7 +57,7 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> Cells:
     return cells_of
 
 
-def cards(dealt: Deal) -> list[bytes | None]:
+def cards(dealt: RevealDeal) -> list[bytes | None]:
     """Everything that the parties get, to the bit."""
     training, adversary = dealt.developer.training, dealt.adversary
     return [
@@ -126,7 +129,7 @@ def test_without_an_attack_nobody_deals_the_adversary_in_and_the_others_cards_st
 def test_no_two_parties_or_trials_share_a_seed(cells: Cells) -> None:
     hands = [deal(cells()[0], trial, "d") for trial in range(5)]
     seeds = [seed for hand in hands for seed in (hand.compliance.seed, hand.developer.seed)]
-    seeds += [party_seed(trial, "referee") for trial in range(5)]
+    seeds += [party_seed(WRITTEN_DOWN, trial, "referee") for trial in range(5)]
     assert len(set(seeds)) == 15
     assert {len(seed) for seed in seeds} == {32}
 

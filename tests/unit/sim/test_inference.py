@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sim.games import lay_out
 from sim.games.inference.deal import InferenceDeal, deal, sides
 from sim.games.inference.record import summarise
 from sim.scenarios.scenario import as_values
-from sim.scenarios.sweep import lay_out
 
 VALUES: dict[str, Any] = {
     "scenario": {"name": "dia", "game": "inference", "trials": 3, "seed": 5},
@@ -129,7 +129,7 @@ def line(split: int, correct_b0: int, correct_b1: int) -> dict[str, Any]:
 
 
 def test_an_adversary_that_is_always_wrong_has_the_whole_advantage() -> None:
-    cell = summarise([line(split, 0, 0) for split in range(10)], [])
+    cell = summarise({}, [line(split, 0, 0) for split in range(10)])
     assert (cell["accuracy_b"], cell["advantage"]) == (0, 1)
     assert cell["advantage_low"] > 0.9
     assert cell["family_high"] < 50
@@ -138,7 +138,7 @@ def test_an_adversary_that_is_always_wrong_has_the_whole_advantage() -> None:
 
 
 def test_a_coin_has_none() -> None:
-    cell = summarise([line(split, 5 + split % 2, 5 - split % 2) for split in range(10)], [])
+    cell = summarise({}, [line(split, 5 + split % 2, 5 - split % 2) for split in range(10)])
     assert cell["accuracy_b"] == pytest.approx(50, abs=1)
     assert cell["advantage_low"] == 0
     assert cell["family_low"] < 50 < cell["family_high"]

@@ -15,13 +15,14 @@ import pytest
 import tomli_w
 from rich.console import Console
 
+from sim.games import lay_out, read
 from sim.games.inference.report.printed import LOADER_ONLY, NOT_REPRODUCED, REPRODUCED, TOO_FEW, UNDECIDED, beside
 from sim.games.reveal.report.terminal import terminal_table
 from sim.report.cells import paper_figure
-from sim.runs.folder import summarise
 from sim.runs.page import write_report
+from sim.runs.trials import summarise
 from sim.scenarios.scenario import as_values
-from sim.scenarios.sweep import Cell, ScenarioError, Sweep, lay_out, read, shipped
+from sim.scenarios.sweep import Cell, ScenarioError, Sweep, shipped
 
 NAMES = [name for name in shipped() if read(name).scenario.scenario.game == "inference"]
 FILES = {"lsac": "bar_pass_prediction.csv.gz", "acs-coverage": "db_ACSCoverage.csv.gz"}
@@ -97,7 +98,7 @@ def shown(text: str) -> str:
 
 def printed(sweep: Sweep, trials: Sequence[dict[str, Any]]) -> str:
     file = io.StringIO()
-    Console(width=80, file=file).print(terminal_table(sweep, summarise(trials, list(sweep.scenario.axes))))
+    Console(width=80, file=file).print(terminal_table(sweep, summarise(sweep, trials)))
     assert max(map(len, file.getvalue().splitlines())) <= 80
     return file.getvalue()
 
@@ -205,7 +206,7 @@ def test_made_data_are_marked_and_enter_no_verdict(tmp_path: Path) -> None:
     sweep = read("dia-german")
     trials = lines(sweep, people=400)
     # Until the summary tells how many people there are, it does not.
-    summary = [{**cell, "people": 400} for cell in summarise(trials, list(sweep.scenario.axes))]
+    summary = [{**cell, "people": 400} for cell in summarise(sweep, trials)]
     assert {row.verdict for row in beside(sweep, trials)} == {LOADER_ONLY}
     file = io.StringIO()
     Console(width=80, file=file).print(terminal_table(sweep, summary))

@@ -17,15 +17,16 @@ import tomli_w
 from rich.console import Console
 from scipy import stats
 
+from sim.games import read
 from sim.games.reveal.report.loss_test import loss_test_rows
 from sim.games.reveal.report.printed import contest, printed_errors
 from sim.games.reveal.report.terminal import terminal_table
 from sim.report.cells import estimate, paper_figure, report_cells
 from sim.report.notation import number
-from sim.runs.folder import summarise
 from sim.runs.page import write_report
+from sim.runs.trials import summarise
 from sim.scenarios.scenario import as_values
-from sim.scenarios.sweep import Cell, Sweep, read, shipped
+from sim.scenarios.sweep import Cell, Sweep, shipped
 
 REVEAL = [name for name in shipped() if read(name).scenario.scenario.game == "reveal"]
 
@@ -89,7 +90,7 @@ def _folder(path: Path, sweep: Sweep, trials: Sequence[dict[str, Any]], *, compl
     (path / "scenario.toml").write_text(tomli_w.dumps(as_values(sweep.scenario)))
     if trials:
         (path / "trials.jsonl").write_text("".join(json.dumps(line) + "\n" for line in trials))
-    result = {"version": "0.1.0", "complete": complete, "summary": summarise(trials, list(sweep.scenario.axes))}
+    result = {"version": "0.1.0", "complete": complete, "summary": summarise(sweep, trials)}
     (path / "result.json").write_text(json.dumps(result))
     return path
 
@@ -415,7 +416,7 @@ def test_a_crowded_terminal_table_still_fits() -> None:
 
 def _printed(sweep: Sweep, trials: Sequence[dict[str, Any]]) -> str:
     file = io.StringIO()
-    Console(width=80, file=file).print(terminal_table(sweep, summarise(trials, list(sweep.scenario.axes))))
+    Console(width=80, file=file).print(terminal_table(sweep, summarise(sweep, trials)))
     assert max(map(len, file.getvalue().splitlines())) <= 80
     return file.getvalue()
 

@@ -15,12 +15,15 @@ import numpy as np
 import pytest
 
 import fairwall as package
+from sim.games import lay_out
+from sim.games.cards import ComplianceCards
 from sim.games.reveal import record
-from sim.games.reveal.deal import ComplianceCards, Deal, DeveloperCards, PublicSample
-from sim.games.reveal.referee import LossTest, Outcome, RevealGuess
-from sim.games.table import AuditRecord
-from sim.runs.folder import ResumeError, RunFolder, read_trials, summarise
-from sim.scenarios.sweep import Cell, Sweep, lay_out
+from sim.games.reveal.deal import DeveloperCards, PublicSample, RevealDeal
+from sim.games.reveal.outcome import LossTest, RevealGuess, RevealOutcome
+from sim.games.submissions import AuditRecord
+from sim.runs.folder import ResumeError, RunFolder
+from sim.runs.trials import read_trials, summarise, written
+from sim.scenarios.sweep import Cell, Sweep
 
 REVEAL = {
     "n",
@@ -63,9 +66,9 @@ def plan_of(sweep: dict[str, list[Any]] | None = None, metric: str = "sp", **com
     )
 
 
-def dealt(cell: Cell, *, adversary: bool = False) -> Deal:
+def dealt(cell: Cell, *, adversary: bool = False) -> RevealDeal:
     features, labels = np.linspace(0, 1, 5)[:, None], np.array([0, 1, 0, 1, 1], np.uint8)
-    return Deal(
+    return RevealDeal(
         deal_id="deal-1",
         scenario=cell.scenario,
         compliance=ComplianceCards(labels, PROTECTED, b"c"),
@@ -74,11 +77,11 @@ def dealt(cell: Cell, *, adversary: bool = False) -> Deal:
     )
 
 
-def outcome(guess: list[int], *, size_queries: int = 1, spent: float = 2.0, **changes: Any) -> Outcome:
+def outcome(guess: list[int], *, size_queries: int = 1, spent: float = 2.0, **changes: Any) -> RevealOutcome:
     """Two metric queries, 0.1 and 0.3 off, after a size query that is far off."""
     audits = (AuditRecord("sp", np.array([0.5]), np.array([9.5]), 0),) * size_queries
     audits += (AuditRecord("sp", np.array([0.2, -0.4]), np.array([0.3, -0.1]), 0),)
-    return Outcome(
+    return RevealOutcome(
         reveal=RevealGuess(
             baseline=np.array([0, 0, 1, 1, 1], np.uint8),
             guess=np.array(guess, np.uint8),
@@ -99,7 +102,8 @@ def outcome(guess: list[int], *, size_queries: int = 1, spent: float = 2.0, **ch
 
 
 def line_of(cell: Cell, guess: list[int], trial: int = 0, **changes: Any) -> dict[str, Any]:
-    return record.record(cell, trial, dealt(cell), outcome(guess, **changes), 0.25)
+    (line,) = record.record(cell, trial, dealt(cell), outcome(guess, **changes))
+    return written(cell, trial, line, 0.25)
 
 
 RIGHT, ONE_WRONG, MIRRORED = [0, 1, 1, 0, 1], [0, 1, 1, 1, 1], [1, 0, 0, 1, 0]
@@ -134,17 +138,19 @@ def test_the_error_of_the_size_query_is_none_of_the_metric_queries() -> None:
 
 
 def test_of_a_hidden_test_set_no_accuracy_is_known_and_the_size_query_comes_second() -> None:
-    (cell,) = plan_of({"data.hidden": [True]}).cells
+    sweep = plan_of({"data.hidden": [True]})
+    (cell,) = sweep.cells
     size = AuditRecord("sp", np.array([0.5]), np.array([9.5]), 0)
     look, rest = (AuditRecord("sp", np.array([exact]), np.array([exact + 0.25]), 0) for exact in (0.2, -0.4))
     played = outcome(RIGHT)
     guess = replace(played.reveal, accuracy_base=None, accuracy_models=None)
-    line = record.record(cell, 0, dealt(cell), replace(played, reveal=guess, audits=(look, size, rest)), 0.25)
+    (told,) = record.record(cell, 0, dealt(cell), replace(played, reveal=guess, audits=(look, size, rest)))
+    line = written(cell, 0, told, 0.25)
     assert {"trial", "seed", "game", "seconds", *REVEAL} <= set(line)
     assert [line[key] for key in ("accuracy_base", "accuracy_models", "accuracy_models_least")] == [None] * 3
     assert line["query_error_mean"] == pytest.approx(0.25)
     assert line["trace"]["exact"] == [0.2, -0.4]
-    (summary,) = summarise([line], ["data.hidden"])
+    (summary,) = summarise(sweep, [line])
     assert not {"accuracy_base", "accuracy_models", "accuracy_models_least"} & set(summary)
 
 
@@ -198,15 +204,15 @@ def test_a_summary_has_one_entry_a_cell_in_the_order_of_the_trials() -> None:
     lines = [
         line_of(cell, guess, trial) for cell in sweep.cells for trial, guess in enumerate([RIGHT, ONE_WRONG, RIGHT])
     ]
-    summary = summarise(lines, ["compliance.epsilon"])
+    summary = summarise(sweep, lines)
     assert [cell["compliance.epsilon"] for cell in summary] == ["inf", 1.0]
     assert [cell["trials"] for cell in summary] == [3, 3]
 
 
 def test_a_summary_adds_up_the_trials_of_its_cell() -> None:
-    (cell,) = plan_of().cells
-    lines = [line_of(cell, guess, trial) for trial, guess in enumerate([RIGHT, ONE_WRONG, RIGHT])]
-    (summary,) = summarise(lines, [])
+    sweep = plan_of()
+    lines = [line_of(sweep.cells[0], guess, trial) for trial, guess in enumerate([RIGHT, ONE_WRONG, RIGHT])]
+    (summary,) = summarise(sweep, lines)
     assert summary["leakage"] == pytest.approx((100 + 75 + 100) / 3)
     assert summary["leakage_sd"] == pytest.approx(math.sqrt(625 / 3))
     assert summary["recovered"] == pytest.approx(14 / 3)
@@ -217,14 +223,16 @@ def test_a_summary_adds_up_the_trials_of_its_cell() -> None:
 
 
 def test_one_trial_has_no_spread() -> None:
-    (summary,) = summarise([line_of(plan_of().cells[0], RIGHT)], [])
+    sweep = plan_of()
+    (summary,) = summarise(sweep, [line_of(sweep.cells[0], RIGHT)])
     assert summary["leakage_sd"] is None
 
 
 def test_trials_whose_groups_could_not_be_named_do_not_count_in_the_leakage_by_size() -> None:
-    (cell,) = plan_of(metric="abs_sp").cells
+    sweep = plan_of(metric="abs_sp")
+    (cell,) = sweep.cells
     lines = [line_of(cell, RIGHT, i, size_queries=0, polarity_known=known) for i, known in enumerate([True, False])]
-    assert summarise(lines, [])[0]["leakage_by_size"] == 100
+    assert summarise(sweep, lines)[0]["leakage_by_size"] == 100
 
 
 # The folder.
@@ -239,7 +247,7 @@ def test_the_summary_recomputes_from_the_lines_on_disk(tmp_path: Path) -> None:
     written = folder.write_result(sweep, lines, complete=True)
     result = json.loads((folder.path / "result.json").read_text(encoding="utf-8"))
     assert result == written
-    assert result["summary"] == summarise(read_trials(folder.path / "trials.jsonl"), list(sweep.scenario.axes))
+    assert result["summary"] == summarise(sweep, read_trials(folder.path / "trials.jsonl"))
     assert result["scenario"] == "Mine, again"
     assert result["scenario_digest"] == sweep.digest
     assert result["complete"] is True

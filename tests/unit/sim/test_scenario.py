@@ -14,8 +14,9 @@ import tomli_w
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from sim.games import lay_out, read
 from sim.scenarios.scenario import as_values
-from sim.scenarios.sweep import ScenarioError, Sweep, lay_out, read, shipped
+from sim.scenarios.sweep import ScenarioError, Sweep, shipped
 
 PLAYABLE: Mapping[str, Mapping[str, Any]] = {
     "scenario": {"name": "mine", "game": "reveal"},
@@ -314,7 +315,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     # Values.
     ({"scenario.name": 3}, "scenario.name", "string"),
     ({"scenario.name": "x" * 81}, "scenario.name", "80"),
-    ({"scenario.game": "chess"}, "scenario.game", "'reveal'"),
+    ({"scenario.game": "chess"}, "scenario.game", "reveal"),
     ({"scenario.trials": 0}, "scenario.trials", "not 0"),
     ({"scenario.trials": 1.0}, "scenario.trials", "integer"),
     ({"scenario.trials": True}, "scenario.trials", "integer"),
@@ -341,7 +342,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"data.hidden": True, "compliance.metric": "eo"}, "data.hidden", "(sp, abs_sp, di), not eo"),
     ({"data.hidden": True, "data.train_share": 0}, "data.hidden", "data.train_share must be above 0"),
     ({**SYNTHETIC, "data.hidden": True, "data.n": 200_000}, "data.hidden", "at most 100000 people, not 200000"),
-    ({"compliance.metric": "spp"}, "compliance.metric", "'sp'"),
+    ({"compliance.metric": "spp"}, "compliance.metric", "sp"),
     ({"compliance.mechanism": "gauss"}, "compliance.mechanism", "gaussian"),
     *(
         ({"compliance.epsilon": bad}, "compliance.epsilon", "positive number")

@@ -26,7 +26,8 @@ if _version_not_supported:
 
 
 class RefereeServiceStub(object):
-    """Deals the cards of each trial and takes what the parties submit. Served by the simulator's referee.
+    """Lets the parties of every game in, deals compliance in, and takes its report. Served by the simulator's referee, beside
+    the service of the game that is played.
 
     Every party pulls its deals. A call that has nothing to say yet answers WAIT within a few seconds and is made again.
     """
@@ -57,40 +58,11 @@ class RefereeServiceStub(object):
                 request_serializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.SubmitAuditReportRequest.SerializeToString,
                 response_deserializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.SubmitAuditReportResponse.FromString,
                 _registered_method=True)
-        self.TakeDeveloperDeal = channel.unary_stream(
-                '/fairwall.game.v1.RefereeService/TakeDeveloperDeal',
-                request_serializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.TakeDeveloperDealRequest.SerializeToString,
-                response_deserializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.TakeDeveloperDealResponse.FromString,
-                _registered_method=True)
-        self.GetTrainingTable = channel.unary_stream(
-                '/fairwall.game.v1.RefereeService/GetTrainingTable',
-                request_serializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.GetTrainingTableRequest.SerializeToString,
-                response_deserializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.GetTrainingTableResponse.FromString,
-                _registered_method=True)
-        self.SubmitReveal = channel.unary_unary(
-                '/fairwall.game.v1.RefereeService/SubmitReveal',
-                request_serializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.SubmitRevealRequest.SerializeToString,
-                response_deserializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.SubmitRevealResponse.FromString,
-                _registered_method=True)
-        self.ReleaseModel = channel.unary_unary(
-                '/fairwall.game.v1.RefereeService/ReleaseModel',
-                request_serializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.ReleaseModelRequest.SerializeToString,
-                response_deserializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.ReleaseModelResponse.FromString,
-                _registered_method=True)
-        self.TakeAdversaryDeal = channel.unary_stream(
-                '/fairwall.game.v1.RefereeService/TakeAdversaryDeal',
-                request_serializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.TakeAdversaryDealRequest.SerializeToString,
-                response_deserializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.TakeAdversaryDealResponse.FromString,
-                _registered_method=True)
-        self.SubmitLossTest = channel.unary_unary(
-                '/fairwall.game.v1.RefereeService/SubmitLossTest',
-                request_serializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.SubmitLossTestRequest.SerializeToString,
-                response_deserializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.SubmitLossTestResponse.FromString,
-                _registered_method=True)
 
 
 class RefereeServiceServicer(object):
-    """Deals the cards of each trial and takes what the parties submit. Served by the simulator's referee.
+    """Lets the parties of every game in, deals compliance in, and takes its report. Served by the simulator's referee, beside
+    the service of the game that is played.
 
     Every party pulls its deals. A call that has nothing to say yet answers WAIT within a few seconds and is made again.
     """
@@ -123,48 +95,6 @@ class RefereeServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
-    def TakeDeveloperDeal(self, request, context):
-        """The next deal of the developer.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def GetTrainingTable(self, request, context):
-        """The table that a deal's base model is trained on; many deals share one.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def SubmitReveal(self, request, context):
-        """The developer's guesses of the protected attribute, and what its queries looked like.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def ReleaseModel(self, request, context):
-        """The developer's model of a deal now answers black-box queries.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def TakeAdversaryDeal(self, request, context):
-        """The next deal of the adversary; dealt once the model is released.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
-    def SubmitLossTest(self, request, context):
-        """The adversary's loss test of the released model.
-        """
-        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
-        context.set_details('Method not implemented!')
-        raise NotImplementedError('Method not implemented!')
-
 
 def add_RefereeServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -188,36 +118,6 @@ def add_RefereeServiceServicer_to_server(servicer, server):
                     request_deserializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.SubmitAuditReportRequest.FromString,
                     response_serializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.SubmitAuditReportResponse.SerializeToString,
             ),
-            'TakeDeveloperDeal': grpc.unary_stream_rpc_method_handler(
-                    servicer.TakeDeveloperDeal,
-                    request_deserializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.TakeDeveloperDealRequest.FromString,
-                    response_serializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.TakeDeveloperDealResponse.SerializeToString,
-            ),
-            'GetTrainingTable': grpc.unary_stream_rpc_method_handler(
-                    servicer.GetTrainingTable,
-                    request_deserializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.GetTrainingTableRequest.FromString,
-                    response_serializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.GetTrainingTableResponse.SerializeToString,
-            ),
-            'SubmitReveal': grpc.unary_unary_rpc_method_handler(
-                    servicer.SubmitReveal,
-                    request_deserializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.SubmitRevealRequest.FromString,
-                    response_serializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.SubmitRevealResponse.SerializeToString,
-            ),
-            'ReleaseModel': grpc.unary_unary_rpc_method_handler(
-                    servicer.ReleaseModel,
-                    request_deserializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.ReleaseModelRequest.FromString,
-                    response_serializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.ReleaseModelResponse.SerializeToString,
-            ),
-            'TakeAdversaryDeal': grpc.unary_stream_rpc_method_handler(
-                    servicer.TakeAdversaryDeal,
-                    request_deserializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.TakeAdversaryDealRequest.FromString,
-                    response_serializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.TakeAdversaryDealResponse.SerializeToString,
-            ),
-            'SubmitLossTest': grpc.unary_unary_rpc_method_handler(
-                    servicer.SubmitLossTest,
-                    request_deserializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.SubmitLossTestRequest.FromString,
-                    response_serializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.SubmitLossTestResponse.SerializeToString,
-            ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
             'fairwall.game.v1.RefereeService', rpc_method_handlers)
@@ -227,7 +127,8 @@ def add_RefereeServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class RefereeService(object):
-    """Deals the cards of each trial and takes what the parties submit. Served by the simulator's referee.
+    """Lets the parties of every game in, deals compliance in, and takes its report. Served by the simulator's referee, beside
+    the service of the game that is played.
 
     Every party pulls its deals. A call that has nothing to say yet answers WAIT within a few seconds and is made again.
     """
@@ -330,168 +231,6 @@ class RefereeService(object):
             '/fairwall.game.v1.RefereeService/SubmitAuditReport',
             fairwall_dot_game_dot_v1_dot_referee__service__pb2.SubmitAuditReportRequest.SerializeToString,
             fairwall_dot_game_dot_v1_dot_referee__service__pb2.SubmitAuditReportResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def TakeDeveloperDeal(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_stream(
-            request,
-            target,
-            '/fairwall.game.v1.RefereeService/TakeDeveloperDeal',
-            fairwall_dot_game_dot_v1_dot_referee__service__pb2.TakeDeveloperDealRequest.SerializeToString,
-            fairwall_dot_game_dot_v1_dot_referee__service__pb2.TakeDeveloperDealResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def GetTrainingTable(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_stream(
-            request,
-            target,
-            '/fairwall.game.v1.RefereeService/GetTrainingTable',
-            fairwall_dot_game_dot_v1_dot_referee__service__pb2.GetTrainingTableRequest.SerializeToString,
-            fairwall_dot_game_dot_v1_dot_referee__service__pb2.GetTrainingTableResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def SubmitReveal(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/fairwall.game.v1.RefereeService/SubmitReveal',
-            fairwall_dot_game_dot_v1_dot_referee__service__pb2.SubmitRevealRequest.SerializeToString,
-            fairwall_dot_game_dot_v1_dot_referee__service__pb2.SubmitRevealResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def ReleaseModel(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/fairwall.game.v1.RefereeService/ReleaseModel',
-            fairwall_dot_game_dot_v1_dot_referee__service__pb2.ReleaseModelRequest.SerializeToString,
-            fairwall_dot_game_dot_v1_dot_referee__service__pb2.ReleaseModelResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def TakeAdversaryDeal(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_stream(
-            request,
-            target,
-            '/fairwall.game.v1.RefereeService/TakeAdversaryDeal',
-            fairwall_dot_game_dot_v1_dot_referee__service__pb2.TakeAdversaryDealRequest.SerializeToString,
-            fairwall_dot_game_dot_v1_dot_referee__service__pb2.TakeAdversaryDealResponse.FromString,
-            options,
-            channel_credentials,
-            insecure,
-            call_credentials,
-            compression,
-            wait_for_ready,
-            timeout,
-            metadata,
-            _registered_method=True)
-
-    @staticmethod
-    def SubmitLossTest(request,
-            target,
-            options=(),
-            channel_credentials=None,
-            call_credentials=None,
-            insecure=False,
-            compression=None,
-            wait_for_ready=None,
-            timeout=None,
-            metadata=None):
-        return grpc.experimental.unary_unary(
-            request,
-            target,
-            '/fairwall.game.v1.RefereeService/SubmitLossTest',
-            fairwall_dot_game_dot_v1_dot_referee__service__pb2.SubmitLossTestRequest.SerializeToString,
-            fairwall_dot_game_dot_v1_dot_referee__service__pb2.SubmitLossTestResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -25,11 +25,10 @@ from sim.games.inference.report.printed import (
     one_a_split,
     printed_beside,
 )
+from sim.games.inference.scenario import InferenceFigure, InferenceScenario
 from sim.report.cells import Estimate, Trial, estimate, paper_figure, scenario_of
 from sim.report.notation import MECHANISMS, METRICS, MISSING, as_float, count, number, plural, setting, span, symbol
 from sim.report.tables import Column, PageTable, Section
-from sim.runs.folder import summarise
-from sim.scenarios.scenario import PaperFigure, Scenario
 from sim.scenarios.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -411,14 +410,14 @@ def settings(sweep: Sweep) -> list[tuple[str, str]]:
     return shown
 
 
-def _strength(scenario: Scenario) -> float | str:
+def _strength(scenario: InferenceScenario) -> float | str:
     developer = scenario.developer
     if not developer.lambdas:
         return developer.strength
     return f"of {', '.join(map(setting, developer.lambdas))}, chosen by compliance's answers"
 
 
-def _data(scenario: Scenario) -> str:
+def _data(scenario: InferenceScenario) -> str:
     """Name the table and the attribute: of a user's file its format, or what it is called, not where it lies."""
     source, data = scenario.data.source, scenario.data
     name, _, where = source.partition(":")
@@ -489,7 +488,7 @@ def draw(sweep: Sweep, summary: Sequence[Cell], trials: Sequence[Trial]) -> tupl
 
 def _axis(sweep: Sweep, summary: Sequence[Cell]) -> str | None:
     """Find a swept number that takes several values whatever the others are."""
-    keys = sweep.scenario.axes
+    keys: Sequence[str] = sweep.scenario.axes
     for axis in keys:
         places: dict[tuple[str, ...], set[float | None]] = {}
         for cell in summary:
@@ -540,7 +539,7 @@ def _gap_figure(sweep: Sweep, summary: Sequence[Cell], trials: Sequence[Trial], 
     )
 
 
-def _printed(figure: PaperFigure | None, key: str) -> float | None:
+def _printed(figure: InferenceFigure | None, key: str) -> float | None:
     value: float | None = None if figure is None else getattr(figure, key)
     return value
 
@@ -549,8 +548,3 @@ def _bars(found: Estimate) -> tuple[float, float, float]:
     # A gap is neither below 0 nor above 100 points, whatever a t interval says.
     half = found.half or 0.0
     return found.mean, max(found.mean - half, 0.0), min(found.mean + half, 100.0)
-
-
-def summary_of(sweep: Sweep, trials: Sequence[Trial]) -> list[dict[str, Any]]:
-    """Sum up a run's lines."""
-    return summarise(trials, list(sweep.scenario.axes))

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sim.games.inference.scenario import InferenceFigure, InferenceScenario
 from sim.report.cells import Estimate, Trial, estimate, paper_figure
+from sim.report.estimates import share_interval
 from sim.report.notation import number
-from sim.runs.folder import share_interval
-from sim.scenarios.scenario import PaperFigure, Scenario
 from sim.scenarios.sweep import Sweep
 
 PEOPLE_LEAST = 1000
@@ -78,7 +78,7 @@ class Beside:
     source: str
 
 
-def untested(figure: PaperFigure, scenario: Scenario) -> str | None:
+def untested(figure: InferenceFigure, scenario: InferenceScenario) -> str | None:
     """Name what a figure was measured on, where that is not what is played; None where it is.
 
     A user's file in a known format counts as that data set, whatever it is called.
@@ -120,7 +120,7 @@ def beside(sweep: Sweep, trials: Sequence[Trial]) -> tuple[Beside, ...]:
     return tuple(rows)
 
 
-def _compared(figure: PaperFigure, lines: Sequence[Trial]) -> Iterator[tuple[str, str, str, str]]:
+def _compared(figure: InferenceFigure, lines: Sequence[Trial]) -> Iterator[tuple[str, str, str, str]]:
     """Compare quantity by quantity: what, printed, measured, and whether they agree."""
     for key, what in _MEANS.items():
         printed = getattr(figure, key)
@@ -164,7 +164,9 @@ def _verdict(agrees: bool) -> str:
     return REPRODUCED if agrees else NOT_REPRODUCED
 
 
-def printed_beside(figure: PaperFigure | None, key: str, scenario: Scenario, cell: Mapping[str, Any]) -> str | None:
+def printed_beside(
+    figure: InferenceFigure | None, key: str, scenario: InferenceScenario, cell: Mapping[str, Any]
+) -> str | None:
     """Write a printed figure for a terminal's column: † where ours is loader only, * where other data were played."""
     value = None if figure is None else getattr(figure, key)
     if figure is None or value is None:

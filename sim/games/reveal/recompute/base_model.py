@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.base_model import Model, cross_fitted, identity, logistic
-from fairwall.game.v1 import referee_service_pb2 as game
+from fairwall.game.v1 import reveal_service_pb2 as game
 from sim.replay.differences import TOLERANCE
 from sim.transcripts.messages import Cards, Session
 

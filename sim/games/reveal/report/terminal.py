@@ -31,7 +31,7 @@ def terminal_table(sweep: Sweep, summary: Sequence[Mapping[str, Any]]) -> Table 
     ----------
     sweep : Sweep
     summary : sequence of mapping
-        As `sim.runs.folder.summarise` gives it.
+        As `sim.runs.trials.summarise` gives it.
 
     Returns
     -------

@@ -9,9 +9,9 @@ from fairwall.laws import metric as metrics
 from sim.games.reveal.report.answers import as_needed
 from sim.games.reveal.report.loss_test import LossTestRow
 from sim.games.reveal.report.printed import PrintedError, contest, lower_everywhere
+from sim.games.reveal.scenario import RevealScenario
 from sim.report.cells import Estimate, ReportCell, Trial
 from sim.report.notation import MECHANISMS, METRICS, number, plural, ratio, setting, span, symbol
-from sim.scenarios.scenario import Scenario
 from sim.scenarios.sweep import Sweep
 
 _NOISE = {True: "with noise", False: "without noise"}
@@ -110,7 +110,7 @@ def _answers(cell: ReportCell) -> str:
     return f"{at_most}{plural(most, 'answer')} under {noise}"
 
 
-def _dealt(scenarios: Sequence[Scenario]) -> str:
+def _dealt(scenarios: Sequence[RevealScenario]) -> str:
     own = "its own model's predictions for them"
     if all(scenario.data.hidden for scenario in scenarios):
         return "Neither features nor labels of the test set; the rows that its own server is asked about"
@@ -119,7 +119,7 @@ def _dealt(scenarios: Sequence[Scenario]) -> str:
     return f"Features and labels of every person in the test set, {own}"
 
 
-def _known(scenarios: Sequence[Scenario]) -> str:
+def _known(scenarios: Sequence[RevealScenario]) -> str:
     knows = {name for scenario in scenarios for name in scenario.developer.knows}
     parts = ["how many questions the budget covers"]
     if "precision" in knows:
@@ -132,7 +132,7 @@ def _known(scenarios: Sequence[Scenario]) -> str:
     return ", ".join([*parts[:-1], f"and {parts[-1]}"]) if len(parts) > 1 else f"and {parts[0]}"
 
 
-def _unasked(scenarios: Sequence[Scenario]) -> str:
+def _unasked(scenarios: Sequence[RevealScenario]) -> str:
     halves = "the half of the people with the lower scores of its base model is guessed disadvantaged"
     learnt = "each person is guessed by a predictor of the group that is learnt from the public people"
     if all(scenario.developer.public_sample for scenario in scenarios):

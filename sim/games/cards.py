@@ -1,0 +1,71 @@
+"""What any game deals: an id, compliance's cards, and a seed of its own for each party."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.errors import UserError
+from sim.scenarios.scenario import Scenario
+
+WRITTEN_DOWN = b"fairwall trial"
+"""What stands in place of a run's secret where the seed alone decides: everybody can recompute every draw."""
+
+
+class DealError(UserError):
+    """A deal that the table cannot give. Its text is one line that names the key and what would be right."""
+
+
+@dataclass(frozen=True, eq=False)
+class ComplianceCards:
+    """Labels and protected attributes of the test set, both of shape (n,), and the seed of the noise.
+
+    And its features, shape (n, d), where it is hidden from the developer.
+    """
+
+    labels: NDArray[np.uint8]
+    protected: NDArray[np.uint8] = field(repr=False)
+    seed: bytes = field(repr=False)
+    features: NDArray[np.float64] | None = None
+
+
+class Deal(Protocol):
+    """One trial's cards, whatever the game. ``compliance`` is None where compliance is not dealt in."""
+
+    @property
+    def deal_id(self) -> str:
+        """Names the trial to every party."""
+
+    @property
+    def scenario(self) -> Scenario:
+        """The cell's."""
+
+    @property
+    def compliance(self) -> ComplianceCards | None:
+        """Compliance's cards."""
+
+
+def party_seed(secret: bytes, seed: int, party: str) -> bytes:
+    """Derive a party's own seed of a trial.
+
+    Parameters
+    ----------
+    secret : bytes
+        The run's: 32 random bytes, or ``WRITTEN_DOWN``, with which games repeat from their seed alone and keep no
+        secret from a party that tries all seeds.
+    seed : int
+        The trial's: the scenario's seed and the trial's number.
+    party : str
+
+    Returns
+    -------
+    bytes
+        32 bytes. From one party's no other's can be told without the secret (HMAC-SHA-256, twice).
+    """
+    trial = hmac.digest(secret, str(seed).encode(), hashlib.sha256)
+    return hmac.digest(trial, party.encode(), hashlib.sha256)

@@ -1,0 +1,103 @@
+"""What a game is: everything that the rest of the simulator asks of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+
+import grpc
+from google.protobuf.descriptor import ServiceDescriptor
+
+from fairwall.game.v1 import referee_service_pb2
+from sim.games.table import Table
+from sim.scenarios.scenario import Scenario
+from sim.scenarios.sweep import Cell
+from sim.transcripts.captions import Caption
+from sim.transcripts.findings import Findings
+from sim.transcripts.messages import Session, TrialMessages
+
+S = TypeVar("S", bound=Scenario)
+D = TypeVar("D")
+O = TypeVar("O")  # noqa: E741 - a game's outcome
+Dealt = TypeVar("Dealt", contravariant=True)
+Came = TypeVar("Came", covariant=True)
+
+Line: TypeAlias = Mapping[str, Any]
+"""What ``trials.jsonl`` says of a trial, or ``result.json`` of a cell, in plain values."""
+
+Watch: TypeAlias = Callable[[Any], Any]
+"""Gives a servicer in place of one, that notices the calls which are made."""
+
+Compare: TypeAlias = Callable[[Findings, TrialMessages], None]
+"""Compares what a game's parties claim in a trial with what follows from its messages."""
+
+
+class Dealer(Protocol[Dealt, Came]):
+    """Deals a game's cards at the table and takes what the parties submit: the server of the game's own service."""
+
+    def register(self, server: grpc.Server, watch: Watch) -> None:
+        """Serve the game's service."""
+
+    def play(self, deal: Dealt, seconds: float) -> Came:
+        """Play one deal to its end.
+
+        Raises
+        ------
+        TrialFailed
+            If the parties do not finish within so many seconds, contradict one another, or the run was aborted.
+        """
+
+
+@dataclass(frozen=True)
+class Game(Generic[S, D, O]):
+    """A game.
+
+    Playing is ``deal``, then the dealer's ``play``, then ``record``. Verifying is ``record`` of ``outcome``, which
+    finds the same deal and outcome in a transcript.
+
+    Parameters
+    ----------
+    name : str
+        As ``scenario.game`` has it.
+    wire : Game
+        What Join tells the parties.
+    scenario : type
+        What its scenario files may hold.
+    service : ServiceDescriptor
+        Its own service. Deals are its methods named Take*Deal, a trial's steps those named Submit* and Release*.
+    require : callable
+        Raises where a library is missing that the game needs.
+    deal : callable
+        Draws a trial's cards: from a cell, the trial's number within it, the deal's id and the run's secret.
+    dealer : callable
+        Takes a seat at a table.
+    record : callable
+        Writes a trial down, in a line for each of the scenario's ``parts``. What any game's line has is the runner's to
+        add: trial, seed, game, seconds and the swept keys.
+    summarise : callable
+        Sums up one part of one cell, from the swept keys and its lines.
+    outcome : callable
+        Finds in the messages of a trial what was dealt and what came of it; as ``deal``, with the messages in place of
+        the id.
+    recompute : callable
+        Gives the comparisons for the trials of a session.
+    tolerance : float
+        How far recomputed figures may be from recorded ones, for each 1 that they have.
+    captions : callable
+        Says in words what the messages of its service say, by message.
+    """
+
+    name: str
+    wire: referee_service_pb2.Game
+    scenario: type[S]
+    service: ServiceDescriptor
+    require: Callable[[], None]
+    deal: Callable[[Cell[S], int, str, bytes], D]
+    dealer: Callable[[Table], Dealer[D, O]]
+    record: Callable[[Cell[S], int, D, O], list[Line]]
+    summarise: Callable[[Mapping[str, Any], Sequence[Line]], Line]
+    outcome: Callable[[Cell[S], int, TrialMessages, bytes], tuple[D, O]]
+    recompute: Callable[[Session], Sequence[Compare]]
+    tolerance: float
+    captions: Callable[[], Mapping[str, Caption]]

@@ -1,0 +1,50 @@
+"""What the messages of InferenceService say, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sim.transcripts.captions import Caption, Parts, Story, array_of, cards_of, count
+
+
+def captions() -> Mapping[str, Caption]:
+    """Give the captions by message."""
+    return {
+        "TakeTrainingDealResponse": _take_training_deal_response,
+        "SubmitModelsRequest": _submit_models_request,
+        "TakeAttackDealResponse": _take_attack_deal_response,
+        "SubmitGuessesRequest": _submit_guesses_request,
+    }
+
+
+def _take_training_deal_response(story: Story, message: Any, rest: Parts) -> str:
+    if message.WhichOneof("part") == "turn":
+        return "the run is over"
+    deal = message.deal
+    story.kept |= cards_of(deal, rest)
+    story.answers, story.left = 0, None
+    rows, models = count(deal.features.shape[0], "row"), count(deal.bits.shape[0], "model")
+    return f"{deal.deal_id}: {rows}, their groups, {models} to train; defence {deal.training.defence}"
+
+
+def _submit_models_request(_story: Story, message: Any, _: Parts) -> str:
+    models, rows = message.scores.header.shape
+    return f"{count(models, 'model')} stand, and score {count(rows, 'row')}"
+
+
+def _take_attack_deal_response(_story: Story, message: Any, _: Parts) -> str:
+    if message.WhichOneof("part") == "turn":
+        return "the run is over"
+    deal = message.deal
+    rows = count(deal.labels.shape[0], "row")
+    return f"{deal.deal_id}: {count(deal.models, 'model')} and {rows}; play {', '.join(deal.attacks)}"
+
+
+def _submit_guesses_request(story: Story, message: Any, _: Parts) -> str:
+    guesses = array_of(message.guesses)
+    bits = story.kept.get("bits")
+    if guesses is None or bits is None or guesses.shape[1:] != bits.shape:
+        return "guesses which group each model learned from"
+    right = ", ".join(str(int((row == bits).sum())) for row in guesses)
+    return f"guesses which group each model learned from: right for {right} of {len(bits)}"

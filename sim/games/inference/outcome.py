@@ -1,0 +1,74 @@
+"""What came of an inference trial: what its parties submitted, as the dealer took it or as a transcript tells it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.tables.errors import DataError
+from sim.games.cards import DealError
+from sim.games.inference.deal import InferenceDeal, deal
+from sim.games.inference.scenario import InferenceScenario
+from sim.games.recorded import NotRecorded, bits_of, cards_of, floats_of, report_of, submission_of
+from sim.games.submissions import AuditReport
+from sim.scenarios.sweep import Cell
+from sim.transcripts.messages import TrialMessages
+
+
+@dataclass(frozen=True, eq=False)
+class Models:
+    """What the developer submitted: scores (models, rows) of test and member rows, and how they came about.
+
+    ``strength`` is the lambda that they were trained with; ``queries`` were asked of compliance to choose it.
+    """
+
+    scores: NDArray[np.float64]
+    base_scores: NDArray[np.float64]
+    member_scores: NDArray[np.float64]
+    base_member_scores: NDArray[np.float64]
+    strength: float
+    queries: int
+
+
+@dataclass(frozen=True, eq=False)
+class InferenceOutcome:
+    """What the parties submitted: the models, guesses (attacks, models), and compliance's report if it was dealt in."""
+
+    models: Models
+    guesses: NDArray[np.uint8]
+    report: AuditReport | None
+
+
+def from_messages(
+    cell: Cell[InferenceScenario], number: int, trial: TrialMessages, secret: bytes
+) -> tuple[InferenceDeal, InferenceOutcome]:
+    """Find in a trial's messages what came of it; what was dealt is drawn again, since test rows are in no message.
+
+    Raises
+    ------
+    NotRecorded
+        If something that is needed is in no message, or the table is not what it was.
+    ValueError, LookupError, TypeError, ArithmeticError
+        If what was submitted does not fit what was dealt.
+    """
+    cards, request = cards_of(trial, "TrainingDeal"), submission_of(trial, "SubmitModels")
+    guesses = submission_of(trial, "SubmitGuesses")
+    report = report_of(trial) if cell.scenario.developer.lambdas else None
+    try:
+        dealt = deal(cell, number, trial.deal_id, secret)
+    except (DealError, DataError) as error:
+        raise NotRecorded(f"the test rows are in no message, and cannot be drawn again: {error}") from None
+    drawn = {"bits": dealt.bits, "labels": dealt.developer.labels, "groups": dealt.developer.groups}
+    if not all(np.array_equal(cards[name], values) for name, values in drawn.items()):
+        raise NotRecorded("the test rows are in no message, and the table is not what it was")
+    models = Models(
+        scores=floats_of(request.scores),
+        base_scores=floats_of(request.base_scores),
+        member_scores=floats_of(request.member_scores),
+        base_member_scores=floats_of(request.base_member_scores),
+        strength=request.strength,
+        queries=request.queries,
+    )
+    return dealt, InferenceOutcome(models, bits_of(guesses.guesses), report)

@@ -1,0 +1,149 @@
+"""What the scenario file of an inference game may hold, and whether it can be played."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from adversary.attacks import ATTACKS
+from fairwall.learning.defences import DEFENCES
+from sim.scenarios.checks import mechanism_problems
+from sim.scenarios.scenario import NOT_ASKED, PaperFigure, Scenario, Section, TableSection, one_of
+
+
+class InferenceData(TableSection):
+    """The table, and the protected attributes besides the game's: each with the value that is the advantaged one."""
+
+    also_protected: dict[str, str] = Field(default={})
+
+
+class InferenceDeveloper(Section):
+    """The models that the developer trains, and how it defends them."""
+
+    defence: Annotated[str, one_of(DEFENCES)] = "none"
+    strength: float = Field(default=1.0, strict=True, ge=0, alias="lambda")
+    lambdas: tuple[Annotated[float, Field(ge=0)], ...] = Field(default=(), max_length=20)
+    rehearsal: float = Field(default=0.2, strict=True, ge=0, le=1)
+    purity: float = Field(default=1.0, strict=True, ge=0.5, le=1)
+    victims: int = Field(default=20, strict=True, ge=2, le=100)
+    rows: int = Field(default=0, strict=True, ge=0)
+    other_rows: int = Field(default=0, strict=True, ge=0)
+    steps: int = Field(default=0, strict=True, ge=0, le=100_000)
+    tune_steps: int = Field(default=0, strict=True, ge=0, le=100_000)
+    training_epsilon: float = Field(default=3.0, strict=True, gt=0)
+    training_delta: float = Field(default=1e-5, strict=True, gt=0, lt=1)
+    adaptive_clipping: bool = Field(default=False, strict=True)
+
+
+class InferenceAdversary(Section):
+    """The outside adversary's attacks."""
+
+    attack: tuple[Annotated[str, one_of(ATTACKS)], ...] = Field(default=(), max_length=10)
+    probes: int = Field(default=2000, strict=True, ge=2, le=100_000)
+    shadows: int = Field(default=100, strict=True, ge=0, le=2000)
+    answers: Literal["scores", "labels"] = "scores"
+    adapts: bool = Field(default=True, strict=True)
+
+
+class InferenceFigure(PaperFigure):
+    """What a paper printed of the inference game.
+
+    It must name its data: what was measured on others is shown, and is no test of the figure.
+
+    Parameters
+    ----------
+    gap_base, gap, eo_base, eo, label_gap, accuracy_base, accuracy : float, optional
+        In percentage points and percent.
+    gap_ratio : float, optional
+        The gap as a share of what it was before the defence, to a tenth.
+    gap_change, eo_change : {"falls", "rises"}, optional
+        What the defence did to the gap and to EO, where the numbers themselves are lost.
+    below_tau, runs : int, optional
+        In how many of how many runs the gap was at most 0.05.
+    bound_holds : bool, optional
+        Whether the mean gap was at most W times the mean EO, which is how the paper asks for Theorem 1's bound.
+    """
+
+    gap_base: float | None = None
+    gap: float | None = None
+    eo_base: float | None = None
+    eo: float | None = None
+    label_gap: float | None = None
+    accuracy_base: float | None = None
+    accuracy: float | None = None
+    gap_ratio: float | None = None
+    gap_change: Literal["falls", "rises"] | None = None
+    eo_change: Literal["falls", "rises"] | None = None
+    below_tau: int | None = Field(default=None, strict=True, ge=0)
+    runs: int | None = Field(default=None, strict=True, ge=1)
+    bound_holds: bool | None = None
+
+    @model_validator(mode="after")
+    def _says_of_what(self) -> Self:
+        if self.data is None and self.model_fields_set - {"source", "where", "data"}:
+            raise ValueError('must name the data that it was measured on, as data = "source, protected"')
+        if (self.below_tau is None) != (self.runs is None) or (self.below_tau or 0) > (self.runs or 0):
+            raise ValueError("must have below_tau and runs together, the one at most the other")
+        return self
+
+
+class InferenceScenario(Scenario):
+    """A validated scenario of the inference game."""
+
+    data: InferenceData
+    developer: InferenceDeveloper = InferenceDeveloper()
+    adversary: InferenceAdversary = InferenceAdversary()
+    paper: tuple[InferenceFigure, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Mapping[str, Any], ...]:
+        """A trial has a line for each attack."""
+        return tuple({"attack": attack} for attack in self.adversary.attack)
+
+    def steps(self) -> tuple[str, ...]:
+        """List the calls by which parties take a trial on."""
+        own = ("SubmitModels", "SubmitGuesses")
+        return ("ServeTrial", *own, "SubmitAuditReport") if self.developer.lambdas else own
+
+    def problems(self) -> Iterator[str]:
+        """Find what no single key shows."""
+        yield from _problems(self)
+
+
+def _problems(scenario: InferenceScenario) -> Iterator[str]:
+    """Find what the inference game cannot be played with."""
+    if scenario.data.source == "synthetic":
+        yield "data.source: synthetic people have no features to learn from"
+    developer = scenario.developer
+    if developer.defence == "fft-multi" and not scenario.data.also_protected:
+        yield "data.also_protected: is missing; fft-multi looks at several attributes"
+    if scenario.data.protected in scenario.data.also_protected:
+        yield f"data.also_protected: {scenario.data.protected} is the attribute that the game is about"
+    if developer.lambdas:
+        yield from _choice_problems(scenario)
+    elif scenario.compliance != NOT_ASKED:
+        yield "compliance: is not dealt in; only developer.lambdas ask it anything"
+    adversary = scenario.adversary
+    if not adversary.attack:
+        yield f"adversary.attack: is missing; one or more of {', '.join(ATTACKS)}"
+    for name in adversary.attack:
+        if ATTACKS[name].needs == "scores" and adversary.answers == "labels":
+            yield f"adversary.attack: {name} needs scores, but adversary.answers are labels"
+        elif ATTACKS[name].shadows and adversary.shadows < 2:
+            yield f"adversary.shadows: {name} needs at least 2, half with either bit"
+    if len(set(adversary.attack)) != len(adversary.attack):
+        yield "adversary.attack: names an attack twice"
+
+
+def _choice_problems(scenario: InferenceScenario) -> Iterator[str]:
+    """Find what lambda cannot be chosen by."""
+    tuned = [name for name in DEFENCES if "fft" in name]
+    if scenario.developer.defence not in tuned:
+        yield f"developer.lambdas: only for a defence that takes one ({', '.join(tuned)})"
+    if "compliance" not in scenario.model_fields_set:
+        yield "compliance: is missing; developer.lambdas are chosen by its answers"
+    if scenario.compliance.metric != "eodds_max":
+        yield f"compliance.metric: lambda is chosen by eodds_max, the game's EO, not by {scenario.compliance.metric}"
+    yield from mechanism_problems(scenario)

@@ -1,0 +1,160 @@
+"""The referee of any game: it lets the parties in, deals compliance in, and takes its report.
+
+What is a game's own, its dealer deals at the same table. Neither scores anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import grpc
+
+from fairwall.game.v1 import referee_service_pb2 as game
+from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceServicer
+from fairwall.rpc.arrays import chunks_of, header_of
+from fairwall.rpc.errors import Refusal
+from fairwall.rpc.identity import caller_of
+from fairwall.rpc.turns import PROTOCOL_VERSION
+from fairwall.wire.metrics import number_of
+from fairwall.wire.precision import to_message
+from fairwall.wire.v1 import error_pb2
+from sim.games.cards import ComplianceCards, Deal
+from sim.games.submissions import AuditReport, take_audit
+from sim.games.table import Table, Trial, TrialFailed
+from sim.scenarios.scenario import QUERIES_MAX
+
+
+@dataclass
+class Referee(RefereeServiceServicer):
+    """Serves RefereeService.
+
+    Parameters
+    ----------
+    run : str
+        The run's id.
+    scenario_digest : str
+        What the parties are told of the scenario.
+    played : Game
+        Which game is played.
+    table : Table
+        The one at which its dealer deals.
+    """
+
+    run: str
+    scenario_digest: str
+    played: game.Game
+    table: Table = field(repr=False)
+    _addresses: dict[str, str] | None = None
+
+    # What the runner calls.
+
+    def seat(self, addresses: dict[str, str]) -> None:
+        """Tell where each party listens, or, as "<caller>-<party>", where it does for one caller.
+
+        Nobody gets past Join before.
+        """
+        with self.table.changing():
+            self._addresses = addresses
+
+    # What the parties call. Names are the protocol's.
+
+    def Join(self, request: game.JoinRequest, context: grpc.ServicerContext) -> game.JoinResponse:
+        """Let a party in."""
+        if request.protocol_version != PROTOCOL_VERSION:
+            raise Refusal(error_pb2.REASON_PROTOCOL_VERSION)
+        self.table.wait(lambda: self._addresses is not None)
+        if self._addresses is None:
+            return game.JoinResponse(turn=game.TURN_WAIT)
+        caller = caller_of(context, self.run)
+        counterpart = "compliance" if caller == "developer" else "developer"
+        return game.JoinResponse(
+            scenario_digest=self.scenario_digest,
+            game=self.played,
+            counterpart_address=self._addresses.get(f"{caller}-{counterpart}", self._addresses[counterpart]),
+        )
+
+    def TakeComplianceDeal(
+        self,
+        request: game.TakeComplianceDealRequest,
+        context: grpc.ServicerContext,
+    ) -> Iterator[game.TakeComplianceDealResponse]:
+        """Deal to compliance."""
+        response = game.TakeComplianceDealResponse
+        trial = self.table.take(Trial, request.after_deal_id, lambda trial: trial.deal.compliance is not None)
+        if not isinstance(trial, Trial):
+            yield response(turn=trial)
+            return
+        cards = trial.deal.compliance
+        assert cards is not None, "just waited for"
+        yield response(deal=_compliance_deal(trial.deal, cards))
+        yield from (response(labels_chunk=chunk) for chunk in chunks_of(cards.labels))
+        yield from (response(protected_chunk=chunk) for chunk in chunks_of(cards.protected))
+        if cards.features is not None:
+            yield from (response(features_chunk=chunk) for chunk in chunks_of(cards.features))
+
+    def ServeTrial(self, request: game.ServeTrialRequest, context: grpc.ServicerContext) -> game.ServeTrialResponse:
+        """Open the trial to the developer, and say when it has ended."""
+        with self.table.changing():
+            trial = self._audited(request.deal_id)
+            trial.served = True
+        return game.ServeTrialResponse(ended=self.table.wait(lambda: trial.ended))
+
+    def SubmitAuditReport(
+        self,
+        request: game.SubmitAuditReportRequest,
+        context: grpc.ServicerContext,
+    ) -> game.SubmitAuditReportResponse:
+        """Take compliance's report of an ended trial."""
+        with self.table.changing():
+            trial = self._audited(request.deal_id)
+            if not trial.ended:
+                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
+            audits = tuple(take_audit(record) for record in request.audits)
+            if not request.epsilon_spent >= 0:
+                raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+            trial.report = AuditReport(audits, request.epsilon_spent)
+            return game.SubmitAuditReportResponse()
+
+    def _audited(self, deal_id: str) -> Trial:
+        """Give the trial that is played, if compliance is dealt in."""
+        trial = self.table.playing(Trial, deal_id)
+        if trial.deal.compliance is None:
+            raise Refusal(error_pb2.REASON_OUT_OF_TURN)
+        return trial
+
+
+def check_queries(asked: int, report: AuditReport) -> None:
+    """Compare what the developer says that it asked with what compliance says that it answered.
+
+    Raises
+    ------
+    TrialFailed
+        If they contradict one another.
+    """
+    if asked != report.answered:
+        raise TrialFailed(
+            f"developer says that it asked {asked} queries, compliance that it answered {report.answered}"
+        )
+
+
+def _compliance_deal(deal: Deal, cards: ComplianceCards) -> game.ComplianceDeal:
+    scenario = deal.scenario
+    seeded = scenario.compliance.noise == "seeded"
+    return game.ComplianceDeal(
+        deal_id=deal.deal_id,
+        noise_seeded=seeded,
+        seed=cards.seed if seeded else b"",
+        metrics=[number_of(scenario.compliance.metric)],
+        mechanism=scenario.compliance.mechanism,
+        epsilon=scenario.epsilon,
+        delta=scenario.compliance.delta,
+        batch_delta=scenario.batch_delta,
+        bounding=scenario.compliance.bounding,
+        precision=to_message(scenario.compliance.precision),
+        differencing=scenario.compliance.differencing,
+        queries_max=max(QUERIES_MAX, len(cards.labels)),
+        labels=header_of(cards.labels),
+        protected=header_of(cards.protected),
+        features=header_of(cards.features) if cards.features is not None else None,
+    )

@@ -1,0 +1,211 @@
+"""What the scenario file of a reveal game may hold, and whether it can be played."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from developer.reveal import STRATEGIES, Strategy
+from developer.service import ROWS_MAX
+from fairwall.laws.metric import METRICS
+from sim.scenarios.checks import mechanism_problems
+from sim.scenarios.scenario import QUERIES_MAX, ComplianceSection, PaperFigure, Scenario, Section, TableSection, one_of
+
+PEOPLE_MAX = 10_000_000
+"""The most synthetic people there can be."""
+
+Queries = Annotated[int, Field(strict=True, ge=1)] | Literal["n", "n-1", "needed"]
+
+
+class RevealData(TableSection):
+    """The table, and the test set that is drawn from it."""
+
+    test_size: int | None = Field(default=None, strict=True, ge=3)
+    n0: int | None = Field(default=None, strict=True, ge=1)
+    train_share: float = Field(default=0.5, strict=True, ge=0, lt=1)
+    n: int | None = Field(default=None, strict=True, ge=3, le=PEOPLE_MAX)
+    scores: str | None = None
+    hidden: bool = Field(default=False, strict=True)
+
+
+class RevealDeveloper(Section):
+    """The developer's strategy, and what is public to it besides features and labels."""
+
+    strategy: Annotated[str, one_of(STRATEGIES)] = "best"
+    decoder: str | None = None
+    queries: Queries | None = None
+    perturbation: float | None = Field(default=None, strict=True, gt=0, le=1)
+    knows: tuple[Literal["precision", "n0"], ...] = ("precision",)
+    public_sample: int = Field(default=0, strict=True, ge=0, le=100_000)
+
+
+class RevealAdversary(Section):
+    """Whether the adversary puts the released base model to the loss test, and on how many public rows."""
+
+    attack: tuple[str, ...] = Field(default=(), max_length=10)
+    probes: int = Field(default=2000, strict=True, ge=2, le=100_000)
+
+
+class RevealFigure(PaperFigure):
+    """What a paper printed of the reveal game: percent, an error, people."""
+
+    leakage: float | None = None
+    query_error_mean: float | None = None
+    recovered: float | None = None
+
+
+class RevealScenario(Scenario):
+    """A validated scenario of the reveal game."""
+
+    data: RevealData
+    compliance: ComplianceSection
+    developer: RevealDeveloper = RevealDeveloper()
+    adversary: RevealAdversary = RevealAdversary()
+    paper: tuple[RevealFigure, ...] = ()
+
+    @property
+    def people(self) -> int:
+        """The size of the test set."""
+        size = self.data.n if self.data.source == "synthetic" else self.data.test_size
+        assert size is not None, "checked when the scenario was read"
+        return size
+
+    @property
+    def batches(self) -> int:
+        """The size query and the metric queries; a hidden test set takes one more, to be seen."""
+        return 3 if self.data.hidden else 2
+
+    @property
+    def decoder(self) -> str:
+        """The decoder's name; empty where the strategy reads the answers itself."""
+        asked = self.developer.decoder
+        own = next(iter(STRATEGIES[self.developer.strategy].decoders), "")
+        return own if asked in (None, "own") else asked
+
+    @property
+    def perturbation(self) -> float:
+        """How far the scores asked about may be from h0's, in [0, 1]."""
+        asked = self.developer.perturbation
+        return STRATEGIES[self.developer.strategy].perturbation if asked is None else asked
+
+    @property
+    def queries(self) -> int | Literal["n", "n-1", "needed"]:
+        """How many metric queries are asked: so many, counted from the people of the stratum, or as many as needed."""
+        if self.developer.queries is not None:
+            return self.developer.queries
+        strategy = STRATEGIES[self.developer.strategy]
+        if strategy.adaptive:
+            return "needed"
+        counts = strategy.counts(self.people)
+        return counts[0] if len(counts) == 1 and counts[0] != self.people else "n"
+
+    def steps(self) -> tuple[str, ...]:
+        """List the calls by which parties take a trial on."""
+        attacks = ("ReleaseModel", "SubmitLossTest") if self.adversary.attack else ()
+        return ("ServeTrial", "SubmitReveal", *attacks, "SubmitAuditReport")
+
+    def problems(self) -> Iterator[str]:
+        """Find what no single key shows."""
+        yield from _problems(self)
+
+
+def _problems(scenario: RevealScenario) -> Iterator[str]:
+    """Find what the reveal game cannot be played with."""
+    data, compliance, developer = scenario.data, scenario.compliance, scenario.developer
+    if scenario.adversary.attack not in ((), ("loss-test",)):
+        yield f'adversary.attack: must be ["loss-test"] or left out, not {list(scenario.adversary.attack)!r}'
+    if data.source == "synthetic":
+        for key in ("n", "n0", "scores"):
+            if getattr(data, key) is None:
+                yield f"data.{key}: is missing; synthetic data need n, n0 and scores"
+        if data.test_size not in (None, data.n):
+            yield f"data.test_size: all {data.n} synthetic people are the test set; leave it out"
+    else:
+        for key in ("n", "scores"):
+            if getattr(data, key) is not None:
+                yield f"data.{key}: only synthetic data have it"
+        if data.test_size is None:
+            yield "data.test_size: is missing"
+    if data.n0 is not None and scenario.people <= data.n0:
+        yield f"data.n0: must leave somebody in the other group: at most {scenario.people - 1}, not {data.n0}"
+    if data.hidden:
+        yield from _hidden_problems(scenario)
+    yield from mechanism_problems(scenario)
+    strategy = STRATEGIES[developer.strategy]
+    if compliance.metric not in strategy.metrics:
+        readable = ", ".join(metric for metric in METRICS if metric in strategy.metrics)
+        yield f"developer.strategy: {strategy.name} reads {readable}, not {compliance.metric}"
+    if strategy.mechanism is not None and compliance.mechanism != strategy.mechanism:
+        yield (
+            f"developer.strategy: {strategy.name} reads answers of mechanism {strategy.mechanism}, "
+            f"not of {compliance.mechanism}"
+        )
+    if compliance.metric == "eodds_max" and scenario.perturbation < 1:
+        yield (
+            "developer.perturbation: near the base model one stratum's gap hides smaller ones of the other from "
+            "eodds_max; 1, or leave it out"
+        )
+    special = compliance.metric == "ppv" or compliance.mechanism == "pass-fail"
+    if compliance.metric == "ppv" and not math.isinf(scenario.epsilon):
+        yield f'compliance.metric: strategy {strategy.name} reads ppv from exact answers only, so epsilon must be "inf"'
+    if (strategy.free or (strategy.name == "best" and special)) and scenario.perturbation < 1:
+        yield f"developer.perturbation: strategy {strategy.name} asks about free rows: 1, or leave it out"
+    if strategy.exact and not math.isinf(scenario.epsilon):
+        yield f'developer.strategy: {strategy.name} reads exact answers only, so epsilon must be "inf"'
+    if developer.public_sample % 2:
+        yield f"developer.public_sample: must be even, half of each group, not {developer.public_sample}"
+    if developer.public_sample and data.source == "synthetic":
+        yield "developer.public_sample: synthetic people have no features to predict a group from; leave it out"
+    if developer.decoder not in (None, "own", *strategy.decoders):
+        allowed = f"works with {' or '.join(strategy.decoders)}" if strategy.decoders else "reads the answers itself"
+        yield f"developer.decoder: strategy {strategy.name} {allowed}, not with {developer.decoder!r}"
+    yield from _query_problems(scenario, strategy)
+
+
+def _hidden_problems(scenario: RevealScenario) -> Iterator[str]:
+    """Find what cannot be played about a test set that the developer is not given."""
+    if METRICS[scenario.compliance.metric].labelled:
+        allowed = ", ".join(name for name, metric in METRICS.items() if not metric.labelled)
+        yield f"data.hidden: only metrics without labels ({allowed}), not {scenario.compliance.metric}"
+    if scenario.data.source != "synthetic" and not scenario.data.train_share:
+        yield "data.hidden: the base model cannot be trained on the test set: data.train_share must be above 0"
+    if scenario.people > ROWS_MAX:
+        yield f"data.hidden: a model is asked about at most {ROWS_MAX} people, not {scenario.people}"
+
+
+def _query_problems(scenario: RevealScenario, strategy: Strategy) -> Iterator[str]:
+    """Find a number of queries that the strategy cannot ask."""
+    people = scenario.people
+    counts = strategy.counts(people)
+    by_people = len(counts) <= 2 and people in counts
+    if by_people:
+        wanted = 'asks "n" or "n-1" queries' if people - 1 in counts else 'asks "n" queries'
+    elif len(counts) == 1:
+        wanted = f"asks {counts[0]}"
+    else:
+        wanted = "asks any number of at least 1"
+    asked = scenario.queries
+    most = max(QUERIES_MAX, people)
+    metric = METRICS[scenario.compliance.metric]
+    strata = len(metric.strata)
+    if asked == "needed" and strategy.adaptive:
+        if not math.isinf(scenario.epsilon):
+            yield "developer.queries: is missing; epsilon is shared out among so many"
+    elif scenario.developer.queries is None and len(counts) > 2:
+        yield "developer.queries: is missing"
+    elif isinstance(asked, int) and asked > most:
+        yield f"developer.queries: must be at most {most}, not {asked}"
+    elif isinstance(asked, int) and asked < strata:
+        yield f"developer.queries: must be at least {strata}, for the strata of {metric.name}, not {asked}"
+    elif isinstance(asked, int):
+        # Who asks one query a person counts the people of the stratum, which vary with the test set.
+        varies = by_people and metric.label is not None
+        if asked not in counts or varies:
+            yield f"developer.queries: strategy {strategy.name} {wanted}, not {asked}"
+    elif not by_people:
+        yield f'developer.queries: strategy {strategy.name} {wanted}, not "{asked}"'
+    elif asked == "n-1" and people - 1 not in counts:
+        yield f'developer.queries: strategy {strategy.name} {wanted}, not "n-1"'

@@ -1,0 +1,137 @@
+"""A session: one table, three processes, one recorder; some of a run's trials are played in it, one after the other."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import logging
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import grpc
+
+from fairwall.game.v1.referee_service_pb2_grpc import add_RefereeServiceServicer_to_server
+from fairwall.rpc import confine, server
+from fairwall.rpc.recorder import Recorder, Recording
+from sim.games import GAMES
+from sim.games.referee import Referee
+from sim.games.table import Table
+from sim.play import keys
+from sim.play.faults import Injector
+from sim.play.launch import ConfinementMissing, Party, launch
+from sim.runs.folder import RunFolder
+from sim.runs.trials import Turn, written
+from sim.scenarios.sweep import Sweep
+
+TRIAL_SECONDS = 1800.0
+"""A trial that takes longer has hung."""
+
+LOG = logging.getLogger(__name__)
+
+
+def play_turns(
+    sweep: Sweep,
+    folder: RunFolder,
+    turns: Sequence[Turn],
+    on_trial: Callable[[int], None],
+    on_start: Callable[[dict[str, Any]], None] = lambda _: None,
+    injector: Injector | None = None,
+) -> None:
+    """Start the parties and play some of a run's trials, each with its number within its cell and within the run.
+
+    What confines each party, ``on_start`` is told before the first. Without an injector nothing goes wrong on purpose,
+    whatever the scenario says.
+
+    Raises
+    ------
+    ConfinementMissing
+        If a layer is not active that the scenario demands.
+    TrialFailed, PartyDied
+    """
+    own = confine.guard()
+    game, secret = GAMES[sweep.game], folder.secret(sweep)
+    credentials = keys.mint(folder.run)
+    name = sweep.name_for_parties(folder.key)
+    table = Table()
+    referee = Referee(folder.run, name, game.wire, table)
+    dealer = game.dealer(table)
+
+    def watch(servicer: Any) -> Any:
+        return servicer if injector is None else injector.watch(servicer)
+
+    def register(grpc_server: grpc.Server) -> None:
+        add_RefereeServiceServicer_to_server(watch(referee), grpc_server)
+        dealer.register(grpc_server, watch)
+
+    recording, recorder = _record(sweep, folder, name)
+    listening = server.serve(register, credentials.pop("referee"), recorder=recorder)
+
+    def on_death(party: Party) -> None:
+        table.abort(party.epitaph())
+
+    faults = sweep.scenario.faults
+    seconds = TRIAL_SECONDS if injector is None or faults is None else faults.deadline
+    detours: dict[str, str] = {}
+    if injector is not None:
+        injector.lead_to("referee", listening.address)
+        detours = injector.detours
+    try:
+        with launch(credentials, listening.address, folder.logs, on_death, recording, detours=detours) as announced:
+            layers = {"referee": confine.as_values(own)} | {name: party.layers for name, party in announced.items()}
+            on_start(layers)
+            try:
+                require_layers(sweep, layers)
+                if injector is not None:
+                    injector.meet(announced)
+                referee.seat({name: party.address for name, party in announced.items()} | detours)
+                for played, (cell, trial, number) in enumerate(turns, start=1):
+                    started = time.perf_counter()
+                    with injector.trial(cell.scenario, number) if injector else contextlib.nullcontext():
+                        deal = game.deal(cell, trial, f"deal-{number}", secret)
+                        outcome = dealer.play(deal, seconds)
+                        lines = game.record(cell, trial, deal, outcome)
+                    folder.add_trial(*(written(cell, trial, line, time.perf_counter() - started) for line in lines))
+                    on_trial(played)
+            finally:
+                table.finish()
+    finally:
+        listening.stop()
+        if recorder is not None:
+            recorder.close()
+
+
+def require_layers(sweep: Sweep, layers: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    """Refuse to play where a layer that the scenario demands is not active; else only warn of missing walls.
+
+    Raises
+    ------
+    ConfinementMissing
+    """
+    missing: dict[str, list[str]] = {}
+    for party, own in layers.items():
+        for layer in own:
+            if not layer["active"]:
+                missing.setdefault(f"{layer['name']} ({layer['why_not']})", []).append(party)
+    for text, parties in missing.items():
+        name = text.partition(" ")[0]
+        if name in sweep.scenario.scenario.require:
+            raise ConfinementMissing(f"scenario.require: no layer {text} around {' and '.join(parties)}")
+    walls = {text: parties for text, parties in missing.items() if text.partition(" ")[0] in confine.LANDLOCK}
+    if walls:
+        names = [*dict.fromkeys(chain.from_iterable(walls.values()))]
+        who = f"the {' and the '.join(names)} {'is' if len(names) == 1 else 'are'}"
+        LOG.warning("fairwall: %s not confined by %s", who, ", ".join(walls))
+
+
+def _record(sweep: Sweep, folder: RunFolder, name: str) -> tuple[Recording, Recorder] | tuple[None, None]:
+    """Begin the referee's transcript, under the first number that no parties of this run have recorded under."""
+    mode = sweep.scenario.scenario.record
+    if mode == "none":
+        return None, None
+    for number in itertools.count(1):
+        recording = Recording(folder.path / "transcript", str(number), mode, name)
+        with contextlib.suppress(FileExistsError):
+            return recording, Recorder(recording.path("referee"), folder.run, "referee", name, mode)
+    raise AssertionError("there is always a next number")

@@ -1,0 +1,1 @@
+"""A run's folder, its trials, and its page."""

@@ -1,0 +1,168 @@
+"""What the messages of every game say, in words: captions for people who watch a recorded game."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.game.v1 import referee_service_pb2 as game
+from fairwall.rpc.arrays import ArrayError, from_message
+from fairwall.rpc.turns import collect
+from fairwall.wire.metrics import name_of
+from fairwall.wire.v1 import array_pb2
+
+Parts: TypeAlias = Iterable[Any] | None
+"""The messages that follow the first of a stream; None where not all their bytes are stored."""
+
+
+@dataclass
+class Story:
+    """What has happened so far, as far as captions that follow speak of it.
+
+    Parameters
+    ----------
+    kept : dict of str to ndarray
+        Arrays that were dealt, by name.
+    answers : int
+        How many the developer got.
+    left : float or None
+        Its budget, where it has been told.
+    is_new : bool
+        Whether either has changed since it was last told.
+    """
+
+    kept: dict[str, NDArray[Any]] = field(default_factory=dict)
+    answers: int = 0
+    left: float | None = None
+    is_new: bool = False
+
+    def news(self) -> str:
+        """Say what the developer has by now, if there is something new."""
+        if not self.is_new:
+            return ""
+        self.is_new = False
+        budget = "" if self.left is None else f"; ε left: {number(self.left)}"
+        return f"the developer has {count(self.answers, 'answer')}{budget}"
+
+
+Caption: TypeAlias = Callable[[Story, Any, Parts], str]
+"""Says in words what a message, the first of half a call, and those after it say."""
+
+
+def always(text: str) -> Caption:
+    """Make the caption of a message that always says the same."""
+    return lambda _story, _message, _rest: text
+
+
+def shared() -> Mapping[str, Caption]:
+    """Give the captions of messages that any game has, by message."""
+    return {
+        "JoinRequest": _join_request,
+        "JoinResponse": _join_response,
+        "TakeComplianceDealResponse": _take_compliance_deal_response,
+        "ServeTrialRequest": _serve_trial_request,
+        "SubmitAuditReportRequest": _submit_audit_report_request,
+        "AuditRequest": _audit_request,
+        "AuditModelsRequest": _audit_models_request,
+        "AuditModelsResponse": _audit_models_response,
+        "AuditResponse": _audit_response,
+        "PredictRequest": _predict_request,
+        "PredictResponse": _predict_response,
+        "ServeTrialResponse": always("the trial has ended"),
+    }
+
+
+def _join_request(_story: Story, message: Any, _: Parts) -> str:
+    return f"joins, and speaks version {message.protocol_version}"
+
+
+def _join_response(_story: Story, message: Any, _: Parts) -> str:
+    return f"welcome; the game is {game.Game.Name(message.game).removeprefix('GAME_').lower()}"
+
+
+def _take_compliance_deal_response(story: Story, message: Any, rest: Parts) -> str:
+    if message.WhichOneof("part") == "turn":
+        return "the run is over"
+    deal = message.deal
+    cards = cards_of(deal, rest)
+    story.kept |= cards
+    few = f", {int((cards['protected'] == 0).sum())} of them disadvantaged" if cards else ""
+    names = ", ".join(name_of(number) for number in deal.metrics)
+    story.answers, story.left = 0, deal.epsilon
+    return (
+        f"{deal.deal_id}: {count(deal.labels.shape[0], 'person')}{few}; answer {names} by {deal.mechanism}, "
+        f"ε {number(deal.epsilon)}"
+    )
+
+
+def _serve_trial_request(_story: Story, message: Any, _: Parts) -> str:
+    return f"{message.deal_id} is open to audits"
+
+
+def _submit_audit_report_request(_story: Story, message: Any, _: Parts) -> str:
+    answered = sum(record.exact.header.shape[0] for record in message.audits)
+    return f"report: {count(answered, 'answer')}, ε {number(message.epsilon_spent)} spent"
+
+
+def _audit_request(_story: Story, message: Any, _: Parts) -> str:
+    header = message.header
+    models, *people = header.predictions.shape
+    size = f"predictions {models} × {people[0]}" if people else count(models, "prediction")
+    return f"{name_of(header.metric)} of {count(models, 'model')}? {size}, ε {number(header.epsilon)}"
+
+
+def _audit_models_request(_story: Story, message: Any, _: Parts) -> str:
+    return f"{name_of(message.metric)} of {count(message.models, 'model')}? ask them, ε {number(message.epsilon)}"
+
+
+def _audit_models_response(story: Story, message: Any, rest: Parts) -> str:
+    return _audit_response(story, message.answer, rest)
+
+
+def _audit_response(story: Story, message: Any, _: Parts) -> str:
+    gaps = array_of(message.gaps)
+    answers = message.gaps.header.shape[0]
+    story.answers += answers
+    story.left = message.epsilon_remaining
+    story.is_new = True
+    values = "" if gaps is None or not len(gaps) else f", {number(gaps.min())} to {number(gaps.max())}"
+    if answers == 1 and gaps is not None:
+        values = f", {number(gaps[0])}"
+    return f"{count(answers, 'answer')}{values}; ε {number(message.epsilon_charged)} charged"
+
+
+def _predict_request(_story: Story, message: Any, _: Parts) -> str:
+    header = message.header
+    return f"model {header.model}, your scores of {count(header.features.shape[0], 'row')}?"
+
+
+def _predict_response(_story: Story, message: Any, _: Parts) -> str:
+    return count(message.scores.header.shape[0], "score")
+
+
+def cards_of(deal: Any, rest: Any) -> dict[str, NDArray[Any]]:
+    """Put a deal's arrays together, where they were kept."""
+    return collect(deal, rest) if rest is not None else {}
+
+
+def array_of(message: array_pb2.Array) -> NDArray[Any] | None:
+    """Decode an array, if it is one."""
+    try:
+        return from_message(message)
+    except ArrayError:
+        return None
+
+
+def count(number: int, thing: str) -> str:
+    """Count things in words."""
+    plural = {"person": "people", "query": "queries"}.get(thing, f"{thing}s")
+    return f"{number:,} {thing if number == 1 else plural}"
+
+
+def number(value: float) -> str:
+    """Write a number shortly."""
+    return f"{value:.3g}" if np.isfinite(value) else ("∞" if value > 0 else str(value))
