@@ -118,7 +118,7 @@ def require_layers(sweep: Sweep, layers: Mapping[str, Sequence[Mapping[str, Any]
         name = text.partition(" ")[0]
         if name in sweep.scenario.scenario.require:
             raise ConfinementMissing(f"scenario.require: no layer {text} around {' and '.join(parties)}")
-    walls = {text: parties for text, parties in missing.items() if text.partition(" ")[0] in confine.LANDLOCK}
+    walls = {text: parties for text, parties in missing.items() if text.partition(" ")[0] in confine.WALLS}
     if walls:
         names = [*dict.fromkeys(chain.from_iterable(walls.values()))]
         who = f"the {' and the '.join(names)} {'is' if len(names) == 1 else 'are'}"

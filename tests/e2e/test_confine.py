@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import errno
 import json
 import os
+import platform
 import re
 import shutil
 import socket
@@ -25,29 +28,21 @@ from compliance.ledger import Ledger
 from compliance.seal import Seal, load_key
 from fairwall.rpc import confine
 from sim.cli.certificates import write
+from tests.filtered import without
 
 ROOT = Path(__file__).parents[2]
 HOSTILE = Path(__file__).with_name("hostile_party.py")
 SUPERUSER = os.geteuid() == 0
 
 REFUSED = {"EACCES", "EPERM", "EXDEV"}
-OWN = {"write its own folder", "connect to its counterpart", "listen on its own port", "read its own package"}
-"""What a party must be able to do."""
+LACKING = {"ENOSYS", "ENOENT", "ENODEV", "ENOTSUP", "EAFNOSUPPORT", "EPROTONOSUPPORT"}
+"""What a kernel says of what it was built without."""
 
-WITHOUT_LANDLOCK = """
-import ctypes, os, struct, sys
-# A filter on system calls: number 444, which makes a ruleset, is not known (ENOSYS, 38); every other one is allowed.
-program = b"".join(
-    struct.pack("HBBI", *step)
-    for step in ((0x20, 0, 0, 0), (0x15, 0, 1, 444), (6, 0, 0, 0x50026), (6, 0, 0, 0x7FFF0000))
-)
-buffer = ctypes.create_string_buffer(program)
-filter_ = struct.pack("HxxxxxxQ", 4, ctypes.addressof(buffer))
-libc = ctypes.CDLL(None)
-assert libc.prctl(38, 1, 0, 0, 0) == 0
-assert libc.prctl(22, 2, filter_, 0, 0) == 0
-os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
-"""
+ARM = platform.machine() == "aarch64"
+WITHOUT_LANDLOCK = without(444)
+WITHOUT_SECCOMP = without(277 if ARM else 317)
+WITHOUT_DUMPABLE = {error: without(167 if ARM else 157, error, argument=4) for error in (0, errno.EPERM)}
+"""Where the memory cannot be closed, and where it only seems that it can."""
 
 
 def _has_landlock() -> bool:
@@ -172,9 +167,14 @@ def targets(running: Running, tmp_path: Path) -> Iterator[dict[str, Any]]:
         listening(socket.AF_INET, ("127.0.0.1", 0)) as referee,
         listening(socket.AF_INET, ("127.0.0.1", 0)) as counterpart,
         listening(socket.AF_UNIX, f"\0fairwall-{tmp_path.name}-{os.getpid()}") as abstract,
+        listening(socket.AF_UNIX, str(tmp_path / "stream")),
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as datagrams,
+        socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as unix_datagrams,
         socket.socket() as taken,
         socket.socket() as other,
     ):
+        datagrams.bind(("127.0.0.1", 0))
+        unix_datagrams.bind(str(tmp_path / "datagrams"))
         for free in (taken, other):
             free.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             free.bind(("127.0.0.1", 0))
@@ -193,17 +193,40 @@ def targets(running: Running, tmp_path: Path) -> Iterator[dict[str, Any]]:
             "write": {name: str(files[name]) for name in ("the ledger", "a table", "the trials")},
             "list": {"the run": str(run), "the deployment": str(place), "the tests' folder": str(tmp_path)},
             "processes": processes,
-            "connect": {"a stranger": ports["stranger"], "its counterpart": ports["counterpart"]},
+            "connect": {"a stranger": ports["stranger"]},
+            "counterpart": ports["counterpart"],
+            "datagrams": {
+                "port": datagrams.getsockname()[1],
+                "path": str(tmp_path / "datagrams"),
+                "stream": str(tmp_path / "stream"),
+            },
             "bind": {"another port": ports["other"], "its own port": ports["own"]},
             "abstract": abstract.getsockname()[1:].decode(),
             "program": sys.executable,
+            "true": base64.b64encode(Path(shutil.which("true") or "").read_bytes()).decode(),
             "folder": str(own),
             "ports": ports,
         }
 
 
-def attempt(party: str, targets: dict[str, Any], *, confined: bool) -> dict[str, str]:
-    """Let a hostile party try everything; what became of each attempt."""
+@dataclass(frozen=True)
+class Attempts:
+    """What became of a hostile party's attempts, by who holds them, and the layers that it announced, and why not."""
+
+    outcomes: dict[str, dict[str, str]]
+    layers: dict[str, str]
+
+    def done(self, *holders: str) -> set[str]:
+        """Name those that succeeded."""
+        return {name for holder in holders for name, how in self.outcomes[holder].items() if how == "done"}
+
+    def not_refused(self, *holders: str) -> dict[str, str]:
+        """Name those that were not refused."""
+        return {name: how for each in holders for name, how in self.outcomes[each].items() if how not in REFUSED}
+
+
+def attempt(party: str, targets: dict[str, Any], *, confined: bool, where: str = "") -> Attempts:
+    """Let a hostile party try everything, perhaps where the kernel lacks something."""
     ports = targets["ports"]
     config = dict.fromkeys(("run", "authority", "certificate", "key"), "") | {
         "party": party,
@@ -213,9 +236,9 @@ def attempt(party: str, targets: dict[str, Any], *, confined: bool) -> dict[str,
         "scratch": targets["folder"],
     }
     asked = targets | {"party": party, "confined": confined}
-    asked["read"] |= {"its own package": str(ROOT / party / "player.py")}
+    asked["package"] = str(ROOT / party / "player.py")
     with subprocess.Popen(
-        [sys.executable, "-I", str(HOSTILE), json.dumps(asked)],
+        [sys.executable, *(("-c", where) if where else ()), "-I", str(HOSTILE), json.dumps(asked)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -226,30 +249,56 @@ def attempt(party: str, targets: dict[str, Any], *, confined: bool) -> dict[str,
         assert process.stderr is not None
         process.stdin.write(json.dumps(config) + "\n")
         process.stdin.flush()  # and left open: a party ends with its stdin
-        line = process.stdout.readline()
+        announced, line = process.stdout.readline(), process.stdout.readline()
         process.stdin.close()
         assert line, process.stderr.read()
-    outcomes: dict[str, str] = json.loads(line)
-    return outcomes
+    return Attempts(json.loads(line), {layer["name"]: layer["why_not"] for layer in json.loads(announced)["layers"]})
 
 
 @needs_landlock
 @pytest.mark.parametrize("party", confine.OUTSIDERS)
 def test_a_hostile_party_is_refused_all_that_is_not_its_own(party: str, targets: dict[str, Any]) -> None:
-    outcomes = attempt(party, targets, confined=True)
-    own = OWN if party == "developer" else OWN - {"listen on its own port"}
-    assert {name: how for name, how in outcomes.items() if name in own and how != "done"} == {}
-    assert {name: how for name, how in outcomes.items() if name not in own and how not in REFUSED} == {}
-    assert len(outcomes) > 50
+    attempts = attempt(party, targets, confined=True)
+    denied = {name for name, how in attempts.outcomes["own"].items() if how in REFUSED}
+    # The adversary serves nothing.
+    assert denied == (set() if party == "developer" else {"listen on its own port"})
+    assert attempts.not_refused("landlock", "syscalls", "privileged") == {}
+    assert [attempts.layers[name] for name in confine.WALLS] == [""] * 4
+
+
+@needs_landlock
+def test_each_wall_holds_what_is_its_own_alone_and_claims_no_more(targets: dict[str, Any]) -> None:
+    landlock = attempt("developer", targets, confined=True, where=WITHOUT_SECCOMP)
+    assert landlock.not_refused("landlock") == {}
+    # So the ports are not held, whatever rules there are.
+    assert {"Multipath TCP to a stranger", "fast open to a stranger", "listen without an address"} <= landlock.done(
+        "syscalls"
+    )
+    missing = {name: landlock.layers[name] for name in confine.WALLS if landlock.layers[name]}
+    assert missing == {
+        "tcp-ports": "Landlock's rules leave out Multipath TCP and fast open: no layer syscalls",
+        "syscalls": "no filter of system calls here: function not implemented",
+    }
+
+    syscalls = attempt("developer", targets, confined=True, where=WITHOUT_LANDLOCK)
+    assert syscalls.not_refused("syscalls", "privileged") == {}
+    assert {name for name in confine.WALLS if syscalls.layers[name]} == set(confine.LANDLOCK)
 
 
 def test_the_same_attempts_succeed_where_nothing_confines(targets: dict[str, Any]) -> None:
-    outcomes = attempt("developer", targets, confined=False)
+    attempts = attempt("developer", targets, confined=False)
     # Whoever holds protected attributes has closed its memory, from all but the superuser.
     closed = ("the first process", *(() if SUPERUSER else ("environ", "maps", "mem", "descriptor", "attach", "copy")))
-    failed = {name: how for name, how in outcomes.items() if how != "done" and not any(word in name for word in closed)}
-    assert failed == {}
-    assert len(outcomes) > 50
+    failed = {
+        name: how
+        for holder, outcomes in attempts.outcomes.items()
+        for name, how in outcomes.items()
+        if how != "done" and not (holder == "privileged" and not SUPERUSER) and not any(word in name for word in closed)
+    }
+    assert {name: how for name, how in failed.items() if how not in LACKING} == {}
+    assert {name for name in failed if name not in attempts.outcomes["syscalls"]} == set()
+    assert len(attempts.done("landlock")) > 45
+    assert len(attempts.done("syscalls")) > 35
 
 
 @pytest.mark.skipif(not SUPERUSER, reason="a party shows its sockets to the superuser alone")
@@ -280,7 +329,7 @@ def test_a_run_says_what_confined_each_party_and_may_demand_it(play: Callable[..
     folder = Path(play(small, "--set", f"scenario.require={demanded}")["run_dir"])
     active = layers(json.loads((folder / "result.json").read_text()))
     assert active["referee"] == {"limits", "non-dumpable"}
-    assert active["compliance"] - {"users"} == {"limits", "no-capabilities", "non-dumpable"}
+    assert active["compliance"] - {"users"} == {"limits", "no-capabilities", "non-dumpable", "syscalls"}
     for party in confine.OUTSIDERS:
         assert active[party] - {"users"} == set(confine.LAYERS) - {"users"}
         (said,) = [line for line in (folder / f"logs/{party}.log").read_text().splitlines() if "confined by" in line]
@@ -288,10 +337,10 @@ def test_a_run_says_what_confined_each_party_and_may_demand_it(play: Callable[..
         assert "landlock, tcp-ports, scope" in said
 
 
-def without_landlock(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run the command where the kernel has no Landlock, or says so."""
+def run_where(lacking: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command where the kernel lacks something, or says so."""
     return subprocess.run(
-        [sys.executable, "-c", WITHOUT_LANDLOCK, "-m", "sim", "run", *arguments],
+        [sys.executable, "-c", lacking, "-m", "sim", "run", *arguments],
         capture_output=True,
         text=True,
         cwd=folder,
@@ -302,7 +351,7 @@ def without_landlock(folder: Path, *arguments: str) -> subprocess.CompletedProce
 
 @pytest.mark.skipif(sys.platform != "linux", reason="filters system calls")
 def test_without_landlock_a_run_warns_in_one_line_and_the_rest_stands(tmp_path: Path, small: str) -> None:
-    finished = without_landlock(tmp_path, small, "--json")
+    finished = run_where(WITHOUT_LANDLOCK, tmp_path, small, "--json")
     assert finished.returncode == 0, finished.stderr
     warnings = [line for line in finished.stderr.splitlines() if line.startswith("fairwall: ")]
     assert len(warnings) == 1
@@ -310,20 +359,53 @@ def test_without_landlock_a_run_warns_in_one_line_and_the_rest_stands(tmp_path: 
     folder = Path(json.loads(finished.stdout)["run_dir"])
     active = layers(json.loads((folder / "result.json").read_text()))
     for party in confine.OUTSIDERS:
-        assert active[party] - {"users"} == {"limits", "no-capabilities", "non-dumpable"}
+        assert active[party] - {"users"} == {"limits", "no-capabilities", "non-dumpable", "syscalls"}
         log = (folder / f"logs/{party}.log").read_text()
         assert len([line for line in log.splitlines() if " WARNING " in line]) == 1
 
 
+@needs_landlock
+def test_without_a_filter_of_system_calls_a_run_warns_in_one_line_and_does_not_claim_the_ports(
+    tmp_path: Path, small: str
+) -> None:
+    finished = run_where(WITHOUT_SECCOMP, tmp_path, small, "--json")
+    assert finished.returncode == 0, finished.stderr
+    (warning,) = [line for line in finished.stderr.splitlines() if line.startswith("fairwall: ")]
+    assert "not confined by " in warning
+    assert "syscalls (no filter of system calls here: function not implemented)" in warning
+    assert "tcp-ports (Landlock's rules leave out Multipath TCP and fast open: no layer syscalls)" in warning
+    active = layers(json.loads((Path(json.loads(finished.stdout)["run_dir"]) / "result.json").read_text()))
+    for party in confine.OUTSIDERS:
+        assert active[party] - {"users"} == {"limits", "no-capabilities", "non-dumpable", "landlock", "scope"}
+
+
+OUTSIDE = "around developer and adversary"
+NO_CALL = "function not implemented"
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="filters system calls")
-def test_a_scenario_that_demands_landlock_is_not_played_without(tmp_path: Path, small: str) -> None:
-    finished = without_landlock(tmp_path, small, "--set", 'scenario.require=["landlock"]')
+@pytest.mark.parametrize(
+    ("lacking", "layer", "why_not", "around"),
+    [
+        (WITHOUT_LANDLOCK, "landlock", f"no Landlock here: {NO_CALL}", OUTSIDE),
+        pytest.param(
+            *(WITHOUT_SECCOMP, "tcp-ports"),
+            *("Landlock's rules leave out Multipath TCP and fast open: no layer syscalls", OUTSIDE),
+            marks=needs_landlock,
+        ),
+        (WITHOUT_DUMPABLE[errno.EPERM], "non-dumpable", "operation not permitted", "around referee.*"),
+        (WITHOUT_DUMPABLE[0], "non-dumpable", "set, and not kept", "around referee.*"),
+    ],
+    ids=["Landlock", "the filter", "closed memory", "memory that only seems closed"],
+)
+def test_a_scenario_that_demands_a_layer_is_not_played_where_it_does_not_hold(
+    lacking: str, layer: str, why_not: str, around: str, tmp_path: Path, small: str
+) -> None:
+    finished = run_where(lacking, tmp_path, small, "--set", f'scenario.require=["{layer}"]')
     assert finished.returncode == 2
-    said = [line for line in finished.stderr.splitlines() if line.startswith("fairwall: ")]
-    assert said == [
-        "fairwall: scenario.require: no layer landlock (no Landlock here: function not implemented) "
-        "around developer and adversary"
-    ]
+    (said,) = [line for line in finished.stderr.splitlines() if line.startswith("fairwall: ")]
+    refused = re.escape(f"fairwall: scenario.require: no layer {layer} ({why_not}) ")
+    assert re.fullmatch(refused + around, said)
     assert "Traceback" not in finished.stderr
     assert [path.read_text() for path in tmp_path.glob("runs/*/trials.jsonl") if path.read_text()] == []
 

@@ -1,10 +1,12 @@
 """What a party's process gives up at its start: whatever its part does not need.
 
-Every layer is the operating system's, none leans on another, and each says whether it is active and if not, why.
+Every layer is the operating system's, and each says whether it is active and if not, why. None leans on another, but
+for the ports, which Landlock's rules alone do not hold: they take the filter of system calls.
 docs/confinement.md tells what each stops and what it does not.
 
-Whoever holds protected attributes (compliance, the referee) closes its own memory. The developer and the adversary,
-who must learn none, lock themselves in besides, with Landlock: a kernel interface for any process, that takes rights
+Whoever holds protected attributes (compliance, the referee) closes its own memory. Every party of a game asks the
+kernel only for what stands on a list (`fairwall.rpc.seccomp`). The developer and the adversary, who must learn no
+protected attribute, lock themselves in besides, with Landlock: a kernel interface for any process, that takes rights
 away from the calling thread and whatever that starts, for good. So it is called before there is a second thread.
 """
 
@@ -14,6 +16,7 @@ import contextlib
 import ctypes
 import importlib.util
 import os
+import socket
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -21,14 +24,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from fairwall.rpc import seccomp
+
 OUTSIDERS = ("developer", "adversary")
 """The parties that must not learn what compliance and the referee hold."""
 
-LAYERS = ("limits", "users", "no-capabilities", "landlock", "tcp-ports", "scope", "non-dumpable")
+LAYERS = ("limits", "users", "no-capabilities", "landlock", "tcp-ports", "scope", "non-dumpable", "syscalls")
 """Every layer there is."""
 
 LANDLOCK = ("landlock", "tcp-ports", "scope")
 """The layers of Landlock."""
+
+WALLS = (*LANDLOCK, "syscalls")
+"""The layers whose absence is a warning: they hold back a party that is hostile."""
 
 USERS = {"compliance": 65521, "developer": 65522, "adversary": 65523}
 """The user and group that a party becomes: numbers that systemd's table of users leaves unused."""
@@ -36,7 +44,7 @@ USERS = {"compliance": 65521, "developer": 65522, "adversary": 65523}
 _OPEN_FILES = 4096
 
 # prctl(2), capset(2), and the system calls of Landlock, whose numbers are the same on every architecture.
-_PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 4, 38
+_PR_GET_DUMPABLE, _PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS = 3, 4, 38
 _CAPABILITY_VERSION_3 = 0x20080522
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 _VERSION, _PATH_BENEATH, _NET_PORT = 1, 1, 2
@@ -130,8 +138,21 @@ def confine(
     ]
     if party in OUTSIDERS:
         layers += _lock_in(party, listen, connects, folders)
-    # The last: a change of user sets it too.
-    return (*layers, _layer("non-dumpable", _close_memory))
+    # After the users: a change of user opens the memory again.
+    layers.append(_layer("non-dumpable", _close_memory))
+    # The last: it refuses what the others do.
+    addresses = (listen, *connects) if listen else connects
+    resolves = not all(_is_number(address) for address in addresses)
+    layers.append(_layer("syscalls", seccomp.confine, serves=bool(listen), resolves=resolves))
+    return _without_leaning(layers)
+
+
+def seal(layers: Sequence[Layer]) -> tuple[Layer, ...]:
+    """Let a party that is ready listen nowhere but where it does; its layers, as they are from now on."""
+    if Layer("syscalls", True) not in layers:
+        return tuple(layers)
+    sealed = _layer("syscalls", seccomp.seal)
+    return _without_leaning([sealed if layer.name == sealed.name else layer for layer in layers])
 
 
 def guard() -> tuple[Layer, ...]:
@@ -155,9 +176,17 @@ def as_values(layers: Iterable[Layer]) -> list[dict[str, Any]]:
     return [asdict(layer) for layer in layers]
 
 
-def _layer(name: str, apply: Callable[..., None], *arguments: Any) -> Layer:
+def _without_leaning(layers: Sequence[Layer]) -> tuple[Layer, ...]:
+    """Do not claim the ports where nothing refuses the sockets that Landlock's rules leave out."""
+    if Layer("syscalls", True) in layers:
+        return tuple(layers)
+    open_ = Layer("tcp-ports", False, "Landlock's rules leave out Multipath TCP and fast open: no layer syscalls")
+    return tuple(open_ if layer == Layer("tcp-ports", True) else layer for layer in layers)
+
+
+def _layer(name: str, apply: Callable[..., None], *arguments: Any, **options: Any) -> Layer:
     try:
-        apply(*arguments)
+        apply(*arguments, **options)
     except _Unavailable as why:
         return Layer(name, False, str(why))
     except OSError as error:
@@ -201,6 +230,8 @@ def _limit(open_files: int | None) -> None:
 def _close_memory() -> None:
     """Keep processes of the same user from this one's memory, environment and descriptors."""
     _call("prctl", _PR_SET_DUMPABLE, 0, 0, 0, 0)
+    if _call("prctl", _PR_GET_DUMPABLE, 0, 0, 0, 0) != 0:
+        raise _Unavailable("set, and not kept")
 
 
 def _become(party: str, needed: Iterable[Path], folders: Sequence[Path]) -> None:
@@ -336,6 +367,16 @@ def _port(address: str) -> int:
     if not port.isdecimal() or int(port) > _PORT_MAX:
         raise ValueError(f"{address!r} is not host:port")
     return int(port)
+
+
+def _is_number(address: str) -> bool:
+    """Whether a "host:port" names its host by a number, so that nobody need be asked where it is."""
+    host = address.rpartition(":")[0]
+    try:
+        socket.inet_pton(socket.AF_INET6 if ":" in host else socket.AF_INET, host.strip("[]"))
+    except OSError:
+        return False
+    return True
 
 
 def _grants(party: str, folders: Sequence[Path]) -> Iterator[tuple[str, int]]:

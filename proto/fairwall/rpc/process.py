@@ -182,9 +182,10 @@ def until_told() -> Iterator[None]:
 def announce(address: str, layers: Sequence[Layer]) -> None:
     """Tell whoever started this process that it is ready, where it listens (empty: nowhere), and how it is confined.
 
-    The log gets a line about that too: a warning, where a wall is missing.
+    The log gets a line about that too: a warning, where a wall is missing. From now on it listens nowhere else.
     """
-    free = [layer for layer in layers if layer.name in confine.LANDLOCK and not layer.active]
+    layers = confine.seal(layers)
+    free = [layer for layer in layers if layer.name in confine.WALLS and not layer.active]
     LOG.log(logging.WARNING if free else logging.INFO, "%s", confine.describe(layers))
     print(json.dumps({"address": address, "layers": confine.as_values(layers)}), flush=True)  # noqa: T201
 
