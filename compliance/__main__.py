@@ -8,20 +8,23 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compliance.accountant import Budget, Neighbours, Rule
-from compliance.books import LedgerError
-from compliance.case import Case
-from compliance.ledger import Ledger
-from compliance.ledger_file import LedgerUnavailable
-from compliance.player import play
-from compliance.records import Records
-from compliance.seal import Seal, SealError, load_key
-from compliance.service import AuditService
-from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
-from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub
-from fairwall.rpc import channel, confine, identity, process, server
-from fairwall.rpc.confine import Layer
-from fairwall.tables.errors import DataError
+from fairwall.rpc.importing import importing
+
+with importing("compliance"):
+    from compliance.accountant import Budget, Neighbours, Rule
+    from compliance.books import LedgerError
+    from compliance.case import Case
+    from compliance.ledger import Ledger
+    from compliance.ledger_file import LedgerUnavailable
+    from compliance.player import play
+    from compliance.records import Records
+    from compliance.seal import Seal, SealError, load_key
+    from compliance.service import AuditService
+    from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
+    from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub
+    from fairwall.rpc import channel, confine, identity, process, server
+    from fairwall.rpc.confine import Layer
+    from fairwall.tables.errors import DataError
 
 if TYPE_CHECKING:
     from compliance.policy import Policy

@@ -13,6 +13,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import sysconfig
 import time
 import venv
 from collections.abc import Callable, Iterator
@@ -423,7 +424,7 @@ def test_a_party_started_by_the_superuser_becomes_a_user_that_reaches_no_other_p
         import json, os, sys
         from pathlib import Path
         from fairwall.rpc import confine
-        confine._libraries = tuple
+        confine.libraries = tuple
         confine._packages = lambda party: (Path("/"), Path("/"))
         folder = Path(sys.argv[1])
         os.chmod(folder, 0o700)
@@ -461,18 +462,27 @@ def test_a_program_that_the_new_user_could_not_read_stays_with_its_user_and_says
 
 
 @needs_landlock
-@pytest.mark.parametrize("layout", ["installed", "environment in a checkout", "checkout in an environment"])
+@pytest.mark.parametrize(
+    "layout",
+    ["installed", "environment in a checkout", "checkout in an environment", "overlay", "overlay of a checkout"],
+)
 def test_what_is_another_s_is_left_out_wherever_it_lies(layout: str, tmp_path: Path) -> None:
     checkout = tmp_path / ("venv/src" if layout == "checkout in an environment" else "checkout")
     environment = checkout / "venv" if layout == "environment in a checkout" else tmp_path / "venv"
     venv.create(environment, symlinks=True)
     (libraries,) = environment.glob("lib/python*/site-packages")
-    home, shared = (libraries, libraries) if layout == "installed" else (checkout, checkout / "proto")
+    if layout.startswith("overlay"):
+        overlay, beneath = libraries, tmp_path / "beneath"
+        venv.create(beneath, symlinks=True)
+        (libraries,) = beneath.glob("lib/python*/site-packages")
+        (overlay / "beneath.pth").write_text(f"import site; site.addsitedir({str(libraries)!r})\n")
+    together = layout in ("installed", "overlay")
+    home, shared = (libraries, libraries) if together else (checkout, checkout / "proto")
     for package in ("compliance", "developer", "adversary", "sim"):
         shutil.copytree(ROOT / package, home / package, ignore=shutil.ignore_patterns("*.pyc"))
     shutil.copytree(ROOT / "proto/fairwall", shared / "fairwall", ignore=shutil.ignore_patterns("*.pyc"))
     (home / "README.md").write_text("secret")
-    if layout != "installed":
+    if not together:
         (libraries / "checkout.pth").write_text(f"{home}\n{shared}\n")
     (libraries / "library").mkdir()
     (libraries / "library" / "__init__.py").touch()
@@ -494,13 +504,94 @@ def test_what_is_another_s_is_left_out_wherever_it_lies(layout: str, tmp_path: P
         import library, decimal
         print(json.dumps([confine.__file__, before, [read(name) for name in names]]))
     """
-    others = () if layout == "installed" else ("README.md",)
+    others = () if together else ("README.md",)
     command = [str(environment / "bin/python"), "-I", "-c", script, str(home), str(shared), *others]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
     denied = ["Permission denied"] * (3 + len(others))
     where = str(shared / "fairwall/rpc/confine.py")
     assert json.loads(ended.stdout) == [where, [True] * (5 + len(others)), [True, True, *denied]]
+
+
+@pytest.fixture
+def overlay(tmp_path: Path) -> Path:
+    """An environment that has no library but through a line that names another's, as pipx and uv make them."""
+    environment = tmp_path / "overlay"
+    venv.create(environment, symlinks=True)
+    (libraries,) = environment.glob("lib/python*/site-packages")
+    beneath = sysconfig.get_path("purelib")
+    (libraries / "beneath.pth").write_text(f"import site; site.addsitedir({beneath!r})\n")
+    return environment / "bin/python"
+
+
+@needs_landlock
+def test_a_run_of_an_environment_over_another_is_confined(overlay: Path, small: str, tmp_path: Path) -> None:
+    demanded = f"scenario.require={json.dumps(confine.WALLS)}"
+    finished = subprocess.run(
+        [str(overlay), "-m", "sim", "run", small, "--set", demanded, "--json"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=100,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    assert len(json.loads(finished.stdout)["trials"]) == 1
+
+
+def started(party: str, before: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Start a party by hand, and do something else before."""
+    config = dict.fromkeys(("run", "authority", "certificate", "key"), "") | {
+        "party": party,
+        "referee": "127.0.0.1:1",
+        "counterpart": "127.0.0.1:1",
+        "listen": "127.0.0.1:0",
+    }
+    (folder / "config.json").write_text(json.dumps(config))
+    run = f"import runpy, sys\n{before}\nrunpy.run_module({party!r}, alter_sys=True, run_name='__main__')"
+    return subprocess.run(
+        [sys.executable, "-I", "-c", run, "--config", str(folder / "config.json")],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+
+
+@needs_landlock
+def test_libraries_that_a_party_may_not_read_are_one_line(tmp_path: Path) -> None:
+    beneath = sysconfig.get_path("purelib")
+    ended = started(
+        "developer",
+        "from fairwall.rpc import confine\n"
+        "grants = confine._grants\n"
+        f"confine._grants = lambda *of: [each for each in grants(*of) if each[0] != {beneath!r}]",
+        tmp_path,
+    )
+    assert (ended.returncode, ended.stderr) == (2, f"developer: the libraries in {beneath} cannot be read\n")
+
+
+@pytest.mark.parametrize(
+    ("party", "module"),
+    [("compliance", "numpy"), ("compliance", "grpc"), ("developer", "numpy"), ("adversary", "grpc")],
+)
+def test_a_party_that_cannot_import_says_so_in_one_line(party: str, module: str, tmp_path: Path) -> None:
+    ended = started(party, f"sys.modules[{module!r}] = None", tmp_path)
+    lines = [line for line in ended.stderr.splitlines() if " INFO " not in line]
+    assert (ended.returncode, len(lines)) == (2, 1)
+    assert re.fullmatch(rf"{party}: cannot import {module}[.\w]*: .*{module}.*", lines[0])
+
+
+@needs_landlock
+def test_a_library_that_lies_anywhere_is_not_opened_to_a_party_which_says_where_it_may_not_read(tmp_path: Path) -> None:
+    (tmp_path / "numpy").mkdir()
+    (tmp_path / "numpy/__init__.py").touch()
+    ended = started("developer", f"sys.path.insert(0, {str(tmp_path)!r})", tmp_path)
+    lines = [line for line in ended.stderr.splitlines() if " INFO " not in line]
+    assert ended.returncode == 2
+    (line,) = lines
+    assert line.startswith("developer: cannot import ")
+    assert line.endswith(f"(the party may not read {tmp_path})")
 
 
 def test_a_party_whose_counterpart_is_not_known_says_that_tcp_stays_open(tmp_path: Path) -> None:

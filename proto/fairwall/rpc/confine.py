@@ -74,6 +74,10 @@ _SYSTEM = (
 )
 
 
+_LIBRARIES = ("site-packages", "dist-packages")
+"""What a folder of installed libraries is called, wherever it is."""
+
+
 @dataclass(frozen=True)
 class Layer:
     """One layer of a process's confinement: its name, whether it is active, and if not, why."""
@@ -130,7 +134,7 @@ def confine(
     ValueError
         If an address has no port.
     """
-    needed = (*map(Path, _libraries()), *_packages(party))
+    needed = (*map(Path, libraries()), *_packages(party))
     layers = [
         _layer("limits", _limit, _OPEN_FILES),
         _layer("users", _become, party, needed, folders),
@@ -386,7 +390,7 @@ def _grants(party: str, folders: Sequence[Path]) -> Iterator[tuple[str, int]]:
     """
     package, shared = _packages(party)
     withheld = _withheld(party)
-    roots = {os.path.realpath(path) for path in (*_SYSTEM, *_libraries())}
+    roots = {os.path.realpath(path) for path in (*_SYSTEM, *libraries())}
     if package.parent != shared.parent:  # a checkout, which may hold an environment with libraries, or lie in one
         roots -= {str(package.parent), str(shared.parent)}
     for root in roots:
@@ -433,10 +437,18 @@ def _is_below(place: str, folder: str) -> bool:
     return place == folder or place.startswith(folder.rstrip("/") + "/")
 
 
-def _libraries() -> tuple[str, ...]:
-    """Name the folders of the interpreter's own libraries and of the installed ones."""
+def libraries() -> tuple[str, ...]:
+    """Name the folders of the interpreter's own libraries and of the installed ones.
+
+    An environment may have those of another one too, by a line of a ``.pth`` file. They are told by their name: another
+    folder of the path may hold anything.
+    """
     prefixes = (sys.prefix, sys.base_prefix)
-    entries = [entry for entry in sys.path if any(_is_below(entry, prefix) for prefix in prefixes)]
+    entries = [
+        entry
+        for entry in sys.path
+        if os.path.basename(entry) in _LIBRARIES or any(_is_below(entry, prefix) for prefix in prefixes)
+    ]
     return *entries, os.path.join(sys.base_prefix, "lib")
 
 

@@ -22,7 +22,7 @@ from typing import NoReturn
 
 import grpc
 
-from fairwall.rpc import confine
+from fairwall.rpc import confine, importing
 from fairwall.rpc.confine import Layer
 from fairwall.rpc.errors import reason_of
 from fairwall.rpc.identity import Credentials
@@ -101,7 +101,8 @@ def start(party: str, source: str | None = None) -> tuple[PartyConfig, tuple[Lay
     To be called while there is no other thread, so before numerical libraries are imported: only then can all layers be
     active.
 
-    A configuration that cannot be read ends the process with one line on stderr and status 2.
+    A configuration that cannot be read, or libraries that cannot be once the process is confined, end it with one line
+    on stderr and status 2.
 
     Parameters
     ----------
@@ -124,6 +125,10 @@ def start(party: str, source: str | None = None) -> tuple[PartyConfig, tuple[Lay
     except (OSError, ValueError) as error:
         print(f"{party}: configuration {source}: {error}", file=sys.stderr)  # noqa: T201
         raise SystemExit(2) from None
+    hidden = importing.closed(confine.libraries())
+    if hidden:
+        print(f"{party}: the libraries in {', '.join(hidden)} cannot be read", file=sys.stderr)  # noqa: T201
+        raise SystemExit(2)
     if source == "-":
         # Whoever started us holds the other end: a closed pipe is the end of the run, however it came about.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -136,11 +141,12 @@ def playing(config: PartyConfig) -> Iterator[Recorder | None]:
     """Do a party's work: what is not its own fault ends the process with one line instead of a traceback.
 
     Gives the recorder of the party's transcript, if there is to be one; it is closed when the work is done.
-    Status 2 for credentials or an address that cannot be used, or an extra that is not installed; 1 for another party
+    Status 2 for credentials or an address that cannot be used, or code that cannot be imported; 1 for another party
     that is gone or refuses.
     """
     # Imported here: it loads numerical libraries, which start threads.
-    from fairwall.learning.backend import TrainingUnavailable
+    with importing.importing(config.party):
+        from fairwall.learning.backend import TrainingUnavailable
 
     recorder = None
     try:
@@ -150,6 +156,9 @@ def playing(config: PartyConfig) -> Iterator[Recorder | None]:
         yield recorder
     except OSError as error:
         print(f"{config.party}: configuration: {error}", file=sys.stderr)  # noqa: T201
+        raise SystemExit(2) from None
+    except ImportError as error:
+        print(f"{config.party}: {importing.reason(error, config.party)}", file=sys.stderr)  # noqa: T201
         raise SystemExit(2) from None
     except TrainingUnavailable as error:
         print(f"{config.party}: {error}", file=sys.stderr)  # noqa: T201
