@@ -39,7 +39,10 @@ def main() -> None:
     targets = json.loads(sys.argv[1])
     layers = process.start(targets["party"], "-")[1] if targets["confined"] else ()
     port = targets["bind"]["its own port"]
-    own = {"listen on its own port": outcome(lambda: listen(port))}
+    own = {
+        "listen on its own port": outcome(lambda: listen(port)),
+        "listen anywhere before it is ready": outcome(lambda: socket.socket().listen()),
+    }
     process.announce(f"127.0.0.1:{port}", layers)
     held = {
         "own": own_attempts(targets),
@@ -139,6 +142,7 @@ def calls(targets: dict[str, Any]) -> Attempts:
             (f"move {name}", lambda pid=pid: os.sched_setaffinity(pid, os.sched_getaffinity(pid))),
             (f"schedule {name}", lambda pid=pid: schedule(pid)),
             (f"delay what {name} writes", lambda pid=pid: number("ioprio_set", 1, pid, 0)),
+            (f"signal a thread of {name}", lambda pid=pid: call(LIBC.tgkill, pid, pid, 0)),
             (f"hold {name}", lambda pid=pid: os.close(os.pidfd_open(pid))),
         ]
     folder = targets["folder"]
@@ -150,7 +154,7 @@ def calls(targets: dict[str, Any]) -> Attempts:
         ("shared memory", lambda: shared(LIBC.shmget, LIBC.shmctl, 4096)),
         ("shared semaphores", lambda: shared(LIBC.semget, LIBC.semctl, 1)),
         ("shared messages", lambda: call(LIBC.msgctl, call(LIBC.msgget, IPC_PRIVATE, IPC_CREAT), 0, None)),
-        ("a named queue", queue),
+        ("a named queue", lambda: queue(targets["queue"].encode())),
         ("the user's keys", lambda: number("keyctl", 0, USER_KEYRING, 1)),
         ("a key for others", add_key),
         ("a file in memory", lambda: os.close(os.memfd_create("own"))),
@@ -234,10 +238,9 @@ def shared(get: Any, control: Any, size: int) -> None:
     call(control, place, 0, 0, None)
 
 
-def queue() -> None:
-    name = f"/fairwall-{os.getpid()}".encode()
+def queue(name: bytes) -> None:
+    """Make a queue, which may then be closed to it: whoever named it takes it away."""
     os.close(call(LIBC.mq_open, name, os.O_CREAT | os.O_RDWR, 0o600, None))
-    call(LIBC.mq_unlink, name)
 
 
 def add_key() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import ctypes
 import errno
 import json
 import os
@@ -163,7 +164,9 @@ def targets(running: Running, tmp_path: Path) -> Iterator[dict[str, Any]]:
         "the first process": Path("/proc/1/environ"),
     }
     processes = {"the referee": running.command.pid, "compliance": running.parties["compliance"].pid}
+    queue = f"/fairwall-{os.getpid()}"
     with (
+        contextlib.ExitStack() as after,
         listening(socket.AF_INET, ("127.0.0.1", 0)) as stranger,
         listening(socket.AF_INET, ("127.0.0.1", 0)) as referee,
         listening(socket.AF_INET, ("127.0.0.1", 0)) as counterpart,
@@ -174,6 +177,7 @@ def targets(running: Running, tmp_path: Path) -> Iterator[dict[str, Any]]:
         socket.socket() as taken,
         socket.socket() as other,
     ):
+        after.callback(ctypes.CDLL(None).mq_unlink, queue.encode())
         datagrams.bind(("127.0.0.1", 0))
         unix_datagrams.bind(str(tmp_path / "datagrams"))
         for free in (taken, other):
@@ -204,6 +208,7 @@ def targets(running: Running, tmp_path: Path) -> Iterator[dict[str, Any]]:
             "bind": {"another port": ports["other"], "its own port": ports["own"]},
             "abstract": abstract.getsockname()[1:].decode(),
             "program": sys.executable,
+            "queue": queue,
             "true": base64.b64encode(Path(shutil.which("true") or "").read_bytes()).decode(),
             "folder": str(own),
             "ports": ports,
@@ -262,7 +267,8 @@ def test_a_hostile_party_is_refused_all_that_is_not_its_own(party: str, targets:
     attempts = attempt(party, targets, confined=True)
     denied = {name for name, how in attempts.outcomes["own"].items() if how in REFUSED}
     # The adversary serves nothing.
-    assert denied == (set() if party == "developer" else {"listen on its own port"})
+    serving = {"listen on its own port", "listen anywhere before it is ready"}
+    assert denied == (set() if party == "developer" else serving)
     assert attempts.not_refused("landlock", "syscalls", "privileged") == {}
     assert [attempts.layers[name] for name in confine.WALLS] == [""] * 4
 
@@ -283,6 +289,8 @@ def test_each_wall_holds_what_is_its_own_alone_and_claims_no_more(targets: dict[
 
     syscalls = attempt("developer", targets, confined=True, where=WITHOUT_LANDLOCK)
     assert syscalls.not_refused("syscalls", "privileged") == {}
+    # Both hold these.
+    assert {name for name in syscalls.done("landlock") if "signal" in name or name.startswith("start")} == set()
     assert {name for name in confine.WALLS if syscalls.layers[name]} == set(confine.LANDLOCK)
 
 

@@ -79,14 +79,11 @@ def test_who_serves_listens_until_sealed_and_who_does_not_never() -> None:
         TRY
         + """
 seccomp.confine(serves={serves}, resolves=False)
-def listen():
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        server.listen()
-        socket.create_connection(server.getsockname()).close()
-before = tried(listen), tried(lambda: socket.socket().listen())
+def ways():
+    return tried(socket.socket().bind, ("127.0.0.1", 0)), tried(socket.socket().listen)
+before = ways()
 seccomp.seal()
-print(json.dumps([*before, tried(listen), tried(lambda: socket.socket().listen()), tried(seccomp.seal)]))
+print(json.dumps([*before, *ways(), tried(seccomp.seal)]))
 """
     )
     again = f"no filter of system calls here: {REFUSED.lower()}"
