@@ -7,20 +7,32 @@ Who asks chooses each loss after having seen the answers before, so a rule has t
 Ullman, Vadhan, NeurIPS 2016): it bounds the whole series however the losses were chosen. `composed_epsilon` states the
 theorem of each rule. To each rule the plain sum is added where no loss has a delta: it then bounds the privacy loss
 surely, on every path, so that a series may go on while either of the two allows it and no delta is used twice.
+
+Budgets are kept exactly. An epsilon or a delta is the decimal that it was written as (`fairwall.laws.decimals`); sums
+are exact, and so are comparisons: ten charges of 0.1 use up a budget of 1, and nothing fits after them. Where a rule
+has roots and logarithms its epsilon is rounded upwards. What is left is told rounded down, so it can be asked for.
 """
 
 from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Context, Decimal, localcontext
 from enum import StrEnum
 from functools import cache, lru_cache
 
-# So that epsilon/(m+1) and m * epsilon/(m+1) fit into epsilon in spite of rounding. It is relative to the limit and
-# granted once, not per charge: a thousand charges gain no more by it than one.
-TOLERANCE = 1e-9
+from fairwall.laws.decimals import EXACT, at_least, at_most, written
+
+_INFINITE = Decimal("Infinity")
+
+_ROUGHLY = Context(prec=50)
+_RAISED = _ROUGHLY.add(Decimal(1), Decimal("1e-40"))
+"""What makes an upper bound of a handful of operations at 50 digits, each of which is off by a relative 1e-49."""
+
+_CONVOLUTION_ERROR = 1e-12
+"""By how much less delta a convolution is read at: float64's errors in it came to 5e-14 of delta, in 50,000 losses."""
 
 # Points of the grid that a Laplace or Gaussian loss is laid on for `Rule.TIGHT`. Rounding is upwards, so a coarse grid
 # costs budget and never privacy: against the closed form of composed Gaussians 100 points cost 2e-5 of epsilon or less.
@@ -94,16 +106,6 @@ class Loss:
         if not (0 < self.multiplier < math.inf if self.law is Law.GAUSSIAN else self.multiplier == 0):
             raise ValueError("Gaussian noise, and no other, has a multiplier above 0")
 
-    @property
-    def rho(self) -> float:
-        """The loss in zero-concentrated differential privacy (Bun and Steinke, TCC 2016); infinite if it has none.
-
-        Gaussian noise has 1/(2 multiplier^2) (Proposition 1.6), and epsilon alone gives epsilon^2/2 (Proposition 1.4).
-        """
-        if self.law is Law.GAUSSIAN:
-            return 0.5 / self.multiplier / self.multiplier
-        return math.inf if self.delta else 0.5 * self.epsilon * self.epsilon
-
 
 FREE = Loss(0.0, law=Law.NOTHING)
 """The loss of an answer that is made from what was released and paid for before."""
@@ -137,8 +139,10 @@ def gaussian(multiplier: float, delta: float) -> Loss:
     return Loss(_gaussian_epsilon(multiplier, delta), delta, Law.GAUSSIAN, multiplier)
 
 
-def composed_epsilon(losses: Mapping[Loss, int], delta: float, rule: Rule) -> float:
+def composed_epsilon(losses: Mapping[Loss, int], delta: float, rule: Rule) -> Decimal:
     """Return the least epsilon for which a rule proves (epsilon, delta)-differential privacy of a series.
+
+    A plain sum is exact, everything else rounded upwards.
 
     Parameters
     ----------
@@ -160,13 +164,13 @@ def composed_epsilon(losses: Mapping[Loss, int], delta: float, rule: Rule) -> fl
 
     Returns
     -------
-    float
+    Decimal
         Infinite where the rule proves nothing at this delta; 0 for no losses.
     """
     if not losses:
-        return 0.0
-    surely = math.inf if any(loss.delta for loss in losses) else _total(losses, "epsilon")
-    return min(surely, _RULES[rule](losses, delta))
+        return Decimal(0)
+    surely = _INFINITE if any(loss.delta for loss in losses) else _epsilons(losses)
+    return min(surely, _RULES[rule](losses, written(delta)))
 
 
 @dataclass(frozen=True)
@@ -198,46 +202,79 @@ class Budget:
             raise ValueError("a budget's delta must be at least 0 and below 1")
 
     def spent(self, losses: Mapping[Loss, int]) -> float:
-        """Return the epsilon of what was charged, at this budget's delta."""
-        return composed_epsilon(losses, self.delta, self.rule)
+        """Return the epsilon of what was charged, at this budget's delta; rounded up."""
+        return at_least(self._composed(losses))
 
     def remaining(self, losses: Mapping[Loss, int]) -> float:
-        """Return the epsilon that is left, at least 0; infinite where there is no limit, whatever was charged."""
-        return math.inf if math.isinf(self.epsilon) else max(0.0, self.epsilon - self.spent(losses))
+        """Return the epsilon that is left, rounded down, at least 0; infinite where there is no limit."""
+        return at_most(self._left(losses))
+
+    def needed(self, losses: Mapping[Loss, int], loss: Loss) -> float:
+        """Return what one more loss would take of the epsilon that is left, rounded up; more, if it is not covered."""
+        before, after = self._composed(losses), self._composed(_with(losses, loss))
+        with localcontext(EXACT):
+            return at_least(after if after.is_infinite() else after - before)
 
     def affords(self, losses: Mapping[Loss, int], loss: Loss) -> bool:
         """Return whether one more loss stays within the budget, after those charged before."""
-        after = {**losses, loss: losses.get(loss, 0) + 1}
-        return math.isinf(self.epsilon) or self.spent(after) <= self.epsilon * (1 + TOLERANCE)
+        return math.isinf(self.epsilon) or self._composed(_with(losses, loss)) <= written(self.epsilon)
+
+    def _composed(self, losses: Mapping[Loss, int]) -> Decimal:
+        return composed_epsilon(losses, self.delta, self.rule)
+
+    def _left(self, losses: Mapping[Loss, int]) -> Decimal:
+        if math.isinf(self.epsilon):
+            return _INFINITE
+        with localcontext(EXACT):
+            return max(Decimal(0), written(self.epsilon) - self._composed(losses))
 
 
-def _basic(losses: Mapping[Loss, int], delta: float) -> float:
-    return _total(losses, "epsilon") if _total(losses, "delta") <= delta * (1 + TOLERANCE) else math.inf
+def _with(losses: Mapping[Loss, int], loss: Loss) -> Mapping[Loss, int]:
+    return {**losses, loss: losses.get(loss, 0) + 1}
 
 
-def _advanced(losses: Mapping[Loss, int], delta: float) -> float:
-    half = delta / 2
-    if not half or _total(losses, "delta") > half * (1 + TOLERANCE):
-        return math.inf
-    squares = _sum(count * loss.epsilon * loss.epsilon for loss, count in losses.items())
-    return squares / 2 + math.sqrt(2 * math.log(1 / half) * squares)
+def _basic(losses: Mapping[Loss, int], delta: Decimal) -> Decimal:
+    return _epsilons(losses) if _deltas(losses) <= delta else _INFINITE
 
 
-def _zcdp(losses: Mapping[Loss, int], delta: float) -> float:
+def _advanced(losses: Mapping[Loss, int], delta: Decimal) -> Decimal:
+    with localcontext(EXACT):
+        half = delta / 2
+        if not half or _deltas(losses) > half:
+            return _INFINITE
+        squares = _total(losses, lambda loss: written(loss.epsilon) * written(loss.epsilon))
+    with localcontext(_ROUGHLY):
+        return (squares / 2 + (-2 * half.ln() * squares).sqrt()) * _RAISED
+
+
+def _zcdp(losses: Mapping[Loss, int], delta: Decimal) -> Decimal:
     if not delta:
-        return math.inf
-    rho = _total(losses, "rho")
-    return rho + 2 * math.sqrt(rho * math.log(1 / delta))
+        return _INFINITE
+    with localcontext(_ROUGHLY):
+        rho = _total(losses, _rho)
+        return (rho + 2 * (-delta.ln() * rho).sqrt()) * _RAISED
 
 
-def _tight(losses: Mapping[Loss, int], delta: float) -> float:
-    if not delta or len(losses) > 1:
-        return math.inf
+def _tight(losses: Mapping[Loss, int], delta: Decimal) -> Decimal:
+    if delta <= _CONVOLUTION_ERROR or len(losses) > 1:
+        return _INFINITE
     ((loss, count),) = losses.items()
-    return _convolved_epsilon(loss, count, delta) if loss.epsilon <= _EXPONENT_MAX else math.inf
+    if loss.epsilon > _EXPONENT_MAX:
+        return _INFINITE
+    return Decimal(_convolved_epsilon(loss, count, float(delta) - _CONVOLUTION_ERROR))
 
 
 _RULES = {Rule.BASIC: _basic, Rule.ADVANCED: _advanced, Rule.ZCDP: _zcdp, Rule.TIGHT: _tight}
+
+
+def _rho(loss: Loss) -> Decimal:
+    """Return a loss in zero-concentrated differential privacy (Bun and Steinke, TCC 2016); infinite if it has none.
+
+    Gaussian noise has 1/(2 multiplier^2) (Proposition 1.6), and epsilon alone gives epsilon^2/2 (Proposition 1.4).
+    """
+    if loss.law is Law.GAUSSIAN:
+        return Decimal("0.5") / Decimal(loss.multiplier) / Decimal(loss.multiplier)
+    return _INFINITE if loss.delta else written(loss.epsilon) * written(loss.epsilon) / 2
 
 
 @lru_cache(maxsize=1024)
@@ -281,13 +318,16 @@ def _normal_cdf(value: float) -> float:
     return 0.5 * math.erfc(-value / math.sqrt(2))
 
 
-def _total(losses: Mapping[Loss, int], measure: str) -> float:
-    return _sum(count * getattr(loss, measure) for loss, count in losses.items())
+def _epsilons(losses: Mapping[Loss, int]) -> Decimal:
+    with localcontext(EXACT):
+        return _total(losses, lambda loss: written(loss.epsilon))
 
 
-def _sum(values: Iterable[float]) -> float:
-    """Add up, rounding once; what no number holds is as good as infinite."""
-    try:
-        return math.fsum(values)
-    except OverflowError:
-        return math.inf
+def _deltas(losses: Mapping[Loss, int]) -> Decimal:
+    with localcontext(EXACT):
+        return _total(losses, lambda loss: written(loss.delta))
+
+
+def _total(losses: Mapping[Loss, int], measure: Callable[[Loss], Decimal]) -> Decimal:
+    """Add up under the context of whoever asks."""
+    return sum((count * measure(loss) for loss, count in losses.items()), Decimal(0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from decimal import ROUND_FLOOR, Decimal, localcontext
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from developer.base_model import accuracy
 from developer.reveal.sizes import group_sizes
 from developer.translation import Play
+from fairwall.laws.decimals import EXACT, at_most, written
 
 Ask = Callable[[str, NDArray[np.float64], float], NDArray[np.float64]]
 """How a batch is asked: request id, predictions (models, people), and what to spend on it, to answers (models,)."""
@@ -37,7 +39,7 @@ class Purse:
         self._planned = planned
         self._requests = 0
         self._asked = 0
-        self._spent = 0.0
+        self._left = written(epsilon)
 
     def take(self, queries: int) -> tuple[str, float]:
         """Give the next request, of so many queries, its id, unique within the deal, and what it may spend."""
@@ -52,10 +54,15 @@ class Purse:
         if self._at_once or math.isinf(self._epsilon):
             return self._epsilon
         self._asked += queries
-        # The last batch takes what is left, so that the shares add up in spite of rounding.
-        share = self._epsilon * queries / self._planned if self._asked < self._planned else self._epsilon - self._spent
-        self._spent += share
-        return share
+        share = self._left
+        if self._asked < self._planned:
+            # In 15 digits of the budget, so that what the last batch takes is a number too, and nothing is left over.
+            digit = Decimal((0, (1,), written(self._epsilon).adjusted() - 14))
+            share = min(share, Decimal(self._epsilon * queries / self._planned).quantize(digit, ROUND_FLOOR))
+        taken = at_most(share)
+        with localcontext(EXACT):
+            self._left -= written(taken)
+        return taken
 
 
 class DealAuditor:

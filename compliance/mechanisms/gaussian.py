@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from compliance.accountant import Loss, gaussian, pure
+from compliance.accountant import Law, Loss, pure
 from compliance.mechanisms.mechanism import (
     Facts,
     Guarantee,
@@ -55,7 +55,7 @@ class GaussianMechanism:
 
 
 def gaussian_cost(epsilon: float, delta: float) -> Loss:
-    """Return the loss of the least Gaussian noise that is (epsilon, delta)-private."""
+    """Return the loss of the least Gaussian noise that is (epsilon, delta)-private: just that, and its multiplier."""
     if math.isinf(epsilon) or delta == 0:
         return pure(math.inf)
-    return gaussian(gaussian_multiplier(epsilon, delta), delta)
+    return Loss(epsilon, delta, Law.GAUSSIAN, gaussian_multiplier(epsilon, delta))

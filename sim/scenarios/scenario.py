@@ -10,6 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from compliance.bounding import Bounding
 from compliance.mechanisms import MECHANISMS
+from fairwall.laws.decimals import part_of
 from fairwall.laws.metric import METRICS
 from fairwall.laws.precision import DECIMALS_MAX
 
@@ -250,7 +251,7 @@ class Scenario(Section):
     @property
     def batch_delta(self) -> float:
         """The delta of each batch."""
-        return self.compliance.delta / self.batches
+        return part_of(self.compliance.delta, self.batches)
 
     @property
     def parts(self) -> tuple[Mapping[str, Any], ...]:

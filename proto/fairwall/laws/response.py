@@ -30,11 +30,11 @@ from numpy.typing import NDArray
 
 
 def turning_probability(epsilon: float) -> float:
-    """Return p, rounded up: (1-p)/p is at most exp(epsilon) in spite of float64. At most 1/2; 0 for no limit."""
+    """Return p, rounded up: (1-p)/p is at most exp(epsilon), of epsilon's decimal too. At most 1/2; 0 for no limit."""
     if math.isinf(epsilon):
         return 0.0
     shrunk = math.exp(-epsilon)
-    return min(0.5, max(shrunk / (1 + shrunk) * (1 + 2.0**-50), math.ulp(0.0)))
+    return min(0.5, max(shrunk / (1 + shrunk) * (1 + 2.0**-50 * max(1.0, epsilon)), math.ulp(0.0)))
 
 
 def response_loss(probability: float) -> float:

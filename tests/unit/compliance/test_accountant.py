@@ -4,15 +4,27 @@ import math
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from decimal import Decimal, localcontext
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from compliance.accountant import Budget, Law, Loss, Rule, composed_epsilon, gaussian, laplace, pure
+from fairwall.laws.decimals import part_of
 
 DELTA = 1e-6
+
+
+def composed(losses: Mapping[Loss, int], delta: float, rule: Rule) -> float:
+    return float(composed_epsilon(losses, delta, rule))
+
+
+def exactly(losses: Mapping[Loss, int]) -> Fraction:
+    """The sum of what was written, as a rational number."""
+    return sum((count * Fraction(repr(loss.epsilon)) for loss, count in losses.items()), Fraction(0))
 
 
 def charged(*epsilons: float) -> Counter[Loss]:
@@ -50,32 +62,110 @@ def test_deltas_add_up_beside_and_have_a_limit_of_their_own() -> None:
     assert not Budget(10.0).affords(Counter(), pure(1.0, 1e-12))
 
 
-@given(queries=st.integers(1, 10_000), epsilon=st.floats(1e-6, 1e6))
-def test_a_split_never_overruns_by_rounding(queries: int, epsilon: float) -> None:
-    budget, first, rest = Budget(epsilon), charged(epsilon / (queries + 1)), pure(epsilon * queries / (queries + 1))
-    assert budget.affords(first, rest)
-    assert budget.remaining(first + Counter([rest])) == pytest.approx(0, abs=1e-9 * epsilon)
+AMOUNTS = st.one_of(
+    st.floats(1e-12, 1e3),
+    st.integers(1, 10**6).map(lambda millionths: millionths / 10**6),
+    st.sampled_from([0.1, 0.2, 0.3, 0.7, 1e-12, 1 / 3]),
+)
 
 
-def test_many_small_charges_use_the_budget_up_exactly_once() -> None:
-    budget, losses = Budget(1.0), Counter({pure(1.0 / 1000): 1000})
-    assert budget.spent(losses) == 1.0
-    assert budget.remaining(losses) == 0
-    # The tolerance is granted once: here it takes no more than a billionth of the limit in all.
-    for _ in range(10):
-        if budget.affords(losses, pure(2e-10)):
-            losses[pure(2e-10)] += 1
-    assert budget.spent(losses) <= 1 + 1e-9
-    assert budget.remaining(losses) == 0
+def as_decimal(numerator: int, digits: int) -> float:
+    """Read numerator / 10^digits as it is written."""
+    return float(f"{numerator}e-{digits}")
 
 
-@given(st.lists(st.floats(1e-3, 1.0), max_size=50), st.floats(0.1, 10.0))
-def test_spending_never_exceeds_the_limit(epsilons: list[float], limit: float) -> None:
-    budget, losses = Budget(limit), Counter[Loss]()
+def fill(budget: Budget, epsilons: Iterable[float]) -> Counter[Loss]:
+    losses = Counter[Loss]()
     for epsilon in epsilons:
         if budget.affords(losses, pure(epsilon)):
             losses[pure(epsilon)] += 1
-    assert budget.spent(losses) <= limit * (1 + 1e-9)
+    return losses
+
+
+@given(epsilons=st.lists(AMOUNTS, max_size=50), limit=AMOUNTS)
+def test_no_series_of_charges_exceeds_the_limit_by_anything(epsilons: list[float], limit: float) -> None:
+    budget = Budget(limit)
+    losses = fill(budget, epsilons)
+    assert exactly(losses) <= Fraction(repr(limit))
+    # What is told is rounded to a float64, to the safe side.
+    assert Fraction(repr(budget.spent(losses))) >= exactly(losses)
+    assert Fraction(repr(budget.remaining(losses))) <= Fraction(repr(limit)) - exactly(losses)
+
+
+@given(epsilons=st.lists(AMOUNTS, max_size=20), limit=AMOUNTS)
+def test_what_is_told_to_be_left_can_be_charged_and_the_next_number_cannot(epsilons: list[float], limit: float) -> None:
+    budget = Budget(limit)
+    losses = fill(budget, epsilons)
+    left = budget.remaining(losses)
+    assert not left or budget.affords(losses, pure(left))
+    assert not budget.affords(losses, pure(math.nextafter(left, math.inf)))
+
+
+@given(numerator=st.integers(1, 10**12), digits=st.integers(0, 15), parts=st.integers(1, 1000))
+def test_a_budget_shared_out_in_equal_decimals_is_spent_to_the_end(numerator: int, digits: int, parts: int) -> None:
+    share, budget = as_decimal(numerator, digits), Budget(as_decimal(numerator * parts, digits))
+    losses = Counter({pure(share): parts - 1})
+    assert budget.affords(losses, pure(share))
+    losses[pure(share)] += 1
+    assert (budget.spent(losses), budget.remaining(losses)) == (budget.epsilon, 0.0)
+    assert not budget.affords(losses, pure(5e-324))
+
+
+@pytest.mark.parametrize(
+    ("limit", "share", "times"), [(1.0, 0.1, 10), (0.3, 0.1, 3), (2.0, 0.001, 2000), (1.1, 0.11, 10), (0.07, 0.01, 7)]
+)
+def test_shares_whose_floats_add_up_to_too_much_fit_and_not_a_trillionth_more(
+    limit: float, share: float, times: int
+) -> None:
+    budget, losses = Budget(limit), Counter({pure(share): times - 1})
+    assert budget.affords(losses, pure(share))
+    assert budget.needed(losses, pure(share)) == budget.remaining(losses) == share
+    losses[pure(share)] += 1
+    assert budget.remaining(losses) == 0.0
+    assert not budget.affords(losses, pure(1e-12))
+
+
+@given(whole=AMOUNTS, parts=st.integers(1, 1000))
+def test_a_part_of_a_budget_fits_so_many_times_and_the_next_number_does_not(whole: float, parts: int) -> None:
+    budget, part = Budget(whole), part_of(whole, parts)
+    assert not part or budget.affords(Counter({pure(part): parts - 1}), pure(part))
+    more = pure(math.nextafter(part, math.inf))
+    assert not budget.affords(Counter({more: parts - 1}), more)
+
+
+@pytest.mark.parametrize("rule", Rule)
+def test_the_largest_and_the_smallest_amounts_add_up_without_rounding(rule: Rule) -> None:
+    losses = Counter([pure(1.7e308), pure(5e-324)])
+    assert not Budget(1.7e308, DELTA, rule).affords(Counter([pure(1.7e308)]), pure(5e-324))
+    assert composed_epsilon(losses, DELTA, rule) > Decimal(repr(1.7e308))
+
+
+def test_deltas_are_compared_exactly_too() -> None:
+    tenth, rest = pure(0.1, 1e-6), Counter({pure(0.1, 1e-6): 9})
+    assert Budget(10.0, 1e-5).affords(rest, tenth)
+    assert Budget(10.0, 2e-5, Rule.ADVANCED).affords(rest, tenth)
+    for rule, delta in ((Rule.BASIC, 1e-5), (Rule.ADVANCED, 2e-5)):
+        assert not Budget(10.0, delta, rule).affords(rest + Counter([pure(0.1, 1e-18)]), tenth)
+
+
+def test_a_refused_loss_needs_more_than_is_left_by_every_rule() -> None:
+    for rule in Rule:
+        budget, losses = Budget(2.0, DELTA, rule), Counter[Loss]()
+        while budget.affords(losses, pure(0.3)):
+            losses[pure(0.3)] += 1
+        assert budget.needed(losses, pure(0.3)) > budget.remaining(losses) > 0
+        assert budget.needed(losses, pure(0.3, 0.5)) == math.inf
+
+
+@given(losses=st.dictionaries(st.floats(1e-6, 10).map(pure), st.integers(1, 100), min_size=1, max_size=5))
+def test_roots_and_logarithms_are_rounded_upwards(losses: dict[Loss, int]) -> None:
+    with localcontext(prec=200):
+        squares = sum((count * Decimal(repr(loss.epsilon)) ** 2 for loss, count in losses.items()), Decimal(0))
+        log, plain = -Decimal(repr(DELTA)).ln(), Decimal(exactly(losses).numerator) / exactly(losses).denominator
+        zcdp = squares / 2 + 2 * (squares / 2 * log).sqrt()
+        advanced = squares / 2 + (2 * (log + Decimal(2).ln()) * squares).sqrt()
+        for rule, truth in ((Rule.ZCDP, min(zcdp, plain)), (Rule.ADVANCED, min(advanced, plain))):
+            assert truth <= composed_epsilon(losses, DELTA, rule) <= truth * (1 + Decimal("1e-30"))
 
 
 def test_no_limit() -> None:
@@ -141,7 +231,7 @@ def test_advanced_composition_is_the_theorems_formula() -> None:
     losses = Counter({pure(0.1): 100, pure(0.05): 100})
     squares = 100 * 0.1**2 + 100 * 0.05**2
     formula = squares / 2 + math.sqrt(2 * math.log(2 / DELTA) * squares)
-    assert composed_epsilon(losses, DELTA, Rule.ADVANCED) == pytest.approx(formula)
+    assert composed(losses, DELTA, Rule.ADVANCED) == pytest.approx(formula)
     assert formula < 15
 
 
@@ -149,18 +239,18 @@ def test_advanced_composition_keeps_half_of_delta_for_the_charges() -> None:
     losses = Counter({pure(0.01, 1e-9): 500})
     squares = 500 * 0.01**2
     formula = squares / 2 + math.sqrt(2 * math.log(2 / DELTA) * squares)
-    assert composed_epsilon(losses, DELTA, Rule.ADVANCED) == pytest.approx(formula)
-    assert composed_epsilon(losses + Counter([pure(0.01, 1e-9)]), DELTA, Rule.ADVANCED) == math.inf
+    assert composed(losses, DELTA, Rule.ADVANCED) == pytest.approx(formula)
+    assert composed(losses + Counter([pure(0.01, 1e-9)]), DELTA, Rule.ADVANCED) == math.inf
 
 
 def test_zcdp_is_the_theorems_formula() -> None:
     losses = Counter({gaussian(10.0, DELTA): 8, pure(0.1): 4})
     rho = 8 / (2 * 10.0**2) + 4 * 0.1**2 / 2
-    assert composed_epsilon(losses, DELTA, Rule.ZCDP) == pytest.approx(rho + 2 * math.sqrt(rho * math.log(1 / DELTA)))
+    assert composed(losses, DELTA, Rule.ZCDP) == pytest.approx(rho + 2 * math.sqrt(rho * math.log(1 / DELTA)))
 
 
 def test_zcdp_proves_nothing_of_a_mechanism_of_which_epsilon_and_delta_are_all_that_is_known() -> None:
-    assert composed_epsilon(Counter([pure(0.1, 1e-9)]), DELTA, Rule.ZCDP) == math.inf
+    assert composed(Counter([pure(0.1, 1e-9)]), DELTA, Rule.ZCDP) == math.inf
 
 
 # Tight composition ----------------------------------------------------------------------------------------------------
@@ -168,7 +258,7 @@ def test_zcdp_proves_nothing_of_a_mechanism_of_which_epsilon_and_delta_are_all_t
 
 @pytest.mark.parametrize(("epsilon", "count"), [(0.01, 100), (0.1, 20), (0.5, 60), (1.0, 30), (3.0, 7)])
 def test_tight_composition_of_pure_losses_is_the_optimal_one(epsilon: float, count: int) -> None:
-    tight = composed_epsilon(Counter({pure(epsilon): count}), DELTA, Rule.TIGHT)
+    tight = composed(Counter({pure(epsilon): count}), DELTA, Rule.TIGHT)
     # The theorem is read off on its grid of 2 epsilon; between two points the distribution may still do better.
     optimal = optimal_composition(epsilon, count, DELTA)
     assert optimal - 2 * epsilon <= tight <= optimal * (1 + 1e-9)
@@ -176,25 +266,25 @@ def test_tight_composition_of_pure_losses_is_the_optimal_one(epsilon: float, cou
 
 @pytest.mark.parametrize(("multiplier", "count"), [(0.5, 10), (5.0, 100), (20.0, 1000), (1000.0, 50)])
 def test_tight_composition_of_gaussians_is_one_gaussian(multiplier: float, count: int) -> None:
-    tight = composed_epsilon(Counter({gaussian(multiplier, 1e-9): count}), DELTA, Rule.TIGHT)
+    tight = composed(Counter({gaussian(multiplier, 1e-9): count}), DELTA, Rule.TIGHT)
     closed_form = gaussian(multiplier / math.sqrt(count), DELTA).epsilon
     assert closed_form * (1 - 1e-6) <= tight <= closed_form * (1 + 1e-4)
 
 
 def test_laplace_noise_loses_less_than_its_epsilon_alone_tells() -> None:
-    known = composed_epsilon(Counter({laplace(0.1): 200}), DELTA, Rule.TIGHT)
-    unknown = composed_epsilon(Counter({pure(0.1): 200}), DELTA, Rule.TIGHT)
+    known = composed(Counter({laplace(0.1): 200}), DELTA, Rule.TIGHT)
+    unknown = composed(Counter({pure(0.1): 200}), DELTA, Rule.TIGHT)
     assert 0.9 * unknown < known < unknown
 
 
 def test_the_delta_of_a_loss_is_used_up_by_tight_composition_too() -> None:
-    assert composed_epsilon(Counter({pure(0.1, 1e-8): 99}), DELTA, Rule.TIGHT) < 0.1 * 99
-    assert composed_epsilon(Counter({pure(0.1, 1e-8): 101}), DELTA, Rule.TIGHT) == math.inf
+    assert composed(Counter({pure(0.1, 1e-8): 99}), DELTA, Rule.TIGHT) < 0.1 * 99
+    assert composed(Counter({pure(0.1, 1e-8): 101}), DELTA, Rule.TIGHT) == math.inf
 
 
 def test_unlike_losses_chosen_on_the_way_have_no_convolution_but_their_sum() -> None:
-    assert composed_epsilon(Counter({pure(0.1): 50, pure(0.2): 50}), DELTA, Rule.TIGHT) == pytest.approx(15)
-    assert composed_epsilon(Counter([gaussian(1.0, 1e-9), pure(0.1)]), DELTA, Rule.TIGHT) == math.inf
+    assert composed(Counter({pure(0.1): 50, pure(0.2): 50}), DELTA, Rule.TIGHT) == pytest.approx(15)
+    assert composed(Counter([gaussian(1.0, 1e-9), pure(0.1)]), DELTA, Rule.TIGHT) == math.inf
 
 
 def test_loading_the_accountant_does_not_load_what_only_tight_composition_needs() -> None:
@@ -217,10 +307,10 @@ def some_losses() -> Iterable[tuple[Counter[Loss], str]]:
 @pytest.mark.parametrize("rule", Rule)
 @pytest.mark.parametrize("losses", [pytest.param(losses, id=name) for losses, name in some_losses()])
 def test_no_rule_is_worse_than_the_sum_where_the_sum_holds(rule: Rule, losses: Counter[Loss]) -> None:
-    basic = composed_epsilon(losses, 0.0, Rule.BASIC)
-    assert 0 <= composed_epsilon(losses, DELTA, rule) <= basic
-    assert composed_epsilon(losses, 0.0, rule) == basic
-    assert composed_epsilon(Counter(), DELTA, rule) == 0.0
+    basic = composed(losses, 0.0, Rule.BASIC)
+    assert 0 <= composed(losses, DELTA, rule) <= basic
+    assert composed(losses, 0.0, rule) == basic
+    assert composed(Counter(), DELTA, rule) == 0.0
 
 
 @pytest.mark.parametrize("rule", Rule)
@@ -231,7 +321,7 @@ def test_no_rule_is_worse_than_the_sum_where_the_sum_holds(rule: Rule, losses: C
     count=st.integers(1, 200),
 )
 def test_one_more_loss_never_costs_less(rule: Rule, loss: Loss, count: int) -> None:
-    fewer, more = (composed_epsilon(Counter({loss: number}), DELTA, rule) for number in (count, count + 1))
+    fewer, more = (composed(Counter({loss: number}), DELTA, rule) for number in (count, count + 1))
     assert fewer <= more * (1 + 1e-6)
 
 

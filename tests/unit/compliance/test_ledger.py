@@ -133,8 +133,8 @@ def test_a_budget_shared_out_in_equal_parts_can_be_spent_to_the_end() -> None:
     account = Account(1.0)
     for request in range(10):
         account.settle(str(request), b"", 0.1, Noise())
-    assert account.remaining == pytest.approx(0.0, abs=1e-12)
-    assert refusal(lambda: account.settle("more", b"", 0.01, never)) == REASON_BUDGET_EXHAUSTED
+    assert (account.spent, account.remaining) == (1.0, 0.0)
+    assert refusal(lambda: account.settle("more", b"", 1e-12, never)) == REASON_BUDGET_EXHAUSTED
 
 
 def test_entries_stand_in_the_order_of_their_charges() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import pytest
 from hypothesis import given
@@ -19,6 +20,14 @@ def test_each_query_gets_the_same_share_and_together_they_get_everything(batches
     assert [name for name, _ in taken] == [f"request-{number + 1}" for number in range(len(batches))]
     assert [share for _, share in taken] == pytest.approx([epsilon * queries / planned for queries in batches])
     assert math.fsum(share for _, share in taken) == pytest.approx(epsilon, rel=1e-15)
+    # A budget is compared as it is written, and exactly.
+    assert sum(Fraction(repr(share)) for _, share in taken) <= Fraction(repr(epsilon))
+
+
+@pytest.mark.parametrize(("epsilon", "batches"), [(100.0, [1, 40]), (400.0, [1, 16]), (5.0, [1, 1, 1]), (0.3, [2, 5])])
+def test_a_budget_of_a_few_digits_is_shared_out_to_the_end(epsilon: float, batches: list[int]) -> None:
+    purse = Purse(epsilon, "laplace", sum(batches))
+    assert sum(Fraction(repr(purse.take(queries)[1])) for queries in batches) == Fraction(repr(epsilon))
 
 
 def test_of_randomised_response_the_first_request_buys_all_the_others() -> None:
