@@ -208,6 +208,14 @@ class Books:
             for name, budget in budgets
         )
 
+    def needed(self, request: Request) -> float:
+        """Return what a request would take of the epsilon that is left; more than that, where it is not afforded."""
+        budgets = ((name, self.budget(request.dataset, name)) for name in ("", request.developer))
+        return max(
+            request.loss.epsilon if budget is None else budget.needed(self.losses(request.dataset, name), request.loss)
+            for name, budget in budgets
+        )
+
     def _remaining(self, dataset: str, developer: str, more: Counter[Loss]) -> float:
         budgets = ((name, self.budget(dataset, name)) for name in {"", developer})
         return min(budget.remaining(self.losses(dataset, name) + more) if budget else 0.0 for name, budget in budgets)

@@ -127,7 +127,8 @@ class Ledger:
         ------
         Refusal
             ``REQUEST_ID_REUSED`` if the id stands for another request, ``BUDGET_EXHAUSTED`` if the developer's share or
-            the data set's budget does not cover the loss. Nothing is charged then.
+            the data set's budget does not cover the loss, with what is left and what it would take. Nothing is charged
+            then.
         LedgerError
             If the loss is stated for another relation than the budget, or the ledger must not be used.
         LedgerUnavailable
@@ -171,7 +172,12 @@ class Ledger:
                 f"data set {request.dataset}: a loss per {request.neighbours} is not added to a budget per {relation}"
             )
         if not request.developer or not books.affords(request):
-            raise Refusal(error_pb2.REASON_BUDGET_EXHAUSTED)
+            left, needed = books.standing(request.dataset, request.developer).remaining, books.needed(request)
+            raise Refusal(
+                error_pb2.AuditError(
+                    reason=error_pb2.REASON_BUDGET_EXHAUSTED, epsilon_remaining=left, epsilon_needed=needed
+                )
+            )
         reply = answer(books.facts(request.dataset, request.developer))
         return self._append(
             Entry(books.head.sequence + 1, request, reply, books.remaining_after(request), time.time(), b"")

@@ -24,6 +24,7 @@ from fairwall.rpc.identity import identify
 from fairwall.wire.metrics import name_of, number_of
 from fairwall.wire.precision import to_message
 from fairwall.wire.v1 import error_pb2, metric_pb2
+from fairwall.wire.v1.error_pb2 import AuditError
 
 LOG = logging.getLogger(__name__)
 
@@ -62,6 +63,7 @@ class AuditService(AuditServiceServicer):
             epsilon_remaining=standing.remaining,
             queries_max=case.queries_max,
             precision=to_message(case.precision),
+            epsilon_max=case.epsilon_max,
         )
 
     def Audit(
@@ -99,10 +101,12 @@ def _settle(
     case: Case, header: _Header, metric: str, predictions: NDArray[np.float64], context: grpc.ServicerContext
 ) -> audit.AuditResponse:
     """Charge and answer a batch, however its predictions came."""
+    developer = _developer(context)
     with _explained(header.deal_id):
         entry = case.settle(
-            _developer(context), header.request_id, _digest(header, predictions), metric, predictions, header.epsilon
+            developer, header.request_id, _digest(header, predictions), metric, predictions, header.epsilon
         )
+        now = case.ledger.standing(case.dataset, developer).remaining
     LOG.info("deal %s: answered a batch of %d", header.deal_id, len(predictions))
     low, high = interval_of(entry)
     asked = header.HasField("threshold")
@@ -113,6 +117,7 @@ def _settle(
         probability_above=arrays.to_message(case.probability_above(entry, header.threshold)) if asked else None,
         epsilon_charged=entry.request.loss.epsilon,
         epsilon_remaining=entry.remaining,
+        epsilon_remaining_now=None if now == entry.remaining else now,
     )
 
 
@@ -143,7 +148,7 @@ def _validate(header: _Header, case: Case) -> str:
     if metric not in case.records.metrics:
         raise Refusal(error_pb2.REASON_METRIC_NOT_ALLOWED)
     if not EPSILON_MIN <= header.epsilon <= case.epsilon_max:
-        raise Refusal(error_pb2.REASON_EPSILON_INVALID)
+        raise Refusal(AuditError(reason=error_pb2.REASON_EPSILON_INVALID, epsilon_max=case.epsilon_max))
     if math.isnan(header.threshold):  # 0 where there is none
         raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
     if case.mechanism.refuses(metric, header.epsilon, case.delta) is not None:
@@ -153,7 +158,7 @@ def _validate(header: _Header, case: Case) -> str:
 
 def _check_size(models: int, case: Case) -> None:
     if not 1 <= models <= case.queries_max:
-        raise Refusal(error_pb2.REASON_QUERIES_OUT_OF_RANGE)
+        raise Refusal(AuditError(reason=error_pb2.REASON_QUERIES_OUT_OF_RANGE, queries_max=case.queries_max))
 
 
 def _receive(
@@ -162,7 +167,7 @@ def _receive(
     """Take the predictions that follow a header."""
     shape = header.predictions.shape
     if len(shape) != 2 or shape[1] != case.records.people:
-        raise Refusal(error_pb2.REASON_PREDICTIONS_SHAPE)
+        raise Refusal(AuditError(reason=error_pb2.REASON_PREDICTIONS_SHAPE, people=case.records.people))
     _check_size(shape[0], case)
     try:
         arriving = arrays.ArrivingArray(header.predictions, limit_bytes=8 * case.queries_max * case.records.people)

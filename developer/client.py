@@ -20,11 +20,11 @@ from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub
 from fairwall.laws.metric import find_metric
 from fairwall.laws.precision import Precision
 from fairwall.rpc import arrays, channel, chunks, identity
-from fairwall.rpc.errors import CATALOGUE, reason_of
+from fairwall.rpc.errors import CATALOGUE, audit_error_of, reason_of
 from fairwall.wire.metrics import name_of, number_of
 from fairwall.wire.precision import from_message
 from fairwall.wire.v1.array_pb2 import Array
-from fairwall.wire.v1.error_pb2 import Reason
+from fairwall.wire.v1.error_pb2 import AuditError, Reason
 
 AUDIT_SECONDS = 600.0
 
@@ -36,21 +36,50 @@ _T = TypeVar("_T")
 
 
 class AuditRefused(Exception):
-    """Compliance refused. The text is the catalogue's sentence.
+    """Compliance refused. The text is the catalogue's sentence, and the numbers that go with it.
 
     Nothing was charged, but for ``"LEDGER_UNAVAILABLE"``: ask again under the same request id, and it is charged at
     most once.
 
     Parameters
     ----------
+    error : AuditError
+        What compliance said.
+
+    Attributes
+    ----------
     reason : str
         The catalogue's name, such as ``"BUDGET_EXHAUSTED"``.
-    sentence : str
+    people : int or None
+        How many people the test set holds, where predictions do not have as many columns.
+    queries_max : int or None
+        The most models in one batch, where there were more.
+    epsilon_max : float or None
+        The most that one batch may spend, where it offered more.
+    epsilon_remaining, epsilon_needed : float or None
+        What is left of the budget and what the batch would take of it, where that is more.
     """
 
-    def __init__(self, reason: str, sentence: str) -> None:
-        super().__init__(sentence)
-        self.reason = reason
+    def __init__(self, error: AuditError) -> None:
+        told = {field.name: value for field, value in error.ListFields()}
+        self.reason = Reason.Name(error.reason).removeprefix("REASON_")
+        self.people: int | None = told.get("people")
+        self.queries_max: int | None = told.get("queries_max")
+        self.epsilon_max: float | None = told.get("epsilon_max")
+        self.epsilon_remaining: float | None = told.get("epsilon_remaining")
+        self.epsilon_needed: float | None = told.get("epsilon_needed")
+        numbers = [text.format(told[name]) for name, text in _NUMBERS.items() if name in told]
+        super().__init__(": ".join([CATALOGUE[error.reason][1], *([", ".join(numbers)] if numbers else [])]))
+
+
+_NUMBERS = {
+    "people": "it has {} people",
+    "queries_max": "at most {} models",
+    "epsilon_max": "at most {!r}",
+    "epsilon_remaining": "{!r} is left",
+    "epsilon_needed": "{!r} is needed",
+}
+"""How a refusal's numbers are said."""
 
 
 class AuditUnavailable(ConnectionError):
@@ -65,7 +94,11 @@ class Answer:
     ----------
     gaps : ndarray, shape (models,)
         Advantaged minus disadvantaged, with noise.
-    epsilon_charged, epsilon_remaining : float
+    epsilon_charged : float
+        What the batch cost.
+    epsilon_remaining, epsilon_remaining_now : float
+        What was left of the budget once the batch was charged, and what is left now: the same, unless this is the
+        answer to a repeat, and something was charged since.
     low, high : ndarray, shape (models,)
         Between what numbers the test set's exact gap lies with a probability of at least 95%; NaN where nothing is
         known, which depends on the mechanism.
@@ -77,6 +110,7 @@ class Answer:
     gaps: NDArray[np.float64]
     epsilon_charged: float
     epsilon_remaining: float
+    epsilon_remaining_now: float
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     probability_above: NDArray[np.float64] | None = None
@@ -98,6 +132,8 @@ class Terms:
         The whole budget, and what is left of it.
     queries_max : int
         The most models in one batch.
+    epsilon_max : float
+        The most that one batch may spend.
     precision : Precision
         How precisely answers are written down.
     """
@@ -108,6 +144,7 @@ class Terms:
     epsilon: float
     epsilon_remaining: float
     queries_max: int
+    epsilon_max: float
     precision: Precision = "float64"
 
 
@@ -163,7 +200,8 @@ class AuditClient:
         Parameters
         ----------
         predictions : array_like, shape (people,) or (models, people)
-            In [0, 1], one for each row of the test set, in its order.
+            In [0, 1], one for each row of the test set, in its order. Of a classifier with probabilities that is
+            ``predict_proba(X)[:, 1]``; of a frame with a column for each model, ``frame.T``.
         metric : str
             Such as "sp" or "eo".
         epsilon : float
@@ -207,6 +245,7 @@ class AuditClient:
             epsilon=response.epsilon,
             epsilon_remaining=response.epsilon_remaining,
             queries_max=response.queries_max,
+            epsilon_max=response.epsilon_max,
             precision=from_message(response.precision) or "float64",
         )
 
@@ -217,10 +256,10 @@ class AuditClient:
             try:
                 result = call()
             except grpc.RpcError as error:
-                reason = reason_of(error)
-                if reason:
+                said = audit_error_of(error)
+                if said.reason:
                     self._connected = True
-                    raise AuditRefused(Reason.Name(reason).removeprefix("REASON_"), CATALOGUE[reason][1]) from None
+                    raise AuditRefused(said) from None
                 if not (self._connected and _lost(error) and self._reconnected(give_up - time.monotonic())):
                     raise AuditUnavailable(self._no_answer(error)) from None
             else:
@@ -351,6 +390,9 @@ def _answer(response: audit.AuditResponse) -> Answer:
         gaps=_numbers(response.gaps),
         epsilon_charged=response.epsilon_charged,
         epsilon_remaining=response.epsilon_remaining,
+        epsilon_remaining_now=(
+            response.epsilon_remaining_now if response.HasField("epsilon_remaining_now") else response.epsilon_remaining
+        ),
         low=_numbers(response.low),
         high=_numbers(response.high),
         probability_above=_numbers(response.probability_above) if response.HasField("probability_above") else None,
@@ -366,9 +408,25 @@ def _batch(predictions: ArrayLike) -> NDArray[np.float64]:
     batch = np.atleast_2d(np.asarray(predictions, dtype=np.float64))
     if batch.ndim != 2 or not batch.size:
         raise ValueError(f"predictions must have the shape (people,) or (models, people), not {np.shape(predictions)}")
+    if batch.shape[0] > batch.shape[1] and (advice := _advice(predictions, batch.shape[1])):
+        raise ValueError(
+            f"predictions of shape {batch.shape} are not one row a model and one column a person: pass {advice}"
+        )
     if not (np.isfinite(batch).all() and batch.min() >= 0 and batch.max() <= 1):
         raise ValueError("predictions must be numbers in [0, 1]")
     return batch
+
+
+def _advice(predictions: ArrayLike, columns: int) -> str:
+    """Say what to pass instead of predictions that have people as rows; empty where they may have models as rows."""
+    # Nobody audits a test set of one person or two.
+    if columns == 1:
+        return "the one column as a row, predictions.T"
+    if columns == 2:
+        return "the second column if predict_proba made them, predict_proba(X)[:, 1], else predictions.T"
+    if hasattr(predictions, "columns"):
+        return "the frame's transpose, frame.T, or frame.to_numpy() if its rows are models"
+    return ""
 
 
 def _lost(error: grpc.RpcError) -> bool:

@@ -20,7 +20,7 @@ from fairwall.wire.v1.metric_pb2 import Metric
 from sim.conformance import calls, law
 from sim.conformance.calls import Seen, Violation
 from sim.conformance.vocabulary import Expect, Header, Number, Part, Words, stream_of
-from sim.conformance.world import SECONDS, NotRun, Result, World
+from sim.conformance.world import SECONDS, NotRun, Result, World, lasting
 
 AUDIT = "/fairwall.compliance.v1.AuditService/Audit"
 
@@ -151,6 +151,7 @@ class Audit(Words):
         seen = self._finish(self._start(world, asked))
         self.expect.check_end(seen)
         noise = self._check_answer(world, asked, seen) if seen.answered else None
+        world.require_numbers(self.caller, self.deployment, seen)
         self._compare(world, Result(seen, noise))
         if self.name:
             world.results[self.name] = Result(seen, noise)
@@ -170,7 +171,7 @@ class Audit(Words):
                 self.expect.check_end(seen)
                 continue
             answer = seen.messages[0]
-            if answers.setdefault(each.header.request_id, answer) != answer:
+            if lasting(answers.setdefault(each.header.request_id, answer)) != lasting(answer):
                 raise Violation("one request at the same time got several answers")
         count = sum(seen.answered for seen in ends)
         if count != (self.together if self.answered is None else self.answered):
@@ -260,7 +261,7 @@ class Audit(Words):
             earlier = world.results[self.expect.same_as]
             if replace(result.seen, messages=()) != replace(earlier.seen, messages=()):
                 raise Violation(f"a call {result.seen.text}, and {earlier.seen.text} before")
-            if result.seen.messages != earlier.seen.messages:
+            if list(map(lasting, result.seen.messages)) != list(map(lasting, earlier.seen.messages)):
                 raise Violation("the same request got another answer")
         if self.expect.unlike:
             earlier = world.results[self.expect.unlike]

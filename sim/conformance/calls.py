@@ -18,6 +18,16 @@ from fairwall.rpc.errors import CATALOGUE, METADATA_KEY
 from fairwall.rpc.identity import Credentials, server_name_of
 from fairwall.wire.v1 import error_pb2
 
+AUDIT_SERVICE = "/fairwall.compliance.v1.AuditService/"
+
+NUMBERS: dict[str, tuple[str, ...]] = {
+    "PREDICTIONS_SHAPE": ("people",),
+    "QUERIES_OUT_OF_RANGE": ("queries_max",),
+    "EPSILON_INVALID": ("epsilon_max",),
+    "BUDGET_EXHAUSTED": ("epsilon_remaining", "epsilon_needed"),
+}
+"""The numbers that AuditService tells with a reason; with every other one it tells none."""
+
 SERVICES = (
     audit_service_pb2,
     model_service_pb2,
@@ -61,6 +71,8 @@ class Seen:
         Trailing metadata, without what the transport adds.
     messages : tuple of Message
         What was answered.
+    numbers : tuple of (str, float)
+        What a refusal of AuditService tells beside its reason.
     """
 
     status: grpc.StatusCode
@@ -68,6 +80,7 @@ class Seen:
     reason: str
     trailing: Metadata
     messages: tuple[Any, ...] = ()
+    numbers: tuple[tuple[str, float], ...] = ()
 
     @property
     def answered(self) -> bool:
@@ -176,7 +189,7 @@ def finish(method: str, call: Any) -> Seen:
         return Seen(grpc.StatusCode.CANCELLED, "", "", ())
     except grpc.RpcError as failed:
         _require_quiet(call.initial_metadata(), ())
-        return _refusal(failed)
+        return _refusal(method, failed)
     if kept := _kept(call.trailing_metadata()):
         raise Violation(f"an answer came with metadata that nobody asked for: {_keys(kept)}")
     if call.details():
@@ -185,7 +198,7 @@ def finish(method: str, call: Any) -> Seen:
     return Seen(grpc.StatusCode.OK, "", "", (), tuple(_decoded(response, data) for data in answers))
 
 
-def _refusal(failed: Any) -> Seen:
+def _refusal(method: str, failed: Any) -> Seen:
     status, details, trailing = failed.code(), failed.details() or "", _kept(failed.trailing_metadata())
     errors = [value for key, value in trailing if key == METADATA_KEY]
     if not errors:
@@ -196,7 +209,8 @@ def _refusal(failed: Any) -> Seen:
     _require_quiet(trailing, (METADATA_KEY,))
     if len(errors) != 1:
         raise Violation("a refusal came with several reasons")
-    error = _decoded(error_pb2.Error, errors[0])
+    audits = method.startswith(AUDIT_SERVICE)
+    error = _decoded(error_pb2.AuditError if audits else error_pb2.Error, errors[0])
     if error.reason not in CATALOGUE:
         raise Violation(f"a refusal has the reason {error.reason}, which the protocol does not know")
     reason = error_pb2.Reason.Name(error.reason).removeprefix("REASON_")
@@ -205,7 +219,12 @@ def _refusal(failed: Any) -> Seen:
         raise Violation(
             f"{reason} came as {status.name} with the text {details!r}, not as {expected.name} with {sentence!r}"
         )
-    return Seen(status, details, reason, trailing)
+    numbers = tuple((field.name, value) for field, value in error.ListFields() if field.name != "reason")
+    expected_numbers = NUMBERS.get(reason, ()) if audits else ()
+    if tuple(name for name, _ in numbers) != expected_numbers:
+        told = ", ".join(name for name, _ in numbers)
+        raise Violation(f"{reason} came with {told or 'no number'}, not with {', '.join(expected_numbers) or 'none'}")
+    return Seen(status, details, reason, trailing, numbers=numbers)
 
 
 def _kept(metadata: Any) -> Metadata:

@@ -111,6 +111,7 @@ class Judge:
             epsilon_remaining=8.0,
             queries_max=16,
             precision=Precision(float=ELEMENT_TYPE_FLOAT64),
+            epsilon_max=8.0,
         )
 
     def _told(self, header: audit.AuditHeader, models: int) -> audit.AuditResponse:

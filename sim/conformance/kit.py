@@ -23,7 +23,7 @@ QUERIES_MAX = 2048
 PLENTY = 2.0**40
 LITTLE = 2.0
 DEVELOPERS = ("alice", "bob")
-SPENDERS = tuple(f"spender-{number}" for number in range(1, 9))
+SPENDERS = tuple(f"spender-{number}" for number in range(1, 10))
 """Developers whose share is soon spent, one for each case that spends it."""
 
 _GROUPS = {"main": (13, 8), "mirror": (17, 5), "little": (13, 8), "lopsided": (13, 0)}

@@ -158,16 +158,18 @@ class World:
         place = (caller, deployment or self.deployment)
         earlier = self._bought.get((*place, request_id))
         if earlier is not None:
-            if answer != earlier:
-                raise Violation(f"the same request got another answer: {_differences(earlier, answer)}")
+            if lasting(answer) != earlier:
+                raise Violation(f"the same request got another answer: {_differences(earlier, lasting(answer))}")
+            self._require_left_now(answer, self._left.get(place, math.nan), deployment)
             return
-        self._bought[(*place, request_id)] = answer
+        self._bought[(*place, request_id)] = lasting(answer)
         if answer.epsilon_charged != epsilon and self.about(deployment).mechanism != "recommended":
             raise Violation(f"a batch that offered epsilon {epsilon:g} was charged {answer.epsilon_charged:g}")
         left = self._left.get(place, math.nan) - answer.epsilon_charged
         self._left[place] = left
         if not self._is(answer.epsilon_remaining, left, deployment):
             raise Violation(f"an answer says that {answer.epsilon_remaining!r} is left; it should be {left!r}")
+        self._require_left_now(answer, left, deployment)
 
     def enter_together(self, caller: str, deployment: str, answers: dict[str, Any]) -> None:
         """Enter answers to requests that were made at the same time, whose order nobody knows, by request id."""
@@ -175,11 +177,26 @@ class World:
         fresh = {key: answer for key, answer in answers.items() if (*place, key) not in self._bought}
         left = self._left.get(place, math.nan)
         for key, answer in sorted(fresh.items(), key=lambda item: -item[1].epsilon_remaining):
-            self._bought[(*place, key)] = answer
+            self._bought[(*place, key)] = lasting(answer)
             left -= answer.epsilon_charged
             if not self._is(answer.epsilon_remaining, left, deployment):
                 raise Violation("answers at the same time do not say what was left after each")
         self._left[place] = left
+
+    def require_numbers(self, caller: str, deployment: str, seen: Seen) -> None:
+        """Demand that the numbers of a refusal are those of the policy, and what the caller has left."""
+        about, told = self.about(deployment), dict(seen.numbers)
+        for name in ("people", "queries_max", "epsilon_max"):
+            known = getattr(about, name)
+            if known and name in told and told[name] != known:
+                raise Violation(f"{seen.reason} tells {name} {told[name]!r}; it is {known!r}")
+        if "epsilon_remaining" in told:
+            left, needed = told["epsilon_remaining"], told["epsilon_needed"]
+            expected = self._remaining(caller, deployment)
+            if left != expected:
+                raise Violation(f"{seen.reason} says that {left!r} is left; GetTerms says {expected!r}")
+            if not needed > left:
+                raise Violation(f"{seen.reason} says that {needed!r} is needed, and {left!r} is left")
 
     def balance(self) -> None:
         """Demand that every caller has left what it should."""
@@ -189,6 +206,12 @@ class World:
             found = self._remaining(caller, deployment)
             if not self._is(found, left, deployment):
                 raise Violation(f"{caller} has epsilon {found!r} left; it should be {left!r}")
+
+    def _require_left_now(self, answer: Any, left: float, deployment: str) -> None:
+        is_told = answer.HasField("epsilon_remaining_now")
+        now = answer.epsilon_remaining_now if is_told else answer.epsilon_remaining
+        if not self._is(now, left, deployment):
+            raise Violation(f"an answer says that {now!r} is left now; it should be {left!r}")
 
     def _is(self, found: float, expected: float, deployment: str) -> bool:
         """Say whether so much is left as should be, to a thousandth of the smallest charge that can be told apart."""
@@ -238,6 +261,14 @@ def closing(world: World) -> Iterator[World]:
             call.release.set()
             call.call.cancel()
         world.closing.close()
+
+
+def lasting(answer: Any) -> Any:
+    """Return an AuditResponse without what a repeat may say otherwise."""
+    kept = type(answer)()
+    kept.CopyFrom(answer)
+    kept.ClearField("epsilon_remaining_now")
+    return kept
 
 
 def valid_number(value: str) -> bool:

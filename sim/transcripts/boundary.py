@@ -1,7 +1,7 @@
 """Who may learn what: computed from the labels of the protocol's fields and the table of callers.
 
-Whoever serves a method learns its requests, whoever may call it its answers; a refusal may reach anybody. Health says
-only whether a server is well, and is left out.
+Whoever serves a method learns its requests, whoever may call it its answers; a refusal may reach anybody, its numbers
+whoever may call the service that sends them. Health says only whether a server is well, and is left out.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ METHODS: dict[str, Any] = {
 
 _REFUSAL = "any refusal"
 
+_AUDIT_REFUSAL = "a refusal of AuditService"
+
 
 class Reached(NamedTuple):
     """A field that a message reaches: where it stands, its own label, and the one that applies."""
@@ -89,7 +91,10 @@ def travelling() -> list[Travel]:
     for name, method in METHODS.items():
         found.append(Travel(server_of(name), name, method.input_type))
         found += [Travel(caller, name, method.output_type) for caller in sorted(CALLERS[name])]
-    return found + [Travel(party, _REFUSAL, error_pb2.Error.DESCRIPTOR) for party in PARTIES]
+    found += [Travel(party, _REFUSAL, error_pb2.Error.DESCRIPTOR) for party in PARTIES]
+    audits = audit_service_pb2.DESCRIPTOR.services_by_name["AuditService"].full_name
+    asking = {caller for name in METHODS if name.startswith(f"/{audits}/") for caller in CALLERS[name]}
+    return found + [Travel(party, _AUDIT_REFUSAL, error_pb2.AuditError.DESCRIPTOR) for party in sorted(asking)]
 
 
 def walk(message: Any, inherited: int = VISIBILITY_UNSPECIFIED, within: tuple[str, ...] = ()) -> Iterator[Reached]:

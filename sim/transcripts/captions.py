@@ -127,7 +127,8 @@ def _audit_response(story: Story, message: Any, _: Parts) -> str:
     gaps = array_of(message.gaps)
     answers = message.gaps.header.shape[0]
     story.answers += answers
-    story.left = message.epsilon_remaining
+    is_repeat = message.HasField("epsilon_remaining_now")
+    story.left = message.epsilon_remaining_now if is_repeat else message.epsilon_remaining
     story.is_new = True
     values = "" if gaps is None or not len(gaps) else f", {number(gaps.min())} to {number(gaps.max())}"
     if answers == 1 and gaps is not None:

@@ -190,7 +190,9 @@ def test_the_terms_are_the_policy_and_what_is_left(cases: dict[str, Case], audit
     terms = audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=5)
     assert (terms.people, terms.mechanism, terms.queries_max) == (8, "laplace", 7)
     assert list(terms.metrics) == [3]
-    assert (terms.epsilon, terms.epsilon_remaining) == (2.0, 1.5)
+    assert (terms.epsilon, terms.epsilon_remaining, terms.epsilon_max) == (2.0, 1.5, math.inf)
+    cases["deal"] = replace(cases["deal"], epsilon_max=0.75)
+    assert audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=5).epsilon_max == 0.75
 
 
 def test_noise_is_added_at_the_price_that_was_offered(cases: dict[str, Case], audits: Audits) -> None:
@@ -340,6 +342,31 @@ def test_a_refused_batch_says_why_costs_nothing_and_hurts_nobody(
     assert send(audits, [header(), chunk()]).epsilon_remaining == 1.0
 
 
+NUMBERS: dict[str, tuple[list[AuditRequest], dict[str, float]]] = {
+    "too many columns": (REFUSED["too many columns"][0], {"people": 4}),
+    "one axis": (REFUSED["one axis"][0], {"people": 4}),
+    "too many models": (REFUSED["too many models"][0], {"queries_max": 3}),
+    "no model": (REFUSED["no model"][0], {"queries_max": 3}),
+    "epsilon 0": (REFUSED["epsilon 0"][0], {"epsilon_max": 5.0}),
+    "more than a batch may spend": ([header(epsilon=5.5), chunk()], {"epsilon_max": 5.0}),
+    "more than is left": ([header(epsilon=1.8), chunk()], {"epsilon_remaining": 1.7, "epsilon_needed": 1.8}),
+    "a NaN": (REFUSED["a NaN"][0], {}),
+    "an unknown deal": (REFUSED["an unknown deal"][0], {}),
+}
+
+
+@pytest.mark.parametrize("what", NUMBERS)
+def test_a_refusal_tells_the_number_that_was_broken_and_no_other(
+    cases: dict[str, Case], audits: Audits, what: str
+) -> None:
+    cases["deal"] = replace(four_people("laplace"), epsilon_max=5.0)
+    send(audits, [header(epsilon=0.3, request_id="before"), chunk()])
+    parts, numbers = NUMBERS[what]
+    reason, _, _, ((_, carried),) = refused(lambda: send(audits, parts))
+    said = error.AuditError.FromString(carried)
+    assert {field.name: value for field, value in said.ListFields()} == {"reason": reason, **numbers}
+
+
 @pytest.mark.parametrize("before", [[], [header().SerializeToString()]], ids=["first", "after the header"])
 def test_bytes_that_are_no_message_are_malformed(
     cases: dict[str, Case], audits: Audits, channel: grpc.Channel, before: list[bytes]
@@ -385,6 +412,17 @@ def test_two_batches_cannot_spend_more_than_the_budget_together(cases: dict[str,
     assert send(audits, [header(epsilon=0.5, request_id="late"), chunk()]).epsilon_remaining == 0.0
 
 
+def test_twenty_tenths_use_up_a_budget_of_2_and_not_a_trillionth_fits_after_them(
+    cases: dict[str, Case], audits: Audits
+) -> None:
+    cases["deal"] = four_people("laplace")
+    for number in range(20):
+        answer = send(audits, [header(epsilon=0.1, request_id=f"r{number}"), chunk()])
+    assert (answer.epsilon_remaining, remaining(audits)) == (0.0, 0.0)
+    crumb = [header(epsilon=1e-12, request_id="crumb"), chunk()]
+    assert refusal(lambda: send(audits, crumb)) == error.REASON_BUDGET_EXHAUSTED
+
+
 def test_the_largest_charges_leave_an_unlimited_budget_unlimited(cases: dict[str, Case], audits: Audits) -> None:
     cases["deal"] = open_case(epsilon=math.inf, labels=np.ones(4, np.uint8), protected=PROTECTED[:4])
     for request_id in "abc":
@@ -422,6 +460,20 @@ def test_the_same_request_again_gets_the_stored_answer_even_when_the_budget_is_u
     assert (again.epsilon_charged, again.epsilon_remaining) == (2.0, 0.0)
     assert remaining(audits) == 0.0
     assert len(cases["deal"].ledger.entries("deal")) == 1
+
+
+def test_a_repeat_says_what_is_left_now_and_is_the_stored_answer_else(cases: dict[str, Case], audits: Audits) -> None:
+    cases["deal"] = four_people("laplace")
+    first = send(audits, [header(epsilon=0.5), chunk()])
+    assert (first.epsilon_remaining, first.HasField("epsilon_remaining_now")) == (1.5, False)
+    assert send(audits, [header(epsilon=0.5), chunk()]) == first
+    send(audits, [header(epsilon=0.75, request_id="other"), chunk()])
+    again = send(audits, [header(epsilon=0.5), chunk()])
+    assert (again.epsilon_remaining, again.epsilon_remaining_now) == (1.5, 0.75)
+    again.ClearField("epsilon_remaining_now")
+    assert again.SerializeToString(deterministic=True) == first.SerializeToString(deterministic=True)
+    said = ask(audits, "deal", "r", "sp", np.frombuffer(chunk().predictions_chunk).reshape(1, 4), 0.5)
+    assert (said.epsilon_remaining, said.epsilon_remaining_now) == (1.5, 0.75)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from google.protobuf import descriptor_pb2
 from fairwall.game.v1 import reveal_service_pb2
 from fairwall.rpc.access import CALLERS, PARTIES_OF_A_RUN, SERVED_BY
 from fairwall.rpc.identity import PARTIES
+from fairwall.wire.v1.error_pb2 import AuditError
 from fairwall.wire.v1.visibility_pb2 import (
     VISIBILITY_INHERITED,
     VISIBILITY_PROTECTED,
@@ -94,6 +95,15 @@ def test_no_field_that_reaches_the_developer_or_the_adversary_is_named_after_wha
     assert "labels_chunk" in names
     # That a game must give the developer the protected attribute is declared, not hidden.
     assert {name for name in names if "protected" in name or "exact" in name} <= {"holds_protected"}
+
+
+def test_the_numbers_of_a_refusal_reach_those_who_may_ask_for_audits_and_nobody_else() -> None:
+    numbers = {"people", "queries_max", "epsilon_max", "epsilon_remaining", "epsilon_needed"}
+    assert {travel.party for travel in TRAVELLING if travel.message.name == "AuditError"} == {"developer"}
+    assert set(learns("developer")["DEVELOPMENT"]["AuditError"]) == numbers
+    assert learns("adversary")["OUTSIDE"]["Error"] == ["reason"]
+    found = above_clearance(AuditError.DESCRIPTOR, "adversary")
+    assert {path.rpartition(".")[2] for path in found} == numbers
 
 
 def test_the_walk_catches_a_message_sent_to_the_wrong_party() -> None:

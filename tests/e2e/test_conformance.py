@@ -76,6 +76,9 @@ FIRST = (
     "one_room_for_all",
     "serves_an_empty_group",
     "answers_other_versions",
+    "tells_old_remainders",
+    "overspends_by_a_crumb",
+    "tells_a_group_in_a_number",
 )
 
 

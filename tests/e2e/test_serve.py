@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import psutil
 import pytest
 
@@ -125,7 +126,8 @@ def test_the_documented_notebook_runs(own: Path) -> None:
     terms, answer = notebook.stdout.splitlines()
     assert terms.startswith("Terms(people=200, metrics=('sp', 'eo'), mechanism='laplace'")
     assert re.fullmatch(
-        r"Answer\(gaps=array\(\[-?\d\.\d+\]\), epsilon_charged=0\.5, epsilon_remaining=\d\.\d, "
+        r"Answer\(gaps=array\(\[-?\d\.\d+\]\), epsilon_charged=0\.5, "
+        r"epsilon_remaining=\d\.\d, epsilon_remaining_now=\d\.\d, "
         r"low=array\(\[-?\d\.\d*\]\), high=array\(\[-?\d\.\d*\]\), probability_above=None\)",
         answer,
     )
@@ -224,6 +226,71 @@ def test_bad_requests_are_refused_alike_whatever_the_protected_attributes_and_co
         assert _without_times(flipped.log) <= _without_times(served.log)
 
 
+REFUSED: dict[str, tuple[Callable[[AuditClient], object], str, dict[str, float]]] = {
+    "too few people": (
+        lambda audits: audits.ask(PREDICTIONS[:-1], "sp", 0.5),
+        "predictions have one row a model and one column a person of the test set: it has 200 people",
+        {"people": 200},
+    ),
+    "people as rows": (
+        lambda audits: audits.ask(np.tile(PREDICTIONS, (3, 1)).T, "sp", 0.5),
+        "predictions have one row a model and one column a person of the test set: it has 200 people",
+        {"people": 200},
+    ),
+    "too many models": (
+        lambda audits: audits.ask(np.zeros((21, 200)), "sp", 0.5),
+        "a batch has at least one model and no more than the policy allows: at most 20 models",
+        {"queries_max": 20},
+    ),
+    "too much for a batch": (
+        lambda audits: audits.ask(PREDICTIONS, "sp", 2.5),
+        "epsilon is a number of at least 1e-12, and at most what the policy allows a batch: at most 2.0",
+        {"epsilon_max": 2.0},
+    ),
+    "more than is left": (
+        lambda audits: audits.ask(PREDICTIONS, "sp", 1.2),
+        "the remaining privacy budget does not cover this batch: 0.9 is left, 1.2 is needed",
+        {"epsilon_remaining": 0.9, "epsilon_needed": 1.2},
+    ),
+    "an empty id": (
+        lambda audits: audits.ask(PREDICTIONS, "sp", 0.5, request_id=""),
+        "a request id is 1 to 64 printable ASCII characters",
+        {},
+    ),
+}
+
+
+def test_a_refused_developer_is_told_in_one_line_what_would_have_been_right(own: Path) -> None:
+    numbers = ("people", "queries_max", "epsilon_max", "epsilon_remaining", "epsilon_needed")
+    with serving(own) as running, running.client("bob") as audits:
+        assert audits.terms().epsilon_max == 2.0
+        audits.ask(PREDICTIONS, "sp", 1.1)
+        for what, (ask, line, told) in REFUSED.items():
+            with pytest.raises(AuditRefused) as caught:
+                ask(audits)
+            assert str(caught.value) == line, what
+            assert {name: getattr(caught.value, name) for name in numbers} == {**dict.fromkeys(numbers), **told}, what
+        assert audits.terms().epsilon_remaining == 0.9
+
+
+def test_a_repeat_tells_what_is_left_now(own: Path) -> None:
+    with serving(own) as running, running.client("bob") as audits:
+        first = audits.ask(PREDICTIONS, "sp", 0.5, request_id="first")
+        audits.ask(PREDICTIONS, "sp", 0.6)
+        again = audits.ask(PREDICTIONS, "sp", 0.5, request_id="first")
+        assert (first.epsilon_remaining, first.epsilon_remaining_now) == (1.5, 1.5)
+        assert (again.epsilon_remaining, again.epsilon_remaining_now) == (1.5, 0.9)
+
+
+def test_ten_tenths_of_an_epsilon_are_one_epsilon(own: Path) -> None:
+    with serving(own) as running, running.client("bob") as audits:
+        audits.ask(PREDICTIONS, "sp", 1.0)
+        for _ in range(10):
+            answer = audits.ask(PREDICTIONS, "sp", 0.1)
+        assert answer.epsilon_remaining == 0.0
+        assert refusal(lambda: audits.ask(PREDICTIONS, "sp", 1e-12))[0] == "BUDGET_EXHAUSTED"
+
+
 def _without_times(log: str) -> set[str]:
     return {re.sub(r"^\S+ \S+ |/\S+/", "", line) for line in log.splitlines()}
 
@@ -235,6 +302,9 @@ def _without_times(log: str) -> set[str]:
         (np.zeros((1, 1, 200)), "sp", 0.5, "shape"),
         (PREDICTIONS * 2, "sp", 0.5, r"in \[0, 1\]"),
         ([float("nan")] * 200, "sp", 0.5, r"in \[0, 1\]"),
+        (np.stack([1 - PREDICTIONS, PREDICTIONS], axis=1), "sp", 0.5, r"predict_proba\(X\)\[:, 1\]"),
+        (PREDICTIONS[:, np.newaxis], "sp", 0.5, r"\(200, 1\) are not .* pass the one column as a row"),
+        (pd.DataFrame(dict.fromkeys("abc", PREDICTIONS)), "sp", 0.5, r"\(200, 3\) are not .* frame\.T"),
         (PREDICTIONS, "ps", 0.5, "unknown metric 'ps'"),
         (PREDICTIONS, "sp", 0.0, "epsilon must be"),
         (PREDICTIONS, "sp", float("inf"), "epsilon must be"),
@@ -247,6 +317,13 @@ def test_what_cannot_be_asked_is_not_sent(
     with served.client() as audits, pytest.raises(ValueError, match=why):
         audits.ask(predictions, metric, epsilon)
     assert served.log == before
+
+
+def test_a_column_or_a_frame_that_is_turned_over_is_what_was_meant(own: Path) -> None:
+    frame = pd.DataFrame(dict.fromkeys("abc", PREDICTIONS))
+    with serving(own) as running, running.client() as audits:
+        assert audits.ask(frame["a"], "sp", 0.1).gaps.shape == (1,)
+        assert audits.ask(frame.T, "sp", 0.1).gaps.shape == (3,)
 
 
 def test_the_budget_holds_for_all_developers_together(own: Path) -> None:

@@ -20,11 +20,11 @@ def checked(metric, predictions, inner=service._checked):
     return inner(metric, predictions)
 
 
-def abort(context, reason):
-    if reason == error_pb2.REASON_PREDICTIONS_NOT_FINITE:
+def abort(context, refusal):
+    if refusal.reason == error_pb2.REASON_PREDICTIONS_NOT_FINITE:
         group = "advantaged" if groups[0][seen[0][0]] else "disadvantaged"
         context.abort(grpc.StatusCode.INVALID_ARGUMENT, f"a prediction for the {group} is not a finite number")
-    sound(context, reason)
+    sound(context, refusal)
 
 
 groups = []

@@ -8,8 +8,8 @@ from fairwall.rpc import server
 KILLED_BY = "C605"
 
 
-def abort(context, reason):
-    context.abort(grpc.StatusCode.UNKNOWN, f"Refusal: {reason} in service.py")
+def abort(context, refusal):
+    context.abort(grpc.StatusCode.UNKNOWN, f"Refusal: {refusal.reason} in service.py")
 
 
 server.abort = abort

@@ -22,6 +22,7 @@ import sys
 import threading
 import tomllib
 from concurrent import futures
+from fractions import Fraction
 from pathlib import Path
 from statistics import NormalDist
 
@@ -69,7 +70,11 @@ REFUSALS = {
 
 
 class Refused(Exception):
-    pass
+    """With the numbers that the reason tells."""
+
+    def __init__(self, reason, **numbers):
+        super().__init__(reason)
+        self.numbers = numbers
 
 
 class Protocol:
@@ -90,7 +95,7 @@ class Protocol:
         }
 
     def __getattr__(self, name):
-        package = "wire" if name in ("Error", "Array") else "compliance"
+        package = "wire" if name in ("AuditError", "Array") else "compliance"
         found = message_factory.GetMessageClass(self._pool.FindMessageTypeByName(f"fairwall.{package}.v1.{name}"))
         setattr(self, name, found)
         return found
@@ -172,6 +177,16 @@ def probability_above(people, metric, answer, reach, threshold):
 # Ledger -------------------------------------------------------------------------------------------------------------
 
 
+def exact(epsilon):
+    """What a float64 was written as: the shortest decimal that reads back as it."""
+    return Fraction(repr(float(epsilon)))
+
+
+def rounded_down(amount):
+    nearest = float(amount)
+    return nearest if exact(nearest) <= amount else math.nextafter(nearest, 0.0)
+
+
 class Ledger:
     """One table: what each developer asked, paid and was told."""
 
@@ -192,15 +207,16 @@ class Ledger:
 
     def left(self, developer):
         with self._lock:
-            return self._left(developer)
+            return rounded_down(self._left(developer))
 
     def _left(self, developer):
-        paid = self._db.execute("SELECT developer, epsilon FROM sold").fetchall()
-        own = math.fsum(epsilon for name, epsilon in paid if name == developer)
-        return max(0.0, min(self._shares[developer] - own, self._budget - math.fsum(epsilon for _, epsilon in paid)))
+        paid = [(name, exact(epsilon)) for name, epsilon in self._db.execute("SELECT developer, epsilon FROM sold")]
+        own = sum(epsilon for name, epsilon in paid if name == developer)
+        whole = exact(self._budget) - sum(epsilon for _, epsilon in paid)
+        return max(Fraction(0), min(exact(self._shares[developer]) - own, whole))
 
     def sell(self, developer, request_id, digest, epsilon, make):
-        """Return the answer that was sold under this id, or make one, charge it and keep it."""
+        """Return the answer that was sold under this id, or make one, charge it and keep it; and what is left now."""
         with self._lock:
             try:
                 self._db.execute("BEGIN IMMEDIATE")
@@ -212,7 +228,7 @@ class Ledger:
                     raise
             except sqlite3.Error:
                 raise Refused("LEDGER_UNAVAILABLE") from None
-            return answer
+            return answer, rounded_down(self._left(developer))
 
     def _sell(self, developer, request_id, digest, epsilon, make):
         key = (developer, request_id)
@@ -222,9 +238,9 @@ class Ledger:
                 raise Refused("REQUEST_ID_REUSED")
             return row[1]
         left = self._left(developer)
-        if epsilon > left:
-            raise Refused("BUDGET_EXHAUSTED")
-        answer = make(left - epsilon)
+        if exact(epsilon) > left:
+            raise Refused("BUDGET_EXHAUSTED", epsilon_remaining=rounded_down(left), epsilon_needed=epsilon)
+        answer = make(rounded_down(left - exact(epsilon)))
         self._db.execute("INSERT INTO sold VALUES (?, ?, ?, ?, ?)", (*key, digest, epsilon, answer))
         return answer
 
@@ -271,7 +287,7 @@ class Service(grpc.GenericRpcHandler):
                 finally:
                     self._room[developer].release()
             except Refused as refused:
-                self._refuse(context, str(refused))
+                self._refuse(context, str(refused), **refused.numbers)
             except grpc.RpcError:
                 raise
             except DecodeError:
@@ -296,9 +312,9 @@ class Service(grpc.GenericRpcHandler):
             return ""
         raise Refused("CALLER_NOT_ALLOWED")
 
-    def _refuse(self, context, reason):
+    def _refuse(self, context, reason, **numbers):
         status, sentence = REFUSALS[reason]
-        error = self._protocol.Error(reason=self._protocol.reasons[reason])
+        error = self._protocol.AuditError(reason=self._protocol.reasons[reason], **numbers)
         context.set_trailing_metadata((("fairwall-error-bin", error.SerializeToString()),))
         context.abort(status, sentence)
 
@@ -312,6 +328,7 @@ class Service(grpc.GenericRpcHandler):
             epsilon=self._ledger.share(developer),
             epsilon_remaining=self._ledger.left(developer),
             queries_max=self._models_max,
+            epsilon_max=self._epsilon_max,
         )
         terms.precision.float = 1
         return terms.SerializeToString()
@@ -332,9 +349,9 @@ class Service(grpc.GenericRpcHandler):
         metric = self._validate(header)
         shape = list(header.predictions.shape)
         if len(shape) != 2 or shape[1] != len(self._people.labels):
-            raise Refused("PREDICTIONS_SHAPE")
+            raise Refused("PREDICTIONS_SHAPE", people=len(self._people.labels))
         if not 1 <= shape[0] <= self._models_max:
-            raise Refused("QUERIES_OUT_OF_RANGE")
+            raise Refused("QUERIES_OUT_OF_RANGE", queries_max=self._models_max)
         if header.predictions.element_type not in ELEMENTS:
             raise Refused("REQUEST_MALFORMED")
         letter, size = ELEMENTS[header.predictions.element_type]
@@ -343,11 +360,11 @@ class Service(grpc.GenericRpcHandler):
         self._check(metric, values)
         rows = [values[start : start + shape[1]] for start in range(0, len(values), shape[1])]
         digest = hashlib.sha256(header.SerializeToString(deterministic=True) + data).digest()
-        answer = self._ledger.sell(
+        answer, left_now = self._ledger.sell(
             developer, header.request_id, digest, header.epsilon, lambda left: self._answer(header, metric, rows, left)
         )
         LOG.info("answered a batch of %d", len(rows))
-        return answer
+        return answer + self._protocol.AuditResponse(epsilon_remaining_now=left_now).SerializeToString()
 
     @staticmethod
     def _receive(messages, size):
@@ -374,7 +391,7 @@ class Service(grpc.GenericRpcHandler):
         if header.metric not in self._metrics:
             raise Refused("METRIC_NOT_ALLOWED")
         if not 1e-12 <= header.epsilon <= self._epsilon_max:
-            raise Refused("EPSILON_INVALID")
+            raise Refused("EPSILON_INVALID", epsilon_max=self._epsilon_max)
         if math.isnan(header.threshold):
             raise Refused("REQUEST_MALFORMED")
         return self._protocol.metrics[header.metric]

@@ -1,7 +1,8 @@
 """The closed catalogue of refusals.
 
-A service refuses by raising :class:`Refusal`. What travels is a gRPC status, the fixed sentence of the reason, and the
-reason itself in the trailing metadata. No part of it is made from data.
+A service refuses by raising :class:`Refusal`. What travels is a gRPC status, the fixed sentence of the reason, and in
+the trailing metadata the reason itself; from AuditService with numbers of the policy and of the caller's account. No
+part of it is made from data.
 """
 
 from __future__ import annotations
@@ -87,17 +88,24 @@ CATALOGUE: dict[Reason, tuple[grpc.StatusCode, str]] = {
 
 
 class Refusal(Exception):
-    """A call that is refused for one of the catalogue's reasons."""
+    """A call that is refused for one of the catalogue's reasons.
 
-    def __init__(self, reason: Reason) -> None:
-        super().__init__(CATALOGUE[reason][1])
-        self.reason = reason
+    Parameters
+    ----------
+    error : Reason or AuditError
+        The reason alone; from AuditService with the numbers that go with it.
+    """
+
+    def __init__(self, error: Reason | error_pb2.AuditError) -> None:
+        self.error = error if isinstance(error, error_pb2.AuditError) else error_pb2.Error(reason=error)
+        self.reason = self.error.reason
+        super().__init__(CATALOGUE[self.reason][1])
 
 
-def abort(context: grpc.ServicerContext, reason: Reason) -> None:
-    """End the call with a reason of the catalogue; always raises."""
-    status, sentence = CATALOGUE[reason]
-    context.set_trailing_metadata(((METADATA_KEY, error_pb2.Error(reason=reason).SerializeToString()),))
+def abort(context: grpc.ServicerContext, refusal: Refusal) -> None:
+    """End the call with a refusal; always raises."""
+    status, sentence = CATALOGUE[refusal.reason]
+    context.set_trailing_metadata(((METADATA_KEY, refusal.error.SerializeToString()),))
     context.abort(status, sentence)
 
 
@@ -110,8 +118,13 @@ def reason_of(error: grpc.RpcError) -> Reason:
         ``REASON_UNSPECIFIED`` where the call failed before a service could refuse it (no connection, a certificate
         that the handshake refuses, a deadline).
     """
+    return audit_error_of(error).reason
+
+
+def audit_error_of(error: grpc.RpcError) -> error_pb2.AuditError:
+    """Read the reason of a call that AuditService refused, and the numbers that go with it; empty likewise."""
     trailing: Any = error.trailing_metadata() if isinstance(error, grpc.Call) else None
     for key, value in trailing or ():
         if key == METADATA_KEY:
-            return error_pb2.Error.FromString(value).reason
-    return error_pb2.REASON_UNSPECIFIED
+            return error_pb2.AuditError.FromString(value)
+    return error_pb2.AuditError()

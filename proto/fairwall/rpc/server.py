@@ -237,10 +237,10 @@ def _end(context: grpc.ServicerContext, method: str, error: Exception, recorded:
     """End a call that raised: a refusal says its reason, a cancelled call is over already, the rest is ours."""
     if isinstance(error, Refusal):
         recorded.ended(CATALOGUE[error.reason][0].value[0], error.reason)
-        abort(context, error.reason)
+        abort(context, error)
     if not context.is_active() or isinstance(error, grpc.RpcError):
         # The caller hung up or its deadline passed while it was still sending: nobody is left to answer.
         raise error
     LOG.exception("%s failed", method)
     recorded.ended(CATALOGUE[error_pb2.REASON_INTERNAL][0].value[0], error_pb2.REASON_INTERNAL)
-    abort(context, error_pb2.REASON_INTERNAL)
+    abort(context, Refusal(error_pb2.REASON_INTERNAL))

@@ -6,7 +6,7 @@ import grpc
 import pytest
 
 from fairwall.rpc.errors import CATALOGUE, Refusal, reason_of
-from fairwall.wire.v1.error_pb2 import REASON_BUDGET_EXHAUSTED, REASON_UNSPECIFIED, Reason
+from fairwall.wire.v1.error_pb2 import REASON_BUDGET_EXHAUSTED, REASON_UNSPECIFIED, AuditError, Error, Reason
 
 REASONS = [reason for reason in Reason.values() if reason != REASON_UNSPECIFIED]
 
@@ -36,6 +36,14 @@ def test_a_refusal_says_its_sentence_and_keeps_its_reason() -> None:
     refusal = Refusal(REASON_BUDGET_EXHAUSTED)
     assert str(refusal) == "the remaining privacy budget does not cover this batch"
     assert refusal.reason == REASON_BUDGET_EXHAUSTED
+
+
+def test_the_numbers_of_a_refusal_are_fields_and_no_part_of_its_text() -> None:
+    refusal = Refusal(AuditError(reason=REASON_BUDGET_EXHAUSTED, epsilon_remaining=0.25, epsilon_needed=0.5))
+    assert str(refusal) == str(Refusal(REASON_BUDGET_EXHAUSTED))
+    assert refusal.reason == REASON_BUDGET_EXHAUSTED
+    # Whoever knows nothing of numbers reads the reason.
+    assert Error.FromString(refusal.error.SerializeToString()).reason == REASON_BUDGET_EXHAUSTED
 
 
 def test_an_error_that_no_service_sent_has_no_reason() -> None:

@@ -17,7 +17,7 @@ class GetTermsRequest(_message.Message):
     def __init__(self, deal_id: _Optional[str] = ...) -> None: ...
 
 class GetTermsResponse(_message.Message):
-    __slots__ = ("people", "metrics", "mechanism", "epsilon", "epsilon_remaining", "queries_max", "precision")
+    __slots__ = ("people", "metrics", "mechanism", "epsilon", "epsilon_remaining", "queries_max", "precision", "epsilon_max")
     PEOPLE_FIELD_NUMBER: _ClassVar[int]
     METRICS_FIELD_NUMBER: _ClassVar[int]
     MECHANISM_FIELD_NUMBER: _ClassVar[int]
@@ -25,6 +25,7 @@ class GetTermsResponse(_message.Message):
     EPSILON_REMAINING_FIELD_NUMBER: _ClassVar[int]
     QUERIES_MAX_FIELD_NUMBER: _ClassVar[int]
     PRECISION_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_MAX_FIELD_NUMBER: _ClassVar[int]
     people: int
     metrics: _containers.RepeatedScalarFieldContainer[_metric_pb2.Metric]
     mechanism: str
@@ -32,7 +33,8 @@ class GetTermsResponse(_message.Message):
     epsilon_remaining: float
     queries_max: int
     precision: _precision_pb2.Precision
-    def __init__(self, people: _Optional[int] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., queries_max: _Optional[int] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ...) -> None: ...
+    epsilon_max: float
+    def __init__(self, people: _Optional[int] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., queries_max: _Optional[int] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., epsilon_max: _Optional[float] = ...) -> None: ...
 
 class AuditRequest(_message.Message):
     __slots__ = ("header", "predictions_chunk")
@@ -81,17 +83,19 @@ class AuditModelsResponse(_message.Message):
     def __init__(self, answer: _Optional[_Union[AuditResponse, _Mapping]] = ...) -> None: ...
 
 class AuditResponse(_message.Message):
-    __slots__ = ("gaps", "epsilon_charged", "epsilon_remaining", "low", "high", "probability_above")
+    __slots__ = ("gaps", "epsilon_charged", "epsilon_remaining", "low", "high", "probability_above", "epsilon_remaining_now")
     GAPS_FIELD_NUMBER: _ClassVar[int]
     EPSILON_CHARGED_FIELD_NUMBER: _ClassVar[int]
     EPSILON_REMAINING_FIELD_NUMBER: _ClassVar[int]
     LOW_FIELD_NUMBER: _ClassVar[int]
     HIGH_FIELD_NUMBER: _ClassVar[int]
     PROBABILITY_ABOVE_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_REMAINING_NOW_FIELD_NUMBER: _ClassVar[int]
     gaps: _array_pb2.Array
     epsilon_charged: float
     epsilon_remaining: float
     low: _array_pb2.Array
     high: _array_pb2.Array
     probability_above: _array_pb2.Array
-    def __init__(self, gaps: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., epsilon_charged: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., low: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., high: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., probability_above: _Optional[_Union[_array_pb2.Array, _Mapping]] = ...) -> None: ...
+    epsilon_remaining_now: float
+    def __init__(self, gaps: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., epsilon_charged: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., low: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., high: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., probability_above: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., epsilon_remaining_now: _Optional[float] = ...) -> None: ...

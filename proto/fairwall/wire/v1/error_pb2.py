@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from fairwall.wire.v1 import visibility_pb2 as fairwall_dot_wire_dot_v1_dot_visibility__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x66\x61irwall/wire/v1/error.proto\x12\x10\x66\x61irwall.wire.v1\x1a!fairwall/wire/v1/visibility.proto\"7\n\x05\x45rror\x12.\n\x06reason\x18\x01 \x01(\x0e\x32\x18.fairwall.wire.v1.ReasonB\x04\x88\xb5\x18\x01*\xd6\x06\n\x06Reason\x12\x16\n\x12REASON_UNSPECIFIED\x10\x00\x12\x19\n\x15REASON_CALLER_UNKNOWN\x10\x01\x12\x1d\n\x19REASON_CALLER_NOT_ALLOWED\x10\x02\x12\x1b\n\x17REASON_DEADLINE_MISSING\x10\x03\x12\x1b\n\x17REASON_PROTOCOL_VERSION\x10\x04\x12\x1c\n\x18REASON_REQUEST_MALFORMED\x10\x05\x12\x1d\n\x19REASON_REQUEST_ID_INVALID\x10\x06\x12\x1c\n\x18REASON_REQUEST_ID_REUSED\x10\x07\x12\x17\n\x13REASON_DEAL_UNKNOWN\x10\x08\x12\x19\n\x15REASON_METRIC_UNKNOWN\x10\t\x12\x1d\n\x19REASON_METRIC_NOT_ALLOWED\x10\n\x12\x1c\n\x18REASON_PREDICTIONS_SHAPE\x10\x0b\x12!\n\x1dREASON_PREDICTIONS_NOT_FINITE\x10\x0c\x12#\n\x1fREASON_PREDICTIONS_OUT_OF_RANGE\x10\r\x12\x1f\n\x1bREASON_QUERIES_OUT_OF_RANGE\x10\x0e\x12\x1a\n\x16REASON_EPSILON_INVALID\x10\x0f\x12\x1b\n\x17REASON_BUDGET_EXHAUSTED\x10\x10\x12\x19\n\x15REASON_FEATURES_SHAPE\x10\x11\x12\x1e\n\x1aREASON_FEATURES_NOT_FINITE\x10\x12\x12\x16\n\x12REASON_OUT_OF_TURN\x10\x13\x12\x1d\n\x19REASON_SUBMISSION_INVALID\x10\x14\x12\x13\n\x0fREASON_INTERNAL\x10\x15\x12\x19\n\x15REASON_TOO_MANY_CALLS\x10\x16\x12!\n\x1dREASON_PREDICTIONS_NOT_BINARY\x10\x17\x12\x1d\n\x19REASON_LEDGER_UNAVAILABLE\x10\x18\x12\x1c\n\x18REASON_MECHANISM_REFUSES\x10\x19\x12\x16\n\x12REASON_NO_FEATURES\x10\x1a\x12\x1c\n\x18REASON_MODEL_UNAVAILABLE\x10\x1b\x12\x1a\n\x16REASON_REQUEST_UNKNOWN\x10\x1c\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1c\x66\x61irwall/wire/v1/error.proto\x12\x10\x66\x61irwall.wire.v1\x1a!fairwall/wire/v1/visibility.proto\"7\n\x05\x45rror\x12.\n\x06reason\x18\x01 \x01(\x0e\x32\x18.fairwall.wire.v1.ReasonB\x04\x88\xb5\x18\x01\"\xb4\x02\n\nAuditError\x12.\n\x06reason\x18\x01 \x01(\x0e\x32\x18.fairwall.wire.v1.ReasonB\x04\x88\xb5\x18\x01\x12\x19\n\x06people\x18\x02 \x01(\x04\x42\x04\x88\xb5\x18\x02H\x00\x88\x01\x01\x12\x1e\n\x0bqueries_max\x18\x03 \x01(\x04\x42\x04\x88\xb5\x18\x02H\x01\x88\x01\x01\x12\x1e\n\x0b\x65psilon_max\x18\x04 \x01(\x01\x42\x04\x88\xb5\x18\x02H\x02\x88\x01\x01\x12$\n\x11\x65psilon_remaining\x18\x05 \x01(\x01\x42\x04\x88\xb5\x18\x02H\x03\x88\x01\x01\x12!\n\x0e\x65psilon_needed\x18\x06 \x01(\x01\x42\x04\x88\xb5\x18\x02H\x04\x88\x01\x01\x42\t\n\x07_peopleB\x0e\n\x0c_queries_maxB\x0e\n\x0c_epsilon_maxB\x14\n\x12_epsilon_remainingB\x11\n\x0f_epsilon_needed*\xd6\x06\n\x06Reason\x12\x16\n\x12REASON_UNSPECIFIED\x10\x00\x12\x19\n\x15REASON_CALLER_UNKNOWN\x10\x01\x12\x1d\n\x19REASON_CALLER_NOT_ALLOWED\x10\x02\x12\x1b\n\x17REASON_DEADLINE_MISSING\x10\x03\x12\x1b\n\x17REASON_PROTOCOL_VERSION\x10\x04\x12\x1c\n\x18REASON_REQUEST_MALFORMED\x10\x05\x12\x1d\n\x19REASON_REQUEST_ID_INVALID\x10\x06\x12\x1c\n\x18REASON_REQUEST_ID_REUSED\x10\x07\x12\x17\n\x13REASON_DEAL_UNKNOWN\x10\x08\x12\x19\n\x15REASON_METRIC_UNKNOWN\x10\t\x12\x1d\n\x19REASON_METRIC_NOT_ALLOWED\x10\n\x12\x1c\n\x18REASON_PREDICTIONS_SHAPE\x10\x0b\x12!\n\x1dREASON_PREDICTIONS_NOT_FINITE\x10\x0c\x12#\n\x1fREASON_PREDICTIONS_OUT_OF_RANGE\x10\r\x12\x1f\n\x1bREASON_QUERIES_OUT_OF_RANGE\x10\x0e\x12\x1a\n\x16REASON_EPSILON_INVALID\x10\x0f\x12\x1b\n\x17REASON_BUDGET_EXHAUSTED\x10\x10\x12\x19\n\x15REASON_FEATURES_SHAPE\x10\x11\x12\x1e\n\x1aREASON_FEATURES_NOT_FINITE\x10\x12\x12\x16\n\x12REASON_OUT_OF_TURN\x10\x13\x12\x1d\n\x19REASON_SUBMISSION_INVALID\x10\x14\x12\x13\n\x0fREASON_INTERNAL\x10\x15\x12\x19\n\x15REASON_TOO_MANY_CALLS\x10\x16\x12!\n\x1dREASON_PREDICTIONS_NOT_BINARY\x10\x17\x12\x1d\n\x19REASON_LEDGER_UNAVAILABLE\x10\x18\x12\x1c\n\x18REASON_MECHANISM_REFUSES\x10\x19\x12\x16\n\x12REASON_NO_FEATURES\x10\x1a\x12\x1c\n\x18REASON_MODEL_UNAVAILABLE\x10\x1b\x12\x1a\n\x16REASON_REQUEST_UNKNOWN\x10\x1c\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,8 +34,22 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_ERROR'].fields_by_name['reason']._loaded_options = None
   _globals['_ERROR'].fields_by_name['reason']._serialized_options = b'\210\265\030\001'
-  _globals['_REASON']._serialized_start=143
-  _globals['_REASON']._serialized_end=997
+  _globals['_AUDITERROR'].fields_by_name['reason']._loaded_options = None
+  _globals['_AUDITERROR'].fields_by_name['reason']._serialized_options = b'\210\265\030\001'
+  _globals['_AUDITERROR'].fields_by_name['people']._loaded_options = None
+  _globals['_AUDITERROR'].fields_by_name['people']._serialized_options = b'\210\265\030\002'
+  _globals['_AUDITERROR'].fields_by_name['queries_max']._loaded_options = None
+  _globals['_AUDITERROR'].fields_by_name['queries_max']._serialized_options = b'\210\265\030\002'
+  _globals['_AUDITERROR'].fields_by_name['epsilon_max']._loaded_options = None
+  _globals['_AUDITERROR'].fields_by_name['epsilon_max']._serialized_options = b'\210\265\030\002'
+  _globals['_AUDITERROR'].fields_by_name['epsilon_remaining']._loaded_options = None
+  _globals['_AUDITERROR'].fields_by_name['epsilon_remaining']._serialized_options = b'\210\265\030\002'
+  _globals['_AUDITERROR'].fields_by_name['epsilon_needed']._loaded_options = None
+  _globals['_AUDITERROR'].fields_by_name['epsilon_needed']._serialized_options = b'\210\265\030\002'
+  _globals['_REASON']._serialized_start=454
+  _globals['_REASON']._serialized_end=1308
   _globals['_ERROR']._serialized_start=85
   _globals['_ERROR']._serialized_end=140
+  _globals['_AUDITERROR']._serialized_start=143
+  _globals['_AUDITERROR']._serialized_end=451
 # @@protoc_insertion_point(module_scope)

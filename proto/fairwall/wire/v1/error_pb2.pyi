@@ -72,3 +72,19 @@ class Error(_message.Message):
     REASON_FIELD_NUMBER: _ClassVar[int]
     reason: Reason
     def __init__(self, reason: _Optional[_Union[Reason, str]] = ...) -> None: ...
+
+class AuditError(_message.Message):
+    __slots__ = ("reason", "people", "queries_max", "epsilon_max", "epsilon_remaining", "epsilon_needed")
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    PEOPLE_FIELD_NUMBER: _ClassVar[int]
+    QUERIES_MAX_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_MAX_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_REMAINING_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_NEEDED_FIELD_NUMBER: _ClassVar[int]
+    reason: Reason
+    people: int
+    queries_max: int
+    epsilon_max: float
+    epsilon_remaining: float
+    epsilon_needed: float
+    def __init__(self, reason: _Optional[_Union[Reason, str]] = ..., people: _Optional[int] = ..., queries_max: _Optional[int] = ..., epsilon_max: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., epsilon_needed: _Optional[float] = ...) -> None: ...

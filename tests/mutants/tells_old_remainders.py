@@ -1,0 +1,20 @@
+"""Tells with a repeat what was left when it was first answered, and not what is left now."""
+
+from compliance import service
+from compliance.__main__ import main
+
+KILLED_BY = "C309"
+
+sound = service._settle
+
+
+def settle(*asked):
+    answer = sound(*asked)
+    answer.ClearField("epsilon_remaining_now")
+    return answer
+
+
+service._settle = settle
+
+if __name__ == "__main__":
+    main()
