@@ -13,6 +13,7 @@ from developer.base_model import accuracy
 from developer.reveal.sizes import group_sizes
 from developer.translation import Play
 from fairwall.laws.decimals import EXACT, at_most, written
+from fairwall.wire.queries import Kind, request_id
 
 Ask = Callable[[str, NDArray[np.float64], float], NDArray[np.float64]]
 """How a batch is asked: request id, predictions (models, people), and what to spend on it, to answers (models,)."""
@@ -41,10 +42,10 @@ class Purse:
         self._asked = 0
         self._left = written(epsilon)
 
-    def take(self, queries: int) -> tuple[str, float]:
+    def take(self, kind: Kind, queries: int) -> tuple[str, float]:
         """Give the next request, of so many queries, its id, unique within the deal, and what it may spend."""
         self._requests += 1
-        return f"request-{self._requests}", self._share(queries)
+        return request_id(kind, self._requests), self._share(queries)
 
     def give_up(self, queries: int) -> None:
         """Plan for so many queries fewer."""
@@ -121,7 +122,7 @@ class DealAuditor:
         play = self._play
         reference = self._ask_reference()
         self.size_queries += 1
-        (answer,) = self._ask(play.size_row(row, self._base() if play.needs_reference else None))
+        (answer,) = self._ask("size", play.size_row(row, self._base() if play.needs_reference else None))
         gap = play.size_gap(float(answer), reference)
         self._n0 = group_sizes(gap, len(row))[0]
         return gap
@@ -150,7 +151,8 @@ class DealAuditor:
         if self._labels is not None:
             self._accuracies.append(accuracy(models, self._labels))
         n1 = None if self._n0 is None else people - self._n0
-        return play.gap(self._ask(predictions), rows, self._n0, n1, reference)
+        answers = self._ask("sized" if sizes else "metric", predictions)
+        return play.gap(answers, rows, self._n0, n1, reference)
 
     def _ask_reference(self) -> float:
         """Ask, once, for the gap of everybody else, where it is part of every answer; counted as a size query."""
@@ -158,12 +160,12 @@ class DealAuditor:
             return 0.0
         if self._reference is None:
             self.size_queries += 1
-            self._reference = float(self._ask(self._play.reference(self._base()))[0])
+            self._reference = float(self._ask("reference", self._play.reference(self._base()))[0])
         return self._reference
 
-    def _ask(self, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
-        request_id, epsilon = self._purse.take(len(predictions))
-        answers = self._send(request_id, predictions, epsilon)
+    def _ask(self, kind: Kind, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
+        request, epsilon = self._purse.take(kind, len(predictions))
+        answers = self._send(request, predictions, epsilon)
         # NaN is how a mechanism says that it gives no answer; no gap is the guess that says as little. A ratio that is
         # NaN or infinite says something.
         return answers if self._play.needs_sizes else np.nan_to_num(answers)

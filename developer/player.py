@@ -212,7 +212,7 @@ def _seen(
     terms = audits.GetTerms(audit.GetTermsRequest(deal_id=deal.deal_id), timeout=CALL_SECONDS)
     purse = _purse(deal, [terms.people], LOOKS)
     hidden = HiddenAudits(audits, audited, deal.deal_id, name_of(deal.metric), model().features)
-    features, scores = hidden.look(model(), *purse.take(LOOKS))
+    features, scores = hidden.look(model(), *purse.take("look", LOOKS))
     return _TestSet(features, None, lambda: scores, hidden.ask, purse, LOOKS), model
 
 

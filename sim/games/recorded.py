@@ -58,7 +58,7 @@ def report_of(trial: TrialMessages) -> AuditReport:
     """
     request = submission_of(trial, "SubmitAuditReport")
     audits = (
-        AuditRecord(name_of(one.metric), floats_of(one.exact), floats_of(one.released), one.flagged)
+        AuditRecord(one.request_id, name_of(one.metric), floats_of(one.exact), floats_of(one.released), one.flagged)
         for one in request.audits
     )
     return AuditReport(tuple(audits), request.epsilon_spent)

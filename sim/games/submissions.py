@@ -22,6 +22,7 @@ _Kind = TypeVar("_Kind", bound=np.generic)
 class AuditRecord:
     """One batch that compliance answered. Arrays have shape (models,)."""
 
+    request_id: str
     metric: str
     exact: NDArray[np.float64]
     released: NDArray[np.float64]
@@ -103,4 +104,4 @@ def take_audit(record: game.AuditRecord) -> AuditRecord:
     if record.flagged > len(exact):
         raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
     released = take_numbers(record.released, len(exact), finite=False)
-    return AuditRecord(name_of(record.metric), exact, released, record.flagged)
+    return AuditRecord(record.request_id, name_of(record.metric), exact, released, record.flagged)

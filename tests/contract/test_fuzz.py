@@ -273,7 +273,9 @@ def sound(shape: dict[str, int]) -> dict[str, list[Message]]:
         "SubmitAuditReport": [
             game.SubmitAuditReportRequest(
                 deal_id="deal",
-                audits=[game.AuditRecord(request_id="r", metric=METRIC_SP, exact=gaps, released=gaps, epsilon=1.0)],
+                audits=[
+                    game.AuditRecord(request_id="metric-1", metric=METRIC_SP, exact=gaps, released=gaps, epsilon=1.0)
+                ],
                 epsilon_spent=1.0,
             )
         ],

@@ -188,7 +188,7 @@ def submit_loss_test(at: Table, advantaged: float = 0.75, disadvantaged: float =
 
 def audit(**changes: Any) -> game.AuditRecord:
     answered = {
-        "request_id": "r",
+        "request_id": "metric-1",
         "metric": METRIC_SP,
         "exact": to_message(np.array([0.25, 0.5])),
         "released": to_message(np.array([0.3, 0.4])),
@@ -263,7 +263,9 @@ def test_a_trial_played_by_hand_ends_with_what_was_submitted(at: Table, play: Pl
     take("adversary", at)
     submit_loss_test(at, 0.75, 0.5)
     assert serve_trial(at)
-    report(at)
+    size = audit(request_id="size-1", exact=to_message(np.array([0.125])), released=to_message(np.array([0.25])))
+    metric = audit(request_id="metric-2", exact=to_message(np.array([0.5])), released=to_message(np.array([0.4])))
+    report(at, size, metric)
     result = outcome.result(5)
     assert result.reveal.guess.tolist() == guess.tolist()
     assert result.reveal.baseline.tolist() == [1] * PEOPLE
@@ -274,9 +276,8 @@ def test_a_trial_played_by_hand_ends_with_what_was_submitted(at: Table, play: Pl
     assert result.reveal.reconstruction is not None
     assert result.reveal.reconstruction.tolist() == (guess / 7).tolist()
     assert (result.reveal.queries, result.reveal.size_queries, result.reveal.polarity_known) == (1, 1, True)
-    assert [(each.metric, each.exact.tolist(), each.released.tolist()) for each in result.audits] == [
-        ("sp", [0.25, 0.5], [0.3, 0.4])
-    ]
+    audits = [(each.request_id, each.metric, each.exact.tolist(), each.released.tolist()) for each in result.audits]
+    assert audits == [("size-1", "sp", [0.125], [0.25]), ("metric-2", "sp", [0.5], [0.4])]
     assert result.epsilon_spent == 1.0
     assert result.loss_test is not None
     assert (result.loss_test.accuracy_advantaged, result.loss_test.accuracy_disadvantaged) == (0.75, 0.5)
@@ -624,6 +625,25 @@ def test_a_developer_that_hides_a_query_is_found_out(at: Table, play: Play, tabl
     submit_reveal(at, queries=1, accuracy_models=to_message(np.array([0.5])))
     report(at)
     with pytest.raises(TrialFailed, match="developer says that it asked 1 queries, compliance that it answered 2"):
+        outcome.result(5)
+
+
+@pytest.mark.parametrize(
+    ("request_id", "said"),
+    [
+        ("metric-1", "developer says that it asked 1 size queries, by the requests' ids it was 0"),
+        ("size-1", "developer says that it asked 1 size queries, by the requests' ids it was 2"),
+        ("request-1", "request id 'request-1' does not name its kind, as size-1 does: one of look, metric"),
+    ],
+)
+def test_a_developer_that_miscounts_its_size_queries_is_found_out(
+    at: Table, play: Play, table: Path, request_id: str, said: str
+) -> None:
+    outcome = play(draw(table))
+    assert not serve_trial(at)
+    submit_reveal(at, queries=1, size_queries=1, accuracy_models=to_message(np.array([0.5])))
+    report(at, audit(request_id=request_id))
+    with pytest.raises(TrialFailed, match=said):
         outcome.result(5)
 
 

@@ -265,23 +265,19 @@ OTHERWISE = {
     for audit in audits:
         exact, released = from_message(audit.exact), from_message(audit.released)
         audit.exact.CopyFrom(to_message(exact + (released - exact) / 2))""",
-        "of request-1: exact[0] is ",
+        "of size-1: exact[0] is ",
     ),
     "another's": (
         "audits[1].exact.CopyFrom(to_message(np.repeat(from_message(audits[0].exact), 20)))",
-        "of request-2: exact[0] is ",
+        "of metric-2: exact[0] is ",
     ),
-    "exchanged": (
-        "audits[0].request_id, audits[1].request_id = audits[1].request_id, audits[0].request_id",
-        "of request-1: exact",
-    ),
-    "unasked": ("audits[0].request_id = 'request-9'", "of request-9, which nobody asked"),
-    "kept back": ("audits[0].request_id = 'request-9'", "does not report request-1, which it answered"),
-    "moved": ("audits.extend([audits.pop(0)])", "reports request-1 after one that was asked later"),
-    "no noise": ("audits[1].released.CopyFrom(audits[1].exact)", "of request-2: released["),
-    "charged": ("audits[0].epsilon /= 2", "of request-1: epsilon is "),
+    "unasked": ("audits[0].request_id = 'size-9'", "of size-9, which nobody asked"),
+    "kept back": ("audits[0].request_id = 'size-9'", "does not report size-1, which it answered"),
+    "moved": ("audits.extend([audits.pop(0)])", "reports size-1 after one that was asked later"),
+    "no noise": ("audits[1].released.CopyFrom(audits[1].exact)", "of metric-2: released["),
+    "charged": ("audits[0].epsilon /= 2", "of size-1: epsilon is "),
     "spent": ("request.epsilon_spent /= 2", "epsilon_spent is 25.0, recomputed "),
-    "flagged": ("audits[0].flagged = 1", "of request-1: flagged is 1, recomputed 0"),
+    "flagged": ("audits[0].flagged = 1", "of size-1: flagged is 1, recomputed 0"),
 }
 """What a compliance does with its report, and what is found."""
 
@@ -299,6 +295,19 @@ def test_a_compliance_that_reports_otherwise_is_named(tmp_path: Path, twins: Twi
     texts = reported(found)
     assert any(one.startswith("deal-1: compliance ") and text in one for one in texts), texts
     assert all(finding.where.startswith("transcript/compliance/1.bin entry ") for finding in found.findings)
+
+
+EXCHANGED = "audits[0].request_id, audits[1].request_id = audits[1].request_id, audits[0].request_id"
+
+
+def test_a_compliance_that_exchanges_two_answers_is_named(tmp_path: Path, twins: Twins) -> None:
+    twins({"compliance": reporting(EXCHANGED)})
+    partition = ("compliance.metric='abs_sp'", "developer.strategy='absolute'")
+    texts = reported(verify(played(tmp_path, SYNTHETIC, *partition, "scenario.trials=1")))
+    assert any(text.startswith("deal-1: compliance reports of metric-1: exact") for text in texts), texts
+    # Of two kinds it would not get that far.
+    with pytest.raises(TrialFailed, match="size queries"):
+        played(tmp_path, SYNTHETIC, "developer.strategy='sensing'", "developer.queries=20")
 
 
 def test_a_developer_and_an_adversary_that_report_otherwise_are_named(tmp_path: Path, twins: Twins) -> None:

@@ -14,6 +14,7 @@ from developer.reveal.sums import answers_needed
 from fairwall.laws.metric import METRICS, stratum
 from sim.games.game import Line
 from sim.games.reveal import score
+from sim.games.reveal.answers import metric_answers
 from sim.games.reveal.deal import RevealDeal
 from sim.games.reveal.outcome import RevealGuess, RevealOutcome
 from sim.games.reveal.scenario import RevealScenario
@@ -46,7 +47,7 @@ def record(cell: Cell[RevealScenario], trial: int, deal: RevealDeal, outcome: Re
     protected = deal.compliance.protected
     guess = outcome.reveal
     score = _score(deal, guess)
-    exact, released = _metric_answers(deal, outcome)
+    exact, released = metric_answers(outcome.audits)
     accuracies = guess.accuracy_models if guess.queries else None
     numbers = np.isfinite(released) & np.isfinite(exact)
     error = np.abs(released[numbers] - exact[numbers])
@@ -130,21 +131,9 @@ def _score(deal: RevealDeal, guess: RevealGuess) -> RevealScore:
     return score.score(metric, cards.labels, cards.protected, *told)
 
 
-def _metric_answers(deal: RevealDeal, outcome: RevealOutcome) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-    """Give the exact and the released answers, without those to the size queries, which come first.
-
-    But for one answer about the base model, where the test set is hidden: before it nobody knows whom to ask about.
-    """
-    first = 1 if deal.scenario.data.hidden else 0
-    sizes = slice(first, first + outcome.reveal.size_queries)
-    exact = np.delete(np.concatenate([audit.exact for audit in outcome.audits]), sizes)
-    released = np.delete(np.concatenate([audit.released for audit in outcome.audits]), sizes)
-    return exact, released
-
-
 def _trace(deal: RevealDeal, outcome: RevealOutcome) -> dict[str, Any]:
     """Keep what the paper's Figure 2 shows, of the first queries and people of the stratum: answers, and s-bar."""
-    exact, released = _metric_answers(deal, outcome)
+    exact, released = metric_answers(outcome.audits)
     inside = stratum(deal.scenario.compliance.metric, deal.compliance.labels)
     protected, reconstruction = deal.compliance.protected[inside], outcome.reveal.reconstruction
     trace: dict[str, Any] = {

@@ -18,6 +18,7 @@ from fairwall.wire.precision import to_message
 from fairwall.wire.v1 import array_pb2, error_pb2
 from sim.games.game import Watch
 from sim.games.referee import check_queries
+from sim.games.reveal.answers import check_size_queries
 from sim.games.reveal.deal import RevealDeal, TrainingTable
 from sim.games.reveal.outcome import LossTest, RevealGuess, RevealOutcome
 from sim.games.submissions import take_guess, take_numbers
@@ -83,6 +84,7 @@ class RevealDealer(RevealServiceServicer):
         assert trial.reveal is not None, "a trial that ended has a guess"
         assert trial.report is not None, "a trial that is over has compliance's report"
         check_queries(trial.reveal.size_queries + trial.reveal.queries, trial.report)
+        check_size_queries(trial.reveal.size_queries, trial.report)
         return RevealOutcome(trial.reveal, trial.report.audits, trial.report.epsilon_spent, trial.loss_test)
 
     # What the parties call. Names are the protocol's.

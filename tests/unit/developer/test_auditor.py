@@ -16,8 +16,8 @@ from developer.auditor import Purse
 def test_each_query_gets_the_same_share_and_together_they_get_everything(batches: list[int], epsilon: float) -> None:
     planned = sum(batches)
     purse = Purse(epsilon, "laplace", planned)
-    taken = [purse.take(queries) for queries in batches]
-    assert [name for name, _ in taken] == [f"request-{number + 1}" for number in range(len(batches))]
+    taken = [purse.take("metric", queries) for queries in batches]
+    assert [name for name, _ in taken] == [f"metric-{number + 1}" for number in range(len(batches))]
     assert [share for _, share in taken] == pytest.approx([epsilon * queries / planned for queries in batches])
     assert math.fsum(share for _, share in taken) == pytest.approx(epsilon, rel=1e-15)
     # A budget is compared as it is written, and exactly.
@@ -32,9 +32,9 @@ def test_a_budget_of_a_few_digits_is_shared_out_to_the_end(epsilon: float, batch
 
 def test_of_randomised_response_the_first_request_buys_all_the_others() -> None:
     purse = Purse(2.0, "randomized-response", 50)
-    assert [purse.take(queries)[1] for queries in (1, 1, 48)] == [2.0] * 3
+    assert [purse.take(kind, queries)[1] for kind, queries in (("size", 1), ("metric", 1), ("metric", 48))] == [2.0] * 3
 
 
 def test_an_infinite_budget_is_infinite_for_everybody() -> None:
     purse = Purse(math.inf, "laplace", 3)
-    assert [purse.take(1)[1] for _ in range(3)] == [math.inf] * 3
+    assert [purse.take("metric", 1)[1] for _ in range(3)] == [math.inf] * 3

@@ -79,8 +79,8 @@ def dealt(cell: Cell, *, adversary: bool = False) -> RevealDeal:
 
 def outcome(guess: list[int], *, size_queries: int = 1, spent: float = 2.0, **changes: Any) -> RevealOutcome:
     """Two metric queries, 0.1 and 0.3 off, after a size query that is far off."""
-    audits = (AuditRecord("sp", np.array([0.5]), np.array([9.5]), 0),) * size_queries
-    audits += (AuditRecord("sp", np.array([0.2, -0.4]), np.array([0.3, -0.1]), 0),)
+    audits = (AuditRecord("size-1", "sp", np.array([0.5]), np.array([9.5]), 0),) * size_queries
+    audits += (AuditRecord("metric-2", "sp", np.array([0.2, -0.4]), np.array([0.3, -0.1]), 0),)
     return RevealOutcome(
         reveal=RevealGuess(
             baseline=np.array([0, 0, 1, 1, 1], np.uint8),
@@ -137,11 +137,27 @@ def test_the_error_of_the_size_query_is_none_of_the_metric_queries() -> None:
     assert line["trace"]["exact"] == [0.2, -0.4]
 
 
+def test_size_queries_are_told_by_their_ids_wherever_they_come() -> None:
+    """With two strata the order is size, metrics, size, metrics; and one batch may hold both."""
+    played = outcome(RIGHT, size_queries=3)
+    ids = ("size-1", "metric-2", "reference-3", "sized-4")
+    exact = ([0.5], [0.1, 0.2], [0.6], [0.7, 0.3])
+    audits = tuple(
+        AuditRecord(name, "sp", np.array(gaps), np.array(gaps), 0) for name, gaps in zip(ids, exact, strict=True)
+    )
+    (cell,) = plan_of().cells
+    (line,) = record.record(cell, 0, dealt(cell), replace(played, audits=audits))
+    assert line["trace"]["exact"] == [0.1, 0.2, 0.3]
+
+
 def test_of_a_hidden_test_set_no_accuracy_is_known_and_the_size_query_comes_second() -> None:
     sweep = plan_of({"data.hidden": [True]})
     (cell,) = sweep.cells
-    size = AuditRecord("sp", np.array([0.5]), np.array([9.5]), 0)
-    look, rest = (AuditRecord("sp", np.array([exact]), np.array([exact + 0.25]), 0) for exact in (0.2, -0.4))
+    size = AuditRecord("size-2", "sp", np.array([0.5]), np.array([9.5]), 0)
+    look, rest = (
+        AuditRecord(name, "sp", np.array([exact]), np.array([exact + 0.25]), 0)
+        for name, exact in (("look-1", 0.2), ("metric-3", -0.4))
+    )
     played = outcome(RIGHT)
     guess = replace(played.reveal, accuracy_base=None, accuracy_models=None)
     (told,) = record.record(cell, 0, dealt(cell), replace(played, reveal=guess, audits=(look, size, rest)))

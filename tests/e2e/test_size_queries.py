@@ -1,0 +1,70 @@
+"""Size queries in whole games: which answers are counted as metric answers, and who asks for sizes at all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sim.recompute.messages import Session, TrialMessages
+
+from fairwall.rpc.arrays import from_message
+from sim.transcripts import paths, read
+from sim.verify import verify
+from tests.command import played
+
+SCENARIO = """
+[scenario]
+name = "sizes"
+game = "reveal"
+trials = 1
+seed = 5
+[data]
+source = "german"
+protected = "sex"
+test_size = 60
+[compliance]
+metric = "sp"
+mechanism = "laplace"
+epsilon = 200.0
+[developer]
+strategy = "best"
+queries = 12
+perturbation = 1.0
+"""
+
+TWO_STRATA = [("eodds_sum", 1.0), ("eodds_sum", 0.1), ("eodds_max", 1.0)]
+
+
+def game(folder: Path, settings: Mapping[str, object]) -> tuple[Path, dict[str, Any], TrialMessages]:
+    """Play a trial; the run's folder, its line and its messages."""
+    file = folder / "sizes.toml"
+    file.write_text(SCENARIO)
+    words = [word for key, value in settings.items() for word in ("--set", f"{key}={json.dumps(value)}")]
+    run = played(folder, file, *words)
+    (text,) = (run / "trials.jsonl").read_text().splitlines()
+    session = Session({path.parent.name: read(path) for path in paths(run)})
+    return run, json.loads(text), session.trial("deal-1")
+
+
+@pytest.mark.parametrize(("metric", "perturbation"), TWO_STRATA)
+def test_with_two_strata_every_metric_answer_is_counted_and_no_size_query(
+    tmp_path: Path, metric: str, perturbation: float
+) -> None:
+    run, line, messages = game(tmp_path, {"compliance.metric": metric, "developer.perturbation": perturbation})
+    audits = messages.submissions["SubmitAuditReport"].request.audits
+    answers = [(from_message(audit.exact), from_message(audit.released)) for audit in audits]
+    # What is asked alone is a size query, or for the gap of the people who are not played on.
+    alone = [len(exact) == 1 for exact, _ in answers]
+    near = perturbation < 1
+    assert alone == ([True, True, False] if near else [True, False]) * 2, "size, metrics, size, metrics"
+    assert line["size_queries"] == sum(alone)
+    exact, released = (np.concatenate([one[i] for one in answers if len(one[0]) > 1]) for i in (0, 1))
+    assert line["queries"] == len(exact)
+    assert line["trace"]["exact"] == exact.tolist()
+    assert line["trace"]["released"] == released.tolist()
+    assert line["query_error_mean"] == pytest.approx(float(np.abs(released - exact).mean()))
+    assert verify(run).findings == ()
