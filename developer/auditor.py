@@ -47,6 +47,10 @@ class Purse:
         self._requests += 1
         return request_id(kind, self._requests), self._share(queries)
 
+    def plan(self, queries: int) -> None:
+        """Plan for so many queries more."""
+        self._planned += queries
+
     def give_up(self, queries: int) -> None:
         """Plan for so many queries fewer."""
         self._planned -= queries
@@ -82,7 +86,7 @@ class DealAuditor:
     base : callable
         The base model's scores on the test set, shape (n,); may wait for the model to be trained.
     n0 : int, optional
-        How many disadvantaged people the play is about, where that is public.
+        How many disadvantaged people the play is about, where that is public. Then no size query may be asked.
     """
 
     def __init__(
@@ -100,6 +104,7 @@ class DealAuditor:
         self._labels = labels
         self._base = base
         self._n0 = n0
+        self._public = n0 is not None
         self._reference: float | None = None
         self._accuracies: list[NDArray[np.float64]] = []
         self.size_queries = 0
@@ -119,6 +124,7 @@ class DealAuditor:
 
     def size(self, row: NDArray[np.float64]) -> float:
         """Ask the size query, shape (people reached,); everybody else is rejected."""
+        self._require_unknown_size()
         play = self._play
         reference = self._ask_reference()
         self.size_queries += 1
@@ -133,6 +139,7 @@ class DealAuditor:
 
     def sized_gaps(self, row: NDArray[np.float64], rows: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         """Ask the size query and metric queries in one batch, where one choice of compliance's is to answer both."""
+        self._require_unknown_size()
         answers = self._batch(np.vstack([row, rows]), sizes=1)
         return float(answers[0]), answers[1:]
 
@@ -153,6 +160,9 @@ class DealAuditor:
         n1 = None if self._n0 is None else people - self._n0
         answers = self._ask("sized" if sizes else "metric", predictions)
         return play.gap(answers, rows, self._n0, n1, reference)
+
+    def _require_unknown_size(self) -> None:
+        assert not self._public, "whoever knows N0 asks for no size"
 
     def _ask_reference(self) -> float:
         """Ask, once, for the gap of everybody else, where it is part of every answer; counted as a size query."""

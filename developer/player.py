@@ -218,9 +218,8 @@ def _seen(
 
 def _purse(deal: game.DeveloperDeal, strata: Sequence[int], looks: int) -> Purse:
     """Plan for the queries about each stratum, of so many people."""
-    # Beside another stratum that keeps its scores there is a reference to ask for.
-    references = deal.perturbation < 1 and len(strata) > 1
-    planned = looks + len(strata) * (STRATEGIES[deal.strategy].size_queries + references)
+    sizes = 0 if deal.disadvantaged else STRATEGIES[deal.strategy].size_queries
+    planned = looks + len(strata) * sizes
     if deal.queries.WhichOneof("count") == "people_less":
         planned += sum(_queries(deal.queries, people) for people in strata)
     else:
@@ -264,11 +263,11 @@ def _reveal(deal: game.DeveloperDeal, test_set: _TestSet, inference: Scores | No
 
     parts: list[tuple[Play, DealAuditor, Reveal]] = []
     games = test_set.plays(metric, deal.perturbation)
+    test_set.purse.plan(sum(play.needs_reference for play in games))
     for play in games:
         people = int(play.reached.sum())
-        # The size of one stratum is not that of two.
-        known = deal.HasField("disadvantaged") and len(find_metric(metric).strata) == 1
-        n0 = deal.disadvantaged if known else None
+        # The deal has one size for each play: both go by the metric's strata.
+        n0 = deal.disadvantaged[len(parts)] if deal.disadvantaged else None
         auditor = DealAuditor(test_set.ask, test_set.purse, play, labels, scores, n0)
         used = sum(earlier.queries + earlier.given_up for _, earlier, _ in parts)
         hand = Hand(
@@ -287,6 +286,7 @@ def _reveal(deal: game.DeveloperDeal, test_set: _TestSet, inference: Scores | No
                 delta=deal.batch_delta,
                 precision=play.precision(from_message(deal.precision)),
                 n0=n0,
+                first=n0 is not None and not test_set.looks and not parts,
             ),
             llr=partial(_of, inference, play.reached) if inference is not None else None,
             labels=labels[play.reached] if labels is not None else None,

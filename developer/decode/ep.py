@@ -37,6 +37,8 @@ from developer.decode.likelihood import (
     counts_size,
     law_of,
     noisy_attributes,
+    noisy_gaps,
+    noisy_size_weights,
     size_weights,
     smeared,
     told_by_size,
@@ -44,6 +46,7 @@ from developer.decode.likelihood import (
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law, Uniform
 
 _SIZES_TRIED, _ROUNDS_FOR_SIZES = 5, 20
+_NOISY_SIZES_TRIED = 25
 
 if TYPE_CHECKING:
     from developer.reveal.strategy import Terms
@@ -263,7 +266,7 @@ def replayed(evidence: Evidence, log_odds: NDArray[np.float64]) -> NDArray[np.bo
 
 def settled(
     terms: Terms,
-    size_answer: float,
+    size_answer: float | None,
     rows: NDArray[np.float64],
     gaps: NDArray[np.float64],
     *,
@@ -282,7 +285,7 @@ def settled(
     Parameters
     ----------
     terms : what is public; a public n0 is believed.
-    size_answer : to the size query, which accepted one person alone.
+    size_answer : to the size query, which accepted one person alone; None where a public n0 saved the question.
     rows, gaps : the batch, (m, n) and (m,).
     size_epsilon, epsilon : what the size query and the batch may have cost.
     llr, rng : as in Evidence.
@@ -294,7 +297,10 @@ def settled(
     """
     m, n = rows.shape
     batch = {"n": n, "queries": m, "epsilon": epsilon}
-    if terms.mechanism == "randomized-response" or (terms.mechanism == "recommended" and size_epsilon >= 5):
+    first_epsilon = epsilon if size_answer is None else size_epsilon
+    if terms.mechanism == "randomized-response" or (terms.mechanism == "recommended" and first_epsilon >= 5):
+        if size_answer is None:
+            return _replaying(terms, rows, gaps, llr, rng)
         n0, n1, own = noisy_attributes(n, size_answer, gaps, terms.epsilon)
         return Evidence(rows, own, n0, n1, None, llr, rng)
     if terms.mechanism in ("counts", "counts-gaussian", "recommended") and not math.isinf(epsilon):
@@ -316,3 +322,27 @@ def settled(
             gone = -gaps - c * belief.mean[:-1]
             foretold[size - 1] += smeared(law, gone, c * c * belief.variance[:-1])[0].sum()
         n0 = int(np.argmax(foretold)) + 1
+
+
+def _replaying(
+    terms: Terms,
+    rows: NDArray[np.float64],
+    gaps: NDArray[np.float64],
+    llr: NDArray[np.float64] | None,
+    rng: np.random.Generator | None,
+) -> Evidence:
+    """Make evidence of randomised response where N0 is public: how many noisy attributes are 0 is not, nor asked for.
+
+    The likeliest numbers are tried; with the right one, given enough answers, some attributes replay all of them.
+    """
+    n, n0 = rows.shape[1], terms.n0
+    assert n0 is not None, "else the size query was asked"
+    seen = _orthonormal(rows - rows.mean(axis=1, keepdims=True), gaps)[1]
+    weights = noisy_size_weights(n, n0, seen, terms.epsilon)
+    tried: list[Evidence] = []
+    for ones in (np.argsort(-weights, kind="stable")[:_NOISY_SIZES_TRIED] + 1).tolist():
+        own = noisy_gaps(n, ones, gaps, terms.epsilon)
+        tried.append(Evidence(rows, own, n - ones, ones, None, llr, rng))
+        if replayed(tried[-1], posterior(tried[-1], _ROUNDS_FOR_SIZES).log_odds) is not None:
+            return tried[-1]
+    return tried[0]

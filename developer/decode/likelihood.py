@@ -125,10 +125,10 @@ def _noise(terms: Terms, n: int, n0: int, n1: int, queries: int, epsilon: float)
         case "cauchy":
             return tuned_law(metric, n0, n1, queries, epsilon)
         case "counts" | "recommended":
-            return Laplace(c * laplace_scales(queries, epsilon, size_known=True).sums)
+            return Laplace(c * laplace_scales(queries, epsilon, size_known=not terms.first).sums)
         case "counts-gaussian":
             multiplier = _multiplier(epsilon, terms.delta)
-            return Gaussian(c * gaussian_scales(queries, multiplier, size_known=True).sums)
+            return Gaussian(c * gaussian_scales(queries, multiplier, size_known=not terms.first).sums)
         case "propose-test-release":
             proposed = min(max(2, math.ceil(_MINORITY_SHARE * n)), max(2, n // 2))
             bound = flip_sensitivity(metric, n, proposed) if n >= 3 else 0.0
@@ -154,7 +154,7 @@ def size_prior(n: int, shares: Shares = DEFAULT_SHARES) -> NDArray[np.float64]:
 
 
 def told_by_size(
-    terms: Terms, size_answer: float, n: int, epsilon: float, prior: NDArray[np.float64] | None = None
+    terms: Terms, size_answer: float | None, n: int, epsilon: float, prior: NDArray[np.float64] | None = None
 ) -> NDArray[np.float64]:
     """Weigh N0 = 1 .. n-1 by the answer to the size query.
 
@@ -163,7 +163,7 @@ def told_by_size(
     Parameters
     ----------
     terms : what is public; a public n0 settles it.
-    size_answer : the gap answered.
+    size_answer : the gap answered; None where a public n0 saved the question.
     n : people.
     epsilon : what the size query cost.
     prior : (n-1,); None for `size_prior`, or for any size where answers are exact.
@@ -174,6 +174,8 @@ def told_by_size(
     """
     if terms.n0 is not None:
         return np.where(np.arange(1, n) == terms.n0, 0.0, -np.inf)
+    if size_answer is None:
+        raise ValueError("sizes are either public or asked for")
     if prior is None:
         without_noise = law_of(terms, n=n, n0=1, n1=n - 1, queries=1, epsilon=epsilon) is None
         prior = np.ones(n - 1) if without_noise else size_prior(n)
@@ -281,9 +283,41 @@ def noisy_attributes(
     noisy = np.arange(1, n)
     n1 = np.clip((noisy - n * p) / kept, 1, n - 1)
     away = np.minimum(np.abs(size_answer - 1 / n1), np.abs(size_answer + 1 / (n - n1)))
-    best = int(np.argmin(away))
-    ones = int(noisy[best])
-    return n - ones, ones, gaps * kept * float(n1[best] * (n - n1[best])) / (ones * (n - ones))
+    ones = int(noisy[np.argmin(away)])
+    return n - ones, ones, noisy_gaps(n, ones, gaps, epsilon)
+
+
+def noisy_gaps(n: int, ones: int, gaps: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+    """Return the gaps of the noisy attributes, (m,), if so many of them are 1; the others as `noisy_attributes`."""
+    p = turning_probability(epsilon)
+    kept = max(1 - 2 * p, 2.0**-52)
+    n1 = min(max((ones - n * p) / kept, 1.0), n - 1.0)
+    return gaps * kept * float(n1 * (n - n1)) / (ones * (n - ones))
+
+
+def noisy_size_weights(n: int, n0: int, seen: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+    """Weigh how many noisy attributes are 1, where N0 is public and no size query was asked: (n-1,), on a log scale.
+
+    Of N1 people each stays at 1 with probability 1-p, of N0 each is turned to 1 with p: near to a Gaussian. So is what
+    a unit row without a mean sees of k noisy zeros dealt out at random, with variance k (n-k) / (n (n-1)); and it is
+    the gap answered times a factor that depends on k.
+
+    Parameters
+    ----------
+    n, n0 : people, and how many are disadvantaged.
+    seen : (m,), the gaps answered for rows made orthonormal and without means.
+    epsilon : of the account's first batch.
+    """
+    p = turning_probability(epsilon)
+    ones = np.arange(1, n)
+    expected, variance = (n - n0) + (2 * n0 - n) * p, n * p * (1 - p) + 0.1  # a tenth: where nobody is turned over
+    kept = max(1 - 2 * p, 2.0**-52)
+    n1 = np.clip((ones - n * p) / kept, 1, n - 1)
+    factor = kept * n1 * (n - n1) / n
+    spread = ones * (n - ones) / (n * max(n - 1, 1))
+    fit = np.square(factor) * float(seen @ seen) / spread + len(seen) * np.log(spread / np.square(factor))
+    weights: NDArray[np.float64] = -0.5 * (np.square(ones - expected) / variance + fit)
+    return weights
 
 
 def smeared(law: Law, r: NDArray[np.float64], variance: NDArray[np.float64]) -> Smeared:

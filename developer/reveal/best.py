@@ -137,8 +137,7 @@ def _hunch(hand: Hand) -> Callable[[], NDArray[np.float64]]:
 
 
 def _law(terms: Terms, n: int, n0: int, m: int) -> Law | None:
-    share = terms.epsilon if math.isinf(terms.epsilon) else terms.epsilon * m / (m + 1)
-    return law_of(terms, n=n, n0=n0, n1=n - n0, queries=m, epsilon=share)
+    return law_of(terms, n=n, n0=n0, n1=n - n0, queries=m, epsilon=terms.shares(m)[1])
 
 
 def _usual(n: int) -> int:
@@ -148,14 +147,17 @@ def _usual(n: int) -> int:
 def _either_reading(hand: Hand) -> Reveal:
     """Read answers of `recommended`, which are noisy counts' or randomised response's: which is public, but not here.
 
-    The size query goes into the batch, so that one choice answers both. Randomised response's answers are the gaps of
-    noisy attributes, exactly: if some attributes replay them, that is what they are.
+    The size query, if there is one, goes into the batch, so that one choice answers both. Randomised response's answers
+    are the gaps of noisy attributes, exactly: if some attributes replay them, that is what they are.
     """
     queries = min(fewest(replace(hand, terms=replace(hand.terms, mechanism="counts"))), hand.queries)
     queries = max(queries, min(hand.queries, _ENOUGH_PEOPLE * hand.people // 100))
     hand.auditor.give_up(hand.queries - queries)
     H = coins(hand.base(), hand.perturbation, queries, hand.rng)
-    size_answer, gaps = hand.auditor.sized_gaps(alone(hand.people, 0), H)
+    if hand.terms.n0 is None:
+        size_answer, gaps = hand.auditor.sized_gaps(alone(hand.people, 0), H)
+    else:
+        size_answer, gaps = None, hand.auditor.gaps(H)
     for mechanism in ("randomized-response", "counts"):
         own = replace(hand, terms=replace(hand.terms, mechanism=mechanism))
         evidence = settle(own, size_answer, H, gaps)
@@ -176,7 +178,7 @@ def _both_signs(hand: Hand) -> Reveal:
     near = replace(hand, perturbation=min(hand.perturbation, _LEAST_MOVE))
     queries = fewest(near)
     hand.auditor.give_up(hand.queries - queries)
-    size_answer = hand.auditor.size(alone(hand.people, 0))
+    size_answer = hand.auditor.size(alone(hand.people, 0)) if hand.terms.n0 is None else None
     H = coins(hand.base(), near.perturbation, queries, hand.rng)
     gaps = hand.auditor.gaps(H)
     readings = []
@@ -184,8 +186,12 @@ def _both_signs(hand: Hand) -> Reveal:
         evidence = settle(hand, size_answer, H, sign * gaps)
         s = 1 / evidence.n1 - (hand.decode or decoder.decode)(evidence)
         guess = s <= 0.5 * (1 / evidence.n1 + 1 / evidence.n0)
-        readings.append((likelihood(evidence, guess.astype(np.uint8)), guess, s))
-    _, guess, s = max(readings, key=lambda reading: reading[0])
+        readings.append((likelihood(evidence, guess.astype(np.uint8)), guess, s, evidence.n0))
+    _, guess, s, n0 = max(readings, key=lambda reading: reading[0])
+    if (public := hand.terms.n0) is not None:
+        # Noisy counts are read with the N0 that they were computed with, or in the mirror image with the other size.
+        named = guess if abs(n0 - public) <= abs(guess.size - n0 - public) else ~guess
+        return replace(everyone(named, s), polarity_known=2 * public != guess.size)
     # The smaller part is named the disadvantaged, as by the strategy `absolute`.
     named = guess if 2 * guess.sum() >= guess.size else ~guess
     return replace(everyone(named, s), polarity_known=2 * int(guess.sum()) != guess.size)

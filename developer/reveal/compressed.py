@@ -1,6 +1,5 @@
 """Reveal from compressed sensing (Hamman, Chen, Dutta, FAccT 2023, Theorem 2): what its choices of rows share."""
 
-import math
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,7 +24,7 @@ def counts(_n: int) -> range:
 
 
 def reveal_from_rows(hand: Hand, rows: Callable[[Hand], NDArray[np.float64]]) -> Reveal:
-    """Ask for the sizes and for the gaps of the rows; decode; find the disadvantaged.
+    """Ask for the sizes, unless they are public, and for the gaps of the rows; decode; find the disadvantaged.
 
     ``s = r - v`` is ``1/N0 + 1/N1`` at the disadvantaged and 0 elsewhere; we split in the middle.
 
@@ -36,16 +35,18 @@ def reveal_from_rows(hand: Hand, rows: Callable[[Hand], NDArray[np.float64]]) ->
     """
     decode = hand.decode or l1.decode
     # First, because the rows may have to wait for h0, and meanwhile this answer can be on its way.
-    known = hand.terms.n0 if math.isinf(hand.terms.epsilon) else None
-    size_answer = 0.0 if known is not None else hand.auditor.size(alone(hand.people, 0))
+    n0 = hand.terms.n0
+    size_answer = hand.auditor.size(alone(hand.people, 0)) if n0 is None else None
     H = rows(hand)
     gaps = hand.auditor.gaps(H)
     if decode in STATISTICAL:
         evidence = settle(hand, size_answer, H, gaps)
     else:
         # As the paper has it: the sizes nearest to the answer.
-        n0, n1 = group_sizes(size_answer, hand.people) if known is None else (known, hand.people - known)
-        evidence = Evidence(H, gaps, n0, n1, rng=hand.rng)
+        if size_answer is not None:
+            n0 = group_sizes(size_answer, hand.people)[0]
+        assert n0 is not None, "public or asked for"
+        evidence = Evidence(H, gaps, n0, hand.people - n0, rng=hand.rng)
     return decide(replace(hand, decode=decode), evidence)
 
 
@@ -68,19 +69,16 @@ def decide(hand: Hand, evidence: Evidence) -> Reveal:
     return replace(both, from_answers=alone_guess.guess)
 
 
-def settle(hand: Hand, size_answer: float, H: NDArray[np.float64], gaps: NDArray[np.float64]) -> Evidence:
+def settle(hand: Hand, size_answer: float | None, H: NDArray[np.float64], gaps: NDArray[np.float64]) -> Evidence:
     """Weigh the sizes by what the law of the noise makes of all answers.
 
     Parameters
     ----------
     hand : what we play with.
-    size_answer : to the size query.
+    size_answer : to the size query; None where sizes are public, and it was not asked.
     H, gaps : one batch, (m, n) and (m,).
     """
-    total = hand.terms.epsilon
-    # The size query has one share of m + 1. What randomised response sells first answers everything.
-    size_share = total if hand.terms.mechanism == "randomized-response" else total / (len(H) + 1)
-    share = total if hand.terms.mechanism == "randomized-response" or math.isinf(total) else total - size_share
+    size_share, share = hand.terms.shares(len(H))
     return settled(hand.terms, size_answer, H, gaps, size_epsilon=size_share, epsilon=share, rng=hand.rng)
 
 

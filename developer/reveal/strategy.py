@@ -37,7 +37,9 @@ class Terms:
     epsilon : the privacy loss that all queries together may spend, the size query included; infinite for no noise.
     delta : that of one batch.
     precision : None where nobody says.
-    n0 : how many disadvantaged people the metric looks at; None where that is not public.
+    n0 : how many disadvantaged people the metric looks at; None where that is not public. Whoever knows it asks no size
+        query.
+    first : whether the batch to come is the first of the account; with `counts` that one buys N0 as well as sums.
     """
 
     metric: str = "sp"
@@ -46,6 +48,17 @@ class Terms:
     delta: float = 0.0
     precision: Precision | None = "float64"
     n0: int | None = None
+    first: bool = False
+
+    def shares(self, queries: int) -> tuple[float, float]:
+        """Say what the size query and so many metric queries in one batch spend of epsilon; 0 for what is not asked.
+
+        Each query has one share. What randomised response sells first answers everything.
+        """
+        if self.mechanism == "randomized-response" or math.isinf(self.epsilon):
+            return self.epsilon, self.epsilon
+        size = self.epsilon / (queries + 1) if self.n0 is None else 0.0
+        return size, self.epsilon - size
 
 
 class Auditor(Protocol):
@@ -63,7 +76,7 @@ class Auditor(Protocol):
         ...
 
     def size(self, row: NDArray[np.float64]) -> float:
-        """Ask the size query (Remark 4): the gap of one row, (n,) in [0, 1]."""
+        """Ask the size query (Remark 4): the gap of one row, (n,) in [0, 1]. Not where `Terms.n0` is known."""
         ...
 
     def gaps(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -474,9 +474,12 @@ class Sums:
         if not self.absolute:
             usual = n0 / n
             return everyone(np.where(np.isnan(share) | (share == usual), prior, share < usual))
-        # Beta's share; which is the larger group we name advantaged. A partition up to polarity has no prior.
+        # Beta's share; the larger group we name advantaged, or by N0 where it is public. A partition up to polarity has
+        # no prior.
         beta = np.where(np.isnan(share) | (share == n0 / n), False, share > n0 / n)
-        return replace(everyone(beta if n0 > n - n0 else ~beta), polarity_known=2 * n0 != n)
+        told = self._hand.terms.n0
+        beta_advantaged = n0 > n - n0 if told is None else n0 != told
+        return replace(everyone(beta if beta_advantaged else ~beta), polarity_known=2 * n0 != n)
 
 
 def answers_needed(n: int, n0: int, bits: float) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from sim.recompute.messages import Session, TrialMessages
 
+from fairwall.laws.metric import strata_of
 from fairwall.rpc.arrays import from_message
 from sim.transcripts import paths, read
 from sim.verify import verify
@@ -67,4 +68,40 @@ def test_with_two_strata_every_metric_answer_is_counted_and_no_size_query(
     assert line["trace"]["exact"] == exact.tolist()
     assert line["trace"]["released"] == released.tolist()
     assert line["query_error_mean"] == pytest.approx(float(np.abs(released - exact).mean()))
+    assert verify(run).findings == ()
+
+
+KNOWN = [
+    ("sensing", "sp", "conceal", 0.1),
+    ("sensing", "eo", "randomized-response", 0.1),
+    ("best", "di", "counts", 1.0),
+    ("best", "abs_sp", "laplace", 0.1),
+    ("best", "eodds_max", "laplace", 1.0),
+    ("best", "eodds_sum", "laplace", 1.0),
+]
+
+
+@pytest.mark.parametrize(("strategy", "metric", "mechanism", "perturbation"), KNOWN)
+def test_whoever_knows_n0_asks_for_no_size_and_metric_queries_get_all_of_epsilon(
+    tmp_path: Path, strategy: str, metric: str, mechanism: str, perturbation: float
+) -> None:
+    run, line, messages = game(
+        tmp_path,
+        {
+            "developer.strategy": strategy,
+            "compliance.metric": metric,
+            "compliance.mechanism": mechanism,
+            "developer.perturbation": perturbation,
+            "developer.knows": ["n0"],
+        },
+    )
+    assert line["size_queries"] == 0
+    assert line["epsilon_spent"] == pytest.approx(200.0)
+    audits = messages.submissions["SubmitAuditReport"].request.audits
+    assert sum(len(from_message(audit.exact)) for audit in audits) == line["queries"]
+    dealt = messages.cards["ComplianceDeal"].arrays
+    assert dealt is not None
+    told = messages.cards["DeveloperDeal"].deal.disadvantaged
+    strata = strata_of(metric, dealt["labels"])
+    assert list(told) == [int((dealt["protected"][inside] == 0).sum()) for inside in strata]
     assert verify(run).findings == ()

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.metric import strata_of, stratum
+from fairwall.laws.metric import strata_of
 from sim import datasets
 from sim.datasets import Table
 from sim.datasets.synthetic import synthetic
@@ -62,8 +62,8 @@ class DeveloperCards:
     scored : bool
         Whether the one feature is h0's score.
     training : TrainingTable or None
-    disadvantaged : int or None
-        How many people of the metric's stratum are disadvantaged, where that is public.
+    disadvantaged : tuple of int
+        How many people of each of the metric's strata are disadvantaged, where that is public; else empty.
     public : PublicSample or None
     seed : bytes
     """
@@ -72,7 +72,7 @@ class DeveloperCards:
     labels: NDArray[np.uint8] | None
     scored: bool
     training: TrainingTable | None
-    disadvantaged: int | None = None
+    disadvantaged: tuple[int, ...] = ()
     public: PublicSample | None = None
     seed: bytes = field(default=b"", repr=False)
 
@@ -119,7 +119,7 @@ def deal(cell: Cell[RevealScenario], trial: int, deal_id: str, secret: bytes = W
     adversary = _public_sample(table, rest, "adversary.probes", probes, rng) if probes else None
     sample = _public_sample(table, rest, "developer.public_sample", known, rng) if known else None
     features, labels, hidden = table.features[rows], table.labels[rows], scenario.data.hidden
-    groups = table.protected[rows][stratum(scenario.compliance.metric, labels)]
+    strata = strata_of(scenario.compliance.metric, labels) if "n0" in scenario.developer.knows else []
     return RevealDeal(
         deal_id=deal_id,
         scenario=scenario,
@@ -131,7 +131,7 @@ def deal(cell: Cell[RevealScenario], trial: int, deal_id: str, secret: bytes = W
             labels=None if hidden else labels,
             scored=table.scored,
             training=training,
-            disadvantaged=int((groups == 0).sum()) if "n0" in scenario.developer.knows else None,
+            disadvantaged=tuple(int((table.protected[rows][inside] == 0).sum()) for inside in strata),
             public=sample,
             seed=party_seed(secret, seed, "developer"),
         ),

@@ -5,6 +5,7 @@ Every statistical test has a fixed seed and a false-alarm rate of 1e-7 over the 
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -103,6 +104,38 @@ def test_the_law_is_that_of_noisy_counts(mechanism: str, epsilon: float, delta: 
     assert p_value(errors, law) > FALSE_ALARM
     assert p_value(errors, law, 2.0) < FALSE_ALARM
     assert counts_size(N, rows[:20], answers[:20], law.scale / (1 / n0 + 1 / (N - n0))) == n0
+
+
+@pytest.mark.parametrize(("mechanism", "epsilon", "delta"), [("counts", 6000.0, 0.0), ("counts-gaussian", 300.0, 1e-5)])
+def test_a_first_batch_of_noisy_counts_buys_the_size_too(mechanism: str, epsilon: float, delta: float) -> None:
+    m, rows = 3000, balanced(3000)
+    bought = ask(mechanism, rows, epsilon, delta)
+    n0 = int(bought.facts["n0"][0])
+    terms = Terms(mechanism=mechanism, delta=delta, n0=N0, first=True)
+    first, later = (
+        law_of(one, n=N, n0=n0, n1=N - n0, queries=m, epsilon=epsilon) for one in (terms, replace(terms, first=False))
+    )
+    assert first is not None
+    assert later is not None
+    assert first.median_abs() > 1.005 * later.median_abs()
+    sums = (rows.sum(axis=1) / (N - n0) - bought.values) / (1 / n0 + 1 / (N - n0))
+    inside = (sums > 1e-6) & (sums < n0 - 1e-6)
+    assert p_value((bought.values - gap(rows - 0.5, n0))[inside], first) > FALSE_ALARM
+
+
+@pytest.mark.parametrize("epsilon", [2.0, 4.0, 10.0])
+def test_who_knows_n0_finds_out_how_many_noisy_attributes_are_1(epsilon: float) -> None:
+    rows = balanced(36)
+    bought = ask("randomized-response", rows, epsilon, 0.0)
+    terms = Terms(mechanism="randomized-response", epsilon=epsilon, n0=N0, first=True)
+    evidence = settled(terms, None, rows, bought.values, size_epsilon=0.0, epsilon=epsilon)
+    noisy = bought.facts[ATTRIBUTES]
+    assert (evidence.n0, evidence.n1) == (N - noisy.sum(), noisy.sum())
+
+
+def test_sizes_are_public_or_asked_for() -> None:
+    with pytest.raises(ValueError, match="public or asked for"):
+        told_by_size(Terms(), None, N, math.inf)
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 3.0, 8.0])

@@ -50,11 +50,12 @@ def test_only_the_order_of_the_scores_counts(scores: list[float]) -> None:
 ANY = [("sp", 1.0), ("abs_eo", 1.0), ("eodds_max", 1.0), ("eodds_sum", 1.0), ("eodds_sum", 0.1), ("oad", 0.1)]
 
 
+@pytest.mark.parametrize("knows", [False, True])
 @pytest.mark.parametrize("mechanism", ["laplace", "counts", "recommended"])
 @pytest.mark.parametrize("epsilon", [0.5, 50.0])
 @pytest.mark.parametrize(("metric", "perturbation"), ANY)
 def test_the_best_strategy_spends_its_budget_whatever_the_number_of_queries(
-    metric: str, perturbation: float, epsilon: float, mechanism: str
+    metric: str, perturbation: float, epsilon: float, mechanism: str, knows: bool
 ) -> None:
     """It gives up queries that are not worth their noise: all of epsilon goes to those that are left, and no more."""
     rng = np.random.default_rng(0)
@@ -68,7 +69,7 @@ def test_the_best_strategy_spends_its_budget_whatever_the_number_of_queries(
             strategy="best",
             queries=game.QueryCount(at_most=most),
             perturbation=perturbation,
-            disadvantaged=10,
+            disadvantaged=[10] * len(strata_of(metric, labels)) if knows else [],
         )
         spent: list[tuple[int, float]] = []
 
@@ -82,7 +83,7 @@ def test_the_best_strategy_spends_its_budget_whatever_the_number_of_queries(
         assert submitted.queries <= most
         assert submitted.max_prediction_change <= perturbation + 1e-12
         # One for the size of each stratum, and one to compare with where the other stratum keeps its scores.
-        assert submitted.size_queries <= len(strata) * (1 + (perturbation < len(strata) - 1))
+        assert submitted.size_queries <= len(strata) * ((not knows) + (perturbation < len(strata) - 1))
         assert sum(queries for queries, _ in spent) == submitted.queries + submitted.size_queries
         assert all(share > 0 for _, share in spent)
         assert sum(share for _, share in spent) == pytest.approx(epsilon, rel=1e-12)

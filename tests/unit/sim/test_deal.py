@@ -190,6 +190,17 @@ def test_exactly_n0_disadvantaged_people_are_dealt_and_in_no_telling_order(cells
     assert len({protected.tobytes() for protected in hands}) > 1
 
 
+@pytest.mark.parametrize("metric", ["sp", "eo", "fpr", "eodds_max", "eodds_sum"])
+def test_where_n0_is_public_the_developer_is_dealt_that_of_each_stratum(cells: Cells, metric: str) -> None:
+    (known,) = cells(compliance__metric=metric, developer__strategy="best", developer__knows=["n0"])
+    (unknown,) = cells(compliance__metric=metric, developer__strategy="best")
+    dealt = deal(known, 0, "deal-1")
+    labels, groups = dealt.compliance.labels, dealt.compliance.protected
+    strata = {"sp": [labels < 2], "eo": [labels == 1], "fpr": [labels == 0]}.get(metric, [labels == 1, labels == 0])
+    assert dealt.developer.disadvantaged == tuple((groups[stratum] == 0).sum() for stratum in strata)
+    assert deal(unknown, 0, "deal-1").developer.disadvantaged == ()
+
+
 def test_without_a_training_share_there_is_no_training_table_and_everybody_can_be_tested(cells: Cells) -> None:
     (cell,) = cells(data__train_share=0, data__test_size=PEOPLE, adversary__attack=[])
     hand = deal(cell, 0, "d")

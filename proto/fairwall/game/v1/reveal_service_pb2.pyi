@@ -3,10 +3,11 @@ from fairwall.wire.v1 import array_pb2 as _array_pb2
 from fairwall.wire.v1 import metric_pb2 as _metric_pb2
 from fairwall.wire.v1 import precision_pb2 as _precision_pb2
 from fairwall.wire.v1 import visibility_pb2 as _visibility_pb2
+from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Mapping as _Mapping
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
@@ -80,11 +81,11 @@ class DeveloperDeal(_message.Message):
     mechanism: str
     batch_delta: float
     precision: _precision_pb2.Precision
-    disadvantaged: int
+    disadvantaged: _containers.RepeatedScalarFieldContainer[int]
     public_disadvantaged_rows: int
     public_features: _array_pb2.ArrayHeader
     public_labels: _array_pb2.ArrayHeader
-    def __init__(self, deal_id: _Optional[str] = ..., seed: _Optional[bytes] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., epsilon: _Optional[float] = ..., strategy: _Optional[str] = ..., decoder: _Optional[str] = ..., queries: _Optional[_Union[QueryCount, _Mapping]] = ..., perturbation: _Optional[float] = ..., base_model: _Optional[_Union[BaseModel, str]] = ..., training_digest: _Optional[str] = ..., release_model: bool = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., mechanism: _Optional[str] = ..., batch_delta: _Optional[float] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., disadvantaged: _Optional[int] = ..., public_disadvantaged_rows: _Optional[int] = ..., public_features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., public_labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ...) -> None: ...
+    def __init__(self, deal_id: _Optional[str] = ..., seed: _Optional[bytes] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., epsilon: _Optional[float] = ..., strategy: _Optional[str] = ..., decoder: _Optional[str] = ..., queries: _Optional[_Union[QueryCount, _Mapping]] = ..., perturbation: _Optional[float] = ..., base_model: _Optional[_Union[BaseModel, str]] = ..., training_digest: _Optional[str] = ..., release_model: bool = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., mechanism: _Optional[str] = ..., batch_delta: _Optional[float] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., disadvantaged: _Optional[_Iterable[int]] = ..., public_disadvantaged_rows: _Optional[int] = ..., public_features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., public_labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ...) -> None: ...
 
 class QueryCount(_message.Message):
     __slots__ = ("fixed", "people_less", "at_most")
