@@ -40,7 +40,7 @@ _DRAWS = 64
 class Bounded:
     """A mechanism whose answers lie in the metric's range; made by `bounded`.
 
-    Name, price and refusals are the mechanism's own, but that truncation does not know metrics without a range.
+    Name, title, price and refusals are the mechanism's own, but that truncation does not know metrics without a range.
     """
 
     mechanism: Mechanism
@@ -50,6 +50,11 @@ class Bounded:
     def name(self) -> str:
         """The mechanism's."""
         return self.mechanism.name
+
+    @property
+    def title(self) -> str:
+        """The mechanism's."""
+        return self.mechanism.title
 
     @property
     def guarantee(self) -> Guarantee:

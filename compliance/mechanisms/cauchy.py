@@ -34,6 +34,7 @@ class CauchyMechanism:
 
     shares: Shares = DEFAULT_SHARES
     name: str = "cauchy"
+    title: str = "tuned Cauchy"
     guarantee: Guarantee = "pure"
 
     def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002

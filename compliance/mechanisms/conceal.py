@@ -26,6 +26,7 @@ class Conceal:
     """
 
     name: str = "conceal"
+    title: str = "Attribute-Conceal"
     guarantee: Guarantee = "pure"
 
     def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002

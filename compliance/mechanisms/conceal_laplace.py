@@ -22,6 +22,7 @@ class ConcealLaplace:
     """Adds independent Laplace noise of scale 2 m S / epsilon, epsilon below 1: `fairwall.laws.conceal_laplace`."""
 
     name: str = "conceal-laplace"
+    title: str = "Attribute-Conceal (Laplace)"
     guarantee: Guarantee = "approximate"
 
     def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:

@@ -83,6 +83,7 @@ class CountsMechanism:
 
     shrinks: bool = False
     name: str = "counts"
+    title: str = "noisy counts"
     guarantee: Guarantee = "pure"
 
     def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002

@@ -31,6 +31,7 @@ class CountsGaussian:
 
     shrinks: bool = False
     name: str = "counts-gaussian"
+    title: str = "noisy counts (Gaussian)"
     guarantee: Guarantee = "approximate"
 
     def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002

@@ -13,6 +13,7 @@ class Exact:
     """Answers exactly, at an infinite price. A known-bad subject for privacy tests."""
 
     name: str = "exact"
+    title: str = "exact answers"
     guarantee: Guarantee = "none"
 
     def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002

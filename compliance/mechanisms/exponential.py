@@ -34,6 +34,7 @@ class ExponentialMechanism:
     """
 
     name: str = "exponential"
+    title: str = "exponential mechanism"
     guarantee: Guarantee = "pure"
 
     def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002

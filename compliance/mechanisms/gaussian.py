@@ -29,6 +29,7 @@ class GaussianMechanism:
     """
 
     name: str = "gaussian"
+    title: str = "Gaussian"
     guarantee: Guarantee = "approximate"
 
     def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002

@@ -27,6 +27,7 @@ class LaplaceMechanism:
     """
 
     name: str = "laplace"
+    title: str = "Laplace"
     guarantee: Guarantee = "pure"
 
     def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002

@@ -134,6 +134,10 @@ class Mechanism(Protocol):
         """The key in `compliance.mechanisms.MECHANISMS` and in scenario files."""
 
     @property
+    def title(self) -> str:
+        """What people call it, in reports."""
+
+    @property
     def guarantee(self) -> Guarantee:
         """Which privacy is promised: epsilon alone, epsilon and delta, or none."""
 

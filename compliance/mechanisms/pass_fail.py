@@ -30,6 +30,7 @@ class PassFail:
 
     threshold: float = 0.1
     name: str = "pass-fail"
+    title: str = "pass or fail"
     guarantee: Guarantee = "none"
 
     def __post_init__(self) -> None:

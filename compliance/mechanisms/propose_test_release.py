@@ -64,6 +64,7 @@ class ProposeTestRelease:
     minority_share: float = 0.05
     test_share: float = 0.25
     name: str = "propose-test-release"
+    title: str = "propose-test-release"
     guarantee: Guarantee = "approximate"
 
     def __post_init__(self) -> None:

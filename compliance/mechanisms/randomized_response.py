@@ -44,6 +44,7 @@ class RandomizedResponse:
     """
 
     name: str = "randomized-response"
+    title: str = "randomised response"
     guarantee: Guarantee = "pure"
 
     def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002

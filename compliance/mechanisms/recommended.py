@@ -103,6 +103,7 @@ class Recommended:
 
     shares: Shares = DEFAULT_SHARES
     name: str = "recommended"
+    title: str = "recommended"
     guarantee: Guarantee = "approximate"
 
     def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002

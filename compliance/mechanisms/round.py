@@ -20,6 +20,7 @@ class Round:
     """
 
     name: str = "round"
+    title: str = "rounded answers"
     guarantee: Guarantee = "none"
 
     def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002

@@ -56,6 +56,7 @@ class SampleAndAggregate:
 
     block_size: int = BLOCK_SIZE
     name: str = "sample-and-aggregate"
+    title: str = "sample and aggregate"
     guarantee: Guarantee = "pure"
 
     def __post_init__(self) -> None:

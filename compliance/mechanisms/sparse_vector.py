@@ -41,6 +41,7 @@ class SparseVectorMechanism:
     threshold: float = 0.1
     positives: int = 3
     name: str = "sparse-vector"
+    title: str = "sparse vector"
     guarantee: Guarantee = "pure"
 
     def __post_init__(self) -> None:

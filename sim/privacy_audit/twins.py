@@ -68,6 +68,11 @@ class _Pure:
     name: str
 
     @property
+    def title(self) -> str:
+        """See `Mechanism.title`."""
+        return self.name
+
+    @property
     def guarantee(self) -> Guarantee:
         """See `Mechanism.guarantee`."""
         return "pure"

@@ -7,40 +7,6 @@ from collections.abc import Iterable
 
 MISSING = "–"
 
-MECHANISMS = {
-    "exact": "exact answers",
-    "round": "rounded answers",
-    "laplace": "Laplace",
-    "gaussian": "Gaussian",
-    "conceal": "Attribute-Conceal",
-    "conceal-laplace": "Attribute-Conceal (Laplace)",
-    "cauchy": "tuned Cauchy",
-    "counts": "noisy counts",
-    "counts-gaussian": "noisy counts (Gaussian)",
-    "randomized-response": "randomised response",
-    "sparse-vector": "sparse vector",
-    "exponential": "exponential mechanism",
-    "sample-and-aggregate": "sample and aggregate",
-    "propose-test-release": "propose-test-release",
-    "recommended": "recommended",
-    "pass-fail": "pass or fail",
-}
-
-METRICS = {
-    "sp": "statistical parity gap",
-    "abs_sp": "absolute statistical parity gap",
-    "eo": "equal opportunity gap",
-    "abs_eo": "absolute equal opportunity gap",
-    "fpr": "false positive rate gap",
-    "abs_fpr": "absolute false positive rate gap",
-    "eodds_max": "larger of the two equalized odds gaps",
-    "eodds_sum": "sum of the two equalized odds gaps",
-    "ppv": "predictive parity gap",
-    "oad": "accuracy gap",
-    "abs_oad": "absolute accuracy gap",
-    "di": "disparate impact ratio",
-}
-
 _SYMBOLS = {
     "developer.queries": "m",
     "developer.perturbation": "b",

@@ -12,17 +12,15 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
-from sim.games import read
+from compliance.mechanisms import MECHANISMS
+from fairwall.laws.metric import METRICS
 from sim.games.inference.report import page
 from sim.games.reveal.report import wording
 from sim.games.reveal.report.answers import UntilKnown, as_needed, asked, until_known
 from sim.games.reveal.report.loss_test import LossTestRow, loss_test_rows
 from sim.games.reveal.report.printed import PrintedError, printed_errors
-from sim.games.reveal.scenario import RevealScenario
 from sim.report.cells import ReportCell, Trial, report_cells
 from sim.report.notation import (
-    MECHANISMS,
-    METRICS,
     MISSING,
     as_float,
     count,
@@ -34,8 +32,9 @@ from sim.report.notation import (
     symbol,
 )
 from sim.report.tables import Column, PageTable
-from sim.runs.trials import read_trials, summarise
-from sim.scenarios.sweep import Sweep
+from sim.runs.folder import read_trials
+from sim.scenarios.scenario import Scenario
+from sim.scenarios.sweep import Sweep, read
 
 _TEMPLATE = "report.html.j2"
 _GUESS = "the developer's guess"
@@ -214,8 +213,8 @@ def _settings(sweep: Sweep, cells: Sequence[ReportCell]) -> list[tuple[str, str]
     ]
     return [
         ("Data", several(data)),
-        ("Metric", several([METRICS[scenario.compliance.metric] for scenario in scenarios])),
-        ("Mechanism", several([MECHANISMS[scenario.compliance.mechanism] for scenario in scenarios])),
+        ("Metric", several([METRICS[scenario.compliance.metric].title for scenario in scenarios])),
+        ("Mechanism", several([MECHANISMS[scenario.compliance.mechanism].title for scenario in scenarios])),
         ("Budget of a trial, ε", several([scenario.epsilon for scenario in scenarios])),
         ("Metric queries, m", several([_queries(cell) for cell in cells] or [s.queries for s in scenarios])),
         *_public(scenarios),
@@ -375,7 +374,7 @@ def _cell_notes(cells: Sequence[ReportCell]) -> list[str]:
 
 def _swept(cell: ReportCell, key: str) -> str:
     if key == "compliance.mechanism":
-        return MECHANISMS[cell.mechanism]
+        return MECHANISMS[cell.mechanism].title
     if key == "developer.queries":
         return "as needed" if cell.scenario.queries == "needed" else f"{cell.queries:,}"
     return setting(cell.swept[key])
@@ -417,7 +416,7 @@ def _printed_table(errors: Sequence[PrintedError]) -> PageTable:
         [
             Column("m", [f"{error.queries:,}" for error in errors]),
             Column("ε", [number(error.epsilon, 6) for error in errors]),
-            Column("mechanism", [MECHANISMS[error.mechanism] for error in errors], numeric=False),
+            Column("mechanism", [MECHANISMS[error.mechanism].title for error in errors], numeric=False),
             Column("average error", [number(error.printed, 4) for error in errors], group="printed figure"),
             Column("typical noise", [number(error.formula) for error in errors], group="printed formula"),
             Column("taken", [kinds[error.mechanism] for error in errors], numeric=False, group="printed formula"),

@@ -61,7 +61,9 @@ class Metric:
     Parameters
     ----------
     name
-        The key in `METRICS`, in scenario files and in reports.
+        The key in `METRICS`, in scenario files and in results.
+    title
+        What people call it, in reports.
     parts
         What it is computed from; `compliance.metrics` has the formula.
     absolute
@@ -73,6 +75,7 @@ class Metric:
     """
 
     name: str
+    title: str
     parts: tuple[Part, ...]
     absolute: bool = False
     binary: bool = False
@@ -109,18 +112,18 @@ _CORRECT = (Part("correct"),)
 METRICS: dict[str, Metric] = {
     metric.name: metric
     for metric in (
-        Metric("sp", _MEAN),
-        Metric("abs_sp", _MEAN, absolute=True),
-        Metric("eo", _POSITIVES),
-        Metric("abs_eo", _POSITIVES, absolute=True),
-        Metric("fpr", _NEGATIVES),
-        Metric("abs_fpr", _NEGATIVES, absolute=True),
-        Metric("eodds_max", _POSITIVES + _NEGATIVES, absolute=True),
-        Metric("eodds_sum", _POSITIVES + _NEGATIVES, absolute=True),
-        Metric("ppv", (Part("hit"), Part("prediction")), binary=True),
-        Metric("oad", _CORRECT),
-        Metric("abs_oad", _CORRECT, absolute=True),
-        Metric("di", _MEAN, bounded=False),
+        Metric("sp", "statistical parity gap", _MEAN),
+        Metric("abs_sp", "absolute statistical parity gap", _MEAN, absolute=True),
+        Metric("eo", "equal opportunity gap", _POSITIVES),
+        Metric("abs_eo", "absolute equal opportunity gap", _POSITIVES, absolute=True),
+        Metric("fpr", "false positive rate gap", _NEGATIVES),
+        Metric("abs_fpr", "absolute false positive rate gap", _NEGATIVES, absolute=True),
+        Metric("eodds_max", "larger of the two equalized odds gaps", _POSITIVES + _NEGATIVES, absolute=True),
+        Metric("eodds_sum", "sum of the two equalized odds gaps", _POSITIVES + _NEGATIVES, absolute=True),
+        Metric("ppv", "predictive parity gap", (Part("hit"), Part("prediction")), binary=True),
+        Metric("oad", "accuracy gap", _CORRECT),
+        Metric("abs_oad", "absolute accuracy gap", _CORRECT, absolute=True),
+        Metric("di", "disparate impact ratio", _MEAN, bounded=False),
     )
 }
 

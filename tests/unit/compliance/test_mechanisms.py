@@ -92,6 +92,13 @@ def test_every_mechanism_is_listed_under_its_name() -> None:
     assert all(mechanism.name == name for name, mechanism in MECHANISMS.items())
 
 
+def test_every_mechanism_has_a_title_of_its_own_for_reports() -> None:
+    titles = [mechanism.title for mechanism in MECHANISMS.values()]
+    assert all(titles)
+    assert len(set(titles)) == len(titles)
+    assert hasattr(Mechanism, "title"), "so that one without it is a type error in the table of all"
+
+
 @EVERY
 @pytest.mark.parametrize("noise", [seeded(), System()], ids=["seeded", "system"])
 @pytest.mark.parametrize("metric", METRICS)

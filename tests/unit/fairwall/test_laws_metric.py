@@ -2,12 +2,20 @@ import numpy as np
 import pytest
 
 from fairwall.laws import metric
-from fairwall.laws.metric import METRICS, find_metric, part_values, stratum, sums_over
+from fairwall.laws.metric import METRICS, Metric, find_metric, part_values, stratum, sums_over
 from fairwall.wire.metrics import name_of, number_of
 
 
 def test_metrics_are_keyed_by_their_names() -> None:
     assert {key: metric.name for key, metric in METRICS.items()} == {key: key for key in METRICS}
+
+
+def test_every_metric_has_a_title_of_its_own_for_reports() -> None:
+    titles = [metric.title for metric in METRICS.values()]
+    assert all(titles)
+    assert len(set(titles)) == len(titles)
+    with pytest.raises(TypeError, match="title"):
+        Metric("new", parts=METRICS["sp"].parts)  # type: ignore[call-arg]
 
 
 def test_unknown_metric_is_named_and_the_known_ones_listed() -> None:

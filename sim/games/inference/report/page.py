@@ -13,6 +13,8 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from compliance.mechanisms import MECHANISMS
+from fairwall.laws.metric import METRICS
 from sim.games.inference.report.printed import (
     LOADER_ONLY,
     NOT_REPRODUCED,
@@ -27,7 +29,7 @@ from sim.games.inference.report.printed import (
 )
 from sim.games.inference.scenario import InferenceFigure, InferenceScenario
 from sim.report.cells import Estimate, Trial, estimate, paper_figure, scenario_of
-from sim.report.notation import MECHANISMS, METRICS, MISSING, as_float, count, number, plural, setting, span, symbol
+from sim.report.notation import MISSING, as_float, count, number, plural, setting, span, symbol
 from sim.report.tables import Column, PageTable, Section
 from sim.scenarios.sweep import Sweep
 
@@ -404,8 +406,8 @@ def settings(sweep: Sweep) -> list[tuple[str, str]]:
     if private:
         shown.append(("ε of DP-SGD", several(private)))
     if chosen:
-        shown.append(("Metric", several([METRICS[one.compliance.metric] for one in chosen])))
-        shown.append(("Mechanism", several([MECHANISMS[one.compliance.mechanism] for one in chosen])))
+        shown.append(("Metric", several([METRICS[one.compliance.metric].title for one in chosen])))
+        shown.append(("Mechanism", several([MECHANISMS[one.compliance.mechanism].title for one in chosen])))
         shown.append(("Budget of a trial, ε", several([one.epsilon for one in chosen])))
     return shown
 

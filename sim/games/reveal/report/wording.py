@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 
-from fairwall.laws import metric as metrics
+from compliance.mechanisms import MECHANISMS
+from fairwall.laws.metric import METRICS
 from sim.games.reveal.report.answers import as_needed
 from sim.games.reveal.report.loss_test import LossTestRow
 from sim.games.reveal.report.printed import PrintedError, contest, lower_everywhere
 from sim.games.reveal.scenario import RevealScenario
 from sim.report.cells import Estimate, ReportCell, Trial
-from sim.report.notation import MECHANISMS, METRICS, number, plural, ratio, setting, span, symbol
+from sim.report.notation import number, plural, ratio, setting, span, symbol
+from sim.scenarios.scenario import Scenario
 from sim.scenarios.sweep import Sweep
 
 _NOISE = {True: "with noise", False: "without noise"}
@@ -24,7 +26,7 @@ def played(sweep: Sweep, trials: Sequence[Trial]) -> str:
         planned = sum(scenario.scenario.trials for scenario in scenarios)
         return f"Three separate processes were to play {plural(planned, 'trial')}; none finished."
     data = scenarios[0].data
-    metrics = " or ".join(dict.fromkeys(METRICS[scenario.compliance.metric] for scenario in scenarios))
+    metrics = " or ".join(dict.fromkeys(METRICS[scenario.compliance.metric].title for scenario in scenarios))
     people, n0, n1 = (span({trial[key] for trial in trials}) for key in ("n", "n0", "n1"))
     groups = f"{n0} {data.disadvantaged or 'disadvantaged'}, {n1} {data.advantaged or 'advantaged'}"
     held = f"the protected attribute, {data.protected}," if data.protected else "the protected attribute"
@@ -106,7 +108,7 @@ def _answers(cell: ReportCell) -> str:
         precision = cell.scenario.compliance.precision
         kind = "verdict" if cell.mechanism == "pass-fail" else "exact answer" if precision == "float64" else "answer"
         return f"{at_most}{plural(most, kind)}"
-    noise = f"{MECHANISMS[cell.mechanism]} noise at ε = {number(cell.epsilon, 6)}"
+    noise = f"{MECHANISMS[cell.mechanism].title} noise at ε = {number(cell.epsilon, 6)}"
     return f"{at_most}{plural(most, 'answer')} under {noise}"
 
 
@@ -148,7 +150,7 @@ def _outcome(cell: ReportCell, attribute: str) -> str:
         hits = sum(trial["targeted_recovered"] for trial in cell.trials)
         return f"the developer, which aimed at one person, was right about that person in {hits:,} of {trials}"
     exact = cell.summary["exact"]
-    partition = metrics.METRICS[cell.summary["metric"]].absolute
+    partition = METRICS[cell.summary["metric"]].absolute
     knew = f"knew everybody's {attribute}{', up to which group is which,' if partition else ''}"
     balanced = f"{cell.leakage}% of people (balanced over the groups; 50% is a coin)"
     before = f"before any question it was right for {cell.baseline}%"
@@ -181,7 +183,7 @@ def _by_mechanism(errors: Sequence[PrintedError]) -> str:
     parts = []
     for mechanism in dict.fromkeys(error.mechanism for error in errors):
         low, high = _ratios(error for error in errors if error.mechanism == mechanism)
-        parts.append(f"{_times(low, high)} for {MECHANISMS[mechanism]}")
+        parts.append(f"{_times(low, high)} for {MECHANISMS[mechanism].title}")
     return ", ".join(parts)
 
 
@@ -206,8 +208,8 @@ def printed_conclusions(errors: Sequence[PrintedError]) -> tuple[str, ...]:
         if high > 3 * low:
             factor = f" No one missing factor explains them: the ratio itself varies {high / low:.0f}-fold."
         conclusions.append(
-            f"{MECHANISMS[mechanism]}: the printed average errors are {_times(low, high)} smaller than the {typical} "
-            f"size of the noise in the printed formula ({where}), over {plural(len(ours), 'cell')}.{factor}"
+            f"{MECHANISMS[mechanism].title}: the printed average errors are {_times(low, high)} smaller than the "
+            f"{typical} size of the noise in the printed formula ({where}), over {plural(len(ours), 'cell')}.{factor}"
         )
     bout = contest(errors)
     if bout.cells:
@@ -310,7 +312,7 @@ def assumptions(sweep: Sweep, trials: Sequence[Trial]) -> Iterator[tuple[str, st
             "The strategy or the metric speaks about some of the people alone; the others keep the guess made without "
             "any query, and count in the leakage.",
         )
-    if any(metrics.METRICS[scenario.compliance.metric].absolute for scenario in scenarios):
+    if any(METRICS[scenario.compliance.metric].absolute for scenario in scenarios):
         yield (
             "Up to polarity",
             "An absolute gap is the same when the groups change places, so leakage is that of the better naming of the "

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from matplotlib.lines import Line2D
 
+from compliance.mechanisms import MECHANISMS
 from sim.games.reveal.report.figures.lines import lines_of
 from sim.report.cells import ReportCell
 from sim.report.drawing import COLOURS, DASHES, GREY, INCHES, MARKERS, Figure, hollow, legend, svg
-from sim.report.notation import MECHANISMS, number
+from sim.report.notation import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +33,7 @@ def error_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
     colours = dict(zip(dict.fromkeys(cell.mechanism for cell in noisy), COLOURS, strict=False))
     for mechanism, (label, line) in itertools.product(colours, lines.items()):
         for cell in (cell for cell in line if cell.mechanism == mechanism):
-            named = [MECHANISMS[cell.mechanism]] if len(colours) > 1 or len(lines) == 1 else []
+            named = [MECHANISMS[cell.mechanism].title] if len(colours) > 1 or len(lines) == 1 else []
             name = ", ".join([*named, *([label] if len(lines) > 1 else [])])
             grouped.setdefault(name, []).append(cell)
     paper = any(cell.paper is not None and cell.paper.query_error_mean for cell in noisy)

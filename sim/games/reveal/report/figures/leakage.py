@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from matplotlib.lines import Line2D
 
+from compliance.mechanisms import MECHANISMS
 from sim.games.reveal.report.figures.lines import by_mechanism, lines_of
 from sim.report.cells import ReportCell
 from sim.report.drawing import BLACK, COLOURS, DASHES, GREY, MARKERS, Figure, hollow, legend, svg
-from sim.report.notation import MECHANISMS, as_float, number, symbol
+from sim.report.notation import as_float, number, symbol
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +42,7 @@ def leakage_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
         if lines:
             ours = [cell for line in lines.values() for cell in line]
             if not many:
-                label = MECHANISMS[ours[0].mechanism] if any(cell.noisy for cell in ours) else "exact answers"
+                label = MECHANISMS[ours[0].mechanism].title if any(cell.noisy for cell in ours) else "exact answers"
             yield _leakage_figure(f"leakage-{i}", axis, label, lines, lowest)
 
 

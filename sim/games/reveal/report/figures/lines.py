@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from compliance.mechanisms import MECHANISMS
 from sim.report.cells import ReportCell
-from sim.report.notation import MECHANISMS, setting, symbol
+from sim.report.notation import setting, symbol
 
 
 def lines_of(cells: Iterable[ReportCell], without: Sequence[str]) -> dict[str, list[ReportCell]]:
@@ -24,7 +25,7 @@ def by_mechanism(cells: Iterable[ReportCell]) -> dict[str, list[ReportCell]]:
     """Group cells into a line for each mechanism, under its name."""
     lines: dict[str, list[ReportCell]] = {}
     for cell in cells:
-        lines.setdefault(MECHANISMS[cell.mechanism], []).append(cell)
+        lines.setdefault(MECHANISMS[cell.mechanism].title, []).append(cell)
     return lines
 
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from compliance.mechanisms import MECHANISMS
 from fairwall.laws.bounding import metric_range
 from sim.report.cells import ReportCell
 from sim.report.drawing import COLOURS, GREY, Figure, legend, svg
-from sim.report.notation import MECHANISMS, number, setting, symbol
+from sim.report.notation import number, setting, symbol
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +43,7 @@ def _telling(cells: Iterable[ReportCell]) -> ReportCell | None:
 def _cell_words(cell: ReportCell) -> str:
     """Name a cell in a caption."""
     said = {"developer.queries", "compliance.epsilon", "compliance.mechanism"}
-    noise = f"{MECHANISMS[cell.mechanism]}, ε = {number(cell.epsilon, 6)}" if cell.noisy else "exact answers"
+    noise = f"{MECHANISMS[cell.mechanism].title}, ε = {number(cell.epsilon, 6)}" if cell.noisy else "exact answers"
     rest = [f"{symbol(key)} = {setting(value)}" for key, value in cell.swept.items() if key not in said]
     return ", ".join([noise, f"m = {cell.queries:,}", *rest, "first trial"])
 
