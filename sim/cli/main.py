@@ -140,9 +140,11 @@ def run(
         return
     from rich.console import Console
 
-    from sim.games.reveal.report.terminal import terminal_table
+    from sim.games.inference.report import terminal as inference
+    from sim.games.reveal.report import terminal as reveal
 
-    Console().print(terminal_table(sweep, played.summary))
+    terminals = {"reveal": reveal.terminal, "inference": inference.terminal}
+    Console().print(terminals[sweep.scenario.scenario.game](sweep, played.summary))
     typer.echo(f"report: {page}")
 
 

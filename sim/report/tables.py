@@ -52,12 +52,3 @@ class PageTable:
             else:
                 spans.append((column.group, 1))
         return spans
-
-
-@dataclass(frozen=True)
-class Section:
-    """A heading of the page and the table below it; the name is its id there."""
-
-    name: str
-    heading: str
-    table: PageTable

@@ -15,9 +15,15 @@ import pytest
 import tomli_w
 from rich.console import Console
 
-from sim.games import lay_out, read
-from sim.games.inference.report.printed import LOADER_ONLY, NOT_REPRODUCED, REPRODUCED, TOO_FEW, UNDECIDED, beside
-from sim.games.reveal.report.terminal import terminal_table
+from sim.games.inference.report.paper_comparison import (
+    LOADER_ONLY,
+    NOT_REPRODUCED,
+    REPRODUCED,
+    TOO_FEW,
+    UNDECIDED,
+    comparisons,
+)
+from sim.games.inference.report.terminal import terminal
 from sim.report.cells import paper_figure
 from sim.runs.page import write_report
 from sim.runs.trials import summarise
@@ -98,7 +104,7 @@ def shown(text: str) -> str:
 
 def printed(sweep: Sweep, trials: Sequence[dict[str, Any]]) -> str:
     file = io.StringIO()
-    Console(width=80, file=file).print(terminal_table(sweep, summarise(sweep, trials)))
+    Console(width=80, file=file).print(terminal(sweep, summarise(trials, list(sweep.scenario.axes))))
     assert max(map(len, file.getvalue().splitlines())) <= 80
     return file.getvalue()
 
@@ -149,7 +155,7 @@ def test_the_papers_figures_stand_beside_cells_and_say_of_what_data(name: str) -
 @pytest.mark.parametrize("name", ["dia-adult-sex", "dia-adult-race", "fft-lambda", "fft-dpsgd", "fft-mixture"])
 def test_claims_about_other_data_are_not_tested(name: str, tmp_path: Path) -> None:
     sweep = read(name)
-    rows = beside(sweep, lines(sweep))
+    rows = comparisons(sweep, lines(sweep))
     assert rows
     assert all(row.verdict.startswith("not tested here (ACS Income, ") for row in rows)
     text = shown(page(tmp_path / "run", sweep, lines(sweep)))
@@ -159,7 +165,9 @@ def test_claims_about_other_data_are_not_tested(name: str, tmp_path: Path) -> No
 
 
 def verdicts(sweep: Sweep, trials: Sequence[dict[str, Any]], defence: str = "fft") -> dict[str, str]:
-    return {row.what: row.verdict for row in beside(sweep, trials) if row.swept.get("developer.defence") == defence}
+    return {
+        row.what: row.verdict for row in comparisons(sweep, trials) if row.swept.get("developer.defence") == defence
+    }
 
 
 def test_the_same_claims_are_tested_once_the_papers_data_are_played() -> None:
@@ -206,13 +214,17 @@ def test_made_data_are_marked_and_enter_no_verdict(tmp_path: Path) -> None:
     sweep = read("dia-german")
     trials = lines(sweep, people=400)
     # Until the summary tells how many people there are, it does not.
-    summary = [{**cell, "people": 400} for cell in summarise(sweep, trials)]
-    assert {row.verdict for row in beside(sweep, trials)} == {LOADER_ONLY}
+    summary = [{**cell, "people": 400} for cell in summarise(trials, list(sweep.scenario.axes))]
+    assert {row.verdict for row in comparisons(sweep, trials)} == {LOADER_ONLY}
     file = io.StringIO()
-    Console(width=80, file=file).print(terminal_table(sweep, summary))
+    Console(width=80, file=file).print(terminal(sweep, summary))
     assert "8/10†" in file.getvalue()
     assert LOADER_ONLY in file.getvalue()
-    assert {row.verdict for row in beside(sweep, lines(sweep, people=1000))} <= {REPRODUCED, NOT_REPRODUCED, UNDECIDED}
+    assert {row.verdict for row in comparisons(sweep, lines(sweep, people=1000))} <= {
+        REPRODUCED,
+        NOT_REPRODUCED,
+        UNDECIDED,
+    }
     assert LOADER_ONLY in shown(page(tmp_path / "run", sweep, trials))
 
 

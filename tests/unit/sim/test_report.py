@@ -17,11 +17,12 @@ import tomli_w
 from rich.console import Console
 from scipy import stats
 
-from sim.games import read
-from sim.games.reveal.report.loss_test import loss_test_rows
-from sim.games.reveal.report.printed import contest, printed_errors
-from sim.games.reveal.report.terminal import terminal_table
-from sim.report.cells import estimate, paper_figure, report_cells
+from sim.games.reveal.report.accuracy_by_group import loss_test_rows
+from sim.games.reveal.report.cells import ReportCell, report_cells
+from sim.games.reveal.report.printed_formulas import contest, printed_errors
+from sim.games.reveal.report.terminal import terminal
+from sim.report.cells import paper_figure
+from sim.report.estimates import estimate
 from sim.report.notation import number
 from sim.runs.page import write_report
 from sim.runs.trials import summarise
@@ -83,6 +84,10 @@ def _trial(cell: Cell, trial: int, **changes: Any) -> dict[str, Any]:
 
 def _trials(sweep: Sweep, each: int = 3, **changes: Any) -> list[dict[str, Any]]:
     return [_trial(cell, trial, **changes) for cell in sweep.cells for trial in range(each)]
+
+
+def cells_of(sweep: Sweep, trials: Sequence[dict[str, Any]]) -> tuple[ReportCell, ...]:
+    return report_cells(sweep, trials, summarise(trials, list(sweep.scenario.axes)))
 
 
 def _folder(path: Path, sweep: Sweep, trials: Sequence[dict[str, Any]], *, complete: bool = True) -> Path:
@@ -257,7 +262,7 @@ def test_table_1_cannot_come_from_the_printed_formulas(tmp_path: Path) -> None:
     noisier = pairs = 0
     for name in ("conceal-adult-100", "conceal-adult-1000"):
         sweep = read(name)
-        errors = printed_errors(report_cells(sweep, _trials(sweep, 1)))
+        errors = printed_errors(cells_of(sweep, _trials(sweep, 1)))
         assert len(errors) == 12
         for error in errors:
             ratios[error.mechanism].append(error.ratio)
@@ -275,7 +280,7 @@ def test_table_1_cannot_come_from_the_printed_formulas(tmp_path: Path) -> None:
 
 def test_one_ratio_by_hand() -> None:
     sweep = read("conceal-adult-100", ["developer.queries=25", "compliance.epsilon=5.0"])
-    conceal, laplace = printed_errors(report_cells(sweep, _trials(sweep, 1)))
+    conceal, laplace = printed_errors(cells_of(sweep, _trials(sweep, 1)))
     near, far = 25 / 91 + 25 / 10, math.exp(-5 * 8 / 150) * (25 / 99 + 25 / 2)
     assert conceal.ratio == pytest.approx(6 * max(near, far) / 5 / 0.0109)
     assert laplace.ratio == pytest.approx((25 / 2 + 25 / 99) / 5 / 0.2009)
@@ -284,13 +289,13 @@ def test_one_ratio_by_hand() -> None:
 def test_the_loss_test_counts_each_model_once(tmp_path: Path) -> None:
     sweep = read("demo", ["scenario.trials=3"])
     trials = _trials(sweep, attack="loss-test", accuracy_advantaged=0.86, accuracy_disadvantaged=0.92, gap_base=6.0)
-    (row,) = loss_test_rows(report_cells(sweep, trials))
+    (row,) = loss_test_rows(cells_of(sweep, trials))
     assert row.models == 3
     assert row.gap.mean == pytest.approx(6.0)
     assert "right for 86.0 ± 0.0% of the advantaged" in _shown(_report(tmp_path / "run", sweep, trials))
     swept = read("demo", ["scenario.trials=3", "data.n0=[5, 10]"])
     trials = _trials(swept, attack="loss-test", accuracy_advantaged=0.86, accuracy_disadvantaged=0.92, gap_base=6.0)
-    assert [row.data for row in loss_test_rows(report_cells(swept, trials))] == ["n₀ = 5", "n₀ = 10"]
+    assert [row.data for row in loss_test_rows(cells_of(swept, trials))] == ["n₀ = 5", "n₀ = 10"]
 
 
 def test_an_absolute_gap_is_told_up_to_polarity(tmp_path: Path) -> None:
@@ -416,7 +421,7 @@ def test_a_crowded_terminal_table_still_fits() -> None:
 
 def _printed(sweep: Sweep, trials: Sequence[dict[str, Any]]) -> str:
     file = io.StringIO()
-    Console(width=80, file=file).print(terminal_table(sweep, summarise(sweep, trials)))
+    Console(width=80, file=file).print(terminal(sweep, summarise(trials, list(sweep.scenario.axes))))
     assert max(map(len, file.getvalue().splitlines())) <= 80
     return file.getvalue()
 

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich import box
-from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from sim.games.inference.report import page
-from sim.games.reveal.report.answers import asked
-from sim.report.cells import half_width, paper_figure, scenario_of
+from sim.games.reveal.report.until_known import asked
+from sim.report.cells import paper_figure, scenario_of
+from sim.report.estimates import half_width
 from sim.report.notation import MISSING, count, number, setting, span, symbol
 from sim.scenarios.sweep import Sweep
 
@@ -24,22 +23,20 @@ _GIVE_WAY = ("people\nright", "error\nmean", "error\nmedian")
 _COLUMNS = 80
 
 
-def terminal_table(sweep: Sweep, summary: Sequence[Mapping[str, Any]]) -> Table | Group:
+def terminal(sweep: Sweep, summary: Sequence[Mapping[str, Any]]) -> Table:
     """Lay out a run's summary for the terminal.
 
     Parameters
     ----------
     sweep : Sweep
     summary : sequence of mapping
-        As `sim.runs.trials.summarise` gives it.
+        What the run came to, cell by cell.
 
     Returns
     -------
-    rich.table.Table or rich.console.Group
+    rich.table.Table
         For 80 columns; its caption says what the columns are. The names of swept keys give way where it is crowded.
     """
-    if sweep.scenario.scenario.game == "inference":
-        return page.terminal_table(sweep, summary)
     keys = list(sweep.scenario.axes)
     scenarios = [scenario_of(sweep, cell) for cell in summary]
     papers = [paper_figure(scenario) for scenario in scenarios]

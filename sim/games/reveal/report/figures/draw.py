@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sim.games.reveal.report.figures.errors import error_figures
-from sim.games.reveal.report.figures.known import known_figures
+from sim.games.reveal.report.cells import ReportCell
+from sim.games.reveal.report.figures.answer_errors import error_figures
 from sim.games.reveal.report.figures.leakage import leakage_figures
 from sim.games.reveal.report.figures.trace import trace_figures
-from sim.report.cells import ReportCell
+from sim.games.reveal.report.figures.until_known import known_figures
 from sim.report.drawing import Figure
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.lines import Line2D
 
 from compliance.mechanisms import MECHANISMS
-from sim.games.reveal.report.figures.lines import by_mechanism, lines_of
-from sim.report.cells import ReportCell
+from sim.games.reveal.report.cells import ReportCell
+from sim.games.reveal.report.figures.curves import by_mechanism, curves_of
 from sim.report.drawing import BLACK, COLOURS, DASHES, GREY, MARKERS, Figure, hollow, legend, svg
 from sim.report.notation import as_float, number, symbol
 
@@ -36,7 +36,7 @@ def leakage_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
     mechanisms = dict.fromkeys(cell.mechanism for cell in cells)
     # A figure for each mechanism; where these are many, one for each way to attack, with a line for each mechanism.
     many = len(mechanisms) > _MANY
-    alike = lines_of(cells, without=(axis, "compliance.mechanism")) if many else by_mechanism(cells)
+    alike = curves_of(cells, without=(axis, "compliance.mechanism")) if many else by_mechanism(cells)
     for i, (label, group) in enumerate(alike.items(), start=1):
         lines = _drawable(group, axis, by_mechanism if many else _every_line(axis))
         if lines:
@@ -47,7 +47,7 @@ def leakage_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
 
 
 def _every_line(axis: str) -> Callable[[Iterable[ReportCell]], dict[str, list[ReportCell]]]:
-    return lambda cells: lines_of(cells, without=(axis, "compliance.mechanism"))
+    return lambda cells: curves_of(cells, without=(axis, "compliance.mechanism"))
 
 
 def _drawable(
@@ -65,7 +65,7 @@ def _leakage_axis(cells: Sequence[ReportCell]) -> str | None:
         return None
     keys = dict.fromkeys(("developer.queries", *cells[0].swept))
     varying = [key for key in keys if len({_place(cell, key) for cell in cells if _finite(cell, key)}) > 1]
-    return min(varying, key=lambda key: len(lines_of(cells, without=(key, "compliance.mechanism"))), default=None)
+    return min(varying, key=lambda key: len(curves_of(cells, without=(key, "compliance.mechanism"))), default=None)
 
 
 def _place(cell: ReportCell, key: str) -> float:

@@ -10,7 +10,7 @@ import numpy as np
 
 from compliance.mechanisms import MECHANISMS
 from fairwall.laws.bounding import metric_range
-from sim.report.cells import ReportCell
+from sim.games.reveal.report.cells import ReportCell
 from sim.report.drawing import COLOURS, GREY, Figure, legend, svg
 from sim.report.notation import number, setting, symbol
 

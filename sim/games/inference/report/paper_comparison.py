@@ -12,9 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sim.games.inference.scenario import InferenceFigure, InferenceScenario
-from sim.report.cells import Estimate, Trial, estimate, paper_figure
-from sim.report.estimates import share_interval
+from sim.report.cells import Trial, paper_figure
+from sim.report.estimates import Estimate, estimate
 from sim.report.notation import number
 from sim.scenarios.sweep import Sweep
 
@@ -58,7 +57,7 @@ _CHANGES = {"gap_change": ("change of the gap", "gap"), "eo_change": ("change of
 
 
 @dataclass(frozen=True)
-class Beside:
+class Comparison:
     """One printed figure beside ours.
 
     Attributes
@@ -100,7 +99,7 @@ def one_a_split(trials: Sequence[Trial]) -> list[Trial]:
     return list({trial["split_seed"]: trial for trial in reversed(trials)}.values())[::-1]
 
 
-def beside(sweep: Sweep, trials: Sequence[Trial]) -> tuple[Beside, ...]:
+def comparisons(sweep: Sweep, trials: Sequence[Trial]) -> tuple[Comparison, ...]:
     """Put the paper's figures beside what was measured, cell by cell."""
     rows = []
     for cell in sweep.cells:
@@ -116,7 +115,7 @@ def beside(sweep: Sweep, trials: Sequence[Trial]) -> tuple[Beside, ...]:
                 verdict = f"not tested here ({other})"
             elif len(lines) < SPLITS_LEAST:
                 verdict = TOO_FEW
-            rows.append(Beside(cell.swept, what, printed, measured, verdict, figure.source))
+            rows.append(Comparison(cell.swept, what, printed, measured, verdict, figure.source))
     return tuple(rows)
 
 
@@ -164,9 +163,7 @@ def _verdict(agrees: bool) -> str:
     return REPRODUCED if agrees else NOT_REPRODUCED
 
 
-def printed_beside(
-    figure: InferenceFigure | None, key: str, scenario: InferenceScenario, cell: Mapping[str, Any]
-) -> str | None:
+def printed_text(figure: PaperFigure | None, key: str, scenario: Scenario, cell: Mapping[str, Any]) -> str | None:
     """Write a printed figure for a terminal's column: † where ours is loader only, * where other data were played."""
     value = None if figure is None else getattr(figure, key)
     if figure is None or value is None:

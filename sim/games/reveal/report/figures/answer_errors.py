@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from matplotlib.lines import Line2D
 
 from compliance.mechanisms import MECHANISMS
-from sim.games.reveal.report.figures.lines import lines_of
-from sim.report.cells import ReportCell
+from sim.games.reveal.report.cells import ReportCell
+from sim.games.reveal.report.figures.curves import curves_of
 from sim.report.drawing import COLOURS, DASHES, GREY, INCHES, MARKERS, Figure, hollow, legend, svg
 from sim.report.notation import number
 
@@ -28,7 +28,7 @@ def error_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
     places = sorted({cell.epsilon for cell in noisy})
     if len(places) < 2:
         return
-    lines = lines_of(noisy, without=("compliance.epsilon", "compliance.mechanism"))
+    lines = curves_of(noisy, without=("compliance.epsilon", "compliance.mechanism"))
     grouped: dict[str, list[ReportCell]] = {}
     colours = dict(zip(dict.fromkeys(cell.mechanism for cell in noisy), COLOURS, strict=False))
     for mechanism, (label, line) in itertools.product(colours, lines.items()):

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from fairwall.laws.calibration import printed_conceal_scale, printed_laplace_scale
-from sim.report.cells import ReportCell
+from sim.games.reveal.report.cells import ReportCell
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sim.report.cells import Estimate, ReportCell, estimate
+from sim.games.reveal.report.cells import ReportCell
+from sim.report.estimates import Estimate, estimate
 from sim.report.notation import setting, symbol
 
 

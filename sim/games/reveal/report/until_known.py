@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sim.report.cells import ReportCell
+from sim.games.reveal.report.cells import ReportCell
 from sim.report.notation import number, setting
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from matplotlib.lines import Line2D
 
-from sim.games.reveal.report.answers import until_known
-from sim.games.reveal.report.figures.lines import label_of
-from sim.report.cells import ReportCell
+from sim.games.reveal.report.cells import ReportCell
+from sim.games.reveal.report.figures.curves import label_of
+from sim.games.reveal.report.until_known import until_known
 from sim.report.drawing import BLACK, COLOURS, INCHES, Figure, hollow, legend, svg
 from sim.report.notation import number
 

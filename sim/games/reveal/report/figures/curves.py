@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from compliance.mechanisms import MECHANISMS
-from sim.report.cells import ReportCell
+from sim.games.reveal.report.cells import ReportCell
 from sim.report.notation import setting, symbol
 
 
-def lines_of(cells: Iterable[ReportCell], without: Sequence[str]) -> dict[str, list[ReportCell]]:
+def curves_of(cells: Iterable[ReportCell], without: Sequence[str]) -> dict[str, list[ReportCell]]:
     """Group cells into lines: alike in every swept value except some. What differs between lines names them."""
     cells = list(cells)
     keys = [key for key in (cells[0].swept if cells else ()) if key not in without]

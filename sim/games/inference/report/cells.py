@@ -1,0 +1,50 @@
+"""The cells of a run of the inference game: their names, and their lines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sim.games.inference.report.paper_comparison import one_a_split
+from sim.report.cells import Trial
+from sim.report.notation import MISSING, as_float, setting, symbol
+from sim.scenarios.sweep import Sweep
+
+Cell = Mapping[str, Any]
+"""Of a summary: one attack on one combination of swept values."""
+
+_PRIVATE = "developer.training_epsilon"
+
+
+def swept_texts(keys: Sequence[str], cell: Cell) -> list[str]:
+    """Write a cell's swept values; a budget that no training of it is about is none."""
+    return [MISSING if key == _PRIVATE and "dp-sgd" not in cell["defence"] else setting(cell[key]) for key in keys]
+
+
+def name_of(keys: Sequence[str], cell: Cell) -> str:
+    """Name a cell in a few words."""
+    told = dict(zip(keys, swept_texts(keys, cell), strict=True))
+    words = [
+        text if key == "developer.defence" else f"{symbol(key)} {text}" for key, text in told.items() if text != MISSING
+    ]
+    return ", ".join(words) or str(cell["defence"])
+
+
+def distinct(sweep: Sweep, summary: Sequence[Cell]) -> list[Cell]:
+    """Keep one line of the summary for each combination of swept values: what is said of the victims is in all."""
+    kept: dict[tuple[str, ...], Cell] = {}
+    for cell in summary:
+        kept.setdefault(tuple(setting(cell[key]) for key in sweep.scenario.axes), cell)
+    return list(kept.values())
+
+
+def lines_of(sweep: Sweep, cell: Cell, trials: Sequence[Trial]) -> list[Trial]:
+    """Find a cell's lines, one a split."""
+    return one_a_split([trial for trial in trials if all(trial[key] == cell[key] for key in sweep.scenario.axes)])
+
+
+def swept_number(value: object) -> float | None:
+    """Give a swept value as a number; None where it is none."""
+    place = as_float(value)
+    return None if math.isnan(place) else place

@@ -1,0 +1,196 @@
+"""The tables of the inference game's page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sim.games.inference.report.cells import Cell, distinct, lines_of, name_of, swept_number, swept_texts
+from sim.games.inference.report.paper_comparison import LOADER_ONLY, RULE, Comparison, comparisons, loader_only
+from sim.games.inference.report.wording import GUESSES, LOADER, interval
+from sim.report.cells import Trial
+from sim.report.estimates import estimate
+from sim.report.notation import MISSING, count, number, symbol
+from sim.report.page import Section
+from sim.report.tables import Column, PageTable
+from sim.scenarios.sweep import Sweep
+
+
+def sections(sweep: Sweep, summary: Sequence[Cell], trials: Sequence[Trial]) -> tuple[Section, ...]:
+    """Lay out the page's tables: guesses, victims, bounds, the paper's figures, and what else was measured."""
+    if not summary:
+        return ()
+    cells = distinct(sweep, summary)
+    lines = [lines_of(sweep, cell, trials) for cell in cells]
+    made = [
+        Section("guesses", "What the adversary guessed", table=_guess_table(sweep, summary)),
+        Section("victims", "What became of the models", table=_victim_table(sweep, cells, lines)),
+        Section("bounds", "Whether the bounds held", table=_bound_table(sweep, cells)),
+    ]
+    if any("needed" in cell for cell in cells):
+        made.append(Section("verdicts", "What Algorithm 1 says of the models", table=_verdict_table(sweep, cells)))
+    if any("attributes" in cell for cell in cells):
+        made.append(Section("attributes", "Several attributes at once", table=_attribute_table(sweep, cells)))
+    if any("lambdas" in cell for cell in cells):
+        made.append(Section("chosen", "How λ was chosen by compliance's answers", table=_chosen_table(sweep, cells)))
+    printed = comparisons(sweep, trials)
+    if printed:
+        made.append(Section("paper", "The paper's figures, beside ours", table=_paper_table(sweep, cells, printed)))
+    return tuple(made)
+
+
+def _axes(sweep: Sweep, cells: Sequence[Cell]) -> list[Column]:
+    keys = list(sweep.scenario.axes)
+    rows = [swept_texts(keys, cell) for cell in cells]
+    return [
+        Column(
+            symbol(key), [row[i] for row in rows], numeric=not any(swept_number(cell[key]) is None for cell in cells)
+        )
+        for i, key in enumerate(keys)
+    ]
+
+
+def _guess_table(sweep: Sweep, summary: Sequence[Cell]) -> PageTable:
+    columns = [
+        *_axes(sweep, summary),
+        Column("attack", [cell["attack"] for cell in summary], numeric=False),
+        Column("victims", [count(cell["victims"]) for cell in summary]),
+        Column("b right, % (95%)", [interval(cell, 1) for cell in summary]),
+        Column("all attacks at once (99.9%)", [f"{c['family_low']:.1f}–{c['family_high']:.1f}" for c in summary]),
+        Column("advantage (95%)", [_advantage(cell) for cell in summary]),
+    ]
+    if any(map(loader_only, summary)):
+        columns.append(_loader_column(summary))
+    return PageTable(columns, (GUESSES, *((LOADER.capitalize(),) if any(map(loader_only, summary)) else ())))
+
+
+def _advantage(cell: Cell) -> str:
+    return f"{cell['advantage']:.2f} ({cell['advantage_low']:.2f}–{cell['advantage_high']:.2f})"
+
+
+def _loader_column(cells: Sequence[Cell]) -> Column:
+    return Column("", [LOADER_ONLY if loader_only(cell) else "" for cell in cells], numeric=False)
+
+
+def _victim_table(sweep: Sweep, cells: Sequence[Cell], lines: Sequence[Sequence[Trial]]) -> PageTable:
+    columns = _axes(sweep, cells)
+    for group, before, after in (
+        ("gap, points", "gap_base", "gap"),
+        ("EO, points", "eo_base", "eo"),
+        ("right, %", "accuracy_base", "accuracy"),
+    ):
+        columns += [
+            Column(head, [_text(own, key) for own in lines], group=group)
+            for head, key in (("before", before), ("after", after))
+        ]
+    columns.append(Column("gap at most 5", [f"{cell['below_tau']}/{cell['victims']}" for cell in cells]))
+    columns += [
+        Column(head, [_area(own, key) for own in lines], group="membership, AUC")
+        for head, key in (("before", "membership_base"), ("after", "membership"))
+    ]
+    return PageTable(
+        columns,
+        (
+            "Means over the victims of a split, ± the 95% interval over the splits"
+            + ("." if any(len(own) > 1 for own in lines) else "; one split gives no interval.")
+            + " Before: the model that the defence starts from.",
+            "Membership: how well a model's loss tells rows that it was trained on from others of the group; 0.5 is a "
+            "coin.",
+        ),
+    )
+
+
+def _text(lines: Sequence[Trial], key: str) -> str:
+    return str(estimate([line[key] for line in lines]))
+
+
+def _area(lines: Sequence[Trial], key: str) -> str:
+    found = estimate([line[key] for line in lines])
+    return f"{found.mean:.3f}" + ("" if found.half is None else f"\u00a0±\u00a0{found.half:.3f}")
+
+
+def _bound_table(sweep: Sweep, cells: Sequence[Cell]) -> PageTable:
+    columns = _axes(sweep, cells)
+    for head, key, digits in (
+        ("W", "w", 2),
+        ("EO", "eo", 1),
+        ("PPR gap", "ppr_gap", 1),
+        ("gap", "gap", 1),
+        ("base rates' gap", "label_gap", 1),
+    ):
+        columns.append(Column(head, [f"{cell[key]:.{digits}f}" for cell in cells]))
+    for head, key in (("Theorem 1", "bound_holds"), ("corrected", "corrected_bound_holds")):
+        columns.append(Column(head, [f"{cell[key]}/{cell['splits']}" for cell in cells], group="held, of the splits"))
+    errors = [f"{100 * cell['sampling_error']:.2f}" if "sampling_error" in cell else MISSING for cell in cells]
+    columns.append(Column("to a sampling error of at most", errors))
+    return PageTable(
+        columns,
+        (
+            "In percentage points, but for W; means over victims and splits. A bound held in a split if it held for "
+            "every one of its victims, to the sampling error stated: that of the test rows, which is 0 where both "
+            "distributions are pure groups.",
+            "Theorem 1: PPR gap and gap are at most W times EO. Corrected: and what the base rates' gap adds.",
+        ),
+    )
+
+
+def _verdict_table(sweep: Sweep, cells: Sequence[Cell]) -> PageTable:
+    tuned = [cell for cell in cells if "needed" in cell]
+    columns = [
+        *_axes(sweep, tuned),
+        Column("victims", [count(cell["victims"]) for cell in tuned]),
+        Column("need it", [count(cell["needed"]) for cell in tuned]),
+        Column("accepted", [count(cell["accepted"]) for cell in tuned]),
+        Column("rejected", [count(cell["rejected"]) for cell in tuned]),
+        Column("rows to tune on, of those trained on", [f"{cell['size_ratio']:.2f}" for cell in tuned]),
+    ]
+    notes = (
+        "A model needs fair fine-tuning if its gap is above 5 points, and is accepted if it no longer is afterwards.",
+    )
+    return PageTable(columns, notes)
+
+
+def _attribute_table(sweep: Sweep, cells: Sequence[Cell]) -> PageTable:
+    rows = [(cell, own) for cell in cells for own in cell.get("attributes", ())]
+    columns = [
+        *_axes(sweep, [cell for cell, _ in rows]),
+        Column("attribute", [own["attribute"] for _, own in rows], numeric=False),
+    ]
+    for group, keys in (("gap, points", ("gap_base", "gap")), ("EO, points", ("eo_base", "eo"))):
+        columns += [
+            Column(head, [f"{own[key]:.1f}" for _, own in rows], group=group)
+            for head, key in zip(("before", "after"), keys, strict=True)
+        ]
+    columns += [
+        Column(head, [f"{own[key]}/{cell['splits']}" for cell, own in rows], group="held, of the splits")
+        for head, key in (("Theorem 3", "bound_holds"), ("corrected", "corrected_bound_holds"))
+    ]
+    return PageTable(columns, ("Each attribute by itself, between its own pure groups (Theorem 3).",))
+
+
+def _chosen_table(sweep: Sweep, cells: Sequence[Cell]) -> PageTable:
+    rows = [cell for cell in cells if "lambdas" in cell]
+    chosen = [", ".join(f"{number(value)}: {many}" for value, many in cell["lambdas"]) for cell in rows]
+    columns = [
+        *_axes(sweep, rows),
+        Column("λ: splits that chose it", chosen, numeric=False),
+        Column("ε spent", [number(cell["epsilon_spent"], 6) for cell in rows]),
+        Column("answers", [count(cell["queries"]) for cell in rows]),
+        Column("mean error of an answer", [number(cell["query_error_mean"]) for cell in rows]),
+    ]
+    return PageTable(columns)
+
+
+def _paper_table(sweep: Sweep, cells: Sequence[Cell], rows: Sequence[Comparison]) -> PageTable:
+    keys = list(sweep.scenario.axes)
+    own = [next(c for c in cells if all(c[key] == value for key, value in row.swept.items())) for row in rows]
+    columns = [Column("cell", [name_of(keys, cell) for cell in own], numeric=False)] + [
+        Column(head, [getattr(row, part) for row in rows], numeric=part in ("printed", "measured"))
+        for head, part in (
+            ("", "what"),
+            ("paper", "printed"),
+            ("ours", "measured"),
+            ("", "verdict"),
+            ("where it is printed", "source"),
+        )
+    ]
+    return PageTable(columns, (RULE,))

@@ -1,0 +1,114 @@
+"""The sentences of the inference game's report: what was played, what was found, and what was assumed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from sim.games.inference.report.cells import Cell, swept_texts
+from sim.games.inference.report.paper_comparison import (
+    LOADER_ONLY,
+    NOT_REPRODUCED,
+    PEOPLE_LEAST,
+    REPRODUCED,
+    Comparison,
+    comparisons,
+    loader_only,
+)
+from sim.report.cells import Trial
+from sim.report.notation import MISSING, number, plural, span, symbol
+from sim.scenarios.sweep import Sweep
+
+GUESSES = (
+    "b right: balanced accuracy at guessing the bit, with its 95% interval over data splits, and the one that holds "
+    "for all attacks of a cell at once at 99.9%. 50 is a coin, and as far from it on either side is as much known."
+)
+LOADER = f"{LOADER_ONLY}: fewer than {PEOPLE_LEAST:,} people; shows that the table can be read, and no more."
+
+ASSUMPTIONS = (
+    (
+        "The developer holds the protected attribute",
+        "Declared: training on one group, and tuning for equal rates, cannot be done without it.",
+    ),
+    (
+        "The adversary's side knowledge",
+        "Rows of the same table with their groups, disjoint from the developer's; how models are trained, the defence "
+        "included; and black-box access. Not a bit, nor a weight.",
+    ),
+    (
+        "Advantage",
+        "|P(guess 1 | b = 1) − P(guess 1 | b = 0)|. An adversary that is always wrong knows the bit too.",
+    ),
+    (
+        "Intervals",
+        "Clustered over data splits: victims of one split share their rows. The wider ones hold for all attacks of a "
+        "cell at once.",
+    ),
+    (
+        "Bounds",
+        "Theorem 1 says that the gaps are at most W times EO, which needs equal base rates. The corrected bounds add "
+        "what unequal ones do. Each is asked of every victim, to the sampling error of its own test rows.",
+    ),
+)
+
+
+def played(sweep: Sweep, trials: Sequence[Trial]) -> str:
+    """Say what was played, and who held what."""
+    data, adversary = sweep.scenario.data, sweep.scenario.adversary
+    splits = len({trial["split_seed"] for trial in trials})
+    victims = span({trial["victims"] for trial in trials}) if trials else "no"
+    return (
+        f"Three separate processes played on {plural(splits, 'split')} of the data. The referee flipped a bit for each "
+        f"of {victims} models a split; the developer, which in this game is told the group of its rows "
+        f"({data.protected or 'the protected attribute'}), trained each on those of one group and released it as a "
+        "black box. The adversary, which holds other rows, "
+        f"asked each model about {adversary.probes:,} rows at most and guessed its bit; it never saw a bit, a weight, "
+        "or a row that a model was trained on."
+        + (
+            " Compliance held the groups of test rows, and the developer chose λ by its answers alone."
+            if sweep.scenario.developer.lambdas
+            else ""
+        )
+    )
+
+
+def findings(sweep: Sweep, summary: Sequence[Cell], trials: Sequence[Trial]) -> tuple[str, ...]:
+    """Say for each defence what the best attack on it knew, and how many of the paper's figures were met."""
+    if any(map(loader_only, summary)):
+        return (f"{LOADER.capitalize()} Nothing below is a finding.",)
+    return (*_strongest(sweep, summary), *_met(comparisons(sweep, trials)))
+
+
+def _strongest(sweep: Sweep, summary: Sequence[Cell]) -> Iterator[str]:
+    rest = [key for key in sweep.scenario.axes if key != "developer.defence"]
+    for defence in dict.fromkeys(cell["defence"] for cell in summary):
+        best = max((cell for cell in summary if cell["defence"] == defence), key=lambda cell: cell["advantage"])
+        low, high = best["family_low"], best["family_high"]
+        verdict = (
+            "which contains 50: not told from chance" if low <= 50 <= high else "which excludes 50: that is no chance"
+        )
+        told = [f"{symbol(key)} = {text}" for key, text in zip(rest, swept_texts(rest, best), strict=True)]
+        at = "".join(f", {text}" for text in told if not text.endswith(MISSING))
+        change = (
+            f"The gap was {number(best['gap'])} points, EO {number(best['eo'])}."
+            if defence == "none"
+            else f"The gap went from {number(best['gap_base'])} to {number(best['gap'])} points, EO from "
+            f"{number(best['eo_base'])} to {number(best['eo'])}."
+        )
+        yield (
+            f"Defence “{defence}”{at}: the strongest attack, {best['attack']}, guessed {number(best['accuracy_b'])}% "
+            f"of the bits right ({number(low)} to {number(high)} at 99.9% for all attacks at once, {verdict}). {change}"
+        )
+
+
+def _met(rows: Sequence[Comparison]) -> Iterator[str]:
+    if rows:
+        verdicts = Counter(row.verdict for row in rows)
+        told = [f"{verdicts.pop(verdict)} {verdict}" for verdict in (REPRODUCED, NOT_REPRODUCED) if verdict in verdicts]
+        told += [f"{many} {verdict}" for verdict, many in verdicts.items()]
+        yield f"Of {plural(len(rows), 'figure')} printed in the paper about these cells: {', '.join(told)}."
+
+
+def interval(cell: Cell, digits: int) -> str:
+    """Write how often b was guessed right, with its interval."""
+    return f"{cell['accuracy_b']:.1f} ({cell['accuracy_b_low']:.{digits}f}–{cell['accuracy_b_high']:.{digits}f})"

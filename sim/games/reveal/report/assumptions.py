@@ -1,0 +1,135 @@
+"""What was assumed in a run of the reveal game, and what was and was not protected."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from fairwall.laws.metric import METRICS
+from sim.report.cells import Trial
+from sim.scenarios.scenario import Scenario
+from sim.scenarios.sweep import Sweep
+
+
+def assumptions(sweep: Sweep, trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
+    """Name what was assumed, and what was and was not protected: a term, and what to know about it."""
+    scenarios = [cell.scenario for cell in sweep.cells]
+    yield (
+        "The developer's side knowledge",
+        f"{_dealt(scenarios)}, and the public policy: the metric, the mechanism, ε, {_known(scenarios)}. Not the "
+        "protected attribute, nor any number computed from it except the answers"
+        + (" and what is named here." if any("n0" in scenario.developer.knows for scenario in scenarios) else "."),
+    )
+    yield (
+        "Leakage",
+        "Balanced accuracy (Definition 5.1 of Hamman, Chen and Dutta, FAccT 2023): the mean of the shares of either "
+        "group that are guessed right, in percent. Naming the larger group for everybody scores 50, however many "
+        "people that gets right.",
+    )
+    yield (
+        "No query",
+        f"What the developer reaches before asking: {_unasked(scenarios)}. Only leakage above it shows that answers "
+        "gave something away. It is one simple guess; better ones may exist.",
+    )
+    if any(scenario.developer.public_sample for scenario in scenarios):
+        yield (
+            "Features, answers, together",
+            "Features alone: the public predictor, without a query. Answers alone: the same answers, decoded as if "
+            "people had no features. Together: the decoder starts from what the predictor says of each person. A "
+            "strategy that has no use for features shows the same figure for answers alone and for both.",
+        )
+    yield (
+        "Intervals",
+        "95% t intervals of the mean over trials; they can reach beyond 0 and 100. “± 0.0” says that all trials came "
+        "to the same, not that the next one must. Where the highest of many cells is picked out, its interval is not "
+        "corrected for the picking.",
+    )
+    attacks = dict.fromkeys(
+        f"strategy “{scenario.developer.strategy}”"
+        + (f" with decoder “{scenario.decoder}”" if scenario.decoder else "")
+        for scenario in scenarios
+    )
+    yield (
+        "These attacks, no others",
+        f"Measured against {', '.join(attacks)}. "
+        + (
+            "“best” is the strongest that fairwall has for what is public, not the strongest there can be. "
+            if any(scenario.developer.strategy == "best" for scenario in scenarios)
+            else ""
+        )
+        + "Low leakage under one attack is no guarantee against another; a guarantee is what ε gives, and a large ε "
+        "gives little.",
+    )
+    if any(isinstance(scenario.compliance.precision, int) for scenario in scenarios):
+        yield (
+            "Digits",
+            "So many decimals of an answer are told. Rounding is no noise and gives no guarantee: it makes the "
+            "developer ask more often, no more.",
+        )
+    if any(scenario.compliance.differencing for scenario in scenarios):
+        yield (
+            "Flagged models",
+            "A detector of compliance's counts the models whose predictions differ from an earlier one's in few "
+            "people. It looks on and refuses nothing. Models that all differ everywhere are never flagged, whatever "
+            "they reveal.",
+        )
+    noisy = any(math.isfinite(scenario.epsilon) for scenario in scenarios)
+    if noisy:
+        shared = any(trial["size_queries"] for trial in trials)
+        yield (
+            "ε",
+            "Privacy loss of all answers of a trial together, between data sets that differ in one person's protected "
+            "attribute. What is charged is what was promised. Noise is on the corrected sensitivity, not on the "
+            "printed one" + ("; one size query shares the budget, so it is for m + 1 answers." if shared else "."),
+        )
+    if noisy and any(scenario.compliance.noise == "seeded" for scenario in scenarios):
+        yield (
+            "Noise from a seed",
+            "The games replay: their noise comes from a small seed, and anybody who tries all seeds can take it off. "
+            "A service for real people must draw it from the operating system.",
+        )
+    if any(trial["targeted"] < trial["n"] for trial in trials):
+        yield (
+            "People not aimed at",
+            "The strategy or the metric speaks about some of the people alone; the others keep the guess made without "
+            "any query, and count in the leakage.",
+        )
+    if any(METRICS[scenario.compliance.metric].absolute for scenario in scenarios):
+        yield (
+            "Up to polarity",
+            "An absolute gap is the same when the groups change places, so leakage is that of the better naming of the "
+            "two parts. “Smaller group named” is what is left when the developer takes the smaller part for the "
+            "disadvantaged group; “one person known”, when it learns one person's group from elsewhere.",
+        )
+
+
+def _dealt(scenarios: Sequence[Scenario]) -> str:
+    own = "its own model's predictions for them"
+    if all(scenario.data.hidden for scenario in scenarios):
+        return "Neither features nor labels of the test set; the rows that its own server is asked about"
+    if any(scenario.data.hidden for scenario in scenarios):
+        return f"Features and labels of every person in the test set, unless it is hidden, {own}"
+    return f"Features and labels of every person in the test set, {own}"
+
+
+def _known(scenarios: Sequence[Scenario]) -> str:
+    knows = {name for scenario in scenarios for name in scenario.developer.knows}
+    parts = ["how many questions the budget covers"]
+    if "precision" in knows:
+        parts.append("how precise answers are")
+    if "n0" in knows:
+        parts.append("how many people are disadvantaged")
+    samples = sorted({scenario.developer.public_sample for scenario in scenarios} - {0})
+    if samples:
+        parts.append(f"{' or '.join(f'{many:,}' for many in samples)} public people with their groups")
+    return ", ".join([*parts[:-1], f"and {parts[-1]}"]) if len(parts) > 1 else f"and {parts[0]}"
+
+
+def _unasked(scenarios: Sequence[Scenario]) -> str:
+    halves = "the half of the people with the lower scores of its base model is guessed disadvantaged"
+    learnt = "each person is guessed by a predictor of the group that is learnt from the public people"
+    if all(scenario.developer.public_sample for scenario in scenarios):
+        return learnt
+    if any(scenario.developer.public_sample for scenario in scenarios):
+        return f"{halves}; with public people, {learnt}"
+    return halves

@@ -1,0 +1,106 @@
+"""The cells of a run: what each combination of swept values came to, with intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sim.report.cells import Trial, paper_figure, scenario_of
+from sim.report.estimates import Estimate, estimate
+from sim.report.notation import as_float
+from sim.scenarios.scenario import PaperFigure, Scenario
+from sim.scenarios.sweep import Sweep
+
+
+@dataclass(frozen=True)
+class ReportCell:
+    """A cell that at least one trial was played of.
+
+    Parameters
+    ----------
+    swept : mapping
+        Swept values by dotted key.
+    scenario : Scenario
+        With the swept values in place.
+    summary : mapping
+        Its entry of the run's summary.
+    trials : sequence of mapping
+        Its lines of ``trials.jsonl``.
+    paper : PaperFigure or None
+        What a paper printed about it.
+    """
+
+    swept: Mapping[str, Any]
+    scenario: Scenario
+    summary: Mapping[str, Any]
+    trials: Sequence[Trial]
+    paper: PaperFigure | None
+
+    @property
+    def epsilon(self) -> float:
+        """The budget; infinite where the answers are exact."""
+        return as_float(self.summary["epsilon"])
+
+    @property
+    def queries(self) -> int:
+        """m, without the size query."""
+        return int(self.summary["queries"])
+
+    @property
+    def mechanism(self) -> str:
+        """The mechanism's key."""
+        return str(self.summary["mechanism"])
+
+    @property
+    def noisy(self) -> bool:
+        """Whether noise was added to the answers."""
+        return math.isfinite(self.epsilon)
+
+    @property
+    def leakage(self) -> Estimate:
+        """Balanced accuracy of the guess, in percent."""
+        return estimate([trial["leakage"] for trial in self.trials])
+
+    @property
+    def baseline(self) -> Estimate:
+        """Balanced accuracy of the guess without any query, in percent."""
+        return estimate([trial["baseline_leakage"] for trial in self.trials])
+
+    @property
+    def gain(self) -> Estimate:
+        """What the answers added, trial by trial, in points."""
+        return estimate([trial["leakage"] - trial["baseline_leakage"] for trial in self.trials])
+
+    @property
+    def majority(self) -> float:
+        """How many people naming the larger group for everybody gets right."""
+        return float(np.mean([max(trial["n0"], trial["n1"]) for trial in self.trials]))
+
+    @property
+    def targeted(self) -> float:
+        """How many people the strategy set out to reveal."""
+        return float(np.mean([trial["targeted"] for trial in self.trials]))
+
+    @property
+    def trace(self) -> Mapping[str, Any] | None:
+        """What was kept of its first trial, for figures."""
+        return next((trial["trace"] for trial in self.trials if trial.get("trace")), None)
+
+    def mean(self, key: str) -> float:
+        """Average a field over the trials."""
+        return float(np.mean([trial[key] for trial in self.trials]))
+
+
+def report_cells(sweep: Sweep, trials: Sequence[Trial], summary: Sequence[Mapping[str, Any]]) -> tuple[ReportCell, ...]:
+    """Sort the trials into cells, in the order of the run's summary."""
+    made = []
+    for entry in summary:
+        swept = {key: entry[key] for key in sweep.scenario.axes}
+        lines = [trial for trial in trials if all(trial[key] == value for key, value in swept.items())]
+        scenario = scenario_of(sweep, swept)
+        made.append(ReportCell(swept, scenario, entry, lines, paper_figure(scenario)))
+    return tuple(made)

@@ -1,0 +1,204 @@
+"""The tables of the reveal game's page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from compliance.mechanisms import MECHANISMS
+from sim.games.reveal.report.accuracy_by_group import LossTestRow
+from sim.games.reveal.report.cells import ReportCell
+from sim.games.reveal.report.printed_formulas import PrintedError
+from sim.games.reveal.report.until_known import UntilKnown, as_needed, asked
+from sim.games.reveal.report.wording import majority_note
+from sim.report.notation import MISSING, as_float, count, number, ratio, setting, span, symbol
+from sim.report.tables import Column, PageTable
+
+_GUESS = "the developer's guess"
+_MODELS = "accuracy of models, %"
+_BASE = "h₀"
+
+
+def cell_table(cells: Sequence[ReportCell]) -> PageTable:
+    """Lay out what was measured, cell by cell."""
+    keys = list(cells[0].swept)
+    columns = [
+        Column(
+            symbol(key),
+            [_swept(cell, key) for cell in cells],
+            numeric=not any(math.isnan(as_float(cell.swept[key])) for cell in cells),
+        )
+        for key in keys
+    ]
+    if any(map(as_needed, cells)):
+        columns.append(Column("answers asked", [asked(cell.summary) for cell in cells]))
+    features = any("leakage_features" in cell.summary for cell in cells)
+    columns += [
+        Column("together, %" if features else "leakage, %", [str(cell.leakage) for cell in cells], group=_GUESS),
+        Column("features, %" if features else "no query, %", [str(cell.baseline) for cell in cells], group=_GUESS),
+        Column(
+            "everyone right",
+            [f"{cell.summary['exact']:,}/{len(cell.trials):,}" for cell in cells],
+            group=_GUESS,
+        ),
+        Column("people right", [count(cell.summary["recovered"]) for cell in cells], group=_GUESS),
+    ]
+    if any(1 < cell.targeted < cell.summary["n"] for cell in cells):
+        aimed = [f"{count(cell.mean('targeted_recovered'))} of {count(cell.targeted)}" for cell in cells]
+        columns.append(Column("right, of those aimed at", aimed, group=_GUESS))
+    if any("targeted_rate" in cell.summary for cell in cells):
+        columns.append(Column("person aimed at right, %", [_rate(cell) for cell in cells], group=_GUESS))
+    if any("targeted_balanced" in cell.summary for cell in cells):
+        balanced = [number(_percent(cell, "targeted_balanced")) for cell in cells]
+        columns.append(Column("either group, %", balanced, group=_GUESS))
+    optional = (
+        ("answers, %" if features else "answers alone, %", "leakage_answers"),
+        ("smaller group named, %", "leakage_by_size"),
+        ("one person known, %", "leakage_by_person"),
+    )
+    columns += [
+        Column(head, [number(cell.summary.get(key)) for cell in cells], group=_GUESS)
+        for head, key in optional
+        if any(key in cell.summary for cell in cells)
+    ]
+    columns += [
+        Column(head, [number(_percent(cell, key)) for cell in cells], group=_MODELS)
+        for head, key in ((_BASE, "accuracy_base"), ("mean", "accuracy_models"), ("least", "accuracy_models_least"))
+        if any(key in cell.summary for cell in cells) and (head != _BASE or _own_accuracy(cells) is None)
+    ]
+    if any("flagged" in cell.summary for cell in cells):
+        columns.append(Column("models flagged", [number(cell.summary.get("flagged")) for cell in cells]))
+    if any(cell.summary.get("query_error_mean") != 0 for cell in cells):
+        columns += [
+            Column(head, [number(cell.summary.get(key)) for cell in cells], group="error of an answer")
+            for head, key in (("median", "query_error_median"), ("mean", "query_error_mean"))
+        ]
+    if any(cell.noisy for cell in cells):
+        columns.append(Column("ε spent", [number(cell.summary["epsilon_spent"], 6) for cell in cells]))
+    papers = [cell.paper for cell in cells]
+    printed = (
+        ("leakage, %", [None if paper is None else paper.leakage for paper in papers]),
+        ("people right", [None if paper is None else paper.recovered for paper in papers]),
+        ("average error", [None if paper is None else paper.query_error_mean for paper in papers]),
+    )
+    columns += [
+        Column(head, [number(value, 4) for value in values], group="printed in the paper")
+        for head, values in printed
+        if any(value is not None for value in values)
+    ]
+    return PageTable(columns, _cell_notes(cells))
+
+
+def _own_accuracy(cells: Sequence[ReportCell]) -> str | None:
+    """Give h0's accuracy, in percent, where it is one for all cells."""
+    texts = {number(_percent(cell, "accuracy_base")) for cell in cells}
+    return texts.pop() if len(texts) == 1 else None
+
+
+def _rate(cell: ReportCell) -> str:
+    if "targeted_rate" not in cell.summary:
+        return MISSING
+    rate, low, high = (100 * cell.summary[f"targeted_{key}"] for key in ("rate", "low", "high"))
+    return f"{rate:.1f} ({low:.1f} to {high:.1f})"
+
+
+def _percent(cell: ReportCell, key: str) -> float | None:
+    return 100 * cell.summary[key] if key in cell.summary else None
+
+
+def _cell_notes(cells: Sequence[ReportCell]) -> list[str]:
+    many = {len(cell.trials) for cell in cells}
+    people = span({trial["n"] for cell in cells for trial in cell.trials})
+    notes = [
+        "Means over trials" + (", ± their 95% interval" if many != {1} else "; one trial gives no interval") + ". "
+        "Leakage is balanced accuracy: 50% is a coin, 100% is everybody. "
+        + (
+            "Features alone, answers alone, and both together."
+            if any("leakage_features" in cell.summary for cell in cells)
+            else "No query is what the developer reached before asking."
+        ),
+        f"People right are of {people}. {majority_note(cells)}",
+    ]
+    if any(map(as_needed, cells)):
+        notes.append(
+            "Answers asked: the size query counts; where the strategy stops by itself, their mean and the most that a "
+            "trial took."
+        )
+    if (own := _own_accuracy(cells)) not in (None, MISSING):
+        notes.append(f"The base model h₀ itself decides right for {own}% of the people.")
+    if any("flagged" in cell.summary for cell in cells):
+        notes.append(
+            "Models flagged: how many models of a trial, on average, differ from an earlier one in few people."
+        )
+    if any(cell.noisy and cell.mechanism == "conceal" for cell in cells):
+        notes.append("Attribute-Conceal's noise has no mean, so a mean error under it is chance; read the median.")
+    sources = dict.fromkeys(cell.paper.source for cell in cells if cell.paper is not None)
+    if sources:
+        notes.append(f"Printed figures: {'; '.join(sources)}.")
+    return notes
+
+
+def _swept(cell: ReportCell, key: str) -> str:
+    if key == "compliance.mechanism":
+        return MECHANISMS[cell.mechanism].title
+    if key == "developer.queries":
+        return "as needed" if cell.scenario.queries == "needed" else f"{cell.queries:,}"
+    return setting(cell.swept[key])
+
+
+def known_table(rows: Sequence[UntilKnown], cells: Sequence[ReportCell]) -> PageTable:
+    """Lay out how many answers it took until everybody was known."""
+    columns = [Column(symbol(key), [row.played[key] for row in rows], numeric=False) for key in rows[0].played]
+    columns += [
+        Column("answers", [f"more than {row.tried:,}" if row.fewest is None else f"{row.fewest:,}" for row in rows]),
+        Column("least ever", [f"{row.bound:,}" for row in rows]),
+    ]
+    if any(row.printed is not None for row in rows):
+        printed = [MISSING if row.printed is None else f"{row.printed:,}" for row in rows]
+        columns.append(Column("printed in the paper, m", printed))
+    trials = span({len(cell.trials) for cell in cells if not cell.noisy})
+    notes = [
+        f"Everybody right in every trial, of {trials}: the fewest answers of those tried, or, where the strategy stops "
+        "by itself, the most that a trial took. The size query counts; the paper's m leaves it out.",
+        "Least ever: log2 C(n, n₀) over the bits that an answer has. No strategy whatever can do with fewer.",
+    ]
+    return PageTable(columns, notes)
+
+
+def test_table(rows: Sequence[LossTestRow]) -> PageTable:
+    """Lay out the loss test."""
+    columns = [
+        Column("models", [str(row.models) for row in rows]),
+        Column("right about the advantaged, %", [str(row.advantaged) for row in rows]),
+        Column("right about the disadvantaged, %", [str(row.disadvantaged) for row in rows]),
+        Column("gap, points", [str(row.gap) for row in rows]),
+    ]
+    if any(row.data for row in rows):
+        columns.insert(0, Column("data", [row.data for row in rows], numeric=False))
+    return PageTable(columns)
+
+
+def printed_table(errors: Sequence[PrintedError]) -> PageTable:
+    """Lay out the printed figures beside the printed formulas."""
+    kinds = {"conceal": "median", "laplace": "mean"}
+    return PageTable(
+        [
+            Column("m", [f"{error.queries:,}" for error in errors]),
+            Column("ε", [number(error.epsilon, 6) for error in errors]),
+            Column("mechanism", [MECHANISMS[error.mechanism].title for error in errors], numeric=False),
+            Column("average error", [number(error.printed, 4) for error in errors], group="printed figure"),
+            Column("typical noise", [number(error.formula) for error in errors], group="printed formula"),
+            Column("taken", [kinds[error.mechanism] for error in errors], numeric=False, group="printed formula"),
+            Column("formula / figure", [ratio(error.ratio) for error in errors]),
+            Column("median", [number(error.measured_median) for error in errors], group="measured here"),
+            Column("mean", [number(error.measured_mean) for error in errors], group="measured here"),
+        ],
+        (
+            "Attribute-Conceal adds Cauchy noise, which has no mean: an “average error” of it has no meaning, however "
+            "many trials it is taken over, and jumps with the largest draw. So its median, which is the scale of the "
+            "noise, stands in the table. For Laplace noise the mean size is the scale.",
+            "The noise measured here is on the corrected sensitivity, and one size query shares the budget (m + 1 "
+            "answers), so it is a little larger than the printed formula’s at the same m. Medians and means are over "
+            "the answers of a trial, then over trials.",
+        ),
+    )
