@@ -106,7 +106,8 @@ def right(
     if metric.startswith("abs_"):
         exact |= bool((reveal.guess == 1 - a).all())
         exact &= reveal.polarity_known == (2 * int(a.sum()) != a.size)
-        assert not (reveal.polarity_known and exact) or reveal.guess.sum() * 2 > a.size
+        named = bool((reveal.guess == a).all()) if n0 is not None else reveal.guess.sum() * 2 > a.size
+        assert not (reveal.polarity_known and exact) or named
     assert service.sizes <= 1
     assert n0 is None or service.sizes == 0
     return exact, service.asked + service.sizes
