@@ -140,11 +140,9 @@ def run(
         return
     from rich.console import Console
 
-    from sim.games.inference.report import terminal as inference
-    from sim.games.reveal.report import terminal as reveal
+    from sim.games import GAMES
 
-    terminals = {"reveal": reveal.terminal, "inference": inference.terminal}
-    Console().print(terminals[sweep.scenario.scenario.game](sweep, played.summary))
+    Console().print(GAMES[sweep.game].terminal(sweep, played.summary))
     typer.echo(f"report: {page}")
 
 

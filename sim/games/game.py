@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import grpc
 from google.protobuf.descriptor import ServiceDescriptor
@@ -12,10 +12,15 @@ from google.protobuf.descriptor import ServiceDescriptor
 from fairwall.game.v1 import referee_service_pb2
 from sim.games.table import Table
 from sim.scenarios.scenario import Scenario
-from sim.scenarios.sweep import Cell
+from sim.scenarios.sweep import Cell, Sweep
 from sim.transcripts.captions import Caption
 from sim.transcripts.findings import Findings
 from sim.transcripts.messages import Session, TrialMessages
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from sim.report.page import Page
 
 S = TypeVar("S", bound=Scenario)
 D = TypeVar("D")
@@ -84,6 +89,10 @@ class Game(Generic[S, D, O]):
         Gives the comparisons for the trials of a session.
     tolerance : float
         How far recomputed figures may be from recorded ones, for each 1 that they have.
+    page : callable
+        Says what a run comes to, from its sweep, its lines and their summary.
+    terminal : callable
+        The same for a terminal of 80 columns, from its sweep and summary.
     captions : callable
         Says in words what the messages of its service say, by message.
     """
@@ -100,4 +109,6 @@ class Game(Generic[S, D, O]):
     outcome: Callable[[Cell[S], int, TrialMessages, bytes], tuple[D, O]]
     recompute: Callable[[Session], Sequence[Compare]]
     tolerance: float
+    page: Callable[[Sweep[S], Sequence[Line], Sequence[Line]], Page]
+    terminal: Callable[[Sweep[S], Sequence[Line]], RenderableType]
     captions: Callable[[], Mapping[str, Caption]]

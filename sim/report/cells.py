@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sim.report.notation import as_float
-from sim.scenarios.scenario import PaperFigure, Scenario, as_values
+from sim.scenarios.scenario import Scenario, as_values
 from sim.scenarios.sweep import Sweep
 
 Trial = Mapping[str, Any]

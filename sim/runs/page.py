@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup, escape
 
-from sim.games.inference.report import page as inference
-from sim.games.reveal.report import page as reveal
+from sim.games import GAMES, read
 from sim.report.notation import MISSING
-from sim.report.page import Frame, Page, render
-from sim.runs.folder import read_trials, summarise
-from sim.scenarios.sweep import Sweep, read
-
-_PAGES: dict[str, Callable[..., Page]] = {"reveal": reveal.page, "inference": inference.page}
+from sim.report.page import Frame, render
+from sim.runs.trials import read_trials, summarise
+from sim.scenarios.sweep import Sweep
 
 
 def write_report(folder: Path) -> Path:
@@ -58,7 +55,7 @@ def rendered(folder: Path) -> str:
     """
     sweep = read(str(folder / "scenario.toml"))
     path = folder / "trials.jsonl"
-    trials = read_trials(path) if path.exists() else []
+    trials = read_trials(path)
     result = folder / "result.json"
     recorded = json.loads(result.read_text(encoding="utf-8")) if result.exists() else {}
     digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else MISSING
@@ -75,7 +72,7 @@ def rendered(folder: Path) -> str:
         confinement=tuple(_confinement(recorded.get("confinement", ()))),
         provenance=_provenance(sweep, finished, planned, recorded, digest),
     )
-    return render(_PAGES[scenario.game](sweep, trials, summarise(trials, axes)), frame)
+    return render(GAMES[sweep.game].page(sweep, trials, summarise(sweep, trials)), frame)
 
 
 def _provenance(
@@ -83,8 +80,8 @@ def _provenance(
 ) -> tuple[tuple[str, str], ...]:
     scenario = sweep.scenario.scenario
     return (
-        ("RevealScenario", scenario.name),
-        ("RevealScenario digest (without its seed)", sweep.digest),
+        ("Scenario", scenario.name),
+        ("Scenario digest (without its seed)", sweep.digest),
         ("Seed", str(scenario.seed)),
         ("Trials", f"{finished:,} of {planned:,}"),
         ("SHA-256 of trials.jsonl", digest),

@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from fairwall.game.v1 import inference_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_INFERENCE
 from fairwall.learning.backend import require_pytorch
-from sim.games.game import Game
+from sim.games.game import Game, Line
 from sim.games.inference import captions, deal, outcome, recompute, record, referee, scenario
+from sim.scenarios.sweep import Sweep
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from sim.report.page import Page
+
+
+def _page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
+    from sim.games.inference.report.page import page  # brings the drawing library
+
+    return page(sweep, lines, summary)
+
+
+def _terminal(sweep: Sweep, summary: Sequence[Line]) -> RenderableType:
+    from sim.games.inference.report.terminal import terminal
+
+    return terminal(sweep, summary)
+
 
 INFERENCE: Game[scenario.InferenceScenario, deal.InferenceDeal, outcome.InferenceOutcome] = Game(
     name="inference",
@@ -21,5 +43,7 @@ INFERENCE: Game[scenario.InferenceScenario, deal.InferenceDeal, outcome.Inferenc
     outcome=outcome.from_messages,
     recompute=recompute.comparisons,
     tolerance=1e-9,  # logarithms and products of matrices differ in their last bits between processors
+    page=_page,
+    terminal=_terminal,
     captions=captions.captions,
 )

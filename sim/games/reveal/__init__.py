@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from fairwall.game.v1 import reveal_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_REVEAL
-from sim.games.game import Game
+from sim.games.game import Game, Line
 from sim.games.reveal import captions, deal, outcome, recompute, record, referee, scenario
+from sim.scenarios.sweep import Sweep
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from sim.report.page import Page
+
+
+def _page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
+    from sim.games.reveal.report.page import page  # brings the drawing library
+
+    return page(sweep, lines, summary)
+
+
+def _terminal(sweep: Sweep, summary: Sequence[Line]) -> RenderableType:
+    from sim.games.reveal.report.terminal import terminal
+
+    return terminal(sweep, summary)
+
 
 REVEAL: Game[scenario.RevealScenario, deal.RevealDeal, outcome.RevealOutcome] = Game(
     name="reveal",
@@ -20,5 +42,7 @@ REVEAL: Game[scenario.RevealScenario, deal.RevealDeal, outcome.RevealOutcome] = 
     outcome=outcome.from_messages,
     recompute=recompute.comparisons,
     tolerance=0.0,  # sums in a fixed order
+    page=_page,
+    terminal=_terminal,
     captions=captions.captions,
 )

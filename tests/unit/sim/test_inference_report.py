@@ -15,6 +15,7 @@ import pytest
 import tomli_w
 from rich.console import Console
 
+from sim.games import lay_out, read
 from sim.games.inference.report.paper_comparison import (
     LOADER_ONLY,
     NOT_REPRODUCED,
@@ -104,7 +105,7 @@ def shown(text: str) -> str:
 
 def printed(sweep: Sweep, trials: Sequence[dict[str, Any]]) -> str:
     file = io.StringIO()
-    Console(width=80, file=file).print(terminal(sweep, summarise(trials, list(sweep.scenario.axes))))
+    Console(width=80, file=file).print(terminal(sweep, summarise(sweep, trials)))
     assert max(map(len, file.getvalue().splitlines())) <= 80
     return file.getvalue()
 
@@ -214,7 +215,7 @@ def test_made_data_are_marked_and_enter_no_verdict(tmp_path: Path) -> None:
     sweep = read("dia-german")
     trials = lines(sweep, people=400)
     # Until the summary tells how many people there are, it does not.
-    summary = [{**cell, "people": 400} for cell in summarise(trials, list(sweep.scenario.axes))]
+    summary = [{**cell, "people": 400} for cell in summarise(sweep, trials)]
     assert {row.verdict for row in comparisons(sweep, trials)} == {LOADER_ONLY}
     file = io.StringIO()
     Console(width=80, file=file).print(terminal(sweep, summary))

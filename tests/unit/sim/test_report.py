@@ -17,6 +17,7 @@ import tomli_w
 from rich.console import Console
 from scipy import stats
 
+from sim.games import read
 from sim.games.reveal.report.accuracy_by_group import loss_test_rows
 from sim.games.reveal.report.cells import ReportCell, report_cells
 from sim.games.reveal.report.printed_formulas import contest, printed_errors
@@ -87,7 +88,7 @@ def _trials(sweep: Sweep, each: int = 3, **changes: Any) -> list[dict[str, Any]]
 
 
 def cells_of(sweep: Sweep, trials: Sequence[dict[str, Any]]) -> tuple[ReportCell, ...]:
-    return report_cells(sweep, trials, summarise(trials, list(sweep.scenario.axes)))
+    return report_cells(sweep, trials, summarise(sweep, trials))
 
 
 def _folder(path: Path, sweep: Sweep, trials: Sequence[dict[str, Any]], *, complete: bool = True) -> Path:
@@ -421,7 +422,7 @@ def test_a_crowded_terminal_table_still_fits() -> None:
 
 def _printed(sweep: Sweep, trials: Sequence[dict[str, Any]]) -> str:
     file = io.StringIO()
-    Console(width=80, file=file).print(terminal(sweep, summarise(trials, list(sweep.scenario.axes))))
+    Console(width=80, file=file).print(terminal(sweep, summarise(sweep, trials)))
     assert max(map(len, file.getvalue().splitlines())) <= 80
     return file.getvalue()
 

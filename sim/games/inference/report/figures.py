@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from sim.games.inference.report.cells import Cell, distinct, lines_of, name_of, swept_number
 from sim.games.inference.report.paper_comparison import comparisons
+from sim.games.inference.scenario import InferenceFigure
 from sim.report.cells import Trial, paper_figure, scenario_of
 from sim.report.drawing import Figure
 from sim.report.estimates import Estimate, estimate
 from sim.report.interval_plot import along, intervals
 from sim.report.notation import setting, symbol
-from sim.scenarios.scenario import PaperFigure
 from sim.scenarios.sweep import Sweep
 
 _DRAWN = {"gap before": "gap_base", "gap": "gap", "EO before": "eo_base", "EO": "eo"}
@@ -51,7 +51,7 @@ def draw(sweep: Sweep, summary: Sequence[Cell], trials: Sequence[Trial]) -> tupl
 
 def _axis(sweep: Sweep, summary: Sequence[Cell]) -> str | None:
     """Find a swept number that takes several values whatever the others are."""
-    keys = sweep.scenario.axes
+    keys: Sequence[str] = sweep.scenario.axes
     for axis in keys:
         places: dict[tuple[str, ...], set[float | None]] = {}
         for cell in summary:
@@ -99,7 +99,7 @@ def _gap_figure(sweep: Sweep, summary: Sequence[Cell], trials: Sequence[Trial], 
     )
 
 
-def _printed(figure: PaperFigure | None, key: str) -> float | None:
+def _printed(figure: InferenceFigure | None, key: str) -> float | None:
     value: float | None = None if figure is None else getattr(figure, key)
     return value
 

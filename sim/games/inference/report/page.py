@@ -10,10 +10,10 @@ from fairwall.laws.metric import METRICS
 from sim.games.inference.report import wording
 from sim.games.inference.report.cells import Cell
 from sim.games.inference.report.tables import sections
+from sim.games.inference.scenario import InferenceScenario
 from sim.report.cells import Trial
 from sim.report.notation import setting
 from sim.report.page import Page, Section
-from sim.scenarios.scenario import Scenario
 from sim.scenarios.sweep import Sweep
 
 

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from sim.games.inference.scenario import InferenceFigure, InferenceScenario
 from sim.report.cells import Trial, paper_figure
-from sim.report.estimates import Estimate, estimate
+from sim.report.estimates import Estimate, estimate, share_interval
 from sim.report.notation import number
 from sim.scenarios.sweep import Sweep
 
@@ -163,7 +164,9 @@ def _verdict(agrees: bool) -> str:
     return REPRODUCED if agrees else NOT_REPRODUCED
 
 
-def printed_text(figure: PaperFigure | None, key: str, scenario: Scenario, cell: Mapping[str, Any]) -> str | None:
+def printed_text(
+    figure: InferenceFigure | None, key: str, scenario: InferenceScenario, cell: Mapping[str, Any]
+) -> str | None:
     """Write a printed figure for a terminal's column: † where ours is loader only, * where other data were played."""
     value = None if figure is None else getattr(figure, key)
     if figure is None or value is None:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 
 from fairwall.laws.metric import METRICS
+from sim.games.reveal.scenario import RevealScenario
 from sim.report.cells import Trial
-from sim.scenarios.scenario import Scenario
 from sim.scenarios.sweep import Sweep
 
 
@@ -103,7 +103,7 @@ def assumptions(sweep: Sweep, trials: Sequence[Trial]) -> Iterator[tuple[str, st
         )
 
 
-def _dealt(scenarios: Sequence[Scenario]) -> str:
+def _dealt(scenarios: Sequence[RevealScenario]) -> str:
     own = "its own model's predictions for them"
     if all(scenario.data.hidden for scenario in scenarios):
         return "Neither features nor labels of the test set; the rows that its own server is asked about"
@@ -112,7 +112,7 @@ def _dealt(scenarios: Sequence[Scenario]) -> str:
     return f"Features and labels of every person in the test set, {own}"
 
 
-def _known(scenarios: Sequence[Scenario]) -> str:
+def _known(scenarios: Sequence[RevealScenario]) -> str:
     knows = {name for scenario in scenarios for name in scenario.developer.knows}
     parts = ["how many questions the budget covers"]
     if "precision" in knows:
@@ -125,7 +125,7 @@ def _known(scenarios: Sequence[Scenario]) -> str:
     return ", ".join([*parts[:-1], f"and {parts[-1]}"]) if len(parts) > 1 else f"and {parts[0]}"
 
 
-def _unasked(scenarios: Sequence[Scenario]) -> str:
+def _unasked(scenarios: Sequence[RevealScenario]) -> str:
     halves = "the half of the people with the lower scores of its base model is guessed disadvantaged"
     learnt = "each person is guessed by a predictor of the group that is learnt from the public people"
     if all(scenario.developer.public_sample for scenario in scenarios):

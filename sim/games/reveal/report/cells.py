@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from sim.games.reveal.scenario import RevealFigure, RevealScenario
 from sim.report.cells import Trial, paper_figure, scenario_of
 from sim.report.estimates import Estimate, estimate
 from sim.report.notation import as_float
-from sim.scenarios.scenario import PaperFigure, Scenario
 from sim.scenarios.sweep import Sweep
 
 
@@ -30,15 +30,15 @@ class ReportCell:
         Its entry of the run's summary.
     trials : sequence of mapping
         Its lines of ``trials.jsonl``.
-    paper : PaperFigure or None
+    paper : RevealFigure or None
         What a paper printed about it.
     """
 
     swept: Mapping[str, Any]
-    scenario: Scenario
+    scenario: RevealScenario
     summary: Mapping[str, Any]
     trials: Sequence[Trial]
-    paper: PaperFigure | None
+    paper: RevealFigure | None
 
     @property
     def epsilon(self) -> float:

@@ -13,10 +13,10 @@ from sim.games.reveal.report.assumptions import assumptions
 from sim.games.reveal.report.cells import ReportCell, report_cells
 from sim.games.reveal.report.printed_formulas import printed_errors
 from sim.games.reveal.report.until_known import until_known
+from sim.games.reveal.scenario import RevealScenario
 from sim.report.cells import Trial
 from sim.report.notation import MISSING, number, plural, setting
 from sim.report.page import Page, Section
-from sim.scenarios.scenario import Scenario
 from sim.scenarios.sweep import Sweep
 
 
@@ -114,7 +114,7 @@ def _queries(cell: ReportCell) -> int | str:
     return "as many as it takes" if cell.scenario.queries == "needed" else cell.queries
 
 
-def _public(scenarios: Sequence[Scenario]) -> list[tuple[str, str]]:
+def _public(scenarios: Sequence[RevealScenario]) -> list[tuple[str, str]]:
     """List what is public besides, where it is not what it usually is."""
     precisions = dict.fromkeys(scenario.compliance.precision for scenario in scenarios)
     rows = []
