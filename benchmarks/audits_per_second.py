@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from developer.client import AuditClient
-from sim.cli.certificates import write
+from sim.deployment.certificates import write
 
 PEOPLE, MODELS, EPSILON = 1000, 40, 1.0
 POLICY = """

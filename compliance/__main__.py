@@ -12,19 +12,17 @@ from fairwall.rpc.importing import importing
 
 with importing("compliance"):
     from compliance.accountant import Budget, Neighbours, Rule
-    from compliance.books import LedgerError
     from compliance.case import Case
     from compliance.ledger import Ledger
-    from compliance.ledger_file import LedgerUnavailable
     from compliance.player import play
     from compliance.records import Records
-    from compliance.seal import Seal, SealError, load_key
+    from compliance.seal import Seal, load_key
     from compliance.service import AuditService
     from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
+    from fairwall.errors import UserError
     from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub
     from fairwall.rpc import channel, confine, identity, process, server
     from fairwall.rpc.confine import Layer
-    from fairwall.tables.errors import DataError
 
 if TYPE_CHECKING:
     from compliance.policy import Policy
@@ -77,15 +75,7 @@ def _deploy(path: Path) -> None:
             )
             LOG.info("%s", policy.summary)
             process.announce(listening.address, layers)
-    except (
-        policies.PolicyError,
-        identity.CredentialsError,
-        DataError,
-        LedgerError,
-        LedgerUnavailable,
-        SealError,
-        OSError,
-    ) as error:
+    except (UserError, OSError) as error:
         print(f"compliance: {error}", file=sys.stderr)  # noqa: T201
         raise SystemExit(2) from None
     listening.stop()

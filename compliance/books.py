@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from compliance.accountant import FREE, Budget, Loss, Neighbours
 from compliance.seal import Head
+from fairwall.errors import UserError
 
 
-class LedgerError(Exception):
+class LedgerError(UserError):
     """A ledger that must not be used, or not like this. The text says in one line what to do."""
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from compliance.accountant import Budget, Law, Loss, Neighbours, Rule
 from compliance.books import Books, Entry, LedgerError, Reply, Request, Terms, columns_of
 from compliance.seal import Head, sync_folder
+from fairwall.errors import UserError
 
 _APPLICATION_ID = 0x46574C44
 _FORMAT = 1
@@ -46,7 +47,7 @@ _ENTRIES = """SELECT sequence, dataset, developer, request_id, digest, metric, m
     law, multiplier, released, facts, remaining, time, chain FROM entries"""
 
 
-class LedgerUnavailable(Exception):
+class LedgerUnavailable(UserError):
     """The ledger cannot be written at present. The text says in one line why; no answer has left."""
 
 

@@ -22,6 +22,7 @@ from compliance.mechanisms import MECHANISMS, Mechanism
 from compliance.mechanisms.cauchy import CauchyMechanism
 from compliance.mechanisms.recommended import Recommended
 from compliance.records import Records, RecordsError
+from fairwall.errors import UserError
 from fairwall.laws.metric import METRICS
 from fairwall.laws.precision import DECIMALS_MAX
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
@@ -36,7 +37,7 @@ _ADDRESS = re.compile(r".+:\d{1,5}")
 _DATA_NAME = re.compile(r"[!-~]{1,64}")
 
 
-class PolicyError(ValueError):
+class PolicyError(UserError):
     """A policy that cannot be served. Its text is one line that names the key and what would be right."""
 
 

@@ -15,10 +15,12 @@ import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from fairwall.errors import UserError
+
 _KEY_BYTES = 32
 
 
-class SealError(Exception):
+class SealError(UserError):
     """A seal or its key that cannot be trusted. The text says in one line what to do."""
 
 

@@ -21,7 +21,7 @@ _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
     [
         # What the command imports, some of it only where it is needed.
-        *("sim.cli.main", "sim.play.runner", "sim.cli.replay", "sim.verify.check", "sim.runs.page"),
+        *("sim.cli.main", "sim.play.runner", "sim.replay.other_decoder", "sim.verify.check", "sim.runs.page"),
         "sim.games.reveal.report.figures.draw",
         *("pyarrow", "pandas", "scipy.special", "scipy.optimize"),
     ]

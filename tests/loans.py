@@ -16,7 +16,7 @@ import numpy as np
 from compliance.books import Entry
 from compliance.ledger_file import inspect
 from developer.client import AuditClient
-from sim.cli.certificates import write
+from sim.deployment.certificates import write
 
 PEOPLE = 60
 CHARGE = 2.0**-10  # adds up without rounding

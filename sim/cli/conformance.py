@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from sim.cli.status import FAILED
+
 if TYPE_CHECKING:
     from sim.conformance.cases import Case
     from sim.conformance.target import Target
 
-FAILED = 1
-
 app = typer.Typer(
-    help="Test servers and clients of other people against the protocol.",
+    help="Test anybody's servers and clients against the protocol.",
     rich_markup_mode=None,
     no_args_is_help=True,
 )
@@ -69,7 +69,7 @@ class _Wanted(NamedTuple):
 
 @app.command()
 def kit(folder: Annotated[Path, typer.Argument(help="A new folder.", metavar="DIR")]) -> None:
-    """Make what a server is tested with: people, certificates, policies, and their description."""
+    """Make what a server is tested with. People, certificates, policies, and their description."""
     from sim.conformance.kit import make
 
     typer.echo(make(folder))
@@ -80,7 +80,7 @@ def list_checks(
     kind: Annotated[str, typer.Argument(help="compliance, developer, referee or client.")] = "compliance",
     cases: _Cases = None,
 ) -> None:
-    """List the checks, each with the sentence of the protocol that it tests."""
+    """List the checks. Each names the sentence of the protocol that it tests."""
     from sim.conformance.cases import read
 
     for case in read(kind, cases or ()):
@@ -103,7 +103,7 @@ def compliance(
     junit: _Junit = None,
     as_json: _Json = False,
 ) -> None:
-    """Test an AuditService: one that is served already, or one that a command starts on {policy}."""
+    """Test an AuditService. It is served already, or a command starts it on {policy}."""
     if reference:
         start = shlex.join([sys.executable, "-I", "-m", "compliance", "--policy"]) + " {policy}"
     server = _Server("main", address or [], certs, target, start, restart)
@@ -160,7 +160,7 @@ def client(
     junit: _Junit = None,
     as_json: _Json = False,
 ) -> None:
-    """Judge a developer's client: a command that asks {address} with {credentials} for one batch by the terms."""
+    """Judge a developer's client. A command asks {address} with {credentials} for one batch by the terms."""
     if reference:
         own = shlex.join([sys.executable, "-m", "sim.conformance.reference_client"])
         start = own + " --address {address} --credentials {credentials}"

@@ -1,4 +1,4 @@
-"""``fairwall ledger show|export FILE``: what a compliance service has charged, for people and for programs."""
+"""The commands ``fairwall ledger ...``: what a compliance service has charged, for people and for programs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from sim.cli.status import FAILED
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -23,7 +25,7 @@ _LAST = 10
 
 File = Annotated[Path, typer.Argument(help="A compliance service's ledger.", metavar="FILE")]
 
-app = typer.Typer(no_args_is_help=True, help="Read a compliance service's ledger; a running service is not disturbed.")
+app = typer.Typer(no_args_is_help=True, help="Read a compliance service's ledger. A running service is not disturbed.")
 
 
 @app.command()
@@ -39,28 +41,24 @@ def show(file: File) -> None:
     count = len(found.records)
     if found.fault:
         typer.echo(f"\nThe chain is BROKEN; shown are the {count} records before.\n{found.fault}")
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
     typer.echo(f"\nThe chain is whole: {count} record{'s' * (count != 1)}, up to\n{found.books.head.chain.hex()}")
 
 
 @app.command()
 def export(file: File) -> None:
-    """Print every record as one JSON object a line, and the chain's end as the last."""
+    """Print each record as one line of JSON. The last line is the chain's end."""
     found = _read(file)
     for line in _lines(found):
         typer.echo(json.dumps(line, allow_nan=False))
     if found.fault:
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
 
 
 def _read(file: Path) -> Inspection:
-    from compliance.books import LedgerError
-    from compliance.ledger_file import LedgerUnavailable, inspect
+    from compliance.ledger_file import inspect
 
-    try:
-        return inspect(file)
-    except (LedgerError, LedgerUnavailable) as error:
-        raise typer.BadParameter(str(error)) from error
+    return inspect(file)
 
 
 def _budgets(found: Inspection) -> Table:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sim.cli.status import FAILED
+
 if TYPE_CHECKING:
     from sim.privacy_audit.audit import Verdict
 
-ACCUSED = 1
 SAMPLES = 2**18
 
 
@@ -61,7 +62,7 @@ def privacy_audit(
     else:
         _print_verdict(verdict)
     if verdict.accused:
-        raise typer.Exit(ACCUSED)
+        raise typer.Exit(FAILED)
 
 
 def as_record(verdict: Verdict) -> dict[str, Any]:

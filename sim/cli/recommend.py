@@ -1,117 +1,43 @@
-"""The command ``fairwall recommend``: which mechanism answers a batch best, and the table behind the choice."""
+"""The command ``fairwall recommend``."""
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+import json
+from typing import TYPE_CHECKING, Annotated, Any
 
-from compliance.mechanisms.randomized_response import RandomizedResponse
-from compliance.mechanisms.recommended import (
-    MIDPOINT,
-    Standing,
-    choose,
-    midpoint,
-    standings,
-)
-from fairwall.laws.metric import METRICS
-from fairwall.laws.response import turning_probability
-from fairwall.laws.shares import Shares
+import typer
 
 if TYPE_CHECKING:
     from rich.console import Group
 
-
-class RecommendError(ValueError):
-    """A batch that nothing can be recommended for. The text names the option."""
-
-
-@dataclass(frozen=True)
-class Recommendation:
-    """The best mechanism for a batch, and how all of them stand.
-
-    Parameters
-    ----------
-    metric, n, queries, epsilon, delta, shares
-        The batch, as asked.
-    chosen
-        The mechanism that ``recommended`` answers with.
-    rows
-        Every mechanism and the midpoint, the smallest median error first.
-    """
-
-    metric: str
-    n: int
-    queries: int
-    epsilon: float
-    delta: float
-    shares: Shares
-    chosen: str
-    rows: tuple[Standing, ...]
-
-    @property
-    def midpoint_wins(self) -> bool:
-        """Whether no mechanism is better, by more than a hundredth, than the public midpoint, which costs nothing."""
-        errors = {row.name: row.median_error for row in self.rows}
-        return errors[MIDPOINT] <= 1.01 * min(errors.values())
-
-    @property
-    def published_but_for(self) -> float | None:
-        """One person in how many is turned over, where randomized response is chosen: all others' A is published."""
-        return 1 / turning_probability(self.epsilon) if self.chosen == RandomizedResponse.name else None
-
-
-def recommend(
-    metric: str, n: int, queries: int, epsilon: float, delta: float, low: float, high: float
-) -> Recommendation:
-    """Compare the mechanisms for a batch, from public numbers alone.
-
-    Parameters
-    ----------
-    metric
-        A key of `fairwall.laws.metric.METRICS`.
-    n
-        People whom the metric looks at, at least 3.
-    queries
-        m, at least 1.
-    epsilon, delta
-        The batch's whole budget: above 0 and finite; in [0, 1).
-    low, high
-        The range of the disadvantaged group's share, above 0 and below 1.
-
-    Raises
-    ------
-    RecommendError
-        For an argument out of range.
-    """
-    if metric not in METRICS:
-        raise RecommendError(f"--metric: unknown metric {metric!r}, choose one of: {', '.join(METRICS)}")
-    for option, fits, rule in (
-        ("--n", n >= 3, "must be at least 3"),
-        ("--queries", queries >= 1, "must be at least 1"),
-        ("--epsilon", 0 < epsilon < math.inf, "must be above 0 and finite"),
-        ("--delta", 0 <= delta < 1, "must be at least 0 and below 1"),
-        ("--share-min, --share-max", 0 < low <= high < 1, "must be above 0 and below 1, the smaller first"),
-    ):
-        if not fits:
-            raise RecommendError(f"{option}: {rule}")
-    shares = Shares(low, high)
-    return Recommendation(
-        metric,
-        n,
-        queries,
-        epsilon,
-        delta,
-        shares,
-        choose(metric, n, queries, epsilon, delta, shares),
-        standings(metric, n, queries, epsilon, delta, shares),
-    )
-
+    from sim.deployment.recommendation import Recommendation
 
 _GUARANTEES = {"pure": "ε", "approximate": "ε, δ", "none": "none"}
 
 
-def as_json(recommendation: Recommendation) -> dict[str, Any]:
+def recommend(
+    metric: Annotated[str, typer.Option(help="The metric's key.")],
+    n: Annotated[int, typer.Option("--n", help="People whom the metric looks at.")],
+    queries: Annotated[int, typer.Option(help="Models in the batch.")],
+    epsilon: Annotated[float, typer.Option(help="The batch's whole budget.")],
+    delta: Annotated[float, typer.Option(help="0 for pure mechanisms only.")] = 0.0,
+    share_min: Annotated[float, typer.Option(help="Least share of the disadvantaged group.")] = 0.05,
+    share_max: Annotated[float, typer.Option(help="Largest share of it.")] = 0.5,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> None:
+    """Tell which mechanism answers a batch best. No protected attribute is looked at."""
+    from sim.deployment.recommendation import recommend as find
+
+    found = find(metric, n, queries, epsilon, delta, share_min, share_max)
+    if as_json:
+        typer.echo(json.dumps(as_values(found), allow_nan=False))
+        return
+    from rich.console import Console
+
+    Console(highlight=False).print(as_text(found))
+
+
+def as_values(recommendation: Recommendation) -> dict[str, Any]:
     """Return a recommendation as one JSON object."""
     return {
         "metric": recommendation.metric,
@@ -141,6 +67,8 @@ def as_text(recommendation: Recommendation) -> Group:
     from rich.box import SIMPLE_HEAD
     from rich.console import Group, RenderableType
     from rich.table import Table
+
+    from compliance.mechanisms.recommended import MIDPOINT, midpoint
 
     r = recommendation
     table = Table(box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False)

@@ -1,4 +1,4 @@
-"""What ``fairwall replay`` does and prints."""
+"""The command ``fairwall replay``."""
 
 from __future__ import annotations
 
@@ -8,42 +8,52 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
+from statistics import fmean
+from typing import TYPE_CHECKING, Annotated
 
-import numpy as np
 import typer
-from rich.console import Console
-from rich.progress import Progress
-from rich.table import Table
 
-from sim.games import GAMES, at_replay_size
-from sim.games import read as read_sweep
-from sim.play import runner
-from sim.replay.captions import pace, watch
-from sim.replay.differences import TOLERANCE
-from sim.replay.other_decoder import Decoded, decoded
-from sim.replay.playing import Replayed, again, alone
-from sim.replay.recorded import Recorded, dealt_in, open_run
-from sim.runs.folder import RunFolder
-from sim.scenarios.scenario import plain
-from sim.scenarios.sweep import shipped
-from sim.transcripts.captions import shared
+from sim.cli.status import FAILED
+
+if TYPE_CHECKING:
+    from sim.replay.other_decoder import Decoded
+    from sim.replay.playing import Replayed
+    from sim.replay.recorded import Recorded
+
+_PARTIES = ("compliance", "developer", "adversary")
 
 
-def show(run: str, *, party: str | None, decoder: str | None, speed: float | None, step: bool, as_json: bool) -> None:
-    """Do what the command line asks, and end with status 1 where something differs.
+def replay(
+    run: Annotated[
+        str,
+        typer.Argument(help="A run's folder; or a shipped scenario, to be played small and replayed.", metavar="RUN"),
+    ],
+    party: Annotated[
+        str | None,
+        typer.Option(help="Run compliance, developer or adversary alone; the others answer from its transcript."),
+    ] = None,
+    decoder: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Try another decoder on the answers already given.")
+    ] = None,
+    speed: Annotated[
+        float | None, typer.Option(min=0.001, help="Show the game, so many messages a second; play nothing.")
+    ] = None,
+    step: Annotated[bool, typer.Option("--step", help="Show the game, a message with each Enter.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of lines.")] = False,
+) -> None:
+    """Play a run again, and name the first message that differs."""
+    if sum([party is not None, decoder is not None, speed is not None or step]) > 1:
+        raise typer.BadParameter("--party, --decoder and --speed or --step are different things: give one of them")
+    if party not in (None, *_PARTIES):
+        raise typer.BadParameter(f"--party must be compliance, developer or adversary, not {party!r}")
+    from sim.games import GAMES
+    from sim.replay.captions import pace, watch
+    from sim.replay.other_decoder import decoded
+    from sim.replay.playing import alone
+    from sim.replay.recorded import open_run
+    from sim.scenarios.sweep import shipped
+    from sim.transcripts.captions import shared
 
-    Parameters
-    ----------
-    run : str
-        A run's folder, or the name of a shipped scenario, which is first played at its size for replays.
-    party, decoder : str, optional
-        Whom to run alone; which decoder to try.
-    speed : float, optional
-        How many messages a second to show, without playing.
-    step : bool
-        Whether to show the next message on Enter.
-    as_json : bool
-    """
     with tempfile.TemporaryDirectory(prefix="fairwall-replay-") as place:
         named = run in shipped() and not Path(run).is_dir()
         recorded = open_run(_at_replay_size(run, Path(place)) if named else Path(run))
@@ -57,12 +67,21 @@ def show(run: str, *, party: str | None, decoder: str | None, speed: float | Non
         elif party is not None:
             _show_replayed(recorded, party, alone(recorded, party), as_json=as_json)
         else:
-            total = sum(len(dealt_in(session.values())) for session in recorded.finished)
-            hidden = not sys.stderr.isatty()
-            with Progress(console=Console(stderr=True), transient=True, disable=hidden) as progress:
-                task = progress.add_task(f"{recorded.run}: trials", total=total)
-                found = again(recorded, lambda played: progress.update(task, completed=played))
-            _show_replayed(recorded, None, found, as_json=as_json)
+            _show_replayed(recorded, None, _again(recorded), as_json=as_json)
+
+
+def _again(recorded: Recorded) -> Replayed:
+    from rich.console import Console
+    from rich.progress import Progress
+
+    from sim.replay.playing import again
+    from sim.replay.recorded import dealt_in
+
+    total = sum(len(dealt_in(session.values())) for session in recorded.finished)
+    hidden = not sys.stderr.isatty()
+    with Progress(console=Console(stderr=True), transient=True, disable=hidden) as progress:
+        task = progress.add_task(f"{recorded.run}: trials", total=total)
+        return again(recorded, lambda played: progress.update(task, completed=played))
 
 
 def _show_replayed(recorded: Recorded, party: str | None, found: Replayed, *, as_json: bool) -> None:
@@ -74,24 +93,31 @@ def _show_replayed(recorded: Recorded, party: str | None, found: Replayed, *, as
         who = f"{party} alone, " if party else ""
         typer.echo(f"{recorded.run}: {who}{found.trials} trials, {found.messages} messages: {_outcome(found)}")
     if found.difference is not None:
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
 
 
 def _outcome(found: Replayed) -> str:
+    from sim.replay.differences import TOLERANCE
+
     if found.difference is not None:
         return f"the first that differs is\n{found.difference}"
     return "the same bit for bit" if found.bit_for_bit else f"the same, floats up to {TOLERANCE:g}"
 
 
 def _show_decoded(decoder: str, trials: Sequence[Decoded], *, as_json: bool) -> None:
+    from sim.scenarios.scenario import plain
+
     means = {
-        key: float(np.mean([getattr(trial, key) for trial in trials])) if trials else None
+        key: fmean(getattr(trial, key) for trial in trials) if trials else None
         for key in ("leakage", "baseline_leakage", "recorded_leakage")
     }
     if as_json:
         lines = [asdict(trial) | {"epsilon": plain(trial.epsilon)} for trial in trials]
         typer.echo(json.dumps({"decoder": decoder, **means, "trials": lines}, allow_nan=False))
         return
+    from rich.console import Console
+    from rich.table import Table
+
     table = Table("trial", "strategy", "queries", "ε", f"leakage, {decoder}", "no query", "as recorded")
     for trial in trials:
         as_recorded = f"{trial.recorded_leakage:.1f} {trial.recorded_decoder}"
@@ -108,7 +134,11 @@ def _at_replay_size(name: str, place: Path) -> Path:
     ------
     TrialFailed, PartyDied, DealError, DataError
     """
-    sweep = at_replay_size(read_sweep(name))
+    from sim.games import at_replay_size, read
+    from sim.play import runner
+    from sim.runs.folder import RunFolder
+
+    sweep = at_replay_size(read(name))
     runner.check(sweep)
     folder = RunFolder.create(place, sweep.scenario.scenario.name)
     return runner.play(sweep, folder, lambda _: None).folder

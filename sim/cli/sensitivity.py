@@ -12,7 +12,8 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-_BAD_INPUT = 2
+from sim.cli.status import BAD_INPUT
+
 _COUNT_MAX = 2**53
 _TWO, _FOUR = ("n0", "n1"), ("n00", "n01", "n10", "n11")
 _KEYS = ("metric", *_TWO, *_FOUR, "beta", "queries", "scores", "may_be_empty")
@@ -39,7 +40,7 @@ def sensitivity(
         bool, typer.Option("--jsonl", help="Answer JSON objects from standard input, one a line.")
     ] = False,
 ) -> None:
-    """Tell how far one person's protected attribute can move a metric: local, global and smooth sensitivity."""
+    """Tell how far one person's group can move a metric. Its local, global and smooth sensitivity."""
     given: dict[str, Any] = {"metric": metric, "n0": n0, "n1": n1, "n00": n00, "n01": n01, "n10": n10, "n11": n11}
     given |= {"beta": beta, "queries": queries, "scores": scores, "may_be_empty": may_be_empty}
     if jsonl:
@@ -182,7 +183,7 @@ def _answer_lines() -> int:
         try:
             answer = _plain(Question.read(_parse(line)).answer())
         except ValueError as error:
-            answer, status = {"error": str(error)}, _BAD_INPUT
+            answer, status = {"error": str(error)}, BAD_INPUT
         typer.echo(json.dumps(answer, allow_nan=False))
     return status
 

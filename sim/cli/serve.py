@@ -1,18 +1,23 @@
-"""Serves a deployment: what ``python -m compliance --policy FILE`` does by hand."""
+"""The commands ``fairwall serve ...``."""
 
 from __future__ import annotations
 
 import os
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import Annotated, NoReturn
+
+import typer
+
+app = typer.Typer(help="Serve a deployment.", rich_markup_mode=None)
 
 
-def compliance(policy: Path) -> NoReturn:
-    """Become the compliance process of a deployment.
-
-    Nothing is left in between: Ctrl-C and the exit status are that process's own. It prints its address as a party of
-    a game does.
-    """
+@app.command()
+def compliance(
+    policy: Annotated[Path, typer.Option(help="The policy, a TOML file.", metavar="FILE")],
+) -> NoReturn:
+    """Answer audits by a policy until Ctrl-C. The noise is the operating system's."""
+    # What `python -m compliance --policy FILE` does by hand: Ctrl-C and the exit status are that process's own, and it
+    # prints its address as a party of a game does.
     command = [sys.executable, "-I", "-m", "compliance", "--policy", str(policy.resolve())]
     os.execv(sys.executable, command)  # noqa: S606 - our own interpreter and packages

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TypeVar
 
+from fairwall.errors import RunFailed
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
@@ -18,7 +19,7 @@ _WAIT_SECONDS = 5.0
 """How long a party's call is held before it is told to ask again."""
 
 
-class TrialFailed(RuntimeError):
+class TrialFailed(RunFailed):
     """A trial that was not played to its end; the text says why."""
 
 

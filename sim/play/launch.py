@@ -23,6 +23,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from fairwall.errors import RunFailed, UserError
 from fairwall.rpc.identity import Credentials
 from fairwall.rpc.recorder import Recording
 
@@ -37,11 +38,11 @@ _LEAVE_SECONDS = 4.0
 _LOG_LINES = 5
 
 
-class PartyDied(RuntimeError):
+class PartyDied(RunFailed):
     """A party's process that ended before the run did."""
 
 
-class ConfinementMissing(RuntimeError):
+class ConfinementMissing(UserError):
     """A layer of confinement that a scenario demands and the system does not give. Its text is one line."""
 
 

@@ -11,6 +11,7 @@ from compliance.accountant import Loss, pure
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import Guarantee, require_budget
 from compliance.mechanisms.pass_fail import PassFail
+from fairwall.errors import UserError
 from fairwall.laws.metric import find_metric
 from sim.privacy_audit import twins
 from sim.privacy_audit.exact import LAWS, exact_loss
@@ -20,7 +21,7 @@ from sim.privacy_audit.subject import Batches, Subject
 Kind = Literal["mechanism", "broken twin", "sound sibling"]
 
 
-class PrivacyAuditError(ValueError):
+class PrivacyAuditError(UserError):
     """A privacy audit that cannot be run as asked. The text is one line for the user."""
 
 

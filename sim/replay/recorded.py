@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import fairwall
+from fairwall.errors import UserError
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.rpc.recorder import FORMAT, MODES
 from sim.games import read as read_sweep
@@ -20,7 +21,7 @@ Session = dict[str, Transcript]
 """The transcripts of parties that played together, by party."""
 
 
-class ReplayError(ValueError):
+class ReplayError(UserError):
     """A run that cannot be replayed, or not so. Its text is one line that says why."""
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fairwall.errors import UserError
 
-class ReportError(ValueError):
+
+class ReportError(UserError):
     """Files that no report can be made of. Its text is one line that names them."""

@@ -6,12 +6,9 @@ whoever may call the service that sends them. Health says only whether a server 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
-
-import typer
 
 from fairwall.compliance.v1 import audit_service_pb2
 from fairwall.developer.v1 import model_service_pb2
@@ -206,40 +203,6 @@ def as_markdown() -> str:
                 rows.append(f"| {first} | {level} | `{message}` | {', '.join(f'`{field}`' for field in fields)} |")
                 first = level = ""
     return "\n".join([*drawing, "```", "", *rows])
-
-
-def show(*, markdown: bool, as_json: bool) -> None:
-    """Print the boundary, and end with status 1 if something crosses it."""
-    if as_json:
-        typer.echo(json.dumps(as_values()))
-    elif markdown:
-        typer.echo(as_markdown())
-    else:
-        _print()
-    found = violations()
-    for violation in found:
-        typer.echo(f"fairwall: {violation}", err=True)
-    if found:
-        raise typer.Exit(1)
-
-
-def _print() -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(highlight=False)
-    for party in PARTIES:
-        serves = ", ".join(prefix.split(".")[-1].strip("/") for prefix, by in SERVED_BY.items() if by == party)
-        asks = sorted({server_of(name) for name in METHODS if party in CALLERS[name]})
-        roles = [f"serves {serves}"] if serves else []
-        roles += [f"asks {', '.join(asks)}"] if asks else []
-        console.print(f"{party}, cleared for {level_name(CLEARANCE[party])}: {'; '.join(roles)}")
-        table = Table("may learn", "message", "fields", box=None, padding=(0, 2, 0, 0))
-        for level, messages in learns(party).items():
-            for message, fields in messages.items():
-                table.add_row(level, message, ", ".join(fields))
-                level = ""
-        console.print(table, "")
 
 
 def _highest(message: Any) -> int:

@@ -11,18 +11,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import typer
 from blake3 import blake3
 from google.protobuf.message import Message as Protobuf
 from google.protobuf.unknown_fields import UnknownFieldSet
 from numpy.typing import NDArray
 
+from fairwall.errors import UserError
 from fairwall.rpc.access import CALLERS
 from fairwall.rpc.arrays import ArrayError
 from fairwall.rpc.turns import collect
@@ -45,7 +45,7 @@ _DEALS = {
 """Deals that hold protected columns: in which array, and whose they are by the rules of the game."""
 
 
-class NoRun(ValueError):
+class NoRun(UserError):
     """A folder that is no run's. Its text is one line."""
 
 
@@ -146,26 +146,6 @@ def verify(folder: Path) -> Verification:
         columns=leaks.columns,
         reports=recomputed.reports,
     )
-
-
-def show(folder: Path, *, as_json: bool) -> None:
-    """Print a line a finding, and end with status 1 if there are any."""
-    found = verify(folder)
-    if as_json:
-        typer.echo(json.dumps(asdict(found) | {"well": not found.findings}))
-    else:
-        for finding in found.findings:
-            typer.echo(str(finding))
-        for note in found.notes:
-            typer.echo(f"note: {note}")
-        count = len(found.findings)
-        typer.echo(
-            f"{count or 'no'} finding{'s' * (count != 1)}: {found.transcripts} transcripts, {found.messages} messages; "
-            f"{found.columns} protected columns sought in {found.searched_bytes:,} bytes; "
-            f"{found.reports} reports recomputed"
-        )
-    if found.findings:
-        raise typer.Exit(1)
 
 
 # The files, and the chains in them.

@@ -9,9 +9,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import typer
 
 from fairwall.rpc.access import CALLERS, SERVED_BY
 from fairwall.rpc.identity import PARTIES
+from sim.cli.boundary import boundary as print_boundary
 from sim.transcripts import boundary
 
 PAGE = Path(__file__).parents[2] / "docs" / "protocol.md"
@@ -57,7 +59,7 @@ def test_the_command_fails_if_something_crosses(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(boundary.CLEARANCE, "developer", boundary.CLEARANCE["adversary"])
-    with pytest.raises(boundary.typer.Exit) as left:
-        boundary.show(markdown=False, as_json=False)
+    with pytest.raises(typer.Exit) as left:
+        print_boundary()
     assert left.value.exit_code == 1
     assert "DeveloperDeal.labels is DEVELOPMENT, and reaches developer in " in capsys.readouterr().err

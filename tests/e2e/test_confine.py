@@ -29,7 +29,7 @@ from compliance.accountant import Budget, Neighbours, Rule
 from compliance.ledger import Ledger
 from compliance.seal import Seal, load_key
 from fairwall.rpc import confine
-from sim.cli.certificates import write
+from sim.deployment.certificates import write
 from tests.filtered import without
 
 ROOT = Path(__file__).parents[2]

@@ -17,7 +17,7 @@ SMALL = (
     "--set",
     "developer.public_sample=20",
 )
-COMMAND = "import sys; sys.executable = {!r}; from sim.cli import main; main()"
+COMMAND = "import sys; sys.executable = {!r}; from sim.cli.main import main; main()"
 
 
 @pytest.fixture(scope="module")

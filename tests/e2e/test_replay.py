@@ -24,7 +24,7 @@ from fairwall.rpc.recorder import DIGEST_TAG, FIRST
 from fairwall.rpc.recorder import versions as present_versions
 from fairwall.rpc.varint import varint
 from fairwall.transcript.v1 import transcript_pb2 as pb
-from sim.cli import replay as replay_command
+from sim.cli.replay import replay as replay_command
 from sim.games import at_replay_size, lay_out
 from sim.games import read as read_sweep
 from sim.play import launch
@@ -112,7 +112,7 @@ def alone(folder: Path, party: str) -> playing.Replayed:
 def refusal(run: Path | str, party: str | None = None, decoder: str | None = None) -> str:
     """Give the one line that says why a run is not replayed."""
     with pytest.raises(ReplayError) as refused:
-        replay_command.show(str(run), party=party, decoder=decoder, speed=None, step=False, as_json=False)
+        replay_command(str(run), party=party, decoder=decoder)
     assert str(refused.value).isprintable()
     return str(refused.value)
 

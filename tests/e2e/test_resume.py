@@ -96,7 +96,7 @@ class Whole:
 
 def patched(python: str, *arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run the command in an interpreter that something is done to first."""
-    program = [sys.executable, "-c", f"{python}; from sim.cli import main; main()"]
+    program = [sys.executable, "-c", f"{python}; from sim.cli.main import main; main()"]
     return subprocess.run([*program, *arguments], capture_output=True, text=True, cwd=cwd, timeout=100, check=False)
 
 

@@ -21,7 +21,7 @@ import psutil
 import pytest
 
 from developer.client import AuditClient, AuditRefused, AuditUnavailable
-from sim.cli.certificates import write
+from sim.deployment.certificates import write
 
 DOCS = Path(__file__).parents[2] / "docs"
 BY_HAND = ("-I", "-m", "compliance", "--policy")

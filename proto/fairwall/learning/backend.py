@@ -7,10 +7,12 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from types import ModuleType
 
+from fairwall.errors import UserError
+
 _INSTALL = "training neural networks needs PyTorch: pip install 'fairwall[training]'"
 
 
-class TrainingUnavailable(RuntimeError):
+class TrainingUnavailable(UserError):
     """Neural networks cannot be trained here; the text, one line, says what to install."""
 
 

@@ -16,6 +16,8 @@ from typing import Any
 
 import grpc
 
+from fairwall.errors import UserError
+
 PARTIES = ("compliance", "developer", "adversary", "referee")
 SERVERS = ("compliance", "developer", "referee")
 """The parties whose certificate may stand for a server."""
@@ -26,7 +28,7 @@ NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _URI = re.compile(rf"fairwall://([^/]+)/(?:({'|'.join(PARTIES)})|developer/({NAME.pattern}))")
 
 
-class CredentialsError(ValueError):
+class CredentialsError(UserError):
     """Credentials that cannot be used; the message is one line that names the file."""
 
 

@@ -22,6 +22,7 @@ from typing import NoReturn
 
 import grpc
 
+from fairwall.errors import UserError
 from fairwall.rpc import confine, importing
 from fairwall.rpc.confine import Layer
 from fairwall.rpc.errors import reason_of
@@ -144,10 +145,6 @@ def playing(config: PartyConfig) -> Iterator[Recorder | None]:
     Status 2 for credentials or an address that cannot be used, or code that cannot be imported; 1 for another party
     that is gone or refuses.
     """
-    # Imported here: it loads numerical libraries, which start threads.
-    with importing.importing(config.party):
-        from fairwall.learning.backend import TrainingUnavailable
-
     recorder = None
     try:
         if config.transcript:
@@ -160,7 +157,7 @@ def playing(config: PartyConfig) -> Iterator[Recorder | None]:
     except ImportError as error:
         print(f"{config.party}: {importing.reason(error, config.party)}", file=sys.stderr)  # noqa: T201
         raise SystemExit(2) from None
-    except TrainingUnavailable as error:
+    except UserError as error:
         print(f"{config.party}: {error}", file=sys.stderr)  # noqa: T201
         raise SystemExit(2) from None
     except grpc.RpcError as error:

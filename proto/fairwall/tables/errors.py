@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fairwall.errors import UserError
 
-class DataError(ValueError):
+
+class DataError(UserError):
     """A table cannot be loaded as asked; the message is one line that says what would be right."""

@@ -10,7 +10,7 @@ import pytest
 from cryptography import x509
 
 from fairwall.rpc.identity import CredentialsError, load
-from sim.cli.certificates import CertificatesError, write
+from sim.deployment.certificates import CertificatesError, write
 
 
 def minted(folder: Path, *developers: str, days: int = 365) -> list[Path]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,22 @@ def test_without_a_command_the_help_is_shown(tmp_path: Path) -> None:
     text = (done.stdout + done.stderr).strip()
     assert text.startswith("Usage: fairwall")
     assert "run" in text
+
+
+@pytest.mark.parametrize("group", [(), ("serve",), ("ledger",), ("conformance",)])
+def test_every_command_is_listed_with_a_whole_sentence(tmp_path: Path, group: tuple[str, ...]) -> None:
+    done = fairwall(tmp_path, *group, "--help")
+    _, _, listed = done.stdout.partition("Commands:\n")
+    assert listed
+    assert all(line.endswith(".") and not line.endswith("..") for line in listed.splitlines()), listed
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_help_and_usage_errors_do_not_wait_for_what_a_game_needs() -> None:
+    heavy = "{'numpy', 'grpc', 'pydantic', 'rich', 'google', 'cryptography'}"
+    code = f"import sys, sim.cli.main; print(sorted({heavy} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 BAD_ARGUMENTS = [
@@ -122,12 +139,19 @@ def test_bad_input_ends_with_status_2_and_one_line_before_anything_is_started(
     assert set(tmp_path.iterdir()) == before
 
 
-def test_a_folder_that_cannot_be_made_ends_with_status_1_and_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("out", ["file", "file/below", "x" * 300, "loop"])
+def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_drawn(tmp_path: Path, out: str) -> None:
+    # The data are not there: that it is not said shows that they were not looked for.
     (tmp_path / "own.toml").write_text(OWN)
-    (tmp_path / "people.csv").write_text(PEOPLE)
     (tmp_path / "file").write_text("")
-    done = fairwall(tmp_path, "run", "own.toml", "--out", "file")
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert "Traceback" not in done.stderr
-    assert re.fullmatch(r"fairwall: .*file.*\n", done.stderr), done.stderr
+    (tmp_path / "loop").symlink_to("loop")
+    done = fairwall(tmp_path, "run", "own.toml", "--out", out)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(rf"fairwall: --out: .*{out.partition('/')[0]}.*\n", done.stderr), done.stderr
+
+
+def test_a_file_in_place_of_the_folder_of_runs_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "runs").write_text("")
+    done = fairwall(tmp_path, "run", "demo")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.fullmatch(r"fairwall: --out: .*runs: is a file.*\n", done.stderr), done.stderr

@@ -13,6 +13,7 @@ from compliance.accountant import Budget, Neighbours, Rule, gaussian, pure
 from compliance.books import Reply, Request
 from compliance.ledger import Ledger
 from sim.cli.ledger import WIDTH, app
+from tests.command import fairwall
 
 ANSWER = b"\xab\xcd the answer as released"
 FACTS = b"a noisy count"
@@ -108,12 +109,14 @@ def test_a_broken_chain_is_shown_up_to_the_break_and_fails(path: Path, command: 
 
 @pytest.mark.parametrize("command", ["show", "export"])
 @pytest.mark.parametrize("content", [None, b"", b"words " * 999], ids=["missing", "empty", "text"])
-def test_a_file_that_is_no_ledger_is_a_usage_error(tmp_path: Path, command: str, content: bytes | None) -> None:
+def test_a_file_that_is_no_ledger_is_refused_in_one_line(tmp_path: Path, command: str, content: bytes | None) -> None:
     path = tmp_path / "file"
     if content is not None:
         path.write_bytes(content)
-    status, text = call(command, path)
-    assert (status, text) == (2, "")
+    done = fairwall("ledger", command, path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert str(path) in done.stderr
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_ledger_in_use_can_be_read(path: Path) -> None:

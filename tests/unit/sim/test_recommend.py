@@ -6,7 +6,8 @@ import math
 import pytest
 from rich.console import Console
 
-from sim.cli.recommend import RecommendError, as_json, as_text, recommend
+from sim.cli.recommend import as_text, as_values
+from sim.deployment.recommendation import RecommendError, recommend
 
 
 def printed(*batch: float, metric: str = "sp") -> list[str]:
@@ -29,10 +30,10 @@ def test_where_attributes_are_published_one_line_says_so() -> None:
     for epsilon, one_in in ((5.0, "149"), (10.0, "22,027")):
         batch = (1000, 25, epsilon, 0.0)
         assert f"It publishes A but for 1 person in {one_in}; later batches are then free." in printed(*batch)
-        found = as_json(recommend("sp", 1000, 25, epsilon, 0.0, 0.05, 0.5))
+        found = as_values(recommend("sp", 1000, 25, epsilon, 0.0, 0.05, 0.5))
         assert found["published_but_for_one_in"] == pytest.approx(1 + math.exp(epsilon))
     assert not any("publishes" in line for line in printed(1000, 25, 1.0, 0.0))
-    assert as_json(recommend("sp", 1000, 25, 1.0, 0.0, 0.05, 0.5))["published_but_for_one_in"] is None
+    assert as_values(recommend("sp", 1000, 25, 1.0, 0.0, 0.05, 0.5))["published_but_for_one_in"] is None
 
 
 def test_where_the_midpoint_is_as_good_it_says_so() -> None:
@@ -43,7 +44,7 @@ def test_where_the_midpoint_is_as_good_it_says_so() -> None:
 
 
 def test_json() -> None:
-    answer = json.loads(json.dumps(as_json(recommend("di", 500, 10, 2.0, 0.0, 0.1, 0.4)), allow_nan=False))
+    answer = json.loads(json.dumps(as_values(recommend("di", 500, 10, 2.0, 0.0, 0.1, 0.4)), allow_nan=False))
     assert answer["recommended"].startswith("counts")
     assert answer["shares"] == [0.1, 0.4]
     assert {row["mechanism"] for row in answer["mechanisms"]} == {

@@ -1,0 +1,111 @@
+"""The command ``fairwall run``."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fairwall.errors import UserError
+from sim.cli.status import Interrupted
+
+if TYPE_CHECKING:
+    from sim.play.runner import Run
+    from sim.runs.folder import RunFolder
+    from sim.scenarios.sweep import Sweep
+
+
+def run(
+    scenario: Annotated[str, typer.Argument(help="A shipped scenario's name, or a TOML file.", metavar="SCENARIO")],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Set a dotted key; a list sweeps it. May be repeated."),
+    ] = None,
+    trials: Annotated[int | None, typer.Option(help="How many trials a cell, in place of the scenario's.")] = None,
+    seed: Annotated[int | None, typer.Option(help="The first trial's seed, in place of the scenario's.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The folder that gets the run's own folder, or else runs.")] = None,
+    resume: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Go on in this folder of a run with the same options.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+) -> None:
+    """Play a scenario: three processes, a referee, a report."""
+    if out is not None and resume is not None:
+        raise typer.BadParameter("--out is for a new folder, and --resume goes on in an old one: give one of them")
+    parent = _writable(out or Path("runs")) if resume is None else None
+    from sim.games import read
+
+    overrides = list(settings or ())
+    overrides += [f"scenario.{key}={value}" for key, value in (("trials", trials), ("seed", seed)) if value is not None]
+    sweep = read(scenario, overrides)
+    from sim.play import runner
+    from sim.runs.folder import RunFolder
+
+    if resume is not None:
+        folder = RunFolder.resume(resume.resolve(), sweep)
+        runner.check(sweep)
+    else:
+        assert parent is not None
+        runner.check(sweep)
+        folder = RunFolder.create(parent, sweep.scenario.scenario.name)
+    try:
+        played = _play(sweep, folder, as_json=as_json)
+        from sim.runs.page import write_report
+
+        page = write_report(played.folder)
+    except Interrupted:
+        again = ["fairwall", "run", scenario, *(f"--set={setting}" for setting in settings or ())]
+        again += [f"--{key}={value}" for key, value in (("trials", trials), ("seed", seed)) if value is not None]
+        again += [*(["--json"] if as_json else []), "--resume", str(folder.path)]
+        raise Interrupted(f"finished trials are kept: {shlex.join(again)}") from None
+    if as_json:
+        result = {
+            "run_dir": str(played.folder),
+            "scenario": sweep.scenario.scenario.name,
+            "trials": played.trials,
+            "summary": played.summary,
+        }
+        typer.echo(json.dumps(result, allow_nan=False))
+        return
+    from rich.console import Console
+
+    from sim.games.reveal.report.terminal import terminal_table
+
+    Console().print(terminal_table(sweep, played.summary))
+    typer.echo(f"report: {page}")
+
+
+def _play(sweep: Sweep, folder: RunFolder, *, as_json: bool) -> Run:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    from sim.play import runner
+
+    total = sum(cell.scenario.scenario.trials for cell in sweep.cells)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=as_json) as progress:
+        task = progress.add_task(f"{sweep.scenario.scenario.name}: trials", total=total)
+        return runner.play(sweep, folder, lambda finished: progress.update(task, completed=finished))
+
+
+def _writable(folder: Path) -> Path:
+    """Make sure that a folder is there or can be made, before anything is played for it.
+
+    Raises
+    ------
+    UserError
+    """
+    try:
+        folder = folder.resolve()
+        nearest = next(path for path in (folder, *folder.parents) if path.exists())
+    except (OSError, RuntimeError) as error:  # a name too long, a link to itself
+        raise UserError(f"--out: {folder}: {getattr(error, 'strerror', None) or 'cannot be resolved'}") from None
+    if not nearest.is_dir():
+        raise UserError(f"--out: {nearest}: is a file; name a folder, which may be a new one")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise UserError(f"--out: {nearest}: cannot be written; name another folder")
+    return folder
