@@ -73,9 +73,9 @@ def run(
         return
     from rich.console import Console
 
-    from sim.games.reveal.report.terminal import terminal_table
+    from sim.games import GAMES
 
-    Console().print(terminal_table(sweep, played.summary))
+    Console().print(GAMES[sweep.game].terminal(sweep, played.summary))
     typer.echo(f"report: {page}")
 
 
