@@ -12,22 +12,19 @@ def main() -> None:
     config, layers = process.start("adversary")
     # Imported here: all of it runs confined, and there is no thread before.
     with importing("adversary"):
-        from adversary import inference, player
-        from fairwall.game.v1.inference_service_pb2_grpc import InferenceServiceStub
-        from fairwall.game.v1.referee_service_pb2 import GAME_INFERENCE
-        from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub
-        from fairwall.game.v1.reveal_service_pb2_grpc import RevealServiceStub
-        from fairwall.rpc import channel
-        from fairwall.rpc.turns import join
+        from adversary.inference import play as inference
+        from adversary.reveal import play as reveal
+        from fairwall.game.v1.referee_service_pb2 import GAME_INFERENCE, GAME_REVEAL
+        from fairwall.rpc.turns import choose, enter
 
+    games = {
+        GAME_REVEAL: reveal.play,
+        GAME_INFERENCE: inference.play,
+    }
     with process.playing(config) as recorder:
         process.announce("", layers)
-        with channel.connect(config.referee, "referee", config.credentials, recorder) as referee:
-            entered = join(RefereeServiceStub(referee))
-            if entered.game == GAME_INFERENCE:
-                inference.play(InferenceServiceStub(referee), config.credentials, entered.counterpart_address, recorder)
-            else:
-                player.play(RevealServiceStub(referee), config.credentials, entered.counterpart_address, recorder)
+        with enter(config.referee, config.credentials, recorder) as (game, seat):
+            choose(games, game)(seat)
 
 
 if __name__ == "__main__":

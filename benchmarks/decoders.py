@@ -22,8 +22,8 @@ import cvxpy
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.decode import Evidence, box, l1, omp
-from developer.decode.affine import solutions, sums
+from developer.reveal.decode import Evidence, box, l1, omp
+from developer.reveal.decode.affine import solutions, sums
 
 cp: Any = cvxpy  # partly typed
 CLARABEL = {"solver": cp.CLARABEL, "direct_solve_method": "qdldl"}

@@ -15,8 +15,8 @@ import time
 
 import numpy as np
 
-from developer.decode import ep, l1, score
-from developer.decode.decoder import Decoder, Evidence
+from developer.reveal.decode import ep, l1, score
+from developer.reveal.decode.decoder import Decoder, Evidence
 from fairwall.laws.calibration import conceal_law
 
 PEOPLE, QUERIES, N0 = 100, 40, 10

@@ -20,7 +20,7 @@ from pathlib import Path
 
 import numpy as np
 
-from developer.decode import DECODERS, Evidence
+from developer.reveal.decode import DECODERS, Evidence
 
 PEOPLE = 100
 GAME = """

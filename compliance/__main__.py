@@ -13,16 +13,16 @@ from fairwall.rpc.importing import importing
 with importing("compliance"):
     from compliance.accountant import Budget, Neighbours, Rule
     from compliance.case import Case
+    from compliance.game import play
     from compliance.ledger import Ledger
-    from compliance.player import play
+    from compliance.ledger.seal import Seal, load_key
     from compliance.records import Records
-    from compliance.seal import Seal, load_key
     from compliance.service import AuditService
     from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
     from fairwall.errors import UserError
-    from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub
-    from fairwall.rpc import channel, confine, identity, process, server
+    from fairwall.rpc import confine, identity, process, server
     from fairwall.rpc.confine import Layer
+    from fairwall.rpc.turns import enter
 
 if TYPE_CHECKING:
     from compliance.policy import Policy
@@ -50,8 +50,8 @@ def _play(config: process.PartyConfig, layers: Sequence[Layer]) -> None:
             recorder=recorder,
         )
         process.announce(listening.address, layers)
-        with channel.connect(config.referee, "referee", config.credentials, recorder) as referee:
-            play(RefereeServiceStub(referee), config.credentials, cases, recorder)
+        with enter(config.referee, config.credentials, recorder) as (_, seat):
+            play(seat, cases)
         listening.stop()
 
 

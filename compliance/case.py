@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.accountant import FREE, Budget, Neighbours
-from compliance.books import Entry, Reply, Request
+from compliance.black_box import Models
 from compliance.differencing import Detector
 from compliance.draws import DrawLog
 from compliance.interval import Ends, probabilities_above, within_range
 from compliance.ledger import Ledger
+from compliance.ledger.books import Entry, Reply, Request
 from compliance.mechanisms.mechanism import Facts, Mechanism, Question, Release, Reusable
-from compliance.models import Models
 from compliance.noise import Noise, Seeded, System
 from compliance.records import Records
 from fairwall.laws.precision import Precision, spacing, written_down

@@ -14,7 +14,7 @@ from blake3 import blake3
 from numpy.typing import NDArray
 
 from compliance.case import DEVELOPER, Case, interval_of, values_of
-from compliance.ledger_file import LedgerUnavailable
+from compliance.ledger.file import LedgerUnavailable
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceServicer
 from fairwall.laws.metric import METRICS

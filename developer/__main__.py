@@ -12,35 +12,31 @@ def main() -> None:
     config, layers = process.start("developer")
     # Imported here: all of it runs confined, and there is no thread before.
     with importing("developer"):
-        from developer import inference, player
-        from developer.service import Audited, ModelService, Released
+        from developer.inference import play as inference
+        from developer.reveal import play as reveal
+        from developer.service import ModelService, Shelf
         from fairwall.developer.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
-        from fairwall.game.v1.inference_service_pb2_grpc import InferenceServiceStub
-        from fairwall.game.v1.referee_service_pb2 import GAME_INFERENCE
-        from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub
-        from fairwall.game.v1.reveal_service_pb2_grpc import RevealServiceStub
-        from fairwall.rpc import channel, server
-        from fairwall.rpc.turns import join
+        from fairwall.game.v1.referee_service_pb2 import GAME_INFERENCE, GAME_REVEAL
+        from fairwall.rpc import server
+        from fairwall.rpc.turns import choose, enter
 
-    released: dict[str, Released] = {}
-    audited: dict[tuple[str, str], Audited] = {}
+    games = {
+        GAME_REVEAL: reveal.play,
+        GAME_INFERENCE: inference.play,
+    }
+    shelf = Shelf()
     with process.playing(config) as recorder:
         listening = server.serve(
-            lambda grpc_server: add_ModelServiceServicer_to_server(ModelService(released, audited), grpc_server),
+            lambda grpc_server: add_ModelServiceServicer_to_server(
+                ModelService(shelf.released, shelf.audited), grpc_server
+            ),
             config.credentials,
             config.listen,
             recorder=recorder,
         )
         process.announce(listening.address, layers)
-        with channel.connect(config.referee, "referee", config.credentials, recorder) as referee:
-            entered = join(RefereeServiceStub(referee))
-            if entered.game == GAME_INFERENCE:
-                inference.play(
-                    InferenceServiceStub(referee), entered.counterpart_address, config.credentials, released, recorder
-                )
-            else:
-                reveal = RevealServiceStub(referee)
-                player.play(reveal, entered.counterpart_address, config.credentials, released, audited, recorder)
+        with enter(config.referee, config.credentials, recorder) as (game, seat):
+            choose(games, game)(seat, shelf)
         listening.stop()
 
 

@@ -366,7 +366,7 @@ def ask_models(
 ) -> Answer:
     """Ask for one metric of a batch of models that compliance queries itself, about rows of its own.
 
-    Whoever serves the models has to answer compliance while this call waits, see `developer.hidden`. The other
+    Whoever serves the models has to answer compliance while this call waits, see `developer.reveal.hidden`. The other
     parameters and what may be raised are those of `ask`.
 
     Parameters

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import grpc
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.base_model import Model
+from developer.reveal.base_model import Model
 from fairwall.developer.v1 import model_service_pb2 as model
 from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceServicer
 from fairwall.rpc import arrays
@@ -53,6 +53,22 @@ class Audited:
     models: int
     features: int
     answer: Callable[[int, NDArray[np.float64]], NDArray[np.float64]]
+
+
+@dataclass(frozen=True)
+class Shelf:
+    """What ModelService answers from: whoever plays lays models on it, and takes them off.
+
+    Parameters
+    ----------
+    released : dict of str to Released
+        By deal id.
+    audited : dict of (str, str) to Audited
+        By deal id and request id: what compliance asks about while its request lasts.
+    """
+
+    released: dict[str, Released] = field(default_factory=dict)
+    audited: dict[tuple[str, str], Audited] = field(default_factory=dict)
 
 
 class ModelService(ModelServiceServicer):

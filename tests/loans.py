@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from compliance.books import Entry
-from compliance.ledger_file import inspect
+from compliance.ledger.books import Entry
+from compliance.ledger.file import inspect
 from developer.client import AuditClient
 from sim.deployment.certificates import write
 

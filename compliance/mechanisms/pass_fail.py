@@ -19,8 +19,8 @@ class PassFail:
     impact is compared with the limit as it is, an infinite one fails, and one that is not defined passes.
 
     A bit is exact all the same: a row whose gap lies at the limit turns it with one person, and
-    `developer.reveal.verdicts` recovers everybody from little more bits than the attributes have. A known-bad subject
-    for privacy tests.
+    `developer.reveal.strategies.verdicts` recovers everybody from little more bits than the attributes have. A
+    known-bad subject for privacy tests.
 
     Parameters
     ----------

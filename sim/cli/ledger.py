@@ -16,8 +16,8 @@ from sim.cli.status import FAILED
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from compliance.books import Entry, Terms
-    from compliance.ledger_file import Inspection
+    from compliance.ledger.books import Entry, Terms
+    from compliance.ledger.file import Inspection
 
 WIDTH = 80
 
@@ -56,7 +56,7 @@ def export(file: File) -> None:
 
 
 def _read(file: Path) -> Inspection:
-    from compliance.ledger_file import inspect
+    from compliance.ledger.file import inspect
 
     return inspect(file)
 
@@ -86,7 +86,7 @@ def _charges(found: Inspection) -> Table:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    from compliance.books import Entry
+    from compliance.ledger.books import Entry
 
     last = [record for record in found.records if isinstance(record, Entry)][-_LAST:]
     table = Table(box=SIMPLE_HEAD, title="Last charges", title_justify="left", expand=True, pad_edge=False)
@@ -112,7 +112,7 @@ def _lines(found: Inspection) -> Iterator[dict[str, Any]]:
 
 def _line(record: Terms | Entry) -> dict[str, Any]:
     """Lay a record out. The ledger holds no exact answer; what is here is what the developer was given, or less."""
-    from compliance.books import Terms
+    from compliance.ledger.books import Terms
 
     frame = {"sequence": record.sequence, "time": _moment(record.time).isoformat(), "chain": record.chain.hex()}
     if isinstance(record, Terms):

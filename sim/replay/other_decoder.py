@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.reveal import STRATEGIES
+from developer.reveal.strategies import STRATEGIES
 from fairwall.game.v1 import reveal_service_pb2 as game
 from fairwall.rpc.arrays import from_message
 from fairwall.rpc.turns import collect

@@ -15,14 +15,14 @@ import pytest
 from numpy.typing import NDArray
 
 from compliance.accountant import Budget
+from compliance.black_box import Models
 from compliance.case import Case, game_case
 from compliance.mechanisms import MECHANISMS
-from compliance.models import Models
 from compliance.records import Records
 from compliance.service import AuditService
-from developer.base_model import identity
 from developer.client import Audits, ask, ask_models
-from developer.hidden import HiddenAudits
+from developer.reveal.base_model import identity
+from developer.reveal.hidden import HiddenAudits
 from developer.service import Audited, ModelService, Released
 from fairwall.compliance.v1.audit_service_pb2 import AuditModelsRequest, GetTermsRequest
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
@@ -173,7 +173,7 @@ def test_a_model_that_fails_is_unavailable_and_nothing_charged(
 def test_a_model_that_hangs_is_waited_for_no_longer_than_an_ordinary_call(
     audits: Audits, cases: dict[str, Case], answering: Answering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("compliance.models.CALL_SECONDS", 0.2)
+    monkeypatch.setattr("compliance.black_box.CALL_SECONDS", 0.2)
     hold = threading.Event()
     answering.scores = lambda _: hold.wait(10) and None
     started = time.monotonic()

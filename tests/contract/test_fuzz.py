@@ -29,9 +29,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from compliance.accountant import Budget
+from compliance.black_box import Models
 from compliance.case import game_case
 from compliance.mechanisms import MECHANISMS
-from compliance.models import Models
 from compliance.records import Records
 from compliance.service import AuditService
 from developer.service import Audited, ModelService, Released

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 
 import sim.games.inference.referee
 from adversary.client import predict
-from developer import inference as developer_inference
-from developer.service import ModelService, Released
+from developer.inference import play as developer_inference
+from developer.service import ModelService, Shelf
 from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceStub, add_ModelServiceServicer_to_server
 from fairwall.game.v1 import inference_service_pb2 as inference
 from fairwall.game.v1 import referee_service_pb2 as game
@@ -31,7 +31,7 @@ from fairwall.game.v1.inference_service_pb2_grpc import InferenceServiceStub
 from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub, add_RefereeServiceServicer_to_server
 from fairwall.rpc.access import CALLERS, SERVED_BY
 from fairwall.rpc.arrays import to_message
-from fairwall.rpc.turns import PROTOCOL_VERSION, collect
+from fairwall.rpc.turns import PROTOCOL_VERSION, Seat, collect
 from fairwall.wire.v1 import array_pb2
 from fairwall.wire.v1 import error_pb2 as error
 from fairwall.wire.v1.metric_pb2 import METRIC_EODDS_MAX
@@ -96,6 +96,7 @@ class Table:
     """Both referees at one table, on one server, and every party's stubs of them."""
 
     dealer: InferenceDealer
+    opened: grpc.Channel
     doors: dict[str, RefereeServiceStub]
     developer: InferenceServiceStub
     adversary: InferenceServiceStub
@@ -116,7 +117,13 @@ def at(serve: Any, dial: Any, credentials: Any, monkeypatch: pytest.MonkeyPatch)
     address = serve(register, credentials["referee"])
     dialled = {party: dial(address, "referee", credentials[party]) for party in ADDRESSES}
     doors = {party: RefereeServiceStub(channel) for party, channel in dialled.items()}
-    return Table(dealer, doors, InferenceServiceStub(dialled["developer"]), InferenceServiceStub(dialled["adversary"]))
+    return Table(
+        dealer,
+        dialled["developer"],
+        doors,
+        InferenceServiceStub(dialled["developer"]),
+        InferenceServiceStub(dialled["adversary"]),
+    )
 
 
 Play = Callable[..., Future[InferenceOutcome]]
@@ -679,16 +686,16 @@ def test_models_that_do_not_depend_on_the_bits_answer_the_same_bytes(
     """The real developer plays deals that differ in the bits alone; ``none`` is the control, whose models differ."""
     pytest.importorskip("torch", reason="the training extra is not installed")
     dealt = draw(people, victims=2, defence=defence, answers=answers, steps=5)
-    released: dict[str, Released] = {}
+    shelf = Shelf()
     address = serve(
-        lambda server: add_ModelServiceServicer_to_server(ModelService(released, {}), server),
+        lambda server: add_ModelServiceServicer_to_server(ModelService(shelf.released, shelf.audited), server),
         credentials["developer"],
     )
     black_boxes = ModelServiceStub(dial(address, "developer", credentials["adversary"]))
     received = []
     with ThreadPoolExecutor(1) as developer:
         playing = developer.submit(
-            developer_inference.play, at.developer, "127.0.0.1:1", credentials["developer"], released
+            developer_inference.play, Seat(at.opened, "127.0.0.1:1", credentials["developer"]), shelf
         )
         try:
             for number, bits in enumerate(([0, 1], [1, 0])):

@@ -27,7 +27,7 @@ import pytest
 
 from compliance.accountant import Budget, Neighbours, Rule
 from compliance.ledger import Ledger
-from compliance.seal import Seal, load_key
+from compliance.ledger.seal import Seal, load_key
 from fairwall.rpc import confine
 from sim.deployment.certificates import write
 from tests.filtered import without
@@ -505,8 +505,8 @@ def test_what_is_another_s_is_left_out_wherever_it_lies(layout: str, tmp_path: P
             except OSError as error:
                 return error.strerror
         names = [shared / "fairwall/rpc/process.py"]
-        names += [home / name for name in ("developer/player.py", "sim/datasets/german.csv.gz", "compliance/noise.py",
-                                           "adversary/player.py", *sys.argv[3:])]
+        names += [home / name for name in ("developer/reveal/play.py", "sim/datasets/german.csv.gz",
+                                           "compliance/noise.py", "adversary/reveal/play.py", *sys.argv[3:])]
         before = [read(name) for name in names]
         confine.confine("developer", listen="127.0.0.1:0", connects=("127.0.0.1:1", "127.0.0.1:2"))
         import library, decimal

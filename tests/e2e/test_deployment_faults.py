@@ -20,8 +20,8 @@ import numpy as np
 import pytest
 
 from compliance.accountant import Budget
-from compliance.books import Entry
 from compliance.case import Case, game_case, values_of
+from compliance.ledger.books import Entry
 from compliance.mechanisms import MECHANISMS
 from compliance.records import Records
 from compliance.service import AuditService

@@ -23,10 +23,10 @@ from pathlib import Path
 import pytest
 
 from compliance.accountant import Budget, Neighbours, pure
-from compliance.books import Entry, Reply, Request
 from compliance.ledger import Ledger
-from compliance.ledger_file import inspect
-from compliance.seal import Seal, load_key
+from compliance.ledger.books import Entry, Reply, Request
+from compliance.ledger.file import inspect
+from compliance.ledger.seal import Seal, load_key
 from fairwall.rpc.errors import Refusal
 
 CLIENTS = 4

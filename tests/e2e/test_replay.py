@@ -666,7 +666,7 @@ def test_one_changed_line_of_a_decoder_makes_it_name_that_message(tmp_path: Path
 
     found = replayed()
     assert found.returncode == 0, found.stdout + found.stderr
-    changed = copy / "developer/decode/l1.py"
+    changed = copy / "developer/reveal/decode/l1.py"
     text = changed.read_text()
     line = "    return 1 / evidence.n1 - ("
     assert text.count(line) == 1

@@ -318,8 +318,8 @@ def test_a_developer_and_an_adversary_that_report_otherwise_are_named(tmp_path: 
         request.max_prediction_change /= 2"""
     twins(
         {
-            "developer": submitting("SubmitReveal", better, "developer.player"),
-            "adversary": submitting("SubmitLossTest", "request.accuracy_advantaged = 1.0", "adversary.player"),
+            "developer": submitting("SubmitReveal", better, "developer.reveal.play"),
+            "adversary": submitting("SubmitLossTest", "request.accuracy_advantaged = 1.0", "adversary.reveal.play"),
         }
     )
     texts = reported(verify(played(tmp_path, TRAINED)))
@@ -337,7 +337,7 @@ def test_scores_other_than_those_that_were_served_are_named(tmp_path: Path, tabl
         for name in ("scores", "base_scores"):
             scores = np.clip(from_message(getattr(request, name)) + np.float32(0.01), 0, 1)
             getattr(request, name).CopyFrom(to_message(scores))"""
-    twins({"developer": submitting("SubmitModels", other, "developer.inference")})
+    twins({"developer": submitting("SubmitModels", other, "developer.inference.play")})
     texts = reported(verify(played(tmp_path, INFERENCE.replace("TABLE", str(table)))))
     assert texts
     assert all(text.startswith("deal-1: developer reports: scores[") for text in texts)

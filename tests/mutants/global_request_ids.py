@@ -1,8 +1,7 @@
 """Takes one developer's request id for another's."""
 
-from compliance import ledger_file
 from compliance.__main__ import main
-from compliance.ledger import Ledger
+from compliance.ledger import Ledger, file
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
 
@@ -10,10 +9,10 @@ KILLED_BY = "C114"
 
 
 def find(self, request):
-    row = self._db.execute(ledger_file._ENTRIES + " WHERE request_id = ?", (request.request_id,)).fetchone()
+    row = self._db.execute(file._ENTRIES + " WHERE request_id = ?", (request.request_id,)).fetchone()
     if row is None:
         return None
-    entry = ledger_file._entry(row)
+    entry = file._entry(row)
     if entry.request.digest != request.digest:
         raise Refusal(error_pb2.REASON_REQUEST_ID_REUSED)
     return entry

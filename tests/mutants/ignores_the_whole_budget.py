@@ -1,7 +1,7 @@
 """Looks at each developer's share alone: together they spend more than there is."""
 
 from compliance.__main__ import main
-from compliance.books import Books
+from compliance.ledger.books import Books
 
 KILLED_BY = "C406"
 

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from compliance.__main__ import main
-from compliance.books import Books
+from compliance.ledger.books import Books
 
 KILLED_BY = "C402"
 

@@ -4,9 +4,8 @@ import atexit
 import sqlite3
 
 import compliance.__main__ as service_main
-from compliance import seal
 from compliance.__main__ import main
-from compliance.ledger import Ledger
+from compliance.ledger import Ledger, seal
 
 KILLED_BY = "C308"
 

@@ -2,19 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
 
+import grpc
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.errors import UserError
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub
+from fairwall.rpc import channel
 from fairwall.rpc.arrays import ArrayError, ArrivingArray
 from fairwall.rpc.channel import CALL_SECONDS
+from fairwall.rpc.identity import Credentials
+from fairwall.rpc.recorder import Recorder
 from fairwall.wire.v1 import array_pb2
 
 PROTOCOL_VERSION = 2
+
+Play = TypeVar("Play")
+
+
+@dataclass(frozen=True)
+class Seat:
+    """A party's place in a run that it has entered.
+
+    Parameters
+    ----------
+    referee : grpc.Channel
+        To the referee, and whoever deals the game.
+    counterpart : str
+        Where the service listens that the party is a client of.
+    credentials : Credentials
+    recorder : Recorder, optional
+        Of the party's transcript.
+    """
+
+    referee: grpc.Channel
+    counterpart: str
+    credentials: Credentials
+    recorder: Recorder | None = None
+
+    def reach(self, party: str) -> AbstractContextManager[grpc.Channel]:
+        """Open a channel to the counterpart, which must be that party."""
+        return channel.connect(self.counterpart, party, self.credentials, self.recorder)
 
 
 class _Part(Protocol):
@@ -29,6 +63,27 @@ def join(referee: RefereeServiceStub) -> game.JoinResponse:
         )
         if response.turn != game.TURN_WAIT:
             return response
+
+
+@contextmanager
+def enter(referee: str, credentials: Credentials, recorder: Recorder | None) -> Iterator[tuple[game.Game, Seat]]:
+    """Enter a referee's run, for as long as the context lasts: which game is played, and the party's seat."""
+    with channel.connect(referee, "referee", credentials, recorder) as connection:
+        entered = join(RefereeServiceStub(connection))
+        yield entered.game, Seat(connection, entered.counterpart_address, credentials, recorder)
+
+
+def choose(games: Mapping[game.Game, Play], played: game.Game) -> Play:
+    """Choose how a party plays a game.
+
+    Raises
+    ------
+    UserError
+        If it does not know the game.
+    """
+    if played not in games:
+        raise UserError(f"the referee plays game {played}, which this version of the party does not know")
+    return games[played]
 
 
 def deals(take: Callable[[str], Iterator[_Part]]) -> Iterator[tuple[Any, dict[str, NDArray[Any]]]]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from compliance.bounding import CHOICES
-from developer.reveal.sums import answers_needed
+from developer.reveal.strategies.sums import answers_needed
 from fairwall.laws.metric import METRICS, stratum
 from sim.games.game import Line
 from sim.games.reveal import score

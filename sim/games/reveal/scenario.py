@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from developer.reveal import STRATEGIES, Strategy
+from developer.reveal.strategies import STRATEGIES, Strategy
 from developer.service import ROWS_MAX
 from fairwall.laws.metric import METRICS
 from sim.scenarios.checks import mechanism_problems

@@ -4,8 +4,8 @@ import threading
 import time
 
 from compliance.__main__ import main
-from compliance.books import Entry
 from compliance.ledger import Ledger
+from compliance.ledger.books import Entry
 
 KILLED_BY = "C404"
 

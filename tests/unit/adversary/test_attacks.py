@@ -216,7 +216,7 @@ def test_the_meta_classifier_is_the_same_again_and_works_with_two_shadows() -> N
 
 def test_importing_loads_nothing_heavy() -> None:
     code = (
-        "import sys, adversary.player, adversary.shadows, adversary.membership;"
+        "import sys, adversary.reveal.play, adversary.inference.shadows, adversary.membership;"
         "assert not {'torch', 'scipy', 'sklearn'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

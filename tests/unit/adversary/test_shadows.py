@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from adversary.attacks import ATTACKS
-from adversary.shadows import TOGETHER, set_aside, train_shadows
+from adversary.inference.shadows import TOGETHER, set_aside, train_shadows
 from fairwall.learning import Ensemble, Recipe, constant
 from fairwall.learning.defences import DEFENCES, Defence, Settings, Split
 

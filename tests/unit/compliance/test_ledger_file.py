@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from compliance.accountant import Budget, Loss, Neighbours, Rule, gaussian, laplace, pure
-from compliance.books import Entry, LedgerError, Reply, Request
 from compliance.ledger import Ledger
-from compliance.ledger_file import LedgerUnavailable, inspect
-from compliance.seal import Head, Seal, SealError, load_key
+from compliance.ledger.books import Entry, LedgerError, Reply, Request
+from compliance.ledger.file import LedgerUnavailable, inspect
+from compliance.ledger.seal import Head, Seal, SealError, load_key
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1.error_pb2 import REASON_BUDGET_EXHAUSTED, REASON_REQUEST_ID_REUSED, Reason
 

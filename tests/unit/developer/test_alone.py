@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from developer.decode import DECODERS
-from developer.reveal import STRATEGIES
+from developer.reveal.decode import DECODERS
+from developer.reveal.strategies import STRATEGIES
 
 N, N0 = 40, 8
 
 CHILD = """
 import json, sys
 import numpy as np
-from developer.decode import DECODERS
-from developer.reveal import STRATEGIES, Hand, Terms
+from developer.reveal.decode import DECODERS
+from developer.reveal.strategies import STRATEGIES, Hand, Terms
 
 def tell(message):
     print(json.dumps(message), flush=True)

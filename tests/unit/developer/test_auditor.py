@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from developer.auditor import Purse
+from developer.reveal.auditor import Purse
 
 
 @given(batches=st.lists(st.integers(1, 400), min_size=1, max_size=8), epsilon=st.floats(1e-6, 1e6))
@@ -27,7 +27,7 @@ def test_each_query_gets_the_same_share_and_together_they_get_everything(batches
 @pytest.mark.parametrize(("epsilon", "batches"), [(100.0, [1, 40]), (400.0, [1, 16]), (5.0, [1, 1, 1]), (0.3, [2, 5])])
 def test_a_budget_of_a_few_digits_is_shared_out_to_the_end(epsilon: float, batches: list[int]) -> None:
     purse = Purse(epsilon, "laplace", sum(batches))
-    assert sum(Fraction(repr(purse.take(queries)[1])) for queries in batches) == Fraction(repr(epsilon))
+    assert sum(Fraction(repr(purse.take("metric", queries)[1])) for queries in batches) == Fraction(repr(epsilon))
 
 
 def test_of_randomised_response_the_first_request_buys_all_the_others() -> None:

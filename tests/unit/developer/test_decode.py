@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from developer.decode import Decoder, Evidence, affine, box, l1, lstsq, omp
+from developer.reveal.decode import Decoder, Evidence, affine, box, l1, lstsq, omp
 
 N0, N1 = 4, 36
 V = np.where(np.arange(N0 + N1) < N0, -1 / N0, 1 / N1)

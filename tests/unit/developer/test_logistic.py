@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
-from developer import logistic
-from developer.logistic import Logistic, fit
+from developer.reveal import logistic
+from developer.reveal.logistic import Logistic, fit
 from sim import datasets
 
 Table = tuple[NDArray[np.float64], NDArray[np.uint8]]

@@ -8,10 +8,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from developer.decode.meet import SUMS_MAX, _jumping, _matches, _tolerance, meet, members, require_listable, subset_sums
-from developer.reveal import Hand
-from developer.reveal import meet as strategy
-from developer.reveal.strategy import Terms
+from developer.reveal.decode.meet import (
+    SUMS_MAX,
+    _jumping,
+    _matches,
+    _tolerance,
+    meet,
+    members,
+    require_listable,
+    subset_sums,
+)
+from developer.reveal.strategies import Hand
+from developer.reveal.strategies import meet as strategy
+from developer.reveal.strategies.strategy import Terms
 from fairwall.laws.metric import sums_over
 
 

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-import developer.decode.map as map_decoder
-from developer.decode import best, ep, lstsq, mcmc, score
-from developer.decode.decoder import Decoder, Evidence
-from developer.decode.ep import settled
-from developer.decode.likelihood import law_of
-from developer.reveal.strategy import Terms
+import developer.reveal.decode.map as map_decoder
+from developer.reveal.decode import best, ep, lstsq, mcmc, score
+from developer.reveal.decode.decoder import Decoder, Evidence
+from developer.reveal.decode.ep import settled
+from developer.reveal.decode.likelihood import law_of
+from developer.reveal.strategies.strategy import Terms
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law, Uniform
 
 Rows = Callable[[np.random.Generator, int, int], NDArray[np.float64]]

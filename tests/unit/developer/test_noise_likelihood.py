@@ -18,8 +18,8 @@ from compliance.mechanisms.mechanism import NO_FACTS, Facts, Question, Release
 from compliance.mechanisms.randomized_response import ATTRIBUTES
 from compliance.noise import Seeded
 from compliance.records import Records
-from developer.decode.ep import settled
-from developer.decode.likelihood import (
+from developer.reveal.decode.ep import settled
+from developer.reveal.decode.likelihood import (
     counts_size,
     law_of,
     noisy_attributes,
@@ -28,8 +28,8 @@ from developer.decode.likelihood import (
     smeared,
     told_by_size,
 )
-from developer.reveal.sizes import alone
-from developer.reveal.strategy import Terms
+from developer.reveal.strategies.sizes import alone
+from developer.reveal.strategies.strategy import Terms
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law, Uniform
 
 FALSE_ALARM = 1e-7

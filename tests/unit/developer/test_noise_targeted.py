@@ -14,8 +14,8 @@ from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import NO_FACTS, Question
 from compliance.noise import Seeded
 from compliance.records import Records
-from developer.reveal import targeted
-from developer.reveal.strategy import Hand, Terms
+from developer.reveal.strategies import targeted
+from developer.reveal.strategies.strategy import Hand, Terms
 
 N, N0 = 100, 10
 FALSE_ALARM = 1e-7

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from compliance.metrics import GroupSums, gaps, sums_over
-from developer.reveal import precision as how
-from developer.reveal import splitting, sums, superincreasing
-from developer.reveal.splitting import TAIL, count_law, count_range, subset_code
-from developer.reveal.strategy import Hand, Reveal, Terms
-from developer.reveal.sums import answers_needed
+from developer.reveal.strategies import precision as how
+from developer.reveal.strategies import splitting, sums, superincreasing
+from developer.reveal.strategies.splitting import TAIL, count_law, count_range, subset_code
+from developer.reveal.strategies.strategy import Hand, Reveal, Terms
+from developer.reveal.strategies.sums import answers_needed
 from fairwall.laws.precision import Precision, written_down
 
 PLAYS: dict[str, Callable[[Hand], Reveal]] = {"packed": superincreasing.play, "splitting": splitting.play}

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from developer import player
-from developer.player import no_query_guess
+from developer.reveal import play
+from developer.reveal.play import no_query_guess
 from fairwall.game.v1 import reveal_service_pb2 as game
 from fairwall.laws.metric import strata_of
 from fairwall.wire.metrics import number_of
@@ -78,8 +78,8 @@ def test_the_best_strategy_spends_its_budget_whatever_the_number_of_queries(
             return rng.uniform(-1, 1, len(predictions))
 
         strata = [int(inside.sum()) for inside in strata_of(metric, labels)]
-        test_set = player._TestSet(features, labels, lambda: scores, answer, player._purse(deal, strata, 0))
-        submitted = player._reveal(deal, test_set, None)
+        test_set = play._TestSet(features, labels, lambda: scores, answer, play._purse(deal, strata, 0))
+        submitted = play._reveal(deal, test_set, None)
         assert submitted.queries <= most
         assert submitted.max_prediction_change <= perturbation + 1e-12
         # One for the size of each stratum, and one to compare with where the other stratum keeps its scores.

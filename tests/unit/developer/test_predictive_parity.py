@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from compliance.mechanisms.mechanism import Question
 from compliance.records import Records
-from developer.reveal.predictive_parity import play
-from developer.reveal.strategy import Hand, Reveal
+from developer.reveal.strategies.predictive_parity import play
+from developer.reveal.strategies.strategy import Hand, Reveal
 
 Bits = NDArray[np.uint8]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from developer.public_predictor import log_likelihood_ratio
+from developer.reveal.public_predictor import log_likelihood_ratio
 
 SHIFT = 1.5
 

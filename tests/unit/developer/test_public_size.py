@@ -13,11 +13,11 @@ from compliance.accountant import Budget
 from compliance.case import game_case, values_of
 from compliance.mechanisms import MECHANISMS
 from compliance.records import Records
-from developer import player
-from developer.reveal import STRATEGIES, Hand, Reveal, Strategy
-from developer.reveal.sizes import ask_sizes
-from developer.reveal.strategy import everyone
-from fairwall.game.v1 import referee_service_pb2 as game
+from developer.reveal import play as developer
+from developer.reveal.strategies import STRATEGIES, Hand, Reveal, Strategy
+from developer.reveal.strategies.sizes import ask_sizes
+from developer.reveal.strategies.strategy import everyone
+from fairwall.game.v1 import reveal_service_pb2 as game
 from fairwall.laws.metric import METRICS, strata_of
 from fairwall.rpc.arrays import from_message
 from fairwall.wire.metrics import number_of
@@ -92,9 +92,9 @@ def play(
         asked.append((kind_of(request), len(predictions), share))
         return values_of(case.settle("developer", request, request.encode(), metric, predictions, share))
 
-    purse = player._purse(deal, strata, 0)
-    test_set = player._TestSet(np.zeros((N, 1)), LABELS, lambda: SCORES, answer, purse)
-    return player._reveal(deal, test_set, None), asked
+    purse = developer._purse(deal, strata, 0)
+    test_set = developer._TestSet(np.zeros((N, 1)), LABELS, lambda: SCORES, answer, purse)
+    return developer._reveal(deal, test_set, None), asked
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

@@ -7,9 +7,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from developer.decode import DECODERS
-from developer.reveal import STRATEGIES, Hand, Reveal
-from developer.reveal.sizes import group_sizes
+from developer.reveal.decode import DECODERS
+from developer.reveal.strategies import STRATEGIES, Hand, Reveal
+from developer.reveal.strategies.sizes import group_sizes
 
 COMPRESSED = ["sensing", "random-binary", "gaussian"]
 

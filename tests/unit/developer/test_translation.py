@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from compliance.mechanisms.mechanism import Question
 from compliance.metrics import METRICS
 from compliance.records import Records
-from developer.reveal import STRATEGIES, Hand
-from developer.reveal.sizes import alone, group_sizes
-from developer.translation import UNIT, Play, plays
+from developer.reveal.strategies import STRATEGIES, Hand
+from developer.reveal.strategies.sizes import alone, group_sizes
+from developer.reveal.translation import UNIT, Play, plays
 
 READABLE = [name for name in METRICS if name != "ppv"]
 BITS_KEPT = [name for name in READABLE if name != "di"]

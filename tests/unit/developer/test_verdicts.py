@@ -14,8 +14,8 @@ from compliance.mechanisms.mechanism import NO_FACTS, Question
 from compliance.mechanisms.pass_fail import PassFail
 from compliance.noise import Seeded
 from compliance.records import Records
-from developer.reveal.strategy import Hand, Reveal, Terms
-from developer.reveal.verdicts import play
+from developer.reveal.strategies.strategy import Hand, Reveal, Terms
+from developer.reveal.strategies.verdicts import play
 
 
 class Verdicts:

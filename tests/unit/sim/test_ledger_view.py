@@ -10,8 +10,8 @@ import pytest
 from typer.testing import CliRunner
 
 from compliance.accountant import Budget, Neighbours, Rule, gaussian, pure
-from compliance.books import Reply, Request
 from compliance.ledger import Ledger
+from compliance.ledger.books import Reply, Request
 from sim.cli.ledger import WIDTH, app
 from tests.command import fairwall
 

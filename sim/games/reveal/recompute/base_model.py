@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.base_model import Model, cross_fitted, identity, logistic
+from developer.reveal.base_model import Model, cross_fitted, identity, logistic
 from fairwall.game.v1 import reveal_service_pb2 as game
 from sim.replay.differences import TOLERANCE
 from sim.transcripts.messages import Cards, Session
@@ -40,7 +40,7 @@ class BaseModel:
         """
         cards, digest = dealt.arrays or {}, dealt.deal.training_digest
         if "features" not in cards:
-            return rows[0], 0.0  # the first query is about the base model itself, see `developer.hidden`
+            return rows[0], 0.0  # the first query is about the base model itself, see `developer.reveal.hidden`
         features = cards["features"].astype(np.float64)
         if dealt.deal.base_model == game.BASE_MODEL_IDENTITY:
             return identity(features), 0.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from developer.base_model import accuracy
+from developer.reveal.base_model import accuracy
 from fairwall.rpc.arrays import from_message
 from fairwall.wire.queries import size_queries
 from sim.games.reveal.recompute.base_model import BaseModel

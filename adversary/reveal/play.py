@@ -1,0 +1,43 @@
+"""The adversary at the referee's table: it takes a public sample, asks the released model, and reports its test."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+
+from adversary.attacks.loss_test import loss_test
+from adversary.client import predict
+from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceStub
+from fairwall.game.v1 import reveal_service_pb2 as game
+from fairwall.game.v1.reveal_service_pb2_grpc import RevealServiceStub
+from fairwall.rpc.channel import CALL_SECONDS
+from fairwall.rpc.turns import Seat, deals
+
+LOG = logging.getLogger(__name__)
+
+
+def play(seat: Seat) -> None:
+    """Attack the released model of every trial that deals the adversary in."""
+    referee = RevealServiceStub(seat.referee)
+    takes = deals(
+        lambda last: referee.TakeAdversaryDeal(game.TakeAdversaryDealRequest(after_deal_id=last), timeout=CALL_SECONDS)
+    )
+    with seat.reach("developer") as connection:
+        models = ModelServiceStub(connection)
+        for deal, cards in takes:
+            LOG.info("deal %s: %s on %d public rows", deal.deal_id, deal.attack, len(cards["labels"]))
+            test = loss_test(
+                lambda features, deal_id=deal.deal_id: predict(models, deal_id, features),  # type: ignore[misc]
+                cards["features"].astype(np.float64, copy=False),
+                cards["labels"].astype(np.uint8, copy=False),
+                deal.disadvantaged_rows,
+            )
+            referee.SubmitLossTest(
+                game.SubmitLossTestRequest(
+                    deal_id=deal.deal_id,
+                    accuracy_advantaged=test.accuracy_advantaged,
+                    accuracy_disadvantaged=test.accuracy_disadvantaged,
+                ),
+                timeout=CALL_SECONDS,
+            )

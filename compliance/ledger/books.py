@@ -1,0 +1,243 @@
+"""The books: the records of a ledger, each chained to the one before, and what they add up to."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+from compliance.accountant import FREE, Budget, Loss, Neighbours
+from compliance.ledger.seal import Head
+from fairwall.errors import UserError
+
+
+class LedgerError(UserError):
+    """A ledger that must not be used, or not like this. The text says in one line what to do."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """One record of what may be spent; the last one for its data set and developer holds.
+
+    Parameters
+    ----------
+    sequence : int
+    dataset : str
+    developer : str
+        Empty for the data set as a whole.
+    neighbours : Neighbours
+        The relation that the budget is stated for.
+    budget : Budget
+    time : float
+        Seconds since 1970, as every time here.
+    chain : bytes
+        The digest of this record and all before.
+    """
+
+    sequence: int
+    dataset: str
+    developer: str
+    neighbours: Neighbours
+    budget: Budget
+    time: float
+    chain: bytes
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a developer asks, and what it costs.
+
+    Parameters
+    ----------
+    dataset, developer : str
+    request_id : str
+        The developer's own name for the request.
+    digest : bytes
+        Of everything that is asked, the data set included.
+    metric, mechanism : str
+    neighbours : Neighbours
+        The relation that the loss is stated for.
+    loss : Loss
+    """
+
+    dataset: str
+    developer: str
+    request_id: str
+    digest: bytes
+    metric: str
+    mechanism: str
+    neighbours: Neighbours
+    loss: Loss
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a request buys.
+
+    Parameters
+    ----------
+    answer : bytes
+        What goes to the developer, and goes again on a repeat.
+    facts : bytes
+        What else the loss has paid for, which later answers to the same developer may use at no cost.
+    """
+
+    answer: bytes
+    facts: bytes = b""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One request that was charged and answered.
+
+    Parameters
+    ----------
+    sequence : int
+    request : Request
+    reply : Reply
+    remaining : float
+        What the developer could still spend after it, in epsilon.
+    time : float
+    chain : bytes
+        The digest of this record and all before.
+    """
+
+    sequence: int
+    request: Request
+    reply: Reply
+    remaining: float
+    time: float
+    chain: bytes
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a data set stands, or a developer on it.
+
+    Parameters
+    ----------
+    budget : Budget or None
+        None if none was set, and nothing can be charged.
+    spent : float
+        In epsilon, by the budget's rule and at its delta.
+    remaining : float
+        In epsilon; a developer's is never more than the data set's.
+    """
+
+    budget: Budget | None
+    spent: float
+    remaining: float
+
+
+class Books:
+    """What the records of a ledger add up to.
+
+    Parameters
+    ----------
+    genesis : bytes
+        What the chain starts from: random, so that no two ledgers have a digest in common.
+    """
+
+    def __init__(self, genesis: bytes) -> None:
+        self.before: Head | None = None
+        self.head = Head(0, genesis)
+        self.neighbours: dict[str, Neighbours] = {}
+        self._budgets: dict[tuple[str, str], Budget] = {}
+        self._losses: defaultdict[tuple[str, str], Counter[Loss]] = defaultdict(Counter)
+        self._facts: defaultdict[tuple[str, str], list[bytes]] = defaultdict(list)
+
+    @property
+    def accounts(self) -> tuple[tuple[str, str], ...]:
+        """Every data set (with developer empty) and every developer on it, in order."""
+        return tuple(sorted(self._budgets))
+
+    def add(self, record: Terms | Entry) -> None:
+        """Count one more record.
+
+        Raises
+        ------
+        LedgerError
+            If it does not continue the chain.
+        """
+        if record.sequence != self.head.sequence + 1 or record.chain != link(self.head, record):
+            raise LedgerError(
+                f"the chain breaks at record {self.head.sequence + 1}, which was changed or taken out: "
+                "bring back an untouched copy of the ledger"
+            )
+        if isinstance(record, Terms):
+            self.neighbours[record.dataset] = record.neighbours
+            self._budgets[record.dataset, record.developer] = record.budget
+        else:
+            asked = record.request
+            for developer in ("", asked.developer):
+                if asked.loss != FREE:
+                    self._losses[asked.dataset, developer][asked.loss] += 1
+            if record.reply.facts:
+                self._facts[asked.dataset, asked.developer].append(record.reply.facts)
+        self.before, self.head = self.head, Head(record.sequence, record.chain)
+
+    def budget(self, dataset: str, developer: str = "") -> Budget | None:
+        """Return the budget of a data set, or of a developer on it; None if none was set."""
+        return self._budgets.get((dataset, developer))
+
+    def losses(self, dataset: str, developer: str = "") -> Counter[Loss]:
+        """Return what was charged to a data set, or to a developer on it."""
+        return Counter(self._losses.get((dataset, developer), ()))
+
+    def facts(self, dataset: str, developer: str) -> tuple[bytes, ...]:
+        """Return the facts that a developer's charges on a data set have paid for, in order."""
+        return tuple(self._facts.get((dataset, developer), ()))
+
+    def standing(self, dataset: str, developer: str = "") -> Standing:
+        """Return how a data set stands, or a developer on it."""
+        budget = self.budget(dataset, developer)
+        spent = budget.spent(self.losses(dataset, developer)) if budget else 0.0
+        return Standing(budget, spent, self._remaining(dataset, developer, Counter()))
+
+    def remaining_after(self, request: Request) -> float:
+        """Return what the developer can still be charged once a request is."""
+        more = Counter(() if request.loss == FREE else (request.loss,))
+        return self._remaining(request.dataset, request.developer, more)
+
+    def affords(self, request: Request) -> bool:
+        """Return whether both the data set's budget and the developer's share of it cover a request."""
+        budgets = ((name, self.budget(request.dataset, name)) for name in ("", request.developer))
+        return all(
+            budget is not None
+            and (request.loss == FREE or budget.affords(self.losses(request.dataset, name), request.loss))
+            for name, budget in budgets
+        )
+
+    def needed(self, request: Request) -> float:
+        """Return what a request would take of the epsilon that is left; more than that, where it is not afforded."""
+        budgets = ((name, self.budget(request.dataset, name)) for name in ("", request.developer))
+        return max(
+            request.loss.epsilon if budget is None else budget.needed(self.losses(request.dataset, name), request.loss)
+            for name, budget in budgets
+        )
+
+    def _remaining(self, dataset: str, developer: str, more: Counter[Loss]) -> float:
+        budgets = ((name, self.budget(dataset, name)) for name in {"", developer})
+        return min(budget.remaining(self.losses(dataset, name) + more) if budget else 0.0 for name, budget in budgets)
+
+
+def columns_of(record: Terms | Entry) -> tuple[int | float | str | bytes, ...]:
+    """Lay a record out in the order of its columns, but for the chain. Floats are floats: a digest tells 1 from 1.0."""
+    if isinstance(record, Terms):
+        who = (record.sequence, record.dataset, record.developer)
+        budget = record.budget
+        terms = (record.neighbours.value, budget.rule.value, float(budget.epsilon), float(budget.delta))
+        return (*who, *terms, record.time)
+    asked, loss, reply = record.request, record.request.loss, record.reply
+    who = (record.sequence, asked.dataset, asked.developer)
+    what = (asked.request_id, asked.digest, asked.metric, asked.mechanism, asked.neighbours.value)
+    charge = (float(loss.epsilon), float(loss.delta), loss.law.value, float(loss.multiplier))
+    return (*who, *what, *charge, reply.answer, reply.facts, float(record.remaining), record.time)
+
+
+def link(before: Head, record: Terms | Entry) -> bytes:
+    """Return the digest of a record and, through its predecessor's, of all records before."""
+    values = [value.hex() if isinstance(value, bytes) else value for value in columns_of(record)]
+    text = json.dumps([type(record).__name__, *values])
+    return hashlib.sha256(before.chain + text.encode()).digest()

@@ -1,0 +1,194 @@
+"""The ledger's file: its layout in SQLite, how it is opened, and how records are written and read."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from compliance.accountant import Budget, Law, Loss, Neighbours, Rule
+from compliance.ledger.books import Books, Entry, LedgerError, Reply, Request, Terms, columns_of
+from compliance.ledger.seal import Head, sync_folder
+from fairwall.errors import UserError
+
+_APPLICATION_ID = 0x46574C44
+_FORMAT = 1
+
+_BUSY_SECONDS = 10.0
+"""How long to wait for another process that writes. A transaction lasts as long as its answer takes to compute."""
+
+_SCHEMA = (
+    "CREATE TABLE genesis (chain BLOB NOT NULL)",
+    """CREATE TABLE terms (sequence INTEGER PRIMARY KEY, dataset TEXT NOT NULL, developer TEXT NOT NULL,
+       neighbours TEXT NOT NULL, rule TEXT NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, time REAL NOT NULL,
+       chain BLOB NOT NULL)""",
+    """CREATE TABLE entries (sequence INTEGER PRIMARY KEY, dataset TEXT NOT NULL, developer TEXT NOT NULL,
+       request_id TEXT NOT NULL, digest BLOB NOT NULL, metric TEXT NOT NULL, mechanism TEXT NOT NULL,
+       neighbours TEXT NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, law TEXT NOT NULL,
+       multiplier REAL NOT NULL, released BLOB NOT NULL, facts BLOB NOT NULL, remaining REAL NOT NULL,
+       time REAL NOT NULL, chain BLOB NOT NULL, UNIQUE (developer, request_id))""",
+    f"PRAGMA application_id = {_APPLICATION_ID}",
+    f"PRAGMA user_version = {_FORMAT}",
+)
+
+_HEAD = """SELECT sequence, chain FROM (
+    SELECT * FROM (SELECT sequence, chain FROM entries ORDER BY sequence DESC LIMIT 1)
+    UNION ALL SELECT * FROM (SELECT sequence, chain FROM terms ORDER BY sequence DESC LIMIT 1)
+    UNION ALL SELECT 0, chain FROM genesis) ORDER BY sequence DESC LIMIT 1"""
+
+_TERMS = "SELECT sequence, dataset, developer, neighbours, rule, epsilon, delta, time, chain FROM terms"
+_ENTRIES = """SELECT sequence, dataset, developer, request_id, digest, metric, mechanism, neighbours, epsilon, delta,
+    law, multiplier, released, facts, remaining, time, chain FROM entries"""
+
+
+class LedgerUnavailable(UserError):
+    """The ledger cannot be written at present. The text says in one line why; no answer has left."""
+
+
+@contextmanager
+def explained(name: str) -> Iterator[None]:
+    """Say in one line what is wrong, and with which ledger."""
+    try:
+        yield
+    except (LedgerError, LedgerUnavailable) as error:
+        raise type(error)(f"{name}: {error}") from error.__cause__
+    except sqlite3.OperationalError as error:
+        raise LedgerUnavailable(f"{name}: {error}") from error
+    except sqlite3.DatabaseError as error:
+        raise LedgerError(f"{name}: {error}: bring back an untouched copy of the ledger") from error
+
+
+def connect(path: Path | None) -> sqlite3.Connection:
+    """Open a ledger's file, and lay it out if it is new."""
+    if path is not None and not path.exists():
+        # Not by SQLite, so that it is nobody else's to read, and its name durable.
+        try:
+            os.close(os.open(path, os.O_CREAT, 0o600))
+            sync_folder(path.parent)
+        except OSError as error:
+            raise LedgerUnavailable(str(error)) from error
+    # One connection for all threads, under the ledger's own lock; transactions are begun and ended in so many words.
+    db = sqlite3.connect(path or ":memory:", timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
+    try:
+        if path is not None:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = FULL")
+        db.execute("BEGIN IMMEDIATE")
+        if not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            for statement in _SCHEMA:
+                db.execute(statement)
+            db.execute("INSERT INTO genesis VALUES (?)", (secrets.token_bytes(32),))
+        db.execute("COMMIT")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def genesis_of(db: sqlite3.Connection) -> bytes:
+    """Return what a ledger's chain starts from, once it is known for a ledger that can be read."""
+    if db.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
+        raise LedgerError("it is not a ledger: name the service's ledger file")
+    written = db.execute("PRAGMA user_version").fetchone()[0]
+    if written != _FORMAT:
+        raise LedgerError(f"it is of format {written}: use the fairwall that wrote it, this one reads format {_FORMAT}")
+    genesis: bytes = db.execute("SELECT chain FROM genesis").fetchone()[0]
+    return genesis
+
+
+def head_of(db: sqlite3.Connection) -> Head:
+    """Return where a ledger's file ends."""
+    return Head(*db.execute(_HEAD).fetchone())
+
+
+def records(db: sqlite3.Connection, after: int) -> Iterator[Terms | Entry]:
+    """Read the records behind a sequence number, in order."""
+    behind = " WHERE sequence > ? ORDER BY sequence"
+    terms: Iterator[Terms | Entry] = map(_terms, db.execute(_TERMS + behind, (after,)))
+    charges: Iterator[Terms | Entry] = map(_entry, db.execute(_ENTRIES + behind, (after,)))
+    try:
+        yield from heapq.merge(terms, charges, key=lambda record: record.sequence)
+    except (ValueError, TypeError) as error:
+        raise LedgerError(f"a record was changed ({error}): bring back an untouched copy of the ledger") from error
+
+
+def entries(db: sqlite3.Connection, dataset: str) -> tuple[Entry, ...]:
+    """Read what was charged to a data set, in order."""
+    rows = db.execute(_ENTRIES + " WHERE dataset = ? ORDER BY sequence", (dataset,))
+    return tuple(map(_entry, rows))
+
+
+def find(db: sqlite3.Connection, developer: str, request_id: str) -> Entry | None:
+    """Read what a developer was charged under a request id; None if nothing was."""
+    row = db.execute(_ENTRIES + " WHERE developer = ? AND request_id = ?", (developer, request_id)).fetchone()
+    return None if row is None else _entry(row)
+
+
+def append(db: sqlite3.Connection, record: Terms | Entry) -> None:
+    """Write one more record, which is durable once the transaction is."""
+    row = (*columns_of(record), record.chain)
+    table = "terms" if isinstance(record, Terms) else "entries"
+    db.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
+
+
+def _terms(row: tuple[Any, ...]) -> Terms:
+    sequence, dataset, developer, neighbours, rule, epsilon, delta, at, chain = row
+    return Terms(sequence, dataset, developer, Neighbours(neighbours), Budget(epsilon, delta, Rule(rule)), at, chain)
+
+
+def _entry(row: tuple[Any, ...]) -> Entry:
+    sequence, dataset, developer, request_id, digest, metric, mechanism, neighbours = row[:8]
+    epsilon, delta, law, multiplier, answer, facts, remaining, at, chain = row[8:]
+    loss = Loss(epsilon, delta, Law(law), multiplier)
+    request = Request(dataset, developer, request_id, digest, metric, mechanism, Neighbours(neighbours), loss)
+    return Entry(sequence, request, Reply(answer, facts), remaining, at, chain)
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """A ledger as somebody finds it who only reads it.
+
+    Parameters
+    ----------
+    books : Books
+        What the records add up to, as far as the chain is whole.
+    records : tuple of Terms or Entry
+        Those that are in the books, in order.
+    fault : str
+        What is wrong with the chain; empty if it is whole.
+    """
+
+    books: Books
+    records: tuple[Terms | Entry, ...]
+    fault: str
+
+
+def inspect(path: Path) -> Inspection:
+    """Read a ledger without changing it, also while a service uses it, and without its seal.
+
+    Raises
+    ------
+    LedgerError
+        If the file is no ledger.
+    LedgerUnavailable
+        If it cannot be read.
+    """
+    with explained(str(path)):
+        if not path.is_file():
+            raise LedgerError("there is no such file")
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)) as db:
+            db.execute("BEGIN")
+            books, counted = Books(genesis_of(db)), []
+            try:
+                for record in records(db, 0):
+                    books.add(record)
+                    counted.append(record)
+            except LedgerError as error:
+                return Inspection(books, tuple(counted), str(error))
+            return Inspection(books, tuple(counted), "")

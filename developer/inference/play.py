@@ -1,0 +1,161 @@
+"""The developer in the inference game: it trains models on the groups that it is told to, and releases them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.client import Audits, ask
+from developer.service import Released, Shelf
+from fairwall.game.v1 import inference_service_pb2 as inference
+from fairwall.game.v1.inference_service_pb2_grpc import InferenceServiceStub
+from fairwall.learning.defences import DEFENCES, Split
+from fairwall.learning.defences.split import Progress
+from fairwall.learning.ensemble import Ensemble
+from fairwall.learning.fairness import TAU
+from fairwall.rpc.arrays import to_message
+from fairwall.rpc.channel import CALL_SECONDS
+from fairwall.rpc.turns import Seat, deals, generator
+from fairwall.wire.metrics import name_of
+from fairwall.wire.training import settings_of
+
+LOG = logging.getLogger(__name__)
+
+SUBMIT_SECONDS = 300.0
+
+_FAR = 1e12
+"""Further from 0 than any standardised feature. Numbers not much larger overflow the models' single precision, and what
+is asked about them would be answered with no number at all; so all that lies beyond is taken to lie here."""
+
+Tuned = Callable[[float], Ensemble]
+"""Tunes the deal's models with a lambda."""
+
+
+def play(seat: Seat, shelf: Shelf) -> None:
+    """Play every trial of a run.
+
+    Parameters
+    ----------
+    seat : Seat
+    shelf : Shelf
+        Gets each deal's models.
+    """
+    referee = InferenceServiceStub(seat.referee)
+    takes = deals(
+        lambda last: referee.TakeTrainingDeal(
+            inference.TakeTrainingDealRequest(after_deal_id=last), timeout=CALL_SECONDS
+        )
+    )
+    # Nothing is sent to compliance before lambda is to be chosen.
+    with seat.reach("compliance") as connection:
+        audits = Audits(connection)
+        for deal, cards in takes:
+            bits = cards["bits"].astype(np.uint8, copy=False)
+            split = Split(
+                cards["features"].astype(np.float64, copy=False),
+                cards["labels"].astype(np.uint8, copy=False),
+                cards["groups"].astype(np.uint8, copy=False),
+            )
+            LOG.info("deal %s: %d models, defence %s", deal.deal_id, len(bits), deal.training.defence)
+            seeds = generator(deal.seed).integers(2**62, size=len(bits)).tolist()
+            base, tuned = train(split, bits, seeds, deal.training)
+            if deal.strengths:
+                models, strength, queries = _choose(audits, deal, cards["audited_features"], tuned)
+            else:
+                models, strength, queries = tuned(deal.training.strength), deal.training.strength, 0
+            shelf.released.clear()
+            shelf.released[deal.deal_id] = _black_boxes(models, split.features.shape[1], labels_only=deal.labels_only)
+            test, members = cards["test_features"], split.features[: deal.member_rows]
+            referee.SubmitModels(
+                inference.SubmitModelsRequest(
+                    deal_id=deal.deal_id,
+                    scores=to_message(models.scores(test).astype(np.float32)),
+                    base_scores=to_message(base.scores(test).astype(np.float32)),
+                    member_scores=to_message(models.scores(members).astype(np.float32)),
+                    base_member_scores=to_message(base.scores(members).astype(np.float32)),
+                    strength=strength,
+                    queries=queries,
+                ),
+                timeout=SUBMIT_SECONDS,
+            )
+
+
+def train(
+    split: Split, bits: NDArray[np.uint8], seeds: list[int], training: inference.Training
+) -> tuple[Ensemble, Tuned]:
+    """Train the deal's models, all that does not depend on lambda, and say in the log how far it is.
+
+    Returns
+    -------
+    base : Ensemble
+        Without a defence, for the record.
+    tuned : callable
+        Called with a lambda; gives the models to release.
+    """
+    settings, none, defence = settings_of(training), DEFENCES["none"], DEFENCES[training.defence]
+    base = none.train(split, bits, seeds, settings, _progress("training none"))
+    # Most defences begin with these very models.
+    start = base
+    if defence.train is not none.train:
+        start = defence.train(split, bits, seeds, settings, _progress(f"training {training.defence}"))
+
+    def tuned(strength: float) -> Ensemble:
+        progress = _progress(f"tuning {training.defence}, lambda {strength:g}")
+        return defence.tune(start, split, bits, seeds, replace(settings, strength=strength), progress)
+
+    return base, tuned
+
+
+def _progress(what: str) -> Progress:
+    """Say every tenth of it in the log."""
+    said = 0
+
+    def on_step(done: int, total: int) -> None:
+        nonlocal said
+        tenth = 10 * done // total
+        if tenth > said:
+            said = tenth
+            LOG.info("%s: %d%%", what, 10 * tenth)
+
+    return on_step
+
+
+def _choose(
+    audits: Audits, deal: inference.TrainingDeal, features: NDArray[Any], tuned: Tuned
+) -> tuple[Ensemble, float, int]:
+    """Choose lambda by what compliance answers, and by that alone: all candidates are audited in one batch.
+
+    The noisy answers of a candidate's models are averaged. The smallest lambda whose mean is at most tau will do; where
+    none is, the one with the smallest mean. Whatever comes of the answers costs no more privacy than they did.
+
+    Returns
+    -------
+    models : Ensemble
+    strength : float
+    queries : int
+        How many were asked.
+    """
+    strengths = sorted(deal.strengths)
+    candidates = [tuned(strength) for strength in strengths]
+    decisions = np.concatenate([(models.scores(features) >= 0.5).astype(np.uint8) for models in candidates])
+    answer = ask(audits, deal.deal_id, "lambda", name_of(deal.metric), decisions, deal.audit_epsilon)
+    means = answer.gaps.reshape(len(strengths), -1).mean(axis=1)
+    LOG.info("lambda: %s", ", ".join(f"{s:g}: {mean:.3f}" for s, mean in zip(strengths, means, strict=True)))
+    chosen = int(np.argmax(means <= TAU)) if (means <= TAU).any() else int(np.argmin(means))
+    return candidates[chosen], strengths[chosen], len(decisions)
+
+
+def _black_boxes(models: Ensemble, features: int, *, labels_only: bool) -> Released:
+    first, *others = (partial(_answer, models.take([k]), labels_only) for k in range(models.models))
+    return Released(first, features, tuple(others))
+
+
+def _answer(model: Ensemble, labels_only: bool, features: NDArray[np.float64]) -> NDArray[np.float64]:
+    scores: NDArray[np.float64] = model.scores(np.clip(features, -_FAR, _FAR))[0]
+    return (scores >= 0.5).astype(np.float64) if labels_only else scores

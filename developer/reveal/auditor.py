@@ -1,0 +1,181 @@
+"""What a strategy asks through: it says rows in the metric's terms, spends the budget, and keeps count."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import ROUND_FLOOR, Decimal, localcontext
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.reveal.base_model import accuracy
+from developer.reveal.strategies.sizes import group_sizes
+from developer.reveal.translation import Play
+from fairwall.laws.decimals import EXACT, at_most, written
+from fairwall.wire.queries import Kind, request_id
+
+Ask = Callable[[str, NDArray[np.float64], float], NDArray[np.float64]]
+"""How a batch is asked: request id, predictions (models, people), and what to spend on it, to answers (models,)."""
+
+
+class Purse:
+    """Numbers a deal's requests, and shares its budget out among them.
+
+    Evenly: each query, the size query too, may lose as much privacy as any other.
+
+    Parameters
+    ----------
+    epsilon : float
+        The budget of all queries together; may be infinite.
+    mechanism : str
+        What answers. Of randomised response the first batch buys what all later ones are answered from: it gets all.
+    planned : int
+        How many queries there will be, size queries included.
+    """
+
+    def __init__(self, epsilon: float, mechanism: str, planned: int) -> None:
+        self._epsilon = epsilon
+        self._at_once = mechanism == "randomized-response"
+        self._planned = planned
+        self._requests = 0
+        self._asked = 0
+        self._left = written(epsilon)
+
+    def take(self, kind: Kind, queries: int) -> tuple[str, float]:
+        """Give the next request, of so many queries, its id, unique within the deal, and what it may spend."""
+        self._requests += 1
+        return request_id(kind, self._requests), self._share(queries)
+
+    def plan(self, queries: int) -> None:
+        """Plan for so many queries more."""
+        self._planned += queries
+
+    def give_up(self, queries: int) -> None:
+        """Plan for so many queries fewer."""
+        self._planned -= queries
+
+    def _share(self, queries: int) -> float:
+        if self._at_once or math.isinf(self._epsilon):
+            return self._epsilon
+        self._asked += queries
+        share = self._left
+        if self._asked < self._planned:
+            # In 15 digits of the budget, so that what the last batch takes is a number too, and nothing is left over.
+            digit = Decimal((0, (1,), written(self._epsilon).adjusted() - 14))
+            share = min(share, Decimal(self._epsilon * queries / self._planned).quantize(digit, ROUND_FLOOR))
+        taken = at_most(share)
+        with localcontext(EXACT):
+            self._left -= written(taken)
+        return taken
+
+
+class DealAuditor:
+    """Asks the audit service about one deal, on behalf of a strategy, and translates.
+
+    A strategy plays on some people alone, and thinks in statistical parity gaps.
+
+    Parameters
+    ----------
+    ask : callable
+    purse : Purse
+    play : Play
+        Whom the strategy plays on, and what the metric makes of it.
+    labels : ndarray, shape (n,), or None
+        None where the developer has none.
+    base : callable
+        The base model's scores on the test set, shape (n,); may wait for the model to be trained.
+    n0 : int, optional
+        How many disadvantaged people the play is about, where that is public. Then no size query may be asked.
+    """
+
+    def __init__(
+        self,
+        ask: Ask,
+        purse: Purse,
+        play: Play,
+        labels: NDArray[np.uint8] | None,
+        base: Callable[[], NDArray[np.float64]],
+        n0: int | None = None,
+    ) -> None:
+        self._send = ask
+        self._purse = purse
+        self._play = play
+        self._labels = labels
+        self._base = base
+        self._n0 = n0
+        self._public = n0 is not None
+        self._reference: float | None = None
+        self._accuracies: list[NDArray[np.float64]] = []
+        self.size_queries = 0
+        self.queries = 0
+        self.given_up = 0
+        self.max_prediction_change = 0.0
+
+    @property
+    def accuracy_models(self) -> NDArray[np.float64] | None:
+        """Each queried model's accuracy on the test set, shape (queries,), in [0, 1]; None without labels."""
+        return np.concatenate([np.empty(0), *self._accuracies]) if self._labels is not None else None
+
+    def give_up(self, queries: int) -> None:
+        """Say, before asking anything, that so many of the planned queries will not be asked."""
+        self.given_up += queries
+        self._purse.give_up(queries)
+
+    def size(self, row: NDArray[np.float64]) -> float:
+        """Ask the size query, shape (people reached,); everybody else is rejected."""
+        self._require_unknown_size()
+        play = self._play
+        reference = self._ask_reference()
+        self.size_queries += 1
+        (answer,) = self._ask("size", play.size_row(row, self._base() if play.needs_reference else None))
+        gap = play.size_gap(float(answer), reference)
+        self._n0 = group_sizes(gap, len(row))[0]
+        return gap
+
+    def gaps(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Ask metric queries, shape (m, people reached); everybody else is predicted as the play says."""
+        return self._batch(rows)
+
+    def sized_gaps(self, row: NDArray[np.float64], rows: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
+        """Ask the size query and metric queries in one batch, where one choice of compliance's is to answer both."""
+        self._require_unknown_size()
+        answers = self._batch(np.vstack([row, rows]), sizes=1)
+        return float(answers[0]), answers[1:]
+
+    def _batch(self, rows: NDArray[np.float64], sizes: int = 0) -> NDArray[np.float64]:
+        """Ask a batch whose first rows are size queries."""
+        play, base = self._play, self._base()
+        people = rows.shape[1]
+        if play.needs_sizes and self._n0 is None:
+            self.size(np.eye(1, people)[0])
+        predictions = play.predictions(rows, base)
+        reference = self._ask_reference()
+        self.size_queries += sizes
+        self.queries += len(rows) - sizes
+        models = predictions[sizes:]
+        self.max_prediction_change = max(self.max_prediction_change, float(np.abs(models - base).max()))
+        if self._labels is not None:
+            self._accuracies.append(accuracy(models, self._labels))
+        n1 = None if self._n0 is None else people - self._n0
+        answers = self._ask("sized" if sizes else "metric", predictions)
+        return play.gap(answers, rows, self._n0, n1, reference)
+
+    def _require_unknown_size(self) -> None:
+        assert not self._public, "whoever knows N0 asks for no size"
+
+    def _ask_reference(self) -> float:
+        """Ask, once, for the gap of everybody else, where it is part of every answer; counted as a size query."""
+        if not self._play.needs_reference:
+            return 0.0
+        if self._reference is None:
+            self.size_queries += 1
+            self._reference = float(self._ask("reference", self._play.reference(self._base()))[0])
+        return self._reference
+
+    def _ask(self, kind: Kind, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
+        request, epsilon = self._purse.take(kind, len(predictions))
+        answers = self._send(request, predictions, epsilon)
+        # NaN is how a mechanism says that it gives no answer; no gap is the guess that says as little. A ratio that is
+        # NaN or infinite says something.
+        return answers if self._play.needs_sizes else np.nan_to_num(answers)

@@ -1,0 +1,77 @@
+"""The base model h0: what the developer would release, and what its queried models are made from.
+
+It is trained on rows outside the test set and never on a protected attribute, which the developer does not have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.reveal.logistic import fit
+
+Model = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+"""Features, shape (rows, d), to scores in [0, 1], shape (rows,)."""
+
+_FOLDS = 5
+
+
+def identity(features: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Take the single feature for the score: the base model of synthetic data."""
+    return np.clip(features[:, 0], 0.0, 1.0)
+
+
+def logistic(features: NDArray[np.float64], labels: NDArray[np.uint8]) -> Model:
+    """Train a logistic regression.
+
+    Parameters
+    ----------
+    features : ndarray, shape (rows, d)
+    labels : ndarray of 0 or 1, shape (rows,)
+
+    Returns
+    -------
+    Model
+        A constant one where the labels are all alike.
+    """
+    if labels.min() == labels.max():
+        constant = float(labels[0])
+        return lambda rows: np.full(len(rows), constant)
+    return fit(features, labels).scores
+
+
+def cross_fitted(features: NDArray[np.float64], labels: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Score every row by a logistic regression trained on the rows of the other folds.
+
+    For a test set that is the whole table: no row's score comes from a model that has seen the row.
+
+    Returns
+    -------
+    ndarray
+        Scores in [0, 1], shape (rows,).
+    """
+    scores = np.empty(len(labels))
+    folds = min(_FOLDS, len(labels))
+    for fold in range(folds):
+        held_out = np.arange(len(labels)) % folds == fold
+        scores[held_out] = logistic(features[~held_out], labels[~held_out])(features[held_out])
+    return scores
+
+
+def accuracy(scores: NDArray[np.float64], labels: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """Measure the share of right decisions at the threshold 1/2.
+
+    Parameters
+    ----------
+    scores : ndarray, shape (..., rows)
+    labels : ndarray, shape (rows,)
+
+    Returns
+    -------
+    ndarray
+        In [0, 1], shape (...).
+    """
+    right: NDArray[np.float64] = np.mean((scores >= 0.5) == (labels == 1), axis=-1)
+    return right

@@ -1,0 +1,348 @@
+r"""Expectation propagation with a binary prior (Minka 2001; Opper and Winther 2005).
+
+**The problem.** With ``v_j = 1/N1 - c z_j`` and sum z = N0, each row h with mean hbar has
+
+    x = -gap / c = (h - hbar) z + error / c,
+
+whatever the sizes. z is 0 or 1 with prior odds N0/N1, times what features say, and its sum is known: one more row, of
+ones, answered exactly.
+
+**The approximation.** A Gaussian, the product of one site for each z_j (precision d_j, shift b_j) and one for each row
+(a Gaussian answer y_i with variance V_i). With S = K D^-1 K', K the rows, and B = S + diag(V), the mean is
+mu0 + D^-1 K' B^-1 (y - K mu0) with mu0 = b/d, and var(z_j) = 1/d_j - (D^-1 K' B^-1 K D^-1)_jj. Leaving out a row's own
+site gives w_i = K_i z the cavity variance 1/(B^-1)_ii - V_i and the cavity mean y_i - (B^-1 (y - K mu0))_i / (B^-1)_ii.
+
+**Sites** get the moments of their cavity times the true factor. Of z_j: a coin with log-odds ``prior + (2 mu - 1) / (2
+tau)``. Of a row: `likelihood.smeared` at y - mu gives g and h, and hence precision ``h / (1 - h tau)`` and a mean that
+moves the cavity's by tau g. Where a law is not log-concave (Cauchy) h may be below 0: the site then keeps next to no
+precision, and its pull. A Gaussian's row sites are exact from the start.
+
+**Exact answers** have no variance, and rows near a base model are almost parallel. Orthonormal rows that span the same
+space say the same. The N0 likeliest people are a candidate, which is tried on the answers themselves; while it fails,
+swaps that bring it nearer are made.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.reveal.decode import lstsq
+from developer.reveal.decode.decoder import Evidence
+from developer.reveal.decode.likelihood import (
+    counts_size,
+    law_of,
+    noisy_attributes,
+    noisy_gaps,
+    noisy_size_weights,
+    size_weights,
+    smeared,
+    told_by_size,
+)
+from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law, Uniform
+
+_SIZES_TRIED, _ROUNDS_FOR_SIZES = 5, 20
+_NOISY_SIZES_TRIED = 25
+
+if TYPE_CHECKING:
+    from developer.reveal.strategies.strategy import Terms
+
+ROUNDS = 100
+DAMPING = 0.4
+"""The part of a new site that is taken over."""
+
+_LEAST = 1e-3
+"""The least variance of a person's moments. Where all collapsed together nobody could change any more."""
+
+_SOFT = 0.25
+"""The variance given to the sum of z under noise: with an exact sum parallel updates overshoot, all to one side."""
+
+_STEADY, _SURE = 1e-2, 15.0
+"""Log-odds may still move so much at the end; beyond the second one they say enough."""
+
+_NARROW, _WIDE = 1e-10, 1e10
+_LARGEST_GAP = 1e6
+"""Gaps are cut off here. None is above 1, and noise that makes such answers hides everything."""
+
+_LARGEST_SHIFT = 1e60
+_REPLAYS = 1e-7
+"""How near to its answers, root mean square and in units of the rows' spread, a candidate is the right one."""
+
+
+def decode(evidence: Evidence) -> NDArray[np.float64]:
+    """Estimate v from the posterior probabilities of z.
+
+    Parameters
+    ----------
+    evidence : without sizes this is least squares.
+
+    Returns
+    -------
+    (n,), the estimate of v; v itself where answers are exact and a candidate replays.
+    """
+    if not evidence.n0 or not evidence.n1:
+        return lstsq.decode(evidence)
+    log_odds = posterior(evidence).log_odds
+    if exact(evidence) and (found := replayed(evidence, log_odds)) is not None:
+        return to_v(evidence, found.astype(np.float64))
+    return to_v(evidence, even_odds(evidence, log_odds))
+
+
+def exact(evidence: Evidence) -> bool:
+    """Say whether answers carry no noise."""
+    return evidence.noise is None or evidence.noise.scale == 0
+
+
+def to_v(evidence: Evidence, z: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Turn z, (n,), into v."""
+    return 1 / evidence.n1 - (1 / evidence.n0 + 1 / evidence.n1) * z
+
+
+def even_odds(evidence: Evidence, log_odds: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Turn posterior log-odds, (n,), into z at even odds, in [0, 1]."""
+    relative = np.clip(log_odds - math.log(evidence.n0 / evidence.n1), -700.0, 700.0)
+    z: NDArray[np.float64] = 1 / (1 + np.exp(-relative))
+    return z
+
+
+def prior_log_odds(evidence: Evidence) -> NDArray[np.float64]:
+    """Give the log-odds of z = 1 before any answer, (n,)."""
+    odds = math.log(evidence.n0 / evidence.n1)
+    return np.full(evidence.rows.shape[1], odds) if evidence.llr is None else odds + evidence.llr
+
+
+def centred(evidence: Evidence) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Give the rows less their means, (m, n), and x, (m,)."""
+    H, c = evidence.rows, 1 / evidence.n0 + 1 / evidence.n1
+    return H - H.mean(axis=1, keepdims=True), -np.clip(evidence.gaps, -_LARGEST_GAP, _LARGEST_GAP) / c
+
+
+def rescaled(law: Law, factor: float) -> Law:
+    """Give the law of so many times the noise."""
+    if isinstance(law, (Gaussian, Laplace, Cauchy, Uniform)):
+        return type(law)(law.scale * factor)
+    return Gaussian(factor * law.median_abs() / Gaussian(1.0).median_abs())
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """What is believed given the answers.
+
+    Attributes
+    ----------
+    log_odds : (n,), of z = 1; finite.
+    mean, variance : (rows,), of (h - hbar) z of each row given all answers but its own, and last of the sum's row.
+    """
+
+    log_odds: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    variance: NDArray[np.float64]
+
+
+def posterior(evidence: Evidence, rounds: int = ROUNDS) -> Belief:
+    """Propagate expectations, so many rounds at most; sizes of at least 1 are needed."""
+    H, x = centred(evidence)
+    n, c = H.shape[1], 1 / evidence.n0 + 1 / evidence.n1
+    K, y = np.vstack([H, np.full(n, 1 / math.sqrt(n))]), np.append(x, evidence.n0 / math.sqrt(n))
+    law = None if exact(evidence) else rescaled(evidence.noise or Gaussian(0.0), 1 / c)
+    if law is None:
+        K, y = _orthonormal(K, y)
+    return _propagate(K, y, law, prior_log_odds(evidence), rounds)
+
+
+def _orthonormal(K: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    U, sigma, basis = np.linalg.svd(K, full_matrices=False)
+    rank = int(np.count_nonzero(sigma > lstsq.RANK_TOLERANCE * sigma[0]))
+    return basis[:rank], (y @ U[:, :rank]) / sigma[:rank]
+
+
+def _propagate(
+    K: NDArray[np.float64], y: NDArray[np.float64], law: Law | None, prior: NDArray[np.float64], rounds: int
+) -> Belief:
+    """Iterate to a fixed point.
+
+    Parameters
+    ----------
+    K, y : rows and answers, (m + 1, n) and (m + 1,); orthonormal where there is no law, and else the last one exact.
+    law : of the error of all but the last answer.
+    prior : (n,), log-odds.
+    """
+    p = 1 / (1 + np.exp(-np.clip(prior, -30, 30)))
+    if law is not None:
+        # By the sum alone nobody's odds change. The sum's Gaussian cavity, mean p and variance tau, would take them
+        # down by (1/2 - p) / tau, for all alike: where noise hides nearly everything that is all there would be to see.
+        share = float(p.mean())
+        prior = prior + (0.5 - share) / ((p.size - 1) * share * (1 - share) + _SOFT)
+    precision = 1 / (p * (1 - p))
+    shift = p * precision
+    squares = (K * K).sum(axis=1)
+    V = np.full(len(y), _NARROW)
+    answers = y.copy()
+    adapts = law is not None and not isinstance(law, Gaussian)
+    if law is not None and not adapts:
+        V[:-1] = law.scale**2
+    if law is not None:
+        V[-1] = _SOFT / p.size
+    site = answers / V
+    if adapts and law is not None:
+        # Before anybody's site has moved, a row's cavity is the prior itself.
+        tau = np.maximum(squares[:-1] * np.mean(p * (1 - p)), _NARROW)
+        precision_0, site[:-1] = _row_sites(law, y[:-1], (K @ p)[:-1], tau)
+        V[:-1] = 1 / precision_0
+        answers = site * V
+    log_odds = prior
+    for _ in range(rounds):
+        spread = K / precision
+        B = spread @ K.T
+        B[np.diag_indices_from(B)] += V + _NARROW * max(1.0, float(np.trace(B)) / len(B))
+        inverse = np.linalg.inv(B)
+        mean0 = shift / precision
+        residual = inverse @ (answers - K @ mean0)
+        own_row = np.diagonal(inverse)
+        row_tau, row_mu = np.maximum(1 / own_row - V, _NARROW), answers - residual / own_row
+        mean = mean0 + residual @ spread
+        variance = 1 / precision - np.einsum("ij,ij->j", spread, inverse @ spread)
+        variance = np.clip(variance, _NARROW, (1 - 1e-6) / precision)
+        # Cavities of people, and a coin's moments there.
+        tau = 1 / (1 / variance - precision)
+        mu = tau * (mean / variance - shift)
+        new = prior + np.clip((2 * mu - 1) / (2 * tau), -1e6, 1e6)
+        p = 1 / (1 + np.exp(-np.clip(new, -40, 40)))
+        own = np.maximum(p * (1 - p), _LEAST)
+        precision_new = np.clip(1 / own - 1 / tau, 1e-3, 1e8)
+        shift_new = p / own - mu / tau
+        # Where the precision is cut off, the site's pull towards p is kept.
+        shift_new = np.where(precision_new > 1e-3, shift_new, p * (precision_new + 1 / tau) - mu / tau)
+        moved = np.abs(new - log_odds)
+        log_odds = new
+        # A large log-odds may still grow; nobody's guess depends on it.
+        if np.all((moved < _STEADY) | ((np.abs(new) > _SURE) & (moved < 0.1 * np.abs(new)))):
+            break
+        precision += DAMPING * (precision_new - precision)
+        shift = np.clip(shift + DAMPING * (shift_new - shift), -_LARGEST_SHIFT, _LARGEST_SHIFT)
+        if adapts and law is not None:
+            row_precision, pull = _row_sites(law, y[:-1], row_mu[:-1], row_tau[:-1])
+            site[:-1] = np.clip(site[:-1] + DAMPING * (pull - site[:-1]), -_LARGEST_SHIFT, _LARGEST_SHIFT)
+            V[:-1] = 1 / (1 / V[:-1] + DAMPING * (row_precision - 1 / V[:-1]))
+            answers = site * V
+    return Belief(log_odds, row_mu, row_tau)
+
+
+def _row_sites(
+    law: Law, y: NDArray[np.float64], mu: NDArray[np.float64], tau: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Give rows' sites, precisions and shifts, (m,) each, from answers and cavities."""
+    _, g, h = smeared(law, y - mu, tau)
+    left = 1 - h * tau
+    precision = np.clip(np.where((h > 0) & (left > 0), h / np.maximum(left, 1e-12), 0.0), 1 / _WIDE, 1 / _NARROW)
+    # What moves the cavity's mean by tau g at this precision.
+    return precision, precision * mu + g * (1 + tau * precision)
+
+
+def replayed(evidence: Evidence, log_odds: NDArray[np.float64]) -> NDArray[np.bool_] | None:
+    """Find N0 people, (n,), with whom the exact answers replay, beginning with the likeliest; None without success."""
+    K, y = _orthonormal(*centred(evidence))
+    z = np.zeros(log_odds.size)
+    z[np.argsort(-log_odds, kind="stable")[: evidence.n0]] = 1
+    residual = y - K @ z
+    for _ in range(2 * evidence.n0 + 1):
+        if residual @ residual <= len(y) * _REPLAYS**2:
+            return z > 0.5
+        # Let one person in and another one out: |r - k_in + k_out|^2 - |r|^2.
+        into, out = np.flatnonzero(z == 0), np.flatnonzero(z)
+        pull, norm = residual @ K, (K * K).sum(axis=0)
+        change = (norm[into] - 2 * pull[into])[:, None] + (norm[out] + 2 * pull[out]) - 2 * K[:, into].T @ K[:, out]
+        i, o = np.unravel_index(np.argmin(change), change.shape)
+        if change[i, o] >= 0:
+            return None
+        z[into[i]], z[out[o]] = 1, 0
+        residual = y - K @ z
+    return None
+
+
+def settled(
+    terms: Terms,
+    size_answer: float | None,
+    rows: NDArray[np.float64],
+    gaps: NDArray[np.float64],
+    *,
+    size_epsilon: float,
+    epsilon: float,
+    llr: NDArray[np.float64] | None = None,
+    rng: np.random.Generator | None = None,
+) -> Evidence:
+    """Make evidence of answers whose sizes are not known for sure.
+
+    Under additive noise the size query's answer, the spread of the batch's answers and the public range of group shares
+    weigh the sizes (`likelihood.size_weights`). A wrong size puts the answers on a wrong scale. So expectations are
+    propagated at the likeliest sizes, each row's gap foretold from the other rows for all sizes, and the sizes weighed
+    again, until they stay. Answers from noisy counts and of randomised response are read as what they are.
+
+    Parameters
+    ----------
+    terms : what is public; a public n0 is believed.
+    size_answer : to the size query, which accepted one person alone; None where a public n0 saved the question.
+    rows, gaps : the batch, (m, n) and (m,).
+    size_epsilon, epsilon : what the size query and the batch may have cost.
+    llr, rng : as in Evidence.
+
+    Returns
+    -------
+    Evidence
+        Of randomised response about the noisy attributes.
+    """
+    m, n = rows.shape
+    batch = {"n": n, "queries": m, "epsilon": epsilon}
+    first_epsilon = epsilon if size_answer is None else size_epsilon
+    if terms.mechanism == "randomized-response" or (terms.mechanism == "recommended" and first_epsilon >= 5):
+        if size_answer is None:
+            return _replaying(terms, rows, gaps, llr, rng)
+        n0, n1, own = noisy_attributes(n, size_answer, gaps, terms.epsilon)
+        return Evidence(rows, own, n0, n1, None, llr, rng)
+    if terms.mechanism in ("counts", "counts-gaussian", "recommended") and not math.isinf(epsilon):
+        law = law_of(terms, n0=1, n1=n - 1, **batch)
+        n0 = counts_size(n, rows, gaps, (law or Gaussian(0.0)).scale / (1 + 1 / (n - 1)))
+        return Evidence(rows, gaps, n0, n - n0, law_of(terms, n0=n0, n1=n - n0, **batch), llr, rng)
+    told = told_by_size(terms, size_answer, n, size_epsilon)
+    n0, seen = int(np.argmax(size_weights(terms, told, rows, gaps, epsilon))) + 1, set[int]()
+    while True:
+        evidence = Evidence(rows, gaps, n0, n - n0, law_of(terms, n0=n0, n1=n - n0, **batch), llr, rng)
+        if terms.n0 is not None or exact(evidence) or n0 in seen or len(seen) >= _SIZES_TRIED:
+            return evidence
+        seen.add(n0)
+        belief = posterior(evidence, _ROUNDS_FOR_SIZES)
+        foretold = told.copy()
+        for size in np.flatnonzero(np.isfinite(told)) + 1:
+            c = 1 / size + 1 / (n - size)
+            law = law_of(terms, n0=int(size), n1=int(n - size), **batch) or Gaussian(0.0)
+            gone = -gaps - c * belief.mean[:-1]
+            foretold[size - 1] += smeared(law, gone, c * c * belief.variance[:-1])[0].sum()
+        n0 = int(np.argmax(foretold)) + 1
+
+
+def _replaying(
+    terms: Terms,
+    rows: NDArray[np.float64],
+    gaps: NDArray[np.float64],
+    llr: NDArray[np.float64] | None,
+    rng: np.random.Generator | None,
+) -> Evidence:
+    """Make evidence of randomised response where N0 is public: how many noisy attributes are 0 is not, nor asked for.
+
+    The likeliest numbers are tried; with the right one, given enough answers, some attributes replay all of them.
+    """
+    n, n0 = rows.shape[1], terms.n0
+    assert n0 is not None, "else the size query was asked"
+    seen = _orthonormal(rows - rows.mean(axis=1, keepdims=True), gaps)[1]
+    weights = noisy_size_weights(n, n0, seen, terms.epsilon)
+    tried: list[Evidence] = []
+    for ones in (np.argsort(-weights, kind="stable")[:_NOISY_SIZES_TRIED] + 1).tolist():
+        own = noisy_gaps(n, ones, gaps, terms.epsilon)
+        tried.append(Evidence(rows, own, n - ones, ones, None, llr, rng))
+        if replayed(tried[-1], posterior(tried[-1], _ROUNDS_FOR_SIZES).log_odds) is not None:
+            return tried[-1]
+    return tried[0]

@@ -1,0 +1,398 @@
+r"""The law of an answer's error from public parameters alone, and what an answer of that law says of a number.
+
+**Errors.** Mechanisms are public (Kerckhoffs), and so are their laws in `fairwall.laws`; where a law depends on the
+secret sizes it is given for assumed ones, so that a decoder may weigh sizes too (`size_weights`). Steps of grids are
+2^-20 of a scale and are left out.
+
+**Through a Gaussian.** Decoders know a gap only up to a Gaussian spread of variance tau (`smeared`): the density of
+the difference r of answer and expected gap is p = law * N(0, tau). They need g = -(ln p)' and h = -(ln p)''.
+
+* Gaussian: g = r/(s^2 + tau), h = 1/(s^2 + tau).
+* Cauchy of scale s: p = Re w(z) / sqrt(2 pi tau), z = (r + i s)/sqrt(2 tau), the Voigt profile, where Faddeeva's w has
+  w' = -2 z w + 2i/sqrt(pi) and w'' = -2 w - 2 z w'. g is bounded and falls like 2/r.
+* Laplace of scale b: p = exp(-r^2/(2 tau)) (E(A) + E(B)) / (4 b), E = erfcx, A, B = (t/b -+ r/t)/sqrt(2), t^2 = tau. As
+  the Laplace density L satisfies b^2 L'' = L - (point mass at 0), b^2 p'' = p - N(r; tau). By Tweedie's formula
+  g = (E(A) - E(B)) / (b (E(A) + E(B))).
+* Uniform on [-a, a]: p = (Phi(u) - Phi(l)) / (2a), u, l = (r +- a)/t.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.laws.aggregation import aggregate_law, block_count
+from fairwall.laws.calibration import conceal_law, laplace_law
+from fairwall.laws.cauchy import tuned_law
+from fairwall.laws.conceal_laplace import conceal_laplace_law
+from fairwall.laws.counts import gaussian_scales, laplace_scales
+from fairwall.laws.gaussian import gaussian_multiplier
+from fairwall.laws.metric import find_metric
+from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law, Uniform
+from fairwall.laws.response import turning_probability
+from fairwall.laws.sensitivity import flip_sensitivity, global_sensitivity
+from fairwall.laws.shares import DEFAULT_SHARES, Shares
+
+if TYPE_CHECKING:
+    from developer.reveal.strategies.strategy import Terms
+
+_multiplier = lru_cache(maxsize=64)(gaussian_multiplier)
+
+Smeared = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+
+_ROUND_DECIMALS = 2
+"""What the mechanism `round` keeps."""
+
+_TEST_SHARE, _MINORITY_SHARE = 0.25, 0.05
+"""Of propose-test-release: the test's part of epsilon, and the least minority that it is made for. As it ships."""
+
+_CHOICE = Gaussian(0.5)
+"""For mechanisms that answer 0 or 1 where a gap was asked for: an error of that size, which leaves next to nothing."""
+
+_FLAT = 1e-4
+"""Noise narrower than this part of the spread is a Gaussian of its variance: exact formulas would lose their digits."""
+
+_EXACT = 1e-9
+"""What an exact answer is taken to be off by."""
+
+_UNHEARD_OF = 1e100
+"""Differences are cut off here: their squares must be numbers."""
+
+_FAR = 50.0
+"""Units of the spread beyond which a Cauchy law is no different for it."""
+
+
+def law_of(terms: Terms, *, n: int, n0: int, n1: int, queries: int, epsilon: float) -> Law | None:
+    """Return the law of a gap's error in a batch.
+
+    * `counts`, `counts-gaussian`: the noise on a centred sum, times 1/n0 + 1/n1. The sizes are those that the answers
+      were computed with, N0 as released (`counts_size`): with them everything else cancels but for (N0 released - N0)
+      times the row's mean minus 1/2, which is 0 for balanced rows. Answers beyond what is possible
+      were moved to its end.
+    * `randomized-response`: none, once answers are read as gaps of the noisy attributes (`noisy_attributes`).
+    * `recommended`: which mechanism wins is public, but compliance's own code. From 5 or so on it is randomised
+      response, below it mostly counts, shrunk or not.
+    * `propose-test-release`: given that the test passed. `sample-and-aggregate`: the noise on the mean over blocks;
+      what is due to the deal of people into blocks comes on top and has no law that is known.
+    * `sparse-vector`, `exponential`, `pass-fail`: no gaps but choices, see `_CHOICE`.
+    * A metric of several parts is no difference of two means: for these the law of one absolute gap stands in.
+
+    Parameters
+    ----------
+    terms : what is public; its epsilon, that of all queries together, is not looked at.
+    n, n0, n1 : people in the metric's stratum, and the assumed sizes, each at least 1, with sum n.
+    queries : m of this batch.
+    epsilon : of this batch; may be infinite.
+
+    Returns
+    -------
+    Law or None
+        None for exact answers; those of float32 count as such.
+
+    Raises
+    ------
+    ValueError
+        For an unknown mechanism, an argument out of range, or a delta of 0 where the mechanism needs one.
+    """
+    noise = _noise(terms, n, n0, n1, queries, epsilon)
+    if noise is None and isinstance(terms.precision, int):
+        return Uniform(0.5 * 10.0**-terms.precision)
+    return noise
+
+
+def _noise(terms: Terms, n: int, n0: int, n1: int, queries: int, epsilon: float) -> Law | None:
+    metric = terms.metric if len(find_metric(terms.metric).parts) == 1 else "abs_sp"
+    c = 1 / n0 + 1 / n1
+    known = terms.mechanism in ("exact", "randomized-response") or (terms.mechanism == "recommended" and epsilon >= 5)
+    if known or math.isinf(epsilon):
+        return None
+    match terms.mechanism:
+        case "round":
+            return Uniform(0.5 * 10.0**-_ROUND_DECIMALS)
+        case "laplace":
+            return laplace_law(metric, n, queries, epsilon)
+        case "gaussian":
+            multiplier = _multiplier(epsilon, terms.delta)
+            return Gaussian(multiplier * math.sqrt(queries) * global_sensitivity(metric, n))
+        case "conceal":
+            return conceal_law(metric, n0, n1, queries, epsilon)
+        case "conceal-laplace":
+            return conceal_laplace_law(metric, n0, n1, queries, epsilon, terms.delta)
+        case "cauchy":
+            return tuned_law(metric, n0, n1, queries, epsilon)
+        case "counts" | "recommended":
+            return Laplace(c * laplace_scales(queries, epsilon, size_known=not terms.first).sums)
+        case "counts-gaussian":
+            multiplier = _multiplier(epsilon, terms.delta)
+            return Gaussian(c * gaussian_scales(queries, multiplier, size_known=not terms.first).sums)
+        case "propose-test-release":
+            proposed = min(max(2, math.ceil(_MINORITY_SHARE * n)), max(2, n // 2))
+            bound = flip_sensitivity(metric, n, proposed) if n >= 3 else 0.0
+            return Laplace(queries * bound / (epsilon * (1 - _TEST_SHARE)))
+        case "sample-and-aggregate":
+            return aggregate_law(block_count(n), queries, epsilon)
+        case "sparse-vector" | "exponential" | "pass-fail":
+            return _CHOICE
+    raise ValueError(f"unknown mechanism {terms.mechanism!r}")
+
+
+def size_prior(n: int, shares: Shares = DEFAULT_SHARES) -> NDArray[np.float64]:
+    """Return the weights of N0 = 1 .. n-1, (n-1,): 1/N0, even on the scale of ln N0, over the public range of shares.
+
+    That the disadvantaged are a minority of more than a few is what a policy says beforehand, and no look at A. Without
+    it a target's attribute could not be told better than by the sign of an answer.
+    """
+    size = np.arange(1, n)
+    inside = (size >= math.floor(shares.low * n)) & (size <= math.ceil(shares.high * n))
+    weights: NDArray[np.float64] = inside / size
+    weights /= weights.sum()
+    return weights
+
+
+def told_by_size(
+    terms: Terms, size_answer: float | None, n: int, epsilon: float, prior: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """Weigh N0 = 1 .. n-1 by the answer to the size query.
+
+    It accepts one person alone: its gap is 1/N1 with probability N1/n and -1/N0 else.
+
+    Parameters
+    ----------
+    terms : what is public; a public n0 settles it.
+    size_answer : the gap answered; None where a public n0 saved the question.
+    n : people.
+    epsilon : what the size query cost.
+    prior : (n-1,); None for `size_prior`, or for any size where answers are exact.
+
+    Returns
+    -------
+    (n-1,), log-weights, -inf where the prior is 0.
+    """
+    if terms.n0 is not None:
+        return np.where(np.arange(1, n) == terms.n0, 0.0, -np.inf)
+    if size_answer is None:
+        raise ValueError("sizes are either public or asked for")
+    if prior is None:
+        without_noise = law_of(terms, n=n, n0=1, n1=n - 1, queries=1, epsilon=epsilon) is None
+        prior = np.ones(n - 1) if without_noise else size_prior(n)
+    weights = np.full(n - 1, -np.inf)
+    for n0 in np.flatnonzero(prior) + 1:
+        n1 = n - int(n0)
+        law = law_of(terms, n=n, n0=int(n0), n1=n1, queries=1, epsilon=epsilon) or Gaussian(_EXACT)
+        # A little spread, so that the error of a rounded answer may lie at the end of its interval.
+        away = np.array([size_answer - 1 / n1, size_answer + 1 / n0])
+        own, other = smeared(law, away, np.full(2, _EXACT**2))[0]
+        weights[n0 - 1] = math.log(prior[n0 - 1]) + np.logaddexp(own + math.log(n1), other + math.log(n0))
+    return weights
+
+
+def size_weights(
+    terms: Terms,
+    told: NDArray[np.float64],
+    rows: NDArray[np.float64],
+    gaps: NDArray[np.float64],
+    epsilon: float,
+) -> NDArray[np.float64]:
+    """Weigh N0 = 1 .. n-1 by what the batch was answered, too.
+
+    A row, for attributes dealt out at random, has a gap with mean 0 and variance (1/N0 + 1/N1) n var(h) / (n - 1), near
+    to a Gaussian. Rows are taken for independent.
+
+    Parameters
+    ----------
+    terms : what is public.
+    told : (n-1,), log-weights from `told_by_size`.
+    rows, gaps : the batch, (m, n) and (m,).
+    epsilon : what the batch cost.
+
+    Returns
+    -------
+    (n-1,), with sum 1.
+    """
+    n = rows.shape[1]
+    spread = n / max(n - 1, 1) * rows.var(axis=1)
+    weights = told.copy()
+    for n0 in np.flatnonzero(np.isfinite(told)) + 1:
+        n1 = n - int(n0)
+        law = law_of(terms, n=n, n0=int(n0), n1=n1, queries=len(rows), epsilon=epsilon) or Gaussian(0.0)
+        weights[n0 - 1] += smeared(law, gaps, np.maximum((1 / n0 + 1 / n1) * spread, _EXACT**2))[0].sum()
+    likely: NDArray[np.float64] = np.exp(weights - weights.max())
+    likely /= likely.sum()
+    return likely
+
+
+def counts_size(n: int, rows: NDArray[np.float64], gaps: NDArray[np.float64], scale: float) -> int:
+    """Find the N0 that answers from noisy counts were computed with: it is public, but never said.
+
+    An answer is T/n1 - (1/n0 + 1/n1) s, T the row's total and s the noisy sum. Where s is not at an end of what is
+    possible it lies on a grid, a power of two near 2^-20 of the noise's scale, for Gaussian noise 2^-30 (n0/2 is on it
+    too). So the right n0 is the one with which nearly all s do: with a wrong one they lie anywhere between.
+
+    Parameters
+    ----------
+    n : people.
+    rows, gaps : the batch, (m, n) and (m,).
+    scale : of the noise on a sum, from `fairwall.laws.counts`.
+
+    Returns
+    -------
+    int
+        In 1 .. n-1; n // 2 where there is no answer.
+    """
+    if not len(gaps):
+        return n // 2
+    step = max(2.0 ** (math.ceil(math.log2(n)) - 44), 2.0 ** (math.frexp(scale)[1] - 32))
+    n0 = np.arange(1, n)[:, None]
+    sums = (rows.sum(axis=1) / (n - n0) - gaps) / (1 / n0 + 1 / (n - n0))
+    off = np.abs(sums / step - np.rint(sums / step))
+    return int(np.argmin(np.median(off, axis=1))) + 1
+
+
+def noisy_attributes(
+    n: int, size_answer: float, gaps: NDArray[np.float64], epsilon: float
+) -> tuple[int, int, NDArray[np.float64]]:
+    """Read answers of randomised response as exact gaps of the noisy attributes.
+
+    Let N1' people have a noisy attribute of 1. From the estimates of `fairwall.laws.response`, unless they were moved
+    to what is possible,
+
+        gap = -n / (n0 n1 (1 - 2p)) (h - mean h) z',    n1 = (N1' - n p)/(1 - 2p),    n0 = n - n1,
+
+    where z' is 1 for the n - N1' people with a noisy attribute of 0. So it is a constant times the gap that the noisy
+    attributes have themselves. The size query's own sum is moved to an end, so that its gap is 1/n1 or -1/n0: N1'
+    follows.
+
+    Parameters
+    ----------
+    n : people.
+    size_answer : the gap of a row that accepts one person only.
+    gaps : (m,).
+    epsilon : of the account's first batch.
+
+    Returns
+    -------
+    n0, n1 : how many noisy attributes are 0 and 1, each at least 1.
+    gaps : (m,), of the noisy attributes.
+    """
+    p = turning_probability(epsilon)
+    kept = max(1 - 2 * p, 2.0**-52)
+    noisy = np.arange(1, n)
+    n1 = np.clip((noisy - n * p) / kept, 1, n - 1)
+    away = np.minimum(np.abs(size_answer - 1 / n1), np.abs(size_answer + 1 / (n - n1)))
+    ones = int(noisy[np.argmin(away)])
+    return n - ones, ones, noisy_gaps(n, ones, gaps, epsilon)
+
+
+def noisy_gaps(n: int, ones: int, gaps: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+    """Return the gaps of the noisy attributes, (m,), if so many of them are 1; the others as `noisy_attributes`."""
+    p = turning_probability(epsilon)
+    kept = max(1 - 2 * p, 2.0**-52)
+    n1 = min(max((ones - n * p) / kept, 1.0), n - 1.0)
+    return gaps * kept * float(n1 * (n - n1)) / (ones * (n - ones))
+
+
+def noisy_size_weights(n: int, n0: int, seen: NDArray[np.float64], epsilon: float) -> NDArray[np.float64]:
+    """Weigh how many noisy attributes are 1, where N0 is public and no size query was asked: (n-1,), on a log scale.
+
+    Of N1 people each stays at 1 with probability 1-p, of N0 each is turned to 1 with p: near to a Gaussian. So is what
+    a unit row without a mean sees of k noisy zeros dealt out at random, with variance k (n-k) / (n (n-1)); and it is
+    the gap answered times a factor that depends on k.
+
+    Parameters
+    ----------
+    n, n0 : people, and how many are disadvantaged.
+    seen : (m,), the gaps answered for rows made orthonormal and without means.
+    epsilon : of the account's first batch.
+    """
+    p = turning_probability(epsilon)
+    ones = np.arange(1, n)
+    expected, variance = (n - n0) + (2 * n0 - n) * p, n * p * (1 - p) + 0.1  # a tenth: where nobody is turned over
+    kept = max(1 - 2 * p, 2.0**-52)
+    n1 = np.clip((ones - n * p) / kept, 1, n - 1)
+    factor = kept * n1 * (n - n1) / n
+    spread = ones * (n - ones) / (n * max(n - 1, 1))
+    fit = np.square(factor) * float(seen @ seen) / spread + len(seen) * np.log(spread / np.square(factor))
+    weights: NDArray[np.float64] = -0.5 * (np.square(ones - expected) / variance + fit)
+    return weights
+
+
+def smeared(law: Law, r: NDArray[np.float64], variance: NDArray[np.float64]) -> Smeared:
+    """Return ln p, g and h at each r (see above), three of r's shape.
+
+    Parameters
+    ----------
+    law : another one than those above counts as a Gaussian of the same median.
+    r : (m,).
+    variance : (m,), tau; above 0.
+    """
+    t, r = np.sqrt(variance), np.clip(r, -_UNHEARD_OF, _UNHEARD_OF)
+    if isinstance(law, (Laplace, Uniform)):
+        flat = law.scale < _FLAT * t
+        sigma = law.scale * (math.sqrt(2) if isinstance(law, Laplace) else math.sqrt(1 / 3))
+        plain = _gaussian(r, variance + sigma**2)
+        if flat.all():
+            return plain
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            full = _laplace(r, t, law.scale) if isinstance(law, Laplace) else _uniform(r, t, law.scale)
+        a, b, c = (np.where(flat | ~np.isfinite(x), y, x) for x, y in zip(full, plain, strict=True))
+        return a, b, c
+    if isinstance(law, Cauchy) and law.scale > 0:
+        return _cauchy(r, t, law.scale)
+    sigma = law.scale if isinstance(law, (Gaussian, Cauchy)) else law.median_abs() / Gaussian(1.0).median_abs()
+    return _gaussian(r, variance + sigma**2)
+
+
+def _gaussian(r: NDArray[np.float64], variance: NDArray[np.float64]) -> Smeared:
+    return -0.5 * (r * r / variance + np.log(2 * math.pi * variance)), r / variance, 1 / variance
+
+
+def _cauchy(r: NDArray[np.float64], t: NDArray[np.float64], scale: float) -> Smeared:
+    from scipy.special import wofz
+
+    z = (r + 1j * scale) / (math.sqrt(2) * t)
+    far = np.abs(z) > _FAR
+    z = np.where(far, _FAR, z)
+    w = wofz(z)
+    first = -2 * z * w + 2j / math.sqrt(math.pi)
+    second = -2 * w - 2 * z * first
+    density = np.maximum(w.real, 1e-300)
+    g = -first.real / density / (math.sqrt(2) * t)
+    h = g * g - second.real / density / (2 * t * t)
+    square = r * r + scale * scale
+    return (
+        np.where(far, np.log(scale / (math.pi * square)), np.log(density / (math.sqrt(2 * math.pi) * t))),
+        np.where(far, 2 * r / square, g),
+        np.where(far, 2 * (scale * scale - r * r) / square / square, h),
+    )
+
+
+def _laplace(r: NDArray[np.float64], t: NDArray[np.float64], b: float) -> Smeared:
+    near, far = _log_erfcx((t / b - np.abs(r) / t) / math.sqrt(2)), _log_erfcx((t / b + np.abs(r) / t) / math.sqrt(2))
+    total = np.logaddexp(near, far)
+    g = np.sign(r) * np.tanh((near - far) / 2) / b
+    centre = np.exp(math.log(4 * b) - 0.5 * math.log(2 * math.pi) - np.log(t) - total)
+    return -0.5 * (r / t) ** 2 + total - math.log(4 * b), g, g * g - (1 - centre) / b**2
+
+
+def _log_erfcx(z: NDArray[np.float64]) -> NDArray[np.float64]:
+    from scipy.special import erfcx
+
+    # erfcx(z) = exp(z^2) erfc(z), where erfc is 2 to the last bit below -20.
+    log: NDArray[np.float64] = np.where(z < -20, z * z + math.log(2), np.log(erfcx(np.maximum(z, -20.0))))
+    return log
+
+
+def _uniform(r: NDArray[np.float64], t: NDArray[np.float64], a: float) -> Smeared:
+    from scipy.special import log_ndtr
+
+    # By symmetry for r >= 0, where the tails to the right keep their digits.
+    u, low = (np.abs(r) + a) / t, (np.abs(r) - a) / t
+    tail = log_ndtr(-low)
+    inside = tail + np.log1p(-np.exp(log_ndtr(-u) - tail))
+    at_u, at_low = (np.exp(-0.5 * x * x - 0.5 * math.log(2 * math.pi) - inside) for x in (u, low))
+    g = (at_low - at_u) / t
+    return inside - math.log(2 * a), np.sign(r) * g, g * g + (u * at_u - low * at_low) / t**2

@@ -1,0 +1,43 @@
+r"""The score test: how much each person would improve the fit, to first order, where nothing is known of the others.
+
+At the mean-field point z = N0/n a row's gap has the Gaussian spread that others' attributes give it, and its error the
+public law. With g the slope of the log-density of both together (`likelihood.smeared`) and ``x = (h - hbar) z + error /
+c`` as in `ep`, the likelihood's slope along z_j is the sum of g_i (h_ij - hbar_i) over rows; to first order it is the
+log-likelihood ratio of z_j = 1 to z_j = 0. For Cauchy noise g is bounded, so that one wild answer spoils little. It
+takes m n steps.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.reveal.decode import lstsq
+from developer.reveal.decode.decoder import Evidence
+from developer.reveal.decode.ep import centred, even_odds, exact, prior_log_odds, rescaled, to_v
+from developer.reveal.decode.likelihood import smeared
+from fairwall.laws.noise import Gaussian
+
+
+def decode(evidence: Evidence) -> NDArray[np.float64]:
+    """Estimate v from everybody's log-likelihood ratio, (n,).
+
+    Parameters
+    ----------
+    evidence : without sizes this is least squares.
+    """
+    if not evidence.n0 or not evidence.n1:
+        return lstsq.decode(evidence)
+    return to_v(evidence, even_odds(evidence, prior_log_odds(evidence) + ratios(evidence)))
+
+
+def ratios(evidence: Evidence) -> NDArray[np.float64]:
+    """Return the log-likelihood ratios of being disadvantaged to being advantaged, (n,), to first order."""
+    H, x = centred(evidence)
+    n0, n1, n = evidence.n0, evidence.n1, H.shape[1]
+    law = Gaussian(0.0) if exact(evidence) else rescaled(evidence.noise or Gaussian(0.0), n0 * n1 / (n0 + n1))
+    share = n0 / (n0 + n1)
+    # Of a sum over N0 people drawn without replacement.
+    variance = share * (1 - share) * n / max(n - 1, 1) * (H * H).sum(axis=1)
+    telling = variance > 1e-18
+    _, g, _ = smeared(law, x[telling], variance[telling])
+    slopes: NDArray[np.float64] = g @ H[telling]
+    return slopes

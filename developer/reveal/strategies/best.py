@@ -1,0 +1,197 @@
+r"""The strongest attack there is here on what is public: metric, mechanism, precision, how many answers there may be.
+
+* **Exact answers** are packed, by `splitting`: no other strategy needs fewer. One ordinary answer about few people
+  whose number is public is met in the middle. Where answers are so coarse that a person's weight can hide below their
+  last digit, c b < 2 10^-d with c = 1/N0 + 1/N1 >= 4/n and b the most that a score may move, they are statistics.
+* **Verdicts** and **predictive parity** have strategies of their own.
+* **Statistics**, all other answers: rows that toss a coin for every score, between the two ends of what it may be, and
+  the decoder that suits the law of the noise. Of the absolute value of a gap we ask close to a row whose own gap keeps
+  the sign, and read the answers both ways.
+
+**How many noisy answers.** Noise grows with their number m, so more are not always better. To one person's score test
+the m answers are worth d^2 = m (c s)^2 / (c^2 s^2 n p (1-p) + S(m)^2): s is the standard deviation of a row's scores,
+p = N0/n, the first term below the line is what the other people add, S(m) the noise. We take the m that makes it
+largest. Once the others are known they add nothing any more, and m need not be larger than what exact answers would
+take, about three times log2 C(n, N0) / log2 sqrt(2 pi e n p (1-p) s^2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.reveal.decode import best as decoder
+from developer.reveal.decode.likelihood import law_of
+from developer.reveal.decode.meet import is_listable
+from developer.reveal.strategies import meet, predictive_parity, splitting, verdicts
+from developer.reveal.strategies.compressed import decide, likelihood, reveal_from_rows, settle
+from developer.reveal.strategies.sizes import alone
+from developer.reveal.strategies.strategy import ABSOLUTE, ODDS, Hand, Reveal, Terms, everyone
+from fairwall.laws.noise import Law
+
+_ROUND_DECIMALS = 2
+"""What the mechanism `round` keeps."""
+
+_USUAL_SHARE = 0.2
+"""The share of disadvantaged people that is reckoned with where their number is not public."""
+
+_HUNCH = math.log(0.6 / 0.4)
+"""What is made of a guess by h0's scores: that of Adult is right for 60% of either group."""
+
+_ENOUGH = 3.0
+"""How many times the information bound random rows take."""
+
+_ENOUGH_PEOPLE = 45
+"""How many answers for 100 people randomised response is asked for: they cost nothing more than the first."""
+
+_REPLAYS = 1e-7
+"""What gaps of noisy attributes may be off by, after they were scaled back."""
+
+_LEAST_MOVE = 0.1
+"""How far from a row whose gap keeps its sign absolute gaps are asked for."""
+
+_TO_SD = 1.4826
+"""A normal law's standard deviation in units of its median absolute value."""
+
+
+def play(hand: Hand) -> Reveal:
+    """Play the strategy that suits what is public.
+
+    Raises
+    ------
+    ValueError
+        For noisy predictive parity, and for verdicts or predictive parity where rows are not free.
+    """
+    terms = hand.terms
+    if terms.mechanism == "pass-fail":
+        return verdicts.play(hand)
+    exact = math.isinf(terms.epsilon)
+    if terms.metric == "ppv":
+        if not exact:
+            raise ValueError("predictive parity can be read from exact answers only")
+        return predictive_parity.play(hand)
+    if terms.mechanism == "round":
+        kept = min(terms.precision, _ROUND_DECIMALS) if isinstance(terms.precision, int) else _ROUND_DECIMALS
+        terms = replace(terms, precision=kept)
+        hand = replace(hand, terms=terms)
+    if exact and readable(hand):
+        ordinary = hand.queries == 1 and terms.n0 is not None and is_listable(hand.people, terms.n0)
+        plain = terms.metric in ("sp", "eo", "fpr") and terms.precision == "float64"
+        return meet.play(hand) if ordinary and plain else splitting.play(hand)
+    if terms.metric in ABSOLUTE | ODDS:
+        return _both_signs(hand)
+    if terms.mechanism == "recommended":
+        return _either_reading(replace(hand, decode=hand.decode or decoder.decode, llr=hand.llr or _hunch(hand)))
+    queries = fewest(hand)
+    hand.auditor.give_up(hand.queries - queries)
+    few = replace(hand, queries=queries, decode=hand.decode or decoder.decode, llr=hand.llr or _hunch(hand))
+    return reveal_from_rows(few, lambda own: coins(own.base(), own.perturbation, own.queries, own.rng))
+
+
+def readable(hand: Hand) -> bool:
+    """Say whether exact answers are precise enough to be packed."""
+    precision = hand.terms.precision
+    if not isinstance(precision, int):
+        return True
+    return min(hand.perturbation, 1.0) * 4 / hand.people >= 2 * 10.0**-precision
+
+
+def coins(base: NDArray[np.float64], reach: float, queries: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Toss a coin for every score, between the two ends of what it may be; (m, n) in [0, 1].
+
+    Parameters
+    ----------
+    base : (n,), h0's scores.
+    reach : how far from them a score may be; 1 leaves 0 and 1.
+    """
+    low, high = np.maximum(base - reach, 0.0), np.minimum(base + reach, 1.0)
+    return np.where(rng.integers(0, 2, (queries, base.size)) == 1, high, low)
+
+
+def fewest(hand: Hand) -> int:
+    """Choose how many noisy answers to ask for, at least 1 and at most the hand's queries."""
+    n, terms = hand.people, hand.terms
+    if terms.mechanism == "randomized-response":
+        return min(hand.queries, n)  # the first is paid for, the others are free
+    n0 = _usual(n) if terms.n0 is None else terms.n0
+    c, others = 1 / n0 + 1 / (n - n0), n0 * (n - n0) / n
+    variance = 0.25 if hand.perturbation >= 1 else hand.perturbation**2
+    told = 0.5 * math.log2(max(2 * math.pi * math.e * others * variance, 4.0))
+    most = min(hand.queries, max(1, math.ceil(_ENOUGH * math.log2(math.comb(n, n0)) / told)))
+
+    def worth(m: int) -> float:
+        noise = _law(terms, n, n0, m)
+        spread = 0.0 if noise is None else _TO_SD * noise.median_abs()
+        return m * c * c * variance / (c * c * variance * others + spread**2)
+
+    return max(range(1, most + 1), key=worth)
+
+
+def _hunch(hand: Hand) -> Callable[[], NDArray[np.float64]]:
+    """Take the guess made without asking for what it usually is worth: answers that say nothing leave it as it is."""
+    return lambda: np.where(hand.prior() == 0, _HUNCH, -_HUNCH)
+
+
+def _law(terms: Terms, n: int, n0: int, m: int) -> Law | None:
+    return law_of(terms, n=n, n0=n0, n1=n - n0, queries=m, epsilon=terms.shares(m)[1])
+
+
+def _usual(n: int) -> int:
+    return min(max(1, round(_USUAL_SHARE * n)), n - 1)
+
+
+def _either_reading(hand: Hand) -> Reveal:
+    """Read answers of `recommended`, which are noisy counts' or randomised response's: which is public, but not here.
+
+    The size query, if there is one, goes into the batch, so that one choice answers both. Randomised response's answers
+    are the gaps of noisy attributes, exactly: if some attributes replay them, that is what they are.
+    """
+    queries = min(fewest(replace(hand, terms=replace(hand.terms, mechanism="counts"))), hand.queries)
+    queries = max(queries, min(hand.queries, _ENOUGH_PEOPLE * hand.people // 100))
+    hand.auditor.give_up(hand.queries - queries)
+    H = coins(hand.base(), hand.perturbation, queries, hand.rng)
+    if hand.terms.n0 is None:
+        size_answer, gaps = hand.auditor.sized_gaps(alone(hand.people, 0), H)
+    else:
+        size_answer, gaps = None, hand.auditor.gaps(H)
+    for mechanism in ("randomized-response", "counts"):
+        own = replace(hand, terms=replace(hand.terms, mechanism=mechanism))
+        evidence = settle(own, size_answer, H, gaps)
+        reveal = decide(own, evidence)
+        told = reveal.guess if reveal.from_answers is None else reveal.from_answers
+        v = np.where(told == 1, 1 / evidence.n1, -1 / evidence.n0)
+        if mechanism == "counts" or np.abs(H @ v - evidence.gaps).max() < _REPLAYS:
+            return reveal
+    raise AssertionError("the last reading is taken as it is")
+
+
+def _both_signs(hand: Hand) -> Reveal:
+    """Find a partition from noisy absolute gaps.
+
+    Close to a row with gap g, |g + d v| is (g + d v) times the sign of g. The wrong sign exchanges the groups, and
+    their sizes; of the two readings the one stands that makes the answers likelier.
+    """
+    near = replace(hand, perturbation=min(hand.perturbation, _LEAST_MOVE))
+    queries = fewest(near)
+    hand.auditor.give_up(hand.queries - queries)
+    size_answer = hand.auditor.size(alone(hand.people, 0)) if hand.terms.n0 is None else None
+    H = coins(hand.base(), near.perturbation, queries, hand.rng)
+    gaps = hand.auditor.gaps(H)
+    readings = []
+    for sign in (1, -1):
+        evidence = settle(hand, size_answer, H, sign * gaps)
+        s = 1 / evidence.n1 - (hand.decode or decoder.decode)(evidence)
+        guess = s <= 0.5 * (1 / evidence.n1 + 1 / evidence.n0)
+        readings.append((likelihood(evidence, guess.astype(np.uint8)), guess, s, evidence.n0))
+    _, guess, s, n0 = max(readings, key=lambda reading: reading[0])
+    if (public := hand.terms.n0) is not None:
+        # Noisy counts are read with the N0 that they were computed with, or in the mirror image with the other size.
+        named = guess if abs(n0 - public) <= abs(guess.size - n0 - public) else ~guess
+        return replace(everyone(named, s), polarity_known=2 * public != guess.size)
+    # The smaller part is named the disadvantaged, as by the strategy `absolute`.
+    named = guess if 2 * guess.sum() >= guess.size else ~guess
+    return replace(everyone(named, s), polarity_known=2 * int(guess.sum()) != guess.size)

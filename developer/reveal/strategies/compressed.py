@@ -1,0 +1,95 @@
+"""Reveal from compressed sensing (Hamman, Chen, Dutta, FAccT 2023, Theorem 2): what its choices of rows share."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.reveal.decode import STATISTICAL, Decoder, Evidence, l1
+from developer.reveal.decode.ep import settled
+from developer.reveal.decode.likelihood import smeared
+from developer.reveal.strategies.sizes import alone, group_sizes
+from developer.reveal.strategies.strategy import Hand, Reveal, everyone
+from fairwall.laws.noise import Gaussian
+
+_ROUNDING = 1e-9
+"""What an answer may be off by besides its noise."""
+
+
+def counts(_n: int) -> range:
+    """Give the numbers of queries there can be: any."""
+    return range(1, sys.maxsize)
+
+
+def reveal_from_rows(hand: Hand, rows: Callable[[Hand], NDArray[np.float64]]) -> Reveal:
+    """Ask for the sizes, unless they are public, and for the gaps of the rows; decode; find the disadvantaged.
+
+    ``s = r - v`` is ``1/N0 + 1/N1`` at the disadvantaged and 0 elsewhere; we split in the middle.
+
+    Parameters
+    ----------
+    hand : what we play with.
+    rows : makes the rows, (m, n), when their time has come.
+    """
+    decode = hand.decode or l1.decode
+    # First, because the rows may have to wait for h0, and meanwhile this answer can be on its way.
+    n0 = hand.terms.n0
+    size_answer = hand.auditor.size(alone(hand.people, 0)) if n0 is None else None
+    H = rows(hand)
+    gaps = hand.auditor.gaps(H)
+    if decode in STATISTICAL:
+        evidence = settle(hand, size_answer, H, gaps)
+    else:
+        # As the paper has it: the sizes nearest to the answer.
+        if size_answer is not None:
+            n0 = group_sizes(size_answer, hand.people)[0]
+        assert n0 is not None, "public or asked for"
+        evidence = Evidence(H, gaps, n0, hand.people - n0, rng=hand.rng)
+    return decide(replace(hand, decode=decode), evidence)
+
+
+def decide(hand: Hand, evidence: Evidence) -> Reveal:
+    """Decode with the hand's decoder, and once more with what features say, where anything does."""
+    decode = hand.decode or l1.decode
+    alone_guess = _split(evidence, decode)
+    if hand.llr is None:
+        return alone_guess
+    if hand.terms.mechanism == "randomized-response":
+        # What was decoded are attributes of which each tells the true one with odds e^epsilon.
+        told = np.where(alone_guess.guess == 0, hand.terms.epsilon, -hand.terms.epsilon)
+        both = everyone(told + hand.llr() <= 0, alone_guess.reconstruction)
+    else:
+        both = _split(replace(evidence, llr=hand.llr()), decode)
+        # Where answers alone decide, features can but lead a decoder into a corner from which it does not find back.
+        decided = int((alone_guess.guess == 0).sum()) == evidence.n0
+        if decided and likelihood(evidence, alone_guess.guess) > likelihood(evidence, both.guess):
+            both = alone_guess
+    return replace(both, from_answers=alone_guess.guess)
+
+
+def settle(hand: Hand, size_answer: float | None, H: NDArray[np.float64], gaps: NDArray[np.float64]) -> Evidence:
+    """Weigh the sizes by what the law of the noise makes of all answers.
+
+    Parameters
+    ----------
+    hand : what we play with.
+    size_answer : to the size query; None where sizes are public, and it was not asked.
+    H, gaps : one batch, (m, n) and (m,).
+    """
+    size_share, share = hand.terms.shares(len(H))
+    return settled(hand.terms, size_answer, H, gaps, size_epsilon=size_share, epsilon=share, rng=hand.rng)
+
+
+def likelihood(evidence: Evidence, guess: NDArray[np.uint8]) -> float:
+    """Say how likely the answers are, on a logarithmic scale, if a guess, (n,), is right."""
+    v = np.where(guess == 1, 1 / evidence.n1, -1 / evidence.n0)
+    missed = evidence.gaps - evidence.rows @ v
+    law = evidence.noise or Gaussian(0.0)
+    return float(smeared(law, missed, np.full(len(missed), _ROUNDING**2))[0].sum())
+
+
+def _split(evidence: Evidence, decode: Decoder) -> Reveal:
+    s = 1 / evidence.n1 - decode(evidence)
+    return everyone(s <= 0.5 * (1 / evidence.n1 + 1 / evidence.n0), s)

@@ -1,0 +1,40 @@
+"""The size query (Hamman, Chen, Dutta, FAccT 2023, Remark 4): one answer tells the sizes of both groups."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.reveal.strategies.strategy import Auditor
+
+
+def alone(n: int, person: int) -> NDArray[np.float64]:
+    """Give the row, (n,), that accepts one person only."""
+    row = np.zeros(n)
+    row[person] = 1
+    return row
+
+
+def ask_sizes(auditor: Auditor, n: int) -> tuple[int, int]:
+    """Ask the size query about the first person; give N0 and N1."""
+    return group_sizes(auditor.size(alone(n, 0)), n)
+
+
+def group_sizes(gap: float, n: int) -> tuple[int, int]:
+    """Read the group sizes off the gap of the row that accepts one person only.
+
+    Exact, the gap is ``1/N1`` if that person is advantaged and ``-1/N0`` if not. Of these 2 (n - 1) values we
+    take the nearest: the right one for an exact answer, and the most likely one under any noise that is
+    symmetric and unimodal.
+
+    Parameters
+    ----------
+    gap : the answer.
+    n : the number of people, at least 2.
+
+    Returns
+    -------
+    N0, N1 : each at least 1, with sum n.
+    """
+    size = np.arange(1, n)
+    gaps = np.concatenate([1 / size, -1 / size])
+    own = int(np.argmin(np.abs(gaps - gap)))
+    return (n - 1 - own, own + 1) if own < n - 1 else (own - n + 2, 2 * n - 2 - own)

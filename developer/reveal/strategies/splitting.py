@@ -1,0 +1,363 @@
+"""Reveal by adaptive splitting: groups of people whose number of disadvantaged is known are cut until none is mixed.
+
+To begin with there is one group, everybody, with N0 disadvantaged. A *cut* of a group of g people, k of them
+disadvantaged, gives its parts weights; the weighted count tells how many disadvantaged each part has. It is one digit
+of `Sums`, or several: an answer holds cuts of many groups. Three kinds of cuts:
+
+* by **count**: parts of equal size, one digit each (for all but the last) with the part's count;
+* by **index**, where one person differs from all others (k = 1 or g - 1): parts 0, 1, 2, ... have these numbers for
+  weights, and the sum tells which part that person is in. No value of the digit is lost;
+* by **subset**, for small groups: weights such that all C(g, k) subsets of k people have different sums, found one
+  after another (as the Mian-Chowla sequence is, for k = 2). It ends the group.
+
+A count's range is cut to all but a 2^-42 of its probability on either side. People are shuffled first, so that counts
+are hypergeometric whoever the disadvantaged are: a count out of range makes one run in many billions wrong.
+"""
+
+import heapq
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.reveal.strategies.strategy import Hand, Reveal
+from developer.reveal.strategies.sums import Digit, Layout, Sums
+
+TAIL = 2.0**-42
+"""The probability that is given up on either side of a count's range."""
+
+SUBSETS = 1000
+"""The most subsets of a group that a code may tell apart."""
+
+FINAL_TRIALS = 40
+"""How many digits' worth of options the last answer is looked for in."""
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """People, (g,), of whom k are disadvantaged."""
+
+    people: NDArray[np.intp]
+    k: int
+
+    @property
+    def size(self) -> int:
+        """The number of people, g."""
+        return int(self.people.size)
+
+    @property
+    def mixed(self) -> bool:
+        """Whether somebody is still unknown."""
+        return 0 < self.k < self.size
+
+
+Pieces = list[Group]
+
+
+@dataclass(frozen=True, eq=False)
+class Cut:
+    """What is asked about a group, and how its answer is read; None for an answer that cannot be."""
+
+    digits: tuple[Digit, ...]
+    read: Callable[[Sequence[int]], Pieces | None]
+
+
+def play(hand: Hand) -> Reveal:
+    """Reveal everyone with at most the hand's queries."""
+    sums = Sums(hand)
+    share = np.full(hand.people, np.nan)
+    groups: list[Group] | None = None
+    people = hand.rng.permutation(hand.people)
+    share[sums.anchors] = 0
+    people = people[np.isnan(share[people])]
+    while sums.open:
+        if sums.n0 is not None and groups is None:
+            groups = [Group(people, sums.n0)]
+        if groups is not None and not any(group.mixed for group in groups):
+            break
+        if sums.stuck:
+            chosen = None
+        elif groups is None:
+            # Should two sizes give an answer meaning, another choice of people will not.
+            people = hand.rng.permutation(people)
+            chosen = opening(sums, people)
+        else:
+            chosen = choose(sums, [group for group in groups if group.mixed])
+        if chosen is None:
+            if sums.stuck or not sums.relax():
+                if len(sums.worlds) == 1:
+                    break
+                sums.probe()
+            continue
+        layout, cuts, others = chosen
+        values = sums.ask(layout)
+        if values is not None:
+            found = dict(zip((id(digit) for digit in layout.digits), values, strict=True))
+            pieces = [cut.read([found[id(digit)] for digit in cut.digits]) for cut in cuts]
+            if any(piece is None for piece in pieces) or sums.n0 is None:
+                break
+            done = [group for group in groups or [] if not group.mixed]
+            groups = done + others + [group for piece in pieces for group in piece or []]
+            if sums.absolute:
+                pure = [group.people for group in groups if group.k == 0]
+                sums.anchors = np.concatenate([np.flatnonzero(share == 0), *pure])
+    for group in groups or []:
+        share[group.people] = group.k / group.size
+    return sums.reveal(share)
+
+
+Choice = tuple[Layout, list[Cut], list[Group]]
+"""A row, the cuts it makes, and the groups that it leaves whole."""
+
+
+def opening(sums: Sums, people: NDArray[np.intp]) -> Choice | None:
+    """Ask about as many single people as one row tells while N0 is unknown."""
+    fewest, most, best = 1, min(64, people.size), None
+    while fewest <= most:
+        number = (fewest + most) // 2
+        digits = [Digit(people[i : i + 1], np.ones(1, np.int64), 0, 1) for i in range(number)]
+        layout = sums.fit(digits)
+        if layout is None:
+            most = number - 1
+        else:
+            best, fewest = (layout, digits), number + 1
+    if best is None:
+        return None
+    layout, digits = best
+
+    def read(values: Sequence[int]) -> Pieces | None:
+        return _by_count([*(digit.people for digit in digits), people[len(digits) :]], values, sums.n0 or 0)
+
+    return layout, [Cut(tuple(digits), read)], []
+
+
+def choose(sums: Sums, groups: list[Group]) -> Choice | None:
+    """Fill a row with cuts: all groups to their ends if one row can, else the most uncertain groups first."""
+    ends = [end for group in groups if (end := final(group)) is not None] if len(groups) <= FINAL_TRIALS else []
+    if len(ends) == len(groups):
+        layout = sums.fit([digit for end in ends for digit in end.digits])
+        if layout is not None:
+            return layout, ends, []
+
+    # Where one person differs from all others any radix will do: these fill gaps.
+    order = sorted(groups, key=lambda group: (min(group.k, group.size - group.k) == 1, -entropy(group.size, group.k)))
+    cuts: dict[int, Cut] = {}
+    best: Layout | None = None
+    limit = math.inf
+    for position, group in enumerate(order):
+        for cut in _options(group):
+            radix = math.prod(digit.radix for digit in cut.digits)
+            if cuts and radix >= limit:
+                continue
+            layout = sums.fit([digit for other in [*cuts.values(), cut] for digit in other.digits])
+            if layout is not None:
+                best, cuts[position] = layout, cut
+                break
+            limit = radix
+        if cuts and limit <= 2:
+            break
+    if best is None:
+        return None
+
+    # Too few groups to fill a row: make more parts of them, the largest parts first.
+    if len(cuts) == len(order):
+        best = _refine(sums, order, cuts, best)
+    others = [group for position, group in enumerate(order) if position not in cuts]
+    return best, list(cuts.values()), others
+
+
+def _refine(sums: Sums, groups: list[Group], cuts: dict[int, Cut], best: Layout) -> Layout:
+    plans = [parts_of(group.size, group.k) for group in groups]
+    numbers = [len(cut.digits) + 1 for _, cut in sorted(cuts.items())]
+    heap = [
+        (-group.size / numbers[position], position)
+        for position, group in enumerate(groups)
+        if plans[position] is not None
+    ]
+    heapq.heapify(heap)
+    while heap:
+        _, position = heapq.heappop(heap)
+        group, least = groups[position], plans[position]
+        number = numbers[position] + 1
+        if number > group.size or least is None:
+            continue
+        finer = by_count(group, parts(group.size, least, number))
+        layout = sums.fit([digit for i, cut in cuts.items() for digit in (finer if i == position else cut).digits])
+        if layout is not None:
+            best, cuts[position], numbers[position] = layout, finer, number
+            heapq.heappush(heap, (-group.size / number, position))
+    return best
+
+
+def _options(group: Group) -> list[Cut]:
+    """Give the cuts worth trying, the best first."""
+    g, k = group.size, group.k
+    if min(k, g - k) == 1:
+        sizes = sorted({g, *(2**i for i in range(1, g.bit_length()) if 2**i < g)}, reverse=True)
+        return [by_index(group, number) for number in sizes]
+    least = parts_of(g, k)
+    if least is None:
+        return [by_subset(group), by_count(group, [1, g - 1])]
+    options = [by_count(group, parts(g, least, 2))]
+    # Where little room is left, small parts.
+    return options + [by_count(group, parts(g, few, 2)) for few in (3, 1) if few < least]
+
+
+def final(group: Group) -> Cut | None:
+    """Give the cut that ends a group; None for groups too large."""
+    if min(group.k, group.size - group.k) == 1:
+        return by_index(group, group.size)
+    return by_subset(group) if subset_code(group.size, min(group.k, group.size - group.k)) is not None else None
+
+
+def by_count(group: Group, sizes: Sequence[int]) -> Cut:
+    """Cut into parts of these sizes, with a digit for each but the last."""
+    pieces = np.split(group.people, np.cumsum(sizes)[:-1])
+    digits = []
+    for piece in pieces[:-1]:
+        low, high = count_range(group.size, group.k, piece.size)
+        digits.append(Digit(piece, np.ones(piece.size, np.int64), low, high))
+    return Cut(tuple(digits), lambda counts: _by_count(pieces, counts, group.k))
+
+
+def _by_count(pieces: Sequence[NDArray[np.intp]], counts: Sequence[int], k: int) -> Pieces | None:
+    ks = [*counts, k - sum(counts)]
+    if any(not 0 <= count <= piece.size for count, piece in zip(ks, pieces, strict=True)):
+        return None
+    return [Group(piece, count) for count, piece in zip(ks, pieces, strict=True) if piece.size]
+
+
+def by_index(group: Group, number: int) -> Cut:
+    """Cut a group in which one person differs into so many parts, and find that person's."""
+    pieces = np.array_split(group.people, number)
+    weights = np.repeat(np.arange(number), [piece.size for piece in pieces])
+    # The one differing person is disadvantaged, or the only one who is not.
+    only = group.k == 1
+    total = int(weights.sum())
+    low, high = (0, number - 1) if only else (total - number + 1, total)
+
+    def read(values: Sequence[int]) -> Pieces:
+        where = values[0] if only else total - values[0]
+        ks = [int(i == where) if only else piece.size - int(i == where) for i, piece in enumerate(pieces)]
+        return [Group(piece, k) for piece, k in zip(pieces, ks, strict=True)]
+
+    return Cut((Digit(group.people, weights, low, high),), read)
+
+
+def by_subset(group: Group) -> Cut:
+    """Tell all people of a small group at once."""
+    g, k = group.size, group.k
+    fewer = min(k, g - k)
+    code = subset_code(g, fewer)
+    if code is None:
+        raise ValueError(f"no code for {k} of {g} people")
+    weights, subsets = code
+    total = int(weights.sum())
+    sums = (min(subsets), max(subsets)) if k == fewer else (total - max(subsets), total - min(subsets))
+
+    def read(values: Sequence[int]) -> Pieces | None:
+        subset = subsets.get(values[0] if k == fewer else total - values[0])
+        if subset is None:
+            return None
+        inside = np.isin(np.arange(g), subset)
+        disadvantaged = inside if k == fewer else ~inside
+        return [
+            Group(group.people[disadvantaged], k),
+            Group(group.people[~disadvantaged], 0),
+        ]
+
+    return Cut((Digit(group.people, weights, *sums),), read)
+
+
+@cache
+def subset_code(g: int, k: int) -> tuple[NDArray[np.int64], dict[int, tuple[int, ...]]] | None:
+    """Find g weights such that subsets of k people have different sums, each the least after the ones before.
+
+    Returns
+    -------
+    The weights, (g,), and from each sum to its subset; None where there are more than `SUBSETS` subsets.
+    """
+    if math.comb(g, k) > SUBSETS:
+        return None
+    weights: list[int] = []
+    # sums[j]: those of all j of the people so far; two equal ones do no harm if too few people come to complete them.
+    sums: list[set[int]] = [{0}, *(set() for _ in range(k))]
+    for person in range(g):
+        later = g - person - 1
+        weight = weights[-1] + 1 if weights else 0
+        while any(
+            later >= k - j and not sums[j].isdisjoint(weight + smaller for smaller in sums[j - 1])
+            for j in range(1, k + 1)
+        ):
+            weight += 1
+        weights.append(weight)
+        for j in range(k, 0, -1):
+            sums[j] |= {weight + smaller for smaller in sums[j - 1]}
+    subsets = {sum(weights[i] for i in subset): subset for subset in itertools.combinations(range(g), k)}
+    return np.array(weights, np.int64), subsets
+
+
+def parts(g: int, least: int, number: int) -> list[int]:
+    """Give the sizes of so many parts of g people: equal ones, or small ones and the rest."""
+    if 4 * least >= g:
+        return [g // number + int(i < g % number) for i in range(number)]
+    return [*([least] * (number - 1)), g - least * (number - 1)] if least * (number - 1) < g else parts(g, g, number)
+
+
+@cache
+def parts_of(g: int, k: int) -> int | None:
+    """Choose the size of a part to count in, by what its digit tells per bit of room; None to end the group at once."""
+    sizes = sorted({s for s in (1, 2, 3, 4, 6, 8, g // 4, g // 3, g // 2) if 0 < s <= g // 2})
+    gains = []
+    for s in sizes:
+        low, high = count_range(g, k, s)
+        p = count_law(g, k, s)
+        gains.append(float(-(p[p > 0] * np.log2(p[p > 0])).sum()) / math.log2(high - low + 1) if high > low else 0.0)
+    best = int(np.argmax(gains))
+    code = subset_code(g, min(k, g - k))
+    if code is not None:
+        sums = code[1]
+        if entropy(g, k) / math.log2(max(sums) - min(sums) + 1) >= gains[best]:
+            return None
+    return sizes[best]
+
+
+def entropy(g: int, k: int) -> float:
+    """Give the bits that tell who the k are."""
+    return float(_log2_comb(np.array([g]), np.array([k]))[0])
+
+
+@cache
+def count_range(g: int, k: int, s: int) -> tuple[int, int]:
+    """Give the values that the count in a part of s people has, save for tails of probability `TAIL`."""
+    p = count_law(g, k, s)
+    first = max(0, k - (g - s))
+    low = int(np.searchsorted(np.cumsum(p), TAIL))
+    high = p.size - 1 - int(np.searchsorted(np.cumsum(p[::-1]), TAIL))
+    return first + low, first + high
+
+
+def count_law(g: int, k: int, s: int) -> NDArray[np.float64]:
+    """Give the hypergeometric probabilities of all counts from ``max(0, k - (g - s))`` to ``min(k, s)``."""
+    v = np.arange(max(0, k - (g - s)), min(k, s) + 1)
+    logs = _log2_comb(np.full(v.size, s), v) + _log2_comb(np.full(v.size, g - s), k - v)
+    p: NDArray[np.float64] = np.exp2(logs - _log2_comb(np.array([g]), np.array([k])))
+    p /= p.sum()
+    return p
+
+
+def _log2_comb(g: NDArray[np.int64], k: NDArray[np.int64]) -> NDArray[np.float64]:
+    table = _log2_factorials(max(int(g.max()), 1).bit_length())
+    value: NDArray[np.float64] = table[g] - table[k] - table[g - k]
+    return value
+
+
+@cache
+def _log2_factorials(bits: int) -> NDArray[np.float64]:
+    logs: NDArray[np.float64] = np.log2(np.arange(1, 2**bits + 1))
+    table: NDArray[np.float64] = np.concatenate([np.zeros(1), np.cumsum(logs)])
+    return table

@@ -1,0 +1,495 @@
+"""What one exact answer tells: a sum of weights over one group, digit by digit.
+
+Say the row asked about is ``w``, with sum W, and ``x`` is the sum of w over the disadvantaged. By ``SP = (W - x) / N1
+- x / N0``,
+
+    x = (W / N1 - SP) / c = (W N0 - SP N0 N1) / n,    c = 1/N0 + 1/N1.
+
+Scores are multiples of one power of two, ``q = 2^-e``, and so is x: an error of SP below ``q c / 2`` does no harm. So x
+is a long integer that we learn exactly, with room for many small numbers: each *digit* is a weighted count of
+disadvantaged people, known to lie in a short range, and has its own place in x, as in a number of mixed radix.
+
+**Close to h0** (b < 1) each score is a multiple of ``2^-G`` below h0, the *coarse part*, plus weights up to the width
+that b leaves: ``q x = 2^-G C + q D``, where C is a whole number, the sum of coarse parts. C is unknown at first: then
+D must stay below ``2^-G / q`` to be told apart. From the second row on C is known and D may be larger. No score is
+clipped: at the ends of [0, 1] it is the coarse part that moves inward.
+
+**Who does not know N0** takes every value for possible and drops those by which x is no whole number, or its digits
+are no digits. A wrong N0 survives with the share of legible values among all: we keep that small by asking for fewer
+digits while several sizes are left.
+
+**Absolute gaps** are the same for A and 1 - A. We call the groups alpha and beta, N0 is the size of beta and x the sum
+over it. People known to be in alpha are *anchors*: they get so much weight that the gap alpha - beta is positive
+throughout. If rows are free, alpha is the first person's group. Close to h0, alpha is the group with the higher rate
+in the first row that is read; later, where the digits could change the sign and anchors do not keep it, both signs are
+tried.
+"""
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.reveal.strategies.precision import PRECISIONS, error, possible
+from developer.reveal.strategies.sizes import alone
+from developer.reveal.strategies.strategy import Hand, Reveal, everyone
+from fairwall.laws.precision import Precision
+
+Integers = NDArray[np.int64]
+
+LONGEST = 2**53
+"""Integers up to here, and their sums, are exact in float64."""
+
+STRAY = (2.0**-12, 2.0**-2)
+"""The share of wrong readings that may look right while several are tried: at first, and where nothing fits."""
+
+PATIENCE = 8
+"""How many rows in a row may tell nothing."""
+
+PROBED = 0.38
+"""The share of people in a probing row: neither few nor half, where x hardly depends on N0."""
+
+
+@dataclass(frozen=True, eq=False)
+class Digit:
+    """A weighted count of some people that are disadvantaged, and its range.
+
+    Attributes
+    ----------
+    people : (s,), whom it looks at.
+    weights : (s,), their weights, whole numbers of at least 0.
+    low, high : the count's least and largest value.
+    """
+
+    people: NDArray[np.intp]
+    weights: Integers
+    low: int
+    high: int
+
+    @property
+    def radix(self) -> int:
+        """How many values it may have."""
+        return self.high - self.low + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Where digits stand in a row.
+
+    Attributes
+    ----------
+    digits : the lowest first.
+    places : what the digits' weights are multiplied by, in units of 2^-exponent.
+    exponent : e.
+    spare : how many values each place has that its digit never takes.
+    anchor : each anchor's weight, in the same units.
+    least, most : the range of the digits' sum.
+    """
+
+    digits: tuple[Digit, ...]
+    places: tuple[int, ...]
+    exponent: int
+    spare: int
+    anchor: int
+    least: int
+    most: int
+
+
+@dataclass(frozen=True)
+class World:
+    """What may be true: the size of the group that is summed over, and the sum of its coarse parts where known."""
+
+    n0: int
+    coarse: int | None
+
+
+class Sums:
+    """Asks for digits, one row at a time, and keeps what is known about sizes, signs and precision."""
+
+    def __init__(self, hand: Hand) -> None:
+        self._hand = hand
+        self.people = hand.people
+        self.left = hand.queries
+        self.answers = 0
+        metric = hand.terms.metric
+        self.absolute = metric.startswith(("abs_", "eodds_"))
+        self.near = hand.perturbation < 1
+        self.anchors: NDArray[np.intp] = np.zeros(int(self.absolute and not self.near), np.intp)
+        told: Precision | None = hand.terms.precision
+        self._precisions: tuple[Precision, ...] = PRECISIONS if told is None else (told,)
+        self._fruitless = 0
+        # How much room was given up, see `relax`, and the precisions at which hope was tried.
+        self._need = 0
+        self._hoped: tuple[Precision, ...] = self._precisions if len(self._precisions) == 1 else ()
+        # Whether it is settled which group is alpha.
+        self._named = not (self.absolute and self.near)
+        self._coarse_exponent, self._width, self._coarse = self._base()
+        self._coarse_total = int(self._coarse.sum())
+        self.worlds = self._worlds()
+
+    def _base(self) -> tuple[int, int, Integers]:
+        """Give G, the largest weight in units of 2^-G, and the coarse parts, (n,), in the same units."""
+        b = self._hand.perturbation
+        if not self.near:
+            return 0, 1, np.zeros(self.people, np.int64)
+        if b < 2.0**-30:
+            return 0, 0, np.zeros(self.people, np.int64)
+        told = self._hand.terms.precision
+        # A finer grid leaves more of b to the weights, and of the first row less to its digits, which long floats bear.
+        G = -math.floor(math.log2(b)) + (2 if told == "float64" else 0)
+        width = math.floor(math.ldexp(b, G))
+        base = np.clip(self._hand.base(), 0, 1)
+        # The row then lies between h0 - 2^-G (or 1 - width) and h0 + width.
+        return G, width, np.minimum(np.floor(np.ldexp(base, G)).astype(np.int64), 2**G - width)
+
+    def _worlds(self) -> tuple[World, ...]:
+        n, told = self.people, self._hand.terms.n0
+        if n < 2 or (self.near and self._width == 0):
+            return ()
+        known = None if self.near else 0
+        if told is not None:
+            sizes = sorted({told, n - told}) if self.absolute else [told]
+            return tuple(World(size, known) for size in sizes if 0 < size < n)
+        if self.near:
+            return tuple(World(size, known) for size in range(1, n))
+        gap = self._hand.auditor.size(alone(n, 0))
+        if not self._listen(gap):
+            return ()
+        # The person's own group has size 1 / |gap|.
+        own = np.arange(1, n)
+        expected = 1 / own
+        bound = self._error(expected, expected, expected)
+        fits = np.abs(expected - abs(gap)) <= 2 * bound
+        right = fits if self.absolute or gap >= -bound.max() else np.zeros_like(fits)
+        other = fits if not self.absolute and gap <= bound.max() else np.zeros_like(fits)
+        sizes = sorted({*(n - own[right]).tolist(), *own[other].tolist()})
+        return tuple(World(size, known) for size in sizes)
+
+    def _listen(self, answer: float) -> bool:
+        """Learn what an answer's digits say of its precision."""
+        if not math.isfinite(answer):
+            return False
+        self.answers += 1
+        if len(self._precisions) > 1:
+            self._precisions = possible(self._precisions, answer)
+        return bool(self._precisions)
+
+    def _error(
+        self,
+        rate1: NDArray[np.float64],
+        rate0: NDArray[np.float64],
+        gap: NDArray[np.float64],
+        hopeful: bool = False,
+    ) -> NDArray[np.float64]:
+        """Bound an answer's error by the coarsest precision there may be."""
+        precisions = self._precisions[-1:] if hopeful else self._precisions
+        bound: NDArray[np.float64] = np.max([error(precision, rate1, rate0, gap) for precision in precisions], axis=0)
+        return bound
+
+    @property
+    def n0(self) -> int | None:
+        """The size of the group that is summed over, once it is known."""
+        return self.worlds[0].n0 if len(self.worlds) == 1 else None
+
+    @property
+    def open(self) -> bool:
+        """Whether anything may be learnt by asking on."""
+        return bool(self.worlds) and self.left > 0 and self._fruitless < PATIENCE
+
+    @property
+    def stuck(self) -> bool:
+        """Whether to try another kind of row: the last one left several sizes possible, and as many as before."""
+        return len(self.worlds) > 1 and self._fruitless % 2 == 1
+
+    def relax(self) -> bool:
+        """Ask with less room for doubt, where nothing fits; False where there is none left to give up.
+
+        First we risk a row that is read in several ways, then, once, one that needs the finest precision there may be.
+        """
+        if self._need == 0:
+            self._need = 1
+            return True
+        if self._need == 1 and self._hoped != self._precisions:
+            self._need, self._hoped = 2, self._precisions
+            return True
+        return False
+
+    def fit(self, digits: Sequence[Digit]) -> Layout | None:
+        """Find places for digits in one row, so that the answer will tell them; None if they are too many."""
+        # The top digit may be long if its weights are small; in a float short where its weights add up to much.
+        slim = sorted(digits, key=lambda digit: -int(digit.weights.sum()) / max(digit.radix - 1, 1))
+        long = sorted(digits, key=lambda digit: digit.radix / max(int(digit.weights.max(initial=1)), 1))
+        # A wrong size or sign multiplies x by a ratio of small numbers or mirrors it, which keeps it whole more often
+        # than chance would. Digits with values that never occur seldom survive that.
+        for spare in (0, 1):
+            for order in (slim, long):
+                layout = self._lay(order, spare) if spare or len(self.worlds) == 1 else None
+                if layout is not None and self._legible(layout):
+                    return layout
+        return None
+
+    def _lay(self, digits: Sequence[Digit], spare: int) -> Layout | None:
+        radices = [digit.radix + spare for digit in digits]
+        places = list(itertools.accumulate(radices[:-1], lambda a, b: a * b, initial=1))
+        least = sum(place * digit.low for place, digit in zip(places, digits, strict=True))
+        most = sum(place * digit.high for place, digit in zip(places, digits, strict=True))
+        total = sum(place * int(digit.weights.sum()) for place, digit in zip(places, digits, strict=True))
+        if total > LONGEST or most > LONGEST:
+            return None
+        row = np.zeros(self.people, np.int64)
+        for place, digit in zip(places, digits, strict=True):
+            row[digit.people] += place * digit.weights
+        widest = int(row.max())
+        room = 0
+        if self.worlds[0].coarse is None:
+            valid = math.prod(digit.radix for digit in digits)
+            room = max(most - least, math.ceil(valid * len(self.worlds) / self._stray) if spare else 0)
+        exponent = self._coarse_exponent
+        while (
+            widest << self._coarse_exponent > self._width << exponent or room >= 1 << exponent - self._coarse_exponent
+        ):
+            exponent += 1
+        layout = Layout(tuple(digits), tuple(places), exponent, spare, 0, least, most)
+        while self.absolute and self.anchors.size and (anchor := self._anchoring(layout)):
+            if anchor << self._coarse_exponent <= self._width << layout.exponent:
+                return replace(layout, anchor=anchor)
+            if self.near:
+                break
+            layout = replace(layout, exponent=layout.exponent + 1)
+        return layout
+
+    @property
+    def _stray(self) -> float:
+        return STRAY[min(self._need, 1)]
+
+    def _anchoring(self, layout: Layout) -> int:
+        """Say what weight each anchor needs for the gap alpha - beta to be positive; 0 where it has one sign anyway."""
+        n, total, shift = self.people, self._total(layout), layout.exponent - self._coarse_exponent
+        weight = 0
+        for world in self.worlds:
+            # (W - x) / N1 > x / N0 is W N0 > n x.
+            coarse = (world.coarse or 0) << shift
+            if self.near and total * world.n0 < n * (coarse + layout.least):
+                continue
+            lacking = n * (coarse + layout.most) // world.n0 + 1 - total
+            weight = max(weight, -(-lacking // self.anchors.size))
+        return weight
+
+    def _row(self, layout: Layout) -> Integers:
+        row = self._coarse << (layout.exponent - self._coarse_exponent)
+        for place, digit in zip(layout.places, layout.digits, strict=True):
+            row[digit.people] += place * digit.weights
+        row[self.anchors] += layout.anchor
+        return row
+
+    def _total(self, layout: Layout) -> int:
+        weights = sum(
+            place * int(digit.weights.sum()) for place, digit in zip(layout.places, layout.digits, strict=True)
+        )
+        return (
+            (self._coarse_total << (layout.exponent - self._coarse_exponent))
+            + weights
+            + layout.anchor * self.anchors.size
+        )
+
+    def _tolerances(
+        self, layout: Layout, total: int, hopeful: bool = False
+    ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Bound x's error, in units, and say whether the sign of an absolute gap is open; (k,), one for each world."""
+        n, unit = self.people, math.ldexp(1.0, -layout.exponent)
+        n0 = np.array([world.n0 for world in self.worlds], np.float64)
+        n1 = n - n0
+        shift = layout.exponent - self._coarse_exponent
+        W = total * unit
+        known = self.worlds[0].coarse is not None
+        if known:
+            coarse = np.array([(world.coarse or 0) << shift for world in self.worlds], np.float64)
+            low, high = (coarse + layout.least) * unit, (coarse + layout.most) * unit
+        else:
+            low, high = np.zeros_like(n0), np.minimum(n0, W)
+        rate1 = np.minimum((W - low) / n1, 1)
+        rate0 = np.minimum(high / n0, 1)
+        top, bottom = W / n1 - low * n / (n0 * n1), W / n1 - high * n / (n0 * n1)
+        if not known:
+            top, bottom = rate1, -rate0
+        gap = np.minimum(np.maximum(np.abs(top), np.abs(bottom)), 1)
+        off = self._error(rate1, rate0, gap, hopeful)
+        either = self.absolute & (bottom <= off) & (top >= -off)
+        if not self.near or not self._named:
+            either = np.zeros_like(either)
+        return off * (n0 * n1 / n) / unit * (1 + 2.0**-40), either
+
+    def _legible(self, layout: Layout) -> bool:
+        total = self._total(layout)
+        if total > LONGEST:
+            return False
+        # Before any answer, hope for the finest precision.
+        hopeful = self.answers == 0 or self._need > 1
+        tolerances, either = self._tolerances(layout, total, hopeful)
+        if tolerances.max() >= 0.5 - 2.0**-20:
+            return False
+        readings = len(self.worlds) + int(either.sum())
+        if readings == 1:
+            return True
+        if not layout.spare:
+            return False
+        # A wrong reading looks right if x is close enough to a whole number, and that has digits.
+        valid = math.prod(digit.radix for digit in layout.digits)
+        known = self.worlds[0].coarse is not None
+        among = layout.most - layout.least + 1 if known else 2 ** (layout.exponent - self._coarse_exponent)
+        return 2 * float(tolerances.max()) * valid / among * readings <= self._stray
+
+    def ask(self, layout: Layout) -> list[int] | None:
+        """Ask for digits; give their values, in the layout's order, or None where the answer leaves more than one way.
+
+        None, too, where it leaves no way at all: with noise, `open` turns False.
+        """
+        row, total = self._row(layout), self._total(layout)
+        answer = self._send(row, layout.exponent)
+        if answer is None:
+            return None
+        tolerances, either = self._tolerances(layout, total)
+        found: dict[World, list[list[int]]] = {}
+        for world, tolerance, both in zip(self.worlds, tolerances.tolist(), either.tolist(), strict=True):
+            for sign in self._signs(world, layout, total, both=both):
+                for reading in self._readings(world, layout, total, sign * Fraction(answer), tolerance):
+                    found.setdefault(reading[0], []).append(reading[1])
+        everything = [values for readings in found.values() for values in readings]
+        if len(everything) == 1:
+            self.worlds = tuple(found)
+            self._named, self._fruitless, self._need = True, 0, 0
+            return everything[0]
+        self._settle(tuple(found))
+        return None
+
+    def _settle(self, worlds: tuple[World, ...]) -> None:
+        """Keep what is still possible after a row that could not be read."""
+        before = len(self.worlds)
+        if not self._named:
+            # Which group is alpha was meant for this row alone.
+            sizes = sorted({size for world in worlds for size in (world.n0, self.people - world.n0)})
+            worlds = tuple(World(size, None) for size in sizes)
+        # Two readings of C in one size are as good as none.
+        if len({world.n0 for world in worlds}) < len(worlds):
+            worlds = tuple(World(size, None) for size in dict.fromkeys(world.n0 for world in worlds))
+        if any(world.coarse is None for world in worlds):
+            worlds = tuple(replace(world, coarse=None) for world in worlds)
+        if len(worlds) < before:
+            self._fruitless = self._need = 0
+        else:
+            self._fruitless += 1
+            self._need = min(self._need, 1)
+        self.worlds = worlds
+
+    def _signs(self, world: World, layout: Layout, total: int, both: bool) -> tuple[int, ...]:
+        if both:
+            return (1, -1)
+        if not self.absolute or not self.near or not self._named or world.coarse is None:
+            return (1,)
+        # Not open, so that any x tells it.
+        x = 2 * (world.coarse << (layout.exponent - self._coarse_exponent)) + layout.least + layout.most
+        return (1,) if 2 * total * world.n0 >= x * self.people else (-1,)
+
+    def _readings(
+        self, world: World, layout: Layout, total: int, gap: Fraction, tolerance: float
+    ) -> list[tuple[World, list[int]]]:
+        """Read an answer in a world; none if it cannot be read, two or more if it is too coarse."""
+        n, n0 = self.people, world.n0
+        shift = layout.exponent - self._coarse_exponent
+        x = (total * n0 - gap * 2**layout.exponent * n0 * (n - n0)) / n
+        nearest = round(x)
+        if tolerance >= 0.5:
+            # Too coarse to tell; nothing against it, and more than one way.
+            inside = -tolerance <= x <= total + tolerance
+            return [(world, []), (world, [])] if inside else []
+        if abs(x - nearest) > tolerance:
+            return []
+        if world.coarse is None:
+            D = (nearest - layout.least) % (1 << shift) + layout.least
+            coarse = (nearest - D) >> shift
+            if not 0 <= coarse <= self._coarse_total:
+                return []
+        else:
+            coarse = world.coarse
+            D = nearest - (coarse << shift)
+        if not layout.least <= D <= layout.most:
+            return []
+        values, rest = [], D - layout.least
+        for digit in layout.digits:
+            rest, value = divmod(rest, digit.radix + layout.spare)
+            if value >= digit.radix:
+                return []
+            values.append(value + digit.low)
+        return [(World(n0, coarse), values)] if rest == 0 else []
+
+    def probe(self) -> None:
+        """Ask about a random row that tells nothing but N0: drop the sizes by which x is no whole number."""
+        chosen = (self._hand.rng.random(self.people) < PROBED).astype(np.int64)
+        row = self._coarse + chosen
+        total, exponent = int(row.sum()), self._coarse_exponent
+        answer = self._send(row, exponent)
+        if answer is None:
+            return
+        n = self.people
+        n0 = np.array([world.n0 for world in self.worlds], np.float64)
+        rate1, rate0 = np.minimum(total * 2.0**-exponent / (n - n0), 1), np.ones_like(n0)
+        off = self._error(rate1, rate0, np.maximum(rate1, rate0))
+        tolerances = off * (n0 * (n - n0) / n) * 2.0**exponent
+        kept = []
+        for world, tolerance in zip(self.worlds, tolerances.tolist(), strict=True):
+            for sign in (1, -1) if self.absolute and self._named else (1,):
+                x = (total * world.n0 - sign * Fraction(answer) * 2**exponent * world.n0 * (n - world.n0)) / n
+                if abs(x - round(x)) <= tolerance and -tolerance <= x <= total + tolerance:
+                    kept.append(world)
+                    break
+        self._settle(tuple(kept))
+
+    def _send(self, row: Integers, exponent: int) -> float | None:
+        self.left -= 1
+        answer = float(self._hand.auditor.gaps(np.ldexp(row.astype(np.float64), -exponent)[None])[0])
+        if not self._listen(answer):
+            self.worlds = ()
+            return None
+        return answer
+
+    def reveal(self, share: NDArray[np.float64]) -> Reveal:
+        """Guess everybody from what is known.
+
+        Where a group of people is known by its count alone, all of it goes to the class that gains balanced accuracy:
+        disadvantaged where their share is above that of everybody. Where the two are equal, or sizes unknown, the
+        guess made without any query stands.
+
+        Parameters
+        ----------
+        share : (n,), the probability to be disadvantaged (or in beta); NaN where nothing is known.
+        """
+        n, n0 = self.people, self.n0
+        prior = self._hand.prior().astype(np.bool_)
+        if n0 is None or np.isnan(share).all():
+            return everyone(prior)
+        if not self.absolute:
+            usual = n0 / n
+            return everyone(np.where(np.isnan(share) | (share == usual), prior, share < usual))
+        # Beta's share; the larger group we name advantaged, or by N0 where it is public. A partition up to polarity has
+        # no prior.
+        beta = np.where(np.isnan(share) | (share == n0 / n), False, share > n0 / n)
+        told = self._hand.terms.n0
+        beta_advantaged = n0 > n - n0 if told is None else n0 != told
+        return replace(everyone(beta if beta_advantaged else ~beta), polarity_known=2 * n0 != n)
+
+
+def answers_needed(n: int, n0: int, bits: float) -> int:
+    """Bound from below how many answers tell who the n0 disadvantaged among n people are.
+
+    They are one of C(n, n0) sets, so that fewer than ``log2 C(n, n0) / bits`` answers cannot do, whatever is asked.
+
+    Parameters
+    ----------
+    n, n0 : numbers of people; 0 <= n0 <= n.
+    bits : what one answer tells at most, above 0.
+    """
+    return math.ceil(math.log2(math.comb(n, n0)) / bits)
