@@ -132,6 +132,10 @@ class Transcript:
         """Whether it was read to the end that its party gave it."""
         return self.closed and not self.problems
 
+    def place(self, entry: int | None = None) -> str:
+        """Name the file, and an entry in it, within the run's folder."""
+        return f"{FOLDER}/{self.party}/{self.path.name}" + (f" entry {entry}" if entry is not None else "")
+
     def stores(self, digest: bytes) -> bool:
         """Whether the bytes with a digest are stored."""
         return digest in self._stored

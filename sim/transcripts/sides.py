@@ -32,7 +32,7 @@ class Told:
     @property
     def place(self) -> str:
         """Where its first message stands."""
-        return f"transcript/{self.script.party}/{self.script.path.name} entry {self.call.start}"
+        return self.script.place(self.call.start)
 
     @property
     def is_stored(self) -> bool:

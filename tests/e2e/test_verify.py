@@ -25,7 +25,8 @@ from fairwall.rpc.arrays import header_of
 from fairwall.rpc.recorder import CALL_KEY, Recorder
 from fairwall.wire.v1 import error_pb2
 from sim.transcripts.files import read
-from sim.verify.check import Finding, verify
+from sim.verify.check import verify
+from sim.verify.finding import Finding
 from tests.command import fairwall, played
 
 REFEREE = "/fairwall.game.v1.RefereeService/"

@@ -23,7 +23,8 @@ from sim.play import launch, runner
 from sim.runs.folder import RunFolder, digests
 from sim.runs.trials import read_trials, summarise
 from sim.transcripts.files import anchors
-from sim.verify.check import Finding, Verification, verify
+from sim.verify.check import verify
+from sim.verify.finding import Finding, Verification
 from tests.command import fairwall
 
 GOLDEN = Path(__file__).parents[1] / "golden"

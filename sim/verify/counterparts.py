@@ -1,0 +1,108 @@
+"""What the two sides of every call recorded of it, against one another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import zip_longest
+
+from fairwall.wire.v1 import error_pb2
+from sim.replay.differences import short
+from sim.transcripts.files import CallKey, Ending, Message, Transcript
+from sim.verify.finding import Finding
+
+
+@dataclass
+class _Side:
+    """What one party recorded of a call."""
+
+    script: Transcript
+    method: str = ""
+    requests: list[Message] = field(default_factory=list)
+    answers: list[Message] = field(default_factory=list)
+    ending: Ending | None = None
+
+    @property
+    def answered(self) -> bool:
+        return self.ending is not None and self.ending.status == 0
+
+
+def disagreements(parties: Mapping[str, Transcript], notes: list[str]) -> Iterator[Finding]:
+    """Compare what parties recorded of the calls between them.
+
+    Parameters
+    ----------
+    parties : mapping of str to Transcript
+        Those of one number, by party.
+    notes : list of str
+        Gets what could not be compared.
+    """
+    calls: dict[CallKey, dict[str, _Side]] = {}
+    for party, script in parties.items():
+        for message in script.messages:
+            side = calls.setdefault(message.call, {}).setdefault(party, _Side(script, message.method))
+            (side.requests if message.is_request else side.answers).append(message)
+            if message.method != side.method:
+                yield Finding("counterpart", script.place(message.entry), f"{message.call} has two methods")
+        for key, ending in script.endings.items():
+            calls.setdefault(key, {}).setdefault(party, _Side(script, ending.method)).ending = ending
+    unread = 0
+    for key, sides in calls.items():
+        if not key.caller or not key.number:
+            (side,) = sides.values()
+            yield Finding("counterpart", side.script.place(), f"{key}: made by nobody who records, to {side.method}")
+            continue
+        caller, server = sides.get(key.caller), sides.get(key.server)
+        for one, other, name in ((caller, server, key.server), (server, caller, key.caller)):
+            if one is not None and other is None:
+                yield from _one_sided(key, one, parties.get(name), name)
+        if caller is not None and server is not None:
+            unread += len(caller.requests) - len(server.requests) if not server.answered else 0
+            yield from _both_sided(key, caller, server)
+    if unread > 0:
+        notes.append(f"{unread} messages of calls that were refused or given up were never read by their receiver")
+
+
+def _one_sided(key: CallKey, side: _Side, other: Transcript | None, name: str) -> Iterator[Finding]:
+    if other is None:
+        yield Finding("counterpart", f"transcript/{name}", f"is missing, and is what {side.script.place()} speaks of")
+    elif other.is_whole and (name == key.caller or (side.ending is not None and side.ending.is_the_servers)):
+        yield Finding("counterpart", side.script.place(), f"{key} ({short(side.method)}): {name} recorded no such call")
+
+
+def _both_sided(key: CallKey, caller: _Side, server: _Side) -> Iterator[Finding]:
+    if caller.method != server.method:
+        text = f"{key} is {short(caller.method)} to one side and {short(server.method)} to the other"
+        yield Finding("counterpart", caller.script.place(), text)
+    # What one side sent and the other has not got may still have been under way if the call was given up or refused.
+    yield from _one_way(key, caller, server, caller.requests, server.requests, server.answered)
+    yield from _one_way(key, server, caller, server.answers, caller.answers, caller.answered)
+    if caller.ending is not None and server.ending is not None:
+        same = (caller.ending.status, caller.ending.reason) == (server.ending.status, server.ending.reason)
+        if not same and caller.ending.is_the_servers:
+            text = f"{key} ended as {_said(caller.ending)} for {key.caller}, as {_said(server.ending)} for {key.server}"
+            yield Finding("counterpart", caller.script.place(caller.ending.entry), text)
+
+
+def _one_way(
+    key: CallKey, sender: _Side, receiver: _Side, sent: list[Message], received: list[Message], finished: bool
+) -> Iterator[Finding]:
+    for number, (out, came) in enumerate(zip_longest(sent, received)):
+        if came is None:
+            if finished and receiver.script.is_whole:
+                text = f"{key}, message {number}: {receiver.script.party} did not record that it got it"
+                yield Finding("counterpart", sender.script.place(out.entry), text)
+            return
+        if out is None:
+            if sender.script.is_whole:
+                text = f"{key}, message {number}: {sender.script.party} did not record that it sent it"
+                yield Finding("counterpart", receiver.script.place(came.entry), text)
+            return
+        if not out.says_the_same_as(came):
+            text = f"{key}, message {number}: is not what {sender.script.party} sent (its entry {out.entry})"
+            yield Finding("counterpart", receiver.script.place(came.entry), text)
+
+
+def _said(ending: Ending) -> str:
+    reason = error_pb2.Reason.Name(ending.reason) if ending.reason else ""
+    return reason.removeprefix("REASON_") or f"status {ending.status}"

@@ -1,0 +1,56 @@
+"""What a check finds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairwall.errors import UserError
+
+
+class NoRun(UserError):
+    """A folder that is no run's. Its text is one line."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something that is not as it must be.
+
+    Parameters
+    ----------
+    check : str
+        "file", "chain", "open", "counterpart", "allowed", "protected" or "reported".
+    where : str
+        Which file, and where in it.
+    text : str
+        What is wrong.
+    """
+
+    check: str
+    where: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.check}: {self.where}: {self.text}"
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What came of the checks.
+
+    Parameters
+    ----------
+    findings : tuple of Finding
+        Empty if all is well.
+    notes : tuple of str
+        What is exempt, and what could not be checked.
+    transcripts, messages, searched_bytes, columns, reports : int
+        How much was checked.
+    """
+
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...]
+    transcripts: int
+    messages: int
+    searched_bytes: int
+    columns: int
+    reports: int
