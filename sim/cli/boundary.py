@@ -38,7 +38,8 @@ def _print() -> None:
 
     from fairwall.rpc.access import CALLERS, SERVED_BY
     from fairwall.rpc.identity import PARTIES
-    from sim.transcripts.boundary import CLEARANCE, METHODS, learns, level_name, server_of
+    from sim.transcripts.boundary import CLEARANCE, learns, level_name, server_of
+    from sim.transcripts.methods import METHODS
 
     console = Console(highlight=False)
     for party in PARTIES:

@@ -97,7 +97,7 @@ def _show_replayed(recorded: Recorded, party: str | None, found: Replayed, *, as
 
 
 def _outcome(found: Replayed) -> str:
-    from sim.replay.differences import TOLERANCE
+    from sim.transcripts.findings import TOLERANCE
 
     if found.difference is not None:
         return f"the first that differs is\n{found.difference}"

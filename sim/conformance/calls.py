@@ -9,11 +9,9 @@ from typing import Any, TypeAlias
 import grpc
 from google.protobuf import descriptor_pool, message_factory
 from google.protobuf.message import DecodeError, Message
-from grpc_health.v1 import health_pb2
+from grpc_health.v1 import health_pb2  # noqa: F401 - nor its methods without it
 
-from fairwall.compliance.v1 import audit_service_pb2
-from fairwall.developer.v1 import model_service_pb2
-from fairwall.game.v1 import inference_service_pb2, referee_service_pb2, reveal_service_pb2
+from fairwall.rpc import access  # noqa: F401 - so that the descriptor pool knows our methods
 from fairwall.rpc.errors import CATALOGUE, METADATA_KEY
 from fairwall.rpc.identity import Credentials, server_name_of
 from fairwall.wire.v1 import error_pb2
@@ -27,16 +25,6 @@ NUMBERS: dict[str, tuple[str, ...]] = {
     "BUDGET_EXHAUSTED": ("epsilon_remaining", "epsilon_needed"),
 }
 """The numbers that AuditService tells with a reason; with every other one it tells none."""
-
-SERVICES = (
-    audit_service_pb2,
-    model_service_pb2,
-    referee_service_pb2,
-    reveal_service_pb2,
-    inference_service_pb2,
-    health_pb2,
-)
-"""Imported, so that the descriptor pool knows their methods."""
 
 Metadata: TypeAlias = tuple[tuple[str, str | bytes], ...]
 

@@ -25,10 +25,10 @@ from fairwall.rpc.recorder import CALL_KEY, MODES, Recording
 from fairwall.wire.v1 import error_pb2
 from sim.play import keys
 from sim.play.launch import CALLS, Party, launch
-from sim.replay.differences import Call, calls
 from sim.runs.folder import RunFolder
-from sim.transcripts.boundary import METHODS
+from sim.transcripts.calls import Call, calls
 from sim.transcripts.files import Transcript, decode
+from sim.transcripts.methods import METHODS
 
 _POLL_SECONDS = 5.0
 """How long a call is held that can be told to ask again."""

@@ -1,6 +1,6 @@
 """A recorded game for people to watch: message by message, who says what to whom, and what the developer has by then.
 
-The order is one of causes (`sim.replay.differences.in_order`): nobody hears a message before it is sent. Calls that
+The order is one of causes (`sim.transcripts.calls.in_order`): nobody hears a message before it is sent. Calls that
 were only told to ask again are left out, and so are answers that say nothing.
 """
 
@@ -15,9 +15,10 @@ from dataclasses import dataclass
 import typer
 
 from fairwall.wire.v1 import error_pb2
-from sim.replay.differences import Call, calls, in_order, short
+from sim.transcripts.calls import Call, calls, in_order
 from sim.transcripts.captions import Caption, Story
 from sim.transcripts.files import CallKey, Transcript, decode
+from sim.transcripts.methods import short
 
 WIDTH = 80
 _NUMBER, _NAMES = 5, 26

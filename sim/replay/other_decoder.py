@@ -17,10 +17,12 @@ from fairwall.wire.metrics import name_of
 from sim.games.reveal.score import RevealScore, score
 from sim.play.launch import PartyDied
 from sim.replay.alone import play_alone
-from sim.replay.differences import calls, differences, short
+from sim.replay.differences import differences
 from sim.replay.playing import circumstances, demand, new_folder
 from sim.replay.recorded import Recorded, ReplayError, Session, deals_of, require_answers
+from sim.transcripts.calls import calls
 from sim.transcripts.files import Transcript, decode, paths, read
+from sim.transcripts.methods import short
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,13 @@ from sim.play import runner
 from sim.play.launch import PartyDied
 from sim.play.session import play_turns, require_layers
 from sim.replay.alone import Layers, play_alone
-from sim.replay.differences import TOLERANCE, Difference, first_difference
+from sim.replay.differences import Difference, first_difference
 from sim.replay.recorded import Recorded, ReplayError, Session, dealt_in, require_answers, versions_of
 from sim.runs.folder import RunFolder
 from sim.runs.trials import alike, finished, read_trials, schedule
 from sim.scenarios.sweep import Cell, Sweep
 from sim.transcripts.files import FOLDER, Transcript, paths, read
+from sim.transcripts.findings import TOLERANCE
 
 
 @dataclass(frozen=True)

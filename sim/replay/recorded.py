@@ -12,10 +12,11 @@ from fairwall.errors import UserError
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.rpc.recorder import FORMAT, MODES
 from sim.games import read as read_sweep
-from sim.replay.differences import Call, calls, short
 from sim.runs.trials import key_of, read_trials, schedule, trial_key
 from sim.scenarios.sweep import ScenarioError, Sweep
+from sim.transcripts.calls import Call, calls
 from sim.transcripts.files import CallKey, Transcript, decode, paths, read
+from sim.transcripts.methods import short
 
 Session = dict[str, Transcript]
 """The transcripts of parties that played together, by party."""

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from fairwall.compliance.v1 import audit_service_pb2
-from fairwall.developer.v1 import model_service_pb2
-from fairwall.game.v1 import inference_service_pb2, referee_service_pb2, reveal_service_pb2
 from fairwall.rpc.access import CALLERS, SERVED_BY
 from fairwall.rpc.identity import PARTIES
 from fairwall.wire.v1 import error_pb2
@@ -25,6 +23,7 @@ from fairwall.wire.v1.visibility_pb2 import (
     Visibility,
     visibility,
 )
+from sim.transcripts.methods import METHODS
 
 CLEARANCE = {
     "adversary": VISIBILITY_OUTSIDE,
@@ -33,14 +32,6 @@ CLEARANCE = {
     "referee": VISIBILITY_PROTECTED,
 }
 """The highest label that a party may learn."""
-
-METHODS: dict[str, Any] = {
-    f"/{service.full_name}/{method.name}": method
-    for module in (audit_service_pb2, model_service_pb2, referee_service_pb2, reveal_service_pb2, inference_service_pb2)
-    for service in module.DESCRIPTOR.services_by_name.values()
-    for method in service.methods
-}
-"""The descriptor of every method of ours, under the name that the table of callers has for it."""
 
 _REFUSAL = "any refusal"
 

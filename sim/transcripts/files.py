@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import mmap
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from blake3 import blake3
 from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
-from fairwall.game.v1 import referee_service_pb2 as game
+from fairwall.rpc import access  # noqa: F401 - of the protocol only what is loaded can be decoded
 from fairwall.rpc.recorder import DIGEST_TAG, FIRST, FORMAT, STORED_BYTES_MAX, message_type
 from fairwall.rpc.varint import read_varint
 from fairwall.transcript.v1 import transcript_pb2 as pb
@@ -198,15 +198,6 @@ def decode(method: str, is_request: bool, data: bytes) -> Any:
         return GetMessageClass(descriptor).FromString(data)
     except DecodeError:
         return None
-
-
-def only_waited(messages: Iterable[Any]) -> bool:
-    """Whether a call's answers only said to ask again: how often that happens depends on the clock, not on the game."""
-    for message in messages:
-        if isinstance(message, game.ServeTrialResponse):
-            return not message.ended
-        return getattr(message, "turn", game.TURN_UNSPECIFIED) == game.TURN_WAIT
-    return False
 
 
 def read(path: Path) -> Transcript:

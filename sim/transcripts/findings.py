@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 BY_DIGEST = "arrays were recorded by their digest alone"
 UNHEARD = "reports of trials whose queries are in no transcript to their end"
 
+TOLERANCE = 1e-6
+"""How far apart floats may be that other versions or another processor computed, for each 1 that the larger one has."""
+
 UNFIT = (ValueError, LookupError, TypeError, ArithmeticError)
 """What computing again may end in: what was sent and taken need not make sense, as somebody may have written it for
 us."""

@@ -14,12 +14,12 @@ from fairwall.rpc.arrays import ArrivingArray, from_message
 from fairwall.rpc.turns import collect
 from fairwall.wire.v1.array_pb2 import ArrayHeader
 from sim.transcripts.files import Transcript
-from sim.transcripts.sides import Told, told
+from sim.transcripts.methods import DEALS, SUBMISSIONS, TABLES, short
+from sim.transcripts.sides import KnownCall, known_calls
 
-_DEALS = frozenset(
-    {"TakeComplianceDeal", "TakeDeveloperDeal", "TakeAdversaryDeal", "TakeTrainingDeal", "TakeAttackDeal"}
-)
-_SUBMISSIONS = frozenset({"SubmitAuditReport", "SubmitReveal", "SubmitLossTest", "SubmitModels", "SubmitGuesses"})
+_AUDITS = "/fairwall.compliance.v1.AuditService/"
+_AUDIT, _AUDIT_MODELS = f"{_AUDITS}Audit", f"{_AUDITS}AuditModels"
+_PREDICT = "/fairwall.developer.v1.ModelService/Predict"
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,18 +130,18 @@ class Session:
 
     def __init__(self, parties: Mapping[str, Transcript]) -> None:
         self.unread: list[str] = []
-        self._calls: dict[str, list[Told]] = {}
-        self._tables: dict[str, Told] = {}
-        for one in told(parties):
+        self._calls: dict[str, list[KnownCall]] = {}
+        self._tables: dict[str, KnownCall] = {}
+        for one in known_calls(parties):
             method = one.method
             try:
-                if method == "GetTrainingTable" and one.is_answered:
-                    self._tables[one.request.training_digest] = one
-                elif method in _DEALS and one.is_answered and one.answer.WhichOneof("part") == "deal":
+                if method in TABLES and one.is_answered:
+                    self._tables[_name_of_table(one.request)] = one
+                elif method in DEALS and one.is_answered and one.answer.WhichOneof("part") == "deal":
                     self._calls.setdefault(one.answer.deal.deal_id, []).append(one)
-                elif method in _SUBMISSIONS or method == "AuditModels":
+                elif method in SUBMISSIONS or method == _AUDIT_MODELS:
                     self._calls.setdefault(one.request.deal_id, []).append(one)
-                elif method in ("Audit", "Predict"):
+                elif method in (_AUDIT, _PREDICT):
                     self._calls.setdefault(one.request.header.deal_id, []).append(one)
             except (ValueError, LookupError) as error:
                 # Of a call that was given up there may be nothing but the beginning.
@@ -158,7 +158,7 @@ class Session:
         trial = TrialMessages(deal_id)
         looks: dict[str, list[Served]] = {}
         # What compliance asked of models comes before what it made of that.
-        for one in sorted(self._calls[deal_id], key=lambda one: one.method == "AuditModels"):
+        for one in sorted(self._calls[deal_id], key=lambda one: one.method == _AUDIT_MODELS):
             try:
                 _take(trial, looks, one)
             except (ValueError, LookupError) as error:
@@ -167,7 +167,7 @@ class Session:
         return trial
 
     def table(self, digest: str) -> dict[str, NDArray[Any]] | None:
-        """Read the training table, features and labels, that deals name so; None where it is not stored."""
+        """Read the table that deals name so, its arrays by name; None where it is not stored."""
         one = self._tables.get(digest)
         if one is None or not one.is_stored:
             return None
@@ -175,31 +175,38 @@ class Session:
         return collect(first.table, parts)
 
 
-def _take(trial: TrialMessages, looks: dict[str, list[Served]], one: Told) -> None:
+def _name_of_table(request: Any) -> Any:
+    """Give the name by which a table is asked for: the only thing that such a request says."""
+    ((_, name),) = request.ListFields()
+    return name
+
+
+def _take(trial: TrialMessages, looks: dict[str, list[Served]], one: KnownCall) -> None:
     """Add what a call tells of a trial."""
     method = one.method
-    if method == "Predict" and one.is_answered:
+    if method == _PREDICT and one.is_answered:
         served = _served(one)
         if one.call.key.caller == "compliance":
             looks.setdefault(served.request_id, []).append(served)
         else:
             trial.served.append(served)
-    elif method in _DEALS:
+    elif method in DEALS:
         first, *parts = one.answers
         arrays = collect(first.deal, parts) if one.is_stored else None
         trial.cards[first.deal.DESCRIPTOR.name] = Cards(first.deal, arrays)
-    elif method in _SUBMISSIONS and one.is_answered:
-        trial.submissions[method] = Submission(one.place, one.request, one.is_stored)
-        trial.is_heard |= one.script.party in ("compliance", "developer")
-    elif method in ("Audit", "AuditModels") and not one.is_refused:
-        batch = _uploaded(one) if method == "Audit" else _asked_models(one, looks)
+    elif method in SUBMISSIONS and one.is_answered:
+        trial.submissions[short(method)] = Submission(one.place, one.request, one.is_stored)
+        # A model may be released before the last question about it.
+        trial.is_heard |= short(method).startswith("Submit") and one.script.party in ("compliance", "developer")
+    elif method in (_AUDIT, _AUDIT_MODELS) and not one.is_refused:
+        batch = _uploaded(one) if method == _AUDIT else _asked_models(one, looks)
         before = trial.batches.get(batch.request_id)
         # The same request again gets the stored answer: it was asked when it first was.
         if before is None or (batch.is_answered and not before.is_answered):
             trial.batches[batch.request_id] = batch if before is None else replace(batch, asked=before.asked)
 
 
-def _served(one: Told) -> Served:
+def _served(one: KnownCall) -> Served:
     first, *parts = one.requests
     header = first.header
     if not one.is_stored:
@@ -209,7 +216,7 @@ def _served(one: Told) -> Served:
     return Served(header.request_id, header.model, features, scores, one.call.start)
 
 
-def _uploaded(one: Told) -> Batch:
+def _uploaded(one: KnownCall) -> Batch:
     first, *parts = one.requests
     header = first.header
     predictions = None
@@ -227,7 +234,7 @@ def _gathered(header: ArrayHeader, chunks: Iterable[bytes]) -> NDArray[np.float6
     return arriving.finish().astype(np.float64)
 
 
-def _asked_models(one: Told, looks: Mapping[str, list[Served]]) -> Batch:
+def _asked_models(one: KnownCall, looks: Mapping[str, list[Served]]) -> Batch:
     """Put the scores together that compliance got while the request lasted."""
     (request,) = one.requests
     during = range(one.call.start, one.call.answered + 1)
@@ -242,7 +249,7 @@ def _asked_models(one: Told, looks: Mapping[str, list[Served]]) -> Batch:
 
 
 def _batch(
-    one: Told, header: Any, models: int, predictions: NDArray[np.float64] | None, answer: AuditResponse | None
+    one: KnownCall, header: Any, models: int, predictions: NDArray[np.float64] | None, answer: AuditResponse | None
 ) -> Batch:
     return Batch(
         request_id=header.request_id,

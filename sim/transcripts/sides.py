@@ -1,7 +1,7 @@
 """The calls that transcripts hold, each once, from the side that knows most of it.
 
-One that saw the call answered comes before one that did not, and of such two the party that it is about, compliance of
-audits, before the referee. Whether both tell the same is not asked here.
+A side that saw the call answered comes before one that did not; between two such, the party that the call concerns
+(compliance for audits) comes before the referee. Whether both sides agree is checked in `sim.verify.counterparts`.
 """
 
 from __future__ import annotations
@@ -11,23 +11,24 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairwall.wire.v1.error_pb2 import REASON_UNSPECIFIED
-from sim.replay.differences import Call, all_calls, short
+from sim.transcripts.calls import Call, all_calls
 from sim.transcripts.files import CallKey, Message, Transcript, decode
+from sim.transcripts.methods import short
 
 _ORDER = ("compliance", "developer", "adversary", "referee")
 
 
 @dataclass(frozen=True)
-class Told:
-    """A call, and the transcript that tells of it."""
+class KnownCall:
+    """A call, and the transcript that knows most of it."""
 
     script: Transcript
     call: Call
 
     @property
     def method(self) -> str:
-        """Its method's name, without the service."""
-        return short(self.call.method)
+        """Its method, "/package.Service/Method"."""
+        return self.call.method
 
     @property
     def place(self) -> str:
@@ -76,17 +77,17 @@ class Told:
     def _decoded(self, messages: Iterable[Message]) -> list[Any]:
         found = [decode(message.method, message.is_request, self.script.data(message)) for message in messages]
         if None in found:
-            raise ValueError(f"{self.place}: is no message of {self.method}")
+            raise ValueError(f"{self.place}: is no message of {short(self.method)}")
         return found
 
 
-def told(parties: Mapping[str, Transcript]) -> list[Told]:
-    """Give every call once, in the order of the transcripts that tell of them."""
-    known: dict[CallKey, Told] = {}
+def known_calls(parties: Mapping[str, Transcript]) -> list[KnownCall]:
+    """Give every call once, in the order in which they began in the transcripts that know most of them."""
+    known: dict[CallKey, KnownCall] = {}
     for party in sorted(parties, key=lambda party: _ORDER.index(party) if party in _ORDER else len(_ORDER)):
         script = parties[party]
-        # Those that were given up too; one of which there is no message tells nothing.
-        for one in (Told(script, call) for call in all_calls(script) if call.requests or call.answers):
+        # Those that were given up too, but for those without a message.
+        for one in (KnownCall(script, call) for call in all_calls(script) if call.requests or call.answers):
             before = known.get(one.call.key)
             if before is None or (one.is_answered and not before.is_answered):
                 known[one.call.key] = one

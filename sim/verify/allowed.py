@@ -10,9 +10,9 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from fairwall.rpc.access import CALLERS
 from fairwall.wire.v1.visibility_pb2 import VISIBILITY_INHERITED, VISIBILITY_UNSPECIFIED, visibility
-from sim.replay.differences import short
-from sim.transcripts.boundary import CLEARANCE, METHODS, level_name
+from sim.transcripts.boundary import CLEARANCE, level_name
 from sim.transcripts.files import Transcript, decode
+from sim.transcripts.methods import METHODS, short
 from sim.verify.finding import Finding
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from fairwall.wire.v1 import error_pb2
-from sim.replay.differences import short
 from sim.transcripts.files import CallKey, Ending, Message, Transcript
+from sim.transcripts.methods import short
 from sim.verify.finding import Finding
 
 

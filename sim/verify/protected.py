@@ -13,17 +13,13 @@ from numpy.typing import NDArray
 from fairwall.rpc.arrays import ArrayError
 from fairwall.rpc.turns import collect
 from fairwall.wire.v1 import array_pb2
-from sim.replay.differences import short
 from sim.transcripts.files import CallKey, Message, Transcript, decode
+from sim.transcripts.methods import DEALS, short
 from sim.verify.byte_search import NARROW, Column, Search
 from sim.verify.finding import Finding
 
-_DEALS = {
-    "/fairwall.game.v1.RefereeService/TakeComplianceDeal": ("protected", frozenset({"compliance"})),
-    "/fairwall.game.v1.InferenceService/TakeTrainingDeal": ("groups", frozenset[str]()),
-    "/fairwall.game.v1.InferenceService/TakeAttackDeal": ("groups", frozenset({"adversary"})),
-}
-"""Deals that hold protected columns: in which array, and whose they are by the rules of the game."""
+_PROTECTED = ("protected", "groups")
+"""What arrays of a deal are called that hold protected columns."""
 
 
 class Leaks:
@@ -96,29 +92,34 @@ class Leaks:
 
     def _gather(self, script: Transcript, messages: list[Message], declared: dict[str, int]) -> None:
         """Learn the protected columns that a deal holds."""
-        array, owners = _DEALS.get(messages[0].method, ("", frozenset()))
+        if messages[0].method not in DEALS:
+            return
         parts = iter([decode(message.method, message.is_request, script.data(message)) for message in messages])
         first = next(parts, None)
-        if not array or first is None or first.WhichOneof("part") != "deal":
+        if first is None or first.WhichOneof("part") != "deal":
+            return
+        deal, fields = first.deal, first.deal.DESCRIPTOR.fields_by_name
+        names = [name for name in _PROTECTED if name in fields and deal.HasField(name)]
+        if not names:
             return
         stored = all(script.stores(digest) for message in messages for _, _, digest in message.large)
         try:
-            groups = collect(first.deal, (part for part in parts if part is not None))[array] if stored else None
-        except (ArrayError, KeyError):
-            groups = None
-        if groups is None:
-            self.notes.append(
-                f"not sought: the {array} of {first.deal.deal_id}, which are recorded by their digest alone"
-            )
-            return
-        holders = {"compliance", "referee", *owners}
+            arrays = collect(deal, (part for part in parts if part is not None)) if stored else {}
+        except ArrayError:
+            arrays = {}
+        holders = {"compliance", "referee"}
         taker = messages[0].call.caller
-        if getattr(first.deal, "holds_protected", False):
+        if "holds_protected" not in fields or deal.holds_protected:
             holders.add(taker)
         if taker in holders - {"compliance"} and script.party == "referee":
             declared[taker] = declared.get(taker, 0) + 1
-        for number, values in enumerate(np.atleast_2d(groups)):
-            self._add(f"{array} {number} of {first.deal.deal_id}", values, holders)
+        for name in names:
+            if name not in arrays:
+                text = f"the {name} of {deal.deal_id}, which are recorded by their digest alone, or cut off"
+                self.notes.append(f"not sought: {text}")
+                continue
+            for number, values in enumerate(np.atleast_2d(arrays[name])):
+                self._add(f"{name} {number} of {deal.deal_id}", values, holders)
 
     def _add(self, name: str, values: NDArray[Any], holders: set[str]) -> None:
         column = Column(name, (values != 0).astype(np.uint8))

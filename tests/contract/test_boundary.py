@@ -17,7 +17,8 @@ from fairwall.wire.v1.visibility_pb2 import (
     VISIBILITY_UNSPECIFIED,
     visibility,
 )
-from sim.transcripts.boundary import METHODS, Travel, learns, server_of, travelling, violations, walk
+from sim.transcripts.boundary import Travel, learns, server_of, travelling, violations, walk
+from sim.transcripts.methods import DEALS, METHODS, SUBMISSIONS, TABLES
 from tests.contract.descriptors import pool_of_imports
 
 HEALTH = "/grpc.health.v1.Health/"
@@ -135,3 +136,17 @@ def test_the_walk_catches_one_wrong_label_deep_in_a_deal(label: int) -> None:
     line = f"{header}.shape is {name}, and reaches developer in a method"
     assert str(violations([Travel("developer", "a method", response)])[-1]) == line
     assert above_clearance(response, "referee") == ([] if label == VISIBILITY_PROTECTED else found)
+
+
+def test_what_a_method_is_for_is_told_by_its_name() -> None:
+    """Whoever serves cards or takes what is submitted under another name is read by nobody: it is refused here."""
+    served_by_the_referee = {name for name in METHODS if server_of(name) == "referee"}
+    others = {f"/fairwall.game.v1.RefereeService/{name}" for name in ("Join", "ServeTrial")}
+    assert served_by_the_referee - others == DEALS | TABLES | SUBMISSIONS
+    for name in DEALS:
+        first = METHODS[name].output_type.oneofs_by_name["part"].fields[1]
+        assert (first.name, first.message_type.fields_by_number[1].name) == ("deal", "deal_id")
+    for name in SUBMISSIONS:
+        assert METHODS[name].input_type.fields_by_number[1].name == "deal_id"
+    for name in TABLES:
+        assert len(METHODS[name].input_type.fields) == 1

@@ -58,7 +58,7 @@ from sim.games.reveal.deal import deal
 from sim.games.reveal.referee import RevealDealer
 from sim.games.table import TrialFailed
 from sim.play.keys import mint
-from sim.transcripts.boundary import METHODS
+from sim.transcripts.methods import METHODS
 
 PEOPLE, COLUMNS, VICTIMS, TEST, MEMBERS = 20, 3, 4, 9, 5
 EPSILON = 100.0

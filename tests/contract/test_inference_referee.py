@@ -42,7 +42,8 @@ from sim.games.inference.outcome import InferenceOutcome
 from sim.games.inference.referee import InferenceDealer
 from sim.games.referee import Referee
 from sim.games.table import TrialFailed
-from sim.transcripts.boundary import METHODS, walk
+from sim.transcripts.boundary import walk
+from sim.transcripts.methods import METHODS
 from tests.contract.descriptors import pool_of_imports
 from tests.contract.received import contents, leaks
 from tests.contract.refused import refusal

@@ -39,7 +39,8 @@ from fairwall.wire.v1.visibility_pb2 import VISIBILITY_UNSPECIFIED
 from sim.games.reveal.referee import RevealDealer
 from sim.games.table import Table
 from sim.transcripts.boundary import walk
-from sim.transcripts.files import CallKey, Transcript, only_waited, read
+from sim.transcripts.calls import only_waited
+from sim.transcripts.files import CallKey, Transcript, read
 
 AUDIT = "/fairwall.compliance.v1.AuditService/Audit"
 TERMS = "/fairwall.compliance.v1.AuditService/GetTerms"

@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+from google.protobuf.descriptor import ServiceDescriptor
+
+from fairwall.compliance.v1 import audit_service_pb2
+from fairwall.developer.v1 import model_service_pb2
+from fairwall.game.v1 import inference_service_pb2, referee_service_pb2, reveal_service_pb2
+
 _AUDIT = "/fairwall.compliance.v1.AuditService/"
 _MODEL = "/fairwall.developer.v1.ModelService/"
 _REFEREE = "/fairwall.game.v1.RefereeService/"
 _REVEAL = "/fairwall.game.v1.RevealService/"
 _INFERENCE = "/fairwall.game.v1.InferenceService/"
 _HEALTH = "/grpc.health.v1.Health/"
+
+SERVICES: tuple[ServiceDescriptor, ...] = tuple(
+    module.DESCRIPTOR.services_by_name[name]
+    for module, name in (
+        (audit_service_pb2, "AuditService"),
+        (model_service_pb2, "ModelService"),
+        (referee_service_pb2, "RefereeService"),
+        (reveal_service_pb2, "RevealService"),
+        (inference_service_pb2, "InferenceService"),
+    )
+)
+"""Every service of ours. To import it is to know their messages: only those can be decoded."""
 
 PARTIES_OF_A_RUN = frozenset({"compliance", "developer", "adversary", "referee"})
 

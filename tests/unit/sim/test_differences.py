@@ -16,7 +16,8 @@ from fairwall.rpc.recorder import DIGEST_TAG, FIRST
 from fairwall.rpc.varint import varint
 from fairwall.transcript.v1 import transcript_pb2 as pb
 from fairwall.wire.v1 import error_pb2
-from sim.replay.differences import Difference, differences, first_difference, in_order
+from sim.replay.differences import Difference, differences, first_difference
+from sim.transcripts.calls import in_order
 from sim.transcripts.files import Transcript, _frames, decode, read
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "reveal"

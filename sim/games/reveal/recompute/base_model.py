@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from developer.reveal.base_model import Model, cross_fitted, identity, logistic
 from fairwall.game.v1 import reveal_service_pb2 as game
-from sim.replay.differences import TOLERANCE
+from sim.transcripts.findings import TOLERANCE
 from sim.transcripts.messages import Cards, Session
 
 

@@ -1,0 +1,124 @@
+"""The calls of a transcript, and the order of causes in which the messages of several parties stand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairwall.game.v1 import referee_service_pb2 as game
+from fairwall.wire.v1 import error_pb2
+from sim.transcripts.files import CallKey, Ending, Message, Transcript, decode
+
+TRANSPORT = frozenset({1, 2, 4, 14})
+"""gRPC statuses of calls that nobody decided on: cancelled, unknown, out of time, not connected."""
+
+_HEALTH = "/grpc.health."
+
+
+@dataclass
+class Call:
+    """A call as one party recorded it.
+
+    Parameters
+    ----------
+    key : CallKey
+    method : str
+    requests, answers : list of Message
+    ending : Ending or None
+        None where the party did not live to see it.
+    """
+
+    key: CallKey
+    method: str
+    requests: list[Message] = field(default_factory=list)
+    answers: list[Message] = field(default_factory=list)
+    ending: Ending | None = None
+
+    @property
+    def start(self) -> int:
+        """The entry that it begins with."""
+        if self.requests:
+            return self.requests[0].entry
+        return self.end
+
+    @property
+    def end(self) -> int:
+        """The entry that it ends with."""
+        if self.ending is not None:
+            return self.ending.entry
+        return max(message.entry for message in (*self.requests, *self.answers))
+
+    @property
+    def answered(self) -> int:
+        """The entry from which on there is an answer, or the end."""
+        return self.answers[0].entry if self.answers else self.end
+
+    def is_poll(self, script: Transcript) -> bool:
+        """Whether it was only told to ask again."""
+        return only_waited(decode(self.method, False, script.data(answer)) for answer in self.answers[:1])
+
+
+def calls(script: Transcript) -> list[Call]:
+    """Give the calls of a transcript that were decided on, polls included, in the order in which they began.
+
+    Health checks, and calls that were given up or cut off, are left out.
+    """
+    return sorted((call for call in all_calls(script) if _was_decided(call)), key=lambda call: call.start)
+
+
+def all_calls(script: Transcript) -> list[Call]:
+    """Give every call that a transcript has a message or an ending of."""
+    found: dict[CallKey, Call] = {}
+    for message in script.messages:
+        call = found.setdefault(message.call, Call(message.call, message.method))
+        (call.requests if message.is_request else call.answers).append(message)
+    for key, ending in script.endings.items():
+        found.setdefault(key, Call(key, ending.method)).ending = ending
+    return list(found.values())
+
+
+def _was_decided(call: Call) -> bool:
+    if call.method.startswith(_HEALTH) or call.ending is None:
+        return False
+    return call.ending.status not in TRANSPORT or call.ending.reason != error_pb2.REASON_UNSPECIFIED
+
+
+def only_waited(messages: Iterable[Any]) -> bool:
+    """Whether a call's answers only said to ask again: how often that happens depends on the clock, not on the game."""
+    for message in messages:
+        if isinstance(message, game.ServeTrialResponse):
+            return not message.ended
+        return getattr(message, "turn", game.TURN_UNSPECIFIED) == game.TURN_WAIT
+    return False
+
+
+def in_order(scripts: Mapping[str, Transcript]) -> Iterator[tuple[str, int]]:
+    """Lay the messages of several parties in one order, causes first: party and entry.
+
+    Nobody hears a message before it is sent; what no cause orders stands party by party.
+    """
+    waiting = {party: iter(script.messages) for party, script in scripts.items()}
+    heads = {party: next(messages, None) for party, messages in waiting.items()}
+    counts: dict[tuple[str, CallKey, bool], int] = {}
+    sent: set[tuple[CallKey, bool, int]] = set()
+    while any(heads.values()):
+        moved = False
+        for party in scripts:
+            while (message := heads[party]) is not None:
+                kind = (party, message.call, message.is_request)
+                number = counts.get(kind, 0)
+                sender = message.call.caller if message.is_request else message.call.server
+                if message.is_received and sender in scripts and (message.call, message.is_request, number) not in sent:
+                    break
+                sent.add((message.call, message.is_request, number))
+                counts[kind] = number + 1
+                yield party, message.entry
+                heads[party] = next(waiting[party], None)
+                moved = True
+        if not moved:  # its sender did not record it: a transcript that was cut off
+            party = next(party for party, message in heads.items() if message is not None)
+            sender_less = heads[party]
+            assert sender_less is not None
+            yield party, sender_less.entry
+            heads[party] = next(waiting[party], None)
