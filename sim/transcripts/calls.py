@@ -78,6 +78,17 @@ def all_calls(script: Transcript) -> list[Call]:
     return list(found.values())
 
 
+def deal_of(script: Transcript, call: Call) -> str:
+    """Name the deal that a call is about: what was asked says it, or what was dealt; empty where neither does."""
+    for messages in (call.requests, call.answers):
+        for message in messages[:1]:
+            first = decode(call.method, message.is_request, script.data(message))
+            for part in (first, getattr(first, "header", None), getattr(first, "deal", None)):
+                if deal_id := getattr(part, "deal_id", ""):
+                    return str(deal_id)
+    return ""
+
+
 def _was_decided(call: Call) -> bool:
     if call.method.startswith(_HEALTH) or call.ending is None:
         return False

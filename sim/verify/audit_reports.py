@@ -1,4 +1,4 @@
-"""What compliance reports of the reveal game, and its lambda queries in the inference game: exact gaps and charges.
+"""What compliance reports of the batches that it answered: exact gaps and charges.
 
 They follow from the deal and from the predictions that it was sent, or got from the developer's models. Sums are taken
 in the order that the protocol fixes, so they are the same bit for bit.
@@ -108,16 +108,22 @@ def _order(findings: Findings, trial: TrialMessages, report: Submission, batches
 def _spent(
     findings: Findings, trial: TrialMessages, report: Submission, deal: Any, asked: Sequence[tuple[Any, Batch]]
 ) -> None:
-    """Add up what batches cost, and see that none but one answered from an earlier one is free."""
+    """Compute what each batch cost, and see that the budget allowed it, and what they cost together."""
     mechanism = bounded(MECHANISMS[deal.mechanism], deal.bounding)
+    # Not the bounded one, which has the method whatever it bounds.
+    is_reusable = isinstance(MECHANISMS[deal.mechanism], Reusable)
     place = f"{trial.deal_id}: compliance reports"
+    budget = Budget(deal.epsilon, deal.delta)
     losses: Counter[Any] = Counter()
     for number, (audit, batch) in enumerate(asked):
         loss = mechanism.cost(batch.epsilon, deal.batch_delta)
-        if audit.epsilon == 0 and number and isinstance(mechanism, Reusable):
+        # What the first batch bought answers all others for nothing; one asked meanwhile may have bought it too.
+        if is_reusable and number and (audit.epsilon == 0 or batch.asked > asked[0][1].answered):
             loss = FREE
         findings.same(report.place, f"{place} of {batch.request_id}: epsilon", audit.epsilon, loss.epsilon)
+        if not budget.affords(losses, loss):
+            text = f"{place} {batch.request_id}, which was more than was left of the budget of {deal.epsilon!r}"
+            findings.wrong(report.place, text)
         if loss != FREE:
             losses[loss] += 1
-    spent = Budget(deal.epsilon, deal.delta).spent(losses)
-    findings.same(report.place, f"{place}: epsilon_spent", report.request.epsilon_spent, spent)
+    findings.same(report.place, f"{place}: epsilon_spent", report.request.epsilon_spent, budget.spent(losses))

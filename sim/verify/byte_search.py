@@ -105,12 +105,11 @@ class Search:
     def __init__(self, columns: Iterable[Column]) -> None:
         known = list(columns)
         self._anywhere = [column for column in known if column.bits >= ANYWHERE_BITS]
-        self._whole = {
-            _split(values): (column, order)
-            for column in known
-            if WHOLE_BITS <= column.bits < ANYWHERE_BITS
-            for order, values in _orders(column)
-        }
+        self._whole: dict[bytes, list[tuple[Column, str]]] = {}
+        for column in known:
+            if WHOLE_BITS <= column.bits < ANYWHERE_BITS:
+                for order, values in _orders(column):
+                    self._whole.setdefault(_split(values), []).append((column, order))
         self.too_small = [column for column in known if column.bits < WHOLE_BITS]
         patterns = [pattern for column in self._anywhere for pattern in _patterns(column)]
         self._patterns = sorted(patterns, key=lambda pattern: pattern.key)
@@ -151,9 +150,9 @@ class Search:
                 candidates.append(("bits, first bit first", np.unpackbits(whole)[:people]))
                 candidates.append(("bits, last bit first", np.unpackbits(whole, bitorder="little")[:people]))
             for how, values in candidates:
-                found = self._whole.get(_split(values))
-                if found is not None and len(np.unique(values)) == 2:
-                    yield Found(found[0], 0, f"{how}, {found[1]}")
+                if len(np.unique(values)) == 2:
+                    for column, order in self._whole.get(_split(values), ()):
+                        yield Found(column, 0, f"{how}, {order}")
 
     def _in_block(self, block: NDArray[np.uint8], strides: Sequence[int]) -> Iterator[Found]:
         for stride in strides:

@@ -20,7 +20,7 @@ from sim.verify.allowed import forbidden
 from sim.verify.counterparts import disagreements
 from sim.verify.finding import Finding, NoRun, Verification
 from sim.verify.lines import read_lines
-from sim.verify.protected import Leaks
+from sim.verify.protected import ProtectedColumns
 from sim.verify.run_files import broken_chains, changed_files
 
 
@@ -39,7 +39,7 @@ def verify(folder: Path) -> Verification:
     scripts = [read(path) for path in paths(folder)]
     if not scripts:
         raise NoRun(f'{folder}: nothing was recorded: its scenario says record = "none", or it is an old run')
-    findings = [*changed_files(folder), *broken_chains(scripts)]
+    findings = [*changed_files(folder), *broken_chains(folder, scripts)]
     by_number: dict[str, dict[str, Transcript]] = {}
     for script in scripts:
         by_number.setdefault(script.number, {})[script.party] = script
@@ -48,17 +48,17 @@ def verify(folder: Path) -> Verification:
         findings += disagreements(parties, notes)
     for script in scripts:
         findings += forbidden(script, by_number[script.number])
-    leaks = Leaks(scripts)
-    findings += leaks.findings()
+    protected = ProtectedColumns(scripts)
+    findings += protected.findings()
     recomputed = _recompute(folder, by_number)
     findings += (Finding("reported", *contradiction) for contradiction in recomputed.contradictions)
     return Verification(
         findings=tuple(dict.fromkeys(findings)),
-        notes=tuple(dict.fromkeys([*notes, *leaks.notes, *recomputed.notes])),
+        notes=tuple(dict.fromkeys([*notes, *protected.notes, *recomputed.notes])),
         transcripts=len(scripts),
         messages=sum(len(script.messages) for script in scripts),
-        searched_bytes=leaks.searched_bytes,
-        columns=leaks.columns,
+        searched_bytes=protected.searched_bytes,
+        columns=protected.columns,
         reports=recomputed.reports,
     )
 

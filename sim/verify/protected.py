@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 from blake3 import blake3
@@ -13,34 +13,75 @@ from numpy.typing import NDArray
 from fairwall.rpc.arrays import ArrayError
 from fairwall.rpc.turns import collect
 from fairwall.wire.v1 import array_pb2
-from sim.transcripts.files import CallKey, Message, Transcript, decode
+from sim.transcripts.calls import Call, all_calls, deal_of
+from sim.transcripts.files import Message, Transcript, decode
 from sim.transcripts.methods import DEALS, short
-from sim.verify.byte_search import NARROW, Column, Search
+from sim.verify.byte_search import NARROW, Column, Found, Search
 from sim.verify.finding import Finding
 
 _PROTECTED = ("protected", "groups")
 """What arrays of a deal are called that hold protected columns."""
 
 
-class Leaks:
-    """The protected columns of a run, and the search for them in what the developer and the adversary received."""
+@dataclass(frozen=True)
+class _Dealt:
+    """A protected column that was dealt.
+
+    Parameters
+    ----------
+    column : Column
+    names : dict of str to str
+        What it is called, by deal id.
+    holders : dict of (str, str) to set of str
+        Whose it is by the rules, by deal id and by the method that dealt it.
+    """
+
+    column: Column
+    names: dict[str, str] = field(default_factory=dict)
+    holders: dict[tuple[str, str], set[str]] = field(default_factory=dict)
+
+    def is_held(self, party: str, deal_id: str) -> bool:
+        """Whether a party holds it by the rules of a deal."""
+        return any(deal == deal_id and party in holders for (deal, _), holders in self.holders.items())
+
+    def is_always_held(self, party: str) -> bool:
+        """Whether a party holds it by the rules of every deal that has it."""
+        return all(self.is_held(party, deal_id) for deal_id in self.names)
+
+
+class ProtectedColumns:
+    """The protected columns of a run, and the search for them in what the developer and the adversary received.
+
+    A column that a party holds by the rules of a deal is exempt in the calls about that deal, and nowhere else.
+
+    Parameters
+    ----------
+    scripts : iterable of Transcript
+
+    Attributes
+    ----------
+    notes : list of str
+        What is exempt, and what was not searched.
+    searched_bytes, columns : int
+        How much was searched, and for how many columns.
+    """
 
     def __init__(self, scripts: Iterable[Transcript]) -> None:
-        self._received = [
-            (script, call, messages)
-            for script in scripts
-            for call, messages in _streams(script)
-            if script.party in ("developer", "adversary")
-        ]
+        self._scripts = list(scripts)
         self.notes: list[str] = []
         self.searched_bytes = 0
         self._unsearched = 0
-        self._columns: dict[bytes, tuple[Column, set[str]]] = {}
+        self._dealt: dict[bytes, _Dealt] = {}
         declared: dict[str, int] = {}
-        for script in sorted(scripts, key=lambda script: script.party != "referee"):
-            for _, messages in _streams(script, received=script.party != "referee"):
-                self._gather(script, messages, declared)
-        self.columns = len(self._columns)
+        # Whoever deals knows best what it dealt.
+        for script in sorted(self._scripts, key=lambda script: script.party != "referee"):
+            for call in all_calls(script):
+                answers = [message for message in call.answers if message.is_received == (script.party != "referee")]
+                if call.method in DEALS and answers:
+                    self._gather(script, call, answers, declared)
+        self.columns = len(self._dealt)
+        self._search = Search(dealt.column for dealt in self._dealt.values())
+        self._found: dict[bytes, list[Found]] = {}
         for who, deals in sorted(declared.items()):
             self.notes.append(f"exempt: groups that {who} holds in deals that declare it: {deals}")
         self.notes.append("exempt: what a party sent is its own, guesses included, and is not searched")
@@ -48,30 +89,43 @@ class Leaks:
     def findings(self) -> Iterator[Finding]:
         """Search all that was received."""
         for party in ("developer", "adversary"):
-            search = Search(column for column, holders in self._columns.values() if party not in holders)
-            if search.too_small:
-                self.notes.append(
-                    f"not sought in what {party} received: {len(search.too_small)} columns of too few people"
-                )
-            done: set[bytes] = set()
-            for script, call, messages in self._received:
-                if script.party == party:
-                    yield from self._in_call(search, script, call, messages, done)
+            small = sum(not self._of(column).is_always_held(party) for column in self._search.too_small)
+            if small:
+                self.notes.append(f"not sought in what {party} received: {small} columns of too few people")
+            reported: set[bytes] = set()
+            for script in self._scripts:
+                for call in all_calls(script) if script.party == party else ():
+                    received = [message for message in (*call.requests, *call.answers) if message.is_received]
+                    if received:
+                        yield from self._in_call(script, call, received, reported)
         if self._unsearched:
             self.notes.append(f"not searched: {self._unsearched:,} bytes that were recorded by their digest alone")
 
     def _in_call(
-        self, search: Search, script: Transcript, call: CallKey, messages: list[Message], done: set[bytes]
+        self, script: Transcript, call: Call, received: list[Message], reported: set[bytes]
     ) -> Iterator[Finding]:
-        place = f"{script.place(messages[0].entry)} ({call}, {short(messages[0].method)})"
-        for name, data, strides in self._searchable(script, messages):
+        place = f"{script.place(received[0].entry)} ({call.key}, {short(call.method)})"
+        deal_id = deal_of(script, call)
+        own: list[NDArray[np.uint8]] | None = None
+        for name, data, strides in self._searchable(script, received):
             digest = blake3(data + repr(strides).encode()).digest()
-            if digest in done:
+            if digest not in self._found:
+                self.searched_bytes += len(data)
+                self._found[digest] = self._search(data, strides) if strides else self._search(data)
+            if digest in reported:
                 continue
-            done.add(digest)
-            self.searched_bytes += len(data)
-            for found in search(data, strides) if strides else search(data):
-                text = f"{name} holds {found.column.name} from byte {found.at} on: {found.how}"
+            for found in self._found[digest]:
+                if own is None:
+                    own = [
+                        dealt.column.values for dealt in self._dealt.values() if dealt.is_held(script.party, deal_id)
+                    ]
+                # Trials may share people: of a shorter column all is known to who holds a longer one.
+                if any(_is_part_of(found.column.values, values) for values in own):
+                    continue
+                reported.add(digest)
+                names = self._of(found.column).names
+                column = names.get(deal_id, found.column.name)
+                text = f"{name} holds {column} from byte {found.at} on: {found.how}"
                 yield Finding("protected", place, f"{script.party} received what it must not: {text}")
 
     def _searchable(self, script: Transcript, messages: list[Message]) -> Iterator[tuple[str, bytes, tuple[int, ...]]]:
@@ -90,50 +144,47 @@ class Leaks:
             row = _row_bytes(shapes.get(name))
             yield name, b"".join(parts), (*NARROW, *((row,) if row > 1 and row not in NARROW else ()))
 
-    def _gather(self, script: Transcript, messages: list[Message], declared: dict[str, int]) -> None:
+    def _gather(self, script: Transcript, call: Call, answers: list[Message], declared: dict[str, int]) -> None:
         """Learn the protected columns that a deal holds."""
-        if messages[0].method not in DEALS:
-            return
-        parts = iter([decode(message.method, message.is_request, script.data(message)) for message in messages])
+        parts = iter([decode(call.method, False, script.data(message)) for message in answers])
         first = next(parts, None)
         if first is None or first.WhichOneof("part") != "deal":
             return
         deal, fields = first.deal, first.deal.DESCRIPTOR.fields_by_name
-        names = [name for name in _PROTECTED if name in fields and deal.HasField(name)]
-        if not names:
+        arrays = [name for name in _PROTECTED if name in fields and deal.HasField(name)]
+        if not arrays:
             return
-        stored = all(script.stores(digest) for message in messages for _, _, digest in message.large)
+        stored = all(script.stores(digest) for message in answers for _, _, digest in message.large)
         try:
-            arrays = collect(deal, (part for part in parts if part is not None)) if stored else {}
+            values = collect(deal, (part for part in parts if part is not None)) if stored else {}
         except ArrayError:
-            arrays = {}
+            values = {}
+        taker = call.key.caller
         holders = {"compliance", "referee"}
-        taker = messages[0].call.caller
         if "holds_protected" not in fields or deal.holds_protected:
             holders.add(taker)
         if taker in holders - {"compliance"} and script.party == "referee":
             declared[taker] = declared.get(taker, 0) + 1
-        for name in names:
-            if name not in arrays:
-                text = f"the {name} of {deal.deal_id}, which are recorded by their digest alone, or cut off"
+        for array in arrays:
+            if array not in values:
+                text = f"the {array} of {deal.deal_id}, which are recorded by their digest alone, or cut off"
                 self.notes.append(f"not sought: {text}")
                 continue
-            for number, values in enumerate(np.atleast_2d(arrays[name])):
-                self._add(f"{name} {number} of {deal.deal_id}", values, holders)
+            for number, row in enumerate(np.atleast_2d(values[array])):
+                column = Column(f"{array} {number} of {deal.deal_id}", (row != 0).astype(np.uint8))
+                dealt = self._dealt.setdefault(column.values.tobytes(), _Dealt(column))
+                dealt.names.setdefault(deal.deal_id, column.name)
+                # Two transcripts tell of a deal: a party holds what both say that it may.
+                dealt.holders.setdefault((deal.deal_id, call.method), set(holders)).intersection_update(holders)
 
-    def _add(self, name: str, values: NDArray[Any], holders: set[str]) -> None:
-        column = Column(name, (values != 0).astype(np.uint8))
-        known = self._columns.setdefault(column.values.tobytes(), (column, holders))
-        known[1].intersection_update(holders)
+    def _of(self, column: Column) -> _Dealt:
+        return self._dealt[column.values.tobytes()]
 
 
-def _streams(script: Transcript, *, received: bool = True) -> Iterator[tuple[CallKey, list[Message]]]:
-    """Group what a party received, or sent, by call."""
-    calls: dict[CallKey, list[Message]] = {}
-    for message in script.messages:
-        if message.is_received == received:
-            calls.setdefault(message.call, []).append(message)
-    yield from calls.items()
+def _is_part_of(column: NDArray[np.uint8], longer: NDArray[np.uint8]) -> bool:
+    """Whether a column's people stand in another one, in their order or from the last on, however either is coded."""
+    whole = longer.tobytes()
+    return any(values.tobytes() in whole for order in (column, column[::-1]) for values in (order, 1 - order))
 
 
 def _byte_fields(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ def changed_files(folder: Path) -> Iterator[Finding]:
     else:
         if json.loads(json.dumps(again)) != summary:
             yield Finding("file", "result.json", "sums up other trials than trials.jsonl holds")
-    if result["complete"] is not True:
+    if result.get("complete") is not True:
         yield Finding("open", "result.json", "the run was not played to its end")
 
 
@@ -56,9 +57,13 @@ def _compared(
             yield Finding(check, place(name), text)
 
 
-def broken_chains(scripts: Iterable[Transcript]) -> Iterator[Finding]:
-    """Tell which entries do not follow on, and which transcripts break off."""
-    digests_said: dict[str, set[str]] = {}
+_ALIKE = {"scenario_digest": "for different scenarios", "run": "in different runs", "record": "in different ways"}
+"""What all transcripts of a run say alike at their beginning."""
+
+
+def broken_chains(folder: Path, scripts: Iterable[Transcript]) -> Iterator[Finding]:
+    """Tell which entries do not follow on, which transcripts break off, and which are none of this run's."""
+    said: dict[str, dict[str, set[str]]] = {name: {} for name in _ALIKE}
     for script in scripts:
         for problem in script.problems:
             yield Finding("chain", script.place(problem.entry), problem.text)
@@ -67,9 +72,38 @@ def broken_chains(scripts: Iterable[Transcript]) -> Iterator[Finding]:
             text = f"breaks off after {script.entries} entries{rest}: it was killed, or the end is cut off"
             yield Finding("open", script.place(), text)
         if script.header is not None:
-            digests_said.setdefault(script.header.scenario_digest, set()).add(script.party)
-    if len(digests_said) > 1:
-        text = "were written for different scenarios"
-        yield Finding(
-            "chain", "transcript", "; ".join(", ".join(sorted(who)) for who in digests_said.values()) + f": {text}"
-        )
+            for name, values in said.items():
+                values.setdefault(getattr(script.header, name), set()).add(script.party)
+    for name, values in said.items():
+        if len(values) > 1:
+            who = "; ".join(", ".join(sorted(parties)) for parties in values.values())
+            yield Finding("chain", "transcript", f"{who}: were written {_ALIKE[name]}")
+    run, record = _run_of(folder), _record_of(folder)
+    if run is not None and said["run"].keys() - {run}:
+        yield Finding("chain", "transcript", f"is of run {', '.join(sorted(said['run']))}, and result.json of {run}")
+    if record is not None and said["record"].keys() - {record}:
+        modes = ", ".join(sorted(said["record"]))
+        yield Finding("chain", "transcript", f'was recorded as "{modes}", and scenario.toml says record = "{record}"')
+
+
+def result_of(folder: Path) -> dict[str, Any] | None:
+    """Read ``result.json``; None where there is none, or what there is holds no object."""
+    try:
+        result = json.loads((folder / "result.json").read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+    return result if isinstance(result, dict) else None
+
+
+def _run_of(folder: Path) -> str | None:
+    run = (result_of(folder) or {}).get("run")
+    return run if isinstance(run, str) else None
+
+
+def _record_of(folder: Path) -> str | None:
+    """Read how the scenario, which is kept with all its keys, has parties record."""
+    try:
+        record = tomllib.loads((folder / "scenario.toml").read_text(encoding="utf-8"))["scenario"]["record"]
+    except (ValueError, LookupError, TypeError):
+        return None
+    return record if isinstance(record, str) else None

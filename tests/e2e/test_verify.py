@@ -30,6 +30,7 @@ from sim.verify.finding import Finding
 from tests.command import fairwall, played
 
 REFEREE = "/fairwall.game.v1.RefereeService/"
+REVEALS = "/fairwall.game.v1.RevealService/"
 TERMS = "/fairwall.compliance.v1.AuditService/GetTerms"
 REVEAL = """
 [scenario]
@@ -287,9 +288,9 @@ def table(tmp_path: Path) -> Table:
     return Table(tmp_path)
 
 
-def deal_compliance(table: Table, protected: NDArray[np.uint8]) -> None:
+def deal_compliance(table: Table, protected: NDArray[np.uint8], deal_id: str = "deal-1") -> None:
     response = game.TakeComplianceDealResponse
-    deal = game.ComplianceDeal(deal_id="deal-1", protected=header_of(protected))
+    deal = game.ComplianceDeal(deal_id=deal_id, protected=header_of(protected))
     half = len(protected) // 2
     parts = [protected[:half].tobytes(), protected[half:].tobytes()]
     chunks = [response(protected_chunk=part) for part in parts]
@@ -297,13 +298,15 @@ def deal_compliance(table: Table, protected: NDArray[np.uint8]) -> None:
     table.call("compliance", "referee", f"{REFEREE}TakeComplianceDeal", [request], [response(deal=deal), *chunks])
 
 
-def deal_developer(table: Table, features: NDArray[Any], cuts: Sequence[int] = (), **fields: Any) -> None:
+def deal_developer(
+    table: Table, features: NDArray[Any], cuts: Sequence[int] = (), deal_id: str = "deal-1", **fields: Any
+) -> None:
     response, data = reveal_pb2.TakeDeveloperDealResponse, features.tobytes()
-    deal = reveal_pb2.DeveloperDeal(deal_id="deal-1", features=header_of(features), **fields)
+    deal = reveal_pb2.DeveloperDeal(deal_id=deal_id, features=header_of(features), **fields)
     ends = [0, *cuts, len(data)]
     chunks = [response(features_chunk=data[start:end]) for start, end in pairwise(ends)]
     request = reveal_pb2.TakeDeveloperDealRequest()
-    table.call("developer", "referee", f"{REFEREE}TakeDeveloperDeal", [request], [response(deal=deal), *chunks])
+    table.call("developer", "referee", f"{REVEALS}TakeDeveloperDeal", [request], [response(deal=deal), *chunks])
 
 
 def test_an_honest_table_is_well(table: Table) -> None:
@@ -330,7 +333,7 @@ def test_a_message_that_one_side_does_not_know_is_named(table: Table, heard: Seq
     parts = [reveal_pb2.TakeDeveloperDealResponse(labels_chunk=bytes([number])) for number in range(2)]
     request = reveal_pb2.TakeDeveloperDealRequest()
     told = [parts[number] for number in heard]
-    table.call("developer", "referee", f"{REFEREE}TakeDeveloperDeal", [request], parts, heard=told)
+    table.call("developer", "referee", f"{REVEALS}TakeDeveloperDeal", [request], parts, heard=told)
     assert [finding.check for finding in table.findings() if text in finding.text] == ["counterpart"]
 
 
@@ -362,9 +365,9 @@ def test_a_message_above_its_receivers_clearance_is_named(table: Table) -> None:
     deal = reveal_pb2.DeveloperDeal(deal_id="deal-1", labels=header_of(np.zeros(3, np.uint8)))
     answer = reveal_pb2.TakeDeveloperDealResponse(deal=deal)
     request = reveal_pb2.TakeDeveloperDealRequest()
-    table.call("adversary", "referee", f"{REFEREE}TakeDeveloperDeal", [request], [answer])
+    table.call("adversary", "referee", f"{REVEALS}TakeDeveloperDeal", [request], [answer])
     texts = [finding.text for finding in table.findings() if finding.check == "allowed"]
-    assert f"adversary may not call {REFEREE}TakeDeveloperDeal" in texts
+    assert f"adversary may not call {REVEALS}TakeDeveloperDeal" in texts
     assert "fairwall.game.v1.DeveloperDeal.labels is DEVELOPMENT, and reached adversary" in texts
     assert not any("deal_id" in text for text in texts)
 
@@ -450,7 +453,7 @@ def test_a_column_that_leaks_a_bit_at_a_time_is_not_claimed_to_be_found_but_one_
         deal=reveal_pb2.AdversaryDeal(deal_id="deal-1", attack="".join(map(str, A)), disadvantaged_rows=3)
     )
     table.call(
-        "adversary", "referee", f"{REFEREE}TakeAdversaryDeal", [reveal_pb2.TakeAdversaryDealRequest()], [response]
+        "adversary", "referee", f"{REVEALS}TakeAdversaryDeal", [reveal_pb2.TakeAdversaryDealRequest()], [response]
     )
     (found,) = {finding.text.partition(":")[0] for finding in table.findings()}
     assert found == "adversary received what it must not"
@@ -459,16 +462,29 @@ def test_a_column_that_leaks_a_bit_at_a_time_is_not_claimed_to_be_found_but_one_
 def test_a_guess_is_the_developers_own(table: Table) -> None:
     deal_compliance(table, A)
     request = reveal_pb2.SubmitRevealRequest(deal_id="deal-1", guess={"header": header_of(A), "data": A.tobytes()})  # type: ignore[arg-type]
-    table.call("developer", "referee", f"{REFEREE}SubmitReveal", [request], [reveal_pb2.SubmitRevealResponse()])
+    table.call("developer", "referee", f"{REVEALS}SubmitReveal", [request], [reveal_pb2.SubmitRevealResponse()])
     assert table.findings() == []
 
 
-def training_deal(table: Table, *, declared: bool) -> None:
-    response, groups = inference.TakeTrainingDealResponse, A.reshape(1, -1)
-    deal = inference.TrainingDeal(deal_id="deal-1", groups=header_of(groups), holds_protected=declared)
-    parts = [response(deal=deal), response(groups_chunk=groups.tobytes())]
+def training_deal(
+    table: Table,
+    *,
+    declared: bool,
+    heard: bool | None = None,
+    values: NDArray[np.uint8] = A,
+    deal_id: str = "deal-1",
+) -> None:
+    """Deal the developer its groups; it hears another declaration than was made where ``heard`` says so."""
+    response, groups = inference.TakeTrainingDealResponse, values.reshape(1, -1)
+    parts = [
+        [
+            response(deal=inference.TrainingDeal(deal_id=deal_id, groups=header_of(groups), holds_protected=holds)),
+            response(groups_chunk=groups.tobytes()),
+        ]
+        for holds in (declared, declared if heard is None else heard)
+    ]
     method = "/fairwall.game.v1.InferenceService/TakeTrainingDeal"
-    table.call("developer", "referee", method, [inference.TakeTrainingDealRequest()], parts)
+    table.call("developer", "referee", method, [inference.TakeTrainingDealRequest()], parts[0], heard=parts[1])
 
 
 def test_groups_that_a_deal_declares_are_exempt_and_others_are_not(tmp_path: Path) -> None:
@@ -478,6 +494,38 @@ def test_groups_that_a_deal_declares_are_exempt_and_others_are_not(tmp_path: Pat
         table = Table(folder)
         training_deal(table, declared=declared)
         assert {finding.check for finding in table.findings()} == (set() if declared else {"protected"})
+
+
+@pytest.mark.parametrize("compliances", [False, True], ids=["the developer's alone", "compliance's too"])
+def test_groups_that_one_deal_declares_are_sought_in_every_other(table: Table, *, compliances: bool) -> None:
+    training_deal(table, declared=True)
+    if compliances:
+        deal_compliance(table, A, "deal-2")
+    deal_developer(table, A.astype(np.float64).reshape(-1, 1), deal_id="deal-2")
+    found = table.findings()
+    (entry,) = {finding.where for finding in found}
+    assert "TakeDeveloperDeal" in entry, "the deal that declares them is exempt"
+    name = "protected 0 of deal-2" if compliances else "groups 0 of deal-1"
+    assert all(f"holds {name} from" in finding.text for finding in found)
+
+
+def test_the_same_bytes_are_exempt_where_they_are_declared_and_found_where_they_are_not(table: Table) -> None:
+    training_deal(table, declared=True)
+    training_deal(table, declared=False, deal_id="deal-2")
+    found = table.findings()
+    assert found
+    assert all("groups 0 of deal-2" in finding.text for finding in found)
+
+
+def test_a_column_that_only_the_receiver_says_it_may_hold_is_found(table: Table) -> None:
+    training_deal(table, declared=False, heard=True)
+    assert {finding.check for finding in table.findings()} == {"counterpart", "protected"}
+
+
+def test_trials_that_share_people_raise_no_alarm(table: Table) -> None:
+    for number, people in enumerate((60, 100)):
+        training_deal(table, declared=True, values=A[:people], deal_id=f"deal-{number}")
+    assert table.findings() == []
 
 
 def test_what_the_developer_may_hold_the_adversary_may_not(table: Table) -> None:

@@ -9,7 +9,7 @@ import importlib.util
 import json
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -309,6 +309,76 @@ def test_a_compliance_that_exchanges_two_answers_is_named(tmp_path: Path, twins:
     # Of two kinds it would not get that far.
     with pytest.raises(TrialFailed, match="size queries"):
         played(tmp_path, SYNTHETIC, "developer.strategy='sensing'", "developer.queries=20")
+
+
+FREE_LATER = """
+from compliance.bounding import Bounded
+calls = []
+def is_free(self, facts):
+    calls.append(facts)
+    return len(calls) > 1
+Bounded.is_free = is_free
+"""
+FREE_AT_ONCE = """
+from compliance.mechanisms.randomized_response import RandomizedResponse as Response
+bought, release = Response.is_free, Response.release
+def releasing(self, *arguments):
+    Response.is_free = bought
+    answer = release(self, *arguments)
+    Response.is_free = lambda self, facts: True
+    return answer
+Response.is_free, Response.release = lambda self, facts: True, releasing
+"""
+NEVER_FREE = """
+from compliance import case
+from compliance.accountant import Budget
+case.Reusable = type("Nothing", (), {})
+Budget.affords = lambda self, losses, loss: True
+"""
+OVERSPENT = {
+    "compliance": """
+from compliance.accountant import Budget
+Budget.affords = lambda self, losses, loss: True
+""",
+    "developer": """
+from developer.auditor import Purse
+Purse._share = lambda self, queries: self._epsilon
+""",
+}
+ASKED = ("developer.strategy='sensing'", "developer.queries=20")
+RESPONSE = ("compliance.mechanism='randomized-response'", *ASKED)
+CHARGES = {
+    "nothing for what comes second": (
+        {"compliance": FREE_LATER},
+        ("compliance.bounding='clamp'", *ASKED),
+        "compliance reports of metric-2: epsilon is 0.0, recomputed ",
+    ),
+    "nothing for what is bought": (
+        {"compliance": FREE_AT_ONCE},
+        RESPONSE,
+        "compliance reports of size-1: epsilon is 0.0, recomputed 50.0",
+    ),
+    "again for what was bought": (
+        {"compliance": NEVER_FREE},
+        RESPONSE,
+        "compliance reports of metric-2: epsilon is 50.0, recomputed 0.0",
+    ),
+    "more than there is": (
+        OVERSPENT,
+        ASKED,
+        "compliance reports metric-2, which was more than was left of the budget of 50.0",
+    ),
+}
+"""What a compliance charges, in its answers and in its report alike: by which parties, in which game, what is found."""
+
+
+@pytest.mark.parametrize(("parties", "settings", "text"), [pytest.param(*CHARGES[name], id=name) for name in CHARGES])
+def test_a_compliance_that_charges_otherwise_is_named(
+    tmp_path: Path, twins: Twins, parties: Mapping[str, str], settings: Sequence[str], text: str
+) -> None:
+    twins(parties)
+    texts = reported(verify(played(tmp_path, SYNTHETIC, *settings, "scenario.trials=1")))
+    assert any(one.startswith(f"deal-1: {text}") for one in texts), texts
 
 
 def test_a_developer_and_an_adversary_that_report_otherwise_are_named(tmp_path: Path, twins: Twins) -> None:
