@@ -7,7 +7,7 @@ import json
 import random
 import shutil
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,8 @@ from fairwall.game.v1 import reveal_service_pb2 as reveal_pb2
 from fairwall.rpc.arrays import header_of
 from fairwall.rpc.recorder import CALL_KEY, Recorder
 from fairwall.wire.v1 import error_pb2
-from sim.transcripts.files import read
+from sim.runs.folder import digests
+from sim.transcripts.files import anchors, read
 from sim.verify.check import verify
 from sim.verify.finding import Finding
 from tests.command import fairwall, played
@@ -198,6 +199,49 @@ def test_of_files_that_are_no_run_s_no_report_is_made(copied: Path, name: str, t
     assert done.stderr == told
 
 
+def anchored_anew(folder: Path, **values: Any) -> None:
+    """Change ``result.json``, and have it hold the ends and digests of the files as they are now."""
+    result = json.loads((folder / "result.json").read_text())
+    result |= {"files": digests(folder), "transcripts": anchors(folder)} | values
+    (folder / "result.json").write_text(json.dumps(result))
+
+
+def test_another_party_s_transcript_under_this_name_is_named(copied: Path) -> None:
+    shutil.copy(copied / "transcript" / "developer" / "1.bin", copied / "transcript" / "adversary" / "1.bin")
+    anchored_anew(copied)
+    text = "says that it is developer's"
+    assert Finding("chain", "transcript/adversary/1.bin entry 0", text) in verify(copied).findings
+
+
+def test_another_run_s_transcripts_are_named(copied: Path, tmp_path: Path) -> None:
+    other = run(tmp_path, REVEAL)
+    run_id, other_id = (json.loads((folder / "result.json").read_text())["run"] for folder in (copied, other))
+    for party in ("compliance", "developer", "adversary", "referee"):
+        shutil.copy(other / "transcript" / party / "1.bin", copied / "transcript" / party / "1.bin")
+    anchored_anew(copied)
+    texts = [finding.text for finding in verify(copied).findings]
+    assert texts == [f"is of run {other_id}, and result.json of {run_id}"]
+
+
+@pytest.mark.parametrize("said", [False, None, 1])
+def test_a_run_that_was_not_played_to_its_end_is_found(copied: Path, said: object) -> None:
+    anchored_anew(copied, complete=said)
+    text = "the run was not played to its end"
+    assert Finding("open", "result.json", text) in verify(copied).findings
+    result = json.loads((copied / "result.json").read_text())
+    del result["complete"]
+    (copied / "result.json").write_text(json.dumps(result))
+    assert Finding("open", "result.json", text) in verify(copied).findings
+
+
+def test_a_transcript_that_breaks_off_is_found_though_the_result_says_so_too(copied: Path) -> None:
+    path = copied / "transcript" / "developer" / "1.bin"
+    path.write_bytes(path.read_bytes()[:-36])
+    anchored_anew(copied)
+    (found,) = verify(copied).findings
+    assert (found.check, found.where) == ("open", "transcript/developer/1.bin")
+
+
 def test_a_transcript_that_ends_early_is_found_and_named(copied: Path) -> None:
     """A chain of digests alone cannot tell that its last entries are gone, but the anchor and the counterparts can."""
     path = copied / "transcript" / "developer" / "1.bin"
@@ -231,13 +275,14 @@ def test_a_party_that_was_killed_leaves_a_prefix_that_is_reported_as_open(live_r
 class Table:
     """Records calls on both sides, or on one."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **unlike: Mapping[str, str]) -> None:
+        """Begin the transcripts; a party may be given another run, scenario or mode than the others have."""
         self.folder = folder
         (folder / "scenario.toml").write_text("")
-        parties = ("compliance", "developer", "adversary", "referee")
-        self.recorders = {
-            party: Recorder(folder / "transcript" / party / "1.bin", "run", party, "digest") for party in parties
-        }
+        self.recorders = {}
+        for party in ("compliance", "developer", "adversary", "referee"):
+            begin = {"run": "run", "scenario_digest": "digest", "mode": "full", **unlike.get(party, {})}
+            self.recorders[party] = Recorder(folder / "transcript" / party / "1.bin", party=party, **begin)
 
     def call(
         self,
@@ -344,6 +389,62 @@ def test_a_call_that_one_side_did_not_record_is_named(table: Table, silent: str)
     (found,) = table.findings()
     assert found.check == "counterpart"
     assert found.text == f"call 1 of developer to compliance (GetTerms): {silent} recorded no such call"
+
+
+def test_a_call_that_is_another_method_to_each_side_is_named(table: Table) -> None:
+    request, answer = _bytes(audit.GetTermsRequest(deal_id="d")), _bytes(audit.GetTermsResponse(people=3))
+    asking = table.recorders["developer"].calling("compliance", TERMS)
+    answering = table.recorders["compliance"].answering("developer", f"{TERMS}s", [(CALL_KEY, "1")])
+    for side in (asking, answering):
+        side.sent(request if side is asking else answer)
+        side.received(answer if side is asking else request)
+        side.ended()
+    text = "call 1 of developer to compliance is GetTerms to one side and GetTermss to the other"
+    where = "transcript/developer/1.bin"
+    assert [found for found in table.findings() if found.check == "counterpart"] == [
+        Finding("counterpart", where, text)
+    ]
+
+
+def test_a_call_that_changes_its_method_is_named(table: Table) -> None:
+    request, answer = audit.GetTermsRequest(deal_id="d"), audit.GetTermsResponse(people=3)
+    table.call("developer", "compliance", TERMS, [request], [])
+    other = table.recorders["developer"].calling("compliance", "/fairwall.compliance.v1.AuditService/AuditModels")
+    other.call.number = 1
+    other.received(_bytes(answer))
+    texts = [finding.text for finding in table.findings() if finding.check == "counterpart"]
+    assert texts[0] == "call 1 of developer to compliance has two methods"
+
+
+@pytest.mark.parametrize(
+    ("unlike", "text"),
+    [
+        ({"run": "another"}, "were written in different runs"),
+        ({"scenario_digest": "another"}, "were written for different scenarios"),
+        ({"mode": "digest"}, "were written in different ways"),
+    ],
+)
+def test_a_party_that_recorded_something_else_is_named(tmp_path: Path, unlike: Mapping[str, str], text: str) -> None:
+    found = Table(tmp_path, developer=unlike).findings()
+    assert found == [Finding("chain", "transcript", f"adversary, compliance, referee; developer: {text}")]
+
+
+def test_parties_that_all_recorded_less_than_the_scenario_says_are_named(tmp_path: Path) -> None:
+    parties = ("compliance", "developer", "adversary", "referee")
+    table = Table(tmp_path, **{party: {"mode": "digest"} for party in parties})
+    (tmp_path / "scenario.toml").write_text('[scenario]\nrecord = "full"\n')
+    text = 'was recorded as "digest", and scenario.toml says record = "full"'
+    assert table.findings() == [Finding("chain", "transcript", text)]
+
+
+def test_bytes_that_a_full_transcript_does_not_store_are_named(table: Table) -> None:
+    """What is not stored is not searched: a party cannot choose so."""
+    table.recorders["developer"]._stores = False
+    deal_compliance(table, A)
+    deal_developer(table, A.astype(np.float64).repeat(10).reshape(100, -1))
+    (found,) = table.findings()
+    assert (found.check, found.text) == ("chain", "refers to bytes that are not stored before it")
+    assert found.where.startswith("transcript/developer/1.bin entry ")
 
 
 def test_a_caller_that_numbers_nothing_is_named(table: Table) -> None:

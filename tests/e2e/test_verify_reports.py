@@ -335,6 +335,15 @@ from compliance.accountant import Budget
 case.Reusable = type("Nothing", (), {})
 Budget.affords = lambda self, losses, loss: True
 """
+TOLD_LESS = """
+from compliance import service
+honest = service._settle
+def settle(*arguments):
+    answer = honest(*arguments)
+    answer.epsilon_charged = 5.0
+    return answer
+service._settle = settle
+"""
 OVERSPENT = {
     "compliance": """
 from compliance.accountant import Budget
@@ -362,6 +371,11 @@ CHARGES = {
         {"compliance": NEVER_FREE},
         RESPONSE,
         "compliance reports of metric-2: epsilon is 50.0, recomputed 0.0",
+    ),
+    "other than it told": (
+        {"compliance": TOLD_LESS},
+        (),
+        "compliance reports of request-1: epsilon is 50.0, recomputed 5.0",
     ),
     "more than there is": (
         OVERSPENT,

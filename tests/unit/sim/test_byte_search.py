@@ -1,0 +1,88 @@
+"""A column is found wherever it stands, in whatever block of the data, however few people make it improbable enough."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from sim.verify import byte_search
+from sim.verify.byte_search import ANYWHERE_BITS, WIDE, Column, Search
+
+BLOCK = 1 << 12
+
+
+def column(people: int, advantaged: int, seed: int = 0) -> Column:
+    values = np.zeros(people, np.uint8)
+    values[np.random.default_rng(seed).permutation(people)[:advantaged]] = 1
+    return Column(f"{advantaged} of {people}", values)
+
+
+def laid(values: NDArray[np.uint8], stride: int) -> bytes:
+    """Lay values so many bytes apart, random bytes between them."""
+    data = np.random.default_rng(1).integers(0, 256, (len(values), stride), np.uint8)
+    data[:, 0] = 40 + values
+    return data.tobytes()[: stride * (len(values) - 1) + 1]
+
+
+def within(data: bytes, start: int, size: int) -> bytes:
+    noise = np.random.default_rng(2).bytes(size)
+    return noise[:start] + data + noise[start + len(data) :]
+
+
+@pytest.mark.parametrize("stride", WIDE)
+@pytest.mark.parametrize("before", [1, 50, 99, "all"])
+def test_a_column_that_lies_across_two_blocks_is_found(
+    monkeypatch: pytest.MonkeyPatch, stride: int, before: int | str
+) -> None:
+    """So many of its people lie before the edge."""
+    monkeypatch.setattr(byte_search, "_BLOCK_BYTES", BLOCK)
+    known = column(100, 30)
+    data = laid(known.values, stride)
+    start = BLOCK - (1 + stride * (before - 1) if isinstance(before, int) else len(data))
+    found = Search([known])(within(data, start, 3 * BLOCK))
+    assert (start, f"one value every {stride} bytes, in the order of the rows") in {(hit.at, hit.how) for hit in found}
+
+
+@pytest.mark.parametrize("shift", range(8))
+def test_bits_that_lie_across_two_blocks_are_found(monkeypatch: pytest.MonkeyPatch, shift: int) -> None:
+    monkeypatch.setattr(byte_search, "_BLOCK_BYTES", BLOCK)
+    known = column(200, 60)
+    data = np.packbits(np.concatenate((np.zeros(shift, np.uint8), known.values))).tobytes()
+    for start in (BLOCK - 1, BLOCK - len(data) // 2, BLOCK - len(data) + 1):
+        found = Search([known])(within(data, start, 2 * BLOCK))
+        assert [(hit.column, hit.at) for hit in found if hit.how.startswith("bits, first")] == [(known, start)]
+
+
+def test_the_blocks_of_a_large_message_overlap() -> None:
+    known = column(100, 30)
+    edge = byte_search._BLOCK_BYTES
+    data = within(laid(known.values, 8), edge - 400, edge + 1000)
+    assert [hit.at for hit in Search([known])(data, (8,))] == [edge - 400]
+
+
+@pytest.mark.parametrize(
+    "known",
+    [column(44, 22), column(50, 20), column(64, 24), column(100, 9), column(100, 15), column(400, 6), column(5000, 4)],
+    ids=lambda known: known.name,
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_column_of_forty_bits_or_a_little_more_is_found_anywhere(known: Column, seed: int) -> None:
+    known = column(len(known.values), int(known.values.sum()), seed)
+    assert ANYWHERE_BITS <= known.bits < 60
+    for data in (laid(known.values, 1), laid(known.values, 8), laid(1 - known.values, 5), laid(known.values[::-1], 3)):
+        assert {hit.column for hit in Search([known])(within(data, 333, len(data) + 1000))} == {known}
+    packed = np.packbits(known.values).tobytes()
+    assert {hit.column for hit in Search([known])(within(packed, 333, len(packed) + 1000))} == {known}
+
+
+def test_below_that_only_what_is_the_column_alone_is_compared() -> None:
+    known = column(42, 20)
+    assert known.bits < ANYWHERE_BITS
+    assert Search([known])(known.values.tobytes())
+    assert not Search([known])(known.values.tobytes() + b"\x07")
+
+
+def test_of_two_columns_that_are_each_other_s_opposite_both_are_found() -> None:
+    one, other = column(30, 10), Column("opposite", 1 - column(30, 10).values)
+    assert {hit.column for hit in Search([one, other])(one.values.tobytes())} == {one, other}
