@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ def write_report(folder: Path) -> Path:
 
 
 def rendered(folder: Path) -> str:
-    """Make the page of a run: the same text for the same files.
+    """Make the page of a run: the same text for the same files, with the same versions of fairwall and matplotlib.
 
     Every number in it comes from ``trials.jsonl`` and the scenario; ``result.json`` tells the version, whether the run
     was played to its end, and what confined the parties.
@@ -86,6 +87,7 @@ def _provenance(
         ("Trials", f"{finished:,} of {planned:,}"),
         ("SHA-256 of trials.jsonl", digest),
         ("fairwall", str(recorded.get("version", "version not recorded"))),
+        ("Figures drawn with", f"matplotlib {version('matplotlib')}"),
     )
 
 

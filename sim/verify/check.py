@@ -21,6 +21,7 @@ from sim.verify.counterparts import disagreements
 from sim.verify.finding import Finding, NoRun, Verification
 from sim.verify.lines import read_lines
 from sim.verify.protected import ProtectedColumns
+from sim.verify.report_page import changed_page
 from sim.verify.run_files import broken_chains, changed_files
 
 
@@ -44,6 +45,7 @@ def verify(folder: Path) -> Verification:
     for script in scripts:
         by_number.setdefault(script.number, {})[script.party] = script
     notes: list[str] = []
+    findings += changed_page(folder, scripts, notes)
     for parties in by_number.values():
         findings += disagreements(parties, notes)
     for script in scripts:

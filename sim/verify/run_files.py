@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,7 @@ _ALIKE = {"scenario_digest": "for different scenarios", "run": "in different run
 """What all transcripts of a run say alike at their beginning."""
 
 
-def broken_chains(folder: Path, scripts: Iterable[Transcript]) -> Iterator[Finding]:
+def broken_chains(folder: Path, scripts: Sequence[Transcript]) -> Iterator[Finding]:
     """Tell which entries do not follow on, which transcripts break off, and which are none of this run's."""
     said: dict[str, dict[str, set[str]]] = {name: {} for name in _ALIKE}
     for script in scripts:
@@ -78,7 +78,14 @@ def broken_chains(folder: Path, scripts: Iterable[Transcript]) -> Iterator[Findi
         if len(values) > 1:
             who = "; ".join(", ".join(sorted(parties)) for parties in values.values())
             yield Finding("chain", "transcript", f"{who}: were written {_ALIKE[name]}")
-    run, record = _run_of(folder), _record_of(folder)
+    result = result_of(folder) or {}
+    run, version, record = result.get("run"), result.get("version"), _record_of(folder)
+    by = {
+        one.version for script in scripts if script.header for one in script.header.versions if one.name == "fairwall"
+    }
+    if version is not None and by - {version}:
+        text = f"was recorded by fairwall {', '.join(sorted(by))}, and result.json says {version}"
+        yield Finding("chain", "transcript", text)
     if run is not None and said["run"].keys() - {run}:
         yield Finding("chain", "transcript", f"is of run {', '.join(sorted(said['run']))}, and result.json of {run}")
     if record is not None and said["record"].keys() - {record}:
@@ -93,11 +100,6 @@ def result_of(folder: Path) -> dict[str, Any] | None:
     except (FileNotFoundError, ValueError):
         return None
     return result if isinstance(result, dict) else None
-
-
-def _run_of(folder: Path) -> str | None:
-    run = (result_of(folder) or {}).get("run")
-    return run if isinstance(run, str) else None
 
 
 def _record_of(folder: Path) -> str | None:

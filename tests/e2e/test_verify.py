@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import random
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +28,7 @@ from fairwall.wire.v1 import error_pb2
 from sim.runs.folder import digests
 from sim.transcripts.files import anchors, read
 from sim.verify.check import verify
-from sim.verify.finding import Finding
+from sim.verify.finding import Finding, Verification
 from tests.command import fairwall, played
 
 REFEREE = "/fairwall.game.v1.RefereeService/"
@@ -197,6 +198,64 @@ def test_of_files_that_are_no_run_s_no_report_is_made(copied: Path, name: str, t
     assert (done.returncode, done.stdout) == (2, "")
     told = f"fairwall: {copied}: trials.jsonl or result.json is not as a run of its scenario writes it\n"
     assert done.stderr == told
+
+
+def with_page(folder: Path, change: Callable[[str], str]) -> Verification:
+    """Change the report, and say what verify finds."""
+    page = folder / "report.html"
+    before = page.read_text(encoding="utf-8")
+    after = change(before)
+    assert after != before
+    page.write_text(after, encoding="utf-8")
+    return verify(folder)
+
+
+def test_a_report_with_another_figure_in_its_table_is_named(copied: Path) -> None:
+    """The page is anchored nowhere: it is written again from what is."""
+    (found,) = with_page(
+        copied, lambda page: re.sub(r'(<td class="number">)[^<]+', r"\g<1>12345", page, count=1)
+    ).findings
+    assert (found.check, found.where) == ("file", "report.html")
+    assert re.match(r"is not what follows from trials.jsonl and result.json: line \d+ has '", found.text)
+    assert "12345" in found.text
+
+
+def test_a_report_that_leaves_out_a_warning_is_named(copied: Path) -> None:
+    def cut(page: str) -> str:
+        return re.sub(r"<dt>Layers of confinement that were active</dt>\s*<dd>.*?</dd>", "", page, flags=re.DOTALL)
+
+    assert [finding.where for finding in with_page(copied, cut).findings] == ["report.html"]
+
+
+MOVED = (r'(<path d="M )[0-9.]+', r"\g<1>1.5")
+
+
+def test_a_report_with_another_drawing_is_named(copied: Path) -> None:
+    (found,) = with_page(copied, lambda page: re.sub(*MOVED, page, count=1)).findings
+    assert (found.check, found.where) == ("file", "report.html")
+    assert found.text.startswith("has a figure that does not follow from trials.jsonl: line ")
+
+
+def test_drawings_of_another_matplotlib_are_not_compared_but_all_else_is(copied: Path) -> None:
+    def drawn_otherwise(page: str) -> str:
+        return re.sub("matplotlib [0-9.]+", "matplotlib 2.0.0", re.sub(*MOVED, page))
+
+    found = with_page(copied, drawn_otherwise)
+    assert found.findings == ()
+    (note,) = (note for note in found.notes if "report.html" in note)
+    assert note.startswith("not checked: the figures of report.html, which were drawn with matplotlib 2.0.0, not ")
+    (found_again,) = with_page(copied, lambda page: page.replace("<td", "<td ", 1)).findings
+    assert found_again.where == "report.html"
+
+
+def test_what_cannot_be_compared_of_a_report_is_noted(copied: Path) -> None:
+    result = json.loads((copied / "result.json").read_text())
+    (copied / "result.json").write_text(json.dumps(result | {"version": "0.0.1"}))
+    found = with_page(copied, lambda page: page.replace("<td", "<td ", 1))
+    assert any(note.startswith("not checked: report.html, which fairwall 0.0.1 wrote") for note in found.notes)
+    (copied / "result.json").write_text(json.dumps(result))
+    (copied / "report.html").unlink()
+    assert "not checked: report.html, which is not there" in verify(copied).notes
 
 
 def anchored_anew(folder: Path, **values: Any) -> None:

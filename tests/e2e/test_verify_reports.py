@@ -21,6 +21,7 @@ from sim.games import read
 from sim.games.table import TrialFailed
 from sim.play import launch, runner
 from sim.runs.folder import RunFolder, digests
+from sim.runs.page import write_report
 from sim.runs.trials import read_trials, summarise
 from sim.transcripts.files import anchors
 from sim.verify.check import verify
@@ -103,7 +104,9 @@ def played(folder: Path, scenario: str, *settings: str) -> Path:
     file = folder / "scenario.toml"
     file.write_text(scenario)
     sweep = read(str(file), settings)
-    return runner.play(sweep, RunFolder.create(folder / "runs", "small"), lambda _: None).folder
+    run = runner.play(sweep, RunFolder.create(folder / "runs", "small"), lambda _: None).folder
+    write_report(run)
+    return run
 
 
 Twins = Callable[[Mapping[str, str]], None]
@@ -444,6 +447,7 @@ def tampered(folder: Path, change: Callable[[list[dict[str, Any]]], object]) -> 
         "summary": summarise(read(str(folder / "scenario.toml")), lines),
     }
     (folder / "result.json").write_text(json.dumps(result))
+    write_report(folder)
     found = verify(folder)
     assert {finding.where for finding in found.findings} <= {"trials.jsonl"}
     return reported(found)
