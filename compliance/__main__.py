@@ -42,7 +42,7 @@ def main() -> None:
 def _play(config: process.PartyConfig, layers: Sequence[Layer]) -> None:
     """Take the referee's deals, until the run is over."""
     cases: dict[str, Case] = {}
-    with process.playing(config) as recorder:
+    with process.playing(config, layers) as recorder:
         listening = server.serve(
             lambda grpc_server: add_AuditServiceServicer_to_server(AuditService(cases), grpc_server),
             config.credentials,

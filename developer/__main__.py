@@ -20,12 +20,9 @@ def main() -> None:
         from fairwall.rpc import server
         from fairwall.rpc.turns import choose, enter
 
-    games = {
-        GAME_REVEAL: reveal.play,
-        GAME_INFERENCE: inference.play,
-    }
-    shelf = Shelf()
-    with process.playing(config) as recorder:
+    released: dict[str, Released] = {}
+    audited: dict[tuple[str, str], Audited] = {}
+    with process.playing(config, layers) as recorder:
         listening = server.serve(
             lambda grpc_server: add_ModelServiceServicer_to_server(
                 ModelService(shelf.released, shelf.audited), grpc_server

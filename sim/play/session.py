@@ -65,7 +65,7 @@ def play_turns(
         add_RefereeServiceServicer_to_server(watch(referee), grpc_server)
         dealer.register(grpc_server, watch)
 
-    recording, recorder = _record(sweep, folder, name)
+    recording, recorder = _record(sweep, folder, name, own)
     listening = server.serve(register, credentials.pop("referee"), recorder=recorder)
 
     def on_death(party: Party) -> None:
@@ -125,7 +125,9 @@ def require_layers(sweep: Sweep, layers: Mapping[str, Sequence[Mapping[str, Any]
         LOG.warning("fairwall: %s not confined by %s", who, ", ".join(walls))
 
 
-def _record(sweep: Sweep, folder: RunFolder, name: str) -> tuple[Recording, Recorder] | tuple[None, None]:
+def _record(
+    sweep: Sweep, folder: RunFolder, name: str, layers: Sequence[confine.Layer]
+) -> tuple[Recording, Recorder] | tuple[None, None]:
     """Begin the referee's transcript, under the first number that no parties of this run have recorded under."""
     mode = sweep.scenario.scenario.record
     if mode == "none":
@@ -133,5 +135,5 @@ def _record(sweep: Sweep, folder: RunFolder, name: str) -> tuple[Recording, Reco
     for number in itertools.count(1):
         recording = Recording(folder.path / "transcript", str(number), mode, name)
         with contextlib.suppress(FileExistsError):
-            return recording, Recorder(recording.path("referee"), folder.run, "referee", name, mode)
+            return recording, Recorder(recording.path("referee"), folder.run, "referee", name, mode, layers)
     raise AssertionError("there is always a next number")

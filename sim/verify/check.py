@@ -17,6 +17,7 @@ from sim.transcripts.findings import UNFIT, Findings, Recomputed
 from sim.transcripts.messages import Session
 from sim.verify import audit_reports
 from sim.verify.allowed import forbidden
+from sim.verify.confinement import changed_confinement
 from sim.verify.counterparts import disagreements
 from sim.verify.finding import Finding, NoRun, Verification
 from sim.verify.lines import read_lines
@@ -46,6 +47,7 @@ def verify(folder: Path) -> Verification:
         by_number.setdefault(script.number, {})[script.party] = script
     notes: list[str] = []
     findings += changed_page(folder, scripts, notes)
+    findings += changed_confinement(folder, list(by_number.values()), notes)
     for parties in by_number.values():
         findings += disagreements(parties, notes)
     for script in scripts:

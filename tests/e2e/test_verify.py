@@ -26,6 +26,7 @@ from fairwall.rpc.arrays import header_of
 from fairwall.rpc.recorder import CALL_KEY, Recorder
 from fairwall.wire.v1 import error_pb2
 from sim.runs.folder import digests
+from sim.runs.page import write_report
 from sim.transcripts.files import anchors, read
 from sim.verify.check import verify
 from sim.verify.finding import Finding, Verification
@@ -263,6 +264,54 @@ def anchored_anew(folder: Path, **values: Any) -> None:
     result = json.loads((folder / "result.json").read_text())
     result |= {"files": digests(folder), "transcripts": anchors(folder)} | values
     (folder / "result.json").write_text(json.dumps(result))
+
+
+WALLS = {"name": "landlock", "active": True, "why_not": ""}
+
+
+def confined(folder: Path, starts: list[dict[str, Any]]) -> list[Finding]:
+    """Say otherwise what confined the parties, in the result and in the report that follows from it."""
+    anchored_anew(folder, confinement=starts)
+    write_report(folder)
+    return list(verify(folder).findings)
+
+
+def test_layers_other_than_a_party_recorded_are_named(copied: Path) -> None:
+    (start,) = json.loads((copied / "result.json").read_text())["confinement"]
+    limits = start["developer"][0] | {"active": not start["developer"][0]["active"], "why_not": "no such thing"}
+    (found,) = confined(copied, [start | {"developer": [limits, *start["developer"][1:]]}])
+    assert (found.check, found.where) == ("reported", "result.json")
+    assert found.text.startswith("confinement: developer was confined by limits (not active: no such thing), ")
+    assert ", and its transcript says limits, " in found.text
+    for party in ("referee", "compliance", "adversary"):
+        (found,) = confined(copied, [start | {party: [*start[party], WALLS]}])
+        assert found.text.startswith(f"confinement: {party} was confined by ")
+    (found,) = confined(copied, [{name: layers for name, layers in start.items() if name != "developer"}])
+    assert found.text.startswith("confinement: developer was confined by no layers, ")
+    assert confined(copied, [start]) == []
+
+
+@pytest.mark.parametrize("times", [0, 2])
+def test_starts_that_are_left_out_or_made_up_are_named(copied: Path, times: int) -> None:
+    starts = json.loads((copied / "result.json").read_text())["confinement"] * times
+    text = f"confinement: parties were started {times} times, and their transcripts tell of 1"
+    assert confined(copied, starts) == [Finding("reported", "result.json", text)]
+
+
+@pytest.mark.parametrize("starts", [None, "landlock", ["landlock"], [{"developer": "landlock"}]])
+def test_confinement_that_is_none_is_named(copied: Path, starts: Any) -> None:
+    anchored_anew(copied, confinement=starts)
+    checks = {finding.where for finding in verify(copied).findings}
+    assert "result.json" in checks
+
+
+def test_of_transcripts_that_do_not_say_what_confined_their_parties_it_is_noted(tmp_path: Path) -> None:
+    table = Table(tmp_path)
+    table.call("developer", "compliance", TERMS, [audit.GetTermsRequest()], [audit.GetTermsResponse()])
+    for recorder in table.recorders.values():
+        recorder.close()
+    (tmp_path / "result.json").write_text(json.dumps({"files": {"x": ""}, "confinement": []}))
+    assert "not checked: what confined the parties, which their transcripts do not say" in verify(tmp_path).notes
 
 
 def test_another_party_s_transcript_under_this_name_is_named(copied: Path) -> None:

@@ -138,10 +138,11 @@ def start(party: str, source: str | None = None) -> tuple[PartyConfig, tuple[Lay
 
 
 @contextlib.contextmanager
-def playing(config: PartyConfig) -> Iterator[Recorder | None]:
+def playing(config: PartyConfig, layers: Sequence[Layer] = ()) -> Iterator[Recorder | None]:
     """Do a party's work: what is not its own fault ends the process with one line instead of a traceback.
 
-    Gives the recorder of the party's transcript, if there is to be one; it is closed when the work is done.
+    Gives the recorder of the party's transcript, if there is to be one, which begins with what confines the process; it
+    is closed when the work is done.
     Status 2 for credentials or an address that cannot be used, or code that cannot be imported; 1 for another party
     that is gone or refuses.
     """
@@ -149,7 +150,7 @@ def playing(config: PartyConfig) -> Iterator[Recorder | None]:
     try:
         if config.transcript:
             path = Path(config.transcript)
-            recorder = Recorder(path, config.run, config.party, config.scenario_digest, config.record)
+            recorder = Recorder(path, config.run, config.party, config.scenario_digest, config.record, layers)
         yield recorder
     except OSError as error:
         print(f"{config.party}: configuration: {error}", file=sys.stderr)  # noqa: T201

@@ -23,6 +23,7 @@ from blake3 import blake3
 from google.protobuf import descriptor_pool
 
 import fairwall
+from fairwall.rpc.confine import Layer, as_values
 from fairwall.rpc.errors import reason_of
 from fairwall.rpc.varint import read_varint, varint
 from fairwall.transcript.v1 import transcript_pb2 as transcript
@@ -88,6 +89,8 @@ class Recorder:
     scenario_digest : str
     mode : str
         "full" or "digest".
+    layers : iterable of Layer
+        What confines the process, and what does not.
 
     Raises
     ------
@@ -95,7 +98,15 @@ class Recorder:
         If the file exists, or cannot be made.
     """
 
-    def __init__(self, path: Path, run: str, party: str, scenario_digest: str, mode: str = "full") -> None:
+    def __init__(
+        self,
+        path: Path,
+        run: str,
+        party: str,
+        scenario_digest: str,
+        mode: str = "full",
+        layers: Iterable[Layer] = (),
+    ) -> None:
         self.path = path
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._file: IO[bytes] = path.open("xb", buffering=0)
@@ -113,6 +124,7 @@ class Recorder:
                     scenario_digest=scenario_digest,
                     record=mode,
                     versions=[transcript.Version(name=name, version=version) for name, version in versions()],
+                    layers=[transcript.Layer(**layer) for layer in as_values(layers)],
                 )
             )
         )

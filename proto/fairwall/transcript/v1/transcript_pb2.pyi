@@ -44,20 +44,32 @@ class Entry(_message.Message):
     def __init__(self, header: _Optional[_Union[Header, _Mapping]] = ..., stored: _Optional[_Union[Stored, _Mapping]] = ..., message: _Optional[_Union[Message, _Mapping]] = ..., ended: _Optional[_Union[Ended, _Mapping]] = ..., closed: _Optional[_Union[Closed, _Mapping]] = ..., digest: _Optional[bytes] = ...) -> None: ...
 
 class Header(_message.Message):
-    __slots__ = ("format", "run", "party", "scenario_digest", "record", "versions")
+    __slots__ = ("format", "run", "party", "scenario_digest", "record", "versions", "layers")
     FORMAT_FIELD_NUMBER: _ClassVar[int]
     RUN_FIELD_NUMBER: _ClassVar[int]
     PARTY_FIELD_NUMBER: _ClassVar[int]
     SCENARIO_DIGEST_FIELD_NUMBER: _ClassVar[int]
     RECORD_FIELD_NUMBER: _ClassVar[int]
     VERSIONS_FIELD_NUMBER: _ClassVar[int]
+    LAYERS_FIELD_NUMBER: _ClassVar[int]
     format: int
     run: str
     party: str
     scenario_digest: str
     record: str
     versions: _containers.RepeatedCompositeFieldContainer[Version]
-    def __init__(self, format: _Optional[int] = ..., run: _Optional[str] = ..., party: _Optional[str] = ..., scenario_digest: _Optional[str] = ..., record: _Optional[str] = ..., versions: _Optional[_Iterable[_Union[Version, _Mapping]]] = ...) -> None: ...
+    layers: _containers.RepeatedCompositeFieldContainer[Layer]
+    def __init__(self, format: _Optional[int] = ..., run: _Optional[str] = ..., party: _Optional[str] = ..., scenario_digest: _Optional[str] = ..., record: _Optional[str] = ..., versions: _Optional[_Iterable[_Union[Version, _Mapping]]] = ..., layers: _Optional[_Iterable[_Union[Layer, _Mapping]]] = ...) -> None: ...
+
+class Layer(_message.Message):
+    __slots__ = ("name", "active", "why_not")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    ACTIVE_FIELD_NUMBER: _ClassVar[int]
+    WHY_NOT_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    active: bool
+    why_not: str
+    def __init__(self, name: _Optional[str] = ..., active: bool = ..., why_not: _Optional[str] = ...) -> None: ...
 
 class Version(_message.Message):
     __slots__ = ("name", "version")

@@ -1,0 +1,90 @@
+"""What ``result.json`` says confined each party, against what the parties' own transcripts say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from sim.transcripts.calls import all_calls
+from sim.transcripts.files import Transcript
+from sim.transcripts.methods import DEALS
+from sim.verify.finding import Finding
+from sim.verify.run_files import result_of
+
+_Layers = list[dict[str, Any]]
+
+
+def changed_confinement(
+    folder: Path, sessions: Sequence[Mapping[str, Transcript]], notes: list[str]
+) -> Iterator[Finding]:
+    """Compare the layers of every time that parties were started.
+
+    Parameters
+    ----------
+    folder : Path
+    sessions : sequence of mapping of str to Transcript
+        The transcripts by party, one for each time that parties were started.
+    notes : list of str
+        Gets what could not be compared.
+    """
+    result = result_of(folder)
+    if result is None or not result.get("files"):
+        return  # broken off, which is another finding
+    starts = result.get("confinement")
+    if not isinstance(starts, list) or not all(isinstance(start, dict) for start in starts):
+        yield Finding("file", "result.json", "says not what confined the parties")
+        return
+    said = [{party: _layers(script) for party, script in session.items()} for session in sessions]
+    if not any(layers for own in said for layers in own.values()):
+        notes.append("not checked: what confined the parties, which their transcripts do not say")
+        return
+
+    @cache
+    def fit(start: int, session: int) -> bool:
+        """Whether the starts from one on are those of the sessions from one on, in order."""
+        if session == len(said):
+            return start == len(starts)
+        if start < len(starts) and _unlike(starts[start], said[session]) is None and fit(start + 1, session + 1):
+            return True
+        return not _was_played(sessions[session]) and fit(start, session + 1)
+
+    if fit(0, 0):
+        return
+    texts = [text for start, own in zip(starts, said, strict=False) if (text := _unlike(start, own)) is not None]
+    if len(starts) == len(said) and texts:
+        yield Finding("reported", "result.json", f"confinement: {texts[0]}")
+    else:
+        text = f"confinement: parties were started {len(starts)} times, and their transcripts tell of {len(said)}"
+        yield Finding("reported", "result.json", text + "".join(f"; {one}" for one in texts[:1]))
+
+
+def _layers(script: Transcript) -> _Layers:
+    layers = script.header.layers if script.header is not None else ()
+    return [{"name": layer.name, "active": layer.active, "why_not": layer.why_not} for layer in layers]
+
+
+def _unlike(start: Mapping[str, Any], said: Mapping[str, _Layers]) -> str | None:
+    """Tell what the transcripts of a session say otherwise than a start of the result; None for nothing."""
+    for party, own in said.items():
+        if start.get(party) != own:
+            return f"{party} was confined by {_written(start.get(party))}, and its transcript says {_written(own)}"
+    return None
+
+
+def _written(layers: Any) -> str:
+    """Write layers on one line, whatever somebody put in their place."""
+    try:
+        return ", ".join(f"{one['name']}" + f" (not active: {one['why_not']})" * (not one["active"]) for one in layers)
+    except (TypeError, KeyError):
+        return "no layers"
+
+
+def _was_played(session: Mapping[str, Transcript]) -> bool:
+    """Whether cards were asked for, and the referee lived to write down what confined those who did.
+
+    Where a party died before it was ready, or the whole run was killed, nothing may be written down.
+    """
+    referee = session.get("referee")
+    return referee is not None and referee.closed and any(call.method in DEALS for call in all_calls(referee))
