@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from fairwall.errors import UserError
 from sim.games import read as read_sweep
 from sim.runs.folder import digests
 from sim.runs.trials import read_trials, summarise
@@ -36,6 +37,8 @@ def changed_files(folder: Path) -> Iterator[Finding]:
     )
     try:
         again = summarise(read_sweep(str(folder / "scenario.toml")), read_trials(folder / "trials.jsonl"))
+    except UserError:
+        pass  # the scenario is none, which is noted where lines are read
     except (LookupError, TypeError, ValueError, ArithmeticError):
         yield Finding("file", "trials.jsonl", "holds lines that cannot be summed up")
     else:

@@ -378,7 +378,7 @@ CHARGES = {
     "other than it told": (
         {"compliance": TOLD_LESS},
         (),
-        "compliance reports of request-1: epsilon is 50.0, recomputed 5.0",
+        "compliance reports of metric-1: epsilon is 50.0, recomputed 5.0",
     ),
     "more than there is": (
         OVERSPENT,
