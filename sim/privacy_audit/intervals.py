@@ -1,11 +1,8 @@
 r"""Confidence bounds, and how one level pays for many looks.
 
-**Clopper and Pearson** (1934): of `count` hits in `trials` independent draws, the hit probability is at least the
-level-quantile of Beta(count, trials - count + 1) with probability at least 1 - level, and at most the
-(1 - level)-quantile of Beta(count + 1, trials - count), whatever the probability is.
-
 **From an event to epsilon.** (epsilon, delta)-privacy says P(E) <= exp(epsilon) P'(E) + delta for every event E. With a
-lower bound on P(E) and an upper bound on P'(E), each at half the level,
+lower bound on P(E) and an upper bound on P'(E) by Clopper and Pearson (`fairwall.laws.binomial`), each at half the
+level,
 
     epsilon >= ln((P_low - delta) / P'_high)     with probability at least 1 - level.
 
@@ -17,20 +14,7 @@ from __future__ import annotations
 
 import math
 
-
-def lower_limit(count: int, trials: int, level: float) -> float:
-    """Return a lower bound on a probability that fails at most at this level."""
-    if count == 0:
-        return 0.0
-    # Imported here: scipy takes a second to load.
-    from scipy.special import betaincinv
-
-    return float(betaincinv(count, trials - count + 1, level))
-
-
-def upper_limit(count: int, trials: int, level: float) -> float:
-    """Return an upper bound on a probability that fails at most at this level."""
-    return 1.0 - lower_limit(trials - count, trials, level)
+from fairwall.laws.binomial import lower_limit, upper_limit
 
 
 def epsilon_bound(hits: int, neighbour_hits: int, trials: int, delta: float, level: float) -> float:

@@ -1,4 +1,29 @@
-"""Means and shares of a run with their intervals."""
+r"""Means and shares over a run's trials, with 95% intervals.
+
+**Fewer than five trials** give no interval: it would say more about the method than about the game.
+
+**A share** of trials has Clopper and Pearson's interval.
+
+**A mean of bounded numbers**, such as leakage, which lies in 0 to 100, has Korn and Graubard's (Survey Methodology
+1998): Clopper and Pearson's, for as many independent 0-or-1 draws as would have a mean that is as uncertain. Scaled to
+[0, 1], a mean m of n trials with the squared standard error v = s^2 / n is worth
+
+    n_eff = m (1 - m) / v * (z / t_{n-1})^2
+
+draws, z and t being the 97.5% quantiles of the normal law and of Student's with n - 1 degrees of freedom. In the middle
+of the range that is a hair wider than the t interval; near an end it is skewed as the law of such numbers is, and it
+never leaves the range. Where all trials came to the same number c, v is 0 and says nothing of what trials may also
+come to. Then the interval is the one that allows for a share q of other trials of which none was seen, wherever in the
+range they lie: from (1 - q) c to (1 - q) c + q, with q = 1 - 0.025^(1/n).
+
+Measured on samples of 5 to 20 of the leakages that 150 to 200 trials a cell came to (tests/unit/sim/test_estimates.py),
+it misses the cell's mean at most 6% of the time, where the t interval misses up to 38% and leaves the range; of what
+answers added, leakage less leakage without a query, at most 8%.
+
+**A mean of numbers without a range** has the t interval.
+
+What no interval can exclude: a kind of trial that is otherwise and did not occur.
+"""
 
 from __future__ import annotations
 
@@ -8,54 +33,134 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from fairwall.laws.binomial import lower_limit, upper_limit
+from sim.report.notation import MISSING
+
+FEWEST = 5
+"""Fewer trials than this give no interval."""
+
+Range = tuple[float, float]
+"""The least and the greatest that a number can be; infinite where there is none."""
+
+SHARE: Range = (0.0, 1.0)
+PERCENT: Range = (0.0, 100.0)
+POINTS: Range = (-100.0, 100.0)
+"""Differences of percentages."""
+
+INTERVALS = (
+    "A mean's is Korn and Graubard's (1998) at 95%: Clopper and Pearson's for as many yes-or-no draws as would be as "
+    "uncertain, so that it stays within what is possible. On leakages as they were measured it missed at most 6% of "
+    "the time, on differences of them 8%. Where all came to the same, it allows for others of which none was seen. A "
+    f"share's is Clopper and Pearson's. Fewer than {FEWEST} give none."
+)
+"""What a page says of its intervals."""
+
+_LEVEL = 0.05
+
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean over trials and the half width of its 95% t interval; None where there is one trial alone."""
+    """A number and its 95% interval; None where there are too few trials for one."""
 
     mean: float
-    half: float | None
+    low: float | None = None
+    high: float | None = None
 
     def __str__(self) -> str:
-        # With spaces that no line breaks at.
-        text = f"{self.mean:.1f}" if self.half is None else f"{self.mean:.1f}\u00a0±\u00a0{self.half:.1f}"
-        return text.replace("-", "−")
+        return self.text(1)
+
+    def text(self, digits: int, unit: str = "", *, ends: int | None = None) -> str:
+        """Write the number and its interval, if any, with spaces that no line breaks at.
+
+        Parameters
+        ----------
+        digits : int
+            How many decimals the number gets.
+        unit : str
+            What stands behind the number.
+        ends : int, optional
+            The same of its interval.
+        """
+        number = f"{self.mean:.{digits}f}{unit}".replace("-", "−")
+        return number if self.low is None else f"{number}\u00a0({self.ends(digits if ends is None else ends)})"
+
+    def ends(self, digits: int) -> str:
+        """Write the interval alone; a dash where there is none."""
+        if self.low is None or self.high is None:
+            return MISSING
+        to = "–" if self.low >= 0 else "\u00a0to\u00a0"
+        return f"{self.low:.{digits}f}{to}{self.high:.{digits}f}".replace("-", "−")
 
     @property
     def sign(self) -> int:
         """Give 1 or -1 where the whole interval lies above or below zero, else 0."""
-        if self.half is None or abs(self.mean) <= self.half:
+        if self.low is None or self.high is None or self.low <= 0 <= self.high:
             return 0
-        return 1 if self.mean > 0 else -1
+        return 1 if self.low > 0 else -1
 
 
-def half_width(sd: float | None, trials: int) -> float | None:
-    """Give the half width of the 95% t interval of a mean over trials; None for a single trial.
+def estimate(values: Sequence[float], within: Range = (-math.inf, math.inf)) -> Estimate:
+    """Estimate the mean of at least one value, each of which lies in a range."""
+    sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    return estimate_of(float(np.mean(values)), sd, len(values), within)
+
+
+def estimate_of(mean: float, sd: float | None, trials: int, within: Range) -> Estimate:
+    """Estimate a mean over trials.
 
     Parameters
     ----------
+    mean : float
     sd : float or None
-        The standard deviation of a single trial, n - 1 in the denominator.
+        The standard deviation of a single trial, n - 1 in the denominator; None for one trial.
     trials : int
+    within : (float, float)
+        What range a trial's number has.
     """
-    if sd is None or trials < 2:
-        return None
+    if sd is None or trials < FEWEST:
+        return Estimate(mean)
+    lowest, highest = within
+    if math.isinf(highest - lowest):
+        low, high = t_interval(mean, sd / math.sqrt(trials), trials - 1, _LEVEL)
+        return Estimate(mean, max(low, lowest), min(high, highest))
+    width = highest - lowest
+    low, high = _bounded((mean - lowest) / width, sd / width, trials)
+    # A mean of equal numbers may differ from them in its last bits.
+    return Estimate(mean, min(lowest + width * low, mean), max(lowest + width * high, mean))
+
+
+def share(hits: int, trials: int) -> Estimate:
+    """Estimate a share, in percent."""
+    if trials < FEWEST:
+        return Estimate(100 * hits / trials)
+    low, high = share_interval(hits, trials)
+    return Estimate(100 * hits / trials, 100 * low, 100 * high)
+
+
+def share_interval(hits: int, trials: int) -> tuple[float, float]:
+    """Give the interval of a share, in [0, 1], of however few trials."""
+    return lower_limit(hits, trials, _LEVEL / 2), upper_limit(hits, trials, _LEVEL / 2)
+
+
+def t_interval(mean: float, error: float, degrees: int, level: float) -> tuple[float, float]:
+    """Give Student's interval of a number with a standard error, of so many degrees of freedom, at least one."""
+    half = _t(degrees, level) * error
+    return mean - half, mean + half
+
+
+def _bounded(mean: float, sd: float, trials: int) -> tuple[float, float]:
+    """Give the interval of a mean of numbers in [0, 1]."""
+    if sd < 1e-9:
+        unseen = upper_limit(0, trials, _LEVEL / 2)
+        return (1 - unseen) * mean, (1 - unseen) * mean + unseen
+    from scipy.special import ndtri
+
+    spread = float(ndtri(1 - _LEVEL / 2)) / _t(trials - 1, _LEVEL)
+    draws = trials * mean * (1 - mean) / sd**2 * spread**2
+    return lower_limit(draws * mean, draws, _LEVEL / 2), upper_limit(draws * mean, draws, _LEVEL / 2)
+
+
+def _t(degrees: int, level: float) -> float:
     from scipy.special import stdtrit
 
-    return float(stdtrit(trials - 1, 0.975)) * sd / math.sqrt(trials)
-
-
-def estimate(values: Sequence[float]) -> Estimate:
-    """Estimate the mean of at least one value."""
-    sd = float(np.std(values, ddof=1)) if len(values) > 1 else None
-    return Estimate(float(np.mean(values)), half_width(sd, len(values)))
-
-
-def share_interval(successes: int, trials: int) -> tuple[float, float]:
-    """Give the 95% interval of a share, by Clopper and Pearson: it holds for any share and any number of trials."""
-    from scipy.special import betaincinv
-
-    missed = trials - successes
-    low = float(betaincinv(successes, missed + 1, 0.025)) if successes else 0.0
-    high = float(betaincinv(successes + 1, missed, 0.975)) if missed else 1.0
-    return low, high
+    return float(stdtrit(degrees, 1 - level / 2))

@@ -3,55 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from matplotlib.lines import Line2D
+from numpy.typing import NDArray
 
 from sim.report.drawing import COLOURS, DASHES, GREY, INCHES, MARKERS, Figure, hollow, legend, svg
+from sim.report.estimates import Estimate
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-def intervals(
-    name: str, title: str, what: str, groups: Mapping[str, Sequence[tuple[str, float, float, float]]]
+Rows = Sequence[tuple[str, Estimate]]
+"""What something is, and its number, in percent or points."""
+
+
+def side_by_side(
+    name: str, title: str, caption: str, what: str, groups: Mapping[str, Rows], *, level: tuple[float, str]
 ) -> Figure:
-    """Draw a number and its interval for each of some things, group by group, beside 50.
+    """Draw a share of some things and its interval, group by group.
 
     Parameters
     ----------
-    groups : mapping of str to sequence of (what it is, value, low, high)
+    what : str
+        What is up.
+    groups : mapping of str to sequence of (what it is, share)
         In percent; all groups have the same things in the same order.
+    level : (value, what it is)
+        A dotted line.
     """
-    things = [thing for thing, *_ in next(iter(groups.values()))]
+    things = [thing for thing, _ in next(iter(groups.values()))]
 
     def draw(axes: Axes) -> None:
-        axes.axhline(50, color=GREY, lw=0.9, ls=":")
+        axes.axhline(level[0], color=GREY, lw=0.9, ls=":")
         for i, (group, rows) in enumerate(groups.items()):
             places = np.arange(len(rows)) + 0.6 * ((i + 0.5) / len(groups) - 0.5)
-            values = np.array([[value, low, high] for _, value, low, high in rows])
-            reach = np.stack([values[:, 0] - values[:, 1], values[:, 2] - values[:, 0]])
-            axes.errorbar(
-                places,
-                values[:, 0],
-                np.maximum(reach, 0),
-                ls="",
-                marker=MARKERS[i % 7],
-                ms=5,
-                capsize=2.5,
-                color=COLOURS[i % 7],
-                label=group,
-            )
+            _bars(axes, places, rows, ls="", marker=MARKERS[i % 7], color=COLOURS[i % 7], label=group)
         axes.set_xticks(range(len(things)), things, rotation=20, ha="right")
         axes.set_ylim(-3, 103)
         axes.set_ylabel(what)
-        legend(axes, [Line2D([], [], color=GREY, lw=0.9, ls=":", label="50%: a coin")])
+        legend(axes, [Line2D([], [], color=GREY, lw=0.9, ls=":", label=level[1])])
 
     values = "; ".join(
-        f"{group}: " + ", ".join(f"{thing} {value:.1f}%" for thing, value, *_ in rows) for group, rows in groups.items()
+        f"{group}: " + ", ".join(f"{thing} {found.mean:.1f}%" for thing, found in rows)
+        for group, rows in groups.items()
     )
-    caption = "With 95% intervals over data splits. As far from the dotted line on either side is as much known."
     return Figure(name, title, caption, f"Chart. {title}. {values}.", svg(name, draw))
 
 
@@ -60,7 +58,7 @@ def along(
     title: str,
     caption: str,
     axes_names: tuple[str, str],
-    lines: Mapping[str, Sequence[tuple[str, float, float, float]]],
+    lines: Mapping[str, Rows],
     *,
     printed: Mapping[str, Sequence[tuple[str, float]]] | None = None,
     level: tuple[float, str] | None = None,
@@ -73,7 +71,7 @@ def along(
     ----------
     axes_names : tuple of str
         What is along, and what is up.
-    lines : mapping of str to sequence of (place, value, low, high)
+    lines : mapping of str to sequence of (place, number)
     printed : mapping of str to sequence of (place, value), optional
         By the line that they belong to.
     level : (value, what it is), optional
@@ -84,7 +82,7 @@ def along(
         Where the upward axis ends.
     """
     printed = printed or {}
-    places = list(dict.fromkeys(place for rows in lines.values() for place, *_ in rows))
+    places = list(dict.fromkeys(place for rows in lines.values() for place, _ in rows))
 
     def draw(axes: Axes) -> None:
         if level is not None:
@@ -92,22 +90,9 @@ def along(
         width = min(0.11, 0.5 / max(1, len(lines)))
         for i, (label, rows) in enumerate(lines.items()):
             colour, aside = COLOURS[i % 7], width * (i - (len(lines) - 1) / 2)
-            xs = [places.index(place) + aside for place, *_ in rows]
-            values = np.array([row[1:] for row in rows])
-            reach = np.stack([values[:, 0] - values[:, 1], values[:, 2] - values[:, 0]])
-            axes.errorbar(
-                xs,
-                values[:, 0],
-                np.maximum(reach, 0),
-                ls=DASHES[i % 7] if joined else "",
-                lw=1.6,
-                elinewidth=1.2,
-                marker=MARKERS[i % 7],
-                ms=5,
-                capsize=2.5,
-                color=colour,
-                label=label,
-            )
+            xs = np.array([places.index(place) + aside for place, _ in rows])
+            dashes = DASHES[i % 7] if joined else ""
+            _bars(axes, xs, rows, ls=dashes, lw=1.6, elinewidth=1.2, marker=MARKERS[i % 7], color=colour, label=label)
             for place, value in printed.get(label, ()):
                 x = places.index(place) + aside
                 axes.plot(x, value, ls="", marker="D", ms=8, mfc="none", mec=colour, mew=1.4, zorder=5)
@@ -123,8 +108,15 @@ def along(
         legend(axes, extra)
 
     values = "; ".join(
-        f"{label}: " + ", ".join(f"{value:.1f} at {place}" for place, value, *_ in rows)
+        f"{label}: " + ", ".join(f"{found.mean:.1f} at {place}" for place, found in rows)
         for label, rows in lines.items()
     )
     tall = (INCHES[0], INCHES[1] + 0.1 * len(lines))
     return Figure(name, title, caption, f"Chart. {title}. {values}.", svg(name, draw, tall))
+
+
+def _bars(axes: Axes, xs: NDArray[np.floating], rows: Rows, **style: Any) -> None:
+    """Draw numbers, and a bar over the interval of each that has one."""
+    means = np.array([found.mean for _, found in rows])
+    lows, highs = (np.array([getattr(found, end) for _, found in rows], dtype=np.float64) for end in ("low", "high"))
+    axes.errorbar(xs, means, np.maximum([means - lows, highs - means], 0), ms=5, capsize=2.5, **style)

@@ -50,6 +50,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.laws.binomial import lower_limit, upper_limit
+from sim.report.estimates import t_interval
+
 SPLITS = 10
 """How many data splits a published interval is over, at least."""
 
@@ -200,29 +203,21 @@ def holm(p_values: Sequence[float]) -> tuple[float, ...]:
 def _by_t(value: float, deviations: NDArray[np.float64], level: float) -> tuple[tuple[float, float], float]:
     """Compute the t-interval from the splits' deviations, and the p-value of 0."""
     # Imported here: scipy takes a second to load.
-    from scipy.special import stdtr, stdtrit
+    from scipy.special import stdtr
 
     splits = len(deviations)
     if splits < 2:
         return (-math.inf, math.inf), 1.0
     error = math.sqrt(splits / (splits - 1) * float(np.sum(deviations**2)))
-    width = float(stdtrit(splits - 1, 1 - level / 2)) * error
     p_value = 2 * float(stdtr(splits - 1, -abs(value) / error)) if error > 0 else float(value == 0)
-    return (value - width, value + width), p_value
+    return t_interval(value, error, splits - 1, level), p_value
 
 
 def _independent(d: float, totals: NDArray[np.intp], level: float) -> tuple[float, float]:
     """Compute the interval of d for independent victims."""
     victims = 2 * int(totals.min())
     right = victims * (1 + d) / 2
-    return 2 * _least(right, victims, level / 2) - 1, 1 - 2 * _least(victims - right, victims, level / 2)
-
-
-def _least(count: float, trials: float, level: float) -> float:
-    """Return Clopper and Pearson's lower limit on a probability, for numbers that need not be whole."""
-    from scipy.special import betaincinv
-
-    return float(betaincinv(count, trials - count + 1, level)) if count > 0 else 0.0
+    return 2 * lower_limit(right, victims, level / 2) - 1, 2 * upper_limit(right, victims, level / 2) - 1
 
 
 def _fisher(hits: NDArray[np.intp], totals: NDArray[np.intp]) -> float:

@@ -22,6 +22,7 @@ from sim.games.inference.deal import InferenceDeal
 from sim.games.inference.outcome import InferenceOutcome, Models
 from sim.games.inference.scenario import InferenceScenario
 from sim.games.submissions import AuditReport
+from sim.report.estimates import FEWEST, SHARE, estimate
 from sim.scenarios.scenario import plain
 from sim.scenarios.sweep import Cell
 
@@ -193,10 +194,10 @@ def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
         ``family_low``, ``family_high`` that hold for all attacks of the cell at once at 99.9%; ``advantage`` likewise
         with ``advantage_low`` and ``advantage_high``; means over the splits of what is named alike in a trial;
         ``below_tau``, how many victims' gap is at most 0.05; how many splits the bounds held in, with the largest
-        ``sampling_error`` that they were given; ``membership_low`` and ``membership_high`` at 95%. Of fair
-        fine-tuning, how many victims Algorithm 1 says ``needed`` it, and ``accepted`` and ``rejected``. Of several
-        attributes, ``attributes``, the same for each. Where lambda was chosen by compliance's answers, ``lambdas``,
-        each with how often it was, and what was spent on it.
+        ``sampling_error`` that they were given; ``membership_low`` and ``membership_high`` at 95%. Fewer than five
+        splits have no intervals: None. Of fair fine-tuning, how many victims Algorithm 1 says ``needed`` it, and
+        ``accepted`` and ``rejected``. Of several attributes, ``attributes``, the same for each. Where lambda was chosen
+        by compliance's answers, ``lambdas``, each with how often it was, and what was spent on it.
     """
     first = lines[0]
     bits, guesses, splits = (np.concatenate(parts) for parts in zip(*map(_victims, lines), strict=True))
@@ -207,18 +208,18 @@ def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
     cell: dict[str, Any] = dict(swept)
     cell |= {key: first[key] for key in ("attack", "defence", "rehearsal", "people")}
     cell |= {"splits": len(lines), "trials": len(lines), "victims": len(bits)}
-    for name, interval in (("accuracy_b", own.accuracy), ("family", family.accuracy)):
-        cell[f"{name}_low"], cell[f"{name}_high"] = interval.low, interval.high
-    cell["accuracy_b"] = own.accuracy.value
-    cell["advantage"] = own.advantage.value
-    cell["advantage_low"], cell["advantage_high"] = own.advantage.low, own.advantage.high
+    enough = len(lines) >= FEWEST
+    for name, interval in (("accuracy_b", own.accuracy), ("family", family.accuracy), ("advantage", own.advantage)):
+        cell[f"{name}_low"], cell[f"{name}_high"] = (interval.low, interval.high) if enough else (None, None)
+    cell["accuracy_b"], cell["advantage"] = own.accuracy.value, own.advantage.value
     for key in _MEANS:
         cell[key] = float(np.mean([line[key] for line in lines]))
     for key in ("below_tau", "bound_holds", "corrected_bound_holds", "needed", "accepted", "rejected"):
         if key in first:
             cell[key] = sum(line[key] for line in lines)
     cell["sampling_error"] = max(line["sampling_error"] for line in lines)
-    cell["membership_low"], cell["membership_high"] = _over_splits([line["membership"] for line in lines])
+    membership = estimate([line["membership"] for line in lines], SHARE)
+    cell["membership_low"], cell["membership_high"] = membership.low, membership.high
     if "size_ratio" in first:
         cell["size_ratio"] = float(np.mean([line["size_ratio"] for line in lines]))
     if "attributes" in first:
@@ -236,16 +237,6 @@ def _attribute(measured: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     means = {key: float(np.mean([one[key] for one in measured])) for key in ("gap_base", "gap", "eo_base", "eo")}
     held = {key: sum(one[key] for one in measured) for key in ("bound_holds", "corrected_bound_holds")}
     return {"attribute": measured[0]["attribute"], **means, **held}
-
-
-def _over_splits(values: Sequence[float]) -> tuple[float | None, float | None]:
-    """Give the 95% interval of a mean over splits, by Student's t; none for one split."""
-    from scipy.special import stdtrit
-
-    if len(values) < 2:
-        return None, None
-    mean, half = np.mean(values), float(stdtrit(len(values) - 1, 0.975)) * np.std(values, ddof=1) / len(values) ** 0.5
-    return float(mean - half), float(mean + half)
 
 
 def _victims(line: Mapping[str, Any]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:

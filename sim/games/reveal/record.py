@@ -19,7 +19,7 @@ from sim.games.reveal.deal import RevealDeal
 from sim.games.reveal.outcome import RevealGuess, RevealOutcome
 from sim.games.reveal.scenario import RevealScenario
 from sim.games.reveal.score import RevealScore
-from sim.report.estimates import share_interval
+from sim.report.estimates import FEWEST, share_interval
 from sim.scenarios.scenario import plain
 from sim.scenarios.sweep import Cell
 
@@ -180,9 +180,10 @@ def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
         single trial, n - 1 in the denominator; None for one trial); ``exact``, how many trials were; ``answers`` and
         ``answers_most``, how many answers a trial took, size queries counted, their mean and the most;
         ``targeted_rate`` with ``targeted_low`` and ``targeted_high``, the share of those aimed at who were guessed
-        right, with its 95% interval, where a trial aims at one person, and ``targeted_balanced``, the mean of either
-        group's share; ``query_error_median``, the median over trials; ``epsilon_spent``. What no trial has is left out:
-        there is no error of answers that are choices, or that were all refused.
+        right, with its 95% interval (None for fewer than five trials), where a trial aims at one person, and
+        ``targeted_balanced``, the mean of either group's share; ``query_error_median``, the median over trials;
+        ``epsilon_spent``. What no trial has is left out: there is no error of answers that are choices, or that were
+        all refused.
     """
     first = lines[0]
     cell: dict[str, Any] = dict(swept)
@@ -199,7 +200,8 @@ def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
     if all(line["targeted"] == 1 for line in lines):
         right = sum(line["targeted_recovered"] for line in lines)
         cell["targeted_rate"] = right / len(lines)
-        cell["targeted_low"], cell["targeted_high"] = share_interval(right, len(lines))
+        enough = len(lines) >= FEWEST
+        cell["targeted_low"], cell["targeted_high"] = share_interval(right, len(lines)) if enough else (None, None)
         groups = [
             [x["targeted_recovered"] for x in lines if x["target_advantaged"] is group] for group in (True, False)
         ]

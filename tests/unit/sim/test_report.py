@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 import tomli_w
 from rich.console import Console
-from scipy import stats
 
 from sim.games import read
 from sim.games.reveal.report.accuracy_by_group import loss_test_rows
@@ -23,7 +22,7 @@ from sim.games.reveal.report.cells import ReportCell, report_cells
 from sim.games.reveal.report.printed_formulas import contest, printed_errors
 from sim.games.reveal.report.terminal import terminal
 from sim.report.cells import paper_figure
-from sim.report.estimates import estimate
+from sim.report.estimates import PERCENT, estimate
 from sim.report.notation import number
 from sim.runs.page import write_report
 from sim.runs.trials import summarise
@@ -169,8 +168,8 @@ def test_every_shipped_scenario_gets_a_page_that_needs_nothing_else(name: str, t
 
 
 def test_the_table_recomputes_from_the_trials(tmp_path: Path) -> None:
-    sweep = read("reveal-adult-100", ["scenario.trials=4", "developer.queries=[25, 40]"])
-    trials = _trials(sweep, 4)
+    sweep = read("reveal-adult-100", ["scenario.trials=6", "developer.queries=[25, 40]"])
+    trials = _trials(sweep, 6)
     page = _report(tmp_path / "run", sweep, trials)
     body = re.search(r"<tbody>(.*?)</tbody>", page, re.DOTALL)
     assert body is not None
@@ -178,22 +177,52 @@ def test_the_table_recomputes_from_the_trials(tmp_path: Path) -> None:
     for queries, printed, row in ((25, "63", rows[0]), (40, "100", rows[1])):
         lines = [line for line in trials if line["queries"] == queries]
         leakage = [line["leakage"] for line in lines]
-        half = stats.t.ppf(0.975, 3) * stats.sem(leakage)
+        assert len(leakage) == 6
         assert row[0] == str(queries)
-        assert row[1] == f"{np.mean(leakage):.1f}\u00a0±\u00a0{half:.1f}"
-        assert row[2].startswith("61.5\u00a0±")
-        assert row[3] == "0/4"
+        assert row[1] == str(estimate(leakage, PERCENT))
+        assert row[1].startswith(f"{np.mean(leakage):.1f}\u00a0(")
+        assert row[2].startswith("62.5\u00a0(")
+        assert row[3] == "0/6"
         assert float(row[4]) == pytest.approx(np.mean([line["recovered"] for line in lines]), abs=0.051)
         assert row[-1] == printed
 
 
-def test_one_trial_has_no_interval(tmp_path: Path) -> None:
-    sweep = read("demo", ["scenario.trials=1", "developer.strategy=best", "compliance.epsilon=100.0"])
-    text = _shown(_report(tmp_path / "run", sweep, _trials(sweep, 1)))
-    assert "one trial gives no interval" in text
-    assert "played 1 trial." in text
-    assert estimate([51.0]).half is None
-    assert not re.search(r"\d ± \d+\.\d%", text)
+@pytest.mark.parametrize("each", [1, 4])
+def test_fewer_than_five_trials_have_no_interval(each: int, tmp_path: Path) -> None:
+    settings = [f"scenario.trials={each}", "developer.strategy=best", "compliance.epsilon=100.0"]
+    sweep = read("demo", settings)
+    loss_test = {"attack": "loss-test", "accuracy_advantaged": 0.9, "accuracy_disadvantaged": 0.5, "gap_base": 40.0}
+    trials = _trials(sweep, each, **loss_test)
+    text = _shown(_report(tmp_path / "run", sweep, trials))
+    assert "fewer than 5 trials give no interval" in text
+    assert f"played {each} trial" in text
+    assert "Fewer than 5 trials say nothing about what the answers added." in text
+    assert not _intervals(text)
+    assert not _intervals(_printed(sweep, trials))
+
+
+def _intervals(text: str) -> list[tuple[float, float]]:
+    """Find all intervals in a text."""
+    ends = re.findall(r"(−?[\d.]+)(?:–| to )(−?[\d.]+)(?=[);])", text)
+    return [(float(low.replace("−", "-")), float(high.replace("−", "-"))) for low, high in ends]
+
+
+def test_no_interval_leaves_what_is_possible(tmp_path: Path) -> None:
+    # As in a run that a t interval made "90.0 ± 127.1%" of.
+    sweep = read("demo", ["scenario.trials=5", 'developer.strategy=["best", "sensing"]', "compliance.epsilon=100.0"])
+    loss_test = {"attack": "loss-test", "accuracy_disadvantaged": 1.0, "gap_base": 0.0}
+    trials = [
+        _trial(cell, i, **loss_test, accuracy_advantaged=float(i < 4), leakage=value, baseline_leakage=100 - value)
+        for cell in sweep.cells
+        for i, value in enumerate([100.0, 50.0, 100.0, 100.0, 100.0])
+    ]
+    page = _shown(_report(tmp_path / "run", sweep, trials))
+    found = [*_intervals(page), *_intervals(_printed(sweep, trials))]
+    assert len(found) > 8
+    assert all(-100 <= low < high <= 100 for low, high in found), "in percent, and in points what the answers added"
+    assert sum(low < 0 for low, _ in found) <= 1
+    assert max(high for _, high in found) == 100
+    assert "±" not in page
 
 
 def test_an_incomplete_run_says_so(tmp_path: Path) -> None:
@@ -225,26 +254,28 @@ def test_what_a_scenario_says_is_escaped(tmp_path: Path) -> None:
 
 
 def test_exact_answers_and_the_baseline_stand_side_by_side(tmp_path: Path) -> None:
-    settings = ["scenario.trials=3", "developer.strategy=sensing", "developer.queries=[10, 50]"]
+    settings = ["scenario.trials=5", "developer.strategy=sensing", "developer.queries=[10, 50]"]
     sweep = read("demo", [*settings, 'compliance.epsilon="inf"'])
-    trials = [_trial(sweep.cells[0], i) for i in range(3)]
-    trials += [_trial(sweep.cells[1], i, leakage=100.0, exact=True, recovered=100) for i in range(3)]
+    trials = [_trial(sweep.cells[0], i) for i in range(5)]
+    trials += [_trial(sweep.cells[1], i, leakage=100.0, exact=True, recovered=100) for i in range(5)]
     text = _shown(_report(tmp_path / "run", sweep, trials))
-    half = stats.t.ppf(0.975, 2) * stats.sem([60, 61, 62])
     assert "With 50 exact answers (the highest leakage of 2 cells without noise), " in text
-    assert f"knew everybody's race in 3 of 3 trials; before any question it was right for 61.0 ± {half:.1f}%" in text
+    before = str(estimate([60.0, 61.0, 62.0, 63.0, 64.0], PERCENT)).replace("\u00a0", " ").replace("62.0", "62.0%")
+    often = "in 5 of 5 trials (95% interval 48–100% of trials)"
+    assert f"knew everybody's race {often}; before any question it was right for {before} of people" in text
 
 
 @pytest.mark.parametrize(
     ("gain", "words"),
     [
-        ([9.0, 10.0, 11.0], "points above what it knew"),
-        ([-9.0, -10.0, -11.0], "points below what it could guess"),
-        ([-9.0, 1.0, 9.0], "cannot be told from none"),
+        ([9.0, 10.0, 11.0, 10.0, 9.5], "points (9.0–10.8) above what it knew"),
+        ([-9.0, -10.0, -11.0, -10.0, -9.5], "points (9.0–10.8) below what it could guess"),
+        ([-9.0, 1.0, 9.0, 0.0, 2.0], "cannot be told from none"),
+        ([9.0, 10.0, 11.0, 10.0], "Fewer than 5 trials say nothing"),
     ],
 )
 def test_a_verdict_claims_what_its_interval_allows(gain: list[float], words: str, tmp_path: Path) -> None:
-    sweep = read("demo", ["scenario.trials=3", "developer.queries=40", "compliance.epsilon=100.0"])
+    sweep = read("demo", ["scenario.trials=5", "developer.queries=40", "compliance.epsilon=100.0"])
     trials = [_trial(sweep.cells[0], i, leakage=60 + g, baseline_leakage=60.0) for i, g in enumerate(gain)]
     assert words in _shown(_report(tmp_path / "run", sweep, trials))
 
@@ -293,7 +324,7 @@ def test_the_loss_test_counts_each_model_once(tmp_path: Path) -> None:
     (row,) = loss_test_rows(cells_of(sweep, trials))
     assert row.models == 3
     assert row.gap.mean == pytest.approx(6.0)
-    assert "right for 86.0 ± 0.0% of the advantaged" in _shown(_report(tmp_path / "run", sweep, trials))
+    assert "right for 86.0% of the advantaged" in _shown(_report(tmp_path / "run", sweep, trials))
     swept = read("demo", ["scenario.trials=3", "data.n0=[5, 10]"])
     trials = _trials(swept, attack="loss-test", accuracy_advantaged=0.86, accuracy_disadvantaged=0.92, gap_base=6.0)
     assert [row.data for row in loss_test_rows(cells_of(swept, trials))] == ["n₀ = 5", "n₀ = 10"]
@@ -387,7 +418,7 @@ def test_one_person_is_drawn_by_how_often_they_are_right(tmp_path: Path) -> None
     text = _report(tmp_path / "run", sweep, trials)
     assert "How often the person aimed at is guessed right" in text
     assert "Leakage against" not in text
-    assert "was right about that person in 3 of 4 trials" in _shown(text)
+    assert "was right about that person in 3 of 4 trials." in _shown(text)
 
 
 def test_many_mechanisms_share_a_figure_for_each_attack(tmp_path: Path) -> None:

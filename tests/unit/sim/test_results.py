@@ -244,6 +244,17 @@ def test_one_trial_has_no_spread() -> None:
     assert summary["leakage_sd"] is None
 
 
+@pytest.mark.parametrize(("trials", "ends"), [(4, (None, None)), (5, (0.4782, 1.0))])
+def test_the_share_of_targets_that_were_right_has_an_interval_from_five_trials_on(
+    trials: int, ends: tuple[float | None, float | None]
+) -> None:
+    sweep = plan_of()
+    aimed = {"targeted": 1, "targeted_recovered": 1, "target_advantaged": True}
+    (summary,) = summarise(sweep, [line_of(sweep.cells[0], RIGHT, trial) | aimed for trial in range(trials)])
+    assert summary["targeted_rate"] == 1
+    assert (summary["targeted_low"], summary["targeted_high"]) == pytest.approx(ends, abs=1e-4)
+
+
 def test_trials_whose_groups_could_not_be_named_do_not_count_in_the_leakage_by_size() -> None:
     sweep = plan_of(metric="abs_sp")
     (cell,) = sweep.cells

@@ -8,6 +8,7 @@ from typing import Any
 
 from sim.games.inference.report.paper_comparison import one_a_split
 from sim.report.cells import Trial
+from sim.report.estimates import Estimate
 from sim.report.notation import MISSING, as_float, setting, symbol
 from sim.scenarios.sweep import Sweep
 
@@ -42,6 +43,26 @@ def distinct(sweep: Sweep, summary: Sequence[Cell]) -> list[Cell]:
 def lines_of(sweep: Sweep, cell: Cell, trials: Sequence[Trial]) -> list[Trial]:
     """Find a cell's lines, one a split."""
     return one_a_split([trial for trial in trials if all(trial[key] == cell[key] for key in sweep.scenario.axes)])
+
+
+def has_intervals(summary: Sequence[Cell]) -> bool:
+    """Say whether any cell was played on splits enough for intervals."""
+    return any(cell["accuracy_b_low"] is not None for cell in summary)
+
+
+def accuracy_of(cell: Cell) -> Estimate:
+    """Give balanced accuracy at guessing b, in percent."""
+    return Estimate(cell["accuracy_b"], cell["accuracy_b_low"], cell["accuracy_b_high"])
+
+
+def family_of(cell: Cell) -> Estimate:
+    """Give the same with the interval that holds for all attacks at once."""
+    return Estimate(cell["accuracy_b"], cell["family_low"], cell["family_high"])
+
+
+def advantage_of(cell: Cell) -> Estimate:
+    """Give the advantage, in [0, 1]."""
+    return Estimate(cell["advantage"], cell["advantage_low"], cell["advantage_high"])
 
 
 def swept_number(value: object) -> float | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sim.games.inference.report.cells import Cell, distinct, lines_of, name_of, swept_number
+from sim.games.inference.report.cells import Cell, accuracy_of, distinct, has_intervals, lines_of, name_of, swept_number
 from sim.games.inference.report.paper_comparison import comparisons
 from sim.games.inference.scenario import InferenceFigure
 from sim.report.cells import Trial, paper_figure, scenario_of
 from sim.report.drawing import Figure
-from sim.report.estimates import Estimate, estimate
-from sim.report.interval_plot import along, intervals
+from sim.report.estimates import FEWEST, PERCENT, Estimate, estimate
+from sim.report.interval_plot import along, side_by_side
 from sim.report.notation import setting, symbol
 from sim.scenarios.sweep import Sweep
 
@@ -25,25 +25,23 @@ def draw(sweep: Sweep, summary: Sequence[Cell], trials: Sequence[Trial]) -> tupl
     axis = _axis(sweep, summary)
     rest = [key for key in keys if key != axis]
     title, what = "Accuracy at guessing b", "b right, %"
-    groups: dict[str, list[tuple[str, float, float, float]]] = {}
+    groups: dict[str, list[tuple[str, Estimate]]] = {}
     for cell in summary:
-        bars = cell["accuracy_b"], cell["accuracy_b_low"], cell["accuracy_b_high"]
+        right = accuracy_of(cell)
         if axis is None:
-            groups.setdefault(name_of(keys, cell), []).append((cell["attack"], *bars))
+            groups.setdefault(name_of(keys, cell), []).append((cell["attack"], right))
         else:
             several = [name_of(rest, cell)] if rest else []
-            groups.setdefault(", ".join([*several, cell["attack"]]), []).append((setting(cell[axis]), *bars))
+            groups.setdefault(", ".join([*several, cell["attack"]]), []).append((setting(cell[axis]), right))
+    enough = has_intervals(summary)
+    over = "With 95% intervals over data splits." if enough else f"Fewer than {FEWEST} data splits give no interval."
+    caption = f"{over} As far from the dotted line on either side is as much known."
+    coin = (50.0, "50%: a coin")
     guess = (
-        intervals("accuracy-b", title, what, groups)
+        side_by_side("accuracy-b", title, caption, what, groups, level=coin)
         if axis is None
         else along(
-            "accuracy-b",
-            f"{title}, along {symbol(axis)}",
-            "With 95% intervals over data splits. As far from the dotted line on either side is as much known.",
-            (symbol(axis), what),
-            groups,
-            level=(50, "50%: a coin"),
-            top=103,
+            "accuracy-b", f"{title}, along {symbol(axis)}", caption, (symbol(axis), what), groups, level=coin, top=103
         )
     )
     return (guess, _gap_figure(sweep, summary, trials, axis))
@@ -70,18 +68,18 @@ def _gap_figure(sweep: Sweep, summary: Sequence[Cell], trials: Sequence[Trial], 
     if axis is not None:
         cells = [cell for cell in cells if cell["defence"] != "none"] or cells
     several = axis is not None and len({name_of(rest, cell) for cell in cells}) > 1
-    lines: dict[str, list[tuple[str, float, float, float]]] = {}
+    lines: dict[str, list[tuple[str, Estimate]]] = {}
     printed: dict[str, list[tuple[str, float]]] = {}
     for cell in cells:
         place = name_of(keys, cell) if axis is None else setting(cell[axis])
         figure = paper_figure(scenario_of(sweep, {key: cell[key] for key in keys}))
         for what, key in _DRAWN.items():
             line = f"{name_of(rest, cell)}, {what}" if several else what
-            found = estimate([own[key] for own in lines_of(sweep, cell, trials)])
-            lines.setdefault(line, []).append((place, *_bars(found)))
+            found = estimate([own[key] for own in lines_of(sweep, cell, trials)], PERCENT)
+            lines.setdefault(line, []).append((place, found))
             if (value := _printed(figure, key)) is not None:
                 printed.setdefault(line, []).append((place, value))
-    seen = "Means over the splits, with 95% intervals." if max(c["splits"] for c in cells) > 1 else "One split."
+    seen = f"Means over the splits{', with 95% intervals' if max(c['splits'] for c in cells) >= FEWEST else ''}."
     if printed:
         others = dict.fromkeys(
             row.verdict for row in comparisons(sweep, trials) if row.verdict.startswith("not tested")
@@ -102,9 +100,3 @@ def _gap_figure(sweep: Sweep, summary: Sequence[Cell], trials: Sequence[Trial], 
 def _printed(figure: InferenceFigure | None, key: str) -> float | None:
     value: float | None = None if figure is None else getattr(figure, key)
     return value
-
-
-def _bars(found: Estimate) -> tuple[float, float, float]:
-    # A gap is neither below 0 nor above 100 points, whatever a t interval says.
-    half = found.half or 0.0
-    return found.mean, max(found.mean - half, 0.0), min(found.mean + half, 100.0)

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sim.games.inference.report.cells import Cell, distinct, lines_of, name_of, swept_number, swept_texts
+from sim.games.inference.report.cells import (
+    Cell,
+    accuracy_of,
+    advantage_of,
+    distinct,
+    family_of,
+    has_intervals,
+    lines_of,
+    name_of,
+    swept_number,
+    swept_texts,
+)
 from sim.games.inference.report.paper_comparison import LOADER_ONLY, RULE, Comparison, comparisons, loader_only
-from sim.games.inference.report.wording import GUESSES, LOADER, interval
+from sim.games.inference.report.wording import LOADER, guesses_note
 from sim.report.cells import Trial
-from sim.report.estimates import estimate
+from sim.report.estimates import FEWEST, PERCENT, SHARE, estimate
 from sim.report.notation import MISSING, count, number, symbol
 from sim.report.page import Section
 from sim.report.tables import Column, PageTable
@@ -24,6 +35,7 @@ def sections(sweep: Sweep, summary: Sequence[Cell], trials: Sequence[Trial]) -> 
     made = [
         Section("guesses", "What the adversary guessed", table=_guess_table(sweep, summary)),
         Section("victims", "What became of the models", table=_victim_table(sweep, cells, lines)),
+        Section("membership", "Whether rows were known to be trained on", table=_membership_table(sweep, cells, lines)),
         Section("bounds", "Whether the bounds held", table=_bound_table(sweep, cells)),
     ]
     if any("needed" in cell for cell in cells):
@@ -50,21 +62,21 @@ def _axes(sweep: Sweep, cells: Sequence[Cell]) -> list[Column]:
 
 
 def _guess_table(sweep: Sweep, summary: Sequence[Cell]) -> PageTable:
+    level = " (95%)" if has_intervals(summary) else ""
     columns = [
         *_axes(sweep, summary),
         Column("attack", [cell["attack"] for cell in summary], numeric=False),
         Column("victims", [count(cell["victims"]) for cell in summary]),
-        Column("b right, % (95%)", [interval(cell, 1) for cell in summary]),
-        Column("all attacks at once (99.9%)", [f"{c['family_low']:.1f}–{c['family_high']:.1f}" for c in summary]),
-        Column("advantage (95%)", [_advantage(cell) for cell in summary]),
+        Column(f"b right, %{level}", [str(accuracy_of(cell)) for cell in summary]),
     ]
+    if level:
+        columns.append(Column("all attacks at once (99.9%)", [family_of(cell).ends(1) for cell in summary]))
+    columns.append(Column(f"advantage{level}", [advantage_of(cell).text(2) for cell in summary]))
+    notes = [guesses_note(summary)]
     if any(map(loader_only, summary)):
         columns.append(_loader_column(summary))
-    return PageTable(columns, (GUESSES, *((LOADER.capitalize(),) if any(map(loader_only, summary)) else ())))
-
-
-def _advantage(cell: Cell) -> str:
-    return f"{cell['advantage']:.2f} ({cell['advantage_low']:.2f}–{cell['advantage_high']:.2f})"
+        notes.append(LOADER.capitalize())
+    return PageTable(columns, notes)
 
 
 def _loader_column(cells: Sequence[Cell]) -> Column:
@@ -83,29 +95,34 @@ def _victim_table(sweep: Sweep, cells: Sequence[Cell], lines: Sequence[Sequence[
             for head, key in (("before", before), ("after", after))
         ]
     columns.append(Column("gap at most 5", [f"{cell['below_tau']}/{cell['victims']}" for cell in cells]))
-    columns += [
-        Column(head, [_area(own, key) for own in lines], group="membership, AUC")
-        for head, key in (("before", "membership_base"), ("after", "membership"))
-    ]
     return PageTable(
         columns,
         (
-            "Means over the victims of a split, ± the 95% interval over the splits"
-            + ("." if any(len(own) > 1 for own in lines) else "; one split gives no interval.")
+            "Means over the victims of a split, and the 95% interval of their mean over the splits"
+            + ("." if min(map(len, lines)) >= FEWEST else f"; fewer than {FEWEST} splits give none.")
             + " Before: the model that the defence starts from.",
-            "Membership: how well a model's loss tells rows that it was trained on from others of the group; 0.5 is a "
-            "coin.",
         ),
     )
 
 
+def _membership_table(sweep: Sweep, cells: Sequence[Cell], lines: Sequence[Sequence[Trial]]) -> PageTable:
+    columns = [
+        *_axes(sweep, cells),
+        *(
+            Column(head, [_area(own, key) for own in lines], group="membership, AUC")
+            for head, key in (("before", "membership_base"), ("after", "membership"))
+        ),
+    ]
+    note = "How well a model's loss tells rows that it was trained on from others of the group; 0.5 is a coin."
+    return PageTable(columns, (note,))
+
+
 def _text(lines: Sequence[Trial], key: str) -> str:
-    return str(estimate([line[key] for line in lines]))
+    return str(estimate([line[key] for line in lines], PERCENT))
 
 
 def _area(lines: Sequence[Trial], key: str) -> str:
-    found = estimate([line[key] for line in lines])
-    return f"{found.mean:.3f}" + ("" if found.half is None else f"\u00a0±\u00a0{found.half:.3f}")
+    return estimate([line[key] for line in lines], SHARE).text(3)
 
 
 def _bound_table(sweep: Sweep, cells: Sequence[Cell]) -> PageTable:
@@ -118,7 +135,7 @@ def _bound_table(sweep: Sweep, cells: Sequence[Cell]) -> PageTable:
         ("base rates' gap", "label_gap", 1),
     ):
         columns.append(Column(head, [f"{cell[key]:.{digits}f}" for cell in cells]))
-    for head, key in (("Theorem 1", "bound_holds"), ("corrected", "corrected_bound_holds")):
+    for head, key in (("Theorem\u00a01", "bound_holds"), ("corrected", "corrected_bound_holds")):
         columns.append(Column(head, [f"{cell[key]}/{cell['splits']}" for cell in cells], group="held, of the splits"))
     errors = [f"{100 * cell['sampling_error']:.2f}" if "sampling_error" in cell else MISSING for cell in cells]
     columns.append(Column("to a sampling error of at most", errors))
@@ -162,7 +179,7 @@ def _attribute_table(sweep: Sweep, cells: Sequence[Cell]) -> PageTable:
         ]
     columns += [
         Column(head, [f"{own[key]}/{cell['splits']}" for cell, own in rows], group="held, of the splits")
-        for head, key in (("Theorem 3", "bound_holds"), ("corrected", "corrected_bound_holds"))
+        for head, key in (("Theorem\u00a03", "bound_holds"), ("corrected", "corrected_bound_holds"))
     ]
     return PageTable(columns, ("Each attribute by itself, between its own pure groups (Theorem 3).",))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from sim.games.inference.report.cells import Cell, swept_texts
+from sim.games.inference.report.cells import Cell, has_intervals, swept_texts
 from sim.games.inference.report.paper_comparison import (
     LOADER_ONLY,
     NOT_REPRODUCED,
@@ -16,13 +16,11 @@ from sim.games.inference.report.paper_comparison import (
     loader_only,
 )
 from sim.report.cells import Trial
+from sim.report.estimates import FEWEST, INTERVALS
 from sim.report.notation import MISSING, number, plural, span, symbol
 from sim.scenarios.sweep import Sweep
 
-GUESSES = (
-    "b right: balanced accuracy at guessing the bit, with its 95% interval over data splits, and the one that holds "
-    "for all attacks of a cell at once at 99.9%. 50 is a coin, and as far from it on either side is as much known."
-)
+_FEW = f"Fewer than {FEWEST} data splits give no interval."
 LOADER = f"{LOADER_ONLY}: fewer than {PEOPLE_LEAST:,} people; shows that the table can be read, and no more."
 
 ASSUMPTIONS = (
@@ -41,8 +39,8 @@ ASSUMPTIONS = (
     ),
     (
         "Intervals",
-        "Clustered over data splits: victims of one split share their rows. The wider ones hold for all attacks of a "
-        "cell at once.",
+        "Of accuracy and advantage: clustered over data splits, since victims of one split share their rows; the wider "
+        f"ones hold for all attacks of a cell at once. Of other means, over the splits: {INTERVALS}",
     ),
     (
         "Bounds",
@@ -50,6 +48,16 @@ ASSUMPTIONS = (
         "what unequal ones do. Each is asked of every victim, to the sampling error of its own test rows.",
     ),
 )
+
+
+def guesses_note(summary: Sequence[Cell]) -> str:
+    """Say what the columns of guesses are."""
+    right = "b right: balanced accuracy at guessing the bit"
+    coin = "50 is a coin, and as far from it on either side is as much known."
+    if not has_intervals(summary):
+        return f"{right}. {coin} {_FEW}"
+    both = "its 95% interval over data splits, and the one that holds for all attacks of a cell at once at 99.9%"
+    return f"{right}, with {both}. {coin}"
 
 
 def played(sweep: Sweep, trials: Sequence[Trial]) -> str:
@@ -76,17 +84,14 @@ def findings(sweep: Sweep, summary: Sequence[Cell], trials: Sequence[Trial]) -> 
     """Say for each defence what the best attack on it knew, and how many of the paper's figures were met."""
     if any(map(loader_only, summary)):
         return (f"{LOADER.capitalize()} Nothing below is a finding.",)
-    return (*_strongest(sweep, summary), *_met(comparisons(sweep, trials)))
+    few = () if has_intervals(summary) or not summary else (f"{_FEW} Nothing here is told from chance.",)
+    return (*_strongest(sweep, summary), *few, *_met(comparisons(sweep, trials)))
 
 
 def _strongest(sweep: Sweep, summary: Sequence[Cell]) -> Iterator[str]:
     rest = [key for key in sweep.scenario.axes if key != "developer.defence"]
     for defence in dict.fromkeys(cell["defence"] for cell in summary):
         best = max((cell for cell in summary if cell["defence"] == defence), key=lambda cell: cell["advantage"])
-        low, high = best["family_low"], best["family_high"]
-        verdict = (
-            "which contains 50: not told from chance" if low <= 50 <= high else "which excludes 50: that is no chance"
-        )
         told = [f"{symbol(key)} = {text}" for key, text in zip(rest, swept_texts(rest, best), strict=True)]
         at = "".join(f", {text}" for text in told if not text.endswith(MISSING))
         change = (
@@ -95,20 +100,24 @@ def _strongest(sweep: Sweep, summary: Sequence[Cell]) -> Iterator[str]:
             else f"The gap went from {number(best['gap_base'])} to {number(best['gap'])} points, EO from "
             f"{number(best['eo_base'])} to {number(best['eo'])}."
         )
-        yield (
-            f"Defence “{defence}”{at}: the strongest attack, {best['attack']}, guessed {number(best['accuracy_b'])}% "
-            f"of the bits right ({number(low)} to {number(high)} at 99.9% for all attacks at once, {verdict}). {change}"
-        )
+        yield f"Defence “{defence}”{at}: the strongest attack, {best['attack']}, guessed {_right(best)}. {change}"
+
+
+def _right(cell: Cell) -> str:
+    """Say how often b was guessed right, and what that is worth."""
+    accuracy = cell["accuracy_b"]
+    worth = f", which is worth as much as {number(100 - accuracy)}%" if accuracy < 49.95 else ""
+    right = f"{number(accuracy)}% of the bits right{worth}"
+    low, high = cell["family_low"], cell["family_high"]
+    if low is None:
+        return right
+    verdict = "which contains 50: not told from chance" if low <= 50 <= high else "which excludes 50: that is no chance"
+    return f"{right} ({number(low)} to {number(high)} at 99.9% for all attacks at once, {verdict})"
 
 
 def _met(rows: Sequence[Comparison]) -> Iterator[str]:
     if rows:
         verdicts = Counter(row.verdict for row in rows)
-        told = [f"{verdicts.pop(verdict)} {verdict}" for verdict in (REPRODUCED, NOT_REPRODUCED) if verdict in verdicts]
-        told += [f"{many} {verdict}" for verdict, many in verdicts.items()]
-        yield f"Of {plural(len(rows), 'figure')} printed in the paper about these cells: {', '.join(told)}."
-
-
-def interval(cell: Cell, digits: int) -> str:
-    """Write how often b was guessed right, with its interval."""
-    return f"{cell['accuracy_b']:.1f} ({cell['accuracy_b_low']:.{digits}f}–{cell['accuracy_b_high']:.{digits}f})"
+        order = [verdict for verdict in (REPRODUCED, NOT_REPRODUCED) if verdict in verdicts]
+        told = "; ".join(f"{verdict}: {verdicts[verdict]}" for verdict in dict.fromkeys([*order, *verdicts]))
+        yield f"Of {plural(len(rows), 'figure')} that the paper prints about these cells, {told}."

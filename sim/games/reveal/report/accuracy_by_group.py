@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sim.games.reveal.report.cells import ReportCell
-from sim.report.estimates import Estimate, estimate
+from sim.report.estimates import PERCENT, Estimate, estimate
 from sim.report.notation import setting, symbol
 
 
@@ -51,7 +51,7 @@ def _row(data: str, tests: Sequence[tuple[int, float, float]]) -> LossTestRow:
     return LossTestRow(
         data=data,
         models=len(tests),
-        advantaged=estimate([advantaged for _, advantaged, _ in tests]),
-        disadvantaged=estimate([disadvantaged for _, _, disadvantaged in tests]),
-        gap=estimate([abs(advantaged - disadvantaged) for _, advantaged, disadvantaged in tests]),
+        advantaged=estimate([advantaged for _, advantaged, _ in tests], PERCENT),
+        disadvantaged=estimate([disadvantaged for _, _, disadvantaged in tests], PERCENT),
+        gap=estimate([abs(advantaged - disadvantaged) for _, advantaged, disadvantaged in tests], PERCENT),
     )

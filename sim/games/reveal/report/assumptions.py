@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from fairwall.laws.metric import METRICS
 from sim.games.reveal.scenario import RevealScenario
 from sim.report.cells import Trial
+from sim.report.estimates import INTERVALS
 from sim.scenarios.sweep import Sweep
 
 
@@ -40,9 +41,7 @@ def assumptions(sweep: Sweep, trials: Sequence[Trial]) -> Iterator[tuple[str, st
         )
     yield (
         "Intervals",
-        "95% t intervals of the mean over trials; they can reach beyond 0 and 100. “± 0.0” says that all trials came "
-        "to the same, not that the next one must. Where the highest of many cells is picked out, its interval is not "
-        "corrected for the picking.",
+        f"{INTERVALS} Where the highest of many cells is picked out, its interval is not corrected for the picking.",
     )
     attacks = dict.fromkeys(
         f"strategy “{scenario.developer.strategy}”"

@@ -11,7 +11,7 @@ import numpy as np
 
 from sim.games.reveal.scenario import RevealFigure, RevealScenario
 from sim.report.cells import Trial, paper_figure, scenario_of
-from sim.report.estimates import Estimate, estimate
+from sim.report.estimates import PERCENT, POINTS, Estimate, estimate
 from sim.report.notation import as_float
 from sim.scenarios.sweep import Sweep
 
@@ -63,17 +63,17 @@ class ReportCell:
     @property
     def leakage(self) -> Estimate:
         """Balanced accuracy of the guess, in percent."""
-        return estimate([trial["leakage"] for trial in self.trials])
+        return estimate([trial["leakage"] for trial in self.trials], PERCENT)
 
     @property
     def baseline(self) -> Estimate:
         """Balanced accuracy of the guess without any query, in percent."""
-        return estimate([trial["baseline_leakage"] for trial in self.trials])
+        return estimate([trial["baseline_leakage"] for trial in self.trials], PERCENT)
 
     @property
     def gain(self) -> Estimate:
         """What the answers added, trial by trial, in points."""
-        return estimate([trial["leakage"] - trial["baseline_leakage"] for trial in self.trials])
+        return estimate([trial["leakage"] - trial["baseline_leakage"] for trial in self.trials], POINTS)
 
     @property
     def majority(self) -> float:
@@ -93,6 +93,12 @@ class ReportCell:
     def mean(self, key: str) -> float:
         """Average a field over the trials."""
         return float(np.mean([trial[key] for trial in self.trials]))
+
+
+def target_rate(entry: Mapping[str, Any]) -> Estimate:
+    """Give the share of trials that were right about the one person aimed at, in percent, from a cell's summary."""
+    rate, low, high = (entry[f"targeted_{key}"] for key in ("rate", "low", "high"))
+    return Estimate(100 * rate, *(None if end is None else 100 * end for end in (low, high)))
 
 
 def report_cells(sweep: Sweep, trials: Sequence[Trial], summary: Sequence[Mapping[str, Any]]) -> tuple[ReportCell, ...]:

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 
 from compliance.mechanisms import MECHANISMS
 from sim.games.reveal.report.accuracy_by_group import LossTestRow
-from sim.games.reveal.report.cells import ReportCell
+from sim.games.reveal.report.cells import ReportCell, target_rate
 from sim.games.reveal.report.printed_formulas import PrintedError
 from sim.games.reveal.report.until_known import UntilKnown, as_needed, asked
 from sim.games.reveal.report.wording import majority_note
+from sim.report.estimates import FEWEST
 from sim.report.notation import MISSING, as_float, count, number, ratio, setting, span, symbol
 from sim.report.tables import Column, PageTable
 
@@ -73,7 +74,7 @@ def cell_table(cells: Sequence[ReportCell]) -> PageTable:
             Column(head, [number(cell.summary.get(key)) for cell in cells], group="error of an answer")
             for head, key in (("median", "query_error_median"), ("mean", "query_error_mean"))
         ]
-    if any(cell.noisy for cell in cells):
+    if not all(map(_spent_whole, cells)):
         columns.append(Column("ε spent", [number(cell.summary["epsilon_spent"], 6) for cell in cells]))
     papers = [cell.paper for cell in cells]
     printed = (
@@ -98,19 +99,21 @@ def _own_accuracy(cells: Sequence[ReportCell]) -> str | None:
 def _rate(cell: ReportCell) -> str:
     if "targeted_rate" not in cell.summary:
         return MISSING
-    rate, low, high = (100 * cell.summary[f"targeted_{key}"] for key in ("rate", "low", "high"))
-    return f"{rate:.1f} ({low:.1f} to {high:.1f})"
+    return str(target_rate(cell.summary))
 
 
 def _percent(cell: ReportCell, key: str) -> float | None:
     return 100 * cell.summary[key] if key in cell.summary else None
 
 
+def _spent_whole(cell: ReportCell) -> bool:
+    return as_float(cell.summary["epsilon_spent"]) == cell.epsilon
+
+
 def _cell_notes(cells: Sequence[ReportCell]) -> list[str]:
-    many = {len(cell.trials) for cell in cells}
     people = span({trial["n"] for cell in cells for trial in cell.trials})
     notes = [
-        "Means over trials" + (", ± their 95% interval" if many != {1} else "; one trial gives no interval") + ". "
+        f"Means over trials{_intervals(cells)}. "
         "Leakage is balanced accuracy: 50% is a coin, 100% is everybody. "
         + (
             "Features alone, answers alone, and both together."
@@ -130,12 +133,22 @@ def _cell_notes(cells: Sequence[ReportCell]) -> list[str]:
         notes.append(
             "Models flagged: how many models of a trial, on average, differ from an earlier one in few people."
         )
+    if any(cell.noisy for cell in cells) and all(map(_spent_whole, cells)):
+        notes.append("Every trial spent its whole budget, ε.")
     if any(cell.noisy and cell.mechanism == "conceal" for cell in cells):
         notes.append("Attribute-Conceal's noise has no mean, so a mean error under it is chance; read the median.")
     sources = dict.fromkeys(cell.paper.source for cell in cells if cell.paper is not None)
     if sources:
         notes.append(f"Printed figures: {'; '.join(sources)}.")
     return notes
+
+
+def _intervals(cells: Sequence[ReportCell]) -> str:
+    many = [len(cell.trials) for cell in cells]
+    none = f"fewer than {FEWEST} trials give no interval"
+    if max(many) < FEWEST:
+        return f"; {none}"
+    return " and their 95% intervals" + (f"; {none}" if min(many) < FEWEST else "")
 
 
 def _swept(cell: ReportCell, key: str) -> str:

@@ -9,9 +9,10 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from sim.games.reveal.report.cells import target_rate
 from sim.games.reveal.report.until_known import asked
 from sim.report.cells import paper_figure, scenario_of
-from sim.report.estimates import half_width
+from sim.report.estimates import PERCENT, estimate_of
 from sim.report.notation import MISSING, count, number, setting, span, symbol
 from sim.scenarios.sweep import Sweep
 
@@ -110,8 +111,7 @@ def _numeric(key: str, summary: Sequence[Mapping[str, Any]]) -> bool:
 def _targeted(cell: Mapping[str, Any]) -> str:
     if "targeted_rate" not in cell:
         return MISSING
-    rate, low, high = (100 * cell[f"targeted_{key}"] for key in ("rate", "low", "high"))
-    return f"{rate:.1f} ({low:.1f}–{high:.1f})"
+    return target_rate(cell).text(1, ends=0)
 
 
 def _optional(cell: Mapping[str, Any], key: str) -> str:
@@ -124,8 +124,7 @@ def _width(texts: Iterable[str]) -> int:
 
 
 def _leakage(cell: Mapping[str, Any]) -> str:
-    half = half_width(cell["leakage_sd"], cell["trials"])
-    return f"{cell['leakage']:.1f}" + ("" if half is None else f"±{half:.1f}")
+    return estimate_of(cell["leakage"], cell["leakage_sd"], cell["trials"], PERCENT).text(1, ends=0)
 
 
 def _legend(summary: Sequence[Mapping[str, Any]], shown: Iterable[str]) -> str:
@@ -137,7 +136,7 @@ def _legend(summary: Sequence[Mapping[str, Any]], shown: Iterable[str]) -> str:
     said = {
         "answers\nasked": "answers asked: the size query counted; ≤: at most, where a strategy stops by itself. ",
         "least\never": "least ever: log2 C(n, n0) bits over the bits of an answer. ",
-        "leakage\n%": "leakage: balanced accuracy, ±95% interval; 50 is a guess. ",
+        "leakage\n%": "leakage: balanced accuracy, and its 95% interval; 50 is a guess. ",
         "no\nquery": f"no query: what {unasked} before asking. ",
         "all\nright": "all right: trials with everybody right. ",
         "people\nright": f"people right: of {people}. ",

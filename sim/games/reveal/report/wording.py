@@ -11,7 +11,7 @@ from sim.games.reveal.report.cells import ReportCell
 from sim.games.reveal.report.printed_formulas import PrintedError, contest, lower_everywhere
 from sim.games.reveal.report.until_known import as_needed
 from sim.report.cells import Trial
-from sim.report.estimates import Estimate
+from sim.report.estimates import FEWEST, Estimate, share
 from sim.report.notation import number, plural, ratio, setting, span, symbol
 from sim.scenarios.sweep import Sweep
 
@@ -76,8 +76,8 @@ def happened(
     if tests:
         row = tests[0]
         findings.append(
-            f"The outsider found the released model right for {row.advantaged}% of the advantaged "
-            f"and for {row.disadvantaged}% of the disadvantaged: a gap of {row.gap} points."
+            f"The outsider found the released model right for {row.advantaged.text(1, '%')} of the advantaged "
+            f"and for {row.disadvantaged.text(1, '%')} of the disadvantaged: a gap of {row.gap.text(1, ' points')}."
         )
     if errors:
         findings.append(
@@ -107,42 +107,54 @@ def _answers(cell: ReportCell) -> str:
         precision = cell.scenario.compliance.precision
         kind = "verdict" if cell.mechanism == "pass-fail" else "exact answer" if precision == "float64" else "answer"
         return f"{at_most}{plural(most, kind)}"
-    noise = f"{MECHANISMS[cell.mechanism].title} noise at ε = {number(cell.epsilon, 6)}"
-    return f"{at_most}{plural(most, 'answer')} under {noise}"
+    mechanism = f"the mechanism “{MECHANISMS[cell.mechanism].title}” at ε = {number(cell.epsilon, 6)}"
+    return f"{at_most}{plural(most, 'answer')} under {mechanism}"
 
 
 def _outcome(cell: ReportCell, attribute: str) -> str:
-    trials = plural(len(cell.trials), "trial")
     if cell.targeted == 1:
         hits = sum(trial["targeted_recovered"] for trial in cell.trials)
-        return f"the developer, which aimed at one person, was right about that person in {hits:,} of {trials}"
+        often = _often(hits, len(cell.trials))
+        return f"the developer, which aimed at one person, was right about that person in {often}"
     exact = cell.summary["exact"]
     partition = METRICS[cell.summary["metric"]].absolute
     knew = f"knew everybody's {attribute}{', up to which group is which,' if partition else ''}"
-    balanced = f"{cell.leakage}% of people (balanced over the groups; 50% is a coin)"
-    before = f"before any question it was right for {cell.baseline}%"
+    coin = "balanced over the groups, where 50% is a coin"
+    interval = "" if cell.leakage.low is None else f"95% interval {cell.leakage.ends(1)}; "
+    balanced = f"{Estimate(cell.leakage.mean)}% of people ({interval}{coin})"
+    before = f"before any question it was right for {cell.baseline.text(1, '%')}"
+    often = _often(exact, len(cell.trials))
     if exact == len(cell.trials):
-        return f"the developer {knew} in {exact} of {trials}; {before} (balanced over the groups; 50% is a coin)"
+        return f"the developer {knew} in {often}; {before} of people, {coin}"
     if exact:
-        return f"the developer {knew} in {exact} of {trials}; over all trials it was right for {balanced}, and {before}"
+        return f"the developer {knew} in {often}; over all trials it was right for {balanced}, and {before}"
     return f"the developer never {knew}; it was right for {balanced}, and {before}"
+
+
+def _often(hits: int, trials: int) -> str:
+    """Write in how many trials something happened, and between what shares of trials it may."""
+    found = share(hits, trials)
+    interval = "" if found.low is None else f" (95% interval {found.ends(0)}% of trials)"
+    return f"{hits:,} of {plural(trials, 'trial')}{interval}"
 
 
 def _verdict(cell: ReportCell) -> str:
     """Compare leakage with the guess before asking, trial by trial, and claim no more than the interval does."""
     gain = cell.gain
-    if gain.half is None:
-        return "One trial gives no interval."
+    if gain.low is None or gain.high is None:
+        return f"Fewer than {FEWEST} trials say nothing about what the answers added."
     if gain.sign > 0:
-        return f"That is {gain} points above what it knew before asking: the noise did not hide everything."
+        above = gain.text(1, " points")
+        return f"That is {above} above what it knew before asking: the noise did not hide everything."
     if gain.sign < 0:
+        below = Estimate(-gain.mean, -gain.high, -gain.low).text(1, " points")
         return (
-            f"That is {Estimate(-gain.mean, gain.half)} points below what it could guess before asking: "
+            f"That is {below} below what it could guess before asking: "
             "read this way, the answers were of no use. Somebody may find a better way to read them."
         )
     return (
-        f"The difference to its guess before asking, {gain} points, cannot be told from none over so few trials; "
-        "that is no proof that nothing leaked."
+        f"The difference to its guess before asking, {gain.text(1, ' points')}, cannot be told from none over these "
+        "trials; that is no proof that nothing leaked."
     )
 
 

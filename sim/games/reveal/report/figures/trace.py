@@ -80,7 +80,9 @@ def _answers_figure(cell: ReportCell) -> Figure:
         off = int((np.abs(released - exact) > np.abs(exact)).sum())
         outside = int(impossible.sum())
         seen = f"{off} of {len(exact)} released answers are off by more than the gap itself" + (
-            f", and {outside} lie outside the grey band, where no gap can be." if outside else "."
+            f", and {outside} {'lies' if outside == 1 else 'lie'} outside the grey band, where no gap can be."
+            if outside
+            else "."
         )
     else:
         least, most = number(float(exact.min())), number(float(exact.max()))
