@@ -9,7 +9,6 @@ from __future__ import annotations
 import difflib
 import logging
 import re
-import tomllib
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +21,7 @@ from compliance.mechanisms import MECHANISMS, Mechanism
 from compliance.mechanisms.cauchy import CauchyMechanism
 from compliance.mechanisms.recommended import Recommended
 from compliance.records import Records, RecordsError
+from fairwall import toml
 from fairwall.errors import UserError
 from fairwall.laws.metric import METRICS
 from fairwall.laws.precision import DECIMALS_MAX
@@ -183,11 +183,11 @@ def read(path: Path) -> Policy:
         With one line that names the file, the key and what is wrong.
     """
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        values = toml.read(path)
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "not UTF-8 text"
         raise PolicyError(f"{path}: cannot be read: {why}") from None
-    except (ValueError, RecursionError) as error:  # a number too long, brackets too deep
+    except toml.TomlError as error:
         raise PolicyError(f"{path}: not valid TOML: {error}") from None
     try:
         policy = Policy.model_validate(values, context=path.parent)

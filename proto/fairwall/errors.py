@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+_LONGEST = 2000
+
 
 class UserError(Exception):
     """What the user can mend. Its text is one line that says what is wrong and what would be right; exit status 2."""
 
     def __str__(self) -> str:
-        # File names and values of the user's may hold anything; a terminal obeys some of it.
-        return "".join(letter if letter.isprintable() else ascii(letter).strip("'\"") for letter in super().__str__())
+        # It quotes names and values, which may be long and hold anything; a terminal obeys some characters.
+        text = super().__str__()
+        if len(text) > _LONGEST:
+            text = f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
+        return "".join(letter if letter.isprintable() else ascii(letter).strip("'\"") for letter in text)
 
 
 class RunFailed(Exception):

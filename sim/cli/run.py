@@ -31,6 +31,7 @@ def run(
     resume: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Go on in this folder of a run with the same options.")
     ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Play a sweep of more than 10,000 cells.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """Play a scenario: three processes, a referee, a report."""
@@ -38,10 +39,11 @@ def run(
         raise typer.BadParameter("--out is for a new folder, and --resume goes on in an old one: give one of them")
     parent = _writable(out or Path("runs")) if resume is None else None
     from sim.games import read
+    from sim.scenarios.sweep import CELLS_MAX
 
     overrides = list(settings or ())
     overrides += [f"scenario.{key}={value}" for key, value in (("trials", trials), ("seed", seed)) if value is not None]
-    sweep = read(scenario, overrides)
+    sweep = read(scenario, overrides, None if force else CELLS_MAX)
     from sim.play import runner
     from sim.runs.folder import RunFolder
 
@@ -60,7 +62,7 @@ def run(
     except Interrupted:
         again = ["fairwall", "run", scenario, *(f"--set={setting}" for setting in settings or ())]
         again += [f"--{key}={value}" for key, value in (("trials", trials), ("seed", seed)) if value is not None]
-        again += [*(["--json"] if as_json else []), "--resume", str(folder.path)]
+        again += [*(["--force"] if force else []), *(["--json"] if as_json else []), "--resume", str(folder.path)]
         raise Interrupted(f"finished trials are kept: {shlex.join(again)}") from None
     if as_json:
         result = {

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from fairwall import toml
 from sim.conformance.errors import ConformanceError
 from sim.conformance.files import read_text
 from sim.conformance.steps import Step
@@ -74,8 +74,8 @@ def read(kind: str, folders: Iterable[Path] = ()) -> list[Case]:
 
 def _read(path: Path) -> Iterator[Case]:
     try:
-        values = tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as error:
+        values = toml.loads(read_text(path))
+    except toml.TomlError as error:
         raise ConformanceError(f"{path}: not valid TOML: {error}") from None
     if set(values) != {"case"} or not isinstance(values["case"], list):
         raise ConformanceError(f"{path}: a file of cases has [[case]] sections and nothing else")

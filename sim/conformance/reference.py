@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import grpc
 
+from fairwall import toml
 from fairwall.rpc import identity, process, server
 
 
@@ -21,7 +21,7 @@ def serve(party: str, register: Callable[[grpc.Server, dict[str, Any]], None]) -
     path: Path = parser.parse_args().policy
     process.log(party)
     with process.until_told():
-        policy = tomllib.loads(path.read_text(encoding="utf-8"))
+        policy = toml.read(path)
         place = policy["deployment"]
         own = identity.load(path.parent / place["credentials"])
         listening = server.serve(lambda grpc_server: register(grpc_server, policy), own, place["listen"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from fairwall import toml
 from fairwall.rpc.identity import NAME, Credentials
 from sim.conformance import certificates
 from sim.conformance.errors import ConformanceError
@@ -151,7 +151,7 @@ def read(path: Path, certs: Path | None = None, addresses: Mapping[str, str] | N
     ConformanceError
     """
     try:
-        values: dict[str, Any] = tomllib.loads(read_text(path))
+        values: dict[str, Any] = toml.loads(read_text(path))
         for name, address in (addresses or {}).items():
             if name not in values.get("deployments", {}):
                 raise ConformanceError(f"--address {name}={address}: {path} has no deployment of that name")
@@ -161,7 +161,7 @@ def read(path: Path, certs: Path | None = None, addresses: Mapping[str, str] | N
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise ConformanceError(f"{path}: {where}: {first['msg']}") from None
-    except tomllib.TOMLDecodeError as error:
+    except toml.TomlError as error:
         raise ConformanceError(f"{path}: not valid TOML: {error}") from None
     if not NAME.fullmatch(found.name):
         raise ConformanceError(f"{path}: name: must be 1 to 63 lower-case letters, digits and hyphens")

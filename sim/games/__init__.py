@@ -17,18 +17,18 @@ GAMES: dict[str, Game[Any, Any, Any]] = {game.name: game for game in (REVEAL, IN
 """Every game by its name, as ``scenario.game`` has it."""
 
 
-def read(name_or_file: str, settings: Sequence[str] = ()) -> Sweep:
-    """Read a scenario of any game, see :func:`sim.games.read`."""
-    return sweeps.read(name_or_file, settings, _kinds())
+def read(name_or_file: str, settings: Sequence[str] = (), cells_max: int | None = None) -> Sweep:
+    """Read a scenario of any game, see :func:`sim.scenarios.sweep.read`."""
+    return sweeps.read(name_or_file, settings, _kinds(), cells_max)
 
 
-def lay_out(values: Mapping[str, Any], origin: str) -> Sweep:
-    """Validate a scenario of any game, see :func:`sim.games.lay_out`."""
-    return sweeps.lay_out(values, origin, _kinds())
+def lay_out(values: Mapping[str, Any], origin: str, cells_max: int | None = None) -> Sweep:
+    """Validate a scenario of any game, see :func:`sim.scenarios.sweep.lay_out`."""
+    return sweeps.lay_out(values, origin, _kinds(), cells_max)
 
 
 def at_replay_size(whole: Sweep) -> Sweep:
-    """Give a sweep as small as its table ``replay`` says, see :func:`sim.games.at_replay_size`."""
+    """Give a sweep as small as its table ``replay`` says, see :func:`sim.scenarios.sweep.at_replay_size`."""
     return sweeps.at_replay_size(whole, _kinds())
 
 

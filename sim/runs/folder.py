@@ -7,7 +7,6 @@ import fcntl
 import json
 import os
 import secrets
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -18,6 +17,7 @@ import tomli_w
 from blake3 import blake3
 
 import fairwall
+from fairwall import toml
 from fairwall.errors import UserError
 from sim.games.cards import WRITTEN_DOWN
 from sim.runs.trials import Lines, as_text, finished, summarise, whole_lines
@@ -69,7 +69,7 @@ class RunFolder:
         """
         try:
             recorded = json.loads((path / "result.json").read_bytes())
-            kept = tomllib.loads((path / "scenario.toml").read_text(encoding="utf-8"))
+            kept = toml.read(path / "scenario.toml")
         except OSError as error:
             missing = Path(str(error.filename)).name
             raise ResumeError(f"{path}: not a run's folder: {missing}: {error.strerror}") from None

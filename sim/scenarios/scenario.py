@@ -54,6 +54,15 @@ def one_of(names: Mapping[str, Any]) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _one_line(value: str) -> str:
+    if not value.isprintable():
+        raise ValueError("must be one line of printable characters")
+    return value
+
+
+Line = Annotated[str, AfterValidator(_one_line)]
+"""Words that are printed in terminals and reports."""
+
 Epsilon = Annotated[float, Field(allow_inf_nan=True), BeforeValidator(_epsilon), PlainSerializer(plain)]
 
 
@@ -66,9 +75,9 @@ class Section(BaseModel):
 class ScenarioSection(Section):
     """What is played, and how often."""
 
-    name: str = Field(min_length=1, max_length=80)
+    name: Line = Field(min_length=1, max_length=80)
     game: str
-    about: str = ""
+    about: Line = ""
     trials: int = Field(default=1, strict=True, ge=1)
     seed: int = Field(default=0, strict=True, ge=0)
     secret: Literal["seed", "random"] = "seed"  # noqa: S105 - the name of a mode

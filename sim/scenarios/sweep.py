@@ -14,7 +14,6 @@ import itertools
 import json
 import math
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,12 +23,16 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from typing_extensions import TypeVar
 
+from fairwall import toml
 from fairwall.errors import UserError
 from fairwall.laws.precision import DECIMALS_MAX
 from sim.scenarios.checks import common_problems
 from sim.scenarios.scenario import FaultsSection, Scenario, Section, as_values, grids_of
 
 SHIPPED = Path(__file__).parent
+
+CELLS_MAX = 10_000
+"""So many cells are played without being asked for twice."""
 
 S = TypeVar("S", bound=Scenario, default=Any)
 
@@ -88,7 +91,7 @@ def shipped() -> dict[str, Path]:
     return {path.stem: path for path in sorted(SHIPPED.glob("*.toml"))}
 
 
-def read(name_or_file: str, settings: Sequence[str], kinds: Kinds) -> Sweep:
+def read(name_or_file: str, settings: Sequence[str], kinds: Kinds, cells_max: int | None = None) -> Sweep:
     """Read a scenario.
 
     Parameters
@@ -99,6 +102,8 @@ def read(name_or_file: str, settings: Sequence[str], kinds: Kinds) -> Sweep:
         ``dotted.key=value``, the value in TOML or a bare string. Setting a swept key replaces that axis; a list sweeps.
     kinds : mapping
         The scenario class of each game.
+    cells_max : int, optional
+        How many cells there may be.
 
     Raises
     ------
@@ -110,7 +115,7 @@ def read(name_or_file: str, settings: Sequence[str], kinds: Kinds) -> Sweep:
     keys = _Keys.of(values, path.name, kinds, settings)
     for setting in settings:
         _set(values, setting, keys)
-    return lay_out(values, path.name, kinds)
+    return lay_out(values, path.name, kinds, cells_max)
 
 
 def at_replay_size(whole: Sweep, kinds: Kinds) -> Sweep:
@@ -120,7 +125,7 @@ def at_replay_size(whole: Sweep, kinds: Kinds) -> Sweep:
     return lay_out(_small(values, name, _Keys.of(values, name, kinds)), f"{name}: replay", kinds)
 
 
-def lay_out(values: Mapping[str, Any], origin: str, kinds: Kinds) -> Sweep:
+def lay_out(values: Mapping[str, Any], origin: str, kinds: Kinds, cells_max: int | None = None) -> Sweep:
     """Validate a scenario's values and lay out its cells.
 
     Parameters
@@ -131,6 +136,8 @@ def lay_out(values: Mapping[str, Any], origin: str, kinds: Kinds) -> Sweep:
         Named at the start of an error.
     kinds : mapping
         The scenario class of each game.
+    cells_max : int, optional
+        How many cells there may be.
 
     Raises
     ------
@@ -148,13 +155,19 @@ def lay_out(values: Mapping[str, Any], origin: str, kinds: Kinds) -> Sweep:
                 raise ScenarioError(f"{origin}: sweep.{key}: must be a list with at least one value")
         if grid.keys() != grids[0].keys():
             raise ScenarioError(f"{origin}: sweep: several grids must sweep the same keys")
+    if cells_max is not None and (count := cells_of(grids)) > cells_max:
+        raise ScenarioError(f"{origin}: sweep: has {count:,} cells; more than {cells_max:,} need --force")
     first = next(_combinations(grids))
     _check_base(values, first, origin, keys)
     cells: dict[str, Cell] = {}
+    shared: Any = None
     for swept in _combinations(grids):
-        scenario = _validated(_merged(values, swept), origin, keys)
+        # The sweep is validated once and shared: with every cell, time grows with the square of their number.
+        scenario = _validated(_merged(values if shared is None else {**values, "sweep": {}}, swept), origin, keys)
         # As validated: an infinite value is "inf" however the file writes it.
         plain = as_values(scenario)
+        shared = scenario.sweep if shared is None else shared
+        scenario = scenario.model_copy(update={"sweep": shared})
         cell = Cell({key: _at(plain, key) for key in scenario.axes}, scenario)
         # Two grids may share a combination, once a key that told them apart is set.
         cells.setdefault(json.dumps(cell.swept), cell)
@@ -260,6 +273,11 @@ def _merged(values: Mapping[str, Any], swept: Mapping[str, Any]) -> dict[str, An
     return merged
 
 
+def cells_of(grids: Sequence[Mapping[str, Sequence[Any]]]) -> int:
+    """Count the cells of a sweep's grids without laying them out; one that two grids share is counted twice."""
+    return sum(math.prod(len(choices) for choices in grid.values()) for grid in grids)
+
+
 def _spelled(value: Any) -> Any:
     """Spell an infinite number in a sweep as files and results do: "inf"."""
     if isinstance(value, dict):
@@ -282,14 +300,14 @@ def _at(values: Mapping[str, Any], key: str) -> Any:
 
 def _load(path: Path, name: str) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return toml.read(path)
     except (FileNotFoundError, IsADirectoryError):
         near = difflib.get_close_matches(name, shipped(), n=1)
         hint = f"; did you mean {near[0]}?" if near else "; `fairwall list` names the shipped ones"
         raise ScenarioError(f"no scenario or file {name!r}{hint}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ScenarioError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
-    except (ValueError, RecursionError) as error:  # a number too long, brackets too deep
+    except toml.TomlError as error:
         raise ScenarioError(f"{path}: not valid TOML: {error}") from None
 
 
@@ -299,8 +317,8 @@ def _set(values: dict[str, Any], setting: str, keys: _Keys) -> None:
     if not equals:
         raise ScenarioError(f"--set {_named(setting)}: must be dotted.key=value")
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except (ValueError, RecursionError):
+        value = toml.loads(f"value = {text}")["value"]
+    except toml.TomlError:
         value = text.strip()
     _section_of(values, key, "--set", keys)
     _put(values, key, value, keys)

@@ -32,6 +32,15 @@ mechanism = "exact"
 strategy = "single"
 """
 
+
+def sweep(seeds: int, sizes: int) -> str:
+    """A sweep of so many cells."""
+    return f"""[sweep]
+"scenario.seed" = {[*range(seeds)]}
+"data.test_size" = {[*range(3, 3 + sizes)]}
+"""
+
+
 PEOPLE = "group,y,x,always\n" + "".join(f"{'ab'[i % 2]},{i // 2 % 2},{i},1\n" for i in range(20))
 
 
@@ -96,6 +105,12 @@ BAD_ARGUMENTS = [
     ("run demo --resume nowhere", "nowhere: not a run's folder"),
     ("run demo --resume own.toml", "own.toml: not a run's folder"),
     ("run demo --resume . --out runs", "--out"),
+    ("run dots.toml", "dots.toml: not valid TOML: a key has more than 32 parts"),
+    ("run demo --set demo=" + "a." * 50_000 + "a", "demo: unknown key"),
+    ("run long.toml", "long.toml: not valid TOML: more than 4,194,304 bytes"),
+    ("run cells.toml", "cells.toml: sweep: has 200,000 cells; more than 10,000 need --force"),
+    (r'run demo --set scenario.name="two\nlines"', "scenario.name: must be one line of printable characters"),
+    (r'run demo --set scenario.about="\u001b[2J"', "scenario.about: must be one line of printable characters"),
 ]
 BAD_DATA = [
     ("run own.toml --set data.source=nowhere.csv", "nowhere.csv"),
@@ -121,6 +136,9 @@ def test_bad_input_ends_with_status_2_and_one_line_before_anything_is_started(
 ) -> None:
     (tmp_path / "own.toml").write_text(OWN)
     (tmp_path / "broken.toml").write_text("[scenario")
+    (tmp_path / "dots.toml").write_text("a." * 50_000 + "a = 1\n")
+    (tmp_path / "long.toml").write_text("#" * 2**22 + "\n")
+    (tmp_path / "cells.toml").write_text(OWN + sweep(400, 500))
     (tmp_path / "people.csv").write_text(PEOPLE)
     (tmp_path / "empty.csv").write_text("")
     header, *rows = PEOPLE.splitlines(keepends=True)
@@ -137,6 +155,13 @@ def test_bad_input_ends_with_status_2_and_one_line_before_anything_is_started(
     assert named in done.stderr
     # Parties write their logs into the run's folder, so without one none was started.
     assert set(tmp_path.iterdir()) == before
+
+
+def test_a_large_sweep_is_played_if_it_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "cells.toml").write_text(OWN + sweep(100, 101))
+    done = fairwall(tmp_path, "run", "cells.toml", "--force")
+    # Past its cells: it is the data that are missing.
+    assert (done.returncode, done.stderr) == (2, "fairwall: people.csv: no such file\n")
 
 
 @pytest.mark.parametrize("out", ["file", "file/below", "x" * 300, "loop"])

@@ -72,3 +72,10 @@ def test_a_run_that_broke_off_ends_the_command_with_status_1(
 def test_what_only_we_can_mend_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ZeroDivisionError):
         ended(monkeypatch, ZeroDivisionError())
+
+
+def test_a_text_that_quotes_much_keeps_its_beginning_and_its_end() -> None:
+    text = str(UserError(f"key: must be less, not {'x' * 10**6}; leave it out"))
+    assert text.startswith("key: must be less")
+    assert text.endswith("leave it out")
+    assert len(text) < 3000

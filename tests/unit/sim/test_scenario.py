@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from sim.games import lay_out, read
 from sim.scenarios.scenario import as_values
-from sim.scenarios.sweep import ScenarioError, Sweep, shipped
+from sim.scenarios.sweep import ScenarioError, Sweep, cells_of, shipped
 
 PLAYABLE: Mapping[str, Mapping[str, Any]] = {
     "scenario": {"name": "mine", "game": "reveal"},
@@ -551,3 +551,18 @@ def test_whatever_stands_at_a_known_key_is_played_or_refused_in_one_line(garbage
     else:
         text = found.digest
     assert len(text.splitlines()) == 1
+
+
+def test_cells_are_counted_before_they_are_laid_out() -> None:
+    axes = {"scenario.seed": [*range(1000)], "data.test_size": [*range(3, 1003)], "data.n0": [*range(1, 1001)]}
+    assert cells_of([axes, axes]) == 2 * 10**9
+    with pytest.raises(ScenarioError, match="has 1,000,000,000 cells; more than 10 need --force"):
+        lay_out(values({"sweep": axes}), "some", cells_max=10)
+
+
+def test_a_long_axis_is_laid_out_once_a_cell() -> None:
+    seeds = [*range(6000), *range(6000)]
+    cells = lay_out(values({"sweep": {"scenario.seed": seeds}}), "some").cells
+    assert [cell.scenario.scenario.seed for cell in cells] == [*range(6000)]
+    assert len({id(cell.scenario.sweep) for cell in cells}) == 1
+    assert cells[-1].scenario.sweep == {"scenario.seed": seeds}

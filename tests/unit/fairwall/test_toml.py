@@ -1,0 +1,50 @@
+"""TOML of other people's: as the standard library reads it, within bounds."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from fairwall import toml
+
+FILES = sorted(Path(__file__).parents[3].glob("sim/**/*.toml"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_file_is_read_as_the_standard_library_reads_it(path: Path) -> None:
+    assert repr(toml.read(path)) == repr(tomllib.loads(path.read_text(encoding="utf-8")))
+
+
+def test_numbers_and_sentences_are_no_long_keys() -> None:
+    text = f"a = [{'0.1, ' * 5000}]\nb = '{'. . ' * 500}'\nc = '{'One. Two, three. ' * 500}'\n"
+    assert toml.loads(text) == tomllib.loads(text)
+
+
+@pytest.mark.parametrize("part", ["a", "'a'", '"a b"', "a ", "'a.b'", "1-_"])
+@pytest.mark.parametrize("shape", ["{key} = 1", "[{key}]", "[[{key}]]", "a = {{{key} = 1}}", "b=1\n  {key}=1"])
+def test_a_key_has_at_most_so_many_parts(part: str, shape: str) -> None:
+    assert toml.loads(shape.format(key=".".join([part] * toml.PARTS_MAX)))
+    for parts in (toml.PARTS_MAX + 1, 50_000):
+        with pytest.raises(toml.TomlError, match="a key has more than 32 parts"):
+            toml.loads(shape.format(key=".".join([part] * parts)))
+
+
+@pytest.mark.parametrize(
+    "text", ["a" * 10**6, "'" * 10**6, "a " * 10**6, "a" + " " * 10**6, "'a\"b" * 10**5, "a-" * 10**6]
+)
+def test_what_is_no_toml_is_refused_in_linear_time(text: str) -> None:
+    with pytest.raises(toml.TomlError):
+        toml.loads(text)
+
+
+@pytest.mark.parametrize("text", ["a = " + "[" * 9000, "a = " + "9" * 9000, "a"])
+def test_brackets_too_deep_and_numbers_too_long_are_errors_like_others(text: str) -> None:
+    with pytest.raises(toml.TomlError):
+        toml.loads(text)
+
+
+def test_a_file_without_an_end_is_refused() -> None:
+    with pytest.raises(toml.TomlError, match="more than 4,194,304 bytes"):
+        toml.read(Path("/dev/zero"))
