@@ -16,7 +16,7 @@ from sim.transcripts.messages import TrialMessages
 
 
 class NotRecorded(ValueError):
-    """Something that is needed to write a line again, and that is in no message. Its text is one line."""
+    """Something that is needed to write a line again, and that is in no message. The text names it."""
 
 
 def submission_of(trial: TrialMessages, method: str) -> Any:
