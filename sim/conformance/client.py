@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
+import signal
 import subprocess
 from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from sim.conformance import command
 from sim.conformance.calls import Violation
-from sim.conformance.errors import ConformanceError
 from sim.conformance.judge import Judge
 from sim.conformance.world import NotRun, World
 
@@ -72,17 +72,12 @@ class Client(BaseModel):
             raise Violation(f"it ended with status {status}, although it was {self.ends}")
 
 
-def _status(command: str, address: str, credentials: Path) -> int:
+def _status(start: str, address: str, credentials: Path) -> int:
     places = {"{address}": address, "{credentials}": str(credentials)}
-    arguments = shlex.split(command)
-    for name, value in places.items():
-        arguments = [part.replace(name, value) for part in arguments]
+    process = command.start(start, places, stderr=subprocess.DEVNULL)
     try:
-        done = subprocess.run(  # noqa: S603 - the tester's own command
-            arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=_SECONDS, check=False
-        )
-    except FileNotFoundError:
-        raise ConformanceError(f"--start: no command {arguments[0]}") from None
+        return process.wait(_SECONDS)
     except subprocess.TimeoutExpired:
         raise Violation(f"it did not end within {_SECONDS:g} seconds") from None
-    return done.returncode
+    finally:
+        command.end(process, signal.SIGKILL)

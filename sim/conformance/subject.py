@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import selectors
-import shlex
 import shutil
 import signal
 import subprocess
@@ -15,11 +13,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from sim.conformance import command
 from sim.conformance.errors import ConformanceError
 from sim.conformance.target import Target
 
 _START_SECONDS = 60.0
-_END_SECONDS = 20.0
 
 
 class Subject:
@@ -50,7 +48,7 @@ class Subject:
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         for process in self._running.values():
-            _end(process, signal.SIGKILL)
+            command.end(process, signal.SIGKILL)
         if self._folder is not None:
             self._folder.cleanup()
 
@@ -84,12 +82,16 @@ class Subject:
         """End a deployment, by SIGTERM or without a warning, and start it again."""
         if self.command:
             if (process := self._running.pop(deployment, None)) is not None:
-                _end(process, signal.SIGTERM if gently else signal.SIGKILL)
+                command.end(process, signal.SIGTERM if gently else signal.SIGKILL)
             self._launch(deployment)
             return
-        command = self._restart.replace("{deployment}", deployment)
         done = subprocess.run(  # noqa: S602 - the tester's own command
-            command, shell=True, stdout=subprocess.PIPE, text=True, timeout=_START_SECONDS, check=False
+            self._restart.replace("{deployment}", deployment),
+            shell=True,
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=_START_SECONDS,
+            check=False,
         )
         if done.returncode:
             raise ConformanceError(f"--restart: the command ended with exit status {done.returncode}")
@@ -99,7 +101,7 @@ class Subject:
     def renew(self, deployment: str) -> None:
         """Start a deployment that has never answered anybody: the same policy and people, nothing else left."""
         if (process := self._running.pop(deployment, None)) is not None:
-            _end(process, signal.SIGKILL)
+            command.end(process, signal.SIGKILL)
         shutil.rmtree(self._place(deployment), ignore_errors=True)
         self._launch(deployment)
 
@@ -123,11 +125,9 @@ class Subject:
             # The policy names the credentials from its own folder.
             shown = self.target.deployments[deployment].credentials
             shutil.copytree(self.target.certificates / shown, place.parent / "certificates" / shown, dirs_exist_ok=True)
-        command = [part.replace("{policy}", str(place / Path(policy).name)) for part in shlex.split(self.command)]
+        places = {"{policy}": str(place / Path(policy).name)}
         with (place / "stderr").open("a") as log:
-            process = subprocess.Popen(  # noqa: S603 - the tester's own command
-                command, stdout=subprocess.PIPE, stderr=log, stdin=subprocess.DEVNULL, text=True
-            )
+            process = command.start(self.command, places, stdout=subprocess.PIPE, stderr=log)
         self._running[deployment] = process
         line = _first_line(process)
         try:
@@ -148,15 +148,3 @@ def _first_line(process: subprocess.Popen[str]) -> str:
         if selector.select(max(0.0, give_up - time.monotonic())):
             return process.stdout.readline()
     return ""
-
-
-def _end(process: subprocess.Popen[str], signum: signal.Signals) -> None:
-    if process.poll() is None:
-        os.kill(process.pid, signum)
-    try:
-        process.wait(_END_SECONDS)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    if process.stdout is not None:
-        process.stdout.close()

@@ -10,10 +10,12 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from sim.conformance import audits, cases, kit, report, run, target
@@ -305,6 +307,28 @@ echo $! > pid
 while ! [ -s address ]; do sleep 0.05; done
 cat address
 """
+
+
+def test_a_wrapper_leaves_no_server_behind(known: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "wrapper").write_text(f'{sys.executable} -I -m compliance --policy "$1" &\nwait\n')
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    try:
+        # It is started, ended, killed, and started anew.
+        assert broken(outcomes_of(known, f"sh {tmp_path}/wrapper {{policy}}", "C308")) == []
+        assert not (left := served_from(tmp_path)), left
+    finally:
+        for process in served_from(tmp_path):
+            process.kill()
+
+
+def served_from(folder: Path) -> list[psutil.Process]:
+    """The servers whose policies lie in a folder."""
+    processes = psutil.process_iter(["cmdline"])
+    return [
+        each
+        for each in processes
+        if "compliance" in (words := each.info["cmdline"] or []) and str(folder) in str(words)
+    ]
 
 
 def test_a_server_that_somebody_else_restarts_is_tested_for_what_it_keeps(fairwall: Run, tmp_path: Path) -> None:

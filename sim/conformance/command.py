@@ -1,0 +1,88 @@
+"""A command of the tester's, with whatever it starts: a wrapper's processes end with it.
+
+Each command leads a process group of its own, and the group is what ends. A process that leaves the group, as a daemon
+does, is on its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO
+
+from sim.conformance.errors import ConformanceError
+
+_SECONDS = 20.0
+_PAUSE = 0.02
+
+
+def start(
+    command: str, places: Mapping[str, str], *, stdout: int = subprocess.DEVNULL, stderr: int | IO[str]
+) -> subprocess.Popen[str]:
+    """Start a command without a shell.
+
+    Parameters
+    ----------
+    command : str
+        As the tester wrote it.
+    places : mapping of str to str
+        What stands in it for something else: "{policy}", for example.
+    stdout, stderr
+        As `subprocess` has them.
+
+    Raises
+    ------
+    ConformanceError
+        If it cannot be started.
+    """
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise ConformanceError(f"--start: {command}: {error}") from None
+    for name, value in places.items():
+        words = [word.replace(name, value) for word in words]
+    try:
+        return subprocess.Popen(  # noqa: S603 - the tester's own command
+            words or [""],
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            text=True,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise ConformanceError(f"--start: {words[0] if words else command!r}: {error.strerror}") from None
+
+
+def end(process: subprocess.Popen[str], signum: signal.Signals) -> None:
+    """Send a signal to a command and all that it started, and kill what is left of them after a while."""
+    _signal(process.pid, signum)
+    give_up = time.monotonic() + _SECONDS
+    while (process.poll() is None or _runs(process.pid)) and time.monotonic() < give_up:
+        time.sleep(_PAUSE)
+    _signal(process.pid, signal.SIGKILL)
+    process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
+
+
+def _signal(group: int, signum: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signum)
+
+
+def _runs(group: int) -> bool:
+    """Whether a process of a group runs; one that has ended and that nobody waits for does not."""
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has ended since
+            # After the name, which may hold anything: the state, the parent, the group.
+            state, _, its_group, *_ = path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+            if int(its_group) == group and state not in "ZX":
+                return True
+    return False
