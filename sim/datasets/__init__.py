@@ -17,10 +17,10 @@ from sim.datasets.encoding import encode
 from sim.datasets.german import GERMAN
 from sim.datasets.lsac import LSAC
 from sim.datasets.roles import Asked, own
-from sim.datasets.rows import Table
+from sim.datasets.rows import Rows
 from sim.datasets.utkface import UTKFACE
 
-__all__ = ["FORMATS", "SHIPPED", "DataError", "Table", "load"]
+__all__ = ["FORMATS", "SHIPPED", "DataError", "Rows", "load"]
 
 SHIPPED = {shipped.name: shipped for shipped in (ADULT, COMPAS, GERMAN)}
 FORMATS = {known.defaults.name: known for known in (ACS_COVERAGE, ACS_INCOME, BIAS_IN_BIOS, LSAC, UTKFACE)}
@@ -35,7 +35,7 @@ def load(
     label: str | None = None,
     positive: str | None = None,
     drop: Sequence[str] = (),
-) -> Table:
+) -> Rows:
     """Load a shipped table or a file under the public encoding.
 
     Text and boolean columns are categories, numbers are numbers. The protected column is never a feature, nor is a

@@ -12,7 +12,7 @@ from fairwall.tables.columns import Categories, Column, names_of
 from fairwall.tables.errors import DataError
 from fairwall.tables.people import select
 from fairwall.tables.roles import Roles
-from sim.datasets.rows import Table
+from sim.datasets.rows import Rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 MOST_CATEGORIES = 200
 
 
-def encode(name: str, columns: pa.Table, roles: Roles) -> Table:
+def encode(name: str, columns: pa.Table, roles: Roles) -> Rows:
     """Choose the rows of the two groups and encode their features, in the order of the file.
 
     A column that tells the groups apart by itself, like a copy of the protected one, is no feature.
@@ -50,7 +50,7 @@ def encode(name: str, columns: pa.Table, roles: Roles) -> Table:
     for feature in encoded:
         features[rows, start + feature.part] = feature.value
         start += len(feature.names)
-    return Table(name, features, people.labels, protected, names)
+    return Rows(name, features, people.labels, protected, names)
 
 
 @dataclass(frozen=True)

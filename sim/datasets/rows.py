@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True)
-class Table:
+class Rows:
     """N people under the public encoding.
 
     Attributes

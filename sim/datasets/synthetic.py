@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.tables.errors import DataError
-from sim.datasets.rows import Table
+from sim.datasets.rows import Rows
 
 _NUMBER: Final = r"\s*(\d+(?:\.\d*)?|\.\d+)\s*"
 _BETA: Final = re.compile(rf"beta\({_NUMBER},{_NUMBER}\)")
 
 
-def synthetic(n: int, n0: int, scores: str, rng: np.random.Generator) -> Table:
+def synthetic(n: int, n0: int, scores: str, rng: np.random.Generator) -> Rows:
     """Draw a table whose scores are calibrated and independent of the group.
 
     Parameters
@@ -40,7 +40,7 @@ def synthetic(n: int, n0: int, scores: str, rng: np.random.Generator) -> Table:
     protected = np.ones(n, dtype=np.uint8)
     protected[rng.choice(n, n0, replace=False)] = 0
     labels = (rng.random(n) < drawn).astype(np.uint8)
-    return Table("synthetic", drawn[:, np.newaxis], labels, protected, ("score",), scored=True)
+    return Rows("synthetic", drawn[:, np.newaxis], labels, protected, ("score",), scored=True)
 
 
 def _draw(law: str, n: int, rng: np.random.Generator) -> NDArray[np.float64]:

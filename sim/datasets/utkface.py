@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from fairwall.tables.errors import DataError
 from sim.datasets.formats import Format
 from sim.datasets.roles import Shipped
-from sim.datasets.rows import Table
+from sim.datasets.rows import Rows
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -71,7 +71,7 @@ UTKFACE = Format(
 )
 
 
-def images(table: Table) -> NDArray[np.float32]:
+def images(table: Rows) -> NDArray[np.float32]:
     """Turn a table's pixels, which are standardised, back into images as a network takes them.
 
     Returns

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sim import datasets
-from sim.datasets import Table
+from sim.datasets import Rows
 from sim.games.cards import WRITTEN_DOWN, ComplianceCards, DealError, party_seed
 from sim.games.inference.scenario import InferenceScenario
 from sim.scenarios.sweep import Cell
@@ -158,12 +158,12 @@ def _bits(victims: int, rng: np.random.Generator) -> NDArray[np.uint8]:
             return bits
 
 
-def _table(scenario: InferenceScenario) -> tuple[Table, NDArray[np.uint8]]:
+def _table(scenario: InferenceScenario) -> tuple[Rows, NDArray[np.uint8]]:
     """Load the table, none of whose features is a protected attribute, and every attribute's groups, the game's first.
 
     Returns
     -------
-    table : Table
+    table : Rows
     groups : ndarray
         Shape (attributes, rows).
     """
@@ -184,5 +184,5 @@ def _table(scenario: InferenceScenario) -> tuple[Table, NDArray[np.uint8]]:
 
 
 @functools.lru_cache(maxsize=8)
-def _load(source: str, drop: tuple[str, ...], roles: tuple[tuple[str, str | None], ...]) -> Table:
+def _load(source: str, drop: tuple[str, ...], roles: tuple[tuple[str, str | None], ...]) -> Rows:
     return datasets.load(source, drop=drop, **dict(roles))

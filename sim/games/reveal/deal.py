@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from fairwall.laws.metric import strata_of
 from sim import datasets
-from sim.datasets import Table
+from sim.datasets import Rows
 from sim.datasets.synthetic import synthetic
 from sim.games.cards import WRITTEN_DOWN, ComplianceCards, DealError, party_seed
 from sim.games.reveal.scenario import RevealData, RevealScenario
@@ -139,7 +139,7 @@ def deal(cell: Cell[RevealScenario], trial: int, deal_id: str, secret: bytes = W
     )
 
 
-def _split(scenario: RevealScenario, rng: np.random.Generator) -> tuple[Table, TrainingTable | None, NDArray[np.intp]]:
+def _split(scenario: RevealScenario, rng: np.random.Generator) -> tuple[Rows, TrainingTable | None, NDArray[np.intp]]:
     """Give the table, its training part, and the row numbers of its test part."""
     data = scenario.data
     if data.source == "synthetic":
@@ -166,7 +166,7 @@ class _Source:
 
 
 @functools.lru_cache(maxsize=4)
-def _load_split(source: _Source) -> tuple[Table, TrainingTable | None, NDArray[np.intp]]:
+def _load_split(source: _Source) -> tuple[Rows, TrainingTable | None, NDArray[np.intp]]:
     roles: Mapping[str, str | None] = dict(source.roles)
     table = datasets.load(source.source, drop=source.drop, **roles)
     order = np.random.default_rng(0).permutation(len(table.labels))
@@ -178,7 +178,7 @@ def _load_split(source: _Source) -> tuple[Table, TrainingTable | None, NDArray[n
 
 
 def _draw_valid(
-    table: Table, pool: NDArray[np.intp], scenario: RevealScenario, rng: np.random.Generator
+    table: Rows, pool: NDArray[np.intp], scenario: RevealScenario, rng: np.random.Generator
 ) -> NDArray[np.intp]:
     """Draw the test set, again if need be, until each of the metric's strata holds both groups.
 
@@ -196,7 +196,7 @@ def _draw_valid(
     )
 
 
-def _draw(table: Table, pool: NDArray[np.intp], scenario: RevealScenario, rng: np.random.Generator) -> NDArray[np.intp]:
+def _draw(table: Rows, pool: NDArray[np.intp], scenario: RevealScenario, rng: np.random.Generator) -> NDArray[np.intp]:
     size, n0 = scenario.people, scenario.data.n0
     if size > len(pool):
         raise DealError(
@@ -215,7 +215,7 @@ def _draw(table: Table, pool: NDArray[np.intp], scenario: RevealScenario, rng: n
     return rng.permutation(np.concatenate(groups))
 
 
-def _public_sample(table: Table, rest: NDArray[np.intp], key: str, rows: int, rng: np.random.Generator) -> PublicSample:
+def _public_sample(table: Rows, rest: NDArray[np.intp], key: str, rows: int, rng: np.random.Generator) -> PublicSample:
     """Draw public rows, half of each group, from the test part outside the test set."""
     wanted = rows // 2
     groups = []
