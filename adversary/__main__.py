@@ -17,6 +17,10 @@ def main() -> None:
         from fairwall.game.v1.referee_service_pb2 import GAME_INFERENCE, GAME_REVEAL
         from fairwall.rpc.turns import choose, enter
 
+    games = {
+        GAME_REVEAL: reveal.play,
+        GAME_INFERENCE: inference.play,
+    }
     with process.playing(config, layers) as recorder:
         process.announce("", layers)
         with enter(config.referee, config.credentials, recorder) as (game, seat):

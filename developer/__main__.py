@@ -20,8 +20,11 @@ def main() -> None:
         from fairwall.rpc import server
         from fairwall.rpc.turns import choose, enter
 
-    released: dict[str, Released] = {}
-    audited: dict[tuple[str, str], Audited] = {}
+    games = {
+        GAME_REVEAL: reveal.play,
+        GAME_INFERENCE: inference.play,
+    }
+    shelf = Shelf()
     with process.playing(config, layers) as recorder:
         listening = server.serve(
             lambda grpc_server: add_ModelServiceServicer_to_server(
