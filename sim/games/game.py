@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import grpc
+import numpy as np
 from google.protobuf.descriptor import ServiceDescriptor
+from numpy.typing import NDArray
 
 from fairwall.game.v1 import referee_service_pb2
 from sim.games.table import Table
@@ -55,6 +57,32 @@ class Dealer(Protocol[Dealt, Came]):
 
 
 @dataclass(frozen=True)
+class Redecoding:
+    """What it takes to try another decoder on the answers that a developer was given.
+
+    Parameters
+    ----------
+    deal : str
+        Which deal names the decoder: that of Take<deal>Deal.
+    submission : str
+        By which method the developer submits what the decoder made.
+    refusal : callable
+        Says why a decoder does not go with a deal, or None where it does.
+    rename : callable
+        Names another decoder in a message on its way to the developer; it is told every one.
+    score : callable
+        Gives leakage and the leakage without a query, in percent, from the deal, labels and protected attributes, each
+        of shape (n,), and the submission.
+    """
+
+    deal: str
+    submission: str
+    refusal: Callable[[Any, str], str | None]
+    rename: Callable[[Any, str], None]
+    score: Callable[[Any, NDArray[np.uint8], NDArray[np.uint8], Any], tuple[float, float]]
+
+
+@dataclass(frozen=True)
 class Game(Generic[S, D, O]):
     """A game.
 
@@ -95,6 +123,8 @@ class Game(Generic[S, D, O]):
         The same for a terminal of 80 columns, from its sweep and summary.
     captions : callable
         Says in words what the messages of its service say, by message.
+    redecoding : Redecoding, optional
+        Of a game whose developer decodes answers.
     """
 
     name: str
@@ -112,3 +142,4 @@ class Game(Generic[S, D, O]):
     page: Callable[[Sweep[S], Sequence[Line], Sequence[Line]], Page]
     terminal: Callable[[Sweep[S], Sequence[Line]], RenderableType]
     captions: Callable[[], Mapping[str, Caption]]
+    redecoding: Redecoding | None = None

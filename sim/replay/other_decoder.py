@@ -9,12 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.reveal.strategies import STRATEGIES
-from fairwall.game.v1 import reveal_service_pb2 as game
-from fairwall.rpc.arrays import from_message
 from fairwall.rpc.turns import collect
-from fairwall.wire.metrics import name_of
-from sim.games.reveal.score import RevealScore, score
+from sim.games import GAMES
 from sim.play.launch import PartyDied
 from sim.replay.alone import play_alone
 from sim.replay.differences import differences
@@ -59,22 +55,22 @@ def decoded(recorded: Recorded, decoder: str) -> list[Decoded]:
     PartyDied
         If the developer fails.
     """
-    if recorded.sweep.scenario.scenario.game != "reveal":
-        raise ReplayError(f"{recorded.folder}: the inference game has no decoder; --decoder is for the reveal game")
+    redecoding = GAMES[recorded.sweep.game].redecoding
+    if redecoding is None:
+        raise ReplayError(f"{recorded.folder}: the {recorded.sweep.game} game has no decoder to change")
+    rename = redecoding.rename
     require_answers(recorded, "developer")
     found = []
     for session in recorded.finished:
         script = session["developer"]
-        deals = {deal.deal_id: deal for _, deal, _ in deals_of(script, "Developer")}
+        deals = {deal.deal_id: deal for _, deal, _ in deals_of(script, redecoding.deal)}
         for deal in deals.values():
-            allowed = STRATEGIES[deal.strategy].decoders
-            if decoder not in allowed:
-                works = f"works with {' or '.join(allowed)}" if allowed else "reads the answers itself"
-                raise ReplayError(f"--decoder: strategy {deal.strategy} {works}, not with {decoder!r}")
+            if (why := redecoding.refusal(deal, decoder)) is not None:
+                raise ReplayError(f"--decoder: {why}")
         told = _secrets(recorded, session)
         with tempfile.TemporaryDirectory(prefix="fairwall-replay-") as place:
             folder = new_folder(place, recorded)
-            failure = play_alone(script, folder, demand(recorded), lambda answer: _with_decoder(answer, decoder))
+            failure = play_alone(script, folder, demand(recorded), lambda answer: rename(answer, decoder))
             (now,) = (read(path) for path in paths(folder.path))
             same_machine = circumstances(session, {"developer": now})[1]
             for one in differences(script, now, bit_for_bit=same_machine):
@@ -83,38 +79,32 @@ def decoded(recorded: Recorded, decoder: str) -> list[Decoded]:
                         f"--decoder: these answers are not in the log: with {decoder} the developer asks other "
                         f"questions ({one})"
                     )
-            before, after = _guesses(script), _guesses(now)
+            before, after = (_submitted(one, redecoding.submission) for one in (script, now))
         for deal_id, guess in before.items():
             if deal_id not in after:
                 raise PartyDied(failure or "developer did not submit its guess")
             deal = deals[deal_id]
-            scores = [_score(deal, told[deal_id], submitted) for submitted in (after[deal_id], guess)]
+            leakage, baseline = redecoding.score(deal, *told[deal_id], after[deal_id])
             found.append(
                 Decoded(
                     deal_id=deal_id,
                     strategy=deal.strategy,
                     queries=guess.queries,
                     epsilon=deal.epsilon,
-                    leakage=scores[0].leakage,
-                    baseline_leakage=scores[0].baseline_leakage,
+                    leakage=leakage,
+                    baseline_leakage=baseline,
                     recorded_decoder=deal.decoder,
-                    recorded_leakage=scores[1].leakage,
+                    recorded_leakage=redecoding.score(deal, *told[deal_id], guess)[0],
                 )
             )
     return found
 
 
-def _with_decoder(answer: Any, decoder: str) -> None:
-    """Change a deal on its way to the developer."""
-    if isinstance(answer, game.TakeDeveloperDealResponse) and answer.WhichOneof("part") == "deal":
-        answer.deal.decoder = decoder
-
-
-def _guesses(script: Transcript) -> dict[str, game.SubmitRevealRequest]:
+def _submitted(script: Transcript, method: str) -> dict[str, Any]:
     """Give what the developer submitted, by deal."""
     found = {}
     for call in calls(script):
-        if short(call.method) == "SubmitReveal":
+        if short(call.method) == method:
             request = decode(call.method, True, script.data(call.requests[0]))
             found[request.deal_id] = request
     return found
@@ -129,21 +119,3 @@ def _secrets(recorded: Recorded, session: Session) -> dict[str, tuple[NDArray[np
         cards = collect(deal, parts)
         found[deal.deal_id] = (cards["labels"].astype(np.uint8), cards["protected"].astype(np.uint8))
     return found
-
-
-def _score(
-    deal: game.DeveloperDeal,
-    told: tuple[NDArray[np.uint8], NDArray[np.uint8]],
-    guess: game.SubmitRevealRequest,
-) -> RevealScore:
-    labels, protected = told
-    guessed, baseline, targeted = (from_message(part) for part in (guess.guess, guess.baseline, guess.targeted))
-    return score(
-        name_of(deal.metric),
-        labels,
-        protected,
-        guessed.astype(np.uint8),
-        baseline.astype(np.uint8),
-        targeted.astype(np.bool_),
-        guess.polarity_known,
-    )

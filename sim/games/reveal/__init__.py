@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fairwall.game.v1 import reveal_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_REVEAL
 from sim.games.game import Game, Line
-from sim.games.reveal import captions, deal, outcome, recompute, record, referee, scenario
+from sim.games.reveal import captions, deal, outcome, recompute, record, redecoding, referee, scenario
 from sim.scenarios.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -45,4 +45,5 @@ REVEAL: Game[scenario.RevealScenario, deal.RevealDeal, outcome.RevealOutcome] = 
     page=_page,
     terminal=_terminal,
     captions=captions.captions,
+    redecoding=redecoding.REDECODING,
 )
