@@ -23,6 +23,7 @@ from sim.cli.recommend import recommend
 from sim.cli.replay import replay
 from sim.cli.report import report
 from sim.cli.run import run
+from sim.cli.seal import seal
 from sim.cli.sensitivity import sensitivity
 from sim.cli.status import BAD_INPUT, FAILED, INTERRUPTED, Interrupted
 from sim.cli.verify import verify
@@ -39,6 +40,7 @@ app.command("list")(list_scenarios)
 app.command()(run)
 app.command()(report)
 app.command()(verify)
+app.command()(seal)
 app.command()(replay)
 app.command()(boundary)
 app.command()(sensitivity)

@@ -14,12 +14,15 @@ from sim.cli.status import FAILED
 
 def verify(
     folder: Annotated[Path, typer.Argument(help="A run's folder.", metavar="RUN")],
+    public_key: Annotated[
+        Path | None, typer.Option("--seal", metavar="FILE", help="Check the seal, too, with this public key.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of lines.")] = False,
 ) -> None:
     """Check a run's transcripts. They are whole, agree, stay within the boundary and hold no protected attribute."""
     from sim.verify import check
 
-    found = check.verify(folder)
+    found = check.verify(folder, public_key)
     if as_json:
         typer.echo(json.dumps(asdict(found) | {"well": not found.findings}))
     else:

@@ -24,15 +24,24 @@ from sim.verify.lines import read_lines
 from sim.verify.protected import ProtectedColumns
 from sim.verify.report_page import changed_page
 from sim.verify.run_files import broken_chains, changed_files
+from sim.verify.signature import wrong_signature
 
 
-def verify(folder: Path) -> Verification:
+def verify(folder: Path, public_key: Path | None = None) -> Verification:
     """Check a run's folder.
+
+    Parameters
+    ----------
+    folder : Path
+    public_key : Path, optional
+        Whose signature the result must have.
 
     Raises
     ------
     NoRun
         If it is none, or recorded nothing.
+    SigningKeyError
+        If the public key is none.
     OSError
         If a file cannot be read.
     """
@@ -46,6 +55,7 @@ def verify(folder: Path) -> Verification:
     for script in scripts:
         by_number.setdefault(script.number, {})[script.party] = script
     notes: list[str] = []
+    findings += wrong_signature(folder, public_key, notes)
     findings += changed_page(folder, scripts, notes)
     findings += changed_confinement(folder, list(by_number.values()), notes)
     for parties in by_number.values():

@@ -18,7 +18,7 @@ class Finding:
     Parameters
     ----------
     check : str
-        "file", "chain", "open", "counterpart", "allowed", "protected" or "reported".
+        "file", "chain", "open", "counterpart", "allowed", "protected", "reported" or "seal".
     where : str
         Which file, and where in it.
     text : str

@@ -25,6 +25,7 @@ from fairwall.game.v1 import reveal_service_pb2 as reveal_pb2
 from fairwall.rpc.arrays import header_of
 from fairwall.rpc.recorder import CALL_KEY, Recorder
 from fairwall.wire.v1 import error_pb2
+from sim.games import read as read_sweep
 from sim.runs.folder import digests
 from sim.runs.page import write_report
 from sim.transcripts.files import anchors, read
@@ -328,7 +329,17 @@ def test_another_run_s_transcripts_are_named(copied: Path, tmp_path: Path) -> No
         shutil.copy(other / "transcript" / party / "1.bin", copied / "transcript" / party / "1.bin")
     anchored_anew(copied)
     texts = [finding.text for finding in verify(copied).findings]
-    assert texts == [f"is of run {other_id}, and result.json of {run_id}"]
+    assert f"is of run {other_id}, and result.json of {run_id}" in texts
+
+
+def test_a_scenario_that_was_not_played_is_named(copied: Path) -> None:
+    """It may say anything of how the run was played that no message speaks of."""
+    scenario = copied / "scenario.toml"
+    scenario.write_text(scenario.read_text().replace('about = ""', 'about = "as published"'))
+    anchored_anew(copied, scenario_digest=read_sweep(str(scenario)).digest)
+    write_report(copied)
+    text = "is not the scenario that the transcripts were written for"
+    assert verify(copied).findings == (Finding("chain", "scenario.toml", text),)
 
 
 @pytest.mark.parametrize("said", [False, None, 1])

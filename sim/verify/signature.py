@@ -1,0 +1,155 @@
+"""A signature of ``result.json``, and so of every file whose digest stands in it.
+
+The key is the user's and kept elsewhere: who may write every file of a run's folder cannot write another run under it.
+The signature is Ed25519's 64 bytes, which other programs can check too: ``openssl pkeyutl -verify -rawin``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from fairwall.errors import UserError
+from sim.verify.finding import Finding, NoRun
+from sim.verify.run_files import result_of
+
+_RESULT, _SIGNATURE = "result.json", "result.json.sig"
+
+
+class SigningKeyError(UserError):
+    """A key that cannot be used. Its text is one line that says why."""
+
+
+def require_sealable(folder: Path, key: Path) -> None:
+    """Refuse what is no run that has ended, and a key that is kept with it.
+
+    Raises
+    ------
+    NoRun, SigningKeyError
+    """
+    result = result_of(folder)
+    if result is None:
+        raise NoRun(f"{folder}: not a run's folder: it has no {_RESULT}")
+    if not result.get("files"):
+        raise NoRun(f"{folder}: its {_RESULT} says not how its files ended: the run is going on, or was killed")
+    if key.resolve().is_relative_to(folder.resolve()):
+        raise SigningKeyError(f"{key}: inside the run's folder, which it is to protect: keep it elsewhere")
+
+
+def new_key(path: Path) -> Path:
+    """Make a private key, which its owner alone can read, and beside it the public key that belongs to it.
+
+    Returns
+    -------
+    Path
+        Of the public key: the private one's with ``.pub`` behind.
+
+    Raises
+    ------
+    SigningKeyError
+        If either file is there already.
+    OSError
+    """
+    from cryptography.hazmat.primitives import serialization as form
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    key, public = Ed25519PrivateKey.generate(), path.with_name(f"{path.name}.pub")
+    for place in (path, public):
+        if place.exists():
+            raise SigningKeyError(f"{place}: is there already; a key is never overwritten")
+    private_text = key.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption())
+    public_text = key.public_key().public_bytes(form.Encoding.PEM, form.PublicFormat.SubjectPublicKeyInfo)
+    for place, text, mode in ((path, private_text, 0o600), (public, public_text, 0o644)):
+        # Born with its mode: there is no moment at which others can read the key.
+        with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
+            file.write(text)
+    return public
+
+
+def sign(folder: Path, key: Path) -> Path:
+    """Sign the result of a run that has ended.
+
+    Parameters
+    ----------
+    folder : Path
+        The run's.
+    key : Path
+        An Ed25519 private key in PEM without a password, such as ``openssl genpkey -algorithm ed25519`` writes.
+
+    Returns
+    -------
+    Path
+        Of the signature, in the folder.
+
+    Raises
+    ------
+    NoRun
+        If the folder is none, or its result does not say how its files ended.
+    SigningKeyError
+        If the key cannot be read, may be read by others, is none, or lies in the folder.
+    OSError
+    """
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    require_sealable(folder, key)
+    text = _read(key)
+    if key.stat().st_mode & 0o077:
+        raise SigningKeyError(f"{key}: others than its owner can use it; chmod 600 it")
+    try:
+        private = load_pem_private_key(text, None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        private = None
+    if not isinstance(private, Ed25519PrivateKey):
+        raise SigningKeyError(f"{key}: no Ed25519 private key in PEM, or under a password")
+    path = folder / _SIGNATURE
+    path.write_bytes(private.sign((folder / _RESULT).read_bytes()))
+    return path
+
+
+def wrong_signature(folder: Path, public: Path | None, notes: list[str]) -> Iterator[Finding]:
+    """Check the signature of a run's result.
+
+    Parameters
+    ----------
+    folder : Path
+    public : Path or None
+        The public key in PEM; None where nobody asks for a signature.
+    notes : list of str
+        Gets a line about a signature that is not checked.
+
+    Raises
+    ------
+    SigningKeyError
+        If the key cannot be read, or is none.
+    """
+    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    path = folder / _SIGNATURE
+    if public is None:
+        if path.exists():
+            notes.append(f"not checked: {_SIGNATURE}, since no public key was given (--seal)")
+        return
+    try:
+        key = load_pem_public_key(_read(public))
+    except (ValueError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PublicKey):
+        raise SigningKeyError(f"{public}: no Ed25519 public key in PEM")
+    try:
+        key.verify(path.read_bytes(), (folder / _RESULT).read_bytes())
+    except FileNotFoundError:
+        yield Finding("seal", _SIGNATURE, "is missing: the run was not sealed")
+    except InvalidSignature:
+        yield Finding("seal", _SIGNATURE, f"is not this key's signature of {_RESULT} as it is now")
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise SigningKeyError(f"{path}: cannot be read: {error.strerror}") from None
