@@ -36,8 +36,8 @@ def require_pytorch() -> None:
 def pytorch() -> ModuleType:
     """Import PyTorch, with products whose bits do not depend on where in memory its arrays lie.
 
-    Without its reproducible mode (MKL_CBWR) the library behind it chooses by alignment, so that a model trained alone may
-    differ in its last bits from the same one among others. Seen on AMD processors; the mode costs nothing measurable.
+    Without its reproducible mode (MKL_CBWR) the library behind it chooses by alignment, so that a model trained alone
+    may differ in its last bits from the same one among others. Seen on an AMD processor, where the mode cost nothing.
 
     Raises
     ------
