@@ -210,7 +210,8 @@ def load(policy: Policy) -> Records:
     """
     data = policy.data
     roles = Roles(data.protected, data.advantaged, data.disadvantaged, data.label, data.positive)
-    people = select(str(data.source), read_table(data.source, str(data.source)), roles)
+    name = str(data.source)
+    people = select(name, read_table(data.source, name, (roles.protected, roles.label)), roles)
     if data.source.stat().st_mode & 0o004:
         LOG.warning("%s: every user of this machine can read it; chmod 600", data.source)
     if not people.kept.all():

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from fairwall.tables.errors import DataError
-from fairwall.tables.reading import read
+from fairwall.tables.people import check_roles
+from fairwall.tables.reading import header, read
 from sim.datasets.acs_coverage import ACS_COVERAGE
 from sim.datasets.acs_income import ACS_INCOME
 from sim.datasets.adult import ADULT
@@ -78,5 +79,10 @@ def load(
     path = Path(source)
     if not path.suffix and not path.exists():
         raise DataError(f"{source}: neither a shipped table ({', '.join(SHIPPED)}) nor a file")
-    table = encode(source, read(path, source), own(source, asked))
+    roles = own(source, asked)
+    there = header(path, source)
+    check_roles(source, there, roles)
+    # Dropped columns may be large, and are never kept.
+    used = [column for column in there if column in (roles.protected, roles.label) or column not in roles.drop]
+    table = encode(source, read(path, source, used), replace(roles, drop=()))
     return replace(table, name=path.name)

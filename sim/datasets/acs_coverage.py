@@ -11,7 +11,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairwall.tables.reading import read
 from sim.datasets.formats import Format, as_text, needed
 from sim.datasets.roles import Shipped
 
@@ -23,7 +22,7 @@ CODES = ("MAR", "SEX", "DIS", "ESP", "CIT", "MIG", "MIL", "ANC", "NATIVITY", "ES
 
 
 def _read(path: Path, name: str) -> pa.Table:
-    columns = needed(read(path, name), (*NUMBERS, *CODES), name, "the prepared table of public coverage")
+    columns = needed(path, (*NUMBERS, *CODES), name, "the prepared table of public coverage")
     return as_text(columns, CODES)
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairwall.tables.errors import DataError
-from fairwall.tables.reading import read
 from sim.datasets.formats import Format, needed
 from sim.datasets.roles import Shipped
 
@@ -29,7 +28,7 @@ def _read(path: Path, name: str) -> pa.Table:
         raise DataError(f"{name}: ACS Income needs folktables: pip install 'fairwall[acs]'") from missing
     # The last two are what decides who counts.
     used = tuple(dict.fromkeys((*ACSIncome.features, ACSIncome.target, "PWGTP")))
-    people = needed(read(path, name), used, name, "a person file of the American Community Survey").to_pandas()
+    people = needed(path, used, name, "a person file of the American Community Survey").to_pandas()
     features, labels, _ = ACSIncome.df_to_numpy(people)
     if not len(labels):
         raise DataError(f"{name}: nobody in it is older than 16, works and earns more than 100 dollars")

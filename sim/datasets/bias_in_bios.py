@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fairwall.tables.reading import read
 from sim.datasets.formats import Format, needed
 from sim.datasets.roles import Shipped
 
@@ -34,7 +33,7 @@ def _read(path: Path, name: str) -> pa.Table:
     # Imported here: scikit-learn takes seconds to load.
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    people = needed(read(path, name), ("hard_text", "profession", "gender"), name, "biographies").drop_null()
+    people = needed(path, ("hard_text", "profession", "gender"), name, "biographies").drop_null()
     gender = people.column("gender").to_numpy()
     rng = np.random.default_rng(0)
     drawn = [rng.permutation(np.flatnonzero(gender == value))[:PER_GENDER] for value in np.unique(gender)]

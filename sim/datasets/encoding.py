@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.tables.columns import Categories, Column, names_of
+from fairwall.tables.columns import Categories, Column
 from fairwall.tables.errors import DataError
 from fairwall.tables.people import select
 from fairwall.tables.roles import Roles
@@ -42,7 +42,9 @@ def encode(name: str, columns: pa.Table, roles: Roles) -> Rows:
         and (feature := _feature(column, Column.of(name, column, columns), protected)) is not None
     ]
     if not encoded:
-        raise DataError(f"{name}: no column is left as a feature; its columns are {names_of(columns)}")
+        raise DataError(
+            f"{name}: no column is left as a feature besides {roles.protected}, {roles.label} and dropped ones"
+        )
     names = tuple(part for feature in encoded for part in feature.names)
     # One array, filled in place: for a large table the memory is most of the time.
     features = np.zeros((len(protected), len(names)))

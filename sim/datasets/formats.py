@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fairwall.tables.errors import DataError
+from fairwall.tables.reading import header, read
 from sim.datasets.roles import Shipped
 
 if TYPE_CHECKING:
@@ -30,14 +32,13 @@ class Format:
     read: Callable[[Path, str], pa.Table]
 
 
-def needed(columns: pa.Table, names: tuple[str, ...], name: str, what: str) -> pa.Table:
-    """Take some columns of a table, all of which must be there."""
-    from fairwall.tables.errors import DataError
-
-    missing = [column for column in names if column not in columns.column_names]
+def needed(path: Path, names: tuple[str, ...], name: str, what: str) -> pa.Table:
+    """Read some columns of a table, all of which must be there."""
+    there = header(path, name)
+    missing = [column for column in names if column not in there]
     if missing:
         raise DataError(f"{name}: not {what}; it has no column {', '.join(missing)}")
-    return columns.select(list(names))
+    return read(path, name, names)
 
 
 def as_text(columns: pa.Table, names: tuple[str, ...]) -> pa.Table:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairwall.tables.errors import DataError
-from fairwall.tables.reading import read
 from sim.datasets.formats import Format, as_text, needed
 from sim.datasets.roles import Shipped
 
@@ -26,7 +25,7 @@ def _read(path: Path, name: str) -> pa.Table:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    columns = needed(read(path, name), COLUMNS, name, "the bar passage study").drop_null()
+    columns = needed(path, COLUMNS, name, "the bar passage study").drop_null()
     if not columns.num_rows:
         raise DataError(f"{name}: no row has a value in all of {', '.join(COLUMNS)}")
     white = pc.equal(columns.column("race1"), "white")

@@ -132,9 +132,8 @@ def _spelt(value: str | bool | int | float) -> str:
     return str(value)
 
 
-def names_of(columns: pa.Table) -> str:
-    """List a table's columns on one line, the first of them where there are many."""
-    names = columns.column_names
+def names_of(names: Sequence[str]) -> str:
+    """List columns on one line, the first of them where there are many."""
     beyond = len(names) - MOST_COLUMNS_LISTED
     return _listed(names[:MOST_COLUMNS_LISTED]) + (f" and {beyond} more" if beyond > 0 else "")
 

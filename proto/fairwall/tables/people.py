@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,20 @@ class People:
     protected: NDArray[np.uint8] = field(repr=False)
 
 
+def check_roles(name: str, columns: Sequence[str], roles: Roles) -> None:
+    """Make sure that a table has the columns that its roles name.
+
+    Raises
+    ------
+    DataError
+    """
+    for column in (roles.protected, roles.label, *roles.drop):
+        if column not in columns:
+            raise DataError(f"{name}: no column {column!r}; its columns are {names_of(columns)}")
+    if roles.protected == roles.label:
+        raise DataError(f"{name}: column {roles.label!r} cannot be both protected and the label")
+
+
 def select(name: str, columns: pa.Table, roles: Roles) -> People:
     """Choose the rows of the two groups.
 
@@ -52,11 +67,7 @@ def select(name: str, columns: pa.Table, roles: Roles) -> People:
     DataError
         If a column or value is not there, a group is empty, or a label is missing or never varies.
     """
-    for column in (roles.protected, roles.label, *roles.drop):
-        if column not in columns.column_names:
-            raise DataError(f"{name}: no column {column!r}; its columns are {names_of(columns)}")
-    if roles.protected == roles.label:
-        raise DataError(f"{name}: column {roles.label!r} cannot be both protected and the label")
+    check_roles(name, columns.column_names, roles)
     advantaged, kept = _groups(Categories.of(Column.of(name, roles.protected, columns)), roles)
     labels = _labels(Categories.of(Column.of(name, roles.label, columns)), roles, kept)
     return People(kept, labels, advantaged[kept].astype(np.uint8))

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from fairwall.tables import blocks
+from fairwall.tables.columns import names_of
 from fairwall.tables.errors import DataError
 
 if TYPE_CHECKING:
@@ -13,67 +17,104 @@ if TYPE_CHECKING:
 
 CSV = (".csv", ".csv.gz")
 PARQUET = (".parquet", ".pq")
+ROWS_MAX = 10_000_000
+BYTES_MAX = 2**31
 
 
-def read(path: Path, name: str) -> pa.Table:
-    """Read a CSV or Parquet file; ``name`` is what an error calls it.
+def header(path: Path, name: str) -> list[str]:
+    """Read the names of a file's columns; ``name`` is what an error calls the file.
 
-    pyarrow is imported here and not above: it takes longer than everything else a command line does at its start.
+    Raises
+    ------
+    DataError
+        If it is no table, or a name occurs twice.
     """
-    import pyarrow as pa
-
-    if not path.is_file():
-        raise DataError(f"{name}: no such file")
-    if path.name.lower().endswith(CSV):
-        form, reader = "CSV in UTF-8", _csv
-    elif path.name.lower().endswith(PARQUET):
-        form, reader = "Parquet", _parquet
-    else:
-        raise DataError(f"{name}: neither CSV nor Parquet; its name must end in {', '.join(CSV + PARQUET)}")
-    try:
-        table = reader(path, name)
-        names = Counter(table.column_names)
-    except (pa.ArrowException, OSError, UnicodeError) as error:
-        # The library's own words may quote a row, and rows are about people.
-        reason = getattr(error, "strerror", None) or f"it is not well-formed {form}"
-        raise DataError(f"{name}: cannot be read; {reason}") from None
-    twice = [column for column, count in names.items() if count > 1]
+    with _readable(path, name):
+        columns = blocks.header(path, name) if _is_csv(path) else _parquet_header(path)
+    twice = [column for column, count in Counter(columns).items() if count > 1]
     if twice:
         raise DataError(f"{name}: column {twice[0]!r} occurs more than once; columns need names of their own")
+    return columns
+
+
+def read(path: Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """Read a CSV or Parquet file; memory grows with the columns that are kept, not with the file.
+
+    pyarrow is imported here and not above: it takes longer than everything else a command line does at its start.
+
+    Parameters
+    ----------
+    path, name
+        Where the file is, and what an error calls it.
+    columns
+        Which columns to keep, by default all of them.
+
+    Raises
+    ------
+    DataError
+        If the file is no table or has no such column, for the first row that is not as the header, and as soon as the
+        table grows too large.
+    """
+    there = header(path, name)
+    for column in columns or ():
+        if column not in there:
+            raise DataError(f"{name}: no column {column!r}; its columns are {names_of(there)}")
+    wanted = there if columns is None else list(dict.fromkeys(columns))
+
+    def kept(rows: int, size: int) -> None:
+        if rows > ROWS_MAX:
+            raise DataError(f"{name}: has more than {ROWS_MAX:,} rows; take a sample")
+        if size > BYTES_MAX:
+            raise DataError(f"{name}: takes more than {BYTES_MAX >> 30} GiB; leave out rows or columns")
+
+    with _readable(path, name):
+        table = blocks.read(path, name, wanted, kept) if _is_csv(path) else _parquet(path, wanted, kept)
     if not table.num_rows:
         raise DataError(f"{name}: has no rows")
     return table
 
 
-def _csv(path: Path, name: str) -> pa.Table:
-    from pyarrow import csv
+def _is_csv(path: Path) -> bool:
+    return path.name.lower().endswith(CSV)
 
-    ragged: list[Any] = []
 
-    def refuse(row: Any) -> str:
-        ragged.append(row)
-        return "error"
+@contextmanager
+def _readable(path: Path, name: str) -> Iterator[None]:
+    """Say in one line why a file cannot be read."""
+    import pyarrow as pa
 
+    if not path.is_file():
+        raise DataError(f"{name}: no such file")
+    if not path.name.lower().endswith(CSV + PARQUET):
+        raise DataError(f"{name}: neither CSV nor Parquet; its name must end in {', '.join(CSV + PARQUET)}")
     try:
-        return csv.read_csv(
-            path,
-            # One thread, for the numbers of bad rows; several gain nothing on tables of this size.
-            read_options=csv.ReadOptions(use_threads=False),
-            parse_options=csv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
-            convert_options=csv.ConvertOptions(strings_can_be_null=True),
-        )
-    except ValueError:
-        if not ragged:
-            raise
-        row = ragged[0]
-        raise DataError(
-            f"{name}: row {row.number} has {row.actual_columns} fields where the header has {row.expected_columns}"
-        ) from None
+        yield
+    except (pa.ArrowException, OSError, UnicodeError) as error:
+        # The library's own words may quote a row, and rows are about people.
+        form = "CSV in UTF-8" if _is_csv(path) else "Parquet"
+        reason = getattr(error, "strerror", None) or f"it is not well-formed {form}"
+        raise DataError(f"{name}: cannot be read; {reason}") from None
 
 
-def _parquet(path: Path, name: str) -> pa.Table:  # noqa: ARG001 - both readers are called alike
+def _parquet_header(path: Path) -> list[str]:
     from pyarrow import parquet
 
     # ParquetFile rather than read_table, which would take folders called "a=1" on the way for columns.
     with parquet.ParquetFile(path) as file:
-        return file.read()
+        return list(file.schema_arrow.names)
+
+
+def _parquet(path: Path, columns: Sequence[str], kept: Callable[[int, int], None]) -> pa.Table:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    batches: list[pa.RecordBatch] = []
+    rows = size = 0
+    with parquet.ParquetFile(path) as file:
+        kept(file.metadata.num_rows, 0)
+        for batch in file.iter_batches(columns=list(columns)):
+            batches.append(batch)
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+            kept(rows, size)
+    # A column called "a" comes with those called "a.b", if there are any.
+    return pa.Table.from_batches(batches).select(list(columns)) if batches else pa.table({})
