@@ -10,15 +10,18 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from sim.cli.status import FAILED
+from sim.cli.status import FAILED, WIDTH
 
 if TYPE_CHECKING:
     from sim.conformance.cases import Case
     from sim.conformance.target import Target
+
+_INDENT = " " * 6
 
 app = typer.Typer(
     help="Test anybody's servers and clients against the protocol.",
@@ -84,7 +87,8 @@ def list_checks(
     from sim.conformance.cases import read
 
     for case in read(kind, cases or ()):
-        typer.echo(f"{case.number}  {case.subject}: {case.title}\n      {case.sentence}")
+        typer.echo(fill(f"{case.number}  {case.subject}: {case.title}", WIDTH, subsequent_indent=_INDENT))
+        typer.echo(fill(case.sentence, WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT))
 
 
 @app.command()

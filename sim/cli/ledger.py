@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sim.cli.status import FAILED
+from sim.cli.status import FAILED, WIDTH
 
 if TYPE_CHECKING:
     from rich.table import Table
 
     from compliance.ledger.books import Entry, Terms
     from compliance.ledger.file import Inspection
-
-WIDTH = 80
 
 _LAST = 10
 

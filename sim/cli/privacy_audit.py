@@ -100,19 +100,22 @@ def _print_verdict(verdict: Verdict) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    from sim.report.notation import plural
+
     evidence, setting = verdict.evidence, verdict.setting
     exact = "not known" if verdict.exact is None else f"{verdict.exact:.4g}"
     if verdict.exact and verdict.exact_counts:
         exact += f", worst at N0 = {verdict.exact_counts[0]}, N1 = {verdict.exact_counts[1]}"
-    models = "model" if setting.queries == 1 else "models"
     table = Table.grid("what", "found", padding=(0, 2))
     table.add_row(
-        "asked", f"{setting.metric}, {setting.n} people, {setting.queries} {models}, epsilon {setting.epsilon:g}"
+        "asked",
+        f"{setting.metric}, {setting.n} people, {plural(setting.queries, 'model')}, epsilon {setting.epsilon:g}",
     )
     table.add_row("claimed", f"epsilon {verdict.claimed:g}, delta {verdict.delta:g} a session")
     table.add_row("exact loss", exact)
     table.add_row("lower bound", f"{evidence.lower:.4g} (such samples reach {evidence.reach:.3g} at most)")
-    table.add_row("", f"level {verdict.level:g} over all looks; {evidence.looks} looks, {evidence.sessions:,} sessions")
+    looks, sessions = plural(evidence.looks, "look"), plural(evidence.sessions, "session")
+    table.add_row("", f"level {verdict.level:g} over all looks; {looks}, {sessions}")
     table.add_row("found on", evidence.pair)
     table.add_row("event", evidence.event)
     table.add_row("", f"in {evidence.hits:,} of {evidence.trials:,} sessions; next door in {evidence.neighbour_hits:,}")

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
+from textwrap import fill
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sim.cli.status import FAILED
+from sim.cli.status import FAILED, WIDTH
 
 if TYPE_CHECKING:
     from sim.replay.other_decoder import Decoded
@@ -88,10 +89,15 @@ def _show_replayed(recorded: Recorded, party: str | None, found: Replayed, *, as
     if as_json:
         typer.echo(json.dumps({"run": recorded.run, "party": party, "same": found.difference is None, **asdict(found)}))
     else:
+        from sim.report.notation import plural
+
         for note in found.notes:
             typer.echo(f"note: {note}")
         who = f"{party} alone, " if party else ""
-        typer.echo(f"{recorded.run}: {who}{found.trials} trials, {found.messages} messages: {_outcome(found)}")
+        what = f"{plural(found.trials, 'trial')}, {plural(found.messages, 'message')}: {_outcome(found)}"
+        typer.echo(fill(f"{recorded.run}: {who}{what}", WIDTH, break_on_hyphens=False))
+        if found.difference is not None:
+            typer.echo(found.difference)
     if found.difference is not None:
         raise typer.Exit(FAILED)
 
@@ -100,7 +106,7 @@ def _outcome(found: Replayed) -> str:
     from sim.transcripts.findings import TOLERANCE
 
     if found.difference is not None:
-        return f"the first that differs is\n{found.difference}"
+        return "the first that differs is"
     return "the same bit for bit" if found.bit_for_bit else f"the same, floats up to {TOLERANCE:g}"
 
 
@@ -115,10 +121,13 @@ def _show_decoded(decoder: str, trials: Sequence[Decoded], *, as_json: bool) -> 
         lines = [asdict(trial) | {"epsilon": plain(trial.epsilon)} for trial in trials]
         typer.echo(json.dumps({"decoder": decoder, **means, "trials": lines}, allow_nan=False))
         return
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("trial", "strategy", "queries", "ε", f"leakage, {decoder}", "no query", "as recorded")
+    table = Table("trial", "strategy", box=SIMPLE_HEAD)
+    for heading in ("queries", "ε", f"leakage, {decoder}", "no query", "as recorded"):
+        table.add_column(heading, justify="right")
     for trial in trials:
         as_recorded = f"{trial.recorded_leakage:.1f} {trial.recorded_decoder}"
         numbers = (f"{trial.leakage:.1f}", f"{trial.baseline_leakage:.1f}", as_recorded)

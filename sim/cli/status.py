@@ -1,10 +1,13 @@
-"""The exit statuses of ``fairwall``, and the interruption that ends it."""
+"""What the commands share: exit statuses, the interruption that ends one, and how wide they print."""
 
 from __future__ import annotations
 
 FAILED = 1
 BAD_INPUT = 2
 INTERRUPTED = 130
+
+WIDTH = 80
+"""How wide what is printed may be, where it does not depend on the terminal."""
 
 
 class Interrupted(BaseException):

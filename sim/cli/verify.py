@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from textwrap import fill
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sim.cli.status import FAILED
+from sim.cli.status import FAILED, WIDTH
+
+if TYPE_CHECKING:
+    from sim.verify.finding import Verification
 
 
 def verify(
@@ -29,12 +33,18 @@ def verify(
         for finding in found.findings:
             typer.echo(str(finding))
         for note in found.notes:
-            typer.echo(f"note: {note}")
-        count = len(found.findings)
-        typer.echo(
-            f"{count or 'no'} finding{'s' * (count != 1)}: {found.transcripts} transcripts, {found.messages} messages; "
-            f"{found.columns} protected columns sought in {found.searched_bytes:,} bytes; "
-            f"{found.reports} reports recomputed"
-        )
+            typer.echo(fill(f"note: {note}", WIDTH, subsequent_indent="      "))
+        typer.echo(fill(_summary(found), WIDTH))
     if found.findings:
         raise typer.Exit(FAILED)
+
+
+def _summary(found: Verification) -> str:
+    from sim.report.notation import plural
+
+    findings = plural(len(found.findings), "finding") if found.findings else "no findings"
+    return (
+        f"{findings}: {plural(found.transcripts, 'transcript')}, {plural(found.messages, 'message')}; "
+        f"{plural(found.columns, 'protected column')} sought in {plural(found.searched_bytes, 'byte')}; "
+        f"{plural(found.reports, 'report')} recomputed"
+    )

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from sim.conformance.run import BAD, Outcome
+from sim.report.notation import plural
 
 _MARKS = {
     "passed": "ok",
@@ -36,7 +37,7 @@ def summary(outcomes: Sequence[Outcome]) -> str:
     """Return one line with the counts."""
     counts = Counter(outcome.verdict for outcome in outcomes)
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts.most_common())
-    return f"{len(outcomes)} checks: {told or 'nothing to run'}"
+    return f"{plural(len(outcomes), 'check')}: {told or 'nothing to run'}"
 
 
 def as_record(outcomes: Sequence[Outcome]) -> dict[str, Any]:

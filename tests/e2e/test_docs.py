@@ -40,7 +40,9 @@ LONG = ("run limit-adult-1000", "run conceal-attacked", "run dia-", "run fft-", 
 def test_a_command_that_is_shown_runs(fairwall: Callable[..., subprocess.CompletedProcess[str]], command: str) -> None:
     finished = fairwall(*shlex.split(command))
     assert finished.returncode == 0, finished.stderr
-    assert max(map(len, finished.stdout.splitlines())) <= 160 or "--json" in command
+    if "--json" not in command:
+        # A path is as long as it is.
+        assert max(len(line) for line in finished.stdout.splitlines() if not line.startswith("report: ")) <= 80
 
 
 @pytest.mark.parametrize("command", [command for command in COMMANDS if command.startswith(LONG)])

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 from compliance.accountant import Budget, Neighbours, Rule, gaussian, pure
 from compliance.ledger import Ledger
 from compliance.ledger.books import Reply, Request
-from sim.cli.ledger import WIDTH, app
+from sim.cli.ledger import app
+from sim.cli.status import WIDTH
 from tests.command import fairwall
 
 ANSWER = b"\xab\xcd the answer as released"
