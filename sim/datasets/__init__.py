@@ -36,12 +36,13 @@ def load(
     label: str | None = None,
     positive: str | None = None,
     drop: Sequence[str] = (),
+    include_protected: bool = False,
 ) -> Rows:
     """Load a shipped table or a file under the public encoding.
 
-    Text and boolean columns are categories, numbers are numbers. The protected column is never a feature, nor is a
-    column that by itself tells the two groups apart. Values compare as strings: 1, 1.0 and true are named "1", "1"
-    and "true" (or "1").
+    Text and boolean columns are categories, numbers are numbers. The protected column is no feature unless it is to be
+    included, nor is any other column that by itself tells the two groups apart. Values compare as strings: 1, 1.0 and
+    true are named "1", "1" and "true" (or "1").
 
     Parameters
     ----------
@@ -59,6 +60,8 @@ def load(
         The outcome column and its favourable value.
     drop
         Columns that are not to be features.
+    include_protected
+        Whether the protected column is the last feature, 1 for the advantaged and 0 for the disadvantaged.
 
     Raises
     ------
@@ -68,21 +71,18 @@ def load(
     asked = Asked(protected, advantaged, disadvantaged, label, positive, tuple(drop))
     if source in SHIPPED:
         shipped = SHIPPED[source]
-        return encode(source, read(shipped.path, source), shipped.roles(asked))
+        return encode(source, read(shipped.path, source), shipped.roles(asked), include_protected=include_protected)
     name, _, where = source.partition(":")
     if name in FORMATS:
         if not where:
             raise DataError(f"{source}: say where the file is, as {name}:PATH")
         known = FORMATS[name]
         # An error says where the file is; a report says only what it is called.
-        return replace(encode(source, known.read(Path(where), source), known.defaults.roles(asked)), name=name)
+        roles = known.defaults.roles(asked)
+        table = encode(source, known.read(Path(where), source), roles, include_protected=include_protected)
+        return replace(table, name=name)
     path = Path(source)
     if not path.suffix and not path.exists():
         raise DataError(f"{source}: neither a shipped table ({', '.join(SHIPPED)}) nor a file")
-    roles = own(source, asked)
-    there = header(path, source)
-    check_roles(source, there, roles)
-    # Dropped columns may be large, and are never kept.
-    used = [column for column in there if column in (roles.protected, roles.label) or column not in roles.drop]
-    table = encode(source, read(path, source, used), replace(roles, drop=()))
+    table = encode(source, read(path, source), own(source, asked), include_protected=include_protected)
     return replace(table, name=path.name)

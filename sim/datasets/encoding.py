@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 MOST_CATEGORIES = 200
 
 
-def encode(name: str, columns: pa.Table, roles: Roles) -> Rows:
+def encode(name: str, columns: pa.Table, roles: Roles, *, include_protected: bool = False) -> Rows:
     """Choose the rows of the two groups and encode their features, in the order of the file.
 
-    A column that tells the groups apart by itself, like a copy of the protected one, is no feature.
+    A column that tells the groups apart by itself, like a copy of the protected one, is no feature. Where the protected
+    one is to be included, it is the last feature, 1 for the advantaged and 0 for the disadvantaged.
     """
     import pyarrow as pa
 
@@ -46,12 +47,16 @@ def encode(name: str, columns: pa.Table, roles: Roles) -> Rows:
             f"{name}: no column is left as a feature besides {roles.protected}, {roles.label} and dropped ones"
         )
     names = tuple(part for feature in encoded for part in feature.names)
+    if include_protected:
+        names += (roles.protected,)
     # One array, filled in place: for a large table the memory is most of the time.
     features = np.zeros((len(protected), len(names)))
     rows, start = np.arange(len(protected)), 0
     for feature in encoded:
         features[rows, start + feature.part] = feature.value
         start += len(feature.names)
+    if include_protected:
+        features[:, -1] = protected
     return Rows(name, features, people.labels, protected, names)
 
 

@@ -25,6 +25,8 @@ def settings_of(training: inference.Training) -> Settings:
         epsilon=training.epsilon,
         delta=training.delta,
         adaptive_clipping=training.adaptive_clipping,
+        epochs=training.iterations == inference.ITERATIONS_EPOCHS,
+        small_table=training.small_table,
     )
     if training.steps:
         settings = replace(settings, recipe=replace(settings.recipe, steps=training.steps))

@@ -1,7 +1,8 @@
 """Deals of the inference game: rows for each party, no row in two hands, and a bit for each model that is trained.
 
 One trial is one split of the table. The referee keeps test rows to measure models on; where compliance is to answer, it
-gets rows of its own; the developer and the adversary get halves of the rest.
+gets rows of its own, as many; the developer gets what the scenario says or half of the rest, and the adversary what is
+left.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from sim.games.inference.scenario import InferenceScenario
 from sim.scenarios.sweep import Cell
 
 TEST_SHARE, TEST_MOST = 0.2, 4000
-"""The part of the table that the referee holds back to measure models on, and the part that compliance audits on."""
+"""The part of the table that is held back where the scenario does not say: of a large one less than a fifth will do."""
 
 MEMBERS_MOST = 2000
 """How many of the developer's rows models are asked about, to compare them with rows nobody trained on."""
@@ -65,6 +66,12 @@ class InferenceDeal:
         return min(MEMBERS_MOST, len(self.developer.labels))
 
     @property
+    def table_rows(self) -> int:
+        """How many rows are in somebody's hand: all of the table's two groups."""
+        hands = (self.developer, self.adversary, self.test, self.audited)
+        return sum(len(hand.labels) for hand in hands if hand is not None)
+
+    @property
     def strengths(self) -> tuple[float, ...]:
         """Among which values lambda is chosen by what compliance answers; none where it is given."""
         return self.scenario.developer.lambdas
@@ -78,7 +85,7 @@ def deal(cell: Cell[InferenceScenario], trial: int, deal_id: str, secret: bytes 
     Raises
     ------
     DealError
-        If a part of the table would miss a label or a group.
+        If a part of the table would have no rows, or miss a label or a group.
     DataError
         If the table cannot be loaded.
     """
@@ -87,13 +94,12 @@ def deal(cell: Cell[InferenceScenario], trial: int, deal_id: str, secret: bytes 
     rng = np.random.default_rng(int.from_bytes(party_seed(secret, seed, "referee"), "big"))
     table, groups = _table(scenario)
     order = rng.permutation(len(table.labels))
-    held_back = min(TEST_MOST, int(TEST_SHARE * len(order)))
+    held_back, trained_on = _sizes(scenario, len(order))
     parts = {"test": order[:held_back]}
     rest = order[held_back:]
     if scenario.developer.lambdas:
         parts["compliance"], rest = rest[:held_back], rest[held_back:]
-    half = len(rest) // 2
-    parts |= {"developer": rest[:half], "adversary": rest[half:]}
+    parts |= {"developer": rest[:trained_on], "adversary": rest[trained_on:]}
     for name, rows in parts.items():
         for group in groups:
             cells = {(int(y), int(a)) for y, a in zip(table.labels[rows], group[rows], strict=True)}
@@ -120,6 +126,26 @@ def deal(cell: Cell[InferenceScenario], trial: int, deal_id: str, secret: bytes 
         compliance=ComplianceCards(audited.labels, audited.groups[0], own) if audited else None,
         seeds={party: party_seed(secret, seed, party) for party in ("developer", "adversary")},
     )
+
+
+def _sizes(scenario: InferenceScenario, rows: int) -> tuple[int, int]:
+    """Say how many of a table's rows are held back to measure on, and how many the developer trains on.
+
+    Raises
+    ------
+    DealError
+        If that leaves the adversary none.
+    """
+    data = scenario.data
+    held_back = min(TEST_MOST, int(TEST_SHARE * rows)) if data.test_share is None else round(data.test_share * rows)
+    left = rows - held_back * (2 if scenario.developer.lambdas else 1)
+    trained_on = left // 2 if data.train_share is None else round(data.train_share * rows)
+    if trained_on >= left:
+        raise DealError(
+            f"data.train_share: {trained_on:,} of {rows:,} rows leave the adversary none; "
+            f"{rows - left:,} are held back to measure and audit on"
+        )
+    return held_back, trained_on
 
 
 def sides(group: NDArray[np.uint8], purity: float, rng: np.random.Generator) -> NDArray[np.int8]:
@@ -159,7 +185,9 @@ def _bits(victims: int, rng: np.random.Generator) -> NDArray[np.uint8]:
 
 
 def _table(scenario: InferenceScenario) -> tuple[Rows, NDArray[np.uint8]]:
-    """Load the table, none of whose features is a protected attribute, and every attribute's groups, the game's first.
+    """Load the table, and every attribute's groups, the game's first.
+
+    No protected attribute is a feature, unless the scenario includes the game's own.
 
     Returns
     -------
@@ -170,7 +198,7 @@ def _table(scenario: InferenceScenario) -> tuple[Rows, NDArray[np.uint8]]:
     data = scenario.data
     roles = data.roles
     others = data.also_protected
-    table = _load(data.source, (*data.drop, *others), tuple(roles.items()))
+    table = _load(data.source, (*data.drop, *others), tuple(roles.items()), data.include_protected)
     groups = [table.protected]
     for name, advantaged in others.items():
         roles |= {"protected": name, "advantaged": advantaged, "disadvantaged": None}
@@ -184,5 +212,7 @@ def _table(scenario: InferenceScenario) -> tuple[Rows, NDArray[np.uint8]]:
 
 
 @functools.lru_cache(maxsize=8)
-def _load(source: str, drop: tuple[str, ...], roles: tuple[tuple[str, str | None], ...]) -> Rows:
-    return datasets.load(source, drop=drop, **dict(roles))
+def _load(
+    source: str, drop: tuple[str, ...], roles: tuple[tuple[str, str | None], ...], include_protected: bool = False
+) -> Rows:
+    return datasets.load(source, drop=drop, include_protected=include_protected, **dict(roles))

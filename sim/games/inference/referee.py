@@ -160,7 +160,11 @@ class InferenceDealer(InferenceServiceServicer):
             return inference.SubmitGuessesResponse()
 
 
-def _training(deal: InferenceDeal, strength: float) -> inference.Training:
+_ITERATIONS = {"steps": inference.ITERATIONS_STEPS, "epochs": inference.ITERATIONS_EPOCHS}
+
+
+def training_of(deal: InferenceDeal, strength: float) -> inference.Training:
+    """Say how a deal's models are trained, as far as that is public."""
     developer = deal.scenario.developer
     return inference.Training(
         defence=developer.defence,
@@ -174,6 +178,8 @@ def _training(deal: InferenceDeal, strength: float) -> inference.Training:
         steps=developer.steps,
         tune_steps=developer.tune_steps,
         adaptive_clipping=developer.adaptive_clipping,
+        iterations=_ITERATIONS[developer.iterations],
+        small_table=deal.table_rows <= developer.small_table,
     )
 
 
@@ -181,7 +187,7 @@ def _training_deal(deal: InferenceDeal) -> inference.TrainingDeal:
     return inference.TrainingDeal(
         deal_id=deal.deal_id,
         seed=deal.seeds["developer"],
-        training=_training(deal, deal.scenario.developer.strength),
+        training=training_of(deal, deal.scenario.developer.strength),
         holds_protected=True,
         labels_only=deal.scenario.adversary.answers == "labels",
         member_rows=deal.member_rows,
@@ -207,7 +213,7 @@ def _attack_deal(deal: InferenceDeal, strength: float) -> inference.AttackDeal:
         probes=adversary.probes,
         shadows=adversary.shadows,
         labels_only=adversary.answers == "labels",
-        training=_training(deal, strength),
+        training=training_of(deal, strength),
         adapts=adversary.adapts,
         features=header_of(rows.features),
         labels=header_of(rows.labels),

@@ -14,13 +14,33 @@ from sim.scenarios.scenario import NOT_ASKED, PaperFigure, Scenario, Section, Ta
 
 
 class InferenceData(TableSection):
-    """The table, and the protected attributes besides the game's: each with the value that is the advantaged one."""
+    """The table, and what is done with its protected attributes.
+
+    Parameters
+    ----------
+    also_protected : dict
+        The ones besides the game's: each with the value that is the advantaged one.
+    include_protected : bool
+        Whether the game's is a feature of the models.
+    train_share : float, optional
+        The part of the table that the developer trains on; half of what is left over by the others, if left out.
+    test_share : float, optional
+        The part that is held back to measure models on, and again where compliance audits; a fifth, but at most 4,000
+        rows, if left out.
+    """
 
     also_protected: dict[str, str] = Field(default={})
+    include_protected: bool = Field(default=False, strict=True)
+    train_share: float | None = Field(default=None, strict=True, gt=0, lt=1)
+    test_share: float | None = Field(default=None, strict=True, gt=0, lt=1)
 
 
 class InferenceDeveloper(Section):
-    """The models that the developer trains, and how it defends them."""
+    """The models that the developer trains, and how it defends them.
+
+    ``iterations`` and ``small_table`` are what the paper leaves open of ``fft-paper``: what its iterations are counted
+    in, and up to how many rows, of the whole table, it prints fewer.
+    """
 
     defence: Annotated[str, one_of(DEFENCES)] = "none"
     strength: float = Field(default=1.0, strict=True, ge=0, alias="lambda")
@@ -35,6 +55,8 @@ class InferenceDeveloper(Section):
     training_epsilon: float = Field(default=3.0, strict=True, gt=0)
     training_delta: float = Field(default=1e-5, strict=True, gt=0, lt=1)
     adaptive_clipping: bool = Field(default=False, strict=True)
+    iterations: Literal["steps", "epochs"] = "steps"
+    small_table: int = Field(default=1000, strict=True, ge=0)
 
 
 class InferenceAdversary(Section):
@@ -123,6 +145,8 @@ def _problems(scenario: InferenceScenario) -> Iterator[str]:
         yield f"data.also_protected: {scenario.data.protected} is the attribute that the game is about"
     if developer.lambdas:
         yield from _choice_problems(scenario)
+        if scenario.data.include_protected:
+            yield "data.include_protected: would deal the developer the groups that compliance audits for it"
     elif scenario.compliance != NOT_ASKED:
         yield "compliance: is not dealt in; only developer.lambdas ask it anything"
     adversary = scenario.adversary

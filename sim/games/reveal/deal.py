@@ -168,7 +168,7 @@ class _Source:
 @functools.lru_cache(maxsize=4)
 def _load_split(source: _Source) -> tuple[Rows, TrainingTable | None, NDArray[np.intp]]:
     roles: Mapping[str, str | None] = dict(source.roles)
-    table = datasets.load(source.source, drop=source.drop, **roles)
+    table = datasets.load(source.source, drop=source.drop, include_protected=False, **roles)
     order = np.random.default_rng(0).permutation(len(table.labels))
     training = np.sort(order[: math.floor(source.train_share * len(order))])
     pool = np.sort(order[len(training) :])

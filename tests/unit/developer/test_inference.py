@@ -61,6 +61,7 @@ def asked(defence: str) -> inference.Training:
         tune_steps=TUNE_STEPS,
         epsilon=8.0,
         delta=1e-5,
+        small_table=True,
     )
 
 

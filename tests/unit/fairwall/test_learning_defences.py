@@ -18,7 +18,11 @@ from fairwall.learning.fairness import leakage
 
 BITS, SEEDS = (0, 1, 1), (3, 4, 5)
 QUICK = Settings(
-    recipe=Recipe((8, 4), 30, 40, 5e-3), tune_steps=20, private_recipe=Recipe(steps=20, batch_size=64), epsilon=8.0
+    recipe=Recipe((8, 4), 30, 40, 5e-3),
+    tune_steps=20,
+    private_recipe=Recipe(steps=20, batch_size=64),
+    epsilon=8.0,
+    small_table=True,
 )
 BEGIN_WITH_NONE = ("plain-finetune", "fft", "fft-symmetric", "fft-multi", "fft-weighted")
 TUNED = (*BEGIN_WITH_NONE, "fft-checked", "fft-paper", "dp-sgd+fft")
@@ -188,6 +192,45 @@ def test_the_printed_protocol_scales_rows_inside_the_model(torch: object) -> Non
     assert models.unit_rows
     assert np.array_equal(models.scores(3 * split.features), models.scores(unit(3 * split.features)))
     assert np.allclose(models.scores(3 * split.features), models.scores(split.features), atol=1e-5)
+
+
+def steps_told(split: Split, bits: tuple[int, ...], settings: Settings) -> tuple[int, int]:
+    """How many steps the printed protocol takes over all models, in training and in tuning."""
+    told: tuple[list[int], list[int]] = ([0], [0])
+    defence, seeds = DEFENCES["fft-paper"], range(len(bits))
+    base = defence.train(split, bits, seeds, settings, lambda done, _: told[0].append(done))
+    defence.tune(base, split, bits, seeds, settings, lambda done, _: told[1].append(done))
+    return told[0][-1], told[1][-1]
+
+
+def test_whether_a_table_is_small_is_not_asked_of_one_partys_rows(torch: object) -> None:
+    split = people(400)
+    assert steps_told(split, BITS, replace(QUICK, small_table=False)) == (3 * 500, 3 * 100)
+    assert steps_told(split, BITS, replace(QUICK, small_table=True)) == (3 * 200, 3 * 50)
+
+
+def test_an_epoch_goes_once_through_the_rows_that_a_model_is_trained_or_tuned_on(torch: object) -> None:
+    split, settings = people(900), replace(QUICK, epochs=True)
+    sizes = [int((split.groups[0] == b).sum()) for b in (0, 1)]
+    batches = [-(-size // 256) for size in sizes]
+    others = [-(-size // (256 - 51)) for size in sizes]  # a fifth of a tuning batch is rehearsed
+    assert batches[0] < batches[1]
+    assert steps_told(split, BITS, settings) == (
+        200 * sum(batches[b] for b in BITS),
+        50 * sum(others[1 - b] for b in BITS),
+    )
+    # All rehearsed: what is gone through is the own rows.
+    assert steps_told(split, (1,), replace(settings, rehearsal=1.0)) == (200 * batches[1], 50 * batches[1])
+
+
+def test_models_that_take_unlike_many_steps_come_back_in_their_order(torch: object) -> None:
+    split, settings, bits = people(600), replace(QUICK, epochs=True), (1, 0, 1)
+    every = DEFENCES["fft-paper"](split, bits, SEEDS, settings)
+    assert every.unit_rows
+    for model in (0, 1):
+        own = DEFENCES["fft-paper"](split, bits[model : model + 1], SEEDS[model : model + 1], settings)
+        assert same(own, every.take([model]))
+    assert not same(every, DEFENCES["fft-paper"](split, bits, SEEDS, QUICK))
 
 
 def test_weighted_penalties_weigh_labels_by_what_they_can_leak(torch: object, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,10 +7,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fairwall.game.v1.inference_service_pb2 import ITERATIONS_EPOCHS
+from fairwall.wire.training import settings_of
 from sim.games import lay_out
+from sim.games.cards import DealError
 from sim.games.inference.deal import InferenceDeal, deal, sides
 from sim.games.inference.record import summarise
+from sim.games.inference.referee import training_of
 from sim.scenarios.scenario import as_values
+from sim.scenarios.sweep import ScenarioError
 
 VALUES: dict[str, Any] = {
     "scenario": {"name": "dia", "game": "inference", "trials": 3, "seed": 5},
@@ -30,6 +35,73 @@ def test_no_row_is_in_two_hands() -> None:
         hands = [set(rows.numbers.tolist()) for rows in (cards.developer, cards.adversary, cards.test)]
         assert sum(map(len, hands)) == len(set.union(*hands)) == 1000
         assert abs(len(hands[0]) - len(hands[1])) <= 1
+
+
+def on(**data: Any) -> InferenceDeal:
+    """A deal of a table, by what its section says of it besides."""
+    (cell,) = lay_out({**VALUES, "data": {**VALUES["data"], **data}}, "dia.toml").cells
+    return deal(cell, 0, "deal-1")
+
+
+@pytest.mark.parametrize(
+    ("shares", "sizes"),
+    [
+        ({}, (400, 400, 200)),
+        ({"train_share": 0.8, "test_share": 0.1}, (800, 100, 100)),
+        ({"train_share": 0.29}, (290, 510, 200)),
+        ({"test_share": 0.5}, (250, 250, 500)),
+    ],
+)
+def test_the_split_is_the_scenarios(shares: dict[str, float], sizes: tuple[int, int, int]) -> None:
+    cards = on(**shares)
+    hands = [set(rows.numbers.tolist()) for rows in (cards.developer, cards.adversary, cards.test)]
+    assert tuple(map(len, hands)) == sizes
+    assert len(set.union(*hands)) == cards.table_rows == 1000
+
+
+def test_a_large_table_is_held_back_from_in_full_only_where_the_scenario_says_so() -> None:
+    adult = {"source": "adult", "advantaged": "Male"}
+    assert len(on(**adult).test.labels) == 4000
+    assert len(on(**adult, test_share=0.2).test.labels) == 9768
+
+
+def test_a_split_that_leaves_the_adversary_nothing_is_refused() -> None:
+    with pytest.raises(DealError, match=r"data\.train_share: 800 of 1,000 rows leave the adversary none; 200 are held"):
+        on(train_share=0.8)
+
+
+@pytest.mark.parametrize(("rows", "small"), [(1000, True), (999, False), (0, False)])
+def test_whether_a_table_is_small_is_asked_of_all_its_rows(rows: int, small: bool) -> None:
+    dealt_out = dealt(defence="fft-paper", small_table=rows, iterations="epochs")
+    assert len(dealt_out.developer.labels) == 400
+    training = training_of(dealt_out, 1.0)
+    assert (training.small_table, training.iterations) == (small, ITERATIONS_EPOCHS)
+    settings = settings_of(training)
+    assert (settings.small_table, settings.epochs) == (small, True)
+
+
+def test_steps_are_what_iterations_are_unless_the_scenario_says_epochs() -> None:
+    assert not settings_of(training_of(dealt(), 1.0)).epochs
+
+
+def test_models_may_see_the_group_as_the_last_feature_of_every_hand() -> None:
+    with_it, without = on(include_protected=True), on()
+    for hand in ("developer", "adversary", "test"):
+        seen, unseen = getattr(with_it, hand), getattr(without, hand)
+        assert (seen.numbers == unseen.numbers).all()
+        assert (seen.features[:, -1] == seen.groups[0]).all()
+        assert (seen.features[:, :-1] == unseen.features).all()
+
+
+def test_the_group_is_no_feature_where_compliance_audits_for_it() -> None:
+    values = {
+        **VALUES,
+        "data": {**VALUES["data"], "include_protected": True},
+        "compliance": {"metric": "eodds_max", "mechanism": "laplace", "epsilon": 10.0},
+        "developer": {"defence": "fft", "lambdas": [0.1, 1.0]},
+    }
+    with pytest.raises(ScenarioError, match=r"data\.include_protected: would deal the developer the groups"):
+        lay_out(values, "dia.toml")
 
 
 def test_the_split_and_the_bits_do_not_depend_on_the_defence() -> None:

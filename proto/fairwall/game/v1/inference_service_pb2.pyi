@@ -3,12 +3,22 @@ from fairwall.wire.v1 import array_pb2 as _array_pb2
 from fairwall.wire.v1 import metric_pb2 as _metric_pb2
 from fairwall.wire.v1 import visibility_pb2 as _visibility_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class Iterations(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ITERATIONS_UNSPECIFIED: _ClassVar[Iterations]
+    ITERATIONS_STEPS: _ClassVar[Iterations]
+    ITERATIONS_EPOCHS: _ClassVar[Iterations]
+ITERATIONS_UNSPECIFIED: Iterations
+ITERATIONS_STEPS: Iterations
+ITERATIONS_EPOCHS: Iterations
 
 class TakeTrainingDealRequest(_message.Message):
     __slots__ = ("after_deal_id",)
@@ -71,7 +81,7 @@ class TrainingDeal(_message.Message):
     def __init__(self, deal_id: _Optional[str] = ..., seed: _Optional[bytes] = ..., training: _Optional[_Union[Training, _Mapping]] = ..., bits: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., groups: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., test_features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., holds_protected: bool = ..., labels_only: bool = ..., member_rows: _Optional[int] = ..., strengths: _Optional[_Iterable[float]] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., audit_epsilon: _Optional[float] = ..., audited_features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ...) -> None: ...
 
 class Training(_message.Message):
-    __slots__ = ("defence", "strength", "rehearsal", "purity", "epsilon", "delta", "rows", "other_rows", "steps", "tune_steps", "adaptive_clipping")
+    __slots__ = ("defence", "strength", "rehearsal", "purity", "epsilon", "delta", "rows", "other_rows", "steps", "tune_steps", "adaptive_clipping", "iterations", "small_table")
     DEFENCE_FIELD_NUMBER: _ClassVar[int]
     STRENGTH_FIELD_NUMBER: _ClassVar[int]
     REHEARSAL_FIELD_NUMBER: _ClassVar[int]
@@ -83,6 +93,8 @@ class Training(_message.Message):
     STEPS_FIELD_NUMBER: _ClassVar[int]
     TUNE_STEPS_FIELD_NUMBER: _ClassVar[int]
     ADAPTIVE_CLIPPING_FIELD_NUMBER: _ClassVar[int]
+    ITERATIONS_FIELD_NUMBER: _ClassVar[int]
+    SMALL_TABLE_FIELD_NUMBER: _ClassVar[int]
     defence: str
     strength: float
     rehearsal: float
@@ -94,7 +106,9 @@ class Training(_message.Message):
     steps: int
     tune_steps: int
     adaptive_clipping: bool
-    def __init__(self, defence: _Optional[str] = ..., strength: _Optional[float] = ..., rehearsal: _Optional[float] = ..., purity: _Optional[float] = ..., epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., rows: _Optional[int] = ..., other_rows: _Optional[int] = ..., steps: _Optional[int] = ..., tune_steps: _Optional[int] = ..., adaptive_clipping: bool = ...) -> None: ...
+    iterations: Iterations
+    small_table: bool
+    def __init__(self, defence: _Optional[str] = ..., strength: _Optional[float] = ..., rehearsal: _Optional[float] = ..., purity: _Optional[float] = ..., epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., rows: _Optional[int] = ..., other_rows: _Optional[int] = ..., steps: _Optional[int] = ..., tune_steps: _Optional[int] = ..., adaptive_clipping: bool = ..., iterations: _Optional[_Union[Iterations, str]] = ..., small_table: bool = ...) -> None: ...
 
 class SubmitModelsRequest(_message.Message):
     __slots__ = ("deal_id", "scores", "base_scores", "member_scores", "base_member_scores", "strength", "queries")

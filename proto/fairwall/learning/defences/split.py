@@ -72,6 +72,8 @@ class Settings:
     epsilon, delta : what a private model may spend.
     clip : the norm at which its gradients are clipped, or where an adaptive one starts.
     adaptive_clipping : whether it follows the gradients.
+    epochs : whether the printed iterations of ``fft-paper`` are passes through the rows instead of steps.
+    small_table : whether the whole table is as small as German, for which the paper prints fewer of them.
     """
 
     recipe: Recipe = PLAIN
@@ -86,6 +88,8 @@ class Settings:
     delta: float = 1e-5
     clip: float = 1.0
     adaptive_clipping: bool = False
+    epochs: bool = False
+    small_table: bool = False
 
     def __post_init__(self) -> None:
         if not (0 <= self.rehearsal <= 1 and 0.5 <= self.purity <= 1 and self.strength >= 0 and self.tune_steps >= 1):
