@@ -14,6 +14,9 @@ from fairwall.errors import UserError
 from sim.cli.status import Interrupted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from fairwall.tables.people import LeftOut
     from sim.play.runner import Run
     from sim.runs.folder import RunFolder
     from sim.scenarios.sweep import Sweep
@@ -49,13 +52,13 @@ def run(
 
     if resume is not None:
         folder = RunFolder.resume(resume.resolve(), sweep)
-        runner.check(sweep)
+        left_out = runner.check(sweep)
     else:
         assert parent is not None
-        runner.check(sweep)
+        left_out = runner.check(sweep)
         folder = RunFolder.create(parent, sweep.scenario.scenario.name)
     try:
-        played = _play(sweep, folder, as_json=as_json)
+        played = _play(sweep, folder, left_out, as_json=as_json)
         from sim.runs.page import write_report
 
         page = write_report(played.folder)
@@ -78,10 +81,12 @@ def run(
     from sim.games import GAMES
 
     Console().print(GAMES[sweep.game].terminal(sweep, played.summary))
+    for rows in left_out:
+        typer.echo(str(rows))
     typer.echo(f"report: {page}")
 
 
-def _play(sweep: Sweep, folder: RunFolder, *, as_json: bool) -> Run:
+def _play(sweep: Sweep, folder: RunFolder, left_out: Sequence[LeftOut], *, as_json: bool) -> Run:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -91,7 +96,7 @@ def _play(sweep: Sweep, folder: RunFolder, *, as_json: bool) -> Run:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=as_json) as progress:
         task = progress.add_task(f"{sweep.scenario.scenario.name}: trials", total=total)
-        return runner.play(sweep, folder, lambda finished: progress.update(task, completed=finished))
+        return runner.play(sweep, folder, lambda finished: progress.update(task, completed=finished), left_out)
 
 
 def _writable(folder: Path) -> Path:

@@ -57,7 +57,7 @@ def encode(name: str, columns: pa.Table, roles: Roles, *, include_protected: boo
         start += len(feature.names)
     if include_protected:
         features[:, -1] = protected
-    return Rows(name, features, people.labels, protected, names)
+    return Rows(name, features, people.labels, protected, names, people.left_out)
 
 
 @dataclass(frozen=True)

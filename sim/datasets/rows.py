@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.tables.people import LeftOut
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -25,6 +27,8 @@ class Rows:
         (N,): 1 is the advantaged group, 0 the disadvantaged one.
     feature_names
         d names; ``column=value`` for one-hot columns.
+    left_out
+        The rows of the file that are not among the N, by reason.
     scored
         Whether the one feature is itself the base model's score in [0, 1], so that there is nothing to train.
     """
@@ -34,4 +38,5 @@ class Rows:
     labels: NDArray[np.uint8]
     protected: NDArray[np.uint8]
     feature_names: tuple[str, ...]
+    left_out: tuple[LeftOut, ...] = ()
     scored: bool = False

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.errors import UserError
+from fairwall.tables.people import LeftOut
 from sim.scenarios.scenario import Scenario
 
 WRITTEN_DOWN = b"fairwall trial"
@@ -48,6 +49,10 @@ class Deal(Protocol):
     @property
     def compliance(self) -> ComplianceCards | None:
         """Compliance's cards."""
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """The rows of the table that are in no deal, by reason."""
 
 
 def party_seed(secret: bytes, seed: int, party: str) -> bytes:

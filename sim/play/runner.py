@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
+from fairwall.tables.people import LeftOut
 from sim.games import GAMES
 from sim.games.cards import WRITTEN_DOWN
 from sim.games.game import Line
@@ -27,8 +28,13 @@ class Run:
     summary: list[Line]
 
 
-def check(sweep: Sweep) -> None:
+def check(sweep: Sweep) -> tuple[LeftOut, ...]:
     """Draw each cell's first deal, before any process starts, so that bad data are found before anything is played.
+
+    Returns
+    -------
+    tuple of LeftOut
+        The rows of the scenario's tables that are in no deal, by reason.
 
     Raises
     ------
@@ -38,11 +44,11 @@ def check(sweep: Sweep) -> None:
     """
     game = GAMES[sweep.game]
     game.require()
-    for cell in sweep.cells:
-        game.deal(cell, 0, "check", WRITTEN_DOWN)
+    deals = (game.deal(cell, 0, "check", WRITTEN_DOWN) for cell in sweep.cells)
+    return tuple(dict.fromkeys(chain.from_iterable(deal.left_out for deal in deals)))
 
 
-def play(sweep: Sweep, folder: RunFolder, on_progress: Callable[[int], None]) -> Run:
+def play(sweep: Sweep, folder: RunFolder, on_progress: Callable[[int], None], left_out: Sequence[LeftOut] = ()) -> Run:
     """Play every trial of a scenario that is not finished yet.
 
     A trial is a function of its cell, its seed and its number: it comes out alike in whatever processes it is played.
@@ -54,6 +60,8 @@ def play(sweep: Sweep, folder: RunFolder, on_progress: Callable[[int], None]) ->
         New and empty, or of a run of the same sweep that was broken off.
     on_progress : callable
         Told how many trials are finished, at the start and as each ends.
+    left_out : sequence of LeftOut
+        What the check found, to be kept with the result.
 
     Raises
     ------
@@ -78,7 +86,9 @@ def play(sweep: Sweep, folder: RunFolder, on_progress: Callable[[int], None]) ->
             if missing:
                 # Written first, so a killed run can be resumed.
                 before = [*chain.from_iterable(finished.values())]
-                folder.write_result(sweep, before, complete=False, anchored=False, confinement=confinement)
+                folder.write_result(
+                    sweep, before, complete=False, anchored=False, confinement=confinement, left_out=left_out
+                )
                 with Injector(folder) if sweep.scenario.faults else contextlib.nullcontext() as injector:
                     play_turns(
                         sweep,
@@ -92,5 +102,5 @@ def play(sweep: Sweep, folder: RunFolder, on_progress: Callable[[int], None]) ->
             kept = folder.settle(sweep)
             trials = [*chain.from_iterable(kept.values())]
             complete = len(kept) == len(finished) + len(missing)
-            result = folder.write_result(sweep, trials, complete=complete, confinement=confinement)
+            result = folder.write_result(sweep, trials, complete=complete, confinement=confinement, left_out=left_out)
     return Run(folder.path, [*trials], result["summary"])

@@ -84,6 +84,8 @@ class Frame:
         How many trials.
     complete : bool
         Whether the run was played to its end.
+    left_out : sequence of (str, str)
+        Which rows of the table were not played on.
     confinement : sequence of (str, str)
         What stood around the parties.
     provenance : sequence of (str, str)
@@ -95,6 +97,7 @@ class Frame:
     finished: int
     planned: int
     complete: bool
+    left_out: Sequence[Term]
     confinement: Sequence[Term]
     provenance: Sequence[Term]
 
@@ -109,5 +112,5 @@ def render(page: Page, frame: Frame) -> str:
         lstrip_blocks=True,
     )
     environment.filters["inline"] = Markup  # our own drawings, whose texts matplotlib has escaped
-    assumptions = (*page.assumptions, *frame.confinement)
+    assumptions = (*page.assumptions, *frame.left_out, *frame.confinement)
     return environment.get_template("report.html.j2").render(page=page, frame=frame, assumptions=assumptions)

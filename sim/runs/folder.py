@@ -8,7 +8,7 @@ import json
 import os
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from blake3 import blake3
 import fairwall
 from fairwall import toml
 from fairwall.errors import UserError
+from fairwall.tables.people import LeftOut
 from sim.games.cards import WRITTEN_DOWN
 from sim.runs.trials import Lines, as_text, finished, summarise, whole_lines
 from sim.scenarios.scenario import as_values
@@ -189,10 +190,12 @@ class RunFolder:
         complete: bool,
         anchored: bool = True,
         confinement: Sequence[Mapping[str, Any]] = (),
+        left_out: Sequence[LeftOut] = (),
     ) -> dict[str, Any]:
         """Write ``result.json``: what was played, by which version, whether to its end, and the summary.
 
-        And what confined each party, for each time that parties were started, and which faults there were on purpose.
+        And what rows of the table were left out, what confined each party, for each time that parties were started, and
+        which faults there were on purpose.
         Anchored, as when nobody plays any more, it also holds the end of each transcript and the digest of every file.
         """
         result = {
@@ -202,6 +205,7 @@ class RunFolder:
             "version": fairwall.__version__,
             "complete": complete,
             "summary": summarise(sweep, trials),
+            "left_out": [asdict(rows) for rows in left_out],
             "confinement": list(confinement),
             **({"faults": self.faults()} if sweep.scenario.faults is not None else {}),
             "transcripts": files.anchors(self.path) if anchored else {},

@@ -11,6 +11,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from fairwall.tables.people import LeftOut
 from sim.games import GAMES, read
 from sim.report.notation import MISSING
 from sim.report.page import Frame, render
@@ -70,6 +71,7 @@ def rendered(folder: Path) -> str:
         finished=finished,
         planned=planned,
         complete=bool(recorded.get("complete")) and finished == planned,
+        left_out=tuple(_left_out(recorded.get("left_out", ()))),
         confinement=tuple(_confinement(recorded.get("confinement", ()))),
         provenance=_provenance(sweep, finished, planned, recorded, digest),
     )
@@ -89,6 +91,11 @@ def _provenance(
         ("fairwall", str(recorded.get("version", "version not recorded"))),
         ("Figures drawn with", f"matplotlib {version('matplotlib')}"),
     )
+
+
+def _left_out(left_out: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    if left_out:
+        yield "Rows that were left out", " ".join(f"{LeftOut(**rows)}." for rows in left_out)
 
 
 def _confinement(starts: Sequence[Mapping[str, Sequence[Mapping[str, Any]]]]) -> Iterator[tuple[str, str]]:

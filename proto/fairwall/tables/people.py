@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class LeftOut:
+    """Rows of a file that are about nobody in either group: how many, of how many, and why."""
+
+    rows: int
+    of: int
+    why: str
+
+    def __str__(self) -> str:
+        """Say so in a line."""
+        return f"{self.rows:,} of {self.of:,} rows were left out: {self.why}"
+
+
+@dataclass(frozen=True)
 class People:
     """The people of the two groups, in the order of the file.
 
@@ -29,11 +42,14 @@ class People:
         (people,): 1 is the favourable outcome.
     protected
         (people,): 1 is the advantaged group, 0 the disadvantaged one.
+    left_out
+        The other rows of the file, by reason.
     """
 
     kept: NDArray[np.bool_]
     labels: NDArray[np.uint8]
     protected: NDArray[np.uint8] = field(repr=False)
+    left_out: tuple[LeftOut, ...] = ()
 
 
 def check_roles(name: str, columns: Sequence[str], roles: Roles) -> None:
@@ -67,10 +83,26 @@ def select(name: str, columns: pa.Table, roles: Roles) -> People:
     DataError
         If a column or value is not there, a group is empty, or a label is missing or never varies.
     """
-    check_roles(name, columns.column_names, roles)
-    advantaged, kept = _groups(Categories.of(Column.of(name, roles.protected, columns)), roles)
+    for column in (roles.protected, roles.label, *roles.drop):
+        if column not in columns.column_names:
+            raise DataError(f"{name}: no column {column!r}; its columns are {names_of(columns)}")
+    if roles.protected == roles.label:
+        raise DataError(f"{name}: column {roles.label!r} cannot be both protected and the label")
+    groups = Categories.of(Column.of(name, roles.protected, columns))
+    advantaged, kept = _groups(groups, roles)
     labels = _labels(Categories.of(Column.of(name, roles.label, columns)), roles, kept)
-    return People(kept, labels, advantaged[kept].astype(np.uint8))
+    return People(kept, labels, advantaged[kept].astype(np.uint8), tuple(_left_out(groups, kept, roles)))
+
+
+def _left_out(groups: Categories, kept: NDArray[np.bool_], roles: Roles) -> Iterator[LeftOut]:
+    """Say how many rows are in neither group, for want of a value and for another one."""
+    missing = groups.missing() & ~kept
+    for rows, why in (
+        (missing, f"{roles.protected} is missing"),
+        (~kept & ~missing, f"{roles.protected} is neither {roles.advantaged} nor {roles.disadvantaged}"),
+    ):
+        if rows.any():
+            yield LeftOut(int(rows.sum()), len(kept), why)
 
 
 def _groups(people: Categories, roles: Roles) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.tables.people import LeftOut
 from sim import datasets
 from sim.datasets import Rows
 from sim.games.cards import WRITTEN_DOWN, ComplianceCards, DealError, party_seed
@@ -47,6 +48,7 @@ class InferenceDeal:
     sides : (test rows,), which of the two distributions a test row is a sample of, 0 or 1; -1 for neither.
     audited : the rows that compliance audits on, where lambda is chosen through it. The developer gets their features.
     compliance : their labels and groups, for compliance.
+    left_out : the rows of the table that are in nobody's hand, by reason.
     """
 
     deal_id: str
@@ -59,6 +61,7 @@ class InferenceDeal:
     audited: Hand | None
     compliance: ComplianceCards | None
     seeds: dict[str, bytes] = field(repr=False)
+    left_out: tuple[LeftOut, ...] = ()
 
     @property
     def member_rows(self) -> int:
@@ -125,6 +128,7 @@ def deal(cell: Cell[InferenceScenario], trial: int, deal_id: str, secret: bytes 
         audited=audited,
         compliance=ComplianceCards(audited.labels, audited.groups[0], own) if audited else None,
         seeds={party: party_seed(secret, seed, party) for party in ("developer", "adversary")},
+        left_out=table.left_out,
     )
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.laws.metric import strata_of
+from fairwall.tables.people import LeftOut
 from sim import datasets
 from sim.datasets import Rows
 from sim.datasets.synthetic import synthetic
@@ -79,13 +80,17 @@ class DeveloperCards:
 
 @dataclass(frozen=True, eq=False)
 class RevealDeal:
-    """One trial's cards. ``adversary`` is None where the adversary is not dealt in."""
+    """One trial's cards.
+
+    ``adversary`` is None where the adversary is not dealt in; ``left_out`` are the rows of the table that nobody gets.
+    """
 
     deal_id: str
     scenario: RevealScenario
     compliance: ComplianceCards
     developer: DeveloperCards
     adversary: PublicSample | None
+    left_out: tuple[LeftOut, ...] = ()
 
 
 def deal(cell: Cell[RevealScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> RevealDeal:
@@ -136,6 +141,7 @@ def deal(cell: Cell[RevealScenario], trial: int, deal_id: str, secret: bytes = W
             seed=party_seed(secret, seed, "developer"),
         ),
         adversary=adversary,
+        left_out=table.left_out,
     )
 
 

@@ -14,7 +14,7 @@ import pytest
 from pyarrow import csv, parquet
 
 from fairwall.learning.backend import one_thread
-from sim.datasets import FORMATS, DataError, Table, load
+from sim.datasets import FORMATS, DataError, Rows, load
 from sim.datasets import bias_in_bios as bios
 from sim.datasets.lsac import COLUMNS
 from sim.datasets.utkface import PLACES, SIDE, images, resnet18
@@ -34,11 +34,11 @@ def write(path: Path, columns: Mapping[str, Any]) -> Path:
     return path
 
 
-def columns_of(table: Table) -> set[str]:
+def columns_of(table: Rows) -> set[str]:
     return {name.partition("=")[0] for name in table.feature_names}
 
 
-def feature(table: Table, name: str) -> list[float]:
+def feature(table: Rows, name: str) -> list[float]:
     return table.features[:, table.feature_names.index(name)].tolist()
 
 
