@@ -8,6 +8,10 @@ from typing import Any
 
 import pytest
 
+from fairwall.game.v1.inference_service_pb2 import ITERATIONS_EPOCHS
+from sim.transcripts.files import paths, read
+from sim.transcripts.messages import Session
+
 pytest.importorskip("torch", reason="the training extra is not installed")
 
 Play = Callable[..., dict[str, Any]]
@@ -163,15 +167,50 @@ def test_of_several_attributes_each_has_its_bounds(small: str, play: Play) -> No
     assert (line["attributes"][0]["gap"], line["attributes"][0]["eo"]) == (line["gap"], line["eo"])
 
 
+def test_the_printed_protocol_as_the_scenario_reads_it_and_models_that_see_the_group(
+    small: str, play: Play, fairwall: Any
+) -> None:
+    """German Credit is small as a whole, and the developer's part of it is no reason; what was dealt verifies."""
+    result = play(
+        *(small, "--trials", "1", "--set", 'developer.defence=["plain-finetune", "fft-paper"]'),
+        *("--set", "developer.purity=1.0", "--set", "developer.victims=2", "--set", "adversary.shadows=2"),
+        *("--set", "data.train_share=0.6", "--set", "data.test_share=0.2", "--set", "data.include_protected=true"),
+        *("--set", "developer.iterations=epochs", "--set", 'adversary.attack=["loss-test"]'),
+    )
+    run = Path(result["run_dir"])
+    plain, printed = result["trials"]
+    assert (plain["split_seed"], plain["gap_base"]) == (printed["split_seed"], printed["gap_base"])
+    assert printed["people"] == 1000
+    log = (run / "logs" / "developer.log").read_text(encoding="utf-8")
+    assert "tuning plain-finetune" in log
+    assert "training fft-paper" in log
+    session = Session({path.parent.name: read(path) for path in paths(run)})
+    for name in session.deals:
+        cards = session.trial(name).cards["TrainingDeal"]
+        assert cards.arrays is not None
+        assert len(cards.arrays["labels"]) == 600
+        assert (cards.arrays["features"][:, -1] == cards.arrays["groups"][0]).all()
+        training = cards.deal.training
+        assert (training.small_table, training.iterations) == (True, ITERATIONS_EPOCHS)
+    verified = fairwall("verify", str(run))
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+
+
 @pytest.mark.parametrize(
     ("scenario", "settings", "said"),
     [
         ("small", ["developer.defence=fftt"], "developer.defence: must be one of"),
-        ("small", ['adversary.attack=["guess"]'], "adversary.attack: must be among"),
+        ("small", ['adversary.attack=["guess"]'], "adversary.attack: must be one of"),
         ("small", ["adversary.attack=[]"], "adversary.attack: is missing"),
         ("small", ["developer.rehearsal=1.5"], "developer.rehearsal: must be"),
         ("small", ["developer.lambda=-1"], "developer.lambda: must be"),
         ("small", ["data.source=synthetic"], "data.source: synthetic people"),
+        ("small", ["data.train_share=0.8"], "data.train_share: 800 of 1,000 rows leave the adversary none"),
+        ("small", ["data.test_share=1.0"], "data.test_share: must be"),
+        ("small", ["developer.iterations=rounds"], "developer.iterations: must be"),
+        ("small", ["developer.small_table=-1"], "developer.small_table: must be"),
+        ("small", ["data.include_protected=1"], "data.include_protected: must be"),
+        ("asked", ["data.include_protected=true"], "data.include_protected: would deal the developer the groups"),
         ("small", ["developer.defence=fft", "developer.lambdas=[0.1,1.0]"], "compliance: is missing"),
         ("small", ["developer.defence=fft-multi"], "data.also_protected: is missing"),
         ("small", ['adversary.attack=["kl"]', "adversary.answers=labels"], "adversary.attack: kl needs scores"),

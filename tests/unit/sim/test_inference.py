@@ -9,13 +9,13 @@ import pytest
 
 from fairwall.game.v1.inference_service_pb2 import ITERATIONS_EPOCHS
 from fairwall.wire.training import settings_of
-from sim.games import lay_out
+from sim.games import lay_out, read
 from sim.games.cards import DealError
 from sim.games.inference.deal import InferenceDeal, deal, sides
 from sim.games.inference.record import summarise
 from sim.games.inference.referee import training_of
 from sim.scenarios.scenario import as_values
-from sim.scenarios.sweep import ScenarioError
+from sim.scenarios.sweep import ScenarioError, shipped
 
 VALUES: dict[str, Any] = {
     "scenario": {"name": "dia", "game": "inference", "trials": 3, "seed": 5},
@@ -102,6 +102,17 @@ def test_the_group_is_no_feature_where_compliance_audits_for_it() -> None:
     }
     with pytest.raises(ScenarioError, match=r"data\.include_protected: would deal the developer the groups"):
         lay_out(values, "dia.toml")
+
+
+def test_wherever_defences_are_compared_plain_fine_tuning_is_one_of_them() -> None:
+    compared = 0
+    for name in shipped():
+        sweep = read(name)
+        defences = {cell.swept.get("developer.defence") for cell in sweep.cells}
+        if sweep.game == "inference" and {"none", "fft"} <= defences:
+            compared += 1
+            assert "plain-finetune" in defences, name
+    assert compared >= 9
 
 
 def test_the_split_and_the_bits_do_not_depend_on_the_defence() -> None:
