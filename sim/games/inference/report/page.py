@@ -63,6 +63,12 @@ def _settings(sweep: Sweep) -> list[tuple[str, str]]:
         ("Probes at most", several([one.adversary.probes for one in scenarios])),
         ("Models answer with", several([one.adversary.answers for one in scenarios])),
     ]
+    if any(one.data.include_protected for one in scenarios):
+        shown.append(
+            ("Models see the group", several(["yes" if one.data.include_protected else "no" for one in scenarios]))
+        )
+    if any(one.developer.defence == "fft-paper" for one in scenarios):
+        shown.append(("The paper's iterations are", several([one.developer.iterations for one in scenarios])))
     private = [one.developer.training_epsilon for one in scenarios if "dp-sgd" in one.developer.defence]
     chosen = [one for one in scenarios if one.developer.lambdas]
     if private:
