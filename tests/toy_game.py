@@ -40,6 +40,7 @@ class CoinDeal:
     scenario: CoinScenario
     compliance: ComplianceCards
     heads: bool
+    left_out: tuple[()] = ()
 
 
 class CoinTrial(Trial):
