@@ -14,9 +14,8 @@ from fairwall.errors import UserError
 from sim.cli.status import Interrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
-    from fairwall.tables.people import LeftOut
     from sim.play.runner import Run
     from sim.runs.folder import RunFolder
     from sim.scenarios.sweep import Sweep
@@ -34,6 +33,15 @@ def run(
     resume: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Go on in this folder of a run with the same options.")
     ] = None,
+    compliance: Annotated[
+        str | None, typer.Option(metavar="COMMAND", help="Play with this program in compliance's place.")
+    ] = None,
+    developer: Annotated[
+        str | None, typer.Option(metavar="COMMAND", help="Play with this program in the developer's place.")
+    ] = None,
+    adversary: Annotated[
+        str | None, typer.Option(metavar="COMMAND", help="Play with this program in the adversary's place.")
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Play a sweep of more than 10,000 cells.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
@@ -47,30 +55,35 @@ def run(
     overrides = list(settings or ())
     overrides += [f"scenario.{key}={value}" for key, value in (("trials", trials), ("seed", seed)) if value is not None]
     sweep = read(scenario, overrides, None if force else CELLS_MAX)
-    from sim.play import runner
+    from sim.play import programs, runner
     from sim.runs.folder import RunFolder
 
+    named = {"compliance": compliance, "developer": developer, "adversary": adversary}
+    others = {party: command for party, command in named.items() if command is not None}
+    programs.check(sweep, others)
     if resume is not None:
-        folder = RunFolder.resume(resume.resolve(), sweep)
-        left_out = runner.check(sweep)
+        folder = RunFolder.resume(resume.resolve(), sweep, others)
+        runner.check(sweep)
     else:
         assert parent is not None
         left_out = runner.check(sweep)
         folder = RunFolder.create(parent, sweep.scenario.scenario.name)
     try:
-        played = _play(sweep, folder, left_out, as_json=as_json)
+        played = _play(sweep, folder, others, as_json=as_json)
         from sim.runs.page import write_report
 
         page = write_report(played.folder)
     except Interrupted:
         again = ["fairwall", "run", scenario, *(f"--set={setting}" for setting in settings or ())]
         again += [f"--{key}={value}" for key, value in (("trials", trials), ("seed", seed)) if value is not None]
+        again += [f"--{party}={command}" for party, command in others.items()]
         again += [*(["--force"] if force else []), *(["--json"] if as_json else []), "--resume", str(folder.path)]
         raise Interrupted(f"finished trials are kept: {shlex.join(again)}") from None
     if as_json:
         result = {
             "run_dir": str(played.folder),
             "scenario": sweep.scenario.scenario.name,
+            "secret": sweep.scenario.scenario.secret,
             "trials": played.trials,
             "summary": played.summary,
         }
@@ -81,12 +94,12 @@ def run(
     from sim.games import GAMES
 
     Console().print(GAMES[sweep.game].terminal(sweep, played.summary))
-    for rows in left_out:
-        typer.echo(str(rows))
+    if sweep.scenario.scenario.secret == "random":  # noqa: S105 - the name of a mode
+        typer.echo(f"only the key in {played.folder} repeats this run: its seed alone does not")
     typer.echo(f"report: {page}")
 
 
-def _play(sweep: Sweep, folder: RunFolder, left_out: Sequence[LeftOut], *, as_json: bool) -> Run:
+def _play(sweep: Sweep, folder: RunFolder, others: Mapping[str, str], *, as_json: bool) -> Run:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -96,7 +109,7 @@ def _play(sweep: Sweep, folder: RunFolder, left_out: Sequence[LeftOut], *, as_js
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=as_json) as progress:
         task = progress.add_task(f"{sweep.scenario.scenario.name}: trials", total=total)
-        return runner.play(sweep, folder, lambda finished: progress.update(task, completed=finished), left_out)
+        return runner.play(sweep, folder, lambda finished: progress.update(task, completed=finished), others)
 
 
 def _writable(folder: Path) -> Path:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -26,6 +27,7 @@ from typing import Any
 from fairwall.errors import RunFailed, UserError
 from fairwall.rpc.identity import Credentials
 from fairwall.rpc.recorder import Recording
+from sim.play.programs import said
 
 CHILDREN = ("compliance", "developer", "adversary")
 CALLS = {"compliance": "developer", "developer": "compliance", "adversary": "developer"}
@@ -35,6 +37,10 @@ _HOST = "127.0.0.1"
 _LEAVE_SECONDS = 4.0
 """How long the parties together have to leave, before those that have not are killed."""
 
+_START_SECONDS = 120.0
+"""How long a program that is not ours may take until it says where it listens."""
+
+_LINE_MOST = 1 << 16
 _LOG_LINES = 5
 
 
@@ -53,6 +59,7 @@ class Party:
     name: str
     process: subprocess.Popen[str]
     log: Path
+    is_ours: bool = True
 
     def epitaph(self) -> str:
         """Tell how the process ended: its name, its exit status, its last log lines."""
@@ -86,6 +93,7 @@ def launch(
     names: Sequence[str] = CHILDREN,
     elsewhere: Mapping[str, str] = MappingProxyType({}),
     detours: Mapping[str, str] = MappingProxyType({}),
+    programs: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[dict[str, Announced]]:
     """Run the parties' processes for as long as the context lasts.
 
@@ -107,6 +115,9 @@ def launch(
         Where those listen who are not started here, and whom the others call.
     detours : mapping of str to str
         What a caller is told in place of the address of who serves, by link: "<caller>-<server>".
+    programs : mapping of str to str
+        The commands of programs that play in our parties' place, by party: they are started with ``--config -`` added,
+        get the same configuration on stdin, and answer in the same way.
 
     Yields
     ------
@@ -116,7 +127,7 @@ def launch(
     Raises
     ------
     PartyDied
-        If a party ends before it says where it listens.
+        If a party ends before it says where it listens, or says something else.
     """
     leaving = threading.Event()
     parties: list[Party] = []
@@ -128,7 +139,8 @@ def launch(
             scratch = kept.enter_context(tempfile.TemporaryDirectory(prefix=f"scratch-{name}-", dir=logs.parent))
             told = {server: detours.get(f"{name}-{server}", place) for server, place in places.items()}
             reached = detours.get(f"{name}-referee", referee)
-            parties.append(_start(credentials[name], reached, told, scratch, logs / f"{name}.log", recording))
+            log = logs / f"{name}.log"
+            parties.append(_start(credentials[name], reached, told, scratch, log, recording, programs.get(name)))
         announced = {party.name: _announced(party) for party in parties}
         for party in parties:
             threading.Thread(target=_watch, args=(party, leaving, on_death), daemon=True).start()
@@ -162,11 +174,13 @@ def _start(
     scratch: str,
     log: Path,
     recording: Recording | None,
+    command: str | None,
 ) -> Party:
+    # -I: neither the caller's environment nor its working directory decides which code of ours runs.
+    ours = [sys.executable, "-I", "-m", credentials.party]
     with log.open("a", encoding="utf-8") as stderr:  # a run that is gone on with keeps what it logged before
-        process = subprocess.Popen(  # noqa: S603 - our own interpreter and packages
-            # -I: neither the caller's environment nor its working directory decides which code runs.
-            [sys.executable, "-I", "-m", credentials.party, "--config", "-"],
+        process = subprocess.Popen(  # noqa: S603 - our own interpreter and packages, or what the user names
+            [*(ours if command is None else shlex.split(command)), "--config", "-"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=stderr,
@@ -194,7 +208,7 @@ def _start(
     with contextlib.suppress(BrokenPipeError):  # it died: its missing address tells
         process.stdin.write(json.dumps(config) + "\n")
         process.stdin.flush()
-    return Party(credentials.party, process, log)
+    return Party(credentials.party, process, log, is_ours=command is None)
 
 
 def _environment() -> dict[str, str]:
@@ -207,11 +221,20 @@ def _environment() -> dict[str, str]:
 
 def _announced(party: Party) -> Announced:
     assert party.process.stdout is not None
-    line = party.process.stdout.readline()
+    silent = threading.Timer(_START_SECONDS, party.process.kill)
+    if not party.is_ours:
+        silent.start()
+    line = party.process.stdout.readline(_LINE_MOST)
+    silent.cancel()
     if not line:
         party.process.wait()
         raise PartyDied(party.epitaph())
-    return Announced(**json.loads(line), process=party.process)
+    if party.is_ours:
+        return Announced(**json.loads(line), process=party.process)
+    try:
+        return Announced(*said(line), process=party.process)
+    except ValueError as error:
+        raise PartyDied(f"{party.name}: its first line {error}: {line[:80]!r}") from None
 
 
 def _watch(party: Party, leaving: threading.Event, on_death: Callable[[Party], None]) -> None:
@@ -231,6 +254,10 @@ def _end(parties: list[Party]) -> None:
     finally:  # also where a second interrupt ends the wait
         for party in parties:
             party.process.kill()
+            if not party.is_ours:
+                # It leads a group of its own: what it started ends with it.
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(party.process.pid, signal.SIGKILL)
             party.process.wait()
             assert party.process.stdout is not None
             party.process.stdout.close()

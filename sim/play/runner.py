@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -14,7 +14,7 @@ from sim.games.cards import WRITTEN_DOWN
 from sim.games.game import Line
 from sim.play.faults import Injector
 from sim.play.session import play_turns
-from sim.runs.folder import RunFolder
+from sim.runs.folder import NONE, RunFolder
 from sim.runs.trials import schedule
 from sim.scenarios.sweep import Sweep
 
@@ -48,7 +48,9 @@ def check(sweep: Sweep) -> tuple[LeftOut, ...]:
     return tuple(dict.fromkeys(chain.from_iterable(deal.left_out for deal in deals)))
 
 
-def play(sweep: Sweep, folder: RunFolder, on_progress: Callable[[int], None], left_out: Sequence[LeftOut] = ()) -> Run:
+def play(
+    sweep: Sweep, folder: RunFolder, on_progress: Callable[[int], None], programs: Mapping[str, str] = NONE
+) -> Run:
     """Play every trial of a scenario that is not finished yet.
 
     A trial is a function of its cell, its seed and its number: it comes out alike in whatever processes it is played.
@@ -60,13 +62,13 @@ def play(sweep: Sweep, folder: RunFolder, on_progress: Callable[[int], None], le
         New and empty, or of a run of the same sweep that was broken off.
     on_progress : callable
         Told how many trials are finished, at the start and as each ends.
-    left_out : sequence of LeftOut
-        What the check found, to be kept with the result.
+    programs : mapping of str to str
+        The commands of programs that play in our parties' place, by party. See `sim.play.programs.check`.
 
     Raises
     ------
     ResumeError
-        If another process is playing in the folder.
+        If another process is playing in the folder, or its key is gone.
     ConfinementMissing
         If a layer is not active that the scenario demands.
     TrialFailed
@@ -87,7 +89,7 @@ def play(sweep: Sweep, folder: RunFolder, on_progress: Callable[[int], None], le
                 # Written first, so a killed run can be resumed.
                 before = [*chain.from_iterable(finished.values())]
                 folder.write_result(
-                    sweep, before, complete=False, anchored=False, confinement=confinement, left_out=left_out
+                    sweep, before, complete=False, anchored=False, confinement=confinement, programs=programs
                 )
                 with Injector(folder) if sweep.scenario.faults else contextlib.nullcontext() as injector:
                     play_turns(
@@ -97,10 +99,11 @@ def play(sweep: Sweep, folder: RunFolder, on_progress: Callable[[int], None], le
                         lambda played: on_progress(len(finished) + played),
                         confinement.append,
                         injector,
+                        programs,
                     )
         finally:
             kept = folder.settle(sweep)
             trials = [*chain.from_iterable(kept.values())]
             complete = len(kept) == len(finished) + len(missing)
-            result = folder.write_result(sweep, trials, complete=complete, confinement=confinement, left_out=left_out)
+            result = folder.write_result(sweep, trials, complete=complete, confinement=confinement, programs=programs)
     return Run(folder.path, [*trials], result["summary"])

@@ -21,7 +21,7 @@ from sim.games.table import Table
 from sim.play import keys
 from sim.play.faults import Injector
 from sim.play.launch import ConfinementMissing, Party, launch
-from sim.runs.folder import RunFolder
+from sim.runs.folder import NONE, RunFolder
 from sim.runs.trials import Turn, written
 from sim.scenarios.sweep import Sweep
 
@@ -38,11 +38,12 @@ def play_turns(
     on_trial: Callable[[int], None],
     on_start: Callable[[dict[str, Any]], None] = lambda _: None,
     injector: Injector | None = None,
+    programs: Mapping[str, str] = NONE,
 ) -> None:
     """Start the parties and play some of a run's trials, each with its number within its cell and within the run.
 
     What confines each party, ``on_start`` is told before the first. Without an injector nothing goes wrong on purpose,
-    whatever the scenario says.
+    whatever the scenario says. In the place of a party of ours a program plays whose command ``programs`` has.
 
     Raises
     ------
@@ -78,7 +79,9 @@ def play_turns(
         injector.lead_to("referee", listening.address)
         detours = injector.detours
     try:
-        with launch(credentials, listening.address, folder.logs, on_death, recording, detours=detours) as announced:
+        with launch(
+            credentials, listening.address, folder.logs, on_death, recording, detours=detours, programs=programs
+        ) as announced:
             layers = {"referee": confine.as_values(own)} | {name: party.layers for name, party in announced.items()}
             on_start(layers)
             try:

@@ -15,7 +15,7 @@ from sim.play.launch import PartyDied
 from sim.replay.alone import play_alone
 from sim.replay.differences import differences
 from sim.replay.playing import circumstances, demand, new_folder
-from sim.replay.recorded import Recorded, ReplayError, Session, deals_of, require_answers
+from sim.replay.recorded import Recorded, ReplayError, Session, deals_of, require_answers, require_ours
 from sim.transcripts.calls import calls
 from sim.transcripts.files import Transcript, decode, paths, read
 from sim.transcripts.methods import short
@@ -59,6 +59,7 @@ def decoded(recorded: Recorded, decoder: str) -> list[Decoded]:
     if redecoding is None:
         raise ReplayError(f"{recorded.folder}: the {recorded.sweep.game} game has no decoder to change")
     rename = redecoding.rename
+    require_ours(recorded, "developer")
     require_answers(recorded, "developer")
     found = []
     for session in recorded.finished:

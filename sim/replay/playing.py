@@ -17,7 +17,7 @@ from sim.play.launch import PartyDied
 from sim.play.session import play_turns, require_layers
 from sim.replay.alone import Layers, play_alone
 from sim.replay.differences import Difference, first_difference
-from sim.replay.recorded import Recorded, ReplayError, Session, dealt_in, require_answers, versions_of
+from sim.replay.recorded import Recorded, ReplayError, Session, dealt_in, require_answers, require_ours, versions_of
 from sim.runs.folder import RunFolder
 from sim.runs.trials import alike, finished, read_trials, schedule
 from sim.scenarios.sweep import Cell, Sweep
@@ -63,10 +63,15 @@ def again(recorded: Recorded, on_trial: Callable[[int], None] = lambda _: None) 
     Raises
     ------
     ReplayError
-        If it cannot be played to its end, and nothing that was said until then differs.
+        If it cannot be played to its end, and nothing that was said until then differs; or a program that is not ours
+        played in it.
+    ResumeError
+        If every draw was derived from the run's key, and it is gone.
     DealError, DataError
         If its data are not what they were, or not at hand.
     """
+    require_ours(recorded)
+    RunFolder(recorded.folder, recorded.run).secret(recorded.sweep)
     runner.check(recorded.sweep)
     played, messages = 0, 0
     notes: list[str] = []
@@ -111,6 +116,7 @@ def alone(recorded: Recorded, party: str) -> Replayed:
     PartyDied
         If it ends early, and nothing that it said until then differs.
     """
+    require_ours(recorded, party)
     require_answers(recorded, party)
     trials, messages = 0, 0
     notes: list[str] = []
@@ -212,7 +218,9 @@ def new_folder(place: str, recorded: Recorded) -> RunFolder:
     """Make a folder for what is recorded now, of a run that has the same name and key."""
     folder = RunFolder(Path(place), recorded.run)
     folder.logs.mkdir()
-    folder.keep(RunFolder(recorded.folder, recorded.run).key)
+    key = RunFolder(recorded.folder, recorded.run).key
+    if key:
+        folder.keep(key)
     return folder
 
 

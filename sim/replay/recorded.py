@@ -12,6 +12,7 @@ from fairwall.errors import UserError
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.rpc.recorder import FORMAT, MODES
 from sim.games import read as read_sweep
+from sim.runs.folder import RunFolder
 from sim.runs.trials import key_of, read_trials, schedule, trial_key
 from sim.scenarios.sweep import ScenarioError, Sweep
 from sim.transcripts.calls import Call, calls
@@ -185,6 +186,21 @@ def require_answers(recorded: Recorded, party: str) -> None:
             for _, size, digest in message.large:
                 if message.is_received and not script.stores(digest):
                     raise ReplayError(f"{script.path}: entry {message.entry} kept {size} bytes by their digest alone")
+
+
+def require_ours(recorded: Recorded, party: str | None = None) -> None:
+    """Refuse to play one party, or any, that was a program of somebody else's: a folder names no command to run here.
+
+    Raises
+    ------
+    ReplayError
+    """
+    for other in RunFolder(recorded.folder, recorded.run).programs():
+        if party in (None, other):
+            rest = "" if party else "; each other party can be, by --party"
+            raise ReplayError(
+                f"{recorded.folder}: {other} was a program that is not fairwall's: cannot be replayed{rest}"
+            )
 
 
 def versions_of(script: Transcript) -> dict[str, str]:

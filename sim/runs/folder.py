@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import tomli_w
@@ -28,6 +29,11 @@ from sim.transcripts import files
 
 _SECRET = "secret"  # noqa: S105 - a file's name
 """The file with the run's key. The owner alone may read it."""
+
+_KEY_BYTES = 32
+
+NONE: Mapping[str, str] = MappingProxyType({})
+"""No programs but ours."""
 
 
 class ResumeError(UserError):
@@ -55,18 +61,25 @@ class RunFolder:
         path = parent / f"{now}-{slug[:40]}-{secrets.token_hex(2)}"
         (path / "logs").mkdir(parents=True)
         folder = cls(path, path.name)
-        folder.keep(secrets.token_bytes(32))
+        folder.keep(secrets.token_bytes(_KEY_BYTES))
         return folder
 
     @classmethod
-    def resume(cls, path: Path, sweep: Sweep) -> RunFolder:
+    def resume(cls, path: Path, sweep: Sweep, programs: Mapping[str, str] = NONE) -> RunFolder:
         """Find the folder of a run that was broken off, to go on with it.
+
+        Parameters
+        ----------
+        path : Path
+        sweep : Sweep
+        programs : mapping of str to str
+            The commands of programs that play in our parties' place, by party.
 
         Raises
         ------
         ResumeError
-            If it is no run's folder, or what was played in it differs in anything from the sweep: results made under
-            two configurations are never mixed.
+            If it is no run's folder, its key is gone, or what was played in it differs in anything from the sweep or
+            the programs: results made under two configurations are never mixed.
         """
         try:
             recorded = json.loads((path / "result.json").read_bytes())
@@ -84,7 +97,17 @@ class RunFolder:
             )
         if any(recorded.get(key) != value for key, value in _identity(sweep).items()):
             raise ResumeError(f"{path}: was played differently: {_difference(kept, as_values(sweep.scenario))}")
-        return cls(path, recorded["run"])
+        folder = cls(path, recorded["run"])
+        before = folder.programs()
+        for party in sorted(before.keys() | programs.keys()):
+            if before.get(party) != programs.get(party):
+                raise ResumeError(
+                    f"{path}: was played differently: --{party} was {_short(before.get(party))}, "
+                    f"not {_short(programs.get(party))}"
+                )
+        if not folder.key:
+            raise ResumeError(f"{path / _SECRET}: is missing: without its key the run cannot be gone on with")
+        return folder
 
     def keep(self, key: bytes) -> None:
         """Write the run's key down, for its owner alone."""
@@ -93,11 +116,23 @@ class RunFolder:
 
     @property
     def key(self) -> bytes:
-        """The run's own 32 random bytes, which no party is ever dealt; none of a run that was played without."""
+        """The run's own 32 random bytes, which no party is ever dealt; no bytes where there is no file with them.
+
+        Raises
+        ------
+        ResumeError
+            If the file cannot be read, or holds anything else.
+        """
+        path = self.path / _SECRET
         try:
-            return (self.path / _SECRET).read_bytes()
+            key = path.read_bytes()
         except FileNotFoundError:
             return b""
+        except OSError as error:
+            raise ResumeError(f"{path}: cannot be read: {error.strerror}") from None
+        if len(key) != _KEY_BYTES:
+            raise ResumeError(f"{path}: holds {len(key)} bytes, and a run's key has {_KEY_BYTES}")
+        return key
 
     def secret(self, sweep: Sweep) -> bytes:
         """Give what every deal, seed and draw is derived from: the run's key, or what all runs share.
@@ -105,13 +140,14 @@ class RunFolder:
         Raises
         ------
         ResumeError
-            If the scenario says "random" and the run's key is gone.
+            If the scenario says "random" and the run's key is gone, or is none.
         """
         if sweep.scenario.scenario.secret != "random":  # noqa: S105
             return WRITTEN_DOWN
-        if not self.key:
+        key = self.key
+        if not key:
             raise ResumeError(f"{self.path / _SECRET}: is missing, and every draw of the run was derived from it")
-        return self.key
+        return key
 
     @property
     def logs(self) -> Path:
@@ -143,6 +179,13 @@ class RunFolder:
             return list(json.loads((self.path / "result.json").read_bytes()).get("confinement", []))
         except FileNotFoundError:
             return []
+
+    def programs(self) -> dict[str, str]:
+        """Read which programs played in our parties' place: their commands, by party."""
+        try:
+            return dict(json.loads((self.path / "result.json").read_bytes())["programs"])
+        except (FileNotFoundError, ValueError, LookupError, TypeError):
+            return {}
 
     def write_scenario(self, sweep: Sweep) -> None:
         """Keep the scenario as it is played."""
@@ -190,23 +233,25 @@ class RunFolder:
         complete: bool,
         anchored: bool = True,
         confinement: Sequence[Mapping[str, Any]] = (),
-        left_out: Sequence[LeftOut] = (),
+        programs: Mapping[str, str] = NONE,
     ) -> dict[str, Any]:
         """Write ``result.json``: what was played, by which version, whether to its end, and the summary.
 
-        And what rows of the table were left out, what confined each party, for each time that parties were started, and
-        which faults there were on purpose.
+        And what confined each party, for each time that parties were started, whose programs played in our parties'
+        place, and which faults there were on purpose.
         Anchored, as when nobody plays any more, it also holds the end of each transcript and the digest of every file.
         """
         result = {
             "run": self.run,
             "scenario": sweep.scenario.scenario.name,
             **_identity(sweep),
+            "secret": sweep.scenario.scenario.secret,
             "version": fairwall.__version__,
             "complete": complete,
             "summary": summarise(sweep, trials),
             "left_out": [asdict(rows) for rows in left_out],
             "confinement": list(confinement),
+            **({"programs": dict(programs)} if programs else {}),
             **({"faults": self.faults()} if sweep.scenario.faults is not None else {}),
             "transcripts": files.anchors(self.path) if anchored else {},
             "files": digests(self.path) if anchored else {},
@@ -220,7 +265,7 @@ def digests(folder: Path) -> dict[str, str]:
 
     Left out are what may be written again afterwards, the result itself and the report, and the lock.
     """
-    names = ("scenario.toml", "trials.jsonl", "faults.jsonl")
+    names = ("scenario.toml", "trials.jsonl", "faults.jsonl", _SECRET)
     kept = (*(folder / name for name in names), *folder.glob("logs/*"), *folder.glob("transcript/*/*"))
     return {
         path.relative_to(folder).as_posix(): blake3(max_threads=1).update_mmap(path).hexdigest()

@@ -41,7 +41,7 @@ def rendered(folder: Path) -> str:
     """Make the page of a run: the same text for the same files, with the same versions of fairwall and matplotlib.
 
     Every number in it comes from ``trials.jsonl`` and the scenario; ``result.json`` tells the version, whether the run
-    was played to its end, and what confined the parties.
+    was played to its end, whose programs played, and what confined them.
 
     Parameters
     ----------
@@ -65,14 +65,15 @@ def rendered(folder: Path) -> str:
     # A game may write several lines a trial.
     finished = len({json.dumps([trial[key] for key in ("trial", *axes)]) for trial in trials})
     planned = sum(cell.scenario.scenario.trials for cell in sweep.cells)
+    programs = recorded.get("programs", {})
     frame = Frame(
         name=scenario.name,
         about=scenario.about,
         finished=finished,
         planned=planned,
         complete=bool(recorded.get("complete")) and finished == planned,
-        left_out=tuple(_left_out(recorded.get("left_out", ()))),
-        confinement=tuple(_confinement(recorded.get("confinement", ()))),
+        secrecy=tuple(_secrecy(sweep, programs)),
+        confinement=tuple(_confinement(recorded.get("confinement", ()), programs)),
         provenance=_provenance(sweep, finished, planned, recorded, digest),
     )
     return render(GAMES[sweep.game].page(sweep, trials, summarise(sweep, trials)), frame)
@@ -86,6 +87,8 @@ def _provenance(
         ("Scenario", scenario.name),
         ("Scenario digest (without its seed)", sweep.digest),
         ("Seed", str(scenario.seed)),
+        ("Secret", f"{scenario.secret}: {_SECRETS[scenario.secret]}"),
+        *((f"Program in {party}'s place", command) for party, command in sorted(recorded.get("programs", {}).items())),
         ("Trials", f"{finished:,} of {planned:,}"),
         ("SHA-256 of trials.jsonl", digest),
         ("fairwall", str(recorded.get("version", "version not recorded"))),
@@ -93,18 +96,42 @@ def _provenance(
     )
 
 
-def _left_out(left_out: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
-    if left_out:
-        yield "Rows that were left out", " ".join(f"{LeftOut(**rows)}." for rows in left_out)
+_SECRETS = {
+    "seed": "cards, seeds and noise follow from the seed alone",
+    "random": "cards, seeds and noise follow from the seed and 32 random bytes, which the run's folder keeps",
+}
+"""What every draw of a run was derived from, by ``scenario.secret``."""
 
 
-def _confinement(starts: Sequence[Mapping[str, Sequence[Mapping[str, Any]]]]) -> Iterator[tuple[str, str]]:
+def _secrecy(sweep: Sweep, programs: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Say whether a party could have recomputed what it was not dealt, and what else a program of another's could."""
+    scenario = sweep.scenario.scenario
+    if scenario.secret == "seed":  # noqa: S105 - the name of a mode
+        yield (
+            "Draws that a party could recompute",
+            "Everything was drawn from the seed alone. A party that tried all small seeds against its own would know "
+            "all cards and all seeded noise. Our parties do not try. scenario.secret = random prevents it.",
+        )
+    if programs:
+        yield (
+            f"Programs that are not fairwall's: {_listed(sorted(programs))}",
+            "What such a program remembers from trial to trial, or knows of a public table, nothing here limits; cells "
+            "of a sweep share their test sets. One that is not confined, and runs as the same user, can read the run's "
+            "folder.",
+        )
+
+
+def _confinement(
+    starts: Sequence[Mapping[str, Sequence[Mapping[str, Any]]]], programs: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
     """Say which layers were active around whom, and warn of those that were not: a term, and what to know about it.
 
     Parameters
     ----------
     starts : sequence of mapping
         The layers by party, for each time that the parties were started, as ``result.json`` has them.
+    programs : mapping of str to str
+        The parties that were programs of somebody else's, whose layers are their own claim.
     """
     active: dict[str, list[str]] = {}
     reasons: dict[tuple[str, str], list[str]] = {}
@@ -115,7 +142,8 @@ def _confinement(starts: Sequence[Mapping[str, Sequence[Mapping[str, Any]]]]) ->
             reasons.setdefault(which, []).append(party)
         names = dict.fromkeys(layer["name"] for layer in layers)
         own = [name for name in names if name not in {name for name, _ in missing}]
-        active.setdefault(_listed(own) or "no layer", []).append(party)
+        claimed = ", as the program itself says" if party in programs else ""
+        active.setdefault((_listed(own) or "no layer") + claimed, []).append(party)
     if active:
         text = " ".join(f"Around {_listed(parties)}: {names}." for names, parties in active.items())
         again = " Parties were started more than once: these were active each time." if len(starts) > 1 else ""

@@ -29,6 +29,9 @@ from fairwall.laws.precision import DECIMALS_MAX
 from sim.scenarios.checks import common_problems
 from sim.scenarios.scenario import FaultsSection, Scenario, Section, as_values, grids_of
 
+_NEVER_SWEPT = "scenario.secret"
+"""What every cell of a run is drawn from."""
+
 SHIPPED = Path(__file__).parent
 
 CELLS_MAX = 10_000
@@ -151,6 +154,8 @@ def lay_out(values: Mapping[str, Any], origin: str, kinds: Kinds, cells_max: int
             raise ScenarioError(f"{origin}: sweep: must be a table of dotted keys and lists, or several")
         for key, choices in grid.items():
             _section_of(values, key, origin, keys)
+            if key == _NEVER_SWEPT:
+                raise ScenarioError(f"{origin}: sweep.{key}: cannot be swept: a run has one secret")
             if not isinstance(choices, list) or not choices:
                 raise ScenarioError(f"{origin}: sweep.{key}: must be a list with at least one value")
         if grid.keys() != grids[0].keys():

@@ -24,7 +24,7 @@ from sim.verify.lines import read_lines
 from sim.verify.protected import ProtectedColumns
 from sim.verify.report_page import changed_page
 from sim.verify.run_files import broken_chains, changed_files
-from sim.verify.signature import wrong_signature
+from sim.verify.scenario_name import misnamed
 
 
 def verify(folder: Path, public_key: Path | None = None) -> Verification:
@@ -50,7 +50,7 @@ def verify(folder: Path, public_key: Path | None = None) -> Verification:
     scripts = [read(path) for path in paths(folder)]
     if not scripts:
         raise NoRun(f'{folder}: nothing was recorded: its scenario says record = "none", or it is an old run')
-    findings = [*changed_files(folder), *broken_chains(folder, scripts)]
+    findings = [*changed_files(folder), *broken_chains(folder, scripts), *misnamed(folder, scripts)]
     by_number: dict[str, dict[str, Transcript]] = {}
     for script in scripts:
         by_number.setdefault(script.number, {})[script.party] = script

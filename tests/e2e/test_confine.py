@@ -77,6 +77,7 @@ SMALL = """
 name = "small"
 game = "reveal"
 trials = 1
+secret = "random"
 
 [data]
 source = "synthetic"
@@ -153,6 +154,7 @@ def targets(running: Running, tmp_path: Path) -> Iterator[dict[str, Any]]:
         "a table": table,
         "the trials": run / "trials.jsonl",
         "the scenario and its seed": run / "scenario.toml",
+        "the run's key": run / "secret",
         "compliance's log": run / "logs/compliance.log",
         "compliance's transcript": run / "transcript/compliance/1.bin",
         "the referee's transcript": run / "transcript/referee/1.bin",

@@ -81,7 +81,8 @@ def assumptions(sweep: Sweep, trials: Sequence[Trial]) -> Iterator[tuple[str, st
             "attribute. What is charged is what was promised. Noise is on the corrected sensitivity, not on the "
             "printed one" + ("; one size query shares the budget, so it is for m + 1 answers." if shared else "."),
         )
-    if noisy and any(scenario.compliance.noise == "seeded" for scenario in scenarios):
+    by_seed = sweep.scenario.scenario.secret == "seed"  # noqa: S105 - the name of a mode
+    if noisy and by_seed and any(scenario.compliance.noise == "seeded" for scenario in scenarios):
         yield (
             "Noise from a seed",
             "The games replay: their noise comes from a small seed, and anybody who tries all seeds can take it off. "

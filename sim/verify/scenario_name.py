@@ -1,0 +1,28 @@
+"""The scenario's name in the transcripts: whether it is that of ``scenario.toml`` under the run's key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from fairwall.errors import UserError
+from sim.games import read as read_sweep
+from sim.runs.folder import RunFolder
+from sim.transcripts.files import Transcript
+from sim.verify.finding import Finding
+
+
+def misnamed(folder: Path, scripts: Iterable[Transcript]) -> Iterator[Finding]:
+    """Compare the name that each transcript's header has with the one that follows from the folder.
+
+    Where the run's key is gone, or the scenario cannot be read, nothing follows: that is for other checks to find.
+    """
+    try:
+        key = RunFolder(folder, folder.name).key
+        name = read_sweep(str(folder / "scenario.toml")).name_for_parties(key)
+    except UserError:
+        return
+    for script in scripts:
+        if key and script.header is not None and script.header.scenario_digest != name:
+            text = "was written for another scenario than scenario.toml, or under another key"
+            yield Finding("file", script.place(), text)
