@@ -134,6 +134,17 @@ def test_no_two_parties_or_trials_share_a_seed(cells: Cells) -> None:
     assert {len(seed) for seed in seeds} == {32}
 
 
+def test_the_secret_decides_on_people_and_groups_and_not_on_the_training_table(cells: Cells) -> None:
+    one, other = (deal(cells()[0], 0, "d", bytes([byte]) * 32) for byte in (1, 2))
+    for mine, theirs in zip(cards(one)[:6], cards(other)[:6], strict=True):
+        assert mine != theirs
+    assert set(ids(one.developer.features)) != set(ids(other.developer.features))
+    assert one.developer.training is not None
+    assert other.developer.training is not None
+    assert one.developer.training.digest == other.developer.training.digest
+    assert cards(one) == cards(deal(cells()[0], 0, "d", bytes([1]) * 32))
+
+
 def test_printed_cards_show_neither_protected_attributes_nor_seeds(cells: Cells) -> None:
     printed = repr(deal(cells()[0], 0, "d"))
     assert "protected=array" not in printed

@@ -123,6 +123,14 @@ def test_the_split_and_the_bits_do_not_depend_on_the_defence() -> None:
     assert len(set(one.seeds.values())) == 2
 
 
+def test_the_secret_decides_on_split_bits_and_seeds() -> None:
+    (cell,) = lay_out({**VALUES, "developer": {}}, "dia.toml").cells
+    one, other = (deal(cell, 0, "deal-1", bytes([byte]) * 32) for byte in (1, 2))
+    assert (one.developer.numbers != other.developer.numbers).any()
+    assert (one.bits != other.bits).any()
+    assert not {*one.seeds.values()} & {*other.seeds.values(), *dealt().seeds.values()}
+
+
 def test_another_trial_has_another_split_and_other_bits() -> None:
     splits = [dealt(trial) for trial in range(8)]
     assert len({cards.developer.numbers.tobytes() for cards in splits}) == 8

@@ -154,6 +154,28 @@ def test_the_page_tells_which_layers_were_active_around_whom_and_warns_of_those_
     ) in text
 
 
+def test_the_layers_of_another_program_are_its_own_claim(tmp_path: Path) -> None:
+    sweep = read("demo", ["scenario.trials=3", "scenario.secret=random"])
+    folder = _folder(tmp_path / "run", sweep, _trials(sweep))
+    result = json.loads((folder / "result.json").read_text())
+    command = "python mine.py <&>"
+    (folder / "result.json").write_text(json.dumps(result | {"programs": {"developer": command}}))
+    text = _confined(folder, WALLED | {"adversary": []})
+    claimed = "Around developer: limits, no-capabilities, landlock and non-dumpable, as the program itself says."
+    assert claimed in text
+    assert "Around adversary: no layer." in text
+    assert f"Program in developer's place {command}" in text
+    assert "Programs that are not fairwall's: developer" in text
+
+
+def test_the_page_says_whether_a_party_could_recompute_the_draws(tmp_path: Path) -> None:
+    for secret, can in (("seed", True), ("random", False)):
+        sweep = read("demo", ["scenario.trials=3", f"scenario.secret={secret}"])
+        text = _shown(write_report(_folder(tmp_path / secret, sweep, _trials(sweep))).read_text(encoding="utf-8"))
+        assert ("Draws that a party could recompute" in text) is can
+        assert f"Secret {secret}: cards, seeds and noise follow from the seed" in text
+
+
 @pytest.mark.parametrize("name", REVEAL)
 def test_every_shipped_scenario_gets_a_page_that_needs_nothing_else(name: str, tmp_path: Path) -> None:
     sweep = read(name, ["scenario.trials=3"])

@@ -16,7 +16,7 @@ import pytest
 
 import fairwall as package
 from sim.games import lay_out
-from sim.games.cards import ComplianceCards
+from sim.games.cards import WRITTEN_DOWN, ComplianceCards
 from sim.games.reveal import record
 from sim.games.reveal.deal import DeveloperCards, PublicSample, RevealDeal
 from sim.games.reveal.outcome import LossTest, RevealGuess, RevealOutcome
@@ -420,6 +420,44 @@ def test_a_run_of_the_same_plan_is_gone_on_with(tmp_path: Path) -> None:
     keep(folder, played, line_of(played.cells[0], RIGHT))
     moved = folder.path.rename(tmp_path / "moved")
     assert RunFolder.resume(moved, plan_of({"compliance.epsilon": ["inf", 1.0]})) == RunFolder(moved, folder.run)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "named"),
+    [
+        ({}, {"developer": "mine"}, '--developer was unset, not "mine"'),
+        ({"developer": "mine"}, {}, '--developer was "mine", not unset'),
+        ({"developer": "mine"}, {"developer": "yours"}, '--developer was "mine", not "yours"'),
+        ({"developer": "mine"}, {"adversary": "mine"}, '--adversary was unset, not "mine"'),
+    ],
+)
+def test_other_programs_are_refused(tmp_path: Path, before: dict[str, str], now: dict[str, str], named: str) -> None:
+    folder = RunFolder.create(tmp_path, "x")
+    folder.write_scenario(plan_of())
+    folder.write_result(plan_of(), [], complete=False, programs=before)
+    assert RunFolder.resume(folder.path, plan_of(), before) == folder
+    with pytest.raises(ResumeError) as refused:
+        RunFolder.resume(folder.path, plan_of(), now)
+    assert str(refused.value) == f"{folder.path}: was played differently: {named}"
+
+
+def test_the_key_is_32_bytes_of_its_owners(tmp_path: Path) -> None:
+    one, other = RunFolder.create(tmp_path, "x"), RunFolder.create(tmp_path, "x")
+    assert len(one.key) == len(other.key) == 32
+    assert one.key != other.key
+    assert (one.path / "secret").stat().st_mode & 0o777 == 0o600
+    with pytest.raises(FileExistsError):
+        one.keep(bytes(32))
+
+
+def test_without_its_key_no_run_is_gone_on_with(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, "x")
+    keep(folder, plan_of())
+    (folder.path / "secret").unlink()
+    with pytest.raises(ResumeError, match=r"secret: is missing: without its key"):
+        RunFolder.resume(folder.path, plan_of())
+    # By the seed alone every draw is the same without it.
+    assert folder.secret(plan_of()) == WRITTEN_DOWN
 
 
 @pytest.mark.parametrize(
