@@ -85,4 +85,4 @@ def said(line: str) -> tuple[str, list[dict[str, Any]]]:
 def _layer(values: Any) -> dict[str, Any]:
     if not isinstance(values, dict) or values.get("name") not in LAYERS or not isinstance(values.get("active"), bool):
         raise ValueError(f"is to have layers, each with a name among {', '.join(LAYERS)} and whether it is active")
-    return {"name": values["name"], "active": values["active"], "why_not": str(values.get("why_not", ""))[:200]}
+    return {"name": values["name"], "active": values["active"], "why_not": str(values.get("why_not", ""))}

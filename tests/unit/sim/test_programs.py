@@ -24,7 +24,7 @@ def sweep_of(**scenario: Any) -> Sweep:
 @pytest.mark.parametrize("party", ["compliance", "developer", "adversary"])
 def test_where_the_seed_decides_no_other_program_plays(party: str) -> None:
     check(sweep_of(), {})
-    check(sweep_of(secret="random"), {party: "true --loud"})
+    check(sweep_of(secret="random"), {party: "true --loud"})  # noqa: S106 - a mode
     with pytest.raises(ProgramRefused, match=f"^--{party}: only with --set scenario.secret=random"):
         check(sweep_of(), {party: "true"})
 
@@ -40,13 +40,13 @@ def test_where_the_seed_decides_no_other_program_plays(party: str) -> None:
 )
 def test_what_cannot_be_started_is_one_line(command: str, named: str) -> None:
     with pytest.raises(ProgramRefused) as refused:
-        check(sweep_of(secret="random"), {"developer": command})
+        check(sweep_of(secret="random"), {"developer": command})  # noqa: S106 - a mode
     assert str(refused.value) == f"--developer: {named}"
 
 
 def test_no_layer_is_demanded_of_a_program_that_alone_can_say_what_confines_it() -> None:
     with pytest.raises(ProgramRefused, match=r"^--developer: scenario.require demands landlock, and what confines"):
-        check(sweep_of(secret="random", require=["landlock"]), {"developer": "true"})
+        check(sweep_of(secret="random", require=["landlock"]), {"developer": "true"})  # noqa: S106 - a mode
 
 
 def test_a_first_line_says_where_it_listens_and_perhaps_what_confines_it() -> None:

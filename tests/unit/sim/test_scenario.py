@@ -566,3 +566,9 @@ def test_a_long_axis_is_laid_out_once_a_cell() -> None:
     assert [cell.scenario.scenario.seed for cell in cells] == [*range(6000)]
     assert len({id(cell.scenario.sweep) for cell in cells}) == 1
     assert cells[-1].scenario.sweep == {"scenario.seed": seeds}
+
+
+def test_the_secret_of_a_run_is_not_swept() -> None:
+    with pytest.raises(ScenarioError, match=r"sweep.scenario.secret: cannot be swept: a run has one secret$"):
+        read("demo", ['scenario.secret=["seed", "random"]'])
+    assert read("demo", ["scenario.secret=random"]).scenario.scenario.secret == "random"  # noqa: S105 - a mode
