@@ -14,9 +14,9 @@ import pytest
 
 from fairwall.rpc.access import CALLERS
 from fairwall.rpc.errors import CATALOGUE
+from fairwall.rpc.turns import PROTOCOL_VERSION
 from fairwall.wire.v1.error_pb2 import Reason
-from sim.games import lay_out, read
-from sim.scenarios.scenario import Scenario
+from sim.games import GAMES, lay_out, read
 from sim.scenarios.sweep import shipped
 
 ROOT = Path(__file__).parents[2]
@@ -78,9 +78,20 @@ def test_the_scenario_that_is_shown_is_valid() -> None:
 
 def test_every_key_of_a_scenario_is_documented() -> None:
     page = "".join((ROOT / "docs" / f"{name}.md").read_text() for name in ("scenarios", "inference"))
-    for name in ("data", "compliance", "developer", "adversary"):
-        for field, about in Scenario.model_fields[name].annotation.model_fields.items():
+    sections = {
+        (name, section.annotation)
+        for game in GAMES.values()
+        for name, section in game.scenario.model_fields.items()
+        if name in ("scenario", "data", "compliance", "developer", "adversary")
+    }
+    assert len(sections) == 8, "two that any game has, and three for each of the two games"
+    for name, section in sections:
+        for field, about in section.model_fields.items():
             assert re.search(rf"\b{about.alias or field}\b", page), f"{name}.{field}"
+
+
+def test_the_protocol_page_says_which_version_it_is() -> None:
+    assert f"Version {PROTOCOL_VERSION}. " in (ROOT / "docs" / "protocol.md").read_text()
 
 
 def test_the_scenario_of_the_inference_game_is_valid() -> None:
