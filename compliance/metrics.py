@@ -65,23 +65,8 @@ def gaps(metric: str, parts: Sequence[GroupSums]) -> NDArray[np.float64]:
             raise ValueError("a group of the metric's stratum is empty")
         if part.sum1.ndim != 1 or not part.sum1.shape == part.sum0.shape == parts[0].sum1.shape:
             raise ValueError("the groups' sums must be vectors of one length")
-    gap = _FORMULAS[metric.removeprefix("abs_")](*parts)
+    gap = _difference_of_means(*parts) if found.of_means else _FORMULAS[metric](*parts)
     return np.abs(gap) if found.absolute else gap
-
-
-def statistical_parity(predictions: GroupSums) -> NDArray[np.float64]:
-    """SP: P(h=1 | a=1) - P(h=1 | a=0). Fairlearn: `demographic_parity_difference` is its absolute value."""
-    return _difference_of_means(predictions)
-
-
-def equal_opportunity(qualified: GroupSums) -> NDArray[np.float64]:
-    """EO: P(h=1 | y=1, a=1) - P(h=1 | y=1, a=0). Fairlearn: `equal_opportunity_difference` is its absolute value."""
-    return _difference_of_means(qualified)
-
-
-def false_positive_rate_gap(unqualified: GroupSums) -> NDArray[np.float64]:
-    """FPR gap: P(h=1 | y=0, a=1) - P(h=1 | y=0, a=0). Fairlearn: abs is `false_positive_rate_difference`."""
-    return _difference_of_means(unqualified)
 
 
 def equalized_odds_max(qualified: GroupSums, unqualified: GroupSums) -> NDArray[np.float64]:
@@ -106,11 +91,6 @@ def predictive_parity(hits: GroupSums, positives: GroupSums) -> NDArray[np.float
     return np.where(defined, precision1 - precision0, 0.0)
 
 
-def accuracy_difference(correct: GroupSums) -> NDArray[np.float64]:
-    """OAD: P(h=y | a=1) - P(h=y | a=0). Fairlearn: `accuracy_score_difference` is its absolute value."""
-    return _difference_of_means(correct)
-
-
 def disparate_impact(predictions: GroupSums) -> NDArray[np.float64]:
     """DI: P(h=1 | a=0) / P(h=1 | a=1). Fairlearn: `demographic_parity_ratio` is the smaller of it and its inverse."""
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -123,12 +103,9 @@ def _difference_of_means(part: GroupSums) -> NDArray[np.float64]:
 
 
 _FORMULAS: dict[str, Callable[..., NDArray[np.float64]]] = {
-    "sp": statistical_parity,
-    "eo": equal_opportunity,
-    "fpr": false_positive_rate_gap,
     "eodds_max": equalized_odds_max,
     "eodds_sum": equalized_odds_sum,
     "ppv": predictive_parity,
-    "oad": accuracy_difference,
     "di": disparate_impact,
 }
+"""The metrics that are no difference of means, by name."""

@@ -43,6 +43,7 @@ from compliance.mechanisms.mechanism import (
     with_interval,
 )
 from compliance.noise import ROUNDING_STEPS, Noise, step_for
+from fairwall.laws.mechanisms import MINORITY_SHARE, TEST_SHARE
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Laplace
 from fairwall.laws.sensitivity import flip_sensitivity
@@ -61,8 +62,8 @@ class ProposeTestRelease:
         The part of epsilon that the test spends, in (0, 1).
     """
 
-    minority_share: float = 0.05
-    test_share: float = 0.25
+    minority_share: float = MINORITY_SHARE
+    test_share: float = TEST_SHARE
     name: str = "propose-test-release"
     title: str = "propose-test-release"
     guarantee: Guarantee = "approximate"

@@ -8,8 +8,7 @@ import numpy as np
 from compliance.accountant import Loss, pure
 from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release, require_budget
 from compliance.noise import Noise
-
-DECIMALS = 2
+from fairwall.laws.mechanisms import ROUND_DECIMALS
 
 
 @dataclass(frozen=True)
@@ -36,4 +35,4 @@ class Round:
         """Return the rounded gaps, at an infinite epsilon too: it is what this mechanism costs anyhow."""
         require_budget(epsilon, delta)
         # Adding 0.0 turns -0.0 into 0.0.
-        return Release(np.round(question.gaps(), DECIMALS) + 0.0)
+        return Release(np.round(question.gaps(), ROUND_DECIMALS) + 0.0)

@@ -1,7 +1,7 @@
 """Losses that need no sampling, because the law of the noise is known.
 
-`EXACT` and `LAWS` say which function of `fairwall.laws` belongs to which mechanism. A new mechanism gets one line in
-either: an exact loss where there is one, else the law of its noise, and the loss is found on a grid.
+`EXACT` says which function of `fairwall.laws` belongs to which mechanism. A new mechanism gets a line there where its
+exact loss is known; else, if the law of its noise has a row in `fairwall.laws.mechanisms`, the loss is found on a grid.
 
 Some have neither. What `exponential` and `sparse-vector` cost a batch of m models is not known, only its supremum over
 all scores and all batches (`fairwall.laws.selection`), which a small batch does not reach. `propose-test-release` mixes
@@ -19,12 +19,13 @@ import numpy as np
 
 from compliance.mechanisms.mechanism import Mechanism
 from compliance.mechanisms.recommended import SHRUNK, choose
+from fairwall.laws import mechanisms
 from fairwall.laws.aggregation import aggregate_loss
-from fairwall.laws.calibration import conceal_law, conceal_loss, laplace_law, laplace_loss
-from fairwall.laws.cauchy import tuned_law, tuned_loss
-from fairwall.laws.conceal_laplace import conceal_laplace_law
+from fairwall.laws.calibration import conceal_loss, laplace_loss
+from fairwall.laws.cauchy import tuned_loss
 from fairwall.laws.counts import counts_loss, gaussian_scales
 from fairwall.laws.gaussian import gaussian_delta, gaussian_multiplier
+from fairwall.laws.mechanisms import AddedNoise
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Law
 from fairwall.laws.response import response_loss, turning_probability
@@ -113,14 +114,12 @@ Of `counts` and `randomized-response` with the facts that the first batch buys. 
 how people were dealt, at worst. Of `recommended` what its choice releases, before answers are clamped or shrunk.
 """
 
-LAWS: Mapping[str, NoiseLaw] = {
-    "laplace": lambda metric, n0, n1, _people, m, epsilon, _delta: laplace_law(metric, n0 + n1, m, epsilon),
-    "conceal": lambda metric, n0, n1, _people, m, epsilon, _delta: conceal_law(metric, n0, n1, m, epsilon),
-    "cauchy": lambda metric, n0, n1, _people, m, epsilon, _delta: tuned_law(metric, n0, n1, m, epsilon),
-    "conceal-laplace": lambda metric, n0, n1, _people, m, epsilon, delta: conceal_laplace_law(
-        metric, n0, n1, m, epsilon, delta
-    ),
-}
+
+def _added(law: AddedNoise) -> NoiseLaw:
+    return lambda metric, n0, n1, _people, m, epsilon, delta: law(metric, n0, n1, m, epsilon, delta)
+
+
+LAWS: Mapping[str, NoiseLaw] = {name: _added(law) for name, law in mechanisms.LAWS.items()}
 """The noise on each answer, by the mechanism's name."""
 
 

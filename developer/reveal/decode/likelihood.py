@@ -26,11 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.laws.aggregation import aggregate_law, block_count
-from fairwall.laws.calibration import conceal_law, laplace_law
-from fairwall.laws.cauchy import tuned_law
-from fairwall.laws.conceal_laplace import conceal_laplace_law
 from fairwall.laws.counts import gaussian_scales, laplace_scales
 from fairwall.laws.gaussian import gaussian_multiplier
+from fairwall.laws.mechanisms import LAWS, MINORITY_SHARE, ROUND_DECIMALS, TEST_SHARE
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law, Uniform
 from fairwall.laws.response import turning_probability
@@ -43,12 +41,6 @@ if TYPE_CHECKING:
 _multiplier = lru_cache(maxsize=64)(gaussian_multiplier)
 
 Smeared = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
-
-_ROUND_DECIMALS = 2
-"""What the mechanism `round` keeps."""
-
-_TEST_SHARE, _MINORITY_SHARE = 0.25, 0.05
-"""Of propose-test-release: the test's part of epsilon, and the least minority that it is made for. As it ships."""
 
 _CHOICE = Gaussian(0.5)
 """For mechanisms that answer 0 or 1 where a gap was asked for: an error of that size, which leaves next to nothing."""
@@ -110,29 +102,23 @@ def _noise(terms: Terms, n: int, n0: int, n1: int, queries: int, epsilon: float)
     known = terms.mechanism in ("exact", "randomized-response") or (terms.mechanism == "recommended" and epsilon >= 5)
     if known or math.isinf(epsilon):
         return None
+    if terms.mechanism in LAWS:
+        return LAWS[terms.mechanism](metric, n0, n1, queries, epsilon, terms.delta)
     match terms.mechanism:
         case "round":
-            return Uniform(0.5 * 10.0**-_ROUND_DECIMALS)
-        case "laplace":
-            return laplace_law(metric, n, queries, epsilon)
+            return Uniform(0.5 * 10.0**-ROUND_DECIMALS)
         case "gaussian":
             multiplier = _multiplier(epsilon, terms.delta)
             return Gaussian(multiplier * math.sqrt(queries) * global_sensitivity(metric, n))
-        case "conceal":
-            return conceal_law(metric, n0, n1, queries, epsilon)
-        case "conceal-laplace":
-            return conceal_laplace_law(metric, n0, n1, queries, epsilon, terms.delta)
-        case "cauchy":
-            return tuned_law(metric, n0, n1, queries, epsilon)
         case "counts" | "recommended":
             return Laplace(c * laplace_scales(queries, epsilon, size_known=not terms.first).sums)
         case "counts-gaussian":
             multiplier = _multiplier(epsilon, terms.delta)
             return Gaussian(c * gaussian_scales(queries, multiplier, size_known=not terms.first).sums)
         case "propose-test-release":
-            proposed = min(max(2, math.ceil(_MINORITY_SHARE * n)), max(2, n // 2))
+            proposed = min(max(2, math.ceil(MINORITY_SHARE * n)), max(2, n // 2))
             bound = flip_sensitivity(metric, n, proposed) if n >= 3 else 0.0
-            return Laplace(queries * bound / (epsilon * (1 - _TEST_SHARE)))
+            return Laplace(queries * bound / (epsilon * (1 - TEST_SHARE)))
         case "sample-and-aggregate":
             return aggregate_law(block_count(n), queries, epsilon)
         case "sparse-vector" | "exponential" | "pass-fail":

@@ -64,7 +64,7 @@ STRATEGIES: dict[str, Strategy] = {
             "verdicts",
             verdicts.play,
             compressed.counts,
-            PLAIN | {"abs_sp", "abs_eo", "abs_fpr"},
+            PLAIN | {f"abs_{name}" for name in PLAIN},
             adaptive=True,
             exact=True,
             mechanism="pass-fail",

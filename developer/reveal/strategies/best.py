@@ -30,11 +30,9 @@ from developer.reveal.decode.meet import is_listable
 from developer.reveal.strategies import meet, predictive_parity, splitting, verdicts
 from developer.reveal.strategies.compressed import decide, likelihood, reveal_from_rows, settle
 from developer.reveal.strategies.sizes import alone
-from developer.reveal.strategies.strategy import ABSOLUTE, ODDS, Hand, Reveal, Terms, everyone
+from developer.reveal.strategies.strategy import ABSOLUTE, ODDS, PLAIN, Hand, Reveal, Terms, everyone
+from fairwall.laws.mechanisms import ROUND_DECIMALS
 from fairwall.laws.noise import Law
-
-_ROUND_DECIMALS = 2
-"""What the mechanism `round` keeps."""
 
 _USUAL_SHARE = 0.2
 """The share of disadvantaged people that is reckoned with where their number is not public."""
@@ -75,12 +73,12 @@ def play(hand: Hand) -> Reveal:
             raise ValueError("predictive parity can be read from exact answers only")
         return predictive_parity.play(hand)
     if terms.mechanism == "round":
-        kept = min(terms.precision, _ROUND_DECIMALS) if isinstance(terms.precision, int) else _ROUND_DECIMALS
+        kept = min(terms.precision, ROUND_DECIMALS) if isinstance(terms.precision, int) else ROUND_DECIMALS
         terms = replace(terms, precision=kept)
         hand = replace(hand, terms=terms)
     if exact and readable(hand):
         ordinary = hand.queries == 1 and terms.n0 is not None and is_listable(hand.people, terms.n0)
-        plain = terms.metric in ("sp", "eo", "fpr") and terms.precision == "float64"
+        plain = terms.metric in PLAIN and terms.precision == "float64"
         return meet.play(hand) if ordinary and plain else splitting.play(hand)
     if terms.metric in ABSOLUTE | ODDS:
         return _both_signs(hand)

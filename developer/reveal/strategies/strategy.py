@@ -9,16 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.reveal.decode.decoder import Decoder
+from fairwall.laws.metric import METRICS
 from fairwall.laws.precision import Precision
 
-PLAIN = frozenset({"sp", "eo", "fpr"})
-"""Metrics that are the statistical parity gap of the predictions in a stratum."""
+_OF_MEANS = frozenset(metric for metric in METRICS.values() if metric.of_means)
 
-SIGNED = PLAIN | {"oad"}
+SIGNED = frozenset(metric.name for metric in _OF_MEANS if not metric.absolute)
 """Metrics that are a statistical parity gap of something, sign and all."""
 
-ABSOLUTE = frozenset({"abs_sp", "abs_eo", "abs_fpr", "abs_oad"})
-"""The same without the sign."""
+PLAIN = frozenset(name for name in SIGNED if METRICS[name].parts[0].value == "prediction")
+"""Metrics that are the statistical parity gap of the predictions in a stratum."""
+
+ABSOLUTE = frozenset(metric.name for metric in _OF_MEANS if metric.absolute)
+"""Metrics that are the absolute value of such a gap."""
 
 ODDS = frozenset({"eodds_max", "eodds_sum"})
 """Metrics that can be asked for one absolute gap at a time."""

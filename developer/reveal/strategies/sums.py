@@ -37,6 +37,7 @@ from numpy.typing import NDArray
 from developer.reveal.strategies.precision import PRECISIONS, error, possible
 from developer.reveal.strategies.sizes import alone
 from developer.reveal.strategies.strategy import Hand, Reveal, everyone
+from fairwall.laws.metric import find_metric
 from fairwall.laws.precision import Precision
 
 Integers = NDArray[np.int64]
@@ -116,7 +117,7 @@ class Sums:
         self.left = hand.queries
         self.answers = 0
         metric = hand.terms.metric
-        self.absolute = metric.startswith(("abs_", "eodds_"))
+        self.absolute = find_metric(metric).absolute
         self.near = hand.perturbation < 1
         self.anchors: NDArray[np.intp] = np.zeros(int(self.absolute and not self.near), np.intp)
         told: Precision | None = hand.terms.precision

@@ -92,6 +92,11 @@ class Metric:
         return self.strata[0] if len(self.strata) == 1 else None
 
     @property
+    def of_means(self) -> bool:
+        """Whether it is a difference of one mean a group, or the absolute value of one."""
+        return self.bounded and len(self.parts) == 1
+
+    @property
     def labelled(self) -> bool:
         """Whether it needs labels."""
         return any(part.label is not None or part.value != "prediction" for part in self.parts)

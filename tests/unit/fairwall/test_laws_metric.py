@@ -46,6 +46,7 @@ def test_what_each_metric_needs() -> None:
     assert {key for key, metric in METRICS.items() if metric.binary} == {"ppv"}
     assert {key for key, metric in METRICS.items() if not metric.bounded} == {"di"}
     assert {key for key, metric in METRICS.items() if len(metric.strata) > 1} == {"eodds_max", "eodds_sum"}
+    assert {key for key, metric in METRICS.items() if not metric.of_means} == {"eodds_max", "eodds_sum", "ppv", "di"}
     assert [METRICS[key].label for key in ("sp", "eo", "abs_fpr", "eodds_sum")] == [None, 1, 0, None]
 
 
