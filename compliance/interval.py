@@ -10,7 +10,7 @@ n is public, n0 and n1 are not: the caller assumes a range of shares, and the en
 taken to be normal, which is good for some dozens of people in each group, on the safe side where variances are below
 1/4.
 
-**The noise interval** holds the test set's gap with the level's probability, whatever it is.
+**The noise's reach** on either side of an answer holds the test set's gap with the level's probability, whatever it is.
 
 **P(gap > threshold)** is P(Z + S < r - threshold) = the mean over Z of Phi((r - Z - threshold) / sigma). It is the
 posterior probability of G > threshold under a flat prior, and one minus the p-value against G <= threshold: where G is
@@ -35,7 +35,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,34 +54,6 @@ _QUANTILES = 10_000
 
 Ends: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
 """The low and the high ends of many intervals, shape (m,) each."""
-
-
-class Interval(NamedTuple):
-    """Everything between two numbers."""
-
-    low: float
-    high: float
-
-
-def noise_interval(answer: float, law: Law, level: float = LEVEL) -> Interval:
-    """Return the interval around an answer that holds the test set's exact gap with a probability of the level.
-
-    Parameters
-    ----------
-    answer
-        As released, before any bounding; NaN gives NaN.
-    law
-        The noise's; public.
-    level
-        Above 0 and below 1.
-
-    Raises
-    ------
-    ValueError
-        For a level out of range, or a law without known quantiles.
-    """
-    reach = noise_reach(law, level)
-    return Interval(answer - reach, answer + reach)
 
 
 def noise_reach(law: Law, level: float = LEVEL) -> float:

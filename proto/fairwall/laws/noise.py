@@ -29,9 +29,6 @@ class Law(Protocol):
     def median_abs(self) -> float:
         """Return the median of the noise's absolute value."""
 
-    def mean_abs(self) -> float:
-        """Return the mean of the noise's absolute value, which may be infinite."""
-
 
 @dataclass(frozen=True)
 class Laplace:
@@ -57,10 +54,6 @@ class Laplace:
     def median_abs(self) -> float:
         """Return the median of the noise's absolute value, scale * ln 2."""
         return self.scale * math.log(2)
-
-    def mean_abs(self) -> float:
-        """Return the mean of the noise's absolute value, the scale."""
-        return self.scale
 
 
 @dataclass(frozen=True)
@@ -89,10 +82,6 @@ class Cauchy:
         """Return the median of the noise's absolute value, the scale."""
         return self.scale
 
-    def mean_abs(self) -> float:
-        """Return the mean of the noise's absolute value: infinite, or 0 at scale 0."""
-        return math.inf if self.scale else 0.0
-
 
 @dataclass(frozen=True)
 class Gaussian:
@@ -118,10 +107,6 @@ class Gaussian:
     def median_abs(self) -> float:
         """Return the median of the noise's absolute value, scale * 0.674."""
         return self.scale * NormalDist().inv_cdf(0.75)
-
-    def mean_abs(self) -> float:
-        """Return the mean of the noise's absolute value, scale * sqrt(2 / pi)."""
-        return self.scale * math.sqrt(2 / math.pi)
 
 
 @dataclass(frozen=True)
@@ -149,10 +134,6 @@ class Uniform:
 
     def median_abs(self) -> float:
         """Return the median of the noise's absolute value, half the scale."""
-        return self.scale / 2
-
-    def mean_abs(self) -> float:
-        """Return the mean of the noise's absolute value, half the scale."""
         return self.scale / 2
 
 

@@ -27,18 +27,16 @@ Measured in simulation, 10 splits of 20 victims, 2,000 repetitions: where splits
 at most 3% of the time, also where guesses are right 98 to 100% of the time. Where splits differ, t suits a skewed law
 less well: for an attack that is right 90% of the time it misses 6.5% with a correlation of 0.1 within splits and 10%
 with 0.3 (at 99.9%: 0.6% and 2%); for one that is right half of the time 5% with either. With fewer splits the latter
-two grow. Hence ``SPLITS``.
+two grow: a published interval is over ten splits at least.
 
 What no interval here can exclude: a kind of split, of probability q, on which everything is otherwise, and which did
-not occur among the K. That happens with probability (1 - q)^K, so at level alpha q can be up to 1 - alpha^(1/K):
-``unseen``.
+not occur among the K. That happens with probability (1 - q)^K, so at level alpha q can be up to 1 - alpha^(1/K).
 
 **|d|.** An interval for d gives one for |d|: from the distance of its nearer end to 0, or from 0 where it contains 0.
 By itself |d| is above 0 for an adversary that knows nothing; the interval is what to read.
 
 **Many attacks.** Who tries m attacks sees the best of m. Intervals at level alpha / m each hold all together with
-probability 1 - alpha at least (Bonferroni). For the question alone which attacks know anything, Holm's step-down
-(1979) keeps the same family-wise level and rejects at least as much.
+probability 1 - alpha at least (Bonferroni).
 """
 
 from __future__ import annotations
@@ -52,9 +50,6 @@ from numpy.typing import NDArray
 
 from fairwall.laws.binomial import lower_limit, upper_limit
 from sim.report.estimates import t_interval
-
-SPLITS = 10
-"""How many data splits a published interval is over, at least."""
 
 
 @dataclass(frozen=True)
@@ -74,17 +69,10 @@ class Advantage:
     ----------
     advantage : |d|, in [0, 1].
     difference : d, in [-1, 1]; negative where the adversary is more often wrong than right.
-    p_value : of d = 0, in [0, 1]; not corrected.
-    splits, victims : what it is estimated from.
-    unseen : the share of splits, in [0, 1], that may be quite otherwise without one having occurred.
     """
 
     advantage: Estimate
     difference: Estimate
-    p_value: float
-    splits: int
-    victims: int
-    unseen: float
 
     @property
     def accuracy(self) -> Estimate:
@@ -129,88 +117,28 @@ def measure(
     ones = np.stack([np.bincount(cluster[(secret == b) & (guessed == 1)], minlength=counts.shape[1]) for b in (0, 1)])
     if (counts.sum(1) == 0).any():
         raise ValueError("an advantage needs victims of both bits")
-    totals, hits = counts.sum(1), ones.sum(1)
-    rates = hits / totals
+    totals = counts.sum(1)
+    rates = ones.sum(1) / totals
     d = float(rates[1] - rates[0])
     deviations = (ones - rates[:, None] * counts) / totals[:, None]
     own = level / attacks
-    clustered, p_clustered = _by_t(d, deviations[1] - deviations[0], own)
+    clustered = _by_t(d, deviations[1] - deviations[0], own)
     exact = _independent(d, totals, own)
     low, high = max(min(clustered[0], exact[0]), -1.0), min(max(clustered[1], exact[1]), 1.0)
     nearer = 0.0 if low <= 0 <= high else min(abs(low), abs(high))
     return Advantage(
         advantage=Estimate(abs(d), nearer, max(abs(low), abs(high))),
         difference=Estimate(d, low, high),
-        p_value=max(p_clustered, _fisher(hits, totals)),
-        splits=counts.shape[1],
-        victims=len(secret),
-        unseen=1 - own ** (1 / counts.shape[1]),
     )
 
 
-def mean(
-    values: NDArray[np.floating] | Sequence[float],
-    splits: NDArray[np.integer] | Sequence[int],
-    *,
-    level: float = 0.05,
-    looks: int = 1,
-) -> Estimate:
-    """Estimate the mean of a number that every victim has, such as a gap, with the clustered t-interval.
-
-    Parameters
-    ----------
-    values : shape (victims,)
-        Of no particular range, so that there is no second interval where all splits agree.
-    splits : shape (victims,)
-    level : float
-        In (0, 1).
-    looks : int
-        How many such intervals are to hold together.
-
-    Returns
-    -------
-    Estimate
-        With fewer than two splits its interval is unbounded.
-    """
-    numbers, split = np.asarray(values, dtype=np.float64), np.asarray(splits)
-    if numbers.shape != split.shape or len(numbers) == 0:
-        raise ValueError("every value has a split, and there is one at least")
-    _, cluster = np.unique(split, return_inverse=True)
-    value = float(numbers.mean())
-    deviations = np.bincount(cluster, weights=numbers - value) / len(numbers)
-    (low, high), _ = _by_t(value, deviations, level / looks)
-    return Estimate(value, low, high)
-
-
-def holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Correct p-values for there being several, by Holm's step-down.
-
-    Returns
-    -------
-    tuple of float
-        In the order given. Rejecting what is at most alpha rejects a true hypothesis with probability alpha at most.
-    """
-    count = len(p_values)
-    order = sorted(range(count), key=lambda i: p_values[i])
-    corrected = [0.0] * count
-    largest = 0.0
-    for place, i in enumerate(order):
-        largest = max(largest, min(1.0, (count - place) * p_values[i]))
-        corrected[i] = largest
-    return tuple(corrected)
-
-
-def _by_t(value: float, deviations: NDArray[np.float64], level: float) -> tuple[tuple[float, float], float]:
-    """Compute the t-interval from the splits' deviations, and the p-value of 0."""
-    # Imported here: scipy takes a second to load.
-    from scipy.special import stdtr
-
+def _by_t(value: float, deviations: NDArray[np.float64], level: float) -> tuple[float, float]:
+    """Compute the t-interval from the splits' deviations."""
     splits = len(deviations)
     if splits < 2:
-        return (-math.inf, math.inf), 1.0
+        return -math.inf, math.inf
     error = math.sqrt(splits / (splits - 1) * float(np.sum(deviations**2)))
-    p_value = 2 * float(stdtr(splits - 1, -abs(value) / error)) if error > 0 else float(value == 0)
-    return t_interval(value, error, splits - 1, level), p_value
+    return t_interval(value, error, splits - 1, level)
 
 
 def _independent(d: float, totals: NDArray[np.intp], level: float) -> tuple[float, float]:
@@ -218,21 +146,3 @@ def _independent(d: float, totals: NDArray[np.intp], level: float) -> tuple[floa
     victims = 2 * int(totals.min())
     right = victims * (1 + d) / 2
     return 2 * lower_limit(right, victims, level / 2) - 1, 2 * upper_limit(right, victims, level / 2) - 1
-
-
-def _fisher(hits: NDArray[np.intp], totals: NDArray[np.intp]) -> float:
-    """Compute the p-value of d = 0 for independent victims: Fisher's exact test, two-sided by doubling."""
-    from scipy.special import gammaln
-
-    # Given how many were guessed 1 in all, those with bit 1 are hypergeometric.
-    n0, n1, x = int(totals[0]), int(totals[1]), int(hits.sum())
-    counts = np.arange(max(0, x - n0), min(n1, x) + 1)
-
-    def choose(n: int, k: NDArray[np.intp]) -> NDArray[np.float64]:
-        return np.asarray(gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1))
-
-    logs = choose(n1, counts) + choose(n0, x - counts)
-    law = np.exp(logs - logs.max())
-    law /= law.sum()
-    seen = int(hits[1])
-    return float(min(1.0, 2 * min(law[counts <= seen].sum(), law[counts >= seen].sum())))

@@ -6,11 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from compliance import interval
 from compliance.bounding import bounded
 from compliance.interval import (
     LEVEL,
-    noise_interval,
+    noise_reach,
     probabilities_above,
     probability_above,
     sampling_deviation,
@@ -29,18 +28,17 @@ LAWS = [Laplace(0.05), Gaussian(0.05), Cauchy(0.02)]
 
 
 def test_nothing_secret_is_asked_for():
-    for function in (noise_interval, sampling_deviation, probability_above):
+    for function in (noise_reach, sampling_deviation, probability_above):
         assert not {"n0", "n1", "records", "question"} & set(inspect.signature(function).parameters)
 
 
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("level", [0.5, 0.95])
-def test_noise_intervals_cover_as_often_as_stated(law, level):
+def test_noise_stays_in_reach_as_often_as_stated(law, level):
     # A binomial count at 6 standard errors: a false alarm has probability 2e-9.
     runs = 20_000
-    low, high = noise_interval(0.0, law, level)
-    inside = np.count_nonzero(np.abs(law.sample(np.random.default_rng(0), runs)) <= high)
-    assert low == -high
+    reach = noise_reach(law, level)
+    inside = np.count_nonzero(np.abs(law.sample(np.random.default_rng(0), runs)) <= reach)
     assert abs(inside - runs * level) <= 6 * math.sqrt(runs * level * (1 - level))
 
 
@@ -91,12 +89,11 @@ def test_the_deviation_is_that_of_the_worst_share():
 
 
 def test_without_noise_the_interval_is_a_point_and_sampling_remains():
-    assert noise_interval(0.3, Laplace(0.0)) == (0.3, 0.3)
+    assert noise_reach(Laplace(0.0)) == 0
     assert 0.5 < probability_above(0.3, Laplace(0.0), 100, (0.5, 0.5), 0.2) < 1
 
 
-def test_what_was_not_answered_has_no_interval():
-    assert math.isnan(noise_interval(math.nan, LAWS[0]).low)
+def test_what_was_not_answered_has_no_probability():
     for absolute in (False, True):
         assert math.isnan(probability_above(math.nan, LAWS[0], 100, (0.5, 0.5), 0.1, absolute=absolute))
 
@@ -106,15 +103,14 @@ def test_arguments_out_of_range_are_refused():
         pass
 
     with pytest.raises(ValueError, match="level"):
-        noise_interval(0.0, LAWS[0], 1.0)
+        noise_reach(LAWS[0], 1.0)
     with pytest.raises(ValueError, match="Odd"):
-        noise_interval(0.0, Odd(1.0))
+        noise_reach(Odd(1.0))
     for shares in ((0.0, 0.5), (0.6, 0.5), (0.5, 1.0), (math.nan, 0.5)):
         with pytest.raises(ValueError, match="shares"):
             sampling_deviation(10, shares)
     with pytest.raises(ValueError, match="people"):
         sampling_deviation(0, (0.5, 0.5))
-    assert interval.Interval(0.0, 1.0).high == 1.0
 
 
 # --- what mechanisms give
@@ -255,7 +251,7 @@ def test_probabilities_from_intervals_are_those_of_the_law(absolute):
     metric = "abs_sp" if absolute else "sp"
     answers = np.array([-0.1, 0.0, 0.15, 0.4])
     for law, error in ((Gaussian(0.05), 1e-12), (Laplace(0.05), 0.02)):
-        low, high = np.array([noise_interval(answer, law) for answer in answers]).T
+        low, high = answers - noise_reach(law), answers + noise_reach(law)
         expected = [probability_above(answer, law, 900, (0.05, 0.5), 0.1, absolute=absolute) for answer in answers]
         assert probabilities_above(low, high, 900, metric, 0.1) == pytest.approx(expected, abs=error)
 

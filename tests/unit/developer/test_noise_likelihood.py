@@ -210,7 +210,7 @@ def test_uniform_is_a_law() -> None:
     assert law.log_density([0.0, 0.5, 0.6]).tolist() == [0.0, 0.0, -math.inf]
     assert law.log_density(0.2).shape == ()
     assert p_value(law.sample(np.random.default_rng(5), 3000), law) > FALSE_ALARM
-    assert law.median_abs() == law.mean_abs() == 0.25
+    assert law.median_abs() == 0.25
     assert Uniform(0.0).sample(np.random.default_rng(5), 3).tolist() == [0, 0, 0]
     with pytest.raises(ValueError, match="scale"):
         Uniform(-1.0)

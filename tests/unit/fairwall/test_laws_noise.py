@@ -41,9 +41,7 @@ def test_median_of_absolute_noise(law: Law) -> None:
 
 
 def test_mean_of_absolute_noise() -> None:
-    assert Laplace(0.7).mean_abs() == 0.7
     assert Laplace(0.7).median_abs() == pytest.approx(0.7 * math.log(2))
-    assert Cauchy(0.7).mean_abs() == math.inf
     # |Laplace| is exponential with standard deviation = mean; 5.5 standard errors is about 4e-8 for a normal mean.
     sample = np.abs(Laplace(0.7).sample(np.random.default_rng(8), 100_000))
     assert abs(sample.mean() - 0.7) < 5.5 * 0.7 / math.sqrt(100_000)
@@ -55,7 +53,7 @@ def test_scale_zero_is_no_noise(law: Law) -> None:
     assert law.sample(rng, (2, 3)).tolist() == [[0.0] * 3] * 2
     assert rng.random() == np.random.default_rng(3).random()
     assert law.log_density([-1.0, 0.0, 2.0]).tolist() == [-math.inf, 0.0, -math.inf]
-    assert law.median_abs() == law.mean_abs() == 0
+    assert law.median_abs() == 0
 
 
 @pytest.mark.parametrize("law", [Laplace, Cauchy])

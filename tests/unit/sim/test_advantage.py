@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from scipy.stats import binom, fisher_exact, ttest_1samp
+from scipy.stats import binom, ttest_1samp
 
-from sim.games.inference.advantage import Estimate, _independent, holm, mean, measure
+from sim.games.inference.advantage import Estimate, _independent, measure
 
 Victims = tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]
 
@@ -77,7 +77,6 @@ def test_splits_that_all_agree_still_leave_doubt() -> None:
     # 200 of 200 right: the probability p of right guesses has p^200 >= 0.01 / 2.
     assert found.advantage.low == pytest.approx(2 * 0.005 ** (1 / 200) - 1)
     assert found.accuracy == Estimate(100, pytest.approx(100 * 0.005 ** (1 / 200)), 100)
-    assert found.unseen == pytest.approx(1 - 0.01**0.1)
 
 
 def test_who_is_always_wrong_knows_everything() -> None:
@@ -87,7 +86,6 @@ def test_who_is_always_wrong_knows_everything() -> None:
     assert wrong.advantage.low == pytest.approx(right.advantage.low)
     assert wrong.difference.value == -1
     assert wrong.accuracy.value == 0
-    assert wrong.p_value == pytest.approx(right.p_value)
 
 
 @pytest.mark.parametrize("guess", [0, 1])
@@ -96,38 +94,25 @@ def test_a_guess_that_is_always_the_same_knows_nothing(guess: int) -> None:
     found = measure(bits, np.full(180, guess), split)
     assert found.advantage.value == found.advantage.low == 0
     assert found.difference.low < 0 < found.difference.high
-    assert found.p_value == 1
 
 
 def test_one_split_says_nothing_about_others() -> None:
     found = measure([0, 1] * 50, [0, 1] * 50, [3] * 100)
-    assert (found.difference.low, found.difference.high, found.p_value, found.splits) == (-1, 1, 1, 1)
+    assert (found.difference.low, found.difference.high) == (-1, 1)
 
 
 def test_with_equal_splits_the_clustered_interval_is_students() -> None:
     rng = np.random.default_rng(2)
     bits, guesses, split = victims(rng, 12, 50, (0.4, 0.6), 0.3)
     own = [guesses[(split == k) & (bits == 1)].mean() - guesses[(split == k) & (bits == 0)].mean() for k in range(12)]
-    student = ttest_1samp(own, 0)
     found = measure(bits, guesses, split)
-    limits = student.confidence_interval(0.95)
+    limits = ttest_1samp(own, 0).confidence_interval(0.95)
     assert (found.difference.low, found.difference.high) == pytest.approx((limits.low, limits.high))
-    assert found.p_value == pytest.approx(student.pvalue)
-
-
-def test_the_p_value_is_no_less_than_that_of_independent_victims() -> None:
-    bits = np.tile([0, 1], 100)
-    guesses = np.where(np.tile(np.arange(20) < 16, 10), bits, 1 - bits)
-    found = measure(bits, guesses, np.repeat(np.arange(10), 20))
-    table = [[int(np.sum((bits == b) & (guesses == g))) for g in (0, 1)] for b in (0, 1)]
-    exact = 2 * fisher_exact(table, "greater").pvalue
-    assert found.p_value == pytest.approx(exact)
 
 
 def test_splits_may_lack_a_bit_and_have_any_name() -> None:
     bits, guesses = [0, 0, 1, 1, 0, 1], [0, 1, 1, 1, 0, 0]
     found = measure(bits, guesses, [7, 7, 7, -2, 40, 40])
-    assert (found.splits, found.victims) == (3, 6)
     assert found.difference.value == pytest.approx(1 / 3)
 
 
@@ -157,34 +142,3 @@ def test_what_cannot_be_estimated_is_refused() -> None:
         measure([0, 1], [0, 1], [0])
     with pytest.raises(ValueError, match="level"):
         measure([0, 1], [0, 1], [0, 1], level=0)
-
-
-def test_the_mean_s_interval_is_over_splits() -> None:
-    values, split = np.array([1.0, 3, 2, 4, 6, 8]), np.array([0, 0, 1, 1, 2, 2])
-    student = ttest_1samp([2, 3, 7], 0).confidence_interval(0.99)
-    assert mean(values, split, level=0.05, looks=5) == Estimate(
-        4, pytest.approx(student.low), pytest.approx(student.high)
-    )
-    assert mean([1.0], [0]) == Estimate(1, -np.inf, np.inf)
-
-
-def test_holm_corrects_each_p_value_by_its_place() -> None:
-    assert holm([0.01, 0.04, 0.03]) == pytest.approx((0.03, 0.06, 0.06))
-    assert holm([0.9, 0.8]) == pytest.approx((1.0, 1.0))
-    assert holm([]) == ()
-
-
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=6), st.floats(0.001, 0.2))
-def test_holm_rejects_what_the_step_down_rejects(p_values: list[float], level: float) -> None:
-    rejected: set[int] = set()
-    for place, i in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
-        if (len(p_values) - place) * p_values[i] > level:
-            break
-        rejected.add(i)
-    assert {i for i, p in enumerate(holm(p_values)) if p <= level} == rejected
-
-
-def test_holm_keeps_the_family_wise_rate() -> None:
-    # Five true hypotheses, 4,000 families; fixed seed, at most 1e-7 for a sound correction.
-    draws = np.random.default_rng(8).random((4000, 5))
-    assert sum(min(holm(row.tolist())) <= 0.05 for row in draws) <= binom.isf(1e-7, 4000, 0.05)

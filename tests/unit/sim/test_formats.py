@@ -13,11 +13,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-from fairwall.learning.backend import one_thread
 from sim.datasets import FORMATS, DataError, Rows, load
 from sim.datasets import bias_in_bios as bios
 from sim.datasets.lsac import COLUMNS
-from sim.datasets.utkface import PLACES, SIDE, images, resnet18
+from sim.datasets.utkface import PLACES, SIDE
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
 
@@ -278,8 +277,7 @@ def test_faces_become_pixels(faces: Path) -> None:
     assert table.labels.tolist() == [int(int(name.split("_")[0]) <= 30) for name in names]
     assert table.protected.tolist() == [int(name.split("_")[2] == "0") for name in names]
     assert table.feature_names == (*PLACES, "gender=female", "gender=male")
-    pictures = images(table)
-    assert pictures.shape == (24, 3, SIDE, SIDE)
+    pixels = table.features[:, : len(PLACES)].reshape(24, SIDE, SIDE, 3)
     with Image.open(faces / names[3]) as image:
         small = np.asarray(image.convert("RGB").resize((SIDE, SIDE), Image.Resampling.BILINEAR), float) / 255
     every = []
@@ -287,12 +285,7 @@ def test_faces_become_pixels(faces: Path) -> None:
         with Image.open(faces / name) as image:
             every.append(np.asarray(image.convert("RGB").resize((SIDE, SIDE), Image.Resampling.BILINEAR), float) / 255)
     standard = (small - np.mean(every, 0)) / np.std(every, 0)
-    assert np.allclose(pictures[3], standard.transpose(2, 0, 1), atol=1e-5)
-
-
-def test_a_table_without_pixels_has_no_images() -> None:
-    with pytest.raises(DataError, match="3,072 pixels"):
-        images(load("german"))
+    assert np.allclose(pixels[3], standard, atol=1e-5)
 
 
 def test_a_picture_that_is_none_is_refused_without_its_name(tmp_path: Path) -> None:
@@ -300,32 +293,3 @@ def test_a_picture_that_is_none_is_refused_without_its_name(tmp_path: Path) -> N
     (tmp_path / "20_0_0_20170110.jpg").write_bytes(b"no picture")
     with pytest.raises(DataError, match="1 of 1 images cannot be read"):
         load(f"utkface:{tmp_path}")
-
-
-def test_a_resnet_has_the_published_shape_and_learns(faces: Path, tmp_path: Path) -> None:
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
-    torch.manual_seed(0)
-    model = resnet18()
-    # 11,689,512 parameters with a thousand classes; here the last layer has one.
-    assert sum(p.numel() for p in model.parameters()) == 11_689_512 - 513 * 1000 + 513
-    table = load(f"utkface:{faces}")
-    x, y = torch.from_numpy(images(table)), torch.from_numpy(table.labels.astype(np.float32))
-    assert model(x).shape == (24,)
-    adam = torch.optim.Adam(model.parameters(), lr=1e-3)
-    losses = []
-    with one_thread():
-        for _ in range(5):
-            loss = torch.nn.functional.binary_cross_entropy_with_logits(model(x), y)
-            adam.zero_grad()
-            loss.backward()
-            adam.step()
-            losses.append(loss.item())
-    assert losses[-1] < 0.6 * losses[0]
-    state = model.state_dict() | {"fc.weight": torch.zeros(1000, 512), "fc.bias": torch.zeros(1000)}
-    torch.save(state, tmp_path / "resnet18.pth")
-    again = resnet18(tmp_path / "resnet18.pth")
-    assert torch.equal(again.layer4[1].conv2.weight, model.layer4[1].conv2.weight)
-    torch.save({"something": torch.zeros(1)}, tmp_path / "other.pth")
-    for name in ("other.pth", "none.pth"):
-        with pytest.raises(DataError, match="weights of a ResNet-18"):
-            resnet18(tmp_path / name)
