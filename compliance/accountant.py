@@ -21,7 +21,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from enum import StrEnum
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from fairwall.laws.decimals import EXACT, at_least, at_most, written
 
@@ -73,7 +73,7 @@ class Law(StrEnum):
 
 @dataclass(frozen=True)
 class Loss:
-    """The privacy loss of one answered batch; made by `pure`, `laplace` or `gaussian`.
+    """The privacy loss of one answered batch.
 
     Parameters
     ----------
@@ -83,7 +83,8 @@ class Loss:
         In [0, 1).
     law : Law
     multiplier : float
-        Of Gaussian noise: its standard deviation over the sensitivity. 0 for every other law.
+        Of Gaussian noise: its standard deviation over the L2 sensitivity. 0 for every other law. `Rule.ZCDP` and
+        `Rule.TIGHT` work from it, the other rules from epsilon and delta.
 
     Raises
     ------
@@ -114,29 +115,6 @@ FREE = Loss(0.0, law=Law.NOTHING)
 def pure(epsilon: float, delta: float = 0.0) -> Loss:
     """Return the loss of a mechanism of which epsilon (and delta) is all that is known."""
     return Loss(epsilon, delta)
-
-
-def laplace(epsilon: float) -> Loss:
-    """Return the loss of one number released with Laplace noise of scale sensitivity / epsilon."""
-    return Loss(epsilon, law=Law.LAPLACE)
-
-
-def gaussian(multiplier: float, delta: float) -> Loss:
-    """Return the loss of Gaussian noise.
-
-    Parameters
-    ----------
-    multiplier : float
-        The standard deviation over the L2 sensitivity, above 0.
-    delta : float
-        Above 0. At it epsilon is stated, for the rules that know no more than epsilon and delta; `Rule.ZCDP` and
-        `Rule.TIGHT` work from the multiplier.
-    """
-    if not 0 < delta < 1:
-        raise ValueError("Gaussian noise needs a delta above 0 and below 1")
-    if not 0 < multiplier < math.inf:
-        raise ValueError("Gaussian noise, and no other, has a multiplier above 0")
-    return Loss(_gaussian_epsilon(multiplier, delta), delta, Law.GAUSSIAN, multiplier)
 
 
 def composed_epsilon(losses: Mapping[Loss, int], delta: float, rule: Rule) -> Decimal:
@@ -295,27 +273,6 @@ def _convolved_epsilon(loss: Loss, count: int, delta: float) -> float:
             value_discretization_interval=loss.epsilon,
         )
     return float(one.self_compose(count).get_epsilon_for_delta(delta))
-
-
-@cache
-def _gaussian_epsilon(multiplier: float, delta: float) -> float:
-    """Return the least epsilon of Gaussian noise at delta, rounded up (Balle and Wang, ICML 2018, Theorem 8)."""
-    rho = 0.5 / multiplier / multiplier
-    low, high = 0.0, rho + 2 * math.sqrt(rho * math.log(1 / delta))
-    while low < (middle := (low + high) / 2) < high:
-        low, high = (low, middle) if _gaussian_delta(multiplier, middle) <= delta else (middle, high)
-    return high
-
-
-def _gaussian_delta(multiplier: float, epsilon: float) -> float:
-    """Return Phi(1/2m - epsilon m) - exp(epsilon) Phi(-1/2m - epsilon m), or more where exp would overflow."""
-    half, reach = 0.5 / multiplier, epsilon * multiplier
-    taken_off = math.exp(epsilon) * _normal_cdf(-half - reach) if epsilon <= _EXPONENT_MAX else 0.0
-    return _normal_cdf(half - reach) - taken_off
-
-
-def _normal_cdf(value: float) -> float:
-    return 0.5 * math.erfc(-value / math.sqrt(2))
 
 
 def _epsilons(losses: Mapping[Loss, int]) -> Decimal:

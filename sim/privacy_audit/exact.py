@@ -24,8 +24,7 @@ from fairwall.laws.aggregation import aggregate_loss
 from fairwall.laws.calibration import conceal_loss, laplace_loss
 from fairwall.laws.cauchy import tuned_loss
 from fairwall.laws.counts import counts_loss, gaussian_scales
-from fairwall.laws.gaussian import gaussian_delta, gaussian_multiplier
-from fairwall.laws.mechanisms import AddedNoise
+from fairwall.laws.gaussian import gaussian_epsilon, gaussian_multiplier
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Law
 from fairwall.laws.response import response_loss, turning_probability
@@ -65,7 +64,7 @@ def _gaussian_loss(
     moves = local_sensitivity(metric, n0, n1)
     if moves == 0:
         return 0.0
-    return _gaussian_epsilon(gaussian_multiplier(epsilon, delta) * global_sensitivity(metric, n0 + n1) / moves, delta)
+    return gaussian_epsilon(gaussian_multiplier(epsilon, delta) * global_sensitivity(metric, n0 + n1) / moves, delta)
 
 
 def _counts_gaussian_loss(
@@ -73,17 +72,7 @@ def _counts_gaussian_loss(
 ) -> float:
     # N0 moves by 1 and every sum by 1/2, whatever the counts: one Gaussian that moves by as many standard deviations.
     scales = gaussian_scales(queries, gaussian_multiplier(epsilon, delta))
-    return _gaussian_epsilon(1 / math.hypot(1 / scales.size, math.sqrt(queries) / 2 / scales.sums), delta)
-
-
-def _gaussian_epsilon(multiplier: float, delta: float) -> float:
-    """Find the least epsilon that Gaussian noise has at a delta."""
-    low, high = 0.0, 1.0
-    while gaussian_delta(multiplier, high) > delta:
-        low, high = high, 2 * high
-    while low < (middle := (low + high) / 2) < high:
-        low, high = (low, middle) if gaussian_delta(multiplier, middle) <= delta else (middle, high)
-    return high
+    return gaussian_epsilon(1 / math.hypot(1 / scales.size, math.sqrt(queries) / 2 / scales.sums), delta)
 
 
 def _recommended_loss(

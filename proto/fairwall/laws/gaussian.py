@@ -41,6 +41,24 @@ def gaussian_delta(multiplier: float, epsilon: float) -> float:
     return -math.exp(kept) * math.expm1(lost - kept) if lost < kept else 0.0
 
 
+def gaussian_epsilon(multiplier: float, delta: float) -> float:
+    """Return the least epsilon of Gaussian noise at delta.
+
+    Parameters
+    ----------
+    multiplier
+        Standard deviation over the l2 sensitivity, above 0.
+    delta
+        Above 0 and below 1.
+    """
+    low, high = 0.0, 1.0
+    while gaussian_delta(multiplier, high) > delta:
+        low, high = high, 2 * high
+    while low < (middle := (low + high) / 2) < high:
+        low, high = (low, middle) if gaussian_delta(multiplier, middle) <= delta else (middle, high)
+    return high
+
+
 def gaussian_multiplier(epsilon: float, delta: float) -> float:
     """Return the least standard deviation, for an l2 sensitivity of 1, that is (epsilon, delta)-private.
 

@@ -44,7 +44,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.laws.metric import METRICS
-from fairwall.laws.sensitivity import global_sensitivity, local_sensitivity
 
 
 def unsigned(metric: str) -> str:
@@ -138,23 +137,6 @@ def sparse_vector_loss(law: SparseVector, change: float) -> float:
     return change / law.threshold_scale + 2 * law.positives * change / law.query_scale
 
 
-def sparse_vector_gap_loss(metric: str, n0: int, n1: int, positives: int, epsilon: float) -> float:
-    """Return what asking for a metric's absolute gaps costs a data set with these counts: at most epsilon.
-
-    Parameters
-    ----------
-    metric
-        A key of `fairwall.laws.metric.METRICS` with one stratum.
-    n0, n1
-        Disadvantaged and advantaged people in the stratum, each at least 1.
-    positives, epsilon
-        As for `sparse_vector`.
-    """
-    asked = unsigned(metric)
-    law = sparse_vector(0.0, global_sensitivity(asked, n0 + n1), positives, epsilon)
-    return sparse_vector_loss(law, local_sensitivity(asked, n0, n1))
-
-
 def permute_and_flip_exponents(scores: NDArray[np.float64], sensitivity: float, epsilon: float) -> NDArray[np.float64]:
     """Return x with acceptance probabilities exp(-x): 0 for the best score, infinite for others where epsilon is.
 
@@ -180,33 +162,3 @@ def permute_and_flip_loss(change: float, sensitivity: float, queries: int, epsil
     if queries == 1 or change == 0:
         return 0.0
     return float(permute_and_flip_exponents(np.array([0.0, -2 * change]), sensitivity, epsilon)[1])
-
-
-def permute_and_flip_gap_loss(metric: str, n0: int, n1: int, queries: int, epsilon: float) -> float:
-    """Return what choosing by a metric's absolute gaps costs a data set with these counts: at most epsilon.
-
-    Parameters
-    ----------
-    metric
-        A key of `fairwall.laws.metric.METRICS` with one stratum.
-    n0, n1
-        Disadvantaged and advantaged people in the stratum, each at least 1.
-    queries
-        m, the models to choose from.
-    epsilon
-        Above 0.
-    """
-    asked = unsigned(metric)
-    change, sensitivity = local_sensitivity(asked, n0, n1), global_sensitivity(asked, n0 + n1)
-    return permute_and_flip_loss(change, sensitivity, queries, epsilon)
-
-
-def permute_and_flip_probabilities(exponents: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return each model's probability to be chosen, shape (m,): exact but for rounding."""
-    accepts = np.exp(-exponents)
-    # Exact for polynomials of degree 2 nodes - 1; the integrand's degree is m - 1.
-    nodes, weights = np.polynomial.legendre.leggauss(accepts.size // 2 + 1)
-    fails = 1 - np.outer(accepts, (nodes + 1) / 2)
-    others = np.array([np.prod(np.delete(fails, i, axis=0), axis=0) for i in range(accepts.size)])
-    probabilities: NDArray[np.float64] = accepts * np.sum(others * weights / 2, axis=1)
-    return probabilities

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from compliance.accountant import Budget, Loss, Neighbours, Rule, gaussian, laplace, pure
+from compliance.accountant import Budget, Law, Loss, Neighbours, Rule, pure
 from compliance.ledger import Ledger
 from compliance.ledger.books import Entry, LedgerError, Reply, Request
 from compliance.ledger.file import LedgerUnavailable, inspect
@@ -93,7 +93,7 @@ def settle_many(ledger: Ledger, count: int, prefix: str = "") -> list[Entry]:
 
 
 def test_an_entry_says_everything_and_outlives_the_ledger(ledger: Ledger, reopen: Callable[[], Ledger]) -> None:
-    asked = request(loss=gaussian(2.0, 0.1), dataset="other", neighbours=Neighbours.USER)
+    asked = request(loss=Loss(0.3, 0.1, Law.GAUSSIAN, 2.0), dataset="other", neighbours=Neighbours.USER)
     ledger.set_budget("other", Neighbours.USER, Budget(3.0, 0.5, Rule.ZCDP))
     ledger.allocate("other", "ann", 2.0, 0.2)
     entry = ledger.settle(asked, says(b"answer", b"facts"))
@@ -190,7 +190,7 @@ def test_tight_composition_answers_more_than_the_sum_allows(ledger: Ledger) -> N
     ledger.set_budget("tight", Neighbours.A_FLIP, Budget(10.0, 1e-6, Rule.TIGHT))
     ledger.allocate("tight", "ann", 10.0, 1e-6)
     for i in range(150):
-        ledger.settle(request(str(i), dataset="tight", loss=laplace(0.1)), says(b""))
+        ledger.settle(request(str(i), dataset="tight", loss=Loss(0.1, law=Law.LAPLACE)), says(b""))
     assert ledger.standing("tight").spent < 0.5 * 150 * 0.1
 
 

@@ -27,20 +27,18 @@ from fairwall.laws.counts import (
     share_of_size,
     shrunk_sums,
 )
-from fairwall.laws.gaussian import gaussian_delta, gaussian_multiplier, gridded_multiplier
+from fairwall.laws.gaussian import gaussian_delta, gaussian_epsilon, gaussian_multiplier, gridded_multiplier
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace
 from fairwall.laws.response import response_loss, turning_probability
 from fairwall.laws.selection import (
     permute_and_flip_exponents,
-    permute_and_flip_gap_loss,
     permute_and_flip_loss,
-    permute_and_flip_probabilities,
     sparse_vector,
-    sparse_vector_gap_loss,
     sparse_vector_loss,
 )
 from fairwall.laws.sensitivity import global_sensitivity, local_sensitivity, smooth_sensitivity
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
+from tests.choices import permute_and_flip_gap_loss, permute_and_flip_probabilities, sparse_vector_gap_loss
 
 METRICS = ["sp", "abs_sp"]  # the other differences of means share their laws: only the stratum differs
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0)
@@ -286,6 +284,17 @@ def test_gaussian_multiplier_is_the_least(epsilon: float, delta: float) -> None:
     start = epsilon * multiplier**2 + 0.5
     measured, _ = scipy.integrate.quad(excess, start, start + 12 * multiplier, epsabs=0, epsrel=1e-10)
     assert measured == pytest.approx(delta, rel=1e-4)
+
+
+@pytest.mark.parametrize(("multiplier", "delta"), [(1.0, 1e-5), (0.3, 1e-6), (50.0, 1e-9), (1e-3, 1e-6), (1e6, 1e-3)])
+def test_gaussian_noise_states_the_least_epsilon_at_its_delta(multiplier: float, delta: float) -> None:
+    epsilon = gaussian_epsilon(multiplier, delta)
+    assert 0 < epsilon <= 0.5 / multiplier**2 + math.sqrt(2 * math.log(1 / delta)) / multiplier
+
+
+def test_a_known_point_of_the_gaussian_trade_off() -> None:
+    # From the definition, by quadrature with 50 digits: multiplier 1, epsilon 1 has delta 0.12693673750664395.
+    assert gaussian_epsilon(1.0, 0.12693673750664395) == pytest.approx(1.0, rel=1e-12)
 
 
 def test_gaussian_agrees_with_dp_accounting() -> None:

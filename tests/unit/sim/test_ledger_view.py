@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from compliance.accountant import Budget, Neighbours, Rule, gaussian, pure
+from compliance.accountant import Budget, Law, Loss, Neighbours, Rule, pure
 from compliance.ledger import Ledger
 from compliance.ledger.books import Reply, Request
 from sim.cli.ledger import app
@@ -35,7 +35,7 @@ def path(tmp_path: Path) -> Path:
             lambda _: Reply(ANSWER, FACTS),
         )
     ledger.settle(
-        Request("patients", "ann", "g", b"d", "sp", "gaussian", Neighbours.USER, gaussian(4.0, 1e-6)),
+        Request("patients", "ann", "g", b"d", "sp", "gaussian", Neighbours.USER, Loss(1.0, 1e-6, Law.GAUSSIAN, 4.0)),
         lambda _: Reply(ANSWER),
     )
     ledger.close()
