@@ -14,8 +14,9 @@ from fairwall.errors import UserError
 from sim.cli.status import Interrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from fairwall.tables.people import LeftOut
     from sim.play.runner import Run
     from sim.runs.folder import RunFolder
     from sim.scenarios.sweep import Sweep
@@ -63,13 +64,13 @@ def run(
     programs.check(sweep, others)
     if resume is not None:
         folder = RunFolder.resume(resume.resolve(), sweep, others)
-        runner.check(sweep)
+        left_out = runner.check(sweep)
     else:
         assert parent is not None
         left_out = runner.check(sweep)
         folder = RunFolder.create(parent, sweep.scenario.scenario.name)
     try:
-        played = _play(sweep, folder, others, as_json=as_json)
+        played = _play(sweep, folder, left_out, others, as_json=as_json)
         from sim.runs.page import write_report
 
         page = write_report(played.folder)
@@ -96,10 +97,14 @@ def run(
     Console().print(GAMES[sweep.game].terminal(sweep, played.summary))
     if sweep.scenario.scenario.secret == "random":  # noqa: S105 - the name of a mode
         typer.echo(f"only the key in {played.folder} repeats this run: its seed alone does not")
+    for rows in left_out:
+        typer.echo(str(rows))
     typer.echo(f"report: {page}")
 
 
-def _play(sweep: Sweep, folder: RunFolder, others: Mapping[str, str], *, as_json: bool) -> Run:
+def _play(
+    sweep: Sweep, folder: RunFolder, left_out: Sequence[LeftOut], others: Mapping[str, str], *, as_json: bool
+) -> Run:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -109,7 +114,7 @@ def _play(sweep: Sweep, folder: RunFolder, others: Mapping[str, str], *, as_json
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=as_json) as progress:
         task = progress.add_task(f"{sweep.scenario.scenario.name}: trials", total=total)
-        return runner.play(sweep, folder, lambda finished: progress.update(task, completed=finished), others)
+        return runner.play(sweep, folder, lambda finished: progress.update(task, completed=finished), left_out, others)
 
 
 def _writable(folder: Path) -> Path:

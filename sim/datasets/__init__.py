@@ -84,5 +84,10 @@ def load(
     path = Path(source)
     if not path.suffix and not path.exists():
         raise DataError(f"{source}: neither a shipped table ({', '.join(SHIPPED)}) nor a file")
-    table = encode(source, read(path, source), own(source, asked), include_protected=include_protected)
+    roles = own(source, asked)
+    there = header(path, source)
+    check_roles(source, there, roles)
+    # Dropped columns may be large, and are never kept.
+    used = [column for column in there if column in (roles.protected, roles.label) or column not in roles.drop]
+    table = encode(source, read(path, source, used), replace(roles, drop=()), include_protected=include_protected)
     return replace(table, name=path.name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -49,7 +49,11 @@ def check(sweep: Sweep) -> tuple[LeftOut, ...]:
 
 
 def play(
-    sweep: Sweep, folder: RunFolder, on_progress: Callable[[int], None], programs: Mapping[str, str] = NONE
+    sweep: Sweep,
+    folder: RunFolder,
+    on_progress: Callable[[int], None],
+    left_out: Sequence[LeftOut] = (),
+    programs: Mapping[str, str] = NONE,
 ) -> Run:
     """Play every trial of a scenario that is not finished yet.
 
@@ -62,6 +66,8 @@ def play(
         New and empty, or of a run of the same sweep that was broken off.
     on_progress : callable
         Told how many trials are finished, at the start and as each ends.
+    left_out : sequence of LeftOut
+        What `check` gave, to be told with the result.
     programs : mapping of str to str
         The commands of programs that play in our parties' place, by party. See `sim.play.programs.check`.
 
@@ -89,7 +95,13 @@ def play(
                 # Written first, so a killed run can be resumed.
                 before = [*chain.from_iterable(finished.values())]
                 folder.write_result(
-                    sweep, before, complete=False, anchored=False, confinement=confinement, programs=programs
+                    sweep,
+                    before,
+                    complete=False,
+                    anchored=False,
+                    confinement=confinement,
+                    left_out=left_out,
+                    programs=programs,
                 )
                 with Injector(folder) if sweep.scenario.faults else contextlib.nullcontext() as injector:
                     play_turns(
@@ -105,5 +117,7 @@ def play(
             kept = folder.settle(sweep)
             trials = [*chain.from_iterable(kept.values())]
             complete = len(kept) == len(finished) + len(missing)
-            result = folder.write_result(sweep, trials, complete=complete, confinement=confinement, programs=programs)
+            result = folder.write_result(
+                sweep, trials, complete=complete, confinement=confinement, left_out=left_out, programs=programs
+            )
     return Run(folder.path, [*trials], result["summary"])

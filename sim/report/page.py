@@ -84,6 +84,8 @@ class Frame:
         How many trials.
     complete : bool
         Whether the run was played to its end.
+    left_out : sequence of (str, str)
+        Which rows of the table were not played with.
     secrecy : sequence of (str, str)
         What parties could have recomputed or known besides.
     confinement : sequence of (str, str)
@@ -97,6 +99,7 @@ class Frame:
     finished: int
     planned: int
     complete: bool
+    left_out: Sequence[Term]
     secrecy: Sequence[Term]
     confinement: Sequence[Term]
     provenance: Sequence[Term]
@@ -112,5 +115,5 @@ def render(page: Page, frame: Frame) -> str:
         lstrip_blocks=True,
     )
     environment.filters["inline"] = Markup  # our own drawings, whose texts matplotlib has escaped
-    assumptions = (*page.assumptions, *frame.secrecy, *frame.confinement)
+    assumptions = (*page.assumptions, *frame.left_out, *frame.secrecy, *frame.confinement)
     return environment.get_template("report.html.j2").render(page=page, frame=frame, assumptions=assumptions)

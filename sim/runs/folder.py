@@ -233,6 +233,7 @@ class RunFolder:
         complete: bool,
         anchored: bool = True,
         confinement: Sequence[Mapping[str, Any]] = (),
+        left_out: Sequence[LeftOut] = (),
         programs: Mapping[str, str] = NONE,
     ) -> dict[str, Any]:
         """Write ``result.json``: what was played, by which version, whether to its end, and the summary.

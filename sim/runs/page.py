@@ -72,6 +72,7 @@ def rendered(folder: Path) -> str:
         finished=finished,
         planned=planned,
         complete=bool(recorded.get("complete")) and finished == planned,
+        left_out=tuple(_left_out(recorded.get("left_out", ()))),
         secrecy=tuple(_secrecy(sweep, programs)),
         confinement=tuple(_confinement(recorded.get("confinement", ()), programs)),
         provenance=_provenance(sweep, finished, planned, recorded, digest),
@@ -94,6 +95,11 @@ def _provenance(
         ("fairwall", str(recorded.get("version", "version not recorded"))),
         ("Figures drawn with", f"matplotlib {version('matplotlib')}"),
     )
+
+
+def _left_out(left_out: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
+    if left_out:
+        yield "Rows that were left out", " ".join(f"{LeftOut(**rows)}." for rows in left_out)
 
 
 _SECRETS = {

@@ -25,6 +25,7 @@ from sim.verify.protected import ProtectedColumns
 from sim.verify.report_page import changed_page
 from sim.verify.run_files import broken_chains, changed_files
 from sim.verify.scenario_name import misnamed
+from sim.verify.signature import wrong_signature
 
 
 def verify(folder: Path, public_key: Path | None = None) -> Verification:
