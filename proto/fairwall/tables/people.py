@@ -83,11 +83,7 @@ def select(name: str, columns: pa.Table, roles: Roles) -> People:
     DataError
         If a column or value is not there, a group is empty, or a label is missing or never varies.
     """
-    for column in (roles.protected, roles.label, *roles.drop):
-        if column not in columns.column_names:
-            raise DataError(f"{name}: no column {column!r}; its columns are {names_of(columns)}")
-    if roles.protected == roles.label:
-        raise DataError(f"{name}: column {roles.label!r} cannot be both protected and the label")
+    check_roles(name, columns.column_names, roles)
     groups = Categories.of(Column.of(name, roles.protected, columns))
     advantaged, kept = _groups(groups, roles)
     labels = _labels(Categories.of(Column.of(name, roles.label, columns)), roles, kept)
