@@ -16,7 +16,7 @@ def sweep_of(**scenario: Any) -> Sweep:
     values: dict[str, Any] = {
         "scenario": {"name": "x", "game": "reveal", **scenario},
         "data": {"source": "synthetic", "n": 30, "n0": 12, "scores": "uniform"},
-        "compliance": {"mechanism": "laplace", "epsilon": 1.0},
+        "compliance": {"mechanism": "exact", "epsilon": "inf"},
     }
     return lay_out(values, "x.toml")
 
@@ -33,8 +33,8 @@ def test_where_the_seed_decides_no_other_program_plays(party: str) -> None:
     ("command", "named"),
     [
         ("", "no command ''"),
-        ("surely-no-such-program --x", "no command surely-no-such-program"),
-        ("/etc/passwd", "no command /etc/passwd"),
+        ("surely-no-such-program --x", "no command 'surely-no-such-program'"),
+        ("/etc/passwd", "no command '/etc/passwd'"),
         ('true "', "'true \"': No closing quotation"),
     ],
 )
