@@ -29,13 +29,9 @@ SERVICES: tuple[ServiceDescriptor, ...] = tuple(
 
 PARTIES_OF_A_RUN = frozenset({"compliance", "developer", "adversary", "referee"})
 
-SERVED_BY: dict[str, str] = {
-    _AUDIT: "compliance",
-    _MODEL: "developer",
-    _REFEREE: "referee",
-    _REVEAL: "referee",
-    _INFERENCE: "referee",
-}
+_SERVERS = {"fairwall.compliance.v1": "compliance", "fairwall.developer.v1": "developer", "fairwall.game.v1": "referee"}
+
+SERVED_BY: dict[str, str] = {f"/{service.full_name}/": _SERVERS[service.file.package] for service in SERVICES}
 """Which party serves a service, by the prefix of its methods. Health is served by every server."""
 
 CALLERS: dict[str, frozenset[str]] = {
