@@ -34,7 +34,7 @@ def play(seat: Seat, cases: MutableMapping[str, Case]) -> None:
     Parameters
     ----------
     seat : Seat
-        Beside its recorder's transcript is kept what the operating system's noise came to.
+        The log of the operating system's noise is kept beside its recorder's transcript.
     cases : mutable mapping of str to Case
         Where the open case stands while its trial lasts; AuditService answers from it.
     """

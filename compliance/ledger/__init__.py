@@ -194,7 +194,7 @@ class Ledger:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """Be alone with the ledger, with the books up to date and their head sealed; then commit."""
+        """Hold the ledger exclusively, the books up to date and their head sealed; then commit."""
         with self._lock, file.explained(self._name):
             try:
                 if self._db.in_transaction:  # left open where even the rollback failed

@@ -152,7 +152,7 @@ def _entry(row: tuple[Any, ...]) -> Entry:
 
 @dataclass(frozen=True)
 class Inspection:
-    """A ledger as somebody finds it who only reads it.
+    """A ledger as a reader finds it.
 
     Parameters
     ----------

@@ -25,7 +25,7 @@ from fairwall.laws.selection import SparseVector, sparse_vector
 
 @dataclass(frozen=True)
 class SparseVectorMechanism:
-    """Says of each model whether its absolute gap is above a threshold: 1 yes, 0 no, NaN once all yeses are used up.
+    """Says of each model whether its absolute gap is above a threshold: 1 yes, 0 no, NaN after the last allowed yes.
 
     Noes cost nothing, so that the number of models does not matter; `fairwall.laws.selection` has the derivation. The
     stop depends on the answers before it alone. A batch is one run: the next one pays and draws a threshold anew.

@@ -172,7 +172,7 @@ def client(
 
 
 def _test(kind: str, server: _Server, wanted: _Wanted) -> None:
-    """Run the checks, and tell what comes of each as it comes; status 1 unless all is as it should be."""
+    """Run the checks, and report each as it ends; status 1 unless all are as expected."""
     # A handshake that is refused is no news; gRPC would write a line about each.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     from sim.conformance import cases, report

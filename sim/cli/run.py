@@ -32,7 +32,7 @@ def run(
     seed: Annotated[int | None, typer.Option(help="The first trial's seed, in place of the scenario's.")] = None,
     out: Annotated[Path | None, typer.Option(help="The folder that gets the run's own folder, or else runs.")] = None,
     resume: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Go on in this folder of a run with the same options.")
+        Path | None, typer.Option(metavar="FOLDER", help="Resume the run in this folder, with the same options.")
     ] = None,
     compliance: Annotated[
         str | None, typer.Option(metavar="COMMAND", help="Play with this program in compliance's place.")
@@ -48,7 +48,7 @@ def run(
 ) -> None:
     """Play a scenario: three processes, a referee, a report."""
     if out is not None and resume is not None:
-        raise typer.BadParameter("--out is for a new folder, and --resume goes on in an old one: give one of them")
+        raise typer.BadParameter("--out is for a new folder, and --resume continues in an old one: give one of them")
     parent = _writable(out or Path("runs")) if resume is None else None
     from sim.games import read
     from sim.scenarios.sweep import CELLS_MAX

@@ -1,8 +1,9 @@
 """LSAC: who passed the bar examination in the Law School Admission Council's bar passage study (Wightman, 1998).
 
-The file is ``bar_pass_prediction.csv``, 22,407 rows, under any name that ends in ``.csv`` or ``.csv.gz``. What a
-student was like on entering law school is a feature; what came later (grades there, the bar itself, another model's
-prediction of it) is none, and nor is what repeats another column. Rows that lack a value are left out: 21,977 are left.
+The file is ``bar_pass_prediction.csv``, 22,407 rows, under any name that ends in ``.csv`` or ``.csv.gz``. What was
+known of a student on entering law school is a feature. What came later (grades there, the bar itself, another model's
+prediction of it) is not, and neither is what repeats another column. Rows that lack a value are left out: 21,977
+remain.
 """
 
 from __future__ import annotations

@@ -79,7 +79,7 @@ class Table:
                 raise TrialFailed(f"{trial.missing} did not finish the trial within {seconds:g} s")
 
     def finish(self) -> None:
-        """Tell every party that the run is over, and let go of every call that waits."""
+        """Tell every party that the run is over, and end every call that waits."""
         with self.changing():
             self._closed = True
 

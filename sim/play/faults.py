@@ -2,7 +2,7 @@
 
 A proxy stands between a caller and whom it calls, and passes bytes on; the caller is told the proxy's address. The
 connection is encrypted from end to end, so a proxy can keep bytes back or spoil them, but nothing that it spoils is
-ever taken for a message. A fault happens once in a run: what is gone on with is played without it.
+ever taken for a message. A fault happens once in a run: a resumed run is played without it.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def planned(scenario: Scenario, number: int) -> tuple[Fault, ...]:
 
 
 class Proxy:
-    """Stands in front of one server for one caller, and passes bytes on, but for what befalls them.
+    """Stands in front of one server for one caller, and passes bytes on, except where a fault strikes.
 
     Parameters
     ----------
@@ -349,7 +349,7 @@ class Injector:
 
 
 class _Watched:
-    """A servicer, each of whose calls is told before it is answered."""
+    """A servicer that reports each call before it answers."""
 
     def __init__(self, servicer: Any, saw: Callable[[str], None]) -> None:
         self._servicer = servicer

@@ -73,7 +73,7 @@ class Party:
 
 @dataclass(frozen=True)
 class Announced:
-    """What a party says when it is ready: where it listens ("" if nowhere), and what confines it, and what does not.
+    """What a party says when it is ready: where it listens ("" if nowhere), and which layers confine it.
 
     And, as the launcher knows, which process it is.
     """
@@ -155,7 +155,7 @@ def launch(
 
 
 def _reserve(kept: contextlib.ExitStack) -> str:
-    """Choose where a party is to listen, so that others can be confined to it before it does; "" where that cannot be.
+    """Choose where a party will listen, so that others can be confined to it beforehand; "" where it cannot be chosen.
 
     The port is the system's choice, and no other process is given it while a socket that never listens is bound to it.
     """
@@ -178,7 +178,7 @@ def _start(
 ) -> Party:
     # -I: neither the caller's environment nor its working directory decides which code of ours runs.
     ours = [sys.executable, "-I", "-m", credentials.party]
-    with log.open("a", encoding="utf-8") as stderr:  # a run that is gone on with keeps what it logged before
+    with log.open("a", encoding="utf-8") as stderr:  # a resumed run keeps what it logged before
         process = subprocess.Popen(  # noqa: S603 - our own interpreter and packages, or what the user names
             [*(ours if command is None else shlex.split(command)), "--config", "-"],
             stdin=subprocess.PIPE,

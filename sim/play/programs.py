@@ -1,4 +1,4 @@
-"""Programs of somebody else's that play in our parties' place: when they may, and what they say first."""
+"""Foreign programs in our parties' place: when they may play, and what they say first."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def play(
     ----------
     sweep : Sweep
     folder : RunFolder
-        New and empty, or of a run of the same sweep that was broken off.
+        New and empty, or of an interrupted run of the same sweep.
     on_progress : callable
         Told how many trials are finished, at the start and as each ends.
     left_out : sequence of LeftOut

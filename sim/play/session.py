@@ -42,7 +42,7 @@ def play_turns(
 ) -> None:
     """Start the parties and play some of a run's trials, each with its number within its cell and within the run.
 
-    What confines each party, ``on_start`` is told before the first. Without an injector nothing goes wrong on purpose,
+    ``on_start`` is told what confines each party, before the first trial. Without an injector there are no faults,
     whatever the scenario says. In the place of a party of ours a program plays whose command ``programs`` has.
 
     Raises

@@ -1,4 +1,4 @@
-"""One party alone, live: its counterparts are ghosts, who say what they said to it in its own transcript.
+"""One party alone, live: its counterparts are ghosts, which repeat what its own transcript says they said.
 
 Ghosts do not judge. The k-th call of a method gets the k-th recorded answer, whatever was asked; what the party says
 otherwise is found afterwards, in its new transcript. What they keep to is the order of causes: a ghost says nothing
@@ -37,7 +37,7 @@ _LAST_SECONDS = 60.0
 """How long the others may take to finish what they say to a party that has asked what has no answer."""
 
 _IDLE_SECONDS = 1800.0
-"""A party that neither says nor is told anything for so long has hung."""
+"""A party that neither sends nor receives anything for so long has hung."""
 
 Change = Callable[[Any], None]
 """Changes a message on its way to the party; it is told None of one that cannot be decoded."""

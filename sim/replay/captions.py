@@ -1,4 +1,4 @@
-"""A recorded game for people to watch: message by message, who says what to whom, and what the developer has by then.
+"""Shows a recorded game message by message: who says what to whom, and what the developer knows by then.
 
 The order is one of causes (`sim.transcripts.calls.in_order`): nobody hears a message before it is sent. Calls that
 were only told to ask again are left out, and so are answers that say nothing.

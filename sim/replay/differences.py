@@ -104,7 +104,7 @@ def differences(
     Parameters
     ----------
     whole : bool
-        Whether there is nothing that the recorded one may still have gone on with.
+        Whether the recorded one had ended: nothing is missing from it.
     """
     before, after = _grouped(recorded), _grouped(now)
     pairs = [pair for kind in before for pair in zip(before[kind], after.get(kind, []), strict=False)]

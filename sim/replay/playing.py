@@ -51,8 +51,8 @@ class Replayed:
 def again(recorded: Recorded, on_trial: Callable[[int], None] = lambda _: None) -> Replayed:
     """Play the whole run again, and compare what every party sends and receives.
 
-    Parties that were started more than once, for a run that was gone on with, are started as often, for the trials
-    that they finished. Nothing goes wrong on purpose.
+    Parties that were started more than once, because a run was resumed, are started as often, for the trials that
+    they finished. Nothing goes wrong on purpose.
 
     Parameters
     ----------

@@ -40,7 +40,7 @@ class Recorded:
     sessions : list of dict
         One for each time that parties were started.
     finished : list of dict
-        The same, without what was said in a trial until it was broken off.
+        The same, without the messages of trials that were interrupted.
     broken_off : tuple of int
         The numbers of those trials within the run, in order.
     """
@@ -101,7 +101,7 @@ def open_run(folder: Path) -> Recorded:
 
 
 def _opened(folder: Path, run: str, sweep: Sweep, sessions: list[Session]) -> Recorded:
-    """Tell the trials that were broken off from those that were finished.
+    """Tell the trials that were interrupted from those that were finished.
 
     How far a trial comes that a fault or a signal ends is chance, and so is who is lost, and hears what, because of it.
     """

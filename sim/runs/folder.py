@@ -37,7 +37,7 @@ NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class ResumeError(UserError):
-    """A run that cannot be gone on with. Its text is one line that says why."""
+    """A run that cannot be resumed. Its text is one line that says why."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class RunFolder:
 
     @classmethod
     def resume(cls, path: Path, sweep: Sweep, programs: Mapping[str, str] = NONE) -> RunFolder:
-        """Find the folder of a run that was broken off, to go on with it.
+        """Find the folder of a run that was interrupted, to resume it.
 
         Parameters
         ----------
@@ -90,7 +90,7 @@ class RunFolder:
         except ValueError as error:
             raise ResumeError(f"{path}: its scenario.toml or result.json cannot be read: {error}") from None
         if not isinstance(recorded, dict) or not isinstance(recorded.get("run"), str):
-            raise ResumeError(f"{path}: its result.json does not say which run it is of: it cannot be gone on with")
+            raise ResumeError(f"{path}: its result.json does not say which run it is of: it cannot be resumed")
         if recorded.get("version") != fairwall.__version__:
             raise ResumeError(
                 f"{path}: was played by fairwall {recorded.get('version')}, this is {fairwall.__version__}"
@@ -106,7 +106,7 @@ class RunFolder:
                     f"not {_short(programs.get(party))}"
                 )
         if not folder.key:
-            raise ResumeError(f"{path / _SECRET}: is missing: without its key the run cannot be gone on with")
+            raise ResumeError(f"{path / _SECRET}: is missing: without its key the run cannot be resumed")
         return folder
 
     def keep(self, key: bytes) -> None:
@@ -198,7 +198,7 @@ class RunFolder:
             file.write(text)
 
     def add_fault(self, fault: Mapping[str, Any]) -> None:
-        """Append a fault to ``faults.jsonl``, before it happens: whoever goes on with the run has it behind."""
+        """Append a fault to ``faults.jsonl``, before it happens: a resumed run does not repeat it."""
         with (self.path / "faults.jsonl").open("a", encoding="utf-8") as file:
             file.write(as_text([fault]))
 
@@ -280,7 +280,7 @@ def _own(path: str, flags: int) -> int:
 
 
 def _replace(path: Path, text: str) -> None:
-    """Write a file anew: whoever looks, whenever the process ends, finds the old text or the new one."""
+    """Replace a file at once: a reader, or a crash, leaves the old text or the new one."""
     new = path.with_name(f"{path.name}.new")
     with new.open("w", encoding="utf-8") as file:
         file.write(text)

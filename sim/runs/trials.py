@@ -101,7 +101,7 @@ def alike(one: Any, other: Any, relative: float, absolute: float) -> bool:
 
 
 def whole_lines(text: bytes) -> Lines:
-    """Read lines of JSON objects; what is no whole line is left out."""
+    """Read lines of JSON objects; incomplete lines are left out."""
     lines = []
     for line in text[: text.rfind(b"\n") + 1].split(b"\n"):
         # A process that was killed, or a disk that was full, may have left half a line behind.

@@ -21,7 +21,7 @@ QUERIES_MAX = 10_000
 """The most queries in a trial, unless there are more people than that."""
 
 _OFTEN = "scenario.trials"
-"""A sweep may set it, but its cells are not told apart by it."""
+"""Sweeps may set it, but cells ignore it."""
 
 
 def _epsilon(value: object) -> float:
@@ -129,7 +129,7 @@ LinkName = Literal[
     "adversary-developer",
 ]
 OF_PARTIES = ("kill", "pause")
-"""The faults that befall a party; the others befall a link."""
+"""The faults that happen to a party; the others happen on a link."""
 
 
 class Fault(Section):
@@ -143,9 +143,9 @@ class Fault(Section):
         Of a link: "delay", "throttle", "blackhole", "drop", "duplicate", "truncate", "reorder" or "half-close"; of a
         party: "kill" or "pause".
     party : str, optional
-        Whom it befalls.
+        The party that it happens to.
     link : str, optional
-        What it befalls, or where the bytes are counted: who calls, and who serves.
+        The link that it happens on, or whose bytes are counted: "<caller>-<server>".
     towards : {"server", "client"}
         Which way the bytes go.
     after : int
@@ -167,7 +167,7 @@ class Fault(Section):
     seconds: float | None = Field(default=None, strict=True, ge=0, le=3600)
 
     @model_validator(mode="after")
-    def _befalls_something(self) -> Self:
+    def _happens_to_something(self) -> Self:
         if (self.kind in OF_PARTIES) != (self.party is not None):
             raise ValueError(f"must have a party for {' or '.join(OF_PARTIES)}, and for nothing else")
         if self.party is None and self.link is None:

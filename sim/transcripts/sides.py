@@ -37,7 +37,7 @@ class KnownCall:
 
     @property
     def is_stored(self) -> bool:
-        """Whether all its bytes are, none by their digest alone."""
+        """Whether all its bytes are stored, none by their digest alone."""
         return self.stores(self.call.requests) and self.stores(self.call.answers)
 
     def stores(self, messages: Iterable[Message]) -> bool:

@@ -40,7 +40,7 @@ def forbidden(script: Transcript, parties: Mapping[str, Transcript]) -> Iterator
 
 
 def _fields(message: Protobuf, inherited: int = VISIBILITY_UNSPECIFIED) -> Iterator[tuple[str, int]]:
-    """Visit the fields that a message has set, with the label that applies; one that nobody declared has none."""
+    """Visit the fields that a message has set, with the label that applies: none for an undeclared field."""
     name = message.DESCRIPTOR.full_name
     unknown_fields: Any = UnknownFieldSet(message)  # its stubs leave out that it is a sequence
     for unknown in unknown_fields:

@@ -96,7 +96,7 @@ def _listed(findings: Findings, trial: TrialMessages, report: Submission) -> Non
 
 
 def _order(findings: Findings, trial: TrialMessages, report: Submission, batches: Iterable[Batch]) -> None:
-    """See that none is reported before one that had been answered when it was asked: it cannot be charged before."""
+    """See that batches are reported in the order of charges: one asked after another's answer is charged later."""
     latest = -1
     for batch in batches:
         if batch.answered < latest:

@@ -3,8 +3,8 @@
 What is checked is what was written: each file as it is stored, against the end of each chain in ``result.json``; the
 two sides of every call against one another; every field that arrived against its receiver's clearance; all that a
 party other than compliance received against every protected column of the run; and what parties report, with the lines
-of ``trials.jsonl``, against what follows from the messages. What a party sent is not searched: a guess is its own,
-however right it is.
+of ``trials.jsonl``, against what follows from the messages. What a party sent is not searched: a guess is not a
+leak, even when it is right.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def _recompute(folder: Path, sessions: Mapping[str, Mapping[str, Transcript]]) -
     """
     findings = Findings()
     played = [Session(parties) for parties in sessions.values()]
-    # A trial that was broken off is played again, in a later session.
+    # A trial that was interrupted is played again, in a later session.
     last = {deal_id: session for session in played for deal_id in session.deals}
     lines = read_lines(findings, folder)
     game = lines.game if lines is not None else None

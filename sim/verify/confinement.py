@@ -66,7 +66,7 @@ def _layers(script: Transcript) -> _Layers:
 
 
 def _unlike(start: Mapping[str, Any], said: Mapping[str, _Layers]) -> str | None:
-    """Tell what the transcripts of a session say otherwise than a start of the result; None for nothing."""
+    """Say where a session's transcripts differ from what the result says of that start; None where they agree."""
     for party, own in said.items():
         if start.get(party) != own:
             return f"{party} was confined by {_written(start.get(party))}, and its transcript says {_written(own)}"
@@ -74,7 +74,7 @@ def _unlike(start: Mapping[str, Any], said: Mapping[str, _Layers]) -> str | None
 
 
 def _written(layers: Any) -> str:
-    """Write layers on one line, whatever somebody put in their place."""
+    """Write layers on one line, also where they are not layers at all."""
     try:
         return ", ".join(f"{one['name']}" + f" (not active: {one['why_not']})" * (not one["active"]) for one in layers)
     except (TypeError, KeyError):

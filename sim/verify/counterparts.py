@@ -1,4 +1,4 @@
-"""What the two sides of every call recorded of it, against one another."""
+"""Compares what the two sides of every call recorded."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from fairwall.errors import UserError
 
 
 class NoRun(UserError):
-    """A folder that is no run's. Its text is one line."""
+    """A folder that holds no run. Its text is one line."""
 
 
 @dataclass(frozen=True)

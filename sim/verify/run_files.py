@@ -66,7 +66,7 @@ _ALIKE = {"scenario_digest": "for different scenarios", "run": "in different run
 
 
 def broken_chains(folder: Path, scripts: Sequence[Transcript]) -> Iterator[Finding]:
-    """Tell which entries do not follow on, which transcripts break off, and which are none of this run's."""
+    """Find entries that break the chain, transcripts that break off, and transcripts of another run."""
     said: dict[str, dict[str, set[str]]] = {name: {} for name in _ALIKE}
     for script in scripts:
         for problem in script.problems:

@@ -22,7 +22,7 @@ class SigningKeyError(UserError):
 
 
 def require_sealable(folder: Path, key: Path) -> None:
-    """Refuse what is no run that has ended, and a key that is kept with it.
+    """Refuse a run that has not ended, and a key that is kept in its folder.
 
     Raises
     ------

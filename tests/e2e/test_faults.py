@@ -1,6 +1,6 @@
 """Faults between the parties of a game: whatever goes wrong, nothing is understated, resampled or left.
 
-A run that a fault ends is gone on with, until every trial is played: it has come out then as if nothing had happened.
+A run that a fault ends is resumed until every trial is played: its results are those of a run without faults.
 """
 
 from __future__ import annotations

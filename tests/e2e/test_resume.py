@@ -1,4 +1,4 @@
-"""A run that was broken off, by Ctrl-C or by a kill, and is gone on with: it comes out as if nothing had happened."""
+"""A run that was interrupted, by Ctrl-C or by a kill, and resumed: its results are those of a run without a break."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def assert_all_left(parties: list[psutil.Process], seconds: float) -> None:
     assert not alive
 
 
-# What is gone on with.
+# What is resumed.
 
 
 def test_a_run_that_is_gone_on_with_equals_one_without_a_break(whole: Whole, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ _PRIVATE = "developer.training_epsilon"
 
 
 def swept_texts(keys: Sequence[str], cell: Cell) -> list[str]:
-    """Write a cell's swept values; a budget that no training of it is about is none."""
+    """Write a cell's swept values; a training budget that its defence ignores is left out."""
     return [MISSING if key == _PRIVATE and "dp-sgd" not in cell["defence"] else setting(cell[key]) for key in keys]
 
 
