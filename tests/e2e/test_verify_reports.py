@@ -134,7 +134,7 @@ def reporting(change: str) -> str:
     """Give the lines of a compliance that changes its report."""
     return f"""
 import numpy as np
-from compliance import player
+from compliance import game as player
 from fairwall.rpc.arrays import from_message, to_message
 honest = player._report
 def report(deal_id, case):
@@ -146,21 +146,22 @@ player._report = report
 """
 
 
-def submitting(method: str, change: str, module: str) -> str:
-    """Give the lines of a party that changes what it submits to the referee."""
+def submitting(method: str, change: str, module: str, service: str) -> str:
+    """Give the lines of a party that changes what it submits to a service of the referee's."""
     return f"""
 import numpy as np
-from {module} import play
 import {module} as player
 from fairwall.rpc.arrays import from_message, to_message
-def playing(referee, *others):
+connect = player.{service}Stub
+def changing(channel):
+    referee = connect(channel)
     honest = referee.{method}
     def submit(request, **options):
         {change}
         return honest(request, **options)
     referee.{method} = submit
-    play(referee, *others)
-player.play = playing
+    return referee
+player.{service}Stub = changing
 """
 
 
@@ -353,7 +354,7 @@ from compliance.accountant import Budget
 Budget.affords = lambda self, losses, loss: True
 """,
     "developer": """
-from developer.auditor import Purse
+from developer.reveal.auditor import Purse
 Purse._share = lambda self, queries: self._epsilon
 """,
 }
@@ -406,8 +407,10 @@ def test_a_developer_and_an_adversary_that_report_otherwise_are_named(tmp_path: 
         request.max_prediction_change /= 2"""
     twins(
         {
-            "developer": submitting("SubmitReveal", better, "developer.reveal.play"),
-            "adversary": submitting("SubmitLossTest", "request.accuracy_advantaged = 1.0", "adversary.reveal.play"),
+            "developer": submitting("SubmitReveal", better, "developer.reveal.play", "RevealService"),
+            "adversary": submitting(
+                "SubmitLossTest", "request.accuracy_advantaged = 1.0", "adversary.reveal.play", "RevealService"
+            ),
         }
     )
     texts = reported(verify(played(tmp_path, TRAINED)))
@@ -425,7 +428,7 @@ def test_scores_other_than_those_that_were_served_are_named(tmp_path: Path, tabl
         for name in ("scores", "base_scores"):
             scores = np.clip(from_message(getattr(request, name)) + np.float32(0.01), 0, 1)
             getattr(request, name).CopyFrom(to_message(scores))"""
-    twins({"developer": submitting("SubmitModels", other, "developer.inference.play")})
+    twins({"developer": submitting("SubmitModels", other, "developer.inference.play", "InferenceService")})
     texts = reported(verify(played(tmp_path, INFERENCE.replace("TABLE", str(table)))))
     assert texts
     assert all(text.startswith("deal-1: developer reports: scores[") for text in texts)
@@ -490,7 +493,7 @@ def test_a_changed_line_of_an_inference_game_is_named(tmp_path: Path, table: Pat
 
 KILLED = """
 import os, signal
-from developer import player
+from developer.reveal import play as player
 given = player._given
 def dying(audits, deal, *others):
     if deal.deal_id == "deal-2":
