@@ -132,6 +132,11 @@ class Transcript:
         """Whether it was read to the end that its party gave it."""
         return self.closed and not self.problems
 
+    @property
+    def versions(self) -> dict[str, str]:
+        """What its party ran on, with versions, by name; nothing where there is no header."""
+        return {one.name: one.version for one in self.header.versions} if self.header is not None else {}
+
     def place(self, entry: int | None = None) -> str:
         """Name the file, and an entry in it, within the run's folder."""
         return f"{FOLDER}/{self.party}/{self.path.name}" + (f" entry {entry}" if entry is not None else "")

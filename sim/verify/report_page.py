@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from itertools import zip_longest
 from pathlib import Path
@@ -26,13 +26,13 @@ _DRAWING = ("numpy", "cpu")
 _CONTEXT = 24
 
 
-def changed_page(folder: Path, scripts: Iterable[Transcript], notes: list[str]) -> Iterator[Finding]:
+def changed_page(folder: Path, scripts: Sequence[Transcript], notes: list[str]) -> Iterator[Finding]:
     """Write the report again, and compare: its text always, its figures where they were drawn alike.
 
     Parameters
     ----------
     folder : Path
-    scripts : iterable of Transcript
+    scripts : sequence of Transcript
         Whose headers tell on what the run was played, and its figures drawn.
     notes : list of str
         Gets what could not be compared.
@@ -67,9 +67,7 @@ def changed_page(folder: Path, scripts: Iterable[Transcript], notes: list[str]) 
         return
     changes = [f"matplotlib {was}, not {now}"] * (was != now)
     for name, there in versions():
-        recorded = {
-            one.version for script in scripts if script.header for one in script.header.versions if one.name == name
-        }
+        recorded = {script.versions[name] for script in scripts if name in script.versions}
         if name in _DRAWING and recorded - {there}:
             changes.append(f"{name} {', '.join(sorted(recorded))}, not {there}")
     if changes:

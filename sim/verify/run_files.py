@@ -8,10 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import fairwall
 from fairwall.errors import UserError
 from sim.games import read as read_sweep
-from sim.runs.folder import RunFolder, digests
+from sim.runs.folder import digests
 from sim.runs.trials import read_trials, summarise
 from sim.transcripts.files import Transcript, anchors
 from sim.verify.finding import Finding
@@ -84,15 +83,10 @@ def broken_chains(folder: Path, scripts: Sequence[Transcript]) -> Iterator[Findi
             yield Finding("chain", "transcript", f"{who}: were written {_ALIKE[name]}")
     result = result_of(folder) or {}
     run, version, record = result.get("run"), result.get("version"), _record_of(folder)
-    by = {
-        one.version for script in scripts if script.header for one in script.header.versions if one.name == "fairwall"
-    }
+    by = {script.versions["fairwall"] for script in scripts if "fairwall" in script.versions}
     if version is not None and by - {version}:
         text = f"was recorded by fairwall {', '.join(sorted(by))}, and result.json says {version}"
         yield Finding("chain", "transcript", text)
-    scenario = _name_of(folder) if version == fairwall.__version__ else None
-    if scenario is not None and said["scenario_digest"].keys() - {scenario}:
-        yield Finding("chain", "scenario.toml", "is not the scenario that the transcripts were written for")
     if run is not None and said["run"].keys() - {run}:
         yield Finding("chain", "transcript", f"is of run {', '.join(sorted(said['run']))}, and result.json of {run}")
     if record is not None and said["record"].keys() - {record}:
@@ -107,15 +101,6 @@ def result_of(folder: Path) -> dict[str, Any] | None:
     except (FileNotFoundError, ValueError):
         return None
     return result if isinstance(result, dict) else None
-
-
-def _name_of(folder: Path) -> str | None:
-    """Name the scenario as the transcripts do, which takes the run's own key; None where there is none."""
-    key = RunFolder(folder, folder.name).key
-    try:
-        return read_sweep(str(folder / "scenario.toml")).name_for_parties(key) if key else None
-    except UserError:
-        return None
 
 
 def _record_of(folder: Path) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import fairwall
 from fairwall.errors import UserError
 from sim.games import read as read_sweep
 from sim.runs.folder import RunFolder
@@ -15,7 +16,8 @@ from sim.verify.finding import Finding
 def misnamed(folder: Path, scripts: Iterable[Transcript]) -> Iterator[Finding]:
     """Compare the name that each transcript's header has with the one that follows from the folder.
 
-    Where the run's key is gone, or the scenario cannot be read, nothing follows: that is for other checks to find.
+    Where the run's key is gone, or the scenario cannot be read, nothing follows: that is for other checks to find. Nor
+    does it where another version of fairwall played the run, whose scenarios may have had other keys.
     """
     try:
         key = RunFolder(folder, folder.name).key
@@ -23,6 +25,8 @@ def misnamed(folder: Path, scripts: Iterable[Transcript]) -> Iterator[Finding]:
     except UserError:
         return
     for script in scripts:
-        if key and script.header is not None and script.header.scenario_digest != name:
+        if not key or script.header is None or script.versions.get("fairwall") != fairwall.__version__:
+            continue
+        if script.header.scenario_digest != name:
             text = "was written for another scenario than scenario.toml, or under another key"
             yield Finding("file", script.place(), text)

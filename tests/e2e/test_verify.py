@@ -338,8 +338,8 @@ def test_a_scenario_that_was_not_played_is_named(copied: Path) -> None:
     scenario.write_text(scenario.read_text().replace('about = ""', 'about = "as published"'))
     anchored_anew(copied, scenario_digest=read_sweep(str(scenario)).digest)
     write_report(copied)
-    text = "is not the scenario that the transcripts were written for"
-    assert verify(copied).findings == (Finding("chain", "scenario.toml", text),)
+    texts = {finding.text for finding in verify(copied).findings}
+    assert texts == {"was written for another scenario than scenario.toml, or under another key"}
 
 
 @pytest.mark.parametrize("said", [False, None, 1])
