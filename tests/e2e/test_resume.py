@@ -328,7 +328,7 @@ def test_a_run_goes_on_after_it_was_ended_from_outside(game: str, signum: signal
 LONG = INFERENCE.split("[sweep]", maxsplit=1)[0]
 LONG_SWEEPS = {
     "developer": '[sweep]\n"developer.steps" = [20, 100000]\n',
-    "adversary": '[sweep]\n"adversary.inference.shadows" = [4, 2000]\n',
+    "adversary": '[sweep]\n"adversary.shadows" = [4, 2000]\n',
 }
 
 

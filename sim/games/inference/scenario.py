@@ -156,7 +156,7 @@ def _problems(scenario: InferenceScenario) -> Iterator[str]:
         if ATTACKS[name].needs == "scores" and adversary.answers == "labels":
             yield f"adversary.attack: {name} needs scores, but adversary.answers are labels"
         elif ATTACKS[name].shadows and adversary.shadows < 2:
-            yield f"adversary.inference.shadows: {name} needs at least 2, half with either bit"
+            yield f"adversary.shadows: {name} needs at least 2, half with either bit"
     if len(set(adversary.attack)) != len(adversary.attack):
         yield "adversary.attack: names an attack twice"
 
