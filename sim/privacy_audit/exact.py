@@ -25,7 +25,6 @@ from fairwall.laws.calibration import conceal_loss, laplace_loss
 from fairwall.laws.cauchy import tuned_loss
 from fairwall.laws.counts import counts_loss, gaussian_scales
 from fairwall.laws.gaussian import gaussian_epsilon, gaussian_multiplier
-from fairwall.laws.mechanisms import AddedNoise
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Law
 from fairwall.laws.response import response_loss, turning_probability
