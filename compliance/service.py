@@ -21,15 +21,13 @@ from fairwall.laws.metric import METRICS
 from fairwall.rpc import arrays
 from fairwall.rpc.errors import Refusal
 from fairwall.rpc.identity import identify
+from fairwall.wire.limits import EPSILON_MIN
 from fairwall.wire.metrics import name_of, number_of
 from fairwall.wire.precision import to_message
 from fairwall.wire.v1 import error_pb2, metric_pb2
 from fairwall.wire.v1.error_pb2 import AuditError
 
 LOG = logging.getLogger(__name__)
-
-EPSILON_MIN = 1e-12
-"""Below, a noise scale would leave the range of float64."""
 
 _REQUEST_ID_MAX = 64
 

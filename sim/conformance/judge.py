@@ -15,6 +15,7 @@ from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.rpc import arrays
 from fairwall.rpc.errors import CATALOGUE, METADATA_KEY
 from fairwall.rpc.identity import Credentials
+from fairwall.wire.limits import EPSILON_MIN
 from fairwall.wire.v1 import error_pb2
 from fairwall.wire.v1.array_pb2 import ELEMENT_TYPE_FLOAT64
 from fairwall.wire.v1.metric_pb2 import METRIC_SP
@@ -156,7 +157,7 @@ class Judge:
             self._fault("it asks about another deal")
         if header.metric != METRIC_SP:
             self._fault("it asks for a metric that the terms do not allow")
-        if not 1e-12 <= header.epsilon <= 8.0:
+        if not EPSILON_MIN <= header.epsilon <= 8.0:
             self._fault(f"it offers epsilon {header.epsilon:g}, which the terms do not leave")
         try:
             arriving = arrays.ArrivingArray(header.predictions)

@@ -15,7 +15,7 @@ from fairwall.laws.metric import METRICS
 from fairwall.laws.precision import DECIMALS_MAX
 
 EPSILON_MIN = 1e-6
-"""Each query of a trial gets a share of epsilon, and compliance answers none below 1e-12."""
+"""Each query of a trial gets a share of epsilon; compliance answers none below `fairwall.wire.limits.EPSILON_MIN`."""
 
 QUERIES_MAX = 10_000
 """The most queries in a trial, unless there are more people than that."""

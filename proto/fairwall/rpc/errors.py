@@ -11,6 +11,7 @@ from typing import Any
 
 import grpc
 
+from fairwall.wire.limits import EPSILON_MIN
 from fairwall.wire.v1 import error_pb2
 from fairwall.wire.v1.error_pb2 import Reason
 
@@ -55,7 +56,7 @@ CATALOGUE: dict[Reason, tuple[grpc.StatusCode, str]] = {
     ),
     error_pb2.REASON_EPSILON_INVALID: (
         _INVALID,
-        "epsilon is a number of at least 1e-12, and at most what the policy allows a batch",
+        f"epsilon is a number of at least {EPSILON_MIN:g}, and at most what the policy allows a batch",
     ),
     error_pb2.REASON_BUDGET_EXHAUSTED: (
         grpc.StatusCode.RESOURCE_EXHAUSTED,
