@@ -46,7 +46,7 @@ from compliance.noise import ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.mechanisms import MINORITY_SHARE, TEST_SHARE
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Laplace
-from fairwall.laws.sensitivity import flip_sensitivity
+from fairwall.laws.proposal import MINORITY_SHARE, TEST_SHARE, proposed_bound, proposed_size, released_law
 
 
 @dataclass(frozen=True)
@@ -87,14 +87,12 @@ class ProposeTestRelease:
 
     def law(self, metric: str, labels: NDArray[np.uint8], queries: int, epsilon: float) -> Laplace:
         """Return the noise on each answer that passes; public."""
-        bound = max(
-            flip_sensitivity(metric, people, self.proposed_size(people)) for people in _strata(metric, labels).values()
-        )
-        return Laplace(queries * bound / (epsilon * (1 - self.test_share)))
+        bound = max(proposed_bound(metric, people, self.minority_share) for people in _strata(metric, labels).values())
+        return released_law(bound, queries, epsilon, self.test_share)
 
     def proposed_size(self, people: int) -> int:
         """Return b for a stratum of so many people, at least 3."""
-        return min(max(2, math.ceil(self.minority_share * people)), max(2, people // 2))
+        return proposed_size(people, self.minority_share)
 
     def distance(self, minority: int, people: int) -> float:
         """Return D for a stratum; infinite where the bound always holds. Secret."""

@@ -8,7 +8,7 @@ import numpy as np
 from compliance.accountant import Loss, pure
 from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release, require_budget
 from compliance.noise import Noise
-from fairwall.laws.mechanisms import ROUND_DECIMALS
+from fairwall.laws.precision import DECIMALS
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.laws.bounding import metric_range
-from fairwall.laws.calibration import conceal_law, laplace_law
+from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
 from fairwall.laws.metric import find_metric, stratum
 from fairwall.laws.noise import Cauchy, Laplace
 from sim.conformance.calls import Violation
@@ -33,6 +33,9 @@ _P = FALSE_ALARM / _LOOKS
 
 _NEAR = 4e-6
 """Wider than a grid of 2^-20 of the scale."""
+
+_TESTED = ("laplace", "conceal")
+"""Whose noise is tested. A kit says no delta and no range of shares, which other laws of independent noise need."""
 
 Array = NDArray[np.float64]
 Known = Laplace | Cauchy
@@ -59,15 +62,13 @@ def exact_gaps(people: People, metric: str, predictions: Array) -> Array:
 def law_of(deployment: Deployment, people: People, metric: str, queries: int, epsilon: float) -> Known | None:
     """Return the law of the noise that a deployment's mechanism promises; None where the tester does not know it."""
     found = find_metric(metric)
-    if not found.bounded or len(found.strata) > 1:
+    if deployment.mechanism not in _TESTED or not found.bounded or len(found.strata) > 1:
         return None
     groups = people.protected[stratum(metric, people.labels)]
     n0, n1 = int((groups == 0).sum()), int((groups == 1).sum())
-    if deployment.mechanism == "laplace":
-        return laplace_law(metric, n0 + n1, queries, epsilon)
-    if deployment.mechanism == "conceal":
-        return conceal_law(metric, n0, n1, queries, epsilon)
-    return None
+    law = MECHANISM_LAWS[deployment.mechanism].error(Batch(metric, n0, n1, queries, epsilon))
+    assert isinstance(law, Known)
+    return law
 
 
 def require_close(noise: Array, law: Known) -> None:

@@ -1,34 +1,24 @@
 """Losses that need no sampling, because the law of the noise is known.
 
-`EXACT` says which function of `fairwall.laws` belongs to which mechanism. A new mechanism gets a line there where its
-exact loss is known; else, if the law of its noise has a row in `fairwall.laws.mechanisms`, the loss is found on a grid.
-
-Some have neither. What `exponential` and `sparse-vector` cost a batch of m models is not known, only its supremum over
-all scores and all batches (`fairwall.laws.selection`), which a small batch does not reach. `propose-test-release` mixes
-a test with m answers, whose loss at a delta has no closed form; it keeps its claim by a proof. Nor has the loss of
-`conceal-laplace` at a delta, whose scale moves with the counts.
+`fairwall.laws.mechanisms` has them: an exact loss where there is one, else the law of independent noise, and the loss
+is found on a grid. Some mechanisms have neither. `propose-test-release` keeps its claim by a proof; the loss of
+`conceal-laplace` at a delta, whose scale moves with the counts, is not known.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from compliance.mechanisms.mechanism import Mechanism
 from compliance.mechanisms.recommended import SHRUNK, choose
-from fairwall.laws import mechanisms
-from fairwall.laws.aggregation import aggregate_loss
-from fairwall.laws.calibration import conceal_loss, laplace_loss
-from fairwall.laws.cauchy import tuned_loss
-from fairwall.laws.counts import counts_loss, gaussian_scales
-from fairwall.laws.gaussian import gaussian_epsilon, gaussian_multiplier
+from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Law
-from fairwall.laws.response import response_loss, turning_probability
-from fairwall.laws.sensitivity import flip_sensitivity, global_sensitivity, local_sensitivity
+from fairwall.laws.sensitivity import flip_sensitivity
 from sim.privacy_audit.pairs import stratum_sizes
 
 if TYPE_CHECKING:
@@ -53,26 +43,17 @@ class NoiseLaw(Protocol):
         """Return it for groups of n0 and n1 in the metric's stratum, and so many people in all."""
 
 
-def _cauchy_loss(metric: str, n0: int, n1: int, _people: int, queries: int, epsilon: float, _delta: float, /) -> float:
-    losses = tuned_loss(metric, n0 + n1, queries, epsilon)  # element s-2 is between s and s-1
-    return max((float(losses[s - 2]) for s in (n0, n0 + 1) if 2 <= s <= n0 + n1 - 1), default=0.0)
+def _loss(loss: Callable[[Batch], float]) -> ExactLoss:
+    return lambda metric, n0, n1, _people, m, epsilon, delta: loss(Batch(metric, n0, n1, m, epsilon, delta))
 
 
-def _gaussian_loss(
-    metric: str, n0: int, n1: int, _people: int, _queries: int, epsilon: float, delta: float, /
-) -> float:
-    moves = local_sensitivity(metric, n0, n1)
-    if moves == 0:
-        return 0.0
-    return gaussian_epsilon(gaussian_multiplier(epsilon, delta) * global_sensitivity(metric, n0 + n1) / moves, delta)
+def _noise(error: Callable[[Batch], Law | None]) -> NoiseLaw:
+    def law(metric: str, n0: int, n1: int, _people: int, queries: int, epsilon: float, delta: float, /) -> Law:
+        found = error(Batch(metric, n0, n1, queries, epsilon, delta))
+        assert found is not None
+        return found
 
-
-def _counts_gaussian_loss(
-    _metric: str, _n0: int, _n1: int, _people: int, queries: int, epsilon: float, delta: float, /
-) -> float:
-    # N0 moves by 1 and every sum by 1/2, whatever the counts: one Gaussian that moves by as many standard deviations.
-    scales = gaussian_scales(queries, gaussian_multiplier(epsilon, delta))
-    return gaussian_epsilon(1 / math.hypot(1 / scales.size, math.sqrt(queries) / 2 / scales.sums), delta)
+    return law
 
 
 def _recommended_loss(
@@ -83,33 +64,18 @@ def _recommended_loss(
 
 
 EXACT: Mapping[str, ExactLoss] = {
-    "laplace": lambda metric, n0, n1, _people, m, epsilon, _delta: laplace_loss(metric, n0, n1, m, epsilon),
-    "conceal": lambda metric, n0, n1, _people, m, epsilon, _delta: conceal_loss(metric, n0, n1, m, epsilon),
-    "cauchy": _cauchy_loss,
-    "gaussian": _gaussian_loss,
-    "counts": lambda _metric, _n0, _n1, _people, m, epsilon, _delta: counts_loss(m, epsilon),
-    "counts-gaussian": _counts_gaussian_loss,
-    "randomized-response": lambda _metric, _n0, _n1, _people, _m, epsilon, _delta: response_loss(
-        turning_probability(epsilon)
-    ),
-    "sample-and-aggregate": lambda metric, n0, n1, _people, m, epsilon, _delta: aggregate_loss(
-        metric, n0, n1, m, epsilon
-    ),
+    **{name: _loss(row.loss) for name, row in MECHANISM_LAWS.items() if row.loss},
     "recommended": _recommended_loss,
 }
 """A mechanism's exact loss, by the mechanism's name; used for metrics that are one mean a group.
 
-Of `counts` and `randomized-response` with the facts that the first batch buys. Of `sample-and-aggregate` for who knows
-how people were dealt, at worst. Of `recommended` what its choice releases, before answers are clamped or shrunk.
+Of `recommended` what its choice releases, before answers are clamped or shrunk: the choice is compliance's own code.
 """
 
-
-def _added(law: AddedNoise) -> NoiseLaw:
-    return lambda metric, n0, n1, _people, m, epsilon, delta: law(metric, n0, n1, m, epsilon, delta)
-
-
-LAWS: Mapping[str, NoiseLaw] = {name: _added(law) for name, law in mechanisms.LAWS.items()}
-"""The noise on each answer, by the mechanism's name."""
+LAWS: Mapping[str, NoiseLaw] = {
+    name: _noise(row.error) for name, row in MECHANISM_LAWS.items() if row.independent and name != "gaussian"
+}
+"""The noise on each answer, by its name; not of `gaussian`, whose audits would choose other events by it."""
 
 
 def is_one_mean(metric: str) -> bool:

@@ -43,6 +43,7 @@ from developer.reveal.decode.likelihood import (
     smeared,
     told_by_size,
 )
+from fairwall.laws.mechanisms import RESPONSE_FROM
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law, Uniform
 
 _SIZES_TRIED, _ROUNDS_FOR_SIZES = 5, 20
@@ -296,9 +297,10 @@ def settled(
         Of randomised response about the noisy attributes.
     """
     m, n = rows.shape
-    batch = {"n": n, "queries": m, "epsilon": epsilon}
+    batch = {"queries": m, "epsilon": epsilon}
     first_epsilon = epsilon if size_answer is None else size_epsilon
-    if terms.mechanism == "randomized-response" or (terms.mechanism == "recommended" and first_epsilon >= 5):
+    responds = terms.mechanism == "recommended" and first_epsilon >= RESPONSE_FROM
+    if terms.mechanism == "randomized-response" or responds:
         if size_answer is None:
             return _replaying(terms, rows, gaps, llr, rng)
         n0, n1, own = noisy_attributes(n, size_answer, gaps, terms.epsilon)

@@ -19,31 +19,22 @@ the difference r of answer and expected gap is p = law * N(0, tau). They need g 
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.aggregation import aggregate_law, block_count
-from fairwall.laws.counts import gaussian_scales, laplace_scales
-from fairwall.laws.gaussian import gaussian_multiplier
-from fairwall.laws.mechanisms import LAWS, MINORITY_SHARE, ROUND_DECIMALS, TEST_SHARE
+from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law, Uniform
+from fairwall.laws.precision import rounding_law
 from fairwall.laws.response import turning_probability
-from fairwall.laws.sensitivity import flip_sensitivity, global_sensitivity
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
 
 if TYPE_CHECKING:
     from developer.reveal.strategies.strategy import Terms
 
-_multiplier = lru_cache(maxsize=64)(gaussian_multiplier)
-
 Smeared = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
-
-_CHOICE = Gaussian(0.5)
-"""For mechanisms that answer 0 or 1 where a gap was asked for: an error of that size, which leaves next to nothing."""
 
 _FLAT = 1e-4
 """Noise narrower than this part of the spread is a Gaussian of its variance: exact formulas would lose their digits."""
@@ -58,25 +49,17 @@ _FAR = 50.0
 """Units of the spread beyond which a Cauchy law is no different for it."""
 
 
-def law_of(terms: Terms, *, n: int, n0: int, n1: int, queries: int, epsilon: float) -> Law | None:
+def law_of(terms: Terms, *, n0: int, n1: int, queries: int, epsilon: float) -> Law | None:
     """Return the law of a gap's error in a batch.
 
-    * `counts`, `counts-gaussian`: the noise on a centred sum, times 1/n0 + 1/n1. The sizes are those that the answers
-      were computed with, N0 as released (`counts_size`): with them everything else cancels but for (N0 released - N0)
-      times the row's mean minus 1/2, which is 0 for balanced rows. Answers beyond what is possible
-      were moved to its end.
-    * `randomized-response`: none, once answers are read as gaps of the noisy attributes (`noisy_attributes`).
-    * `recommended`: which mechanism wins is public, but compliance's own code. From 5 or so on it is randomised
-      response, below it mostly counts, shrunk or not.
-    * `propose-test-release`: given that the test passed. `sample-and-aggregate`: the noise on the mean over blocks;
-      what is due to the deal of people into blocks comes on top and has no law that is known.
-    * `sparse-vector`, `exponential`, `pass-fail`: no gaps but choices, see `_CHOICE`.
-    * A metric of several parts is no difference of two means: for these the law of one absolute gap stands in.
+    It comes from `fairwall.laws.mechanisms`. The sizes that `counts` were computed with are found by `counts_size`;
+    answers of `randomized-response` are read as gaps of the noisy attributes (`noisy_attributes`). A metric of several
+    parts is no difference of two means: for these the law of one absolute gap stands in.
 
     Parameters
     ----------
     terms : what is public; its epsilon, that of all queries together, is not looked at.
-    n, n0, n1 : people in the metric's stratum, and the assumed sizes, each at least 1, with sum n.
+    n0, n1 : the assumed sizes of the groups in the metric's stratum, each at least 1.
     queries : m of this batch.
     epsilon : of this batch; may be infinite.
 
@@ -90,40 +73,20 @@ def law_of(terms: Terms, *, n: int, n0: int, n1: int, queries: int, epsilon: flo
     ValueError
         For an unknown mechanism, an argument out of range, or a delta of 0 where the mechanism needs one.
     """
-    noise = _noise(terms, n, n0, n1, queries, epsilon)
+    noise = _noise(terms, n0, n1, queries, epsilon)
     if noise is None and isinstance(terms.precision, int):
-        return Uniform(0.5 * 10.0**-terms.precision)
+        return rounding_law(terms.precision)
     return noise
 
 
-def _noise(terms: Terms, n: int, n0: int, n1: int, queries: int, epsilon: float) -> Law | None:
+def _noise(terms: Terms, n0: int, n1: int, queries: int, epsilon: float) -> Law | None:
     metric = terms.metric if len(find_metric(terms.metric).parts) == 1 else "abs_sp"
-    c = 1 / n0 + 1 / n1
-    known = terms.mechanism in ("exact", "randomized-response") or (terms.mechanism == "recommended" and epsilon >= 5)
-    if known or math.isinf(epsilon):
+    if math.isinf(epsilon):
         return None
-    if terms.mechanism in LAWS:
-        return LAWS[terms.mechanism](metric, n0, n1, queries, epsilon, terms.delta)
-    match terms.mechanism:
-        case "round":
-            return Uniform(0.5 * 10.0**-ROUND_DECIMALS)
-        case "gaussian":
-            multiplier = _multiplier(epsilon, terms.delta)
-            return Gaussian(multiplier * math.sqrt(queries) * global_sensitivity(metric, n))
-        case "counts" | "recommended":
-            return Laplace(c * laplace_scales(queries, epsilon, size_known=not terms.first).sums)
-        case "counts-gaussian":
-            multiplier = _multiplier(epsilon, terms.delta)
-            return Gaussian(c * gaussian_scales(queries, multiplier, size_known=not terms.first).sums)
-        case "propose-test-release":
-            proposed = min(max(2, math.ceil(MINORITY_SHARE * n)), max(2, n // 2))
-            bound = flip_sensitivity(metric, n, proposed) if n >= 3 else 0.0
-            return Laplace(queries * bound / (epsilon * (1 - TEST_SHARE)))
-        case "sample-and-aggregate":
-            return aggregate_law(block_count(n), queries, epsilon)
-        case "sparse-vector" | "exponential" | "pass-fail":
-            return _CHOICE
-    raise ValueError(f"unknown mechanism {terms.mechanism!r}")
+    if terms.mechanism not in MECHANISM_LAWS:
+        raise ValueError(f"unknown mechanism {terms.mechanism!r}")
+    batch = Batch(metric, n0, n1, queries, epsilon, terms.delta, size_known=not terms.first)
+    return MECHANISM_LAWS[terms.mechanism].error(batch)
 
 
 def size_prior(n: int, shares: Shares = DEFAULT_SHARES) -> NDArray[np.float64]:
@@ -163,12 +126,12 @@ def told_by_size(
     if size_answer is None:
         raise ValueError("sizes are either public or asked for")
     if prior is None:
-        without_noise = law_of(terms, n=n, n0=1, n1=n - 1, queries=1, epsilon=epsilon) is None
+        without_noise = law_of(terms, n0=1, n1=n - 1, queries=1, epsilon=epsilon) is None
         prior = np.ones(n - 1) if without_noise else size_prior(n)
     weights = np.full(n - 1, -np.inf)
     for n0 in np.flatnonzero(prior) + 1:
         n1 = n - int(n0)
-        law = law_of(terms, n=n, n0=int(n0), n1=n1, queries=1, epsilon=epsilon) or Gaussian(_EXACT)
+        law = law_of(terms, n0=int(n0), n1=n1, queries=1, epsilon=epsilon) or Gaussian(_EXACT)
         # A little spread, so that the error of a rounded answer may lie at the end of its interval.
         away = np.array([size_answer - 1 / n1, size_answer + 1 / n0])
         own, other = smeared(law, away, np.full(2, _EXACT**2))[0]
@@ -204,7 +167,7 @@ def size_weights(
     weights = told.copy()
     for n0 in np.flatnonzero(np.isfinite(told)) + 1:
         n1 = n - int(n0)
-        law = law_of(terms, n=n, n0=int(n0), n1=n1, queries=len(rows), epsilon=epsilon) or Gaussian(0.0)
+        law = law_of(terms, n0=int(n0), n1=n1, queries=len(rows), epsilon=epsilon) or Gaussian(0.0)
         weights[n0 - 1] += smeared(law, gaps, np.maximum((1 / n0 + 1 / n1) * spread, _EXACT**2))[0].sum()
     likely: NDArray[np.float64] = np.exp(weights - weights.max())
     likely /= likely.sum()

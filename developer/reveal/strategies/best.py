@@ -33,6 +33,7 @@ from developer.reveal.strategies.sizes import alone
 from developer.reveal.strategies.strategy import ABSOLUTE, ODDS, PLAIN, Hand, Reveal, Terms, everyone
 from fairwall.laws.mechanisms import ROUND_DECIMALS
 from fairwall.laws.noise import Law
+from fairwall.laws.precision import DECIMALS
 
 _USUAL_SHARE = 0.2
 """The share of disadvantaged people that is reckoned with where their number is not public."""
@@ -73,7 +74,7 @@ def play(hand: Hand) -> Reveal:
             raise ValueError("predictive parity can be read from exact answers only")
         return predictive_parity.play(hand)
     if terms.mechanism == "round":
-        kept = min(terms.precision, ROUND_DECIMALS) if isinstance(terms.precision, int) else ROUND_DECIMALS
+        kept = min(terms.precision, DECIMALS) if isinstance(terms.precision, int) else DECIMALS
         terms = replace(terms, precision=kept)
         hand = replace(hand, terms=terms)
     if exact and readable(hand):
@@ -135,7 +136,7 @@ def _hunch(hand: Hand) -> Callable[[], NDArray[np.float64]]:
 
 
 def _law(terms: Terms, n: int, n0: int, m: int) -> Law | None:
-    return law_of(terms, n=n, n0=n0, n1=n - n0, queries=m, epsilon=terms.shares(m)[1])
+    return law_of(terms, n0=n0, n1=n - n0, queries=m, epsilon=terms.shares(m)[1])
 
 
 def _usual(n: int) -> int:

@@ -81,7 +81,7 @@ def _size_weights(n: int) -> NDArray[np.float64]:
 def _laws(n: int, m: int, weights: NDArray[np.float64], terms: Terms) -> list[tuple[int, int, Law]]:
     laws = []
     for n0 in (np.flatnonzero(weights) + 1).tolist():
-        law = law_of(terms, n=n, n0=n0, n1=n - n0, queries=m, epsilon=terms.epsilon)
+        law = law_of(terms, n0=n0, n1=n - n0, queries=m, epsilon=terms.epsilon)
         assert law is not None
         laws.append((n0, n - n0, law))
     return laws

@@ -1,33 +1,181 @@
-"""What is public of compliance's mechanisms, by name: the law of the noise that each adds, and its constants.
+"""Every mechanism's law, by its name: how far an answer may be from the gap, and what a batch really costs.
 
-Mechanisms are public (Kerckhoffs): compliance answers by them, the developer's decoders weigh answers by them, and a
-privacy audit computes losses from them. A mechanism that adds independent noise to each gap has a row in `LAWS`.
+Mechanisms are public (Kerckhoffs). Decoders weigh answers by these laws, privacy audits hold mechanisms to them, and
+the conformance suite tests a server's noise against them. A new mechanism has one row here.
 """
 
+from __future__ import annotations
+
+import math
 from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from dataclasses import dataclass
+from functools import lru_cache
 
-from fairwall.laws.calibration import conceal_law, laplace_law
-from fairwall.laws.cauchy import tuned_law
+from fairwall.laws.aggregation import aggregate_law, aggregate_loss, block_count
+from fairwall.laws.calibration import conceal_law, conceal_loss, laplace_law, laplace_loss
+from fairwall.laws.cauchy import tuned_law, tuned_loss
 from fairwall.laws.conceal_laplace import conceal_laplace_law
-from fairwall.laws.noise import Law
+from fairwall.laws.counts import counts_loss, gaussian_scales, laplace_scales
+from fairwall.laws.gaussian import gaussian_epsilon, gaussian_multiplier
+from fairwall.laws.noise import Gaussian, Laplace, Law
+from fairwall.laws.precision import DECIMALS, rounding_law
+from fairwall.laws.proposal import proposed_bound, released_law
+from fairwall.laws.response import response_loss, turning_probability
+from fairwall.laws.sensitivity import global_sensitivity, local_sensitivity
 
-AddedNoise: TypeAlias = Callable[[str, int, int, int, float, float], Law]
-"""From the metric, n0 and n1 of its stratum, the batch's models, epsilon and delta: the noise on each gap."""
+RESPONSE_FROM = 5.0
+"""From this epsilon on or so `recommended` is randomised response, below it mostly counts."""
 
-LAWS: Mapping[str, AddedNoise] = {
-    "laplace": lambda metric, n0, n1, m, epsilon, _delta: laplace_law(metric, n0 + n1, m, epsilon),
-    "conceal": lambda metric, n0, n1, m, epsilon, _delta: conceal_law(metric, n0, n1, m, epsilon),
-    "cauchy": lambda metric, n0, n1, m, epsilon, _delta: tuned_law(metric, n0, n1, m, epsilon),
-    "conceal-laplace": conceal_laplace_law,
+CHOICE = Gaussian(0.5)
+"""For answers that are 0 or 1 where a gap was asked for: an error of that size, which leaves next to nothing."""
+
+_multiplier = lru_cache(maxsize=64)(gaussian_multiplier)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What a law may depend on.
+
+    Attributes
+    ----------
+    metric : a key of `fairwall.laws.metric.METRICS` with one part.
+    n0, n1 : disadvantaged and advantaged people in the metric's stratum, each at least 1. Secret: an attacker assumes
+        them.
+    queries : m.
+    epsilon, delta : of the whole batch.
+    size_known : whether an earlier batch has bought N0, where that is sold apart.
+    """
+
+    metric: str
+    n0: int
+    n1: int
+    queries: int
+    epsilon: float
+    delta: float = 0.0
+    size_known: bool = False
+
+    @property
+    def people(self) -> int:
+        """The people in the stratum: n."""
+        return self.n0 + self.n1
+
+
+@dataclass(frozen=True)
+class MechanismLaw:
+    """What is public of one mechanism.
+
+    Attributes
+    ----------
+    error : the law of an answer's error, as near as it is known; None for exact answers.
+    independent : whether it is just that: each answer is the gap and noise of this law, independent of all else.
+    loss : the least epsilon, at the batch's delta, that holds between a data set with these counts and all its
+        neighbours; None where it is not known in closed form.
+    """
+
+    error: Callable[[Batch], Law | None]
+    independent: bool = False
+    loss: Callable[[Batch], float] | None = None
+
+
+def _exact(_: Batch) -> None:
+    return None
+
+
+def _choice(_: Batch) -> Law:
+    return CHOICE
+
+
+def _rounded(_: Batch) -> Law:
+    return rounding_law(DECIMALS)
+
+
+def _gaussian(batch: Batch) -> Law:
+    multiplier = _multiplier(batch.epsilon, batch.delta)
+    return Gaussian(multiplier * math.sqrt(batch.queries) * global_sensitivity(batch.metric, batch.people))
+
+
+def _gaussian_loss(batch: Batch) -> float:
+    moves = local_sensitivity(batch.metric, batch.n0, batch.n1)
+    if moves == 0:
+        return 0.0
+    reach = _multiplier(batch.epsilon, batch.delta) * global_sensitivity(batch.metric, batch.people)
+    return gaussian_epsilon(reach / moves, batch.delta)
+
+
+def _cauchy_loss(batch: Batch) -> float:
+    # Element s-2 is between s and s-1.
+    losses = tuned_loss(batch.metric, batch.people, batch.queries, batch.epsilon)
+    return max((float(losses[s - 2]) for s in (batch.n0, batch.n0 + 1) if 2 <= s <= batch.people - 1), default=0.0)
+
+
+def _counts(batch: Batch) -> Law:
+    # The noise on a centred sum, times 1/n0 + 1/n1. The sizes are those that the answers were computed with, N0 as
+    # released: with them everything else cancels but for (N0 released - N0) times the row's mean minus 1/2, which is 0
+    # for balanced rows. Answers beyond what is possible were moved to its end.
+    scales = laplace_scales(batch.queries, batch.epsilon, size_known=batch.size_known)
+    return Laplace((1 / batch.n0 + 1 / batch.n1) * scales.sums)
+
+
+def _counts_gaussian(batch: Batch) -> Law:
+    multiplier = _multiplier(batch.epsilon, batch.delta)
+    scales = gaussian_scales(batch.queries, multiplier, size_known=batch.size_known)
+    return Gaussian((1 / batch.n0 + 1 / batch.n1) * scales.sums)
+
+
+def _counts_gaussian_loss(batch: Batch) -> float:
+    # N0 moves by 1 and every sum by 1/2, whatever the counts: one Gaussian that moves by as many standard deviations.
+    scales = gaussian_scales(batch.queries, _multiplier(batch.epsilon, batch.delta))
+    return gaussian_epsilon(1 / math.hypot(1 / scales.size, math.sqrt(batch.queries) / 2 / scales.sums), batch.delta)
+
+
+def _proposed(batch: Batch) -> Law:
+    # Given that the test passed.
+    bound = proposed_bound(batch.metric, batch.people) if batch.people >= 3 else 0.0
+    return released_law(bound, batch.queries, batch.epsilon)
+
+
+def _recommended(batch: Batch) -> Law | None:
+    # Which mechanism wins is public, but compliance's own code; counts are shrunk or not.
+    return None if batch.epsilon >= RESPONSE_FROM else _counts(batch)
+
+
+MECHANISM_LAWS: Mapping[str, MechanismLaw] = {
+    "exact": MechanismLaw(_exact),
+    "round": MechanismLaw(_rounded),
+    "pass-fail": MechanismLaw(_choice),
+    "laplace": MechanismLaw(
+        lambda b: laplace_law(b.metric, b.people, b.queries, b.epsilon),
+        independent=True,
+        loss=lambda b: laplace_loss(b.metric, b.n0, b.n1, b.queries, b.epsilon),
+    ),
+    "gaussian": MechanismLaw(_gaussian, independent=True, loss=_gaussian_loss),
+    "conceal": MechanismLaw(
+        lambda b: conceal_law(b.metric, b.n0, b.n1, b.queries, b.epsilon),
+        independent=True,
+        loss=lambda b: conceal_loss(b.metric, b.n0, b.n1, b.queries, b.epsilon),
+    ),
+    "conceal-laplace": MechanismLaw(
+        lambda b: conceal_laplace_law(b.metric, b.n0, b.n1, b.queries, b.epsilon, b.delta), independent=True
+    ),
+    "cauchy": MechanismLaw(
+        lambda b: tuned_law(b.metric, b.n0, b.n1, b.queries, b.epsilon), independent=True, loss=_cauchy_loss
+    ),
+    # With the facts that the first batch buys.
+    "counts": MechanismLaw(_counts, loss=lambda b: counts_loss(b.queries, b.epsilon)),
+    "counts-gaussian": MechanismLaw(_counts_gaussian, loss=_counts_gaussian_loss),
+    # Answers are exact gaps of the noisy attributes, to who reads them so.
+    "randomized-response": MechanismLaw(_exact, loss=lambda b: response_loss(turning_probability(b.epsilon))),
+    # What these two cost a batch is not known, only its supremum over batches, which a small one does not reach.
+    "sparse-vector": MechanismLaw(_choice),
+    "exponential": MechanismLaw(_choice),
+    # The noise on the mean over blocks; what is due to the deal of people into blocks comes on top, and has no law that
+    # is known. The loss is for who knows how people were dealt, at worst.
+    "sample-and-aggregate": MechanismLaw(
+        lambda b: aggregate_law(block_count(b.people), b.queries, b.epsilon),
+        loss=lambda b: aggregate_loss(b.metric, b.n0, b.n1, b.queries, b.epsilon),
+    ),
+    # A test with m answers has a loss at a delta that has no closed form.
+    "propose-test-release": MechanismLaw(_proposed),
+    "recommended": MechanismLaw(_recommended),
 }
-"""The noise on each gap, by the mechanism's name."""
-
-ROUND_DECIMALS = 2
-"""How many decimals `round` keeps."""
-
-TEST_SHARE = 0.25
-"""The part of epsilon that the test of `propose-test-release` spends."""
-
-MINORITY_SHARE = 0.05
-"""The least share of a stratum's smaller group that the noise of `propose-test-release` is made for."""
+"""Of every mechanism, by its name."""

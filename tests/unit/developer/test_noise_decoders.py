@@ -65,7 +65,7 @@ def leakage(evidence: Evidence, v: NDArray[np.float64], z: NDArray[np.bool_]) ->
 def conceal_game(n: int, n0: int, m: int, epsilon: float, seed: int) -> tuple[Evidence, NDArray[np.bool_]]:
     """Play with printed Conceal, the size query inside the budget and N0 not known."""
     terms, batch, one = Terms(mechanism="conceal", epsilon=epsilon), epsilon * m / (m + 1), epsilon / (m + 1)
-    sizes = {"n": n, "n0": n0, "n1": n - n0}
+    sizes = {"n0": n0, "n1": n - n0}
     evidence, z = world(n, n0, m, seed, law_of(terms, **sizes, queries=m, epsilon=batch))
     law = law_of(terms, **sizes, queries=1, epsilon=one)
     assert law is not None

@@ -79,7 +79,7 @@ def p_value(errors: NDArray[np.float64], law: Law, factor: float = 1.0) -> float
 def test_the_law_is_that_of_the_mechanism(mechanism: str, epsilon: float, delta: float) -> None:
     m = 3000
     rows = np.random.default_rng(4).random((m, N))
-    law = law_of(Terms(mechanism=mechanism, delta=delta), n=N, n0=N0, n1=N1, queries=m, epsilon=epsilon)
+    law = law_of(Terms(mechanism=mechanism, delta=delta), n0=N0, n1=N1, queries=m, epsilon=epsilon)
     assert law is not None
     errors = ask(mechanism, rows, epsilon, delta).values - gap(rows)
     assert p_value(errors, law) > FALSE_ALARM
@@ -93,7 +93,7 @@ def test_the_law_is_that_of_noisy_counts(mechanism: str, epsilon: float, delta: 
     bought = ask(mechanism, alone(N, 0)[None], 3.0, max(delta, 0.0)).facts
     answers = ask(mechanism, rows, epsilon, delta, bought).values
     n0 = int(bought["n0"][0])
-    law = law_of(Terms(mechanism=mechanism, delta=delta), n=N, n0=n0, n1=N - n0, queries=m, epsilon=epsilon)
+    law = law_of(Terms(mechanism=mechanism, delta=delta), n0=n0, n1=N - n0, queries=m, epsilon=epsilon)
     assert law is not None
     # Not the sums that were moved to what is possible, 0 or all: with this little noise there are few.
     sums = (rows.sum(axis=1) / (N - n0) - answers) / (1 / n0 + 1 / (N - n0))
@@ -113,7 +113,7 @@ def test_a_first_batch_of_noisy_counts_buys_the_size_too(mechanism: str, epsilon
     n0 = int(bought.facts["n0"][0])
     terms = Terms(mechanism=mechanism, delta=delta, n0=N0, first=True)
     first, later = (
-        law_of(one, n=N, n0=n0, n1=N - n0, queries=m, epsilon=epsilon) for one in (terms, replace(terms, first=False))
+        law_of(one, n0=n0, n1=N - n0, queries=m, epsilon=epsilon) for one in (terms, replace(terms, first=False))
     )
     assert first is not None
     assert later is not None
@@ -154,7 +154,7 @@ def test_randomized_response_is_exact_about_noisy_attributes(epsilon: float, fir
 
 @pytest.mark.parametrize("mechanism", ["exact", "randomized-response", "recommended"])
 def test_no_noise_has_no_law(mechanism: str) -> None:
-    about = {"n": N, "n0": N0, "n1": N1, "queries": 5}
+    about = {"n0": N0, "n1": N1, "queries": 5}
     assert law_of(Terms(mechanism=mechanism), **about, epsilon=10.0) is None
     assert law_of(Terms(mechanism="laplace"), **about, epsilon=math.inf) is None
     assert law_of(Terms(mechanism=mechanism, precision=3), **about, epsilon=10.0) == Uniform(0.0005)
@@ -167,13 +167,13 @@ def test_no_noise_has_no_law(mechanism: str) -> None:
 @pytest.mark.parametrize("metric", ["sp", "abs_sp", "eo", "eodds_sum", "ppv"])
 def test_every_mechanism_and_metric_has_an_answer(mechanism: str, metric: str) -> None:
     terms = Terms(metric=metric, mechanism=mechanism, delta=1e-5)
-    law = law_of(terms, n=N, n0=N0, n1=N1, queries=5, epsilon=0.5)
+    law = law_of(terms, n0=N0, n1=N1, queries=5, epsilon=0.5)
     assert law is None or law.scale > 0
 
 
 def test_an_unknown_mechanism_has_none() -> None:
     with pytest.raises(ValueError, match="unknown mechanism"):
-        law_of(Terms(mechanism="hope"), n=N, n0=N0, n1=N1, queries=5, epsilon=0.5)
+        law_of(Terms(mechanism="hope"), n0=N0, n1=N1, queries=5, epsilon=0.5)
 
 
 @pytest.mark.parametrize("law", [Laplace(0.3), Cauchy(0.3), Gaussian(0.3), Uniform(0.3), Laplace(1e-6), Uniform(1e-6)])
@@ -242,7 +242,7 @@ def test_sizes_are_weighed_by_the_spread_of_answers() -> None:
     terms, rng, gained = Terms(mechanism="conceal", epsilon=1e4), np.random.default_rng(6), []
     for _ in range(30):
         rows = rng.integers(0, 2, (40, N)).astype(np.float64)
-        law = law_of(terms, n=N, n0=N0, n1=N1, queries=40, epsilon=1e4)
+        law = law_of(terms, n0=N0, n1=N1, queries=40, epsilon=1e4)
         assert law is not None
         gaps = gap(rows) + law.sample(rng, 40)
         weights = size_weights(terms, np.log(np.maximum(size_prior(N), 1e-300)), rows, gaps, 1e4)

@@ -1,0 +1,59 @@
+"""The table of laws: every mechanism has its row, and what compliance adds has the law that its row says."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import kstest
+
+from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms.mechanism import NO_FACTS, Question
+from compliance.noise import Seeded
+from compliance.records import Records
+from fairwall.laws.mechanisms import CHOICE, MECHANISM_LAWS, Batch
+from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Uniform
+
+REFERENCES = {Laplace: "laplace", Cauchy: "cauchy", Gaussian: "norm"}
+INDEPENDENT = [name for name, row in MECHANISM_LAWS.items() if row.independent]
+N0, N1, QUERIES, EPSILON, DELTA = 7, 33, 20, 0.8, 1e-6
+BATCH = Batch("sp", N0, N1, QUERIES, EPSILON, DELTA)
+
+
+def test_every_mechanism_has_a_row() -> None:
+    assert MECHANISM_LAWS.keys() == MECHANISMS.keys()
+
+
+@pytest.mark.parametrize("name", INDEPENDENT)
+def test_what_compliance_adds_has_the_law_of_its_row(name: str) -> None:
+    law = MECHANISM_LAWS[name].error(BATCH)
+    records = Records(np.zeros(N0 + N1, np.uint8), np.repeat([0, 1], [N0, N1]).astype(np.uint8), ("sp",))
+    asked = Question("sp", np.random.default_rng(1).random((QUERIES, N0 + N1)), records)
+    noise = Seeded(np.random.default_rng(2))
+    delta = 0.0 if MECHANISMS[name].guarantee == "pure" else DELTA
+    released = [MECHANISMS[name].release(asked, NO_FACTS, EPSILON, delta, noise).values for _ in range(150)]
+    errors = (np.array(released) - asked.gaps()).ravel() / law.scale
+    # 3,000 answers; a sound law fails with probability 1e-7, and one of half or twice the scale does not pass.
+    reference = REFERENCES[type(law)]
+    assert kstest(errors, reference).pvalue > 1e-7
+    assert kstest(errors / 2, reference).pvalue < 1e-7
+    assert kstest(errors * 2, reference).pvalue < 1e-7
+
+
+def test_what_is_released_without_noise_has_the_law_of_its_rounding_or_none() -> None:
+    assert MECHANISM_LAWS["round"].error(BATCH) == Uniform(0.005)
+    for name in ("exact", "randomized-response"):
+        assert MECHANISM_LAWS[name].error(BATCH) is None
+    for name in ("pass-fail", "sparse-vector", "exponential"):
+        assert MECHANISM_LAWS[name].error(BATCH) == CHOICE
+
+
+def test_no_loss_exceeds_what_is_charged() -> None:
+    for name, row in MECHANISM_LAWS.items():
+        if row.loss is None:
+            continue
+        delta = 0.0 if MECHANISMS[name].guarantee == "pure" else DELTA
+        loss = row.loss(Batch("sp", 2, 10, 3, EPSILON, delta))
+        assert 0 < loss <= MECHANISMS[name].cost(EPSILON, delta).epsilon * (1 + 1e-9)
+        assert not math.isinf(loss)
