@@ -35,4 +35,4 @@ class Round:
         """Return the rounded gaps, at an infinite epsilon too: it is what this mechanism costs anyhow."""
         require_budget(epsilon, delta)
         # Adding 0.0 turns -0.0 into 0.0.
-        return Release(np.round(question.gaps(), ROUND_DECIMALS) + 0.0)
+        return Release(np.round(question.gaps(), DECIMALS) + 0.0)

@@ -31,7 +31,6 @@ from developer.reveal.strategies import meet, predictive_parity, splitting, verd
 from developer.reveal.strategies.compressed import decide, likelihood, reveal_from_rows, settle
 from developer.reveal.strategies.sizes import alone
 from developer.reveal.strategies.strategy import ABSOLUTE, ODDS, PLAIN, Hand, Reveal, Terms, everyone
-from fairwall.laws.mechanisms import ROUND_DECIMALS
 from fairwall.laws.noise import Law
 from fairwall.laws.precision import DECIMALS
 

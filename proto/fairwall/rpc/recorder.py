@@ -29,7 +29,7 @@ from fairwall.rpc.varint import read_varint, varint
 from fairwall.transcript.v1 import transcript_pb2 as transcript
 from fairwall.wire.v1 import error_pb2
 
-FORMAT = 1
+FORMAT = 2
 CALL_KEY = "fairwall-call"
 """The metadata in which a caller numbers its calls, so that both sides' entries about one can be laid side by side."""
 
