@@ -96,7 +96,7 @@ def run(
 
     Console().print(GAMES[sweep.game].terminal(sweep, played.summary))
     if sweep.scenario.scenario.secret == "random":  # noqa: S105 - the name of a mode
-        typer.echo(f"only the key in {played.folder} repeats this run: its seed alone does not")
+        typer.echo("drawn from a random secret: only with the key in its folder does it repeat")
     for rows in left_out:
         typer.echo(str(rows))
     typer.echo(f"report: {page}")

@@ -244,7 +244,7 @@ def attempt(party: str, targets: dict[str, Any], *, confined: bool, where: str =
         "scratch": targets["folder"],
     }
     asked = targets | {"party": party, "confined": confined}
-    asked["package"] = str(ROOT / party / "player.py")
+    asked["package"] = str(ROOT / party / "__main__.py")
     with subprocess.Popen(
         [sys.executable, *(("-c", where) if where else ()), "-I", str(HOSTILE), json.dumps(asked)],
         stdin=subprocess.PIPE,
