@@ -27,9 +27,9 @@ import psutil
 import pytest
 
 from fairwall.rpc.arrays import from_message
-from sim.games import lay_out
+from sim.games import GAMES, lay_out
 from sim.play.faults import Proxy, planned
-from sim.scenarios.scenario import Fault, FaultKind, FaultsSection, LinkName, StepName
+from sim.scenarios.scenario import Fault, FaultKind, FaultsSection, LinkName
 from sim.scenarios.sweep import ScenarioError
 from sim.transcripts.files import CallKey, Transcript, decode, paths, read
 from sim.verify.check import verify
@@ -359,7 +359,10 @@ def test_a_scenario_without_faults_is_what_it_was() -> None:
 def test_every_key_and_kind_is_documented() -> None:
     page = (Path(__file__).parents[2] / "docs" / "faults.md").read_text()
     keys = [*FaultsSection.model_fields, *Fault.model_fields]
-    for name in (*keys, *get_args(FaultKind), *get_args(LinkName), *get_args(StepName)):
+    steps = {"ServeTrial", "SubmitAuditReport"}
+    for game in GAMES.values():
+        steps |= {method.name for method in game.service.methods if method.name.startswith(("Submit", "Release"))}
+    for name in (*keys, *get_args(FaultKind), *get_args(LinkName), *steps):
         assert re.search(rf"\b{name}\b", page), name
     (shown,) = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     assert len(scenario_with(tomllib.loads(shown)["faults"]).scenario.faults.at) == 2

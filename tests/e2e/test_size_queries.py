@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sim.recompute.messages import Session, TrialMessages
 
 from fairwall.laws.metric import strata_of
 from fairwall.rpc.arrays import from_message
-from sim.transcripts import paths, read
-from sim.verify import verify
+from sim.transcripts.files import paths, read
+from sim.transcripts.messages import Session, TrialMessages
+from sim.verify.check import verify
 from tests.command import played
 
 SCENARIO = """
