@@ -136,6 +136,7 @@ def test_each_party_replays_alone(folder: Path, party: str) -> None:
     replays(folder, "--party", party)
 
 
+@pytest.mark.parametrize("folder", ["reveal", pytest.param("inference", marks=pytest.mark.slow)], indirect=True)
 def test_what_was_broken_off_comes_out_as_if_it_had_not_been(folder: Path, tmp_path: Path) -> None:
     broken = Path(shutil.copytree(folder, tmp_path / folder.name))
     lines = (folder / "trials.jsonl").read_text().splitlines(keepends=True)
@@ -157,6 +158,7 @@ def test_another_run_of_the_same_seed_is_another_game(reveal: Path) -> None:
     assert [line["trace"] for line in timeless(reveal)[:1]] != [line["trace"] for line in timeless(again)[:1]]
 
 
+@pytest.mark.parametrize("folder", ["reveal", pytest.param("inference", marks=pytest.mark.slow)], indirect=True)
 def test_its_mode_is_named_and_its_key_is_its_owners_alone(folder: Path) -> None:
     assert stat.S_IMODE((folder / "secret").stat().st_mode) == 0o600
     result = json.loads((folder / "result.json").read_text())

@@ -76,7 +76,7 @@ KNOWN = [
     ("sensing", "eo", "randomized-response", 0.1),
     ("best", "di", "counts", 1.0),
     ("best", "abs_sp", "laplace", 0.1),
-    ("best", "eodds_max", "laplace", 1.0),
+    pytest.param("best", "eodds_max", "laplace", 1.0, marks=pytest.mark.slow),
     ("best", "eodds_sum", "laplace", 1.0),
 ]
 
