@@ -572,3 +572,15 @@ def test_the_secret_of_a_run_is_not_swept() -> None:
     with pytest.raises(ScenarioError, match=r"sweep.scenario.secret: cannot be swept: a run has one secret$"):
         read("demo", ['scenario.secret=["seed", "random"]'])
     assert read("demo", ["scenario.secret=random"]).scenario.scenario.secret == "random"  # noqa: S105 - a mode
+
+
+def test_a_bad_value_that_the_sweep_sets_others_in_place_of_is_refused() -> None:
+    swept = {"compliance.mechanism": "concael", "sweep": {"compliance.mechanism": ["conceal", "laplace"]}}
+    with pytest.raises(ScenarioError, match=r"compliance.mechanism: must be one of .*, not 'concael'"):
+        lay_out(values(swept), "mine.toml")
+
+
+def test_a_key_of_another_game_is_refused_set_or_swept() -> None:
+    for changes in ({"developer.defence": "fft"}, {"sweep": {"developer.defence": ["fft", "none"]}}):
+        with pytest.raises(ScenarioError, match=r"developer.defence: is a key of the inference game"):
+            lay_out(values(changes), "mine.toml")
