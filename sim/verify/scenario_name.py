@@ -24,8 +24,10 @@ def misnamed(folder: Path, scripts: Iterable[Transcript]) -> Iterator[Finding]:
         name = read_sweep(str(folder / "scenario.toml")).name_for_parties(key)
     except UserError:
         return
+    if not key:
+        return
     for script in scripts:
-        if not key or script.header is None or script.versions.get("fairwall") != fairwall.__version__:
+        if script.header is None or script.versions.get("fairwall") != fairwall.__version__:
             continue
         if script.header.scenario_digest != name:
             text = "was written for another scenario than scenario.toml, or under another key"
