@@ -85,7 +85,7 @@ def page(sweep: Sweep[CoinScenario], lines: Sequence[Line], summary: Sequence[Li
     return Page("A coin was flipped.", [f"Heads: {cell['heads']}." for cell in summary], (), (), ())
 
 
-COIN: Game[CoinScenario, CoinDeal, float] = Game(
+GAME: Game[CoinScenario, CoinDeal, float] = Game(
     name="coin",
     wire=GAME_REVEAL,
     scenario=CoinScenario,

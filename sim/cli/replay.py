@@ -148,6 +148,5 @@ def _at_replay_size(name: str, place: Path) -> Path:
     from sim.runs.folder import RunFolder
 
     sweep = at_replay_size(read(name))
-    left_out = runner.check(sweep)
     folder = RunFolder.create(place, sweep.scenario.scenario.name)
-    return runner.play(sweep, folder, lambda _: None, left_out).folder
+    return runner.play(sweep, folder, lambda _: None).folder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shlex
@@ -12,11 +13,12 @@ import typer
 
 from fairwall.errors import UserError
 from sim.cli.status import Interrupted
+from sim.play import processes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping
 
-    from fairwall.tables.people import LeftOut
+    from sim.play.processes import Waiting
     from sim.play.runner import Run
     from sim.runs.folder import RunFolder
     from sim.scenarios.sweep import Sweep
@@ -50,36 +52,37 @@ def run(
     if out is not None and resume is not None:
         raise typer.BadParameter("--out is for a new folder, and --resume continues in an old one: give one of them")
     parent = _writable(out or Path("runs")) if resume is None else None
-    from sim.games import read
-    from sim.scenarios.sweep import CELLS_MAX
-
-    overrides = list(settings or ())
-    overrides += [f"scenario.{key}={value}" for key, value in (("trials", trials), ("seed", seed)) if value is not None]
-    sweep = read(scenario, overrides, None if force else CELLS_MAX)
-    from sim.play import programs, runner
-    from sim.runs.folder import RunFolder
-
+    settings = settings or []
+    base = [(key, value) for key, value in (("trials", trials), ("seed", seed)) if value is not None]
     named = {"compliance": compliance, "developer": developer, "adversary": adversary}
     others = {party: command for party, command in named.items() if command is not None}
-    programs.check(sweep, others)
-    if resume is not None:
-        folder = RunFolder.resume(resume.resolve(), sweep, others)
-        left_out = runner.check(sweep)
-    else:
-        assert parent is not None
-        left_out = runner.check(sweep)
-        folder = RunFolder.create(parent, sweep.scenario.scenario.name)
-    try:
-        played = _play(sweep, folder, left_out, others, as_json=as_json)
-        from sim.runs.page import write_report
+    # Started first, and needed last: they import while this process does.
+    with processes.waiting([party for party in named if party not in others]) as waiting:
+        from sim.games import read
+        from sim.scenarios.sweep import CELLS_MAX
 
-        page = write_report(played.folder)
-    except Interrupted:
-        again = ["fairwall", "run", scenario, *(f"--set={setting}" for setting in settings or ())]
-        again += [f"--{key}={value}" for key, value in (("trials", trials), ("seed", seed)) if value is not None]
-        again += [f"--{party}={command}" for party, command in others.items()]
-        again += [*(["--force"] if force else []), *(["--json"] if as_json else []), "--resume", str(folder.path)]
-        raise Interrupted(f"finished trials are kept: {shlex.join(again)}") from None
+        overrides = [*settings, *(f"scenario.{key}={value}" for key, value in base)]
+        sweep = read(scenario, overrides, None if force else CELLS_MAX)
+        from sim.play import programs
+        from sim.runs.folder import RunFolder
+
+        programs.check(sweep, others)
+        if resume is not None:
+            folder = RunFolder.resume(resume.resolve(), sweep, others)
+        else:
+            assert parent is not None
+            folder = RunFolder.create(parent, sweep.scenario.scenario.name)
+        try:
+            played = _play(sweep, folder, others, waiting, as_json=as_json)
+            from sim.runs.page import write_report
+
+            page = write_report(played.folder)
+        except Interrupted:
+            again = ["fairwall", "run", scenario, *(f"--set={setting}" for setting in settings)]
+            again += [f"--{key}={value}" for key, value in base]
+            again += [f"--{party}={command}" for party, command in others.items()]
+            again += [*(["--force"] if force else []), *(["--json"] if as_json else []), "--resume", str(folder.path)]
+            raise Interrupted(f"finished trials are kept: {shlex.join(again)}") from None
     if as_json:
         result = {
             "run_dir": str(played.folder),
@@ -97,24 +100,39 @@ def run(
     Console().print(GAMES[sweep.game].terminal(sweep, played.summary))
     if sweep.scenario.scenario.secret == "random":  # noqa: S105 - the name of a mode
         typer.echo("drawn from a random secret: only with the key in its folder does it repeat")
-    for rows in left_out:
+    for rows in played.left_out:
         typer.echo(str(rows))
     typer.echo(f"report: {page}")
 
 
 def _play(
-    sweep: Sweep, folder: RunFolder, left_out: Sequence[LeftOut], others: Mapping[str, str], *, as_json: bool
+    sweep: Sweep, folder: RunFolder, others: Mapping[str, str], waiting: dict[str, Waiting], *, as_json: bool
 ) -> Run:
+    from sim.play import runner
+
+    with contextlib.ExitStack() as shown:
+        update: Callable[[int], None] | None = None
+
+        def show(finished: int) -> None:
+            nonlocal update
+            # Begun now, and its library imported: where the data are refused, one line is all there is to see.
+            update = update or shown.enter_context(_progress(sweep, transient=as_json))
+            update(finished)
+
+        return runner.play(sweep, folder, show, others, waiting)
+
+
+@contextlib.contextmanager
+def _progress(sweep: Sweep, *, transient: bool) -> Iterator[Callable[[int], None]]:
+    """Show on stderr how many trials are finished."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from sim.play import runner
-
     total = sum(cell.scenario.scenario.trials for cell in sweep.cells)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=as_json) as progress:
+    with Progress(*columns, console=Console(stderr=True), transient=transient) as progress:
         task = progress.add_task(f"{sweep.scenario.scenario.name}: trials", total=total)
-        return runner.play(sweep, folder, lambda finished: progress.update(task, completed=finished), left_out, others)
+        yield lambda finished: progress.update(task, completed=finished)
 
 
 def _writable(folder: Path) -> Path:

@@ -15,7 +15,7 @@ from sim.conformance.reference import serve
 from sim.games import lay_out
 from sim.games.cards import WRITTEN_DOWN
 from sim.games.referee import Referee
-from sim.games.reveal import REVEAL
+from sim.games.reveal import GAME
 from sim.games.table import Table
 
 _SECONDS = 600.0
@@ -26,13 +26,13 @@ def main() -> None:
 
     def register(server: grpc.Server, policy: dict[str, Any]) -> None:
         asked, table = policy["game"], Table()
-        referee = Referee(policy["deployment"]["name"], "0" * 64, REVEAL.wire, table)
-        dealer = REVEAL.dealer(table)
+        referee = Referee(policy["deployment"]["name"], "0" * 64, GAME.wire, table)
+        dealer = GAME.dealer(table)
         add_RefereeServiceServicer_to_server(referee, server)
         dealer.register(server, lambda servicer: servicer)
         referee.seat({**asked["addresses"], "adversary": ""})
         cell = lay_out(_scenario(asked["people"]), "the tester's").cells[0]
-        cards = REVEAL.deal(cell, 0, asked["deal"], WRITTEN_DOWN)
+        cards = GAME.deal(cell, 0, asked["deal"], WRITTEN_DOWN)
         threading.Thread(target=dealer.play, args=(cards, _SECONDS), daemon=True).start()
 
     serve("referee", register)

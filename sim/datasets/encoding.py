@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 MOST_CATEGORIES = 200
 
+_BLOCK_ROWS = 2048
+"""So few that what is written column by column stays in the processor's cache."""
+
 
 def encode(name: str, columns: pa.Table, roles: Roles, *, include_protected: bool = False) -> Rows:
     """Choose the rows of the two groups and encode their features, in the order of the file.
@@ -46,18 +49,41 @@ def encode(name: str, columns: pa.Table, roles: Roles, *, include_protected: boo
         raise DataError(
             f"{name}: no column is left as a feature besides {roles.protected}, {roles.label} and dropped ones"
         )
-    names = tuple(part for feature in encoded for part in feature.names)
     if include_protected:
-        names += (roles.protected,)
-    # One array, filled in place: for a large table the memory is most of the time.
-    features = np.zeros((len(protected), len(names)))
-    rows, start = np.arange(len(protected)), 0
-    for feature in encoded:
-        features[rows, start + feature.part] = feature.value
-        start += len(feature.names)
-    if include_protected:
-        features[:, -1] = protected
-    return Rows(name, features, people.labels, protected, names, people.left_out)
+        encoded.append(_Feature((roles.protected,), 0, protected.astype(np.float64)))
+    features = Encoded(tuple(encoded), len(protected))
+    return Rows(name, features, people.labels, protected, features.names, people.left_out)
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """A table's features by column; rows are written out where they are taken, since few of a table's rows often are.
+
+    Most of the time that writing out takes is the memory's first use.
+    """
+
+    columns: tuple[_Feature, ...]
+    rows: int
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The features' names."""
+        return tuple(part for column in self.columns for part in column.names)
+
+    def __getitem__(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        """Write rows out: shape (rows, features)."""
+        features = np.zeros((len(rows), len(self.names)))
+        for start in range(0, len(rows), _BLOCK_ROWS):
+            self._write(rows[start : start + _BLOCK_ROWS], features[start : start + _BLOCK_ROWS])
+        return features
+
+    def _write(self, rows: NDArray[np.intp], features: NDArray[np.float64]) -> None:
+        places, start = np.arange(len(rows)), 0
+        for column in self.columns:
+            part = column.part if isinstance(column.part, int) else column.part[rows]
+            value = column.value if isinstance(column.value, float) else column.value[rows]
+            features[places, start + part] = value
+            start += len(column.names)
 
 
 @dataclass(frozen=True)

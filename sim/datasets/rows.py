@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.tables.people import LeftOut
+
+
+class Features(Protocol):
+    """What rows of features can be taken from, by their numbers: an array, or a table that is not written out yet."""
+
+    def __getitem__(self, rows: NDArray[np.intp], /) -> NDArray[np.float64]:
+        """Take rows: shape (rows, d)."""
 
 
 @dataclass(frozen=True)
@@ -18,8 +26,8 @@ class Rows:
     ----------
     name
         What the table is called in reports.
-    features
-        (N, d): categorical columns one-hot, numeric columns with mean 0 and standard deviation 1
+    encoded
+        N rows of d features: categorical columns one-hot, numeric columns with mean 0 and standard deviation 1
         (a constant one is 0).
     labels
         (N,): 1 is the favourable outcome.
@@ -34,9 +42,14 @@ class Rows:
     """
 
     name: str
-    features: NDArray[np.float64]
+    encoded: Features
     labels: NDArray[np.uint8]
     protected: NDArray[np.uint8]
     feature_names: tuple[str, ...]
     left_out: tuple[LeftOut, ...] = ()
     scored: bool = False
+
+    @property
+    def features(self) -> NDArray[np.float64]:
+        """All rows, written out: shape (N, d)."""
+        return self.encoded[np.arange(len(self.labels))]

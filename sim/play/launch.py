@@ -18,18 +18,19 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import IO, Any
 
 from fairwall.errors import RunFailed, UserError
 from fairwall.rpc.identity import Credentials
 from fairwall.rpc.recorder import Recording
+from sim.play import processes
+from sim.play.processes import NOBODY, Waiting
 from sim.play.programs import said
 
-CHILDREN = ("compliance", "developer", "adversary")
 CALLS = {"compliance": "developer", "developer": "compliance", "adversary": "developer"}
 """Whose service a party is a client of, besides the referee's."""
 
@@ -54,18 +55,35 @@ class ConfinementMissing(UserError):
 
 @dataclass(frozen=True)
 class Party:
-    """A running party."""
+    """A running party.
+
+    Attributes
+    ----------
+    errors : what a party of ours said before it had its log; None for a program that is not ours, which always had it.
+    """
 
     name: str
     process: subprocess.Popen[str]
     log: Path
-    is_ours: bool = True
+    errors: IO[bytes] | None
+
+    def _said(self) -> bytes:
+        logged = self.log.read_bytes() if self.log.exists() else b""
+        if self.errors is None or logged:
+            return logged
+        self.errors.seek(0)
+        return self.errors.read()
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it runs our code."""
+        return self.errors is not None
 
     def epitaph(self) -> str:
         """Tell how the process ended: its name, its exit status, its last log lines."""
         status = self.process.returncode
         ended = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with exit status {status}"
-        lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-_LOG_LINES:]
+        lines = self._said().decode(errors="replace").splitlines()[-_LOG_LINES:]
         return "\n".join(
             [f"{self.name} {ended} before the run was over", *(f"  {self.name}| {line}" for line in lines)]
         )
@@ -90,10 +108,12 @@ def launch(
     logs: Path,
     on_death: Callable[[Party], None],
     recording: Recording | None = None,
-    names: Sequence[str] = CHILDREN,
+    names: Sequence[str] = processes.NAMES,
     elsewhere: Mapping[str, str] = MappingProxyType({}),
     detours: Mapping[str, str] = MappingProxyType({}),
     programs: Mapping[str, str] = MappingProxyType({}),
+    meanwhile: Callable[[], None] = lambda: None,
+    waiting: MutableMapping[str, Waiting] = NOBODY,
 ) -> Iterator[dict[str, Announced]]:
     """Run the parties' processes for as long as the context lasts.
 
@@ -118,6 +138,10 @@ def launch(
     programs : mapping of str to str
         The commands of programs that play in our parties' place, by party: they are started with ``--config -`` added,
         get the same configuration on stdin, and answer in the same way.
+    meanwhile : callable
+        What is to be done while they start.
+    waiting : mutable mapping of str to Waiting
+        Processes of ours that were started before, by party. They are taken out of it.
 
     Yields
     ------
@@ -140,7 +164,11 @@ def launch(
             told = {server: detours.get(f"{name}-{server}", place) for server, place in places.items()}
             reached = detours.get(f"{name}-referee", referee)
             log = logs / f"{name}.log"
-            parties.append(_start(credentials[name], reached, told, scratch, log, recording, programs.get(name)))
+            started = waiting.pop(name) if name in waiting else None
+            parties.append(
+                _start(credentials[name], reached, told, scratch, log, recording, programs.get(name), started)
+            )
+        meanwhile()
         announced = {party.name: _announced(party) for party in parties}
         for party in parties:
             threading.Thread(target=_watch, args=(party, leaving, on_death), daemon=True).start()
@@ -175,20 +203,15 @@ def _start(
     log: Path,
     recording: Recording | None,
     command: str | None,
+    waiting: Waiting | None,
 ) -> Party:
-    # -I: neither the caller's environment nor its working directory decides which code of ours runs.
-    ours = [sys.executable, "-I", "-m", credentials.party]
-    with log.open("a", encoding="utf-8") as stderr:  # a resumed run keeps what it logged before
-        process = subprocess.Popen(  # noqa: S603 - our own interpreter and packages, or what the user names
-            [*(ours if command is None else shlex.split(command)), "--config", "-"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            text=True,
-            env=_environment(),
-            # Ctrl-C is the runner's to handle: it ends the parties in order.
-            start_new_session=True,
-        )
+    if command is not None:
+        with log.open("ab") as stderr:  # a resumed run keeps what it logged before
+            process = processes.begin([*shlex.split(command), "--config", "-"], stderr)
+        errors = None
+    else:
+        waiting = waiting or processes.start(credentials.party)
+        process, errors = waiting.process, waiting.errors
     config = {
         "run": credentials.run,
         "party": credentials.party,
@@ -200,6 +223,8 @@ def _start(
         "certificate": credentials.certificate,
         "key": credentials.key,
     }
+    if errors is not None:
+        config["log"] = str(log)
     if recording is not None:
         path = recording.path(credentials.party)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -208,15 +233,7 @@ def _start(
     with contextlib.suppress(BrokenPipeError):  # it died: its missing address tells
         process.stdin.write(json.dumps(config) + "\n")
         process.stdin.flush()
-    return Party(credentials.party, process, log, is_ours=command is None)
-
-
-def _environment() -> dict[str, str]:
-    """Give a party what a Python process needs, and nothing that the caller's environment holds besides."""
-    kept = {name: os.environ[name] for name in ("PATH", "TMPDIR", "SYSTEMROOT") if name in os.environ}
-    # One thread a process: the machine is shared by all parties, and a sum's last bits must not depend on its cores.
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    return {"LANG": "C.UTF-8", **kept, **threads}
+    return Party(credentials.party, process, log, errors)
 
 
 def _announced(party: Party) -> Announced:
@@ -261,6 +278,8 @@ def _end(parties: list[Party]) -> None:
             party.process.wait()
             assert party.process.stdout is not None
             party.process.stdout.close()
+            if party.errors is not None:
+                party.errors.close()
 
 
 def _wait(parties: list[Party]) -> None:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
+from fairwall.errors import UserError
 from fairwall.tables.people import LeftOut
 from sim.games import GAMES
 from sim.games.cards import WRITTEN_DOWN
 from sim.games.game import Line
 from sim.play.faults import Injector
+from sim.play.processes import NOBODY, Waiting
 from sim.play.session import play_turns
 from sim.runs.folder import NONE, RunFolder
 from sim.runs.trials import schedule
@@ -21,15 +24,16 @@ from sim.scenarios.sweep import Sweep
 
 @dataclass(frozen=True)
 class Run:
-    """A run that was played to its end."""
+    """A run that was played to its end. ``left_out`` are the rows of its tables that were in no deal."""
 
     folder: Path
     trials: list[Line]
     summary: list[Line]
+    left_out: tuple[LeftOut, ...]
 
 
 def check(sweep: Sweep) -> tuple[LeftOut, ...]:
-    """Draw each cell's first deal, before any process starts, so that bad data are found before anything is played.
+    """Draw each cell's first deal, so that bad data are found before anything is played.
 
     Returns
     -------
@@ -52,10 +56,10 @@ def play(
     sweep: Sweep,
     folder: RunFolder,
     on_progress: Callable[[int], None],
-    left_out: Sequence[LeftOut] = (),
     programs: Mapping[str, str] = NONE,
+    waiting: MutableMapping[str, Waiting] = NOBODY,
 ) -> Run:
-    """Play every trial of a scenario that is not finished yet.
+    """Check a scenario's data, and play every trial that is not finished yet.
 
     A trial is a function of its cell, its seed and its number: it comes out alike in whatever processes it is played.
 
@@ -65,14 +69,16 @@ def play(
     folder : RunFolder
         New and empty, or of an interrupted run of the same sweep.
     on_progress : callable
-        Told how many trials are finished, at the start and as each ends.
-    left_out : sequence of LeftOut
-        What `check` gave, to be told with the result.
+        Told how many trials are finished, once the data are checked and as each trial ends.
     programs : mapping of str to str
         The commands of programs that play in our parties' place, by party. See `sim.play.programs.check`.
+    waiting : mutable mapping of str to Waiting
+        Processes of ours that were started before, by party. They are taken out of it.
 
     Raises
     ------
+    DealError, DataError, TrainingUnavailable
+        As `check` does. Nothing was played then, and a new folder is gone.
     ResumeError
         If another process is playing in the folder, or its key is gone.
     ConfinementMissing
@@ -84,25 +90,38 @@ def play(
     OSError
         If the folder cannot be written.
     """
+    new = not folder.begun
+    left_out: tuple[LeftOut, ...] | None = None if new else check(sweep)
+
     with folder.held():
         folder.write_scenario(sweep)
         finished = folder.settle(sweep)
         missing = [turn for turn in schedule(sweep) if turn[2] not in finished]
         confinement = folder.confinement()
-        on_progress(len(finished))
+
+        def write(trials: Sequence[Mapping[str, Any]], *, over: bool, complete: bool = False) -> dict[str, Any]:
+            return folder.write_result(
+                sweep,
+                trials,
+                complete=complete,
+                anchored=over,
+                confinement=confinement,
+                left_out=left_out or (),
+                programs=programs,
+            )
+
+        refused = False
+
+        def before_the_first() -> None:
+            nonlocal left_out
+            if left_out is None:
+                left_out = check(sweep)
+            on_progress(len(finished))
+
         try:
             if missing:
                 # Written first, so a killed run can be resumed.
-                before = [*chain.from_iterable(finished.values())]
-                folder.write_result(
-                    sweep,
-                    before,
-                    complete=False,
-                    anchored=False,
-                    confinement=confinement,
-                    left_out=left_out,
-                    programs=programs,
-                )
+                write([*chain.from_iterable(finished.values())], over=False)
                 with Injector(folder) if sweep.scenario.faults else contextlib.nullcontext() as injector:
                     play_turns(
                         sweep,
@@ -112,12 +131,20 @@ def play(
                         confinement.append,
                         injector,
                         programs,
+                        # Reading a table takes about as long as three processes take to start.
+                        meanwhile=before_the_first,
+                        waiting=waiting,
                     )
+            else:
+                before_the_first()
+        except UserError:
+            refused = left_out is None
+            raise
         finally:
-            kept = folder.settle(sweep)
-            trials = [*chain.from_iterable(kept.values())]
-            complete = len(kept) == len(finished) + len(missing)
-            result = folder.write_result(
-                sweep, trials, complete=complete, confinement=confinement, left_out=left_out, programs=programs
-            )
-    return Run(folder.path, [*trials], result["summary"])
+            if refused:
+                folder.discard()
+            else:
+                kept = folder.settle(sweep)
+                trials: list[Line] = [*chain.from_iterable(kept.values())]
+                result = write(trials, over=True, complete=len(kept) == len(finished) + len(missing))
+    return Run(folder.path, trials, result["summary"], left_out or ())

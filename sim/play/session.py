@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -21,6 +21,7 @@ from sim.games.table import Table
 from sim.play import keys
 from sim.play.faults import Injector
 from sim.play.launch import ConfinementMissing, Party, launch
+from sim.play.processes import NOBODY, Waiting
 from sim.runs.folder import NONE, RunFolder
 from sim.runs.trials import Turn, written
 from sim.scenarios.sweep import Sweep
@@ -39,11 +40,15 @@ def play_turns(
     on_start: Callable[[dict[str, Any]], None] = lambda _: None,
     injector: Injector | None = None,
     programs: Mapping[str, str] = NONE,
+    meanwhile: Callable[[], None] = lambda: None,
+    waiting: MutableMapping[str, Waiting] = NOBODY,
 ) -> None:
     """Start the parties and play some of a run's trials, each with its number within its cell and within the run.
 
     ``on_start`` is told what confines each party, before the first trial. Without an injector there are no faults,
     whatever the scenario says. In the place of a party of ours a program plays whose command ``programs`` has.
+    ``meanwhile`` is called while they start; if it raises, nothing is played. Those of ours that were started before
+    are taken out of ``waiting``.
 
     Raises
     ------
@@ -80,7 +85,15 @@ def play_turns(
         detours = injector.detours
     try:
         with launch(
-            credentials, listening.address, folder.logs, on_death, recording, detours=detours, programs=programs
+            credentials,
+            listening.address,
+            folder.logs,
+            on_death,
+            recording,
+            detours=detours,
+            programs=programs,
+            meanwhile=meanwhile,
+            waiting=waiting,
         ) as announced:
             layers = {"referee": confine.as_values(own)} | {name: party.layers for name, party in announced.items()}
             on_start(layers)

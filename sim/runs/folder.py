@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import secrets
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -42,10 +43,14 @@ class ResumeError(UserError):
 
 @dataclass(frozen=True)
 class RunFolder:
-    """The folder of one run, and the run's id: the folder's first name, whatever it is called since."""
+    """The folder of one run, and the run's id: the folder's first name, whatever it is called since.
+
+    ``made`` are the folders above it that were made for it, the nearest first.
+    """
 
     path: Path
     run: str
+    made: tuple[Path, ...] = ()
 
     @classmethod
     def create(cls, parent: Path, name: str) -> RunFolder:
@@ -59,8 +64,9 @@ class RunFolder:
         now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
         slug = "".join(c if c.isascii() and c.isalnum() else "-" for c in name.lower()).strip("-") or "run"
         path = parent / f"{now}-{slug[:40]}-{secrets.token_hex(2)}"
+        made = tuple(above for above in (parent, *parent.parents) if not above.exists())
         (path / "logs").mkdir(parents=True)
-        folder = cls(path, path.name)
+        folder = cls(path, path.name, made)
         folder.keep(secrets.token_bytes(_KEY_BYTES))
         return folder
 
@@ -172,6 +178,18 @@ class RunFolder:
             except BlockingIOError:
                 raise ResumeError(f"{self.path}: another process is playing in it") from None
             yield
+
+    @property
+    def begun(self) -> bool:
+        """Whether it is more than an empty folder: something was played in it, or was about to be."""
+        return (self.path / "result.json").exists()
+
+    def discard(self) -> None:
+        """Remove the folder of a run in which nothing was played, with all that is in it and was made for it."""
+        shutil.rmtree(self.path)
+        with contextlib.suppress(OSError):  # somebody else's is in it by now
+            for above in self.made:
+                above.rmdir()
 
     def confinement(self) -> list[dict[str, Any]]:
         """Read what confined each party, for each time that parties were started in the folder."""

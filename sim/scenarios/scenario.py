@@ -69,7 +69,7 @@ Epsilon = Annotated[float, Field(allow_inf_nan=True), BeforeValidator(_epsilon),
 class Section(BaseModel):
     """A table of a scenario file: its keys and no others."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 class ScenarioSection(Section):

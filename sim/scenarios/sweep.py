@@ -186,20 +186,20 @@ def lay_out(values: Mapping[str, Any], origin: str, kinds: Kinds, cells_max: int
 
 @dataclass(frozen=True)
 class _Keys:
-    """The dotted keys of one game's scenarios, and those that only other games have.
+    """The dotted keys of one game's scenarios.
 
     Attributes
     ----------
     kind : the game's scenario class.
     lists : keys whose value is a list by nature: setting them to a list sweeps nothing.
-    foreign : keys that other games have and this one has not, with these games' names.
+    kinds : every game's scenario class. Only a key that this game has not is looked for in the others'.
     """
 
     game: str
     kind: type[Scenario]
     known: tuple[str, ...]
     lists: frozenset[str]
-    foreign: Mapping[str, str]
+    kinds: Kinds
 
     @classmethod
     def of(cls, values: Mapping[str, Any], origin: str, kinds: Kinds, settings: Sequence[str] = ()) -> _Keys:
@@ -222,16 +222,14 @@ class _Keys:
         if not isinstance(game, str) or game not in kinds:
             raise ScenarioError(f"{origin}: scenario.game: must be one of {', '.join(kinds)}, not {game!r}")
         own = _fields(kinds[game])
-        foreign: dict[str, str] = {}
-        for name, kind in kinds.items():
-            foreign |= {key: name for key in _fields(kind) if key not in own}
         lists = frozenset(key for key, field in own.items() if get_origin(field.annotation) is tuple)
-        return cls(game, kinds[game], tuple(own), lists, foreign)
+        return cls(game, kinds[game], tuple(own), lists, kinds)
 
     def unknown(self, key: str) -> str:
         """Say of a key that it is none of the game's."""
-        if key in self.foreign:
-            return f"{_named(key)}: is a key of the {self.foreign[key]} game, not of the {self.game} game"
+        for name, kind in self.kinds.items():
+            if key in _fields(kind):
+                return f"{_named(key)}: is a key of the {name} game, not of the {self.game} game"
         return f"{_named(key)}: unknown key{_hint(key, self.known)}"
 
 
@@ -391,9 +389,9 @@ def _first(error: ValidationError, keys: _Keys) -> str:
         case "extra_forbidden" if "." in key:
             return keys.unknown(key)
         case "extra_forbidden":
-            elsewhere = sorted({game for foreign, game in keys.foreign.items() if foreign.startswith(f"{key}.")})
-            if elsewhere:
-                return f"{_named(key)}: is a table of the {elsewhere[0]} game, not of the {keys.game} game"
+            for game, kind in keys.kinds.items():
+                if any(other.startswith(f"{key}.") for other in _fields(kind)):
+                    return f"{_named(key)}: is a table of the {game} game, not of the {keys.game} game"
             return f"{_named(key)}: unknown key{_hint(key, list(keys.kind.model_fields))}"
         case "missing":
             return f"{_named(key)}: is missing"

@@ -27,7 +27,7 @@ from fairwall.transcript.v1 import transcript_pb2 as pb
 from sim.cli.replay import replay as replay_command
 from sim.games import at_replay_size, lay_out
 from sim.games import read as read_sweep
-from sim.play import launch
+from sim.play import processes
 from sim.replay import playing
 from sim.replay.recorded import ReplayError, open_run
 from sim.scenarios.sweep import ScenarioError, shipped
@@ -321,9 +321,9 @@ def test_another_processors_kernels_stay_within_the_tolerance(
     folder = golden("inference")
     for party in ("developer", "adversary"):
         forge(folder / f"transcript/{party}/1.bin", versions(cpu="an abacus"))
-    plain = launch._environment
+    plain = processes._environment
     kernels = {"ATEN_CPU_CAPABILITY": "default", "OPENBLAS_CORETYPE": "Prescott"}
-    monkeypatch.setattr(launch, "_environment", lambda: plain() | kernels)
+    monkeypatch.setattr(processes, "_environment", lambda: plain() | kernels)
     for party in ("developer", "adversary"):
         found = alone(folder, party)
         assert (found.difference, found.bit_for_bit) == (None, False)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from sim.games import GAMES, lay_out
+from sim.games import MODULES, lay_out
 from sim.play import runner
 from sim.replay import playing
 from sim.replay.recorded import open_run
@@ -26,7 +26,7 @@ VALUES: dict[str, Any] = {
 
 @pytest.fixture
 def sweep(monkeypatch: pytest.MonkeyPatch) -> Sweep:
-    monkeypatch.setitem(GAMES, "coin", toy_game.COIN)
+    monkeypatch.setitem(MODULES, "coin", toy_game.__name__)
     return lay_out(VALUES, "coin.toml")
 
 
@@ -43,7 +43,7 @@ def test_it_costs_at_most_80_lines() -> None:
 def test_it_plays_verifies_replays_resumes_and_reports(
     secret: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(GAMES, "coin", toy_game.COIN)
+    monkeypatch.setitem(MODULES, "coin", toy_game.__name__)
     sweep = lay_out({**VALUES, "scenario": {**VALUES["scenario"], "secret": secret}}, "coin.toml")
     folder = RunFolder.create(tmp_path, "coin")
     run = played(sweep, folder)

@@ -52,6 +52,8 @@ class PartyConfig:
         connections are not confined.
     scratch : str
         The folder for the party's temporary files, its own alone; empty for none.
+    log : str
+        The file that gets its log, after what is in it; empty: its stderr stays as it is.
     transcript : str
         The file that is to get the party's transcript, and must not exist; empty for none.
     record : str
@@ -69,6 +71,7 @@ class PartyConfig:
     key: str = field(repr=False)
     counterpart: str = ""
     scratch: str = ""
+    log: str = ""
     transcript: str = ""
     record: str = "full"
     scenario_digest: str = ""
@@ -122,6 +125,8 @@ def start(party: str, source: str | None = None) -> tuple[PartyConfig, tuple[Lay
     try:
         text = sys.stdin.readline() if source == "-" else Path(source).read_text(encoding="utf-8")
         config = _parse(text, party)
+        if config.log:
+            _log_to(config.log)
         layers = _confine(config)
     except (OSError, ValueError) as error:
         print(f"{party}: configuration {source}: {error}", file=sys.stderr)  # noqa: T201
@@ -195,6 +200,13 @@ def announce(address: str, layers: Sequence[Layer]) -> None:
     free = [layer for layer in layers if layer.name in confine.WALLS and not layer.active]
     LOG.log(logging.WARNING if free else logging.INFO, "%s", confine.describe(layers))
     print(json.dumps({"address": address, "layers": confine.as_values(layers)}), flush=True)  # noqa: T201
+
+
+def _log_to(path: str) -> None:
+    """Let all that goes to stderr, also from outside of Python, go to a file."""
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    os.dup2(file, 2)
+    os.close(file)
 
 
 def _confine(config: PartyConfig) -> tuple[Layer, ...]:

@@ -9,12 +9,14 @@ then refers to their digest. Where the fields are, the protocol's descriptors sa
 
 from __future__ import annotations
 
+import contextlib
+import os
 import platform
+import sys
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import Path
 from typing import IO, Any
 
@@ -406,12 +408,20 @@ def versions() -> Iterator[tuple[str, str]]:
     """Name what numbers may depend on, and its version."""
     yield "fairwall", fairwall.__version__
     yield "python", platform.python_version()
-    for package in _PACKAGES:
-        try:
-            yield package, metadata.version(package)
-        except metadata.PackageNotFoundError:
-            continue
+    yield from sorted(_installed())
     yield "cpu", _cpu()
+
+
+def _installed() -> Iterator[tuple[str, str]]:
+    """Find what is installed by the names of its records, without a library that reads them: a party starts sooner."""
+    missing = set(_PACKAGES)
+    for folder in sys.path:
+        with contextlib.suppress(OSError):
+            for name in os.listdir(folder):
+                package, _, version = name.removesuffix(".dist-info").partition("-")
+                if name.endswith(".dist-info") and package in missing:
+                    missing.remove(package)
+                    yield package, version
 
 
 def _cpu() -> str:

@@ -30,7 +30,7 @@ def _terminal(sweep: Sweep, summary: Sequence[Line]) -> RenderableType:
     return terminal(sweep, summary)
 
 
-INFERENCE: Game[scenario.InferenceScenario, deal.InferenceDeal, outcome.InferenceOutcome] = Game(
+GAME: Game[scenario.InferenceScenario, deal.InferenceDeal, outcome.InferenceOutcome] = Game(
     name="inference",
     wire=GAME_INFERENCE,
     scenario=scenario.InferenceScenario,

@@ -112,7 +112,7 @@ def deal(cell: Cell[InferenceScenario], trial: int, deal_id: str, secret: bytes 
                 )
     bits = _bits(scenario.developer.victims, rng)
     hands = {
-        name: Hand(table.features[rows], table.labels[rows].astype(np.uint8), groups[:, rows], rows)
+        name: Hand(table.encoded[rows], table.labels[rows].astype(np.uint8), groups[:, rows], rows)
         for name, rows in parts.items()
     }
     audited = hands.get("compliance")

@@ -29,7 +29,7 @@ def _terminal(sweep: Sweep, summary: Sequence[Line]) -> RenderableType:
     return terminal(sweep, summary)
 
 
-REVEAL: Game[scenario.RevealScenario, deal.RevealDeal, outcome.RevealOutcome] = Game(
+GAME: Game[scenario.RevealScenario, deal.RevealDeal, outcome.RevealOutcome] = Game(
     name="reveal",
     wire=GAME_REVEAL,
     scenario=scenario.RevealScenario,

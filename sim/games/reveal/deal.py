@@ -38,8 +38,9 @@ class TrainingTable:
     @functools.cached_property
     def digest(self) -> str:
         """SHA-256 of the rows: what a deal names the table by."""
-        digest = hashlib.sha256(self.features.tobytes())
-        digest.update(self.labels.tobytes())
+        # By their own memory, which is contiguous: a copy of a large table costs more than its digest.
+        digest = hashlib.sha256(self.features.data)
+        digest.update(self.labels.data)
         return digest.hexdigest()
 
 
@@ -123,7 +124,7 @@ def deal(cell: Cell[RevealScenario], trial: int, deal_id: str, secret: bytes = W
     rest = np.setdiff1d(pool, rows) if probes or known else pool
     adversary = _public_sample(table, rest, "adversary.probes", probes, rng) if probes else None
     sample = _public_sample(table, rest, "developer.public_sample", known, rng) if known else None
-    features, labels, hidden = table.features[rows], table.labels[rows], scenario.data.hidden
+    features, labels, hidden = table.encoded[rows], table.labels[rows], scenario.data.hidden
     strata = strata_of(scenario.compliance.metric, labels) if "n0" in scenario.developer.knows else []
     return RevealDeal(
         deal_id=deal_id,
@@ -180,7 +181,7 @@ def _load_split(source: _Source) -> tuple[Rows, TrainingTable | None, NDArray[np
     pool = np.sort(order[len(training) :])
     if not len(training):
         return table, None, pool
-    return table, TrainingTable(table.features[training], table.labels[training]), pool
+    return table, TrainingTable(table.encoded[training], table.labels[training]), pool
 
 
 def _draw_valid(
@@ -235,4 +236,4 @@ def _public_sample(table: Rows, rest: NDArray[np.intp], key: str, rows: int, rng
             )
         groups.append(rng.choice(members, wanted, replace=False))
     drawn = np.concatenate(groups)
-    return PublicSample(table.features[drawn], table.labels[drawn], wanted)
+    return PublicSample(table.encoded[drawn], table.labels[drawn], wanted)

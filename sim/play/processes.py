@@ -1,0 +1,78 @@
+"""Our parties' processes: each starts, imports what it needs to be confined, and waits for its configuration.
+
+This needs no library itself, so that they can be started before anything else is: what a run imports takes as long as
+what its parties import, and there are two cores.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO
+
+NAMES = ("compliance", "developer", "adversary")
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A process that waits for its configuration.
+
+    Attributes
+    ----------
+    errors : what it says on stderr until it has a log.
+    """
+
+    process: subprocess.Popen[str]
+    errors: IO[bytes]
+
+
+NOBODY: dict[str, Waiting] = {}
+
+
+@contextlib.contextmanager
+def waiting(names: Sequence[str] = NAMES) -> Iterator[dict[str, Waiting]]:
+    """Start parties' processes; what is still in the dictionary at the context's end is ended."""
+    started: dict[str, Waiting] = {}
+    try:
+        for name in names:
+            started[name] = start(name)
+        yield started
+    finally:
+        for one in started.values():
+            one.process.kill()
+            one.process.communicate()
+            one.errors.close()
+
+
+def start(name: str) -> Waiting:
+    """Start one of our parties' processes."""
+    # -I: neither the caller's environment nor its working directory decides which code of ours runs.
+    errors = tempfile.TemporaryFile()  # noqa: SIM115 - the process's, until it ends
+    return Waiting(begin([sys.executable, "-I", "-m", name, "--config", "-"], errors), errors)
+
+
+def begin(command: Sequence[str], stderr: IO[bytes]) -> subprocess.Popen[str]:
+    """Start a party's process, whoever's program it is."""
+    return subprocess.Popen(  # noqa: S603 - our own interpreter and packages, or what the user names
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        text=True,
+        env=_environment(),
+        # Ctrl-C is the runner's to handle: it ends the parties in order.
+        start_new_session=True,
+    )
+
+
+def _environment() -> dict[str, str]:
+    """Give a party what a Python process needs, and nothing that the caller's environment holds besides."""
+    kept = {name: os.environ[name] for name in ("PATH", "TMPDIR", "SYSTEMROOT") if name in os.environ}
+    # One thread a process: the machine is shared by all parties, and a sum's last bits must not depend on its cores.
+    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    return {"LANG": "C.UTF-8", **kept, **threads}
