@@ -217,11 +217,12 @@ class Until(Words):
             except Violation:
                 if time.monotonic() > give_up:
                     raise
-                # It may have been in the place of a call that was to be held, which found no room.
-                world.held[:] = [each.again() if each.call.done() else each for each in world.held]
                 time.sleep(0.02)
             else:
-                return
+                if not any(each.call.done() for each in world.held) or time.monotonic() > give_up:
+                    return
+            # Either call may have been in the place of one that was to be held, which then found no room.
+            world.held[:] = [each.again() if each.call.done() else each for each in world.held]
 
 
 class Restart(Words):
