@@ -258,8 +258,14 @@ def test_what_only_takes_time_ends_no_run(tmp_path: Path) -> None:
     ("fault", "said"),
     [
         # Not at the first byte, which may be no call's: then a connection is lost that nobody is using.
-        ('kind = "drop"\nlink = "developer-compliance"\nafter = 400', "developer ERROR fairwall.rpc.process: a call to compliance"),
-        ('kind = "drop"\nlink = "compliance-referee"\nafter = 100', "compliance ERROR fairwall.rpc.process: a call to referee"),
+        (
+            'kind = "drop"\nlink = "developer-compliance"\nafter = 400',
+            "developer ERROR fairwall.rpc.process: a call to compliance",
+        ),
+        (
+            'kind = "drop"\nlink = "compliance-referee"\nafter = 100',
+            "compliance ERROR fairwall.rpc.process: a call to referee",
+        ),
         pytest.param(
             'kind = "kill"\nparty = "compliance"\nstep = "SubmitReveal"',
             "fairwall: compliance was killed by SIGKILL",
