@@ -19,7 +19,7 @@ import pytest
 
 from sim.games import read
 from sim.games.table import TrialFailed
-from sim.play import launch, runner
+from sim.play import processes, runner
 from sim.runs.folder import RunFolder, digests
 from sim.runs.page import write_report
 from sim.runs.trials import read_trials, summarise
@@ -125,7 +125,7 @@ def twins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Twins:
             script.write_text(f"{lines[party]}\nfrom {party}.__main__ import main\nmain()\n")
             return subprocess.Popen([command[0], "-I", str(script), *command[-2:]], **options)
 
-        monkeypatch.setattr(launch, "subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": popen}))
+        monkeypatch.setattr(processes, "subprocess", SimpleNamespace(**{**vars(subprocess), "Popen": popen}))
 
     return start
 

@@ -13,6 +13,7 @@ import json
 import logging
 import os
 import signal
+import stat
 import sys
 import threading
 from collections.abc import Iterator, Sequence
@@ -203,8 +204,11 @@ def announce(address: str, layers: Sequence[Layer]) -> None:
 
 
 def _log_to(path: str) -> None:
-    """Let all that goes to stderr, also from outside of Python, go to a file."""
+    """Let all that goes to stderr, also from outside of Python, go to a file; also what went to one before."""
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    before = os.fstat(2)
+    if stat.S_ISREG(before.st_mode):
+        os.write(file, os.pread(2, before.st_size, 0))
     os.dup2(file, 2)
     os.close(file)
 
