@@ -5,13 +5,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 
+# Where the environment says to keep no compiled code, each of the tests' thousand processes would compile it all again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-all lint bench proto clean
 
 demo: $(VENV)/.installed
 	$(BIN)/fairwall run demo
 
 test: $(VENV)/.installed-all
-	$(BIN)/python -m pytest -n 3 --dist worksteal
+	$(BIN)/python -m pytest -n 4 --dist worksteal
 
 test-all: $(VENV)/.installed-all
 	$(BIN)/python -m pytest -m "" --hypothesis-profile=default

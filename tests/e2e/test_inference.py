@@ -206,6 +206,7 @@ def test_the_printed_protocol_as_the_scenario_reads_it_and_models_that_see_the_g
         ("small", ["developer.lambda=-1"], "developer.lambda: must be"),
         ("small", ["data.source=synthetic"], "data.source: synthetic people"),
         ("small", ["data.train_share=0.8"], "data.train_share: 800 of 1,000 rows leave the adversary none"),
+        ("small", ["developer.rows=390"], "developer.rows: in the developer's part, 390 rows to train on and"),
         ("small", ["data.test_share=1.0"], "data.test_share: must be"),
         ("small", ["developer.iterations=rounds"], "developer.iterations: must be"),
         ("small", ["developer.small_table=-1"], "developer.small_table: must be"),

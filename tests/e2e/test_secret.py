@@ -61,7 +61,7 @@ lambdas = [0.5, 1.0]
 victims = 4
 steps = 20
 tune_steps = 10
-rows = 50
+rows = 20
 [adversary]
 attack = ["loss-test", "label-meta"]
 shadows = 4

@@ -13,6 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from adversary.attacks import ATTACKS
+from fairwall.learning.defences import Settings
+from fairwall.learning.defences.split import sizes
 from fairwall.tables.people import LeftOut
 from sim import datasets
 from sim.datasets import Rows
@@ -110,6 +113,7 @@ def deal(cell: Cell[InferenceScenario], trial: int, deal_id: str, secret: bytes 
                 raise DealError(
                     f"data.source: {table.name} has too few rows: the {name}'s part misses a label or a group"
                 )
+    _check_rows(scenario, {name: groups[0, rows] for name, rows in parts.items()})
     bits = _bits(scenario.developer.victims, rng)
     hands = {
         name: Hand(table.encoded[rows], table.labels[rows].astype(np.uint8), groups[:, rows], rows)
@@ -150,6 +154,28 @@ def _sizes(scenario: InferenceScenario, rows: int) -> tuple[int, int]:
             f"{rows - left:,} are held back to measure and audit on"
         )
     return held_back, trained_on
+
+
+def _check_rows(scenario: InferenceScenario, groups: dict[str, NDArray[np.uint8]]) -> None:
+    """Make sure that every model's rows can be drawn: the developer's, and the adversary's besides its probes.
+
+    Raises
+    ------
+    DealError
+    """
+    asked, adversary = scenario.developer, scenario.adversary
+    settings = Settings(purity=asked.purity, rows=asked.rows or None, other_rows=asked.other_rows or None)
+    trains = {"developer": 0}
+    if any(ATTACKS[name].shadows for name in adversary.attack):
+        trains["adversary"] = adversary.probes // 2
+    for party, probes in trains.items():
+        in_group = [int((groups[party] == group).sum()) for group in (0, 1)]
+        rest = [size - min(probes, *(size // 2 for size in in_group)) for size in in_group]
+        for mine, others in (rest, rest[::-1]):
+            try:
+                sizes(mine, others, settings)
+            except ValueError as error:
+                raise DealError(f"developer.rows: in the {party}'s part, {error}") from None
 
 
 def sides(group: NDArray[np.uint8], purity: float, rng: np.random.Generator) -> NDArray[np.int8]:

@@ -205,18 +205,29 @@ def deal(
 def _hand(group: NDArray[np.uint8], b: int, seed: int, settings: Settings) -> Hand:
     rng = np.random.default_rng([seed, 1])
     mine, others = rng.permutation(np.flatnonzero(group == b)), rng.permutation(np.flatnonzero(group != b))
-    pure = settings.purity == 1
-    # Two mixtures of one size n use up alpha n + (1 - alpha) n = n rows of each group.
-    n = settings.rows or (len(mine) if pure else min(len(mine), len(others)))
-    m = settings.other_rows or (len(others) if pure else n)
+    n, m = sizes(len(mine), len(others), settings)
     pure_n, pure_m = round(settings.purity * n), round(settings.purity * m)
-    if pure_n + m - pure_m > len(mine) or pure_m + n - pure_n > len(others):
-        raise ValueError(
-            f"{n} rows to train on and {m} to tune on cannot be drawn from groups of {len(mine)} and {len(others)}"
-        )
     own = np.concatenate([mine[:pure_n], others[pure_m : pure_m + n - pure_n]])
     other = np.concatenate([others[:pure_m], mine[pure_n : pure_n + m - pure_m]])
     return Hand(own, other)
+
+
+def sizes(mine: int, others: int, settings: Settings) -> tuple[int, int]:
+    """Say how many rows a model is trained on and tuned on, of groups of ``mine`` and ``others`` rows.
+
+    Raises
+    ------
+    ValueError
+        If the groups do not hold as many.
+    """
+    pure = settings.purity == 1
+    # Two mixtures of one size n use up alpha n + (1 - alpha) n = n rows of each group.
+    n = settings.rows or (mine if pure else min(mine, others))
+    m = settings.other_rows or (others if pure else n)
+    pure_n, pure_m = round(settings.purity * n), round(settings.purity * m)
+    if pure_n + m - pure_m > mine or pure_m + n - pure_n > others:
+        raise ValueError(f"{n} rows to train on and {m} to tune on cannot be drawn from groups of {mine} and {others}")
+    return n, m
 
 
 def derived(seeds: Sequence[int], stage: int) -> list[int]:
