@@ -51,5 +51,5 @@ $(VENV)/.installed: pyproject.toml
 	touch $@
 
 $(VENV)/.installed-all: $(VENV)/.installed
-	$(PIP) -e '.[training,dev]'
+	$(PIP) -e '.[training,release,dev]'
 	touch $@

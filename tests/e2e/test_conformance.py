@@ -127,6 +127,7 @@ def test_the_sound_server_passes_every_check(known: Target) -> None:
     assert broken(outcomes_of(known, OWN)) == []
 
 
+@pytest.mark.slow  # as long as the sound server's, whose checks are the same
 @pytest.mark.timeout(600)
 def test_a_server_without_this_project_s_python_passes_every_check(known: Target, second: str) -> None:
     assert broken(outcomes_of(known, second)) == []
