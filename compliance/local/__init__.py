@@ -1,0 +1,23 @@
+"""Sanitising protected attributes, once, for training: the local differential privacy protocols, by name.
+
+Their laws, costs and likelihoods are public and stand in `fairwall.laws.local`; here is what draws from them.
+"""
+
+from typing import Any
+
+from compliance.local.blh import BLH
+from compliance.local.grr import GRR
+from compliance.local.olh import OLH
+from compliance.local.oue import OUE
+from compliance.local.protocol import LocalProtocol
+from compliance.local.rappor import RAPPOR
+from compliance.local.ss import SS
+from compliance.local.the import THE, THE_SERVER
+from compliance.local.uniforms import Draw, seeded, system
+
+__all__ = ["PROTOCOLS", "Draw", "LocalProtocol", "seeded", "system"]
+
+_ALL: tuple[LocalProtocol[Any], ...] = (GRR, BLH, OLH, RAPPOR, OUE, SS, THE, THE_SERVER)
+
+PROTOCOLS: dict[str, LocalProtocol[Any]] = {protocol.public.name: protocol for protocol in _ALL}
+"""Every protocol by its name."""

@@ -1,0 +1,45 @@
+"""Generalized randomized response (Kairouz, Bonawitz, Ramage 2016): the value itself, or another one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.local.protocol import LocalProtocol, in_domain
+from compliance.local.uniforms import Draw, bernoulli
+from fairwall.laws.local import LOCAL_LAWS, Subsets
+
+
+def codes(values: NDArray[Any], k: int, epsilon: float, draw: Draw) -> NDArray[np.int64]:
+    """Sanitise as `LocalProtocol.sanitise` does, to values instead of one-hot encodings.
+
+    Returns
+    -------
+    NDArray[np.int64]
+        Shape (n,), in 0 .. k-1.
+
+    Raises
+    ------
+    LocalPrivacyError
+        As `LocalProtocol.sanitise`.
+    """
+    return _sample_codes(LOCAL_LAWS["grr"].law(k, epsilon), in_domain(values, k), draw)
+
+
+def _sample_codes(law: Subsets, values: NDArray[np.int64], draw: Draw) -> NDArray[np.int64]:
+    # 1 .. k-1 places further on, round the circle. Drawn for everybody: what is drawn says nothing of who needed it.
+    further = (draw(len(values)) * (law.k - 1)).astype(np.int64) + 1
+    sanitised = values + further * bernoulli(law.missing, len(values), draw)
+    sanitised[sanitised >= law.k] -= law.k
+    return sanitised
+
+
+def _sample(law: Subsets, values: NDArray[np.int64], draw: Draw) -> NDArray[np.uint8]:
+    encoded = np.zeros((len(values), law.k), np.uint8)
+    encoded[np.arange(len(values)), _sample_codes(law, values, draw)] = 1
+    return encoded
+
+
+GRR = LocalProtocol(LOCAL_LAWS["grr"], _sample)

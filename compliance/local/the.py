@@ -1,0 +1,45 @@
+"""Thresholding with histogram encoding (Wang et al. 2017): one-hot numbers with Laplace noise, and a threshold.
+
+Who thresholds decides what is released, and what it costs. `THE` releases the bits, which are independent and are
+sampled as such: a noisy number lies on the wrong side of the threshold with the tail's probability. `THE_SERVER`
+releases the numbers.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.local.bits import sample_bits
+from compliance.local.protocol import LocalProtocol, blocks
+from compliance.local.uniforms import Draw
+from compliance.noise import step_for
+from fairwall.laws.local import LOCAL_LAWS, Numbers
+
+
+def _sample_numbers(law: Numbers, values: NDArray[np.int64], draw: Draw) -> NDArray[np.float64]:
+    """Sample numbers that lie on a public grid, which 0 and 1 are on, so that their last bits say nothing of the value.
+
+    Rounding is post-processing, and in the tails, where the loss is epsilon, it changes no ratio.
+    """
+    scale = 2 / law.epsilon
+    step = step_for(scale)
+    encoded = np.empty((len(values), law.k))
+    for rows in blocks(len(values), law.k):
+        own = values[rows]
+        block = encoded[rows]
+        block[:] = np.rint(_laplace(block.size, draw) * (scale / step)).reshape(block.shape) * step
+        block[np.arange(len(own)), own] += 1
+        block += 0.0  # -0.0 and 0.0 are one number
+    return encoded
+
+
+def _laplace(size: int, draw: Draw) -> NDArray[np.float64]:
+    """Return Laplace noise of scale 1."""
+    # With 53 more bits, so that the tail has no gaps where noise is ever seen.
+    uniform = draw(size) + (draw(size) + 2.0**-54) * 2.0**-53
+    return -np.log(uniform) * np.where(draw(size) < 0.5, -1.0, 1.0)
+
+
+THE = LocalProtocol(LOCAL_LAWS["the"], sample_bits)
+THE_SERVER = LocalProtocol(LOCAL_LAWS["the-server"], _sample_numbers)

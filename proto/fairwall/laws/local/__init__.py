@@ -1,0 +1,24 @@
+"""Local differential privacy as everybody knows it: protocols' laws, what they cost, and how a budget is split.
+
+Compliance samples from these laws, the developer guesses by them, the simulator checks them by listing every output.
+"""
+
+from fairwall.laws.local.law import Bits, Law, Numbers, Subsets, enumerated_loss
+from fairwall.laws.local.limits import EPSILON_MAX, LocalPrivacyError
+from fairwall.laws.local.protocols import LOCAL_LAWS, LocalLaw, the_threshold
+from fairwall.laws.local.splits import SPLITS, split
+
+__all__ = [
+    "EPSILON_MAX",
+    "LOCAL_LAWS",
+    "SPLITS",
+    "Bits",
+    "Law",
+    "LocalLaw",
+    "LocalPrivacyError",
+    "Numbers",
+    "Subsets",
+    "enumerated_loss",
+    "split",
+    "the_threshold",
+]

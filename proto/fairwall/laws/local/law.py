@@ -1,0 +1,276 @@
+r"""What one person's encoding looks like, given their value: the three families that all seven protocols come down to.
+
+A value v of 0 .. k-1 is released as k zeros and ones (or, for `Numbers`, k real numbers). All protocols treat the
+values alike, so that a law needs no table: what happens to the entry at v, what happens to the others.
+
+**The likelihood of a value.** For `Subsets` and `Bits`, P(z | v) depends on v through z_v alone, up to a factor that is
+the same for all v. So log P(z | v) = weight z_v + a constant, and the weight is the log-ratio of "v is in" to "v is
+not". It is also the privacy loss: two values' log-probabilities of one output differ by the weight at most, and do
+differ by it where one of them is in and the other is not, which some output has for every pair.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Kind = Literal["subset", "bits", "numbers"]
+
+ENUMERATED_MAX = 12
+"""The largest domain whose outputs are listed."""
+
+
+class Law(Protocol):
+    """The law of one person's encoding."""
+
+    @property
+    def kind(self) -> Kind:
+        """The family."""
+
+    @property
+    def k(self) -> int:
+        """How many values there are."""
+
+    @property
+    def inconsistent(self) -> float:
+        """The probability that an encoding says none or several values, whatever the true one."""
+
+    def probabilities(self) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """List everything that can be released.
+
+        Returns
+        -------
+        tuple of NDArray
+            The outputs, shape (outputs, k), and P(output | value), same shape. Columns sum to 1.
+
+        Raises
+        ------
+        ValueError
+            If k is above `ENUMERATED_MAX`.
+        """
+
+    def log_likelihood(self, encoded: NDArray[Any]) -> NDArray[np.float64]:
+        """Return log P(encoded row | value), up to a constant for each row.
+
+        Parameters
+        ----------
+        encoded
+            Shape (n, k), as released.
+
+        Returns
+        -------
+        NDArray[np.float64]
+            Shape (n, k), a column for each value.
+        """
+
+    def consistent(self, encoded: NDArray[Any]) -> NDArray[np.bool_]:
+        """Return which rows say exactly one value, shape (n,)."""
+
+
+@dataclass(frozen=True)
+class Subsets:
+    """A subset of `size` values: the true one is in with probability 1 - `missing`, the rest are drawn uniformly.
+
+    Parameters
+    ----------
+    k
+        How many values there are, at least 2.
+    size
+        omega, in 1 .. k-1.
+    missing
+        The probability that the true value is not in the subset, above 0.
+    """
+
+    k: int
+    size: int
+    missing: float
+    kind: Literal["subset"] = "subset"
+
+    @property
+    def weight(self) -> float:
+        """The value of log P(z | v) - log P(z | v') for v in and v' not in z.
+
+        The two are (1 - missing) / C(k-1, size-1) and missing / C(k-1, size), and the ratio of the binomial
+        coefficients is (k - size) / size.
+        """
+        return _logit(self.missing) + math.log((self.k - self.size) / self.size)
+
+    @property
+    def inconsistent(self) -> float:
+        """See `Law.inconsistent`. All subsets have one size: it is 0 or 1."""
+        return float(self.size != 1)
+
+    def probabilities(self) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+        """See `Law.probabilities`."""
+        _require_small(self.k)
+        chosen = np.array(list(itertools.combinations(range(self.k), self.size)))
+        outputs = np.zeros((len(chosen), self.k), np.uint8)
+        np.put_along_axis(outputs, chosen, 1, axis=1)
+        inside = (1 - self.missing) / math.comb(self.k - 1, self.size - 1)
+        outside = self.missing / math.comb(self.k - 1, self.size)
+        return outputs, np.where(outputs == 1, inside, outside)
+
+    def log_likelihood(self, encoded: NDArray[Any]) -> NDArray[np.float64]:
+        """See `Law.log_likelihood`."""
+        return self.weight * encoded.astype(np.float64)
+
+    def consistent(self, encoded: NDArray[Any]) -> NDArray[np.bool_]:
+        """See `Law.consistent`."""
+        return _one(encoded == 1)
+
+
+@dataclass(frozen=True)
+class Bits:
+    """k independent bits: the true value's is 0 with probability `missing`, another's is 1 with probability `extra`.
+
+    In the papers' letters 1 - `missing` is p and `extra` is q. Both are what goes wrong, so that float64 tells them
+    from 0 at any epsilon.
+
+    Parameters
+    ----------
+    k
+        How many values there are, at least 2.
+    missing, extra
+        Probabilities, above 0 and below 1.
+    """
+
+    k: int
+    missing: float
+    extra: float
+    kind: Literal["bits"] = "bits"
+
+    @property
+    def weight(self) -> float:
+        """The value of log P(z | v) - log P(z | v') for z_v = 1 and z_v' = 0.
+
+        All other bits cancel. What is left is p (1-q) over (1-p) q.
+        """
+        return _logit(self.missing) + _logit(self.extra)
+
+    @property
+    def inconsistent(self) -> float:
+        """See `Law.inconsistent`. Exactly one bit is the true value's, or one of the k-1 others'."""
+        none = (1 - self.extra) ** (self.k - 2)
+        right = (1 - self.missing) * none * (1 - self.extra)
+        wrong = self.missing * (self.k - 1) * self.extra * none
+        return max(1 - right - wrong, 0.0)
+
+    def probabilities(self) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+        """See `Law.probabilities`."""
+        _require_small(self.k)
+        outputs = np.array(list(itertools.product((0, 1), repeat=self.k)), np.uint8)
+        own = np.array([self.missing, 1 - self.missing])
+        other = np.array([1 - self.extra, self.extra])
+        return outputs, _products(outputs, own, other)
+
+    def log_likelihood(self, encoded: NDArray[Any]) -> NDArray[np.float64]:
+        """See `Law.log_likelihood`."""
+        return self.weight * encoded.astype(np.float64)
+
+    def consistent(self, encoded: NDArray[Any]) -> NDArray[np.bool_]:
+        """See `Law.consistent`."""
+        return _one(encoded == 1)
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """k independent numbers: the true value's is 1, another's 0, plus Laplace noise of scale 2/epsilon on each.
+
+    The receiver turns them into bits, those above a threshold.
+
+    Parameters
+    ----------
+    k
+        How many values there are, at least 2.
+    epsilon
+        Above 0.
+    threshold
+        In (0, 1).
+    """
+
+    k: int
+    epsilon: float
+    threshold: float
+    kind: Literal["numbers"] = "numbers"
+
+    @property
+    def bits(self) -> Bits:
+        """The law of the numbers above the threshold: a Laplace tail each."""
+        missing = 0.5 * math.exp(-(1 - self.threshold) * self.epsilon / 2)
+        return Bits(self.k, missing, 0.5 * math.exp(-self.threshold * self.epsilon / 2))
+
+    @property
+    def inconsistent(self) -> float:
+        """See `Law.inconsistent`: of the numbers above the threshold."""
+        return self.bits.inconsistent
+
+    def probabilities(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """List the cells that 0 and 1 cut the space of numbers into, by one point each.
+
+        Within an outer cell the ratio of two values' densities is constant: nothing of the privacy loss is hidden by
+        looking at cells only. See `Law.probabilities`.
+        """
+        _require_small(self.k)
+        cells = np.array(list(itertools.product((0, 1, 2), repeat=self.k)))
+        beyond = 0.5 * math.exp(-self.epsilon / 2)
+        around_0 = np.array([0.5, 0.5 - beyond, beyond])
+        return np.array([-1.0, 0.5, 2.0])[cells], _products(cells, around_0[::-1], around_0)
+
+    def log_likelihood(self, encoded: NDArray[Any]) -> NDArray[np.float64]:
+        """See `Law.log_likelihood`: |z_v| - |z_v - 1| times epsilon/2, as the other values' densities cancel."""
+        likelihood: NDArray[np.float64] = (np.abs(encoded) - np.abs(encoded - 1.0)) * (self.epsilon / 2)
+        return likelihood
+
+    def thresholded(self, encoded: NDArray[np.float64]) -> NDArray[np.uint8]:
+        """Return the bits, shape (n, k)."""
+        return (encoded > self.threshold).astype(np.uint8)
+
+    def consistent(self, encoded: NDArray[Any]) -> NDArray[np.bool_]:
+        """See `Law.consistent`: exactly one number above the threshold."""
+        return _one(encoded > self.threshold)
+
+
+def enumerated_loss(probabilities: NDArray[np.float64]) -> float:
+    """Return the privacy loss of a law whose every output is listed: the largest log-ratio of two columns.
+
+    Parameters
+    ----------
+    probabilities
+        P(output | value), shape (outputs, k).
+
+    Returns
+    -------
+    float
+        At least 0; infinite if some value rules out what another allows.
+    """
+    possible = probabilities[probabilities.max(axis=1) > 0]
+    with np.errstate(divide="ignore"):
+        logs = np.log(possible)
+    return float((logs.max(axis=1) - logs.min(axis=1)).max())
+
+
+def _logit(missing: float) -> float:
+    """Return ln((1 - x) / x)."""
+    return math.log1p(-missing) - math.log(missing)
+
+
+def _one(bits: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    one: NDArray[np.bool_] = np.count_nonzero(bits, axis=1) == 1
+    return one
+
+
+def _products(outputs: NDArray[Any], own: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Multiply the entries' probabilities: of the true value's entry, and of every other."""
+    k = outputs.shape[1]
+    columns = [np.where(np.arange(k) == value, own[outputs], other[outputs]).prod(axis=1) for value in range(k)]
+    return np.stack(columns, axis=1)
+
+
+def _require_small(k: int) -> None:
+    if k > ENUMERATED_MAX:
+        raise ValueError(f"a domain of {k} values has too many outputs to list, {ENUMERATED_MAX} is the most")

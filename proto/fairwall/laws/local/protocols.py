@@ -1,0 +1,187 @@
+r"""The seven protocols of Arcolezi, Makhlouf, Palamidessi (DBSec 2023, section 3.3): their parameters and their cost.
+
+Each is given a domain of k values and epsilon. Where the paper's text and the authors' program (multi-freq-ldpy 0.2.5)
+differ, this is the program: subset sizes are rounded and not rounded down, and OLH hashes to round(e^epsilon) + 1
+values.
+
+**GRR.** The value itself with probability e^eps / (e^eps + k - 1), else another: a subset of one. Its weight is
+ln(e^eps / (k-1)) + ln(k-1) = eps.
+
+**SS.** omega = max(1, round(k / (e^eps + 1))) values, the true one among them with p = omega e^eps / (omega e^eps + k -
+omega). p / (1-p) = omega e^eps / (k - omega), so that the weight is eps for every omega, rounded or not. omega <= k/2,
+so there is always a value that is out.
+
+**BLH, OLH.** A hash function H for each person, public and uniform among all functions from the values to g others; the
+hash of the value is released by GRR, so that the reported y is H(v) with probability p = e^eps / (e^eps + g - 1).
+Encoded are the values whose hash is y. v is one of them with probability p. H at the other values is uniform and
+independent of H(v) and of y, so each of them is one with probability 1/g exactly, independently: bits with q = 1/g.
+The weight is ln(e^eps / (g-1)) + ln(g-1) = eps. (H and y together cost eps as well: H says nothing of v, and y given H
+is GRR.) Programs hash with a seeded function from a table of 2^32 or so: their bits are nearly independent.
+
+**RAPPOR** (one-time, also SUE). One-hot bits, each kept with probability e^(eps/2) / (e^(eps/2) + 1). The weight is
+eps/2 for the bit that is missing and eps/2 for the one that is extra: eps.
+
+**OUE.** p = 1/2 and q = 1 / (e^eps + 1). The weight is 0 + eps.
+
+**THE.** One-hot numbers, each with Laplace noise of scale 2/eps; reported are those above the threshold t, chosen for
+the least variance q (1-q) / (p-q)^2 of estimated frequencies. With c = e^(-eps/2) and u = e^(t eps/2) that is
+(2u - 1) / (c u^2 - 2u + 1)^2 up to a factor. Its derivative vanishes where 3 c u^2 - 2 (1+c) u + 1 = 0, whose larger
+root
+
+    u = ((1 + c) + sqrt(1 - c + c^2)) / (3c)
+
+is the only one with u >= 1, so that no search is needed. The polynomial is below 0 at u = c^(-1/2) and above it at
+u = 1/c, so t is in (1/2, 1): searching [0, 1] or [1/2, 1], as programs do, finds the same. 1-p = c u / 2 and
+q = 1 / (2u).
+
+* Who thresholds on the person's side releases bits. Their weight ln(p (1-q) / ((1-p) q)) is
+  eps/2 + ln((2 - e^(-(1-t) eps/2)) (2 - e^(-t eps/2))): less than eps, about eps/2 + ln(8/3) for large eps.
+* Who leaves it to the server releases the numbers. Two values' densities at z have log-ratio eps/2 times
+  (|z_v| - |z_v - 1|) - (|z_v'| - |z_v' - 1|), which is 2 at most, and is where z_v >= 1 and z_v' <= 0: eps.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from fairwall.laws.local.law import Bits, Law, Numbers, Subsets
+from fairwall.laws.local.limits import require_domain, require_epsilon
+
+L = TypeVar("L", bound=Law, covariant=True)
+
+
+@dataclass(frozen=True)
+class LocalLaw(Generic[L]):
+    """A protocol, as far as it is public.
+
+    Parameters
+    ----------
+    name
+        The key in `LOCAL_LAWS`, in scenario files and in results.
+    title
+        What people call it, in reports.
+    parameters
+        From k and epsilon to the law.
+    cost
+        From epsilon to the privacy loss of what is released, by formula.
+    """
+
+    name: str
+    title: str
+    parameters: Callable[[int, float], L]
+    cost: Callable[[float], float]
+
+    def law(self, k: int, epsilon: float) -> L:
+        """Return the law of the encoding of a value of 0 .. k-1.
+
+        Raises
+        ------
+        LocalPrivacyError
+            For a domain of less than two values, or an epsilon that is not above 0 and at most `EPSILON_MAX`.
+        """
+        require_domain(k)
+        require_epsilon(epsilon)
+        return self.parameters(k, epsilon)
+
+    def loss(self, k: int, epsilon: float) -> float:
+        """Return the exact privacy loss of what is released: epsilon, or less for THE's bits. The same for every k.
+
+        Raises
+        ------
+        LocalPrivacyError
+            As `law`.
+        """
+        require_domain(k)
+        require_epsilon(epsilon)
+        return self.cost(epsilon)
+
+
+def grr(k: int, epsilon: float) -> Subsets:
+    """Generalized randomized response."""
+    return _subsets(k, 1, epsilon)
+
+
+def ss(k: int, epsilon: float) -> Subsets:
+    """Subset selection."""
+    return _subsets(k, max(1, round(k / (math.exp(epsilon) + 1))), epsilon)
+
+
+def blh(k: int, epsilon: float) -> Bits:
+    """Binary local hashing: to two values."""
+    return _hashed(k, 1, epsilon)
+
+
+def olh(k: int, epsilon: float) -> Bits:
+    """Optimal local hashing: to round(e^epsilon) + 1 values."""
+    return _hashed(k, round(math.exp(epsilon)), epsilon)
+
+
+def rappor(k: int, epsilon: float) -> Bits:
+    """One-time RAPPOR, or symmetric unary encoding."""
+    turned = _one_in(1, epsilon / 2)
+    return Bits(k, turned, turned)
+
+
+def oue(k: int, epsilon: float) -> Bits:
+    """Optimal unary encoding."""
+    return Bits(k, 0.5, _one_in(1, epsilon))
+
+
+def the(k: int, epsilon: float) -> Bits:
+    """Thresholding with histogram encoding, where the person thresholds."""
+    grown = _grown(epsilon)
+    return Bits(k, grown / 2, math.exp(-epsilon / 2) / grown / 2)
+
+
+def the_server(k: int, epsilon: float) -> Numbers:
+    """Thresholding with histogram encoding, where the server thresholds."""
+    return Numbers(k, epsilon, the_threshold(epsilon))
+
+
+def the_threshold(epsilon: float) -> float:
+    """Return THE's threshold t, in (1/2, 1), for an epsilon above 0."""
+    return 1 + 2 * math.log(_grown(epsilon)) / epsilon
+
+
+def _the_loss(epsilon: float) -> float:
+    t = the_threshold(epsilon)
+    return epsilon / 2 + math.log((2 - math.exp(-(1 - t) * epsilon / 2)) * (2 - math.exp(-t * epsilon / 2)))
+
+
+def _grown(epsilon: float) -> float:
+    """Return c u = e^(-(1-t) eps/2)."""
+    c = math.exp(-epsilon / 2)
+    return (1 + c + math.sqrt(1 - c + c * c)) / 3
+
+
+def _one_in(others: float, epsilon: float) -> float:
+    """Return others / (e^epsilon + others), the probability of GRR among others + 1 values to say another."""
+    shrunk = others * math.exp(-epsilon)
+    return shrunk / (1 + shrunk)
+
+
+def _subsets(k: int, size: int, epsilon: float) -> Subsets:
+    return Subsets(k, size, _one_in((k - size) / size, epsilon))
+
+
+def _hashed(k: int, others: int, epsilon: float) -> Bits:
+    """Return the law for hashes of others + 1 values."""
+    return Bits(k, _one_in(others, epsilon), 1 / (others + 1))
+
+
+_ALL: tuple[LocalLaw[Any], ...] = (
+    LocalLaw("grr", "GRR", grr, float),
+    LocalLaw("blh", "BLH", blh, float),
+    LocalLaw("olh", "OLH", olh, float),
+    LocalLaw("rappor", "RAPPOR", rappor, float),
+    LocalLaw("oue", "OUE", oue, float),
+    LocalLaw("ss", "SS", ss, float),
+    LocalLaw("the", "THE", the, _the_loss),
+    LocalLaw("the-server", "THE (server thresholds)", the_server, float),
+)
+
+LOCAL_LAWS: dict[str, LocalLaw[Any]] = {law.name: law for law in _ALL}
+"""Every protocol by its name."""

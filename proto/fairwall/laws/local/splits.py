@@ -1,0 +1,66 @@
+"""How one budget is split among several sensitive attributes, each of which is sanitised by itself.
+
+One person's epsilons add up (sequential composition). Source of the two names: Arcolezi, Makhlouf, Palamidessi, DBSec
+2023, section 4.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from fairwall.laws.local.limits import LocalPrivacyError, require_domain, require_epsilon
+
+SPLITS = ("uniform", "k-based")
+"""The splits with a name: the same for each attribute, or in proportion to the sizes of their domains."""
+
+_SUM_TOLERANCE = 1e-9
+
+
+def split(how: str | Sequence[float], domains: Sequence[int], epsilon: float) -> tuple[float, ...]:
+    """Split a budget among attributes.
+
+    Parameters
+    ----------
+    how
+        One of `SPLITS`, or a weight for each attribute: above 0, together 1.
+    domains
+        How many values each attribute has, at least 2 each.
+    epsilon
+        The whole budget, above 0.
+
+    Returns
+    -------
+    tuple of float
+        Each attribute's epsilon, in their order.
+
+    Raises
+    ------
+    LocalPrivacyError
+        For anything else.
+    """
+    if not domains:
+        raise LocalPrivacyError("there is no sensitive attribute to split a budget among")
+    for k in domains:
+        require_domain(k)
+    require_epsilon(epsilon)
+    weights = _weights(how, domains)
+    whole = math.fsum(weights)
+    shares = tuple(epsilon * (weight / whole) for weight in weights)
+    if min(shares) == 0:
+        raise LocalPrivacyError(f"epsilon {epsilon:g} is too little to be split among {len(domains)} attributes")
+    return shares
+
+
+def _weights(how: str | Sequence[float], domains: Sequence[int]) -> Sequence[float]:
+    if isinstance(how, str):
+        if how not in SPLITS:
+            raise LocalPrivacyError(f"unknown split {how!r}, choose one of: {', '.join(SPLITS)}, or give weights")
+        return [1] * len(domains) if how == "uniform" else domains
+    if len(how) != len(domains):
+        raise LocalPrivacyError(f"{len(domains)} sensitive attributes need as many weights, there are {len(how)}")
+    if not all(0 < weight < math.inf for weight in how):
+        raise LocalPrivacyError("weights must be finite numbers above 0")
+    if abs(math.fsum(how) - 1) > _SUM_TOLERANCE:
+        raise LocalPrivacyError(f"weights must sum to 1, these sum to {math.fsum(how):.12g}")
+    return how

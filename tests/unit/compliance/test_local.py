@@ -1,0 +1,180 @@
+"""Sanitised values follow the public laws.
+
+Every chi-square test here has a false-alarm rate of 1e-6, and a fixed seed.
+"""
+
+import math
+
+import numpy as np
+import pytest
+import scipy.stats
+from numpy.typing import NDArray
+
+from compliance.local import PROTOCOLS, seeded, system
+from compliance.local.grr import codes
+from compliance.local.uniforms import Draw, bernoulli
+from fairwall.laws.local import LOCAL_LAWS, LocalPrivacyError, split
+
+FALSE_ALARM = 1e-6
+N = 20_000
+WORLDS = [(2, 0.5), (2, 3.0), (3, 1.0), (4, 0.1), (4, 2.0)]
+
+
+def draws(number: int = 0) -> Draw:
+    return seeded(bytes([number]) * 32)
+
+
+def cells(name: str, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Numbers as the points that stand for their cells in the law's list of outputs."""
+    if name != "the-server":
+        return encoded
+    return np.select([encoded <= 0, encoded <= 1], [-1.0, 0.5], 2.0)
+
+
+def fits(outputs: NDArray[np.float64], expected: NDArray[np.float64], drawn: NDArray[np.float64]) -> bool:
+    """Chi-square test of drawn rows; outputs of which less than 5 are expected count as one."""
+    index = {tuple(row): i for i, row in enumerate(outputs.tolist())}
+    counts = np.bincount([index[tuple(row)] for row in drawn.tolist()], minlength=len(outputs))
+    rare = expected * len(drawn) < 5
+    observed = np.append(counts[~rare], counts[rare].sum())
+    theory = np.append(expected[~rare], expected[rare].sum()) * len(drawn)
+    if theory[-1] < 5:
+        observed, theory = observed[:-1], theory[:-1]
+        theory *= observed.sum() / theory.sum()
+    return float(scipy.stats.chisquare(observed, theory).pvalue) > FALSE_ALARM
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize(("k", "epsilon"), WORLDS)
+def test_encodings_follow_the_law(name: str, k: int, epsilon: float) -> None:
+    law = LOCAL_LAWS[name].law(k, epsilon)
+    outputs, probabilities = law.probabilities()
+    values = np.random.default_rng(0).permutation(np.repeat(np.arange(k), N))
+    encoded = PROTOCOLS[name].sanitise(values, k, epsilon, draws())
+    assert encoded.shape == (k * N, k)
+    assert encoded.dtype == (np.float64 if name == "the-server" else np.uint8)
+    drawn = cells(name, encoded)
+    for value in range(k):
+        assert fits(outputs, probabilities[:, value], drawn[values == value])
+        # What follows another value's law, or another epsilon's, is found out.
+        assert not fits(outputs, probabilities[:, value - 1], drawn[values == value]) or epsilon < 0.2
+    other = LOCAL_LAWS[name].law(k, epsilon + 0.3).probabilities()[1]
+    if not np.allclose(other, probabilities, atol=0.01):
+        assert not fits(outputs, other[:, 0], drawn[values == 0])
+    rate = 1 - law.consistent(encoded).mean()
+    spread = math.sqrt(law.inconsistent * (1 - law.inconsistent) / len(encoded))
+    assert abs(rate - law.inconsistent) <= 4.9 * spread + 1e-12  # false alarms: 1e-6
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_people_are_sanitised_independently(name: str) -> None:
+    """Neighbouring rows, of which blocks are cut: the pairs of outputs have the product law."""
+    law = LOCAL_LAWS[name].law(2, 1.0)
+    outputs, probabilities = law.probabilities()
+    drawn = cells(name, PROTOCOLS[name].sanitise(np.zeros(4 * N, np.int64), 2, 1.0, draws(1)))
+    pairs = np.hstack([drawn[0::2], drawn[1::2]])
+    both = np.array([[*first, *second] for first in outputs for second in outputs])
+    assert fits(both, np.outer(probabilities[:, 0], probabilities[:, 0]).ravel(), pairs)
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_large_unequal_domains(name: str) -> None:
+    domains = (2, 5, 41, 74)
+    generator = np.random.default_rng(3)
+    for k, epsilon in zip(domains, split("k-based", domains, 20.0), strict=True):
+        values = generator.integers(k, size=5000).astype(np.int32)
+        law = LOCAL_LAWS[name].law(k, epsilon)
+        encoded = PROTOCOLS[name].sanitise(values, k, epsilon, draws(k))
+        bits = law.thresholded(encoded) if name == "the-server" else encoded
+        if law.kind == "subset":
+            assert (bits.sum(axis=1) == law.size).all()
+            extra = (law.size - 1 + law.missing) / (k - 1)
+        else:
+            extra = law.bits.extra if law.kind == "numbers" else law.extra
+        missing = law.bits.missing if law.kind == "numbers" else law.missing
+        own = bits[np.arange(5000), values]
+        assert abs(own.sum() - 5000 * (1 - missing)) < 4.9 * math.sqrt(5000 * missing * (1 - missing)) + 1e-6
+        # Each other value, by how many places further on it is. A subset's are negatively correlated, which helps.
+        others = np.take_along_axis(bits, (values[:, None] + np.arange(1, k)) % k, axis=1).sum(axis=0)
+        off = ((others - 5000 * extra) ** 2).sum() / (5000 * extra * (1 - extra))
+        assert scipy.stats.chi2.sf(off, k - 1) > FALSE_ALARM
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_the_same_seed_gives_the_same_release(name: str) -> None:
+    values = np.arange(3000) % 41
+    first, again, other = (PROTOCOLS[name].sanitise(values, 41, 1.0, draws(number)) for number in (5, 5, 6))
+    assert (first == again).all()
+    assert (first != other).any()
+    assert PROTOCOLS[name].sanitise(values[:0], 41, 1.0, draws()).shape == (0, 41)
+
+
+def test_codes_are_the_encodings() -> None:
+    values = np.arange(3000) % 41
+    sanitised = codes(values, 41, 1.0, draws())
+    assert (np.eye(41, dtype=np.uint8)[sanitised] == PROTOCOLS["grr"].sanitise(values, 41, 1.0, draws())).all()
+
+
+def test_system_draws_are_uniform_on_the_grid() -> None:
+    drawn = system()(100_000)
+    assert (drawn * 2**53 % 1 == 0).all()
+    assert scipy.stats.kstest(drawn, "uniform").pvalue > FALSE_ALARM
+    encoded = PROTOCOLS["oue"].sanitise(np.zeros(10, np.int64), 5, 1.0, system())
+    assert encoded.shape == (10, 5)
+
+
+@pytest.mark.parametrize("probability", [0.0, 2.0**-60, 2.0**-1000, 0.3, 0.5, 1 - 2.0**-53, 1.0, 0.1 * 2.0**-50])
+def test_bernoulli_is_exact(probability: float) -> None:
+    """Played through: each tie hands on to the next number, so P(True) is a sum over where the ties end."""
+    queue: list[float] = []
+
+    def scripted(size: int) -> NDArray[np.float64]:
+        return np.array([queue.pop(0) for _ in range(size)])
+
+    total, weight, digits = 0.0, 1.0, list[float]()
+    for _ in range(25):
+        # The number that ties with what is left of the probability.
+        left = math.ldexp(probability, 53 * len(digits)) - sum(
+            math.ldexp(digit, 53 * (len(digits) - i)) for i, digit in enumerate(digits)
+        )
+        digit = math.floor(math.ldexp(left, 53)) * 2.0**-53
+        total += weight * digit
+        weight *= 2.0**-53
+        for uniform in {digit - 2.0**-53, digit + 2.0**-53}:
+            if 0 <= uniform < 1:
+                queue[:] = [*digits, uniform]
+                assert bernoulli(probability, 1, scripted)[0] == (uniform < digit)
+        digits.append(digit)
+        if math.ldexp(left, 53) % 1 == 0:
+            break
+    assert total == probability
+
+
+def test_numbers_lie_on_a_grid_and_reach_far() -> None:
+    encoded = PROTOCOLS["the-server"].sanitise(np.zeros(N, np.int64), 2, 1.0, draws())
+    assert (encoded * 2**20 % 1 == 0).all()
+    noise = encoded - [1.0, 0.0]
+    assert scipy.stats.kstest(noise.ravel(), scipy.stats.laplace(scale=2).cdf).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_bad_input(name: str) -> None:
+    values = np.array([0, 1, 2])
+    for bad, k, epsilon, said in (
+        (values, 2, 1.0, "must be in their domain, 0 .. 1"),
+        (-values, 3, 1.0, "must be in their domain, 0 .. 2"),
+        (values * 1.0, 3, 1.0, "one row of integers"),
+        (values[:, None], 3, 1.0, "one row of integers"),
+        (values * 0, 1, 1.0, "domain of at least 2 values"),
+        (values, 3, 0.0, "epsilon must be above 0"),
+        (values, 3, math.nan, "epsilon must be above 0"),
+    ):
+        with pytest.raises(LocalPrivacyError, match=said):
+            PROTOCOLS[name].sanitise(bad, k, epsilon, draws())
+    with pytest.raises(LocalPrivacyError, match="in their domain"):
+        codes(values, 2, 1.0, draws())
+
+
+def test_a_seed_has_32_bytes() -> None:
+    with pytest.raises(ValueError, match="32 bytes"):
+        seeded(b"short")
