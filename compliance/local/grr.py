@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.local.protocol import LocalProtocol, in_domain
+from compliance.local.protocol import LocalProtocol, blocks, in_domain
 from compliance.local.uniforms import Draw, bernoulli
 from fairwall.laws.local import LOCAL_LAWS, Subsets
 
@@ -29,10 +29,12 @@ def codes(values: NDArray[Any], k: int, epsilon: float, draw: Draw) -> NDArray[n
 
 
 def _sample_codes(law: Subsets, values: NDArray[np.int64], draw: Draw) -> NDArray[np.int64]:
-    # 1 .. k-1 places further on, round the circle. Drawn for everybody: what is drawn says nothing of who needed it.
-    further = (draw(len(values)) * (law.k - 1)).astype(np.int64) + 1
-    sanitised = values + further * bernoulli(law.missing, len(values), draw)
-    sanitised[sanitised >= law.k] -= law.k
+    sanitised = np.empty_like(values)
+    for rows in blocks(len(values), 1):
+        own = values[rows]
+        # 1 .. k-1 places further on, round the circle. Drawn for everybody, so that draws do not depend on who moves.
+        further = (draw(len(own)) * (law.k - 1)).astype(np.int64) + 1
+        sanitised[rows] = (own + further * bernoulli(law.missing, len(own), draw)) % law.k
     return sanitised
 
 

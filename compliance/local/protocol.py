@@ -14,9 +14,9 @@ from fairwall.laws.local import Law, LocalLaw, LocalPrivacyError
 
 L = TypeVar("L", bound=Law)
 
-# Entries encoded at a time: half a MiB of uniform numbers. Draws are taken in this order, so another number here is
-# another release from the same seed.
-_TOGETHER = 1 << 16
+# Entries encoded at a time: a quarter of a MiB of uniform numbers. Draws are taken in this order, so another size here
+# is another release from the same seed.
+_TOGETHER = 1 << 15
 
 
 @dataclass(frozen=True)

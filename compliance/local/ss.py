@@ -9,10 +9,13 @@ from compliance.local.protocol import LocalProtocol, blocks
 from compliance.local.uniforms import Draw, bernoulli
 from fairwall.laws.local import LOCAL_LAWS, Subsets
 
+# How many numbers of each person are in use at a time, the subset aside.
+_NUMBERS = 4
+
 
 def _sample(law: Subsets, values: NDArray[np.int64], draw: Draw) -> NDArray[np.uint8]:
     encoded = np.empty((len(values), law.k), np.uint8)
-    for rows in blocks(len(values), law.k):
+    for rows in blocks(len(values), _NUMBERS):
         encoded[rows] = _sample_block(law, values[rows], draw).T
     return encoded
 
@@ -27,10 +30,9 @@ def _sample_block(law: Subsets, own: NDArray[np.int64], draw: Draw) -> NDArray[n
     own_in = ~bernoulli(law.missing, len(own), draw)
     wanted = (law.size - own_in).astype(np.float64)
     left = np.full(len(own), law.k - 1.0)
-    uniform = draw(chosen.size).reshape(chosen.shape)
     for value, here in enumerate(chosen):
         is_own = own == value
-        np.less(uniform[value] * left, wanted, out=here)
+        np.less(draw(len(own)) * left, wanted, out=here)
         here &= ~is_own
         wanted -= here
         left -= ~is_own

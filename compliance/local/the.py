@@ -36,9 +36,12 @@ def _sample_numbers(law: Numbers, values: NDArray[np.int64], draw: Draw) -> NDAr
 
 def _laplace(size: int, draw: Draw) -> NDArray[np.float64]:
     """Return Laplace noise of scale 1."""
-    # With 53 more bits, so that the tail has no gaps where noise is ever seen.
-    uniform = draw(size) + (draw(size) + 2.0**-54) * 2.0**-53
-    return -np.log(uniform) * np.where(draw(size) < 0.5, -1.0, 1.0)
+    # One more bit for the sign, and 52 more for a tail that has no gaps where noise is ever seen.
+    more = 2 * draw(size)
+    positive = more >= 1
+    uniform = draw(size) + (more - positive + 2.0**-53) * 2.0**-53
+    noise: NDArray[np.float64] = np.log(uniform) * (1 - 2.0 * positive)
+    return noise
 
 
 THE = LocalProtocol(LOCAL_LAWS["the"], sample_bits)
