@@ -1,0 +1,84 @@
+"""The matrix that the release game's models are trained and audited on: every column of codes as 0/1 columns.
+
+The paper's code encodes all columns so, the sensitive ones and the others, in the order of its tables (which
+`tests/unit/developer/test_release_training.py` finds by matching the official figures). A sanitised column's encoding
+stands where the clean one would, so that a model trained on the former can be asked about the latter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def one_hot(codes: NDArray[np.integer], size: int) -> NDArray[np.uint8]:
+    """Encode a column of codes.
+
+    Parameters
+    ----------
+    codes : ndarray of integers, shape (rows,), each in [0, size)
+    size : int
+        How many codes there can be, whether they occur or not.
+
+    Returns
+    -------
+    ndarray of uint8
+        Shape (rows, size): 1 at the code, 0 elsewhere.
+
+    Raises
+    ------
+    ValueError
+        If a code is outside the domain. The text does not say which one.
+    """
+    if ((codes < 0) | (codes >= size)).any():
+        raise ValueError(f"a code is outside its domain of {size:,}")
+    encoded: NDArray[np.bool_] = codes[:, None] == np.arange(size)
+    return encoded.astype(np.uint8)
+
+
+def design(
+    columns: NDArray[np.integer], sizes: Sequence[int], encodings: Mapping[int, NDArray[np.uint8]]
+) -> NDArray[np.uint8]:
+    """Lay columns side by side: those in the open one-hot, the sensitive ones as they come.
+
+    Parameters
+    ----------
+    columns : ndarray of integers, shape (rows, open columns)
+        Codes, in the order of the table.
+    sizes : sequence of int, one for each of these columns
+        Their domain sizes.
+    encodings : mapping of int to ndarray of uint8, shape (rows, k)
+        By place among all the table's features, from 0 on: a sensitive column's encoding, one-hot or sanitised, each 0
+        or 1. The columns in the open take the other places. Left out, a column is no feature: the others move up.
+
+    Returns
+    -------
+    ndarray of uint8
+        Shape (rows, the sum of all domain sizes), in C order.
+
+    Raises
+    ------
+    ValueError
+        If shapes or places do not fit together, an encoding is not 0 or 1, or a code is outside its domain.
+    """
+    rows, others = columns.shape
+    if len(sizes) != others:
+        raise ValueError(f"{others} columns need as many domain sizes, not {len(sizes)}")
+    for place, encoding in encodings.items():
+        if encoding.ndim != 2 or len(encoding) != rows:
+            raise ValueError(f"the encoding at place {place} has shape {encoding.shape}, not ({rows}, k)")
+        if not ((encoding == 0) | (encoding == 1)).all():
+            raise ValueError(f"the encoding at place {place} is not 0 or 1")
+    if any(not 0 <= place < others + len(encodings) for place in encodings):
+        raise ValueError(f"places {sorted(encodings)} are not among {others + len(encodings)}")
+    clear = iter(range(others))
+    parts = []
+    for place in range(others + len(encodings)):
+        if place in encodings:
+            parts.append(encodings[place].astype(np.uint8, copy=False))
+        else:
+            column = next(clear)
+            parts.append(one_hot(columns[:, column], sizes[column]))
+    return np.concatenate(parts, axis=1) if parts else np.zeros((rows, 0), np.uint8)
