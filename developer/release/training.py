@@ -1,0 +1,132 @@
+"""LightGBM, which only the release game's developer loads: it is an extra. What it trains leaves here as a forest."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.errors import UserError
+from fairwall.learning.boosting import Boosting
+from fairwall.learning.forest import Forest, from_array
+
+_INSTALL = "training tree ensembles needs LightGBM: pip install 'fairwall[release]'"
+
+
+class BoostingUnavailable(UserError):
+    """Tree ensembles cannot be trained here; the text, one line, says what to install."""
+
+
+def require_lightgbm() -> None:
+    """Look whether LightGBM is installed, without the second that importing it takes.
+
+    Raises
+    ------
+    BoostingUnavailable
+        If it is not.
+    """
+    try:
+        found = find_spec("lightgbm") is not None
+    except (ImportError, ValueError):  # something stands in its place
+        found = False
+    if not found:
+        raise BoostingUnavailable(_INSTALL)
+
+
+def train(
+    features: NDArray[np.uint8], labels: NDArray[np.uint8], boosting: Boosting, seed: int, threads: int = 1
+) -> Forest:
+    """Fit LightGBM's binary classifier, as the code of Arcolezi, Makhlouf and Palamidessi (DBSec 2023) does.
+
+    Where all labels are the same there is nothing to fit, and the constant is the model.
+
+    Parameters
+    ----------
+    features : ndarray of uint8, shape (rows, features)
+        As `fairwall.learning.design.design` builds it.
+    labels : ndarray of uint8, shape (rows,), each 0 or 1
+    boosting : Boosting
+    seed : int
+        LightGBM's ``random_state``. With these parameters nothing is drawn.
+    threads : int
+        More than one change a model's last bits.
+
+    Raises
+    ------
+    BoostingUnavailable
+        If LightGBM is not installed.
+    """
+    if labels.min() == labels.max():
+        return constant(labels)
+    try:
+        from lightgbm import LGBMClassifier
+    except ModuleNotFoundError as missing:
+        raise BoostingUnavailable(_INSTALL) from missing
+    model = LGBMClassifier(
+        objective="binary",
+        max_depth=boosting.depth,
+        learning_rate=boosting.rate,
+        n_estimators=boosting.trees,
+        random_state=seed,
+        n_jobs=threads,
+        # Otherwise it tries on the spot which of two layouts is the faster one.
+        force_row_wise=True,
+        verbose=-1,
+    )
+    model.fit(features, labels)
+    return forest_of(model.booster_.model_to_string(), features.shape[1])
+
+
+def constant(labels: NDArray[np.uint8]) -> Forest:
+    """Predict the more frequent label for everybody, 0 where both are as frequent: the control that reads no feature.
+
+    Parameters
+    ----------
+    labels : ndarray of uint8, shape (rows,), each 0 or 1
+    """
+    more = 1.0 if 2 * int(labels.sum()) > len(labels) else -1.0
+    return from_array(np.array([[-1.0, more, -1.0, -1.0]]), features=0)
+
+
+def forest_of(model: str, features: int) -> Forest:
+    """Read a LightGBM model in its own text format, one tree after the other.
+
+    Parameters
+    ----------
+    model : str
+        What ``Booster.model_to_string`` writes: all digits of every number, in a tenth of ``dump_model``'s time.
+    features : int
+        How many features it was trained on.
+    """
+    trees, place = [], 0
+    for text in model.partition("\nend of trees")[0].split("\nTree=")[1:]:
+        tree = _nodes(dict(line.split("=", 1) for line in text.splitlines()[1:] if line), place)
+        trees.append(tree)
+        place += len(tree)
+    return from_array(np.concatenate(trees), features, most=place)
+
+
+def _nodes(fields: dict[str, str], place: int) -> NDArray[np.float64]:
+    """Lay out a tree, whose inner nodes come first, from this place on."""
+    leaves = _numbers(fields["leaf_value"])
+    inner = len(leaves) - 1
+    nodes = np.full((inner + len(leaves), 4), -1.0)
+    nodes[inner:, 1] = leaves
+    if inner:
+        decision = _numbers(fields["decision_type"]).astype(np.int64)
+        # What a forest cannot say and the classifier above never builds: bit 0 is a set of categories, and 1 in bits
+        # 2 and 3 takes zeros for missing.
+        assert not (decision & 1).any()
+        assert not (decision >> 2 & 3 == 1).any()
+        nodes[:inner, 0] = _numbers(fields["split_feature"])
+        nodes[:inner, 1] = _numbers(fields["threshold"])
+        for column, side in ((2, "left_child"), (3, "right_child")):
+            child = _numbers(fields[side])
+            # Leaf number 0 is called -1, and so on.
+            nodes[:inner, column] = place + np.where(child < 0, inner - 1 - child, child)
+    return nodes
+
+
+def _numbers(text: str) -> NDArray[np.float64]:
+    return np.array(text.split(), dtype=np.float64)
