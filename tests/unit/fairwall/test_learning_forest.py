@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ast
+import inspect
+import re
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
@@ -10,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from fairwall.learning import forest as forest_module
 from fairwall.learning.forest import MOST_NODES, Forest, from_array, to_array
 from fairwall.rpc.arrays import from_message, to_message
 
@@ -123,6 +127,35 @@ def test_what_is_no_forest_is_refused_in_one_line(name: str) -> None:
     with pytest.raises(ValueError, match=reason) as refused:
         from_array(build(), 1)
     assert str(refused.value).isprintable()
+
+
+def refuses(check: Callable[..., Forest], name: str) -> bool:
+    build, reason = HOSTILE[name]
+    try:
+        check(build(), 1)
+    except ValueError as refused:
+        return re.search(reason, str(refused)) is not None
+    except (IndexError, OverflowError, RuntimeWarning):
+        pass
+    return False
+
+
+def twins() -> Iterator[Callable[..., Forest]]:
+    """Write `from_array` anew without each of its refusals in turn."""
+    tree = ast.parse(inspect.getsource(forest_module.from_array))
+    for number in range(sum(isinstance(node, ast.Raise) for node in ast.walk(tree))):
+        twin = ast.parse(inspect.getsource(forest_module.from_array))
+        raises = [node for node in ast.walk(twin) if isinstance(node, ast.If) and isinstance(node.body[0], ast.Raise)]
+        raises[number].body = [ast.copy_location(ast.Pass(), raises[number])]
+        names = dict(vars(forest_module))
+        exec(compile(twin, "twin", "exec"), names)  # noqa: S102
+        yield names["from_array"]
+
+
+def test_every_refusal_is_needed() -> None:
+    assert all(refuses(from_array, name) for name in HOSTILE)
+    for number, twin in enumerate(twins()):
+        assert not all(refuses(twin, name) for name in HOSTILE), f"without refusal {number} the same is refused"
 
 
 @given(st.lists(st.tuples(*[st.integers(-2, 6) for _ in range(3)]), min_size=1, max_size=6))
