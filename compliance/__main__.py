@@ -17,14 +17,18 @@ with importing("compliance"):
     from compliance.ledger import Ledger
     from compliance.ledger.seal import Seal, load_key
     from compliance.records import Records
+    from compliance.release_service import ReleaseCase, ReleaseService
     from compliance.service import AuditService
     from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
+    from fairwall.compliance.v1.release_service_pb2_grpc import add_ReleaseServiceServicer_to_server
     from fairwall.errors import UserError
     from fairwall.rpc import confine, identity, process, server
     from fairwall.rpc.confine import Layer
     from fairwall.rpc.turns import enter
 
 if TYPE_CHECKING:
+    import grpc
+
     from compliance.policy import Policy
 
 LOG = logging.getLogger(__name__)
@@ -42,16 +46,22 @@ def main() -> None:
 def _play(config: process.PartyConfig, layers: Sequence[Layer]) -> None:
     """Take the referee's deals, until the run is over."""
     cases: dict[str, Case] = {}
+    releases: dict[str, ReleaseCase] = {}
+
+    def register(grpc_server: grpc.Server) -> None:
+        add_AuditServiceServicer_to_server(AuditService(cases), grpc_server)
+        add_ReleaseServiceServicer_to_server(ReleaseService(releases), grpc_server)
+
     with process.playing(config, layers) as recorder:
         listening = server.serve(
-            lambda grpc_server: add_AuditServiceServicer_to_server(AuditService(cases), grpc_server),
+            register,
             config.credentials,
             config.listen,
             recorder=recorder,
         )
         process.announce(listening.address, layers)
         with enter(config.referee, config.credentials, recorder) as (_, seat):
-            play(seat, cases)
+            play(seat, cases, releases)
         listening.stop()
 
 

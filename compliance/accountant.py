@@ -47,6 +47,8 @@ class Neighbours(StrEnum):
 
     A_FLIP = "a-flip"
     """One person's protected attribute."""
+    ATTRIBUTES = "attributes"
+    """One person's sensitive attributes, all of them, in a release under local differential privacy."""
     RECORD = "record"
     """One whole record."""
     USER = "user"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import grpc
 import numpy as np
@@ -19,6 +20,13 @@ from fairwall.rpc import arrays
 from fairwall.rpc.channel import CALL_SECONDS
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
+
+
+class Asked(Protocol):
+    """Models that are asked about the test set: where they are served, or what was handed over."""
+
+    def scores(self, request_id: str, count: int, context: grpc.ServicerContext, /) -> NDArray[np.float64]:
+        """Ask each model of a request: shape (count, people), see `Models.scores`."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.accountant import FREE, Budget, Neighbours
-from compliance.black_box import Models
+from compliance.black_box import Asked
 from compliance.differencing import Detector
 from compliance.draws import DrawLog
 from compliance.interval import Ends, probabilities_above, within_range
@@ -51,8 +51,8 @@ class Case:
         Gets each batch's gaps without noise, by request id: a game's referee is told them. None keeps none.
     detector : Detector
         Watches what a game asks; its referee is told.
-    models : Models or None
-        Where the developer's models are asked about the features that belong to the records; None without features.
+    models : Asked or None
+        The developer's models, asked about the features that belong to the records; None without features.
     draws : DrawLog or None
         Keeps what a game draws from the operating system, so that it replays. None keeps nothing.
     """
@@ -68,7 +68,7 @@ class Case:
     precision: Precision = "float64"
     exact: dict[str, NDArray[np.float64]] | None = field(default=None, repr=False)
     detector: Detector = field(default_factory=lambda: Detector(0), repr=False)
-    models: Models | None = None
+    models: Asked | None = None
     draws: DrawLog | None = field(default=None, repr=False)
 
     def settle(
@@ -140,7 +140,7 @@ def game_case(
     seed: bytes | None,
     precision: Precision = "float64",
     differencing: int = 0,
-    models: Models | None = None,
+    models: Asked | None = None,
     draws: DrawLog | None = None,
 ) -> Case:
     """Open the case of one deal: its ledger is in memory, and the exact answers are kept for the referee."""

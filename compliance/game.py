@@ -10,12 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.accountant import Budget
-from compliance.black_box import Models
+from compliance.black_box import Asked, Models
 from compliance.bounding import bounded
 from compliance.case import Case, game_case, values_of
 from compliance.draws import DrawLog
 from compliance.mechanisms import MECHANISMS
 from compliance.records import Records
+from compliance.release import Column, HandedModel, game_release
+from compliance.release_service import ReleaseCase
 from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceStub
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub
@@ -28,7 +30,7 @@ from fairwall.wire.precision import from_message
 LOG = logging.getLogger(__name__)
 
 
-def play(seat: Seat, cases: MutableMapping[str, Case]) -> None:
+def play(seat: Seat, cases: MutableMapping[str, Case], releases: MutableMapping[str, ReleaseCase]) -> None:
     """Serve every trial of a run, whatever the game.
 
     Parameters
@@ -37,6 +39,8 @@ def play(seat: Seat, cases: MutableMapping[str, Case]) -> None:
         The log of the operating system's noise is kept beside its recorder's transcript.
     cases : mutable mapping of str to Case
         Where the open case stands while its trial lasts; AuditService answers from it.
+    releases : mutable mapping of str to ReleaseCase
+        The same of ReleaseService, in the release game.
     """
     referee = RefereeServiceStub(seat.referee)
     draws = DrawLog(seat.recorder.path.with_suffix(".draws.jsonl")) if seat.recorder is not None else None
@@ -49,17 +53,46 @@ def play(seat: Seat, cases: MutableMapping[str, Case]) -> None:
     with seat.reach("developer") as connection:
         models = ModelServiceStub(connection)
         for deal, cards in takes:
-            case = _open(deal, cards, models, draws)
+            release = _open_release(deal, cards) if deal.HasField("terms") else None
+            audited = release.model if release is not None else _models(deal, cards, models)
+            case = _open(deal, cards, audited, draws)
             cases[deal.deal_id] = case
+            if release is not None:
+                releases[deal.deal_id] = release
             LOG.info("deal %s: %d people, mechanism %s", deal.deal_id, case.records.people, case.mechanism.name)
             while not referee.ServeTrial(game.ServeTrialRequest(deal_id=deal.deal_id), timeout=CALL_SECONDS).ended:
                 pass
             del cases[deal.deal_id]
-            referee.SubmitAuditReport(_report(deal.deal_id, case), timeout=CALL_SECONDS)
+            releases.clear()
+            report = _report(deal.deal_id, case)
+            if release is not None:
+                report.utilities.extend(release.model.utilities)
+                report.release_spent = release.release.spent
+            referee.SubmitAuditReport(report, timeout=CALL_SECONDS)
+
+
+def _models(deal: game.ComplianceDeal, cards: dict[str, NDArray[Any]], models: ModelServiceStub) -> Models | None:
+    if "features" not in cards:
+        return None
+    return Models(models, deal.deal_id, cards["features"].astype(np.float64, copy=False))
+
+
+def _open_release(deal: game.ComplianceDeal, cards: dict[str, NDArray[Any]]) -> ReleaseCase:
+    terms = deal.terms
+    columns = [Column(column.place, column.domain, column.share) for column in terms.columns]
+    labels, values, sensitive = (
+        cards[name].astype(np.uint8, copy=False) for name in ("labels", "release", "sensitive")
+    )
+    seed = deal.seed if deal.noise_seeded else None
+    return ReleaseCase(
+        game_release(deal.deal_id, terms.protocol, columns, values, terms.epsilon, seed),
+        HandedModel(labels, cards["features"].astype(np.int64), sensitive, columns, terms.sizes),
+        tells_utilities=MECHANISMS[deal.mechanism].guarantee == "none",
+    )
 
 
 def _open(
-    deal: game.ComplianceDeal, cards: dict[str, NDArray[Any]], models: ModelServiceStub, draws: DrawLog | None
+    deal: game.ComplianceDeal, cards: dict[str, NDArray[Any]], models: Asked | None, draws: DrawLog | None
 ) -> Case:
     records = Records(
         labels=cards["labels"].astype(np.uint8, copy=False),
@@ -76,7 +109,7 @@ def _open(
         deal.seed if deal.noise_seeded else None,
         from_message(deal.precision) or "float64",
         deal.differencing,
-        Models(models, deal.deal_id, cards["features"].astype(np.float64, copy=False)) if "features" in cards else None,
+        models,
         draws,
     )
 

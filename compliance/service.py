@@ -137,9 +137,7 @@ def _developer(context: grpc.ServicerContext) -> str:
 
 def _validate(header: _Header, case: Case) -> str:
     """Check what a request says, before any prediction is read or asked for; the name of its metric."""
-    request_id = header.request_id
-    if not 1 <= len(request_id) <= _REQUEST_ID_MAX or not (request_id.isascii() and request_id.isprintable()):
-        raise Refusal(error_pb2.REASON_REQUEST_ID_INVALID)
+    check_request_id(header.request_id)
     if header.metric == metric_pb2.METRIC_UNSPECIFIED or header.metric not in metric_pb2.Metric.values():
         raise Refusal(error_pb2.REASON_METRIC_UNKNOWN)
     metric = name_of(header.metric)
@@ -152,6 +150,17 @@ def _validate(header: _Header, case: Case) -> str:
     if case.mechanism.refuses(metric, header.epsilon, case.delta) is not None:
         raise Refusal(error_pb2.REASON_MECHANISM_REFUSES)
     return metric
+
+
+def check_request_id(request_id: str) -> None:
+    """Refuse a name that no request may have.
+
+    Raises
+    ------
+    Refusal
+    """
+    if not 1 <= len(request_id) <= _REQUEST_ID_MAX or not (request_id.isascii() and request_id.isprintable()):
+        raise Refusal(error_pb2.REASON_REQUEST_ID_INVALID)
 
 
 def _check_size(models: int, case: Case) -> None:

@@ -44,14 +44,15 @@ class Logistic:
         return _probability(self.log_odds(features))
 
 
-def fit(features: NDArray[np.float64], labels: NDArray[np.uint8]) -> Logistic:
+def fit(features: NDArray[np.float64], labels: NDArray[np.uint8] | NDArray[np.float64]) -> Logistic:
     """Fit labels to features.
 
     Parameters
     ----------
     features : ndarray, shape (rows, d)
         Finite.
-    labels : ndarray of 0 or 1, shape (rows,)
+    labels : ndarray in [0, 1], shape (rows,)
+        0 or 1, or the probabilities of 1 where they are not known.
 
     Raises
     ------
@@ -59,7 +60,7 @@ def fit(features: NDArray[np.float64], labels: NDArray[np.uint8]) -> Logistic:
         Unless both labels occur: the intercept would be infinite.
     """
     rows, columns = features.shape
-    ones = int(labels.sum())
+    ones = float(labels.sum())
     if not 0 < ones < rows:
         raise ValueError("a logistic regression needs rows of both labels")
     design = np.column_stack([features, np.ones(rows)])
@@ -92,7 +93,7 @@ def _halved(
     point: NDArray[np.float64],
     step: NDArray[np.float64],
     penalised: NDArray[np.float64],
-    labels: NDArray[np.uint8],
+    labels: NDArray[np.uint8] | NDArray[np.float64],
 ) -> float:
     """Give the part of a step that lessens the loss: 1, or halved so often; 0 where rounding is all that is left."""
 

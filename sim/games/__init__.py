@@ -15,6 +15,7 @@ from sim.scenarios.sweep import Sweep
 MODULES = {
     "reveal": "sim.games.reveal",
     "inference": "sim.games.inference",
+    "release": "sim.games.release",
 }
 """Where each game is, by its name as ``scenario.game`` has it: the module's ``GAME``."""
 

@@ -22,17 +22,54 @@ class DealError(UserError):
     """A deal that the table cannot give. Its text is one line that names the key and what would be right."""
 
 
+@dataclass(frozen=True)
+class SensitiveColumn:
+    """A column that is released sanitised: its name and place in the file, its domain's size, its share of epsilon."""
+
+    name: str
+    place: int
+    domain: int
+    share: float
+    protected: bool
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseCards:
+    """What compliance releases, and how.
+
+    Attributes
+    ----------
+    sizes : the domains' sizes of the columns that are not sensitive.
+    values : (people to train on, columns), the columns as they are.
+    tested : (n, columns), those of the test set.
+    """
+
+    protocol: str
+    columns: tuple[SensitiveColumn, ...]
+    sizes: tuple[int, ...]
+    epsilon: float
+    values: NDArray[np.uint8] = field(repr=False)
+    tested: NDArray[np.uint8] = field(repr=False)
+
+    @property
+    def protected(self) -> NDArray[np.uint8]:
+        """Who is advantaged of the people to train on: (people,)."""
+        (place,) = (place for place, column in enumerate(self.columns) if column.protected)
+        return self.values[:, place]
+
+
 @dataclass(frozen=True, eq=False)
 class ComplianceCards:
     """Labels and protected attributes of the test set, both of shape (n,), and the seed of the noise.
 
-    And its features, shape (n, d), where it is hidden from the developer.
+    And its features, shape (n, d), where it is hidden from the developer; and what is to be released, if anything.
     """
 
     labels: NDArray[np.uint8]
     protected: NDArray[np.uint8] = field(repr=False)
     seed: bytes = field(repr=False)
     features: NDArray[np.float64] | None = None
+    release: ReleaseCards | None = None
 
 
 class Deal(Protocol):

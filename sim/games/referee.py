@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import grpc
 
@@ -19,7 +20,7 @@ from fairwall.rpc.turns import PROTOCOL_VERSION
 from fairwall.wire.metrics import number_of
 from fairwall.wire.precision import to_message
 from fairwall.wire.v1 import error_pb2
-from sim.games.cards import ComplianceCards, Deal
+from sim.games.cards import ComplianceCards, Deal, ReleaseCards
 from sim.games.submissions import AuditReport, take_audit
 from sim.games.table import Table, Trial, TrialFailed
 from sim.scenarios.scenario import QUERIES_MAX
@@ -74,6 +75,12 @@ class Referee(RefereeServiceServicer):
             counterpart_address=self._addresses.get(f"{caller}-{counterpart}", self._addresses[counterpart]),
         )
 
+    def AwaitEnd(self, request: game.AwaitEndRequest, context: grpc.ServicerContext) -> game.AwaitEndResponse:
+        """Say that the run is over, once it is."""
+        turn = self.table.take(Trial, "", lambda _: False)
+        assert not isinstance(turn, Trial), "no trial is let through"
+        return game.AwaitEndResponse(turn=turn)
+
     def TakeComplianceDeal(
         self,
         request: game.TakeComplianceDealRequest,
@@ -92,6 +99,9 @@ class Referee(RefereeServiceServicer):
         yield from (response(protected_chunk=chunk) for chunk in chunks_of(cards.protected))
         if cards.features is not None:
             yield from (response(features_chunk=chunk) for chunk in chunks_of(cards.features))
+        if cards.release is not None:
+            yield from (response(sensitive_chunk=chunk) for chunk in chunks_of(cards.release.tested))
+            yield from (response(release_chunk=chunk) for chunk in chunks_of(cards.release.values))
 
     def ServeTrial(self, request: game.ServeTrialRequest, context: grpc.ServicerContext) -> game.ServeTrialResponse:
         """Open the trial to the developer, and say when it has ended."""
@@ -111,9 +121,9 @@ class Referee(RefereeServiceServicer):
             if not trial.ended:
                 raise Refusal(error_pb2.REASON_OUT_OF_TURN)
             audits = tuple(take_audit(record) for record in request.audits)
-            if not request.epsilon_spent >= 0:
+            if not (request.epsilon_spent >= 0 and request.release_spent >= 0):
                 raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
-            trial.report = AuditReport(audits, request.epsilon_spent)
+            trial.report = AuditReport(audits, request.epsilon_spent, tuple(request.utilities), request.release_spent)
             return game.SubmitAuditReportResponse()
 
     def _audited(self, deal_id: str) -> Trial:
@@ -145,7 +155,7 @@ def _compliance_deal(deal: Deal, cards: ComplianceCards) -> game.ComplianceDeal:
         deal_id=deal.deal_id,
         noise_seeded=seeded,
         seed=cards.seed if seeded else b"",
-        metrics=[number_of(scenario.compliance.metric)],
+        metrics=[number_of(metric) for metric in scenario.metrics],
         mechanism=scenario.compliance.mechanism,
         epsilon=scenario.epsilon,
         delta=scenario.compliance.delta,
@@ -157,4 +167,32 @@ def _compliance_deal(deal: Deal, cards: ComplianceCards) -> game.ComplianceDeal:
         labels=header_of(cards.labels),
         protected=header_of(cards.protected),
         features=header_of(cards.features) if cards.features is not None else None,
+        **({} if cards.release is None else _release(cards.release)),
+    )
+
+
+def _release(cards: ReleaseCards) -> dict[str, Any]:
+    return {
+        "sensitive": header_of(cards.tested),
+        "release": header_of(cards.values),
+        "terms": terms_of(cards),
+    }
+
+
+def terms_of(cards: ReleaseCards) -> game.ReleaseTerms:
+    """Say how sensitive columns are released."""
+    return game.ReleaseTerms(
+        protocol=cards.protocol,
+        columns=[
+            game.SensitiveColumn(
+                name=column.name,
+                place=column.place,
+                domain=column.domain,
+                share=column.share,
+                groups=column.protected,
+            )
+            for column in cards.columns
+        ],
+        sizes=cards.sizes,
+        epsilon=cards.epsilon,
     )

@@ -253,6 +253,11 @@ class Scenario(Section):
         return math.inf if self.compliance.epsilon is None else self.compliance.epsilon
 
     @property
+    def metrics(self) -> tuple[str, ...]:
+        """What compliance may be asked for."""
+        return (self.compliance.metric,)
+
+    @property
     def batches(self) -> int:
         """How many batches a trial asks at most; the delta of a trial is shared out among them."""
         return 1

@@ -19,6 +19,7 @@ from sim.transcripts.sides import KnownCall, known_calls
 
 _AUDITS = "/fairwall.compliance.v1.AuditService/"
 _AUDIT, _AUDIT_MODELS = f"{_AUDITS}Audit", f"{_AUDITS}AuditModels"
+_RELEASES = "/fairwall.compliance.v1.ReleaseService/"
 _PREDICT = "/fairwall.developer.v1.ModelService/Predict"
 
 
@@ -98,6 +99,8 @@ class TrialMessages:
         By request id; what was refused is not among them.
     served : list of Served
         To the adversary.
+    releases : list of KnownCall
+        Of ReleaseService, what was answered.
     is_heard : bool
         Whether the transcript of somebody who asks or answers goes on until they submit, so that no batch is missing.
     unread : list of str
@@ -109,6 +112,7 @@ class TrialMessages:
     submissions: dict[str, Submission] = field(default_factory=dict)
     batches: dict[str, Batch] = field(default_factory=dict)
     served: list[Served] = field(default_factory=list)
+    releases: list[KnownCall] = field(default_factory=list)
     is_heard: bool = False
     unread: list[str] = field(default_factory=list)
 
@@ -141,6 +145,9 @@ class Session:
                     self._calls.setdefault(one.answer.deal.deal_id, []).append(one)
                 elif method in SUBMISSIONS or method == _AUDIT_MODELS:
                     self._calls.setdefault(one.request.deal_id, []).append(one)
+                elif method.startswith(_RELEASES):
+                    named = one.request.header if one.request.DESCRIPTOR.fields_by_name.get("header") else one.request
+                    self._calls.setdefault(named.deal_id, []).append(one)
                 elif method in (_AUDIT, _PREDICT):
                     self._calls.setdefault(one.request.header.deal_id, []).append(one)
             except (ValueError, LookupError) as error:
@@ -190,6 +197,8 @@ def _take(trial: TrialMessages, looks: dict[str, list[Served]], one: KnownCall) 
             looks.setdefault(served.request_id, []).append(served)
         else:
             trial.served.append(served)
+    elif method.startswith(_RELEASES) and one.is_answered:
+        trial.releases.append(one)
     elif method in DEALS:
         first, *parts = one.answers
         arrays = collect(first.deal, parts) if one.is_stored else None
@@ -211,7 +220,7 @@ def _served(one: KnownCall) -> Served:
     header = first.header
     if not one.is_stored:
         return Served(header.request_id, header.model, None, None, one.call.start)
-    features = _gathered(header.features, (part.features_chunk for part in parts))
+    features = collected(header.features, (part.features_chunk for part in parts))
     scores = from_message(one.answers[0].scores).astype(np.float64)
     return Served(header.request_id, header.model, features, scores, one.call.start)
 
@@ -221,13 +230,13 @@ def _uploaded(one: KnownCall) -> Batch:
     header = first.header
     predictions = None
     if one.stores(one.call.requests):
-        predictions = _gathered(header.predictions, (part.predictions_chunk for part in parts))
+        predictions = collected(header.predictions, (part.predictions_chunk for part in parts))
     answer = next(iter(one.answers), None)
     return _batch(one, header, int(header.predictions.shape[0]), predictions, answer)
 
 
-def _gathered(header: ArrayHeader, chunks: Iterable[bytes]) -> NDArray[np.float64]:
-    """Put an array together that arrived in chunks."""
+def collected(header: ArrayHeader, chunks: Iterable[bytes]) -> NDArray[np.float64]:
+    """Put numbers together that arrived in chunks."""
     arriving = ArrivingArray(header)
     for chunk in chunks:
         arriving.append(chunk)

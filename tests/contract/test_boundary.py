@@ -83,7 +83,7 @@ def test_the_whole_boundary_holds_and_every_party_learns_something() -> None:
     assert {travel.party for travel in TRAVELLING} == set(PARTIES)
     assert list(learns("adversary")) == ["OUTSIDE"]
     assert list(learns("developer")) == ["OUTSIDE", "DEVELOPMENT"]
-    assert learns("compliance")["PROTECTED"]["ComplianceDeal"] == ["seed", "protected"]
+    assert learns("compliance")["PROTECTED"]["ComplianceDeal"] == ["seed", "protected", "sensitive", "release"]
 
 
 def test_no_field_that_reaches_the_developer_or_the_adversary_is_named_after_what_they_must_not_see() -> None:
@@ -141,7 +141,7 @@ def test_the_walk_catches_one_wrong_label_deep_in_a_deal(label: int) -> None:
 def test_what_a_method_is_for_is_told_by_its_name() -> None:
     """Whoever serves cards or takes what is submitted under another name is read by nobody: it is refused here."""
     served_by_the_referee = {name for name in METHODS if server_of(name) == "referee"}
-    others = {f"/fairwall.game.v1.RefereeService/{name}" for name in ("Join", "ServeTrial")}
+    others = {f"/fairwall.game.v1.RefereeService/{name}" for name in ("Join", "ServeTrial", "AwaitEnd")}
     assert served_by_the_referee - others == DEALS | TABLES | SUBMISSIONS
     for name in DEALS:
         first = METHODS[name].output_type.oneofs_by_name["part"].fields[1]

@@ -1,6 +1,6 @@
 """Hostile messages at every server, from callers with the right certificates: each is refused for a closed reason.
 
-This file is also the servers: ``python test_fuzz.py`` serves all four services in one process, which must not die, not
+This file is also the servers: ``python test_fuzz.py`` serves all services in one process, which must not die, not
 grow, and not charge for what it does not answer.
 """
 
@@ -33,14 +33,19 @@ from compliance.black_box import Models
 from compliance.case import game_case
 from compliance.mechanisms import MECHANISMS
 from compliance.records import Records
+from compliance.release import Column, HandedModel, game_release
+from compliance.release_service import ReleaseCase, ReleaseService
 from compliance.service import AuditService
 from developer.service import Audited, ModelService, Released
 from fairwall.compliance.v1 import audit_service_pb2 as audit
+from fairwall.compliance.v1 import release_service_pb2 as release_pb2
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
+from fairwall.compliance.v1.release_service_pb2_grpc import add_ReleaseServiceServicer_to_server
 from fairwall.developer.v1 import model_service_pb2 as model
 from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceStub, add_ModelServiceServicer_to_server
 from fairwall.game.v1 import inference_service_pb2 as inference
 from fairwall.game.v1 import referee_service_pb2 as game
+from fairwall.game.v1 import release_game_service_pb2 as release_game_pb2
 from fairwall.game.v1 import reveal_service_pb2 as reveal_pb2
 from fairwall.game.v1.referee_service_pb2_grpc import add_RefereeServiceServicer_to_server
 from fairwall.rpc import channel, server
@@ -54,6 +59,8 @@ from sim.games import lay_out, table
 from sim.games.inference import deal as inference_deal
 from sim.games.inference.referee import InferenceDealer
 from sim.games.referee import Referee
+from sim.games.release import deal as release_deals
+from sim.games.release.referee import ReleaseDealer
 from sim.games.reveal.deal import deal
 from sim.games.reveal.referee import RevealDealer
 from sim.games.table import TrialFailed
@@ -62,10 +69,21 @@ from sim.transcripts.methods import METHODS
 
 PEOPLE, COLUMNS, VICTIMS, TEST, MEMBERS = 20, 3, 4, 9, 5
 EPSILON = 100.0
+NODES = np.array([[0.0, 0.5, 1.0, 2.0], [-1.0, -1.0, -1.0, -1.0], [-1.0, 1.0, -1.0, -1.0]])
+"""A model of one tree."""
 GROWTH_BYTES = 32 << 20
 """What a process may grow by: it keeps every answer that was bought, of which there are at most some hundreds."""
 
-SERVICES = ("AuditService", "ModelService", "RefereeService", "RevealService", "InferenceService")
+SERVED_IN = {
+    "AuditService": "compliance",
+    "ReleaseService": "compliance",
+    "ModelService": "developer",
+    "RefereeService": "referee",
+    "RevealService": "referee",
+    "InferenceService": "referee",
+    "ReleaseGameService": "referee",
+}
+SERVICES = tuple(SERVED_IN)
 
 
 # The servers ----------------------------------------------------------------------------------------------------------
@@ -90,6 +108,22 @@ def attack_deal() -> Any:
         "adversary": {"attack": ["loss-test"], "shadows": 0, "probes": 10},
     }
     return inference_deal.deal(lay_out(values, "fuzz").cells[0], 0, "deal")
+
+
+def release_deal() -> Any:
+    values = {
+        "scenario": {"name": "fuzz", "game": "release"},
+        "data": {"source": "adult-coded"},
+        "release": {"protocol": "grr", "epsilon": 1.0},
+        "developer": {"trees": 1},
+    }
+    return release_deals.deal(lay_out(values, "fuzz").cells[0], 0, "deal")
+
+
+def release_case() -> ReleaseCase:
+    columns, bits = [Column(0, 2, 1.0)], np.arange(PEOPLE, dtype=np.uint8)[:, np.newaxis] % 2
+    model = HandedModel(np.ones(PEOPLE, np.uint8), bits.astype(np.int64), bits, columns, [2])
+    return ReleaseCase(game_release("deal", "grr", columns, bits, EPSILON, None), model, tells_utilities=True)
 
 
 def serve_all() -> None:
@@ -117,23 +151,32 @@ def serve_all() -> None:
         lambda grpc_server: add_AuditServiceServicer_to_server(AuditService({"deal": case}), grpc_server),
         credentials["compliance"],
     )
+    releases = server.serve(
+        lambda grpc_server: add_ReleaseServiceServicer_to_server(ReleaseService({"deal": release_case()}), grpc_server),
+        credentials["compliance"],
+    )
     laid = table.Table()
     referee, revealer = Referee("run-1", "digest", game.GAME_REVEAL, laid), RevealDealer(laid)
-    inferrer = InferenceDealer(table.Table())
+    inferrer, releaser = InferenceDealer(table.Table()), ReleaseDealer(table.Table())
     referee.seat({"compliance": "127.0.0.1:1", "developer": "127.0.0.1:2", "adversary": ""})
     referees = server.serve(
         lambda grpc_server: add_RefereeServiceServicer_to_server(referee, grpc_server), credentials["referee"]
     )
-    revealers, inferrers = (
+    revealers, inferrers, releasers = (
         server.serve(partial(dealer.register, watch=lambda servicer: servicer), credentials["referee"])
-        for dealer in (revealer, inferrer)
+        for dealer in (revealer, inferrer, releaser)
     )
     split = attack_deal()
-    games: list[tuple[Callable[..., Any], Any]] = [(revealer.play, reveal_deal()), (inferrer.play, split)]
+    handed = release_deal()
+    games: list[tuple[Callable[..., Any], Any]] = [
+        (revealer.play, reveal_deal()),
+        (inferrer.play, split),
+        (releaser.play, handed),
+    ]
     for play, dealt in games:
         threading.Thread(target=again_and_again, args=(play, dealt), daemon=True).start()
-    served = (audits, models, referees, revealers, inferrers)
-    shape = {"test": len(split.test.labels), "members": split.member_rows}
+    served = (audits, releases, models, referees, revealers, inferrers, releasers)
+    shape = {"test": len(split.test.labels), "members": split.member_rows, "trained": len(handed.labels)}
     addresses = {name: each.address for name, each in zip(SERVICES, served, strict=True)}
     print(json.dumps({"addresses": addresses, "shape": shape}), flush=True)  # noqa: T201
     sys.stdin.readline()
@@ -231,9 +274,8 @@ def target() -> Iterator[Target]:
         line = process.stdout.readline()
         assert line, "".join(said)
         told = json.loads(line)
-        servers = dict(zip(SERVICES, ("compliance", "developer", *3 * ("referee",)), strict=True))
         channels = {
-            (service, party): channel.connect(told["addresses"][service], servers[service], credentials[party])
+            (service, party): channel.connect(told["addresses"][service], SERVED_IN[service], credentials[party])
             for service in SERVICES
             for party in ("compliance", "developer", "adversary")
         }
@@ -264,6 +306,20 @@ def sound(shape: dict[str, int]) -> dict[str, list[Message]]:
         "Audit": [audit.AuditRequest(header=header), audit.AuditRequest(predictions_chunk=predictions.tobytes())],
         "AuditModels": [
             audit.AuditModelsRequest(request_id="r", deal_id="deal", metric=METRIC_SP, epsilon=1.0, models=1)
+        ],
+        "Sanitise": [release_pb2.SanitiseRequest(request_id="r", deal_id="deal", epsilon=1.0)],
+        "HandModel": [
+            release_pb2.HandModelRequest(header=release_pb2.ModelHeader(deal_id="deal", nodes=header_of(NODES))),
+            release_pb2.HandModelRequest(nodes_chunk=NODES.tobytes()),
+        ],
+        "SubmitBeliefs": [
+            release_game_pb2.SubmitBeliefsRequest(
+                deal_id="deal",
+                from_release=to_message(np.ones(shape["trained"], np.uint8)),
+                from_everything=to_message(np.ones(shape["trained"], np.uint8)),
+                consistent=0.5,
+                queries=1,
+            )
         ],
         "Predict": [
             model.PredictRequest(header=model.PredictHeader(deal_id="deal", features=header_of(features))),
@@ -503,7 +559,9 @@ def test_a_careless_server_is_found_out(serve: Any, dial: Any, credentials: Any)
         lambda grpc_server: add_AuditServiceServicer_to_server(Careless({}), grpc_server), credentials["compliance"]
     )
     opened = dial(address, "compliance", credentials["developer"])
-    hit = Target(psutil.Process(), {("AuditService", "developer"): opened}, {"test": TEST, "members": MEMBERS})
+    hit = Target(
+        psutil.Process(), {("AuditService", "developer"): opened}, {"test": TEST, "members": MEMBERS, "trained": PEOPLE}
+    )
     with pytest.raises(AssertionError, match="the service failed"):
         check_bytes(hit, "AuditService", 200, 1)
 

@@ -15,9 +15,11 @@ from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from compliance.release_service import ReleaseService
 from compliance.service import AuditService
 from developer.service import ModelService
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
+from fairwall.compliance.v1.release_service_pb2_grpc import add_ReleaseServiceServicer_to_server
 from fairwall.developer.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
 from fairwall.game.v1.referee_service_pb2 import GAME_REVEAL
 from fairwall.game.v1.referee_service_pb2_grpc import add_RefereeServiceServicer_to_server
@@ -29,6 +31,7 @@ from fairwall.rpc.server import CALLS_PER_CALLER
 from fairwall.wire.v1 import error_pb2 as error
 from sim.games.inference.referee import InferenceDealer
 from sim.games.referee import Referee
+from sim.games.release.referee import ReleaseDealer
 from sim.games.reveal.referee import RevealDealer
 from sim.games.table import Table
 from sim.play.keys import mint
@@ -37,15 +40,20 @@ AUDIT = "/fairwall.compliance.v1.AuditService/GetTerms"
 HEALTH = "/grpc.health.v1.Health/"
 
 
+def register_compliance(server: grpc.Server) -> None:
+    add_AuditServiceServicer_to_server(AuditService({}), server)
+    add_ReleaseServiceServicer_to_server(ReleaseService({}), server)
+
+
 def register_referees(server: grpc.Server) -> None:
     table = Table()
     add_RefereeServiceServicer_to_server(Referee("run-1", "digest", GAME_REVEAL, table), server)
-    for dealer in (RevealDealer(table), InferenceDealer(table)):
+    for dealer in (RevealDealer(table), InferenceDealer(table), ReleaseDealer(table)):
         dealer.register(server, lambda servicer: servicer)
 
 
 REGISTER: dict[str, Callable[[grpc.Server], None]] = {
-    "compliance": lambda server: add_AuditServiceServicer_to_server(AuditService({}), server),
+    "compliance": register_compliance,
     "developer": lambda server: add_ModelServiceServicer_to_server(ModelService({}, {}), server),
     "referee": register_referees,
 }

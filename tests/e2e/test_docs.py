@@ -77,14 +77,14 @@ def test_the_scenario_that_is_shown_is_valid() -> None:
 
 
 def test_every_key_of_a_scenario_is_documented() -> None:
-    page = "".join((ROOT / "docs" / f"{name}.md").read_text() for name in ("scenarios", "inference"))
+    page = "".join((ROOT / "docs" / f"{name}.md").read_text() for name in ("scenarios", "inference", "release"))
     sections = {
         (name, section.annotation)
         for game in GAMES.values()
         for name, section in game.scenario.model_fields.items()
-        if name in ("scenario", "data", "compliance", "developer", "adversary")
+        if name in ("scenario", "data", "compliance", "developer", "adversary", "release")
     }
-    assert len(sections) == 8, "two that any game has, and three for each of the two games"
+    assert len(sections) == 11, "two that any game has, and three for each of the three games"
     for name, section in sections:
         for field, about in section.model_fields.items():
             assert re.search(rf"\b{about.alias or field}\b", page), f"{name}.{field}"

@@ -25,6 +25,7 @@ from fairwall.rpc.recorder import versions as present_versions
 from fairwall.rpc.varint import varint
 from fairwall.transcript.v1 import transcript_pb2 as pb
 from sim.cli.replay import replay as replay_command
+from sim.datasets.coded import PREPARED
 from sim.games import at_replay_size, lay_out
 from sim.games import read as read_sweep
 from sim.play import processes
@@ -577,7 +578,15 @@ def test_a_step_waits_for_enter() -> None:
 
 # Minutes.
 
-STAND_INS = {"dia-acs-coverage": "acs-coverage", "dia-lsac-race": "lsac", "dia-lsac-sex": "lsac"}
+STAND_INS = {
+    "dia-acs-coverage": "acs-coverage",
+    "dia-lsac-race": "lsac",
+    "dia-lsac-sex": "lsac",
+    "ldp-acs-coverage": "acs-coverage",
+    "ldp-adult": "adult-26k",
+    "ldp-lsac": "lsac-coded",
+    "ldp-quick": "lsac-coded",
+}
 """Scenarios whose tables are the user's own: their columns, with numbers that mean nothing."""
 
 
@@ -592,6 +601,10 @@ def stand_in(kind: str, folder: Path) -> Path:
         columns |= {name: rng.integers(1, 4, n) for name in ("cluster", "fulltime")}
         columns |= {"gender": rng.choice(["male", "female"], n), "race1": rng.choice(["white", "black"], n)}
         columns |= {"pass_bar": rng.integers(0, 2, n)}
+    elif kind != "acs-coverage":
+        known = PREPARED[kind]
+        columns = {name: rng.integers(0, 4, n) for name in known.features}
+        columns |= {name: rng.integers(0, 2, n) for name in (known.protected, known.label)}
     else:
         codes = ["MAR", "SEX", "DIS", "ESP", "CIT", "MIG", "MIL", "ANC", "NATIVITY", "ESR", "ST", "FER", "RAC1P"]
         columns = {name: rng.integers(0, 2, n) for name in (*codes, "PUBCOV")}

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 from google.protobuf.descriptor import ServiceDescriptor
 
-from fairwall.compliance.v1 import audit_service_pb2
+from fairwall.compliance.v1 import audit_service_pb2, release_service_pb2
 from fairwall.developer.v1 import model_service_pb2
-from fairwall.game.v1 import inference_service_pb2, referee_service_pb2, reveal_service_pb2
+from fairwall.game.v1 import inference_service_pb2, referee_service_pb2, release_game_service_pb2, reveal_service_pb2
 
 _AUDIT = "/fairwall.compliance.v1.AuditService/"
+_RELEASE = "/fairwall.compliance.v1.ReleaseService/"
 _MODEL = "/fairwall.developer.v1.ModelService/"
 _REFEREE = "/fairwall.game.v1.RefereeService/"
 _REVEAL = "/fairwall.game.v1.RevealService/"
 _INFERENCE = "/fairwall.game.v1.InferenceService/"
+_RELEASE_GAME = "/fairwall.game.v1.ReleaseGameService/"
 _HEALTH = "/grpc.health.v1.Health/"
 
 SERVICES: tuple[ServiceDescriptor, ...] = tuple(
     module.DESCRIPTOR.services_by_name[name]
     for module, name in (
         (audit_service_pb2, "AuditService"),
+        (release_service_pb2, "ReleaseService"),
         (model_service_pb2, "ModelService"),
         (referee_service_pb2, "RefereeService"),
         (reveal_service_pb2, "RevealService"),
         (inference_service_pb2, "InferenceService"),
+        (release_game_service_pb2, "ReleaseGameService"),
     )
 )
 """Every service of ours. To import it is to know their messages: only those can be decoded."""
@@ -38,8 +42,11 @@ CALLERS: dict[str, frozenset[str]] = {
     _AUDIT + "GetTerms": frozenset({"developer"}),
     _AUDIT + "Audit": frozenset({"developer"}),
     _AUDIT + "AuditModels": frozenset({"developer"}),
+    _RELEASE + "Sanitise": frozenset({"developer"}),
+    _RELEASE + "HandModel": frozenset({"developer"}),
     _MODEL + "Predict": frozenset({"adversary", "compliance"}),
     _REFEREE + "Join": frozenset({"compliance", "developer", "adversary"}),
+    _REFEREE + "AwaitEnd": frozenset({"compliance", "developer", "adversary"}),
     _REFEREE + "TakeComplianceDeal": frozenset({"compliance"}),
     _REFEREE + "ServeTrial": frozenset({"compliance"}),
     _REFEREE + "SubmitAuditReport": frozenset({"compliance"}),
@@ -53,5 +60,7 @@ CALLERS: dict[str, frozenset[str]] = {
     _INFERENCE + "SubmitModels": frozenset({"developer"}),
     _INFERENCE + "TakeAttackDeal": frozenset({"adversary"}),
     _INFERENCE + "SubmitGuesses": frozenset({"adversary"}),
+    _RELEASE_GAME + "TakeReleaseDeal": frozenset({"developer"}),
+    _RELEASE_GAME + "SubmitBeliefs": frozenset({"developer"}),
     _HEALTH + "Check": PARTIES_OF_A_RUN,
 }

@@ -86,6 +86,13 @@ def choose(games: Mapping[game.Game, Play], played: game.Game) -> Play:
     return games[played]
 
 
+def wait_for_the_end(seat: Seat) -> None:
+    """Sit a game out that deals this party nothing."""
+    referee = RefereeServiceStub(seat.referee)
+    while referee.AwaitEnd(game.AwaitEndRequest(), timeout=CALL_SECONDS).turn == game.TURN_WAIT:
+        pass
+
+
 def deals(take: Callable[[str], Iterator[_Part]]) -> Iterator[tuple[Any, dict[str, NDArray[Any]]]]:
     """Pull deals until the run is over.
 

@@ -22,12 +22,14 @@ class Game(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     GAME_UNSPECIFIED: _ClassVar[Game]
     GAME_REVEAL: _ClassVar[Game]
     GAME_INFERENCE: _ClassVar[Game]
+    GAME_RELEASE: _ClassVar[Game]
 TURN_UNSPECIFIED: Turn
 TURN_WAIT: Turn
 TURN_OVER: Turn
 GAME_UNSPECIFIED: Game
 GAME_REVEAL: Game
 GAME_INFERENCE: Game
+GAME_RELEASE: Game
 
 class JoinRequest(_message.Message):
     __slots__ = ("protocol_version",)
@@ -47,6 +49,16 @@ class JoinResponse(_message.Message):
     game: Game
     def __init__(self, turn: _Optional[_Union[Turn, str]] = ..., scenario_digest: _Optional[str] = ..., counterpart_address: _Optional[str] = ..., game: _Optional[_Union[Game, str]] = ...) -> None: ...
 
+class AwaitEndRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class AwaitEndResponse(_message.Message):
+    __slots__ = ("turn",)
+    TURN_FIELD_NUMBER: _ClassVar[int]
+    turn: Turn
+    def __init__(self, turn: _Optional[_Union[Turn, str]] = ...) -> None: ...
+
 class TakeComplianceDealRequest(_message.Message):
     __slots__ = ("after_deal_id",)
     AFTER_DEAL_ID_FIELD_NUMBER: _ClassVar[int]
@@ -54,21 +66,25 @@ class TakeComplianceDealRequest(_message.Message):
     def __init__(self, after_deal_id: _Optional[str] = ...) -> None: ...
 
 class TakeComplianceDealResponse(_message.Message):
-    __slots__ = ("turn", "deal", "labels_chunk", "protected_chunk", "features_chunk")
+    __slots__ = ("turn", "deal", "labels_chunk", "protected_chunk", "features_chunk", "sensitive_chunk", "release_chunk")
     TURN_FIELD_NUMBER: _ClassVar[int]
     DEAL_FIELD_NUMBER: _ClassVar[int]
     LABELS_CHUNK_FIELD_NUMBER: _ClassVar[int]
     PROTECTED_CHUNK_FIELD_NUMBER: _ClassVar[int]
     FEATURES_CHUNK_FIELD_NUMBER: _ClassVar[int]
+    SENSITIVE_CHUNK_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_CHUNK_FIELD_NUMBER: _ClassVar[int]
     turn: Turn
     deal: ComplianceDeal
     labels_chunk: bytes
     protected_chunk: bytes
     features_chunk: bytes
-    def __init__(self, turn: _Optional[_Union[Turn, str]] = ..., deal: _Optional[_Union[ComplianceDeal, _Mapping]] = ..., labels_chunk: _Optional[bytes] = ..., protected_chunk: _Optional[bytes] = ..., features_chunk: _Optional[bytes] = ...) -> None: ...
+    sensitive_chunk: bytes
+    release_chunk: bytes
+    def __init__(self, turn: _Optional[_Union[Turn, str]] = ..., deal: _Optional[_Union[ComplianceDeal, _Mapping]] = ..., labels_chunk: _Optional[bytes] = ..., protected_chunk: _Optional[bytes] = ..., features_chunk: _Optional[bytes] = ..., sensitive_chunk: _Optional[bytes] = ..., release_chunk: _Optional[bytes] = ...) -> None: ...
 
 class ComplianceDeal(_message.Message):
-    __slots__ = ("deal_id", "noise_seeded", "seed", "metrics", "mechanism", "epsilon", "queries_max", "labels", "protected", "delta", "batch_delta", "bounding", "precision", "differencing", "features")
+    __slots__ = ("deal_id", "noise_seeded", "seed", "metrics", "mechanism", "epsilon", "queries_max", "labels", "protected", "delta", "batch_delta", "bounding", "precision", "differencing", "features", "sensitive", "release", "terms")
     DEAL_ID_FIELD_NUMBER: _ClassVar[int]
     NOISE_SEEDED_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -84,6 +100,9 @@ class ComplianceDeal(_message.Message):
     PRECISION_FIELD_NUMBER: _ClassVar[int]
     DIFFERENCING_FIELD_NUMBER: _ClassVar[int]
     FEATURES_FIELD_NUMBER: _ClassVar[int]
+    SENSITIVE_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_FIELD_NUMBER: _ClassVar[int]
+    TERMS_FIELD_NUMBER: _ClassVar[int]
     deal_id: str
     noise_seeded: bool
     seed: bytes
@@ -99,7 +118,36 @@ class ComplianceDeal(_message.Message):
     precision: _precision_pb2.Precision
     differencing: int
     features: _array_pb2.ArrayHeader
-    def __init__(self, deal_id: _Optional[str] = ..., noise_seeded: bool = ..., seed: _Optional[bytes] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., queries_max: _Optional[int] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., protected: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., delta: _Optional[float] = ..., batch_delta: _Optional[float] = ..., bounding: _Optional[str] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., differencing: _Optional[int] = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ...) -> None: ...
+    sensitive: _array_pb2.ArrayHeader
+    release: _array_pb2.ArrayHeader
+    terms: ReleaseTerms
+    def __init__(self, deal_id: _Optional[str] = ..., noise_seeded: bool = ..., seed: _Optional[bytes] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., queries_max: _Optional[int] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., protected: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., delta: _Optional[float] = ..., batch_delta: _Optional[float] = ..., bounding: _Optional[str] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., differencing: _Optional[int] = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., sensitive: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., release: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., terms: _Optional[_Union[ReleaseTerms, _Mapping]] = ...) -> None: ...
+
+class ReleaseTerms(_message.Message):
+    __slots__ = ("protocol", "columns", "epsilon", "sizes")
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    SIZES_FIELD_NUMBER: _ClassVar[int]
+    protocol: str
+    columns: _containers.RepeatedCompositeFieldContainer[SensitiveColumn]
+    epsilon: float
+    sizes: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, protocol: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[SensitiveColumn, _Mapping]]] = ..., epsilon: _Optional[float] = ..., sizes: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class SensitiveColumn(_message.Message):
+    __slots__ = ("name", "place", "domain", "share", "groups")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    place: int
+    domain: int
+    share: float
+    groups: bool
+    def __init__(self, name: _Optional[str] = ..., place: _Optional[int] = ..., domain: _Optional[int] = ..., share: _Optional[float] = ..., groups: bool = ...) -> None: ...
 
 class ServeTrialRequest(_message.Message):
     __slots__ = ("deal_id",)
@@ -114,14 +162,18 @@ class ServeTrialResponse(_message.Message):
     def __init__(self, ended: bool = ...) -> None: ...
 
 class SubmitAuditReportRequest(_message.Message):
-    __slots__ = ("deal_id", "audits", "epsilon_spent")
+    __slots__ = ("deal_id", "audits", "epsilon_spent", "utilities", "release_spent")
     DEAL_ID_FIELD_NUMBER: _ClassVar[int]
     AUDITS_FIELD_NUMBER: _ClassVar[int]
     EPSILON_SPENT_FIELD_NUMBER: _ClassVar[int]
+    UTILITIES_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_SPENT_FIELD_NUMBER: _ClassVar[int]
     deal_id: str
     audits: _containers.RepeatedCompositeFieldContainer[AuditRecord]
     epsilon_spent: float
-    def __init__(self, deal_id: _Optional[str] = ..., audits: _Optional[_Iterable[_Union[AuditRecord, _Mapping]]] = ..., epsilon_spent: _Optional[float] = ...) -> None: ...
+    utilities: _containers.RepeatedScalarFieldContainer[float]
+    release_spent: float
+    def __init__(self, deal_id: _Optional[str] = ..., audits: _Optional[_Iterable[_Union[AuditRecord, _Mapping]]] = ..., epsilon_spent: _Optional[float] = ..., utilities: _Optional[_Iterable[float]] = ..., release_spent: _Optional[float] = ...) -> None: ...
 
 class AuditRecord(_message.Message):
     __slots__ = ("request_id", "metric", "exact", "released", "epsilon", "flagged")

@@ -43,6 +43,11 @@ class RefereeServiceStub(object):
                 request_serializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.JoinRequest.SerializeToString,
                 response_deserializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.JoinResponse.FromString,
                 _registered_method=True)
+        self.AwaitEnd = channel.unary_unary(
+                '/fairwall.game.v1.RefereeService/AwaitEnd',
+                request_serializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.AwaitEndRequest.SerializeToString,
+                response_deserializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.AwaitEndResponse.FromString,
+                _registered_method=True)
         self.TakeComplianceDeal = channel.unary_stream(
                 '/fairwall.game.v1.RefereeService/TakeComplianceDeal',
                 request_serializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.TakeComplianceDealRequest.SerializeToString,
@@ -69,6 +74,13 @@ class RefereeServiceServicer(object):
 
     def Join(self, request, context):
         """Enters the run, and learns where the counterparts are.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AwaitEnd(self, request, context):
+        """Waits for the end of the run: what a party does that the game deals nothing to.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -102,6 +114,11 @@ def add_RefereeServiceServicer_to_server(servicer, server):
                     servicer.Join,
                     request_deserializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.JoinRequest.FromString,
                     response_serializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.JoinResponse.SerializeToString,
+            ),
+            'AwaitEnd': grpc.unary_unary_rpc_method_handler(
+                    servicer.AwaitEnd,
+                    request_deserializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.AwaitEndRequest.FromString,
+                    response_serializer=fairwall_dot_game_dot_v1_dot_referee__service__pb2.AwaitEndResponse.SerializeToString,
             ),
             'TakeComplianceDeal': grpc.unary_stream_rpc_method_handler(
                     servicer.TakeComplianceDeal,
@@ -150,6 +167,33 @@ class RefereeService(object):
             '/fairwall.game.v1.RefereeService/Join',
             fairwall_dot_game_dot_v1_dot_referee__service__pb2.JoinRequest.SerializeToString,
             fairwall_dot_game_dot_v1_dot_referee__service__pb2.JoinResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AwaitEnd(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairwall.game.v1.RefereeService/AwaitEnd',
+            fairwall_dot_game_dot_v1_dot_referee__service__pb2.AwaitEndRequest.SerializeToString,
+            fairwall_dot_game_dot_v1_dot_referee__service__pb2.AwaitEndResponse.FromString,
             options,
             channel_credentials,
             insecure,

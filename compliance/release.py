@@ -1,0 +1,201 @@
+"""The release game's compliance: it releases sanitised attributes, and measures the model that was trained on them."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+import numpy as np
+from blake3 import blake3
+from numpy.typing import NDArray
+
+from compliance.accountant import Budget, Loss, Neighbours
+from compliance.case import DEVELOPER
+from compliance.ledger import Ledger
+from compliance.ledger.books import Entry, Reply, Request
+from compliance.local import PROTOCOLS, seeded, system
+from fairwall.laws.utility import UTILITIES
+from fairwall.learning.design import design, one_hot
+from fairwall.learning.forest import from_array
+from fairwall.rpc.errors import Refusal
+from fairwall.wire.v1 import error_pb2
+
+CLEAN = "clean"
+"""The name that a game's terms give the attributes as they are, without a protocol: the paper's NonDP."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A sensitive column: its place in the file, its domain's size, and its share of epsilon."""
+
+    place: int
+    domain: int
+    share: float
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """People whose sensitive attributes are released sanitised, and the ledger that pays for it.
+
+    Parameters
+    ----------
+    dataset : str
+        What the ledger calls them.
+    protocol : str
+        One of `PROTOCOLS`, or ``CLEAN``.
+    columns : sequence of Column
+    values : ndarray of uint8, shape (people, columns)
+        Each within its column's domain.
+    ledger : Ledger
+        Has a budget for the data set, and the developer's share of it.
+    seed : bytes or None
+        The seed of the randomness; None draws it from the operating system.
+    """
+
+    dataset: str
+    protocol: str
+    columns: Sequence[Column]
+    values: NDArray[np.uint8] = field(repr=False)
+    ledger: Ledger = field(repr=False)
+    seed: bytes | None = field(repr=False)
+
+    @property
+    def width(self) -> int:
+        """How many values all columns have together."""
+        return sum(column.domain for column in self.columns)
+
+    @property
+    def spent(self) -> float:
+        """What was spent on releases, in epsilon."""
+        return self.ledger.standing(self.dataset).spent
+
+    def settle(self, developer: str, request_id: str, digest: bytes, epsilon: float) -> Entry:
+        """Charge a release and make it, or find what this request has bought already: it is never drawn twice.
+
+        Raises
+        ------
+        Refusal, LedgerError, LedgerUnavailable
+            As `Ledger.settle`.
+        LocalPrivacyError
+            If the protocol has no law at this epsilon.
+        """
+        loss = Loss(epsilon)
+        request = Request(
+            self.dataset, developer, request_id, digest, "release", self.protocol, Neighbours.ATTRIBUTES, loss
+        )
+        return self.ledger.settle(request, lambda _: Reply(self.sanitised(request_id, epsilon).tobytes(), b""))
+
+    def encoded(self, entry: Entry) -> NDArray[Any]:
+        """Read what was released, shape (people, width)."""
+        stored = np.frombuffer(entry.reply.answer, np.uint8)
+        cells = len(self.values) * self.width
+        numbers = stored if len(stored) == cells else stored.view(np.float64)
+        return numbers.reshape(-1, self.width)
+
+    def sanitised(self, request_id: str, epsilon: float) -> NDArray[Any]:
+        """Draw a release, shape (people, width): where there is a seed, a function of it and the request alone."""
+        if self.protocol == CLEAN:
+            return np.hstack([one_hot(values, column.domain) for column, values in self._by_column()])
+        draw = system()
+        if self.seed is not None:
+            draw = seeded(hmac.digest(self.seed, request_id.encode(), hashlib.sha256))
+        parts = [
+            PROTOCOLS[self.protocol].sanitise(values, column.domain, column.share * epsilon, draw)
+            for column, values in self._by_column()
+        ]
+        return np.concatenate(parts, axis=1)
+
+    def _by_column(self) -> Iterator[tuple[Column, NDArray[np.uint8]]]:
+        return zip(self.columns, self.values.T, strict=True)
+
+
+def game_release(
+    deal_id: str,
+    protocol: str,
+    columns: Sequence[Column],
+    values: NDArray[np.uint8],
+    epsilon: float,
+    seed: bytes | None,
+) -> Release:
+    """Open the release of one deal: its ledger is in memory."""
+    ledger = Ledger()
+    ledger.set_budget(deal_id, Neighbours.ATTRIBUTES, Budget(epsilon))
+    ledger.allocate(deal_id, DEVELOPER, epsilon)
+    return Release(deal_id, protocol, columns, values, ledger, seed)
+
+
+class HandedModel:
+    """The model of one deal: none until the developer hands it over, and then that one for good.
+
+    Parameters
+    ----------
+    labels : ndarray of uint8, shape (people,)
+        The test set's.
+    features : ndarray of integers, shape (people, columns)
+        Codes of the columns that are not sensitive.
+    sensitive : ndarray of uint8, shape (people, sensitive columns)
+        As they are.
+    columns : sequence of Column
+    sizes : sequence of int
+        The domains' sizes of the columns that are not sensitive.
+    """
+
+    def __init__(
+        self,
+        labels: NDArray[np.uint8],
+        features: NDArray[np.integer],
+        sensitive: NDArray[np.uint8],
+        columns: Sequence[Column],
+        sizes: Sequence[int],
+    ) -> None:
+        self._labels, self._features, self._sensitive = labels, features, sensitive
+        self._columns, self._sizes = columns, sizes
+        self._digest = b""
+        self.decisions = np.empty(0, np.uint8)
+        self.utilities: tuple[float, ...] = ()
+
+    def hand(self, nodes: NDArray[np.generic], *, sees_attributes: bool) -> None:
+        """Take a model, and measure it; the same again changes nothing.
+
+        Parameters
+        ----------
+        nodes : ndarray
+            As `fairwall.learning.forest.to_array` writes them; may be anything.
+
+        Raises
+        ------
+        Refusal
+            ``OUT_OF_TURN`` for another model than the first, ``REQUEST_MALFORMED`` for no model of these features.
+        """
+        digest = blake3(nodes.tobytes()).digest() + bytes([sees_attributes])
+        if self._digest:
+            if self._digest != digest:
+                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
+            return
+        clear = zip(self._columns, self._sensitive.T, strict=True)
+        encodings = {column.place: one_hot(values, column.domain) for column, values in clear if sees_attributes}
+        rows = design(self._features, self._sizes, encodings)
+        try:
+            forest = from_array(nodes, rows.shape[1])
+        except ValueError:
+            raise Refusal(error_pb2.REASON_REQUEST_MALFORMED) from None
+        scores = forest.scores(rows)
+        self.decisions = (scores > 0).astype(np.uint8)
+        self.utilities = tuple(one.measure(self._labels, self.decisions, scores) for one in UTILITIES.values())
+        self._digest = digest
+
+    def scores(self, _request_id: str, count: int, _context: grpc.ServicerContext) -> NDArray[np.float64]:
+        """Give the model's decisions about the test set, shape (1, people).
+
+        Raises
+        ------
+        Refusal
+            If it was not handed over, or more than one is asked about.
+        """
+        if not self._digest or count != 1:
+            raise Refusal(error_pb2.REASON_MODEL_UNAVAILABLE)
+        return self.decisions.astype(np.float64)[np.newaxis]

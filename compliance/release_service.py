@@ -1,0 +1,98 @@
+"""ReleaseService: validate, sanitise, record, reply; and take the model that was trained on it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import grpc
+from blake3 import blake3
+
+from compliance.case import DEVELOPER
+from compliance.release import HandedModel, Release
+from compliance.service import check_request_id
+from fairwall.compliance.v1 import release_service_pb2 as wire
+from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceServicer
+from fairwall.laws.local import LocalPrivacyError
+from fairwall.rpc import arrays
+from fairwall.rpc.errors import Refusal
+from fairwall.wire.limits import EPSILON_MIN
+from fairwall.wire.v1 import error_pb2
+
+LOG = logging.getLogger(__name__)
+
+_MODEL_BYTES_MAX = 1 << 26
+
+
+@dataclass(frozen=True)
+class ReleaseCase:
+    """What of one deal is released, the model that comes back, and whether its utilities are told."""
+
+    release: Release
+    model: HandedModel
+    tells_utilities: bool
+
+
+class ReleaseService(ReleaseServiceServicer):
+    """Releases attributes of the open deals.
+
+    Parameters
+    ----------
+    cases : mapping of str to ReleaseCase
+        By deal id; owned by the caller, who adds and removes them.
+    """
+
+    def __init__(self, cases: Mapping[str, ReleaseCase]) -> None:
+        self._cases = cases
+
+    def Sanitise(self, request: wire.SanitiseRequest, context: grpc.ServicerContext) -> Iterator[wire.SanitiseResponse]:
+        """Release sanitised attributes."""
+        release = self._case(request.deal_id).release
+        check_request_id(request.request_id)
+        if not request.epsilon >= EPSILON_MIN:
+            raise Refusal(error_pb2.REASON_EPSILON_INVALID)
+        digest = blake3(request.SerializeToString(deterministic=True)).digest()
+        try:
+            entry = release.settle(DEVELOPER, request.request_id, digest, request.epsilon)
+        except LocalPrivacyError:
+            raise Refusal(error_pb2.REASON_EPSILON_INVALID) from None
+        encoded = release.encoded(entry)
+        LOG.info("deal %s: released %d columns of %d people", request.deal_id, len(release.columns), len(encoded))
+        yield wire.SanitiseResponse(
+            header=wire.SanitisedHeader(
+                epsilons=[column.share * request.epsilon for column in release.columns],
+                encoded=arrays.header_of(encoded),
+                epsilon_charged=entry.request.loss.epsilon,
+                epsilon_remaining=entry.remaining,
+            )
+        )
+        yield from (wire.SanitiseResponse(encoded_chunk=chunk) for chunk in arrays.chunks_of(encoded))
+
+    def HandModel(
+        self, request_iterator: Iterator[wire.HandModelRequest], context: grpc.ServicerContext
+    ) -> wire.HandModelResponse:
+        """Take the trained model."""
+        first = next(request_iterator, None)
+        if first is None or first.WhichOneof("part") != "header":
+            raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
+        header = first.header
+        case = self._case(header.deal_id)
+        try:
+            arriving = arrays.ArrivingArray(header.nodes, limit_bytes=_MODEL_BYTES_MAX)
+            for request in request_iterator:
+                if request.WhichOneof("part") != "nodes_chunk":
+                    raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
+                arriving.append(request.nodes_chunk)
+            nodes = arriving.finish()
+        except arrays.ArrayError:
+            raise Refusal(error_pb2.REASON_REQUEST_MALFORMED) from None
+        case.model.hand(nodes, sees_attributes=header.sees_attributes)
+        LOG.info("deal %s: got a model of %d nodes", header.deal_id, len(nodes))
+        return wire.HandModelResponse(utilities=case.model.utilities if case.tells_utilities else ())
+
+    def _case(self, deal_id: str) -> ReleaseCase:
+        case = self._cases.get(deal_id)
+        if case is None:
+            raise Refusal(error_pb2.REASON_DEAL_UNKNOWN)
+        return case

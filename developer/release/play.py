@@ -1,0 +1,118 @@
+"""The developer in the release game: it trains on what is released, hands its model over, and guesses."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.client import Audits, ask_models
+from developer.release.beliefs import believe, by_column
+from developer.release.training import constant, train
+from developer.service import Shelf
+from fairwall.compliance.v1 import release_service_pb2 as wire
+from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceStub
+from fairwall.game.v1 import referee_service_pb2 as game
+from fairwall.game.v1 import release_game_service_pb2 as release
+from fairwall.game.v1.release_game_service_pb2_grpc import ReleaseGameServiceStub
+from fairwall.laws.local import LOCAL_LAWS
+from fairwall.learning.boosting import Boosting
+from fairwall.learning.design import design
+from fairwall.learning.forest import Forest, to_array
+from fairwall.rpc.arrays import ArrivingArray, chunks_of, header_of, to_message
+from fairwall.rpc.channel import CALL_SECONDS
+from fairwall.rpc.turns import Seat, deals
+from fairwall.wire.metrics import name_of
+from fairwall.wire.queries import request_id
+
+LOG = logging.getLogger(__name__)
+
+SUBMIT_SECONDS = 300.0
+
+
+def play(seat: Seat, _shelf: Shelf) -> None:
+    """Play every trial of a run.
+
+    Parameters
+    ----------
+    seat : Seat
+    """
+    referee = ReleaseGameServiceStub(seat.referee)
+    takes = deals(
+        lambda last: referee.TakeReleaseDeal(release.TakeReleaseDealRequest(after_deal_id=last), timeout=CALL_SECONDS)
+    )
+    with seat.reach("compliance") as connection:
+        for deal, cards in takes:
+            features, labels = cards["features"].astype(np.float64, copy=False), cards["labels"].astype(np.uint8)
+            LOG.info("deal %s: %d people, protocol %s", deal.deal_id, len(labels), deal.terms.protocol)
+            released = None
+            if deal.input == release.TRAINING_INPUT_RELEASED:
+                released = _take(ReleaseServiceStub(connection), deal)
+            forest = _trained(deal, features, labels, released)
+            _hand(ReleaseServiceStub(connection), deal.deal_id, forest, sees_attributes=released is not None)
+            queries = _audit(Audits(connection), deal)
+            believed = believe(deal.terms, features, labels, released)
+            referee.SubmitBeliefs(
+                release.SubmitBeliefsRequest(
+                    deal_id=deal.deal_id,
+                    from_release=to_message(believed.from_release),
+                    from_everything=to_message(believed.from_everything),
+                    consistent=believed.consistent,
+                    queries=queries,
+                ),
+                timeout=SUBMIT_SECONDS,
+            )
+
+
+def _take(compliance: ReleaseServiceStub, deal: release.ReleaseDeal) -> NDArray[Any]:
+    """Buy the release: shape (people, values of all columns), as it came."""
+    request = wire.SanitiseRequest(request_id="release-1", deal_id=deal.deal_id, epsilon=deal.terms.epsilon)
+    parts = iter(compliance.Sanitise(request, timeout=SUBMIT_SECONDS))
+    arriving = ArrivingArray(next(parts).header.encoded)
+    for part in parts:
+        arriving.append(part.encoded_chunk)
+    return arriving.finish()
+
+
+def _trained(
+    deal: release.ReleaseDeal, features: NDArray[np.float64], labels: NDArray[np.uint8], released: NDArray[Any] | None
+) -> Forest:
+    """Train the model."""
+    if deal.input == release.TRAINING_INPUT_CONSTANT:
+        return constant(labels)
+    encodings = {column.place: _bits(deal, column, encoded) for column, encoded in by_column(deal.terms, released)}
+    how = Boosting(deal.boosting.depth, deal.boosting.rate, deal.boosting.trees)
+    LOG.info("training %d trees on %d rows", how.trees, len(labels))
+    rows = design(features.astype(np.int64), deal.terms.sizes, encodings)
+    return train(rows, labels, how, deal.boosting.seed)
+
+
+def _bits(deal: release.ReleaseDeal, column: game.SensitiveColumn, encoded: NDArray[Any]) -> NDArray[np.uint8]:
+    """Turn what was released of a column into zeros and ones."""
+    if encoded.dtype == np.uint8:
+        return encoded
+    law = LOCAL_LAWS[deal.terms.protocol].law(column.domain, column.share * deal.terms.epsilon)
+    bits: NDArray[np.uint8] = law.thresholded(encoded)
+    return bits
+
+
+def _hand(compliance: ReleaseServiceStub, deal_id: str, forest: Forest, *, sees_attributes: bool) -> None:
+    """Hand the model over."""
+    nodes = to_array(forest)
+
+    def parts() -> Iterator[wire.HandModelRequest]:
+        header = wire.ModelHeader(deal_id=deal_id, sees_attributes=sees_attributes, nodes=header_of(nodes))
+        yield wire.HandModelRequest(header=header)
+        yield from (wire.HandModelRequest(nodes_chunk=chunk) for chunk in chunks_of(nodes))
+
+    compliance.HandModel(parts(), timeout=SUBMIT_SECONDS)
+
+
+def _audit(audits: Audits, deal: release.ReleaseDeal) -> int:
+    """Ask for every metric of the model that was handed over; how many there were."""
+    for number, metric in enumerate(deal.metrics, start=1):
+        ask_models(audits, deal.deal_id, request_id("metric", number), name_of(metric), 1, deal.audit_epsilon)
+    return len(deal.metrics)

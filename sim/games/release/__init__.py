@@ -1,0 +1,49 @@
+"""The release game, in which sensitive attributes are released sanitised for a developer to train on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from developer.release.training import require_lightgbm
+from fairwall.game.v1 import release_game_service_pb2
+from fairwall.game.v1.referee_service_pb2 import GAME_RELEASE
+from sim.games.game import Game, Line
+from sim.games.release import captions, deal, outcome, recompute, record, referee, scenario
+from sim.scenarios.sweep import Sweep
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from sim.report.page import Page
+
+
+def _page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
+    from sim.games.release.report.page import page  # brings the drawing library
+
+    return page(sweep, lines, summary)
+
+
+def _terminal(sweep: Sweep, summary: Sequence[Line]) -> RenderableType:
+    from sim.games.release.report.terminal import terminal
+
+    return terminal(sweep, summary)
+
+
+GAME: Game[scenario.ReleaseScenario, deal.ReleaseDeal, outcome.ReleaseOutcome] = Game(
+    name="release",
+    wire=GAME_RELEASE,
+    scenario=scenario.ReleaseScenario,
+    service=release_game_service_pb2.DESCRIPTOR.services_by_name["ReleaseGameService"],
+    require=require_lightgbm,
+    deal=deal.deal,
+    dealer=referee.ReleaseDealer,
+    record=record.record,
+    summarise=record.summarise,
+    outcome=outcome.from_messages,
+    recompute=recompute.comparisons,
+    tolerance=1e-12,
+    page=_page,
+    terminal=_terminal,
+    captions=captions.captions,
+)

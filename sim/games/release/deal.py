@@ -1,0 +1,133 @@
+"""Deals of the release game: who is trained on and who is tested on, and which columns of them stay with compliance.
+
+One trial is one split of the table, as scikit-learn's `train_test_split` draws it, stratified by the label. Where the
+seed decides everything it is the paper's own split of that seed, and the learner's seed is the same number.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.laws.local import split
+from fairwall.learning.boosting import Boosting
+from fairwall.tables.people import LeftOut
+from fairwall.tables.roles import Roles
+from sim.datasets.coded import CodedTable, load_coded, stratified_split
+from sim.datasets.roles import Asked, own
+from sim.games.cards import WRITTEN_DOWN, ComplianceCards, ReleaseCards, SensitiveColumn, party_seed
+from sim.games.release.scenario import CONTROLS, ReleaseData, ReleaseScenario
+from sim.scenarios.sweep import Cell
+
+_SEEDS = 2**32
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseDeal:
+    """One trial's cards.
+
+    Attributes
+    ----------
+    boosting, seed : how the developer's trees are trained.
+    features, labels : the developer's: (people to train on, columns that are not sensitive), and (people,).
+    compliance : the test set, and what is to be released.
+    """
+
+    deal_id: str
+    scenario: ReleaseScenario
+    features: NDArray[np.float64]
+    labels: NDArray[np.uint8]
+    boosting: Boosting
+    seed: int
+    compliance: ComplianceCards = field(repr=False)
+    left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def release(self) -> ReleaseCards:
+        """What is to be released."""
+        assert self.compliance.release is not None, "this game's"
+        return self.compliance.release
+
+    @property
+    def protected(self) -> NDArray[np.uint8]:
+        """Who is advantaged of the people to train on: (people,)."""
+        return self.release.protected
+
+
+def deal(cell: Cell[ReleaseScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> ReleaseDeal:
+    """Draw the cards of one trial.
+
+    Raises
+    ------
+    DataError
+        If the table cannot be loaded, or split so.
+    LocalPrivacyError
+        If epsilon cannot be.
+    """
+    scenario = cell.scenario
+    seed = scenario.scenario.seed + trial
+    table = _table(scenario.data.source, _roles(scenario.data), scenario.data.sensitive)
+    number = seed if secret == WRITTEN_DOWN else int.from_bytes(party_seed(secret, seed, "referee")[:4], "big")
+    training, test = stratified_split(table.labels, number % _SEEDS, scenario.data.test_share)
+    hidden = np.array([table.columns.index(name) for name in table.sensitive])
+    shown = np.setdiff1d(np.arange(len(table.columns)), hidden)
+    domains = [table.sizes[place] for place in hidden]
+    shares = _shares(scenario, domains)
+    columns = tuple(
+        SensitiveColumn(
+            table.columns[place], int(place), domain, share, protected=table.columns[place] == table.protected
+        )
+        for place, domain, share in zip(hidden, domains, shares, strict=True)
+    )
+    values, asked = table.values, scenario.developer
+    protected = values[:, table.columns.index(table.protected)].astype(np.uint8)
+    return ReleaseDeal(
+        deal_id=deal_id,
+        scenario=scenario,
+        features=values[np.ix_(training, shown)].astype(np.float64),
+        labels=table.labels[training],
+        boosting=Boosting(
+            asked.depth or table.boosting.depth,
+            asked.rate or table.boosting.rate,
+            asked.trees or table.boosting.trees,
+        ),
+        seed=number % _SEEDS,
+        compliance=ComplianceCards(
+            table.labels[test],
+            protected[test],
+            party_seed(secret, seed, "compliance"),
+            values[np.ix_(test, shown)].astype(np.float64),
+            ReleaseCards(
+                scenario.release.protocol,
+                columns,
+                tuple(table.sizes[place] for place in shown),
+                scenario.release.epsilon,
+                values[np.ix_(training, hidden)].astype(np.uint8),
+                values[np.ix_(test, hidden)].astype(np.uint8),
+            ),
+        ),
+        left_out=table.left_out,
+    )
+
+
+@functools.lru_cache(maxsize=2)
+def _table(source: str, roles: Roles | None, sensitive: tuple[str, ...]) -> CodedTable:
+    table = load_coded(source, roles)
+    return table.having(sensitive) if sensitive else table
+
+
+def _roles(data: ReleaseData) -> Roles | None:
+    """Say which column of a user's own table plays which part; a known one's parts are known."""
+    if not data.drop and not any(data.roles.values()):
+        return None
+    return own(data.source, Asked(**data.roles, drop=data.drop))
+
+
+def _shares(scenario: ReleaseScenario, domains: list[int]) -> tuple[float, ...]:
+    release = scenario.release
+    if release.protocol in CONTROLS:
+        return (1 / len(domains),) * len(domains)
+    return split(release.weights or release.split, domains, 1.0)

@@ -1,0 +1,69 @@
+"""What came of a release trial: what its parties submitted, as the dealer took it or as a transcript tells it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.tables.errors import DataError
+from sim.games.cards import DealError
+from sim.games.recorded import NotRecorded, bits_of, cards_of, report_of, submission_of
+from sim.games.release.deal import ReleaseDeal, deal
+from sim.games.release.scenario import ReleaseScenario
+from sim.games.submissions import AuditReport
+from sim.scenarios.sweep import Cell
+from sim.transcripts.messages import TrialMessages
+
+
+@dataclass(frozen=True, eq=False)
+class Beliefs:
+    """What the developer believes of the people that it trained on: guesses who is advantaged, shape (people,).
+
+    ``consistent`` is the share of them whose released columns are each the encoding of one value; ``queries`` are the
+    audits that it asked for.
+    """
+
+    from_release: NDArray[np.uint8]
+    from_everything: NDArray[np.uint8]
+    consistent: float
+    queries: int
+
+
+@dataclass(frozen=True, eq=False)
+class ReleaseOutcome:
+    """Everything that the parties submitted in one trial."""
+
+    beliefs: Beliefs
+    report: AuditReport
+
+
+def from_messages(
+    cell: Cell[ReleaseScenario], number: int, trial: TrialMessages, secret: bytes
+) -> tuple[ReleaseDeal, ReleaseOutcome]:
+    """Find in a trial's messages what came of it; what was dealt is drawn again, and is what the messages hold.
+
+    Raises
+    ------
+    NotRecorded
+        If something that is needed is in no message, or the table is not what it was.
+    ValueError, LookupError, TypeError, ArithmeticError
+        If what was submitted does not fit what was dealt.
+    """
+    cards, request = cards_of(trial, "ComplianceDeal"), submission_of(trial, "SubmitBeliefs")
+    report = report_of(trial)
+    try:
+        dealt = deal(cell, number, trial.deal_id, secret)
+    except (DealError, DataError) as error:
+        raise NotRecorded(f"the deal cannot be drawn again: {error}") from None
+    drawn = {"labels": dealt.compliance.labels, "release": dealt.release.values, "sensitive": dealt.release.tested}
+    if not all(np.array_equal(cards[name], values) for name, values in drawn.items()):
+        raise NotRecorded("the table is not what it was")
+    beliefs = Beliefs(
+        from_release=bits_of(request.from_release),
+        from_everything=bits_of(request.from_everything),
+        consistent=request.consistent,
+        queries=request.queries,
+    )
+    return dealt, ReleaseOutcome(beliefs, report)

@@ -1,0 +1,118 @@
+"""What compliance and the developer report of a release trial, computed again from its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.mechanisms.mechanism import Question
+from compliance.records import Records
+from compliance.release import Column, HandedModel, game_release
+from developer.release import beliefs
+from fairwall.rpc.arrays import from_message
+from fairwall.wire.metrics import name_of
+from sim.games.game import Compare
+from sim.transcripts.findings import BY_DIGEST, UNHEARD, Findings
+from sim.transcripts.messages import Session, TrialMessages, collected
+from sim.transcripts.methods import short
+
+
+def comparisons(_session: Session) -> Sequence[Compare]:
+    """Give the comparisons for the trials of a session."""
+    return (compare,)
+
+
+def compare(findings: Findings, trial: TrialMessages) -> None:
+    """Compare what was sanitised with the seed, and reports with what follows from the release and the model."""
+    dealt, told = trial.cards.get("ComplianceDeal"), trial.cards.get("ReleaseDeal")
+    guessed, reported = trial.submissions.get("SubmitBeliefs"), trial.submissions.get("SubmitAuditReport")
+    if dealt is None or told is None or guessed is None or reported is None:
+        return
+    if not trial.is_heard:
+        findings.not_checked(UNHEARD)
+        return
+    stored = guessed.is_stored and all(one.is_stored for one in trial.releases)
+    if dealt.arrays is None or told.arrays is None or not stored:
+        findings.not_checked(f"what was released, and what was reported of it: {BY_DIGEST}")
+        return
+    findings.reports += 1
+    release = _released(findings, trial, dealt.deal, dealt.arrays)
+    _model(findings, trial, dealt.deal, dealt.arrays)
+    _beliefs(findings, trial, told.deal, told.arrays, release)
+
+
+def _released(
+    findings: Findings, trial: TrialMessages, deal: Any, arrays: dict[str, NDArray[Any]]
+) -> NDArray[Any] | None:
+    """Compare releases with one another and with the seed; the first of them, if any."""
+    terms, first = deal.terms, None
+    columns = [Column(column.place, column.domain, column.share) for column in terms.columns]
+    seen: dict[str, NDArray[Any]] = {}
+    for one in trial.releases:
+        if short(one.method) != "Sanitise":
+            continue
+        (asked,) = one.requests
+        header, *parts = one.answers
+        encoded = collected(header.header.encoded, (part.encoded_chunk for part in parts))
+        place = f"{trial.deal_id}: compliance releases {asked.request_id}"
+        before = seen.setdefault(asked.request_id, encoded)
+        if not np.array_equal(before, encoded):
+            findings.wrong(one.place, f"{place} a second time, and otherwise")
+        if deal.noise_seeded:
+            again = game_release(
+                trial.deal_id, terms.protocol, columns, arrays["release"].astype(np.uint8), terms.epsilon, deal.seed
+            ).sanitised(asked.request_id, asked.epsilon)
+            findings.same(one.place, place, encoded, again)
+        first = encoded if first is None else first
+    if not deal.noise_seeded and seen:
+        findings.not_checked("what was released: its randomness came from the operating system")
+    return first
+
+
+def _model(findings: Findings, trial: TrialMessages, deal: Any, arrays: dict[str, NDArray[Any]]) -> None:
+    """Compare utilities and exact gaps with what the model that was handed over decides."""
+    reported = trial.submissions["SubmitAuditReport"]
+    place = f"{trial.deal_id}: compliance reports"
+    columns = [Column(column.place, column.domain, column.share) for column in deal.terms.columns]
+    labels, sensitive = (arrays[name].astype(np.uint8) for name in ("labels", "sensitive"))
+    model = HandedModel(labels, arrays["features"].astype(np.int64), sensitive, columns, deal.terms.sizes)
+    for one in trial.releases:
+        if short(one.method) == "HandModel":
+            first, *parts = one.requests
+            nodes = collected(first.header.nodes, (part.nodes_chunk for part in parts))
+            model.hand(nodes, sees_attributes=first.header.sees_attributes)
+    if not model.utilities:
+        findings.wrong(reported.place, f"{place}: no model was handed over")
+        return
+    findings.same(reported.place, f"{place}: utilities", list(reported.request.utilities), list(model.utilities))
+    decisions = model.decisions[np.newaxis].astype(np.float64)
+    metrics = tuple(name_of(number) for number in deal.metrics)
+    records = Records(labels=labels, protected=arrays["protected"].astype(np.uint8), metrics=metrics)
+    for audit in reported.request.audits:
+        exact = Question(name_of(audit.metric), decisions, records).gaps()
+        findings.same(reported.place, f"{place}: exact of {audit.request_id}", from_message(audit.exact), exact)
+    spent = reported.request.release_spent
+    asked = {
+        one.requests[0].request_id: one.requests[0].epsilon for one in trial.releases if short(one.method) == "Sanitise"
+    }
+    findings.same(reported.place, f"{place}: release_spent", spent, float(sum(asked.values())))
+
+
+def _beliefs(
+    findings: Findings, trial: TrialMessages, deal: Any, arrays: dict[str, NDArray[Any]], encoded: NDArray[Any] | None
+) -> None:
+    """Compare what the developer believes with what follows from its cards and the release."""
+    submitted = trial.submissions["SubmitBeliefs"]
+    place, request = f"{trial.deal_id}: developer reports", submitted.request
+    features, labels = arrays["features"].astype(np.float64), arrays["labels"].astype(np.uint8)
+    believed = beliefs.believe(deal.terms, features, labels, encoded)
+    findings.same(submitted.place, f"{place}: from_release", from_message(request.from_release), believed.from_release)
+    findings.same(
+        submitted.place, f"{place}: from_everything", from_message(request.from_everything), believed.from_everything
+    )
+    findings.same(submitted.place, f"{place}: consistent", request.consistent, believed.consistent)
+    queries = sum(batch.models for batch in trial.batches.values() if batch.is_answered)
+    findings.same(submitted.place, f"{place}: queries", request.queries, queries)

@@ -1,0 +1,99 @@
+"""What is written down of a release trial, and what a cell's trials come to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.laws.local import LOCAL_LAWS
+from fairwall.laws.utility import UTILITIES
+from sim.games.game import Line
+from sim.games.release.deal import ReleaseDeal
+from sim.games.release.outcome import ReleaseOutcome
+from sim.games.release.scenario import CLEAN, ReleaseScenario
+from sim.scenarios.scenario import plain
+from sim.scenarios.sweep import Cell
+
+
+def record(cell: Cell[ReleaseScenario], _trial: int, dealt: ReleaseDeal, outcome: ReleaseOutcome) -> list[Line]:
+    """Write down one trial, in one line.
+
+    Fairness figures and utilities are of the model's decisions on the test rows, as compliance measured them; fairness
+    figures also as it answered. Leakage is in percent of the people who were trained on.
+    """
+    scenario, beliefs, report = cell.scenario, outcome.beliefs, outcome.report
+    release, protected = dealt.release, dealt.protected
+    (column,) = (column for column in release.columns if column.protected)
+    exact = {audit.metric: float(audit.exact[0]) for audit in report.audits}
+    released = {audit.metric: float(audit.released[0]) for audit in report.audits}
+    return [
+        {
+            "split_seed": dealt.seed,
+            "people": len(dealt.labels),
+            "tested": len(dealt.compliance.labels),
+            "protocol": release.protocol,
+            "split": scenario.release.split,
+            "sensitive": [each.name for each in release.columns],
+            "epsilon": plain(release.epsilon),
+            "epsilon_protected": plain(_epsilon_of(column.share, release.epsilon, release.protocol)),
+            "loss": plain(_loss(dealt)),
+            "release_spent": plain(report.release_spent),
+            "audit_epsilon_spent": plain(report.epsilon_spent),
+            "queries": beliefs.queries,
+            **{name: _number(value) for name, value in exact.items()},
+            **{f"{name}_released": _number(value) for name, value in released.items()},
+            **dict(zip(UTILITIES, report.utilities, strict=True)),
+            "consistent": beliefs.consistent,
+            "leakage_baseline": 100 * float(max(protected.mean(), 1 - protected.mean())),
+            # Where nothing is released there is nothing to guess from.
+            "leakage_release": _right(beliefs.from_release, protected) if report.release_spent else None,
+            "leakage": _right(beliefs.from_everything, protected) if report.release_spent else None,
+        }
+    ]
+
+
+_MEANS = (
+    "epsilon_protected",
+    *("sp", "di", "eo", "oad"),
+    *UTILITIES,
+    "consistent",
+    "leakage_baseline",
+    "leakage_release",
+    "leakage",
+)
+
+
+def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
+    """Sum up a cell: means and standard deviations over its trials, of those that have a number."""
+    summary: dict[str, Any] = {**swept, "trials": len(lines)}
+    for name in _MEANS:
+        values = [line[name] for line in lines if isinstance(line.get(name), int | float)]
+        summary[name] = float(np.mean(values)) if values else None
+        summary[f"{name}_sd"] = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    return summary
+
+
+def _epsilon_of(share: float, epsilon: float, protocol: str) -> float:
+    """Say how much of epsilon the protected attribute gets by itself."""
+    return math.inf if protocol == CLEAN else share * epsilon
+
+
+def _loss(dealt: ReleaseDeal) -> float:
+    """Say what the release costs by its exact law: less than epsilon for some protocols."""
+    release = dealt.release
+    if release.protocol not in LOCAL_LAWS:
+        return math.inf if release.protocol == CLEAN else 0.0
+    law = LOCAL_LAWS[release.protocol]
+    return math.fsum(law.loss(column.domain, column.share * release.epsilon) for column in release.columns)
+
+
+def _right(guess: NDArray[np.uint8], protected: NDArray[np.uint8]) -> float:
+    return 100 * float((guess == protected).mean())
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -1,0 +1,122 @@
+"""The dealer of the release game: it deals people to train on, and takes what the developer believes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import grpc
+
+from fairwall.game.v1 import release_game_service_pb2 as release
+from fairwall.game.v1.release_game_service_pb2_grpc import (
+    ReleaseGameServiceServicer,
+    add_ReleaseGameServiceServicer_to_server,
+)
+from fairwall.rpc.arrays import chunks_of, header_of
+from fairwall.rpc.errors import Refusal
+from fairwall.wire.metrics import number_of
+from fairwall.wire.v1 import error_pb2
+from sim.games.game import Watch
+from sim.games.referee import check_queries, terms_of
+from sim.games.release.deal import ReleaseDeal
+from sim.games.release.outcome import Beliefs, ReleaseOutcome
+from sim.games.release.scenario import CONSTANT, DROPPED
+from sim.games.submissions import take_guess
+from sim.games.table import Table, Trial
+
+_INPUTS = {DROPPED: release.TRAINING_INPUT_DROPPED, CONSTANT: release.TRAINING_INPUT_CONSTANT}
+
+
+@dataclass
+class _ReleaseTrial(Trial):
+    """A trial of the release game."""
+
+    deal: ReleaseDeal
+    beliefs: Beliefs | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.beliefs is not None
+
+    @property
+    def missing(self) -> str:
+        return "developer" if self.served and self.beliefs is None else "compliance"
+
+
+@dataclass
+class ReleaseDealer(ReleaseGameServiceServicer):
+    """Serves ReleaseGameService, and plays one deal at a time.
+
+    Parameters
+    ----------
+    table : Table
+    """
+
+    table: Table = field(repr=False)
+
+    def register(self, server: grpc.Server, watch: Watch) -> None:
+        """Serve ReleaseGameService."""
+        add_ReleaseGameServiceServicer_to_server(watch(self), server)
+
+    def play(self, deal: ReleaseDeal, seconds: float) -> ReleaseOutcome:
+        """Play one deal to its end.
+
+        Raises
+        ------
+        TrialFailed
+            If the parties do not finish within so many seconds, contradict one another, or the run was aborted.
+        """
+        trial = _ReleaseTrial(deal)
+        self.table.play(trial, seconds)
+        assert trial.beliefs is not None, "a trial that ended has them"
+        assert trial.report is not None, "a trial that is over has compliance's report"
+        check_queries(trial.beliefs.queries, trial.report)
+        return ReleaseOutcome(trial.beliefs, trial.report)
+
+    # What the parties call. Names are the protocol's.
+
+    def TakeReleaseDeal(
+        self, request: release.TakeReleaseDealRequest, context: grpc.ServicerContext
+    ) -> Iterator[release.TakeReleaseDealResponse]:
+        """Deal to the developer, once compliance serves the trial."""
+        response = release.TakeReleaseDealResponse
+        trial = self.table.take(_ReleaseTrial, request.after_deal_id, lambda trial: trial.served)
+        if not isinstance(trial, _ReleaseTrial):
+            yield response(turn=trial)
+            return
+        yield response(deal=_developer_deal(trial.deal))
+        yield from (response(features_chunk=chunk) for chunk in chunks_of(trial.deal.features))
+        yield from (response(labels_chunk=chunk) for chunk in chunks_of(trial.deal.labels))
+
+    def SubmitBeliefs(
+        self, request: release.SubmitBeliefsRequest, context: grpc.ServicerContext
+    ) -> release.SubmitBeliefsResponse:
+        """Take what the developer believes."""
+        with self.table.changing():
+            trial = self.table.playing(_ReleaseTrial, request.deal_id)
+            if not trial.served:
+                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
+            people = (len(trial.deal.labels),)
+            if not 0 <= request.consistent <= 1:
+                raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+            trial.beliefs = Beliefs(
+                from_release=take_guess(request.from_release, people),
+                from_everything=take_guess(request.from_everything, people),
+                consistent=request.consistent,
+                queries=request.queries,
+            )
+            return release.SubmitBeliefsResponse()
+
+
+def _developer_deal(deal: ReleaseDeal) -> release.ReleaseDeal:
+    scenario, boosting = deal.scenario, deal.boosting
+    return release.ReleaseDeal(
+        deal_id=deal.deal_id,
+        input=_INPUTS.get(scenario.release.protocol, release.TRAINING_INPUT_RELEASED),
+        terms=terms_of(deal.release),
+        boosting=release.Boosting(seed=deal.seed, depth=boosting.depth, rate=boosting.rate, trees=boosting.trees),
+        metrics=[number_of(metric) for metric in scenario.metrics],
+        audit_epsilon=scenario.epsilon / len(scenario.metrics),
+        features=header_of(deal.features),
+        labels=header_of(deal.labels),
+    )

@@ -1,0 +1,131 @@
+"""What the page of a run of the release game tells."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePath
+
+from compliance.mechanisms import MECHANISMS
+from fairwall.laws.local import LOCAL_LAWS
+from sim.games.game import Line
+from sim.games.release.report.figures_of import FIGURES, text_of
+from sim.games.release.scenario import ReleaseScenario
+from sim.report.notation import number, setting, symbol
+from sim.report.page import Page, Section, Term
+from sim.report.tables import Column, PageTable
+from sim.scenarios.sweep import Sweep
+
+_TRUST = (
+    "Who is trusted",
+    "Local differential privacy is meant for people who perturb their own answers, so that they need trust nobody. "
+    "Here compliance holds everybody's attributes and perturbs them for the people: the same release, but compliance "
+    "and what it runs on are trusted with the attributes. What is promised holds against the developer, and whoever "
+    "learns from it.",
+)
+_ASSUMPTIONS: tuple[Term, ...] = (
+    _TRUST,
+    (
+        "What epsilon is about",
+        "One person's sensitive attributes, all columns together, against any other values of them: each column costs "
+        "its share of epsilon, and shares add up. The people's features and labels are the developer's already.",
+    ),
+    (
+        "The test rows",
+        "Models are audited on attributes as they are, by compliance, which evaluates the developer's trees itself. "
+        "Nobody else sees these attributes. Utilities and exact gaps are not private.",
+    ),
+    (
+        "The guesses",
+        "Bayes's posterior by the protocol's public law, from the release alone and from all that the developer has: "
+        "features, labels and the release of the protected column. What other columns' releases tell is not used.",
+    ),
+)
+
+
+def page(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], summary: Sequence[Line]) -> Page:
+    """Make the page of a run.
+
+    Parameters
+    ----------
+    sweep : Sweep
+    lines : sequence of mapping
+        The lines of ``trials.jsonl``.
+    summary : sequence of mapping
+        What they come to, for each cell.
+    """
+    return Page(
+        played=_played(sweep, lines),
+        findings=_findings(summary),
+        settings=_settings(sweep),
+        sections=(_table(sweep, summary), *_drawn(sweep, summary)) if summary else (),
+        assumptions=_ASSUMPTIONS,
+    )
+
+
+def _played(sweep: Sweep[ReleaseScenario], lines: Sequence[Line]) -> str:
+    table = PurePath(sweep.scenario.data.source).name
+    trained = f" of {lines[0]['people']:,} people" if lines else ""
+    return (
+        f"Compliance released sensitive attributes{trained} of {table} under local differential privacy. The developer "
+        "trained gradient-boosted trees on them, and compliance audited the trees on people whose attributes it knows."
+    )
+
+
+def _findings(summary: Sequence[Line]) -> list[str]:
+    if not summary:
+        return ["No trial finished."]
+    known = [cell for cell in summary if cell["leakage"] is not None]
+    best = max(summary, key=lambda cell: cell["acc"])
+    gaps = [100 * abs(cell["sp"]) for cell in summary]
+    said = [
+        f"Accuracy went from {100 * min(cell['acc'] for cell in summary):.1f}% to {100 * best['acc']:.1f}%, the "
+        f"statistical parity gap, as an absolute value, from {min(gaps):.1f} to {max(gaps):.1f} points.",
+    ]
+    if known:
+        most = max(known, key=lambda cell: cell["leakage"] - cell["leakage_baseline"])
+        said.append(
+            f"At most the developer guessed {most['leakage']:.1f}% of the protected attributes of those it trained on, "
+            f"where calling everybody by the commoner group is right for {most['leakage_baseline']:.1f}%."
+        )
+    return said
+
+
+def _settings(sweep: Sweep[ReleaseScenario]) -> list[Term]:
+    scenarios = [cell.scenario for cell in sweep.cells]
+
+    def several(values: Sequence[object]) -> str:
+        return ", ".join(dict.fromkeys(map(setting, values)))
+
+    return [
+        ("Data", several([PurePath(one.data.source).name for one in scenarios])),
+        ("Protocol", several([_title(one.release.protocol) for one in scenarios])),
+        ("Split of epsilon", several([one.release.split for one in scenarios])),
+        ("Epsilon", several([one.release.epsilon for one in scenarios])),
+        ("Audits answered by", several([MECHANISMS[one.compliance.mechanism].title for one in scenarios])),
+        ("Splits", several([one.scenario.trials for one in scenarios])),
+    ]
+
+
+def _title(protocol: str) -> str:
+    return LOCAL_LAWS[protocol].title if protocol in LOCAL_LAWS else protocol
+
+
+def _table(sweep: Sweep[ReleaseScenario], summary: Sequence[Line]) -> Section:
+    axes = sweep.scenario.axes
+    columns = [Column(symbol(key), [setting(cell[key]) for cell in summary], numeric=False) for key in axes]
+    columns.append(Column("trials", [number(cell["trials"]) for cell in summary]))
+    columns += [Column(figure.head, [text_of(figure, cell) for cell in summary]) for figure in FIGURES]
+    notes = (
+        "Means over trials. SPD, EOD and OAD are the advantaged group's rate less the disadvantaged one's; DI is the "
+        "disadvantaged one's over the advantaged one's. clean: attributes as they are (NonDP). dropped: no sensitive "
+        "column. constant: the commoner label for everybody.",
+    )
+    return Section("cells", "Models and guesses", table=PageTable(columns, notes))
+
+
+def _drawn(sweep: Sweep[ReleaseScenario], summary: Sequence[Line]) -> tuple[Section, ...]:
+    # Imported here: matplotlib costs as much as all the rest.
+    from sim.games.release.report.figures import draw
+
+    figures = draw(sweep, summary)
+    return (Section("figures", "Figures", figures=figures),) if figures else ()
