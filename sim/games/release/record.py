@@ -69,7 +69,7 @@ _MEANS = (
 
 def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
     """Sum up a cell: means and standard deviations over its trials, of those that have a number."""
-    summary: dict[str, Any] = {**swept, "trials": len(lines)}
+    summary: dict[str, Any] = {**swept, "trials": len(lines), "protocol": lines[0]["protocol"]}
     for name in _MEANS:
         values = [line[name] for line in lines if isinstance(line.get(name), int | float)]
         summary[name] = float(np.mean(values)) if values else None

@@ -9,7 +9,7 @@ from compliance.mechanisms import MECHANISMS
 from fairwall.laws.local import LOCAL_LAWS
 from sim.games.game import Line
 from sim.games.release.report.figures_of import FIGURES, text_of
-from sim.games.release.scenario import ReleaseScenario
+from sim.games.release.scenario import CLEAN, ReleaseScenario
 from sim.report.notation import number, setting, symbol
 from sim.report.page import Page, Section, Term
 from sim.report.tables import Column, PageTable
@@ -74,7 +74,8 @@ def _played(sweep: Sweep[ReleaseScenario], lines: Sequence[Line]) -> str:
 def _findings(summary: Sequence[Line]) -> list[str]:
     if not summary:
         return ["No trial finished."]
-    known = [cell for cell in summary if cell["leakage"] is not None]
+    # As they are, attributes are no guess.
+    known = [cell for cell in summary if cell["leakage"] is not None and cell["protocol"] != CLEAN]
     best = max(summary, key=lambda cell: cell["acc"])
     gaps = [100 * abs(cell["sp"]) for cell in summary]
     said = [
@@ -84,7 +85,8 @@ def _findings(summary: Sequence[Line]) -> list[str]:
     if known:
         most = max(known, key=lambda cell: cell["leakage"] - cell["leakage_baseline"])
         said.append(
-            f"At most the developer guessed {most['leakage']:.1f}% of the protected attributes of those it trained on, "
+            f"From a sanitised release the developer guessed at most {most['leakage']:.1f}% of the protected attributes of "
+            "those it trained on, "
             f"where calling everybody by the commoner group is right for {most['leakage_baseline']:.1f}%."
         )
     return said
