@@ -18,6 +18,7 @@ from sim.cli import conformance, ledger, serve
 from sim.cli.boundary import boundary
 from sim.cli.certificates import certificates
 from sim.cli.list import list_scenarios
+from sim.cli.merge import merge
 from sim.cli.privacy_audit import privacy_audit
 from sim.cli.recommend import recommend
 from sim.cli.replay import replay
@@ -38,6 +39,7 @@ app = typer.Typer(
 # In the order in which `fairwall --help` lists them: a run and what is done with it, mechanisms, a deployment.
 app.command("list")(list_scenarios)
 app.command()(run)
+app.command()(merge)
 app.command()(report)
 app.command()(verify)
 app.command()(seal)

@@ -18,9 +18,11 @@ from sim.play import processes
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from sim.play.jobs import Jobs
     from sim.play.processes import Waiting
     from sim.play.runner import Run
     from sim.runs.folder import RunFolder
+    from sim.runs.shard import Shard
     from sim.scenarios.sweep import Sweep
 
 
@@ -35,6 +37,16 @@ def run(
     out: Annotated[Path | None, typer.Option(help="The folder that gets the run's own folder, or else runs.")] = None,
     resume: Annotated[
         Path | None, typer.Option(metavar="FOLDER", help="Resume the run in this folder, with the same options.")
+    ] = None,
+    jobs: Annotated[int, typer.Option(metavar="N", help="Play so many sessions at once.")] = 1,
+    backend: Annotated[
+        str, typer.Option(metavar="loky|dask|ray", help="Where they are played: on this machine, or on a cluster.")
+    ] = "loky",
+    shard: Annotated[
+        str | None, typer.Option(metavar="I/N", help="Play the I-th of N parts only; fairwall merge joins them.")
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A new run's key, in place of one that is drawn: 32 bytes.")
     ] = None,
     compliance: Annotated[
         str | None, typer.Option(metavar="COMMAND", help="Play with this program in compliance's place.")
@@ -51,29 +63,42 @@ def run(
     """Play a scenario: three processes, a referee, a report."""
     if out is not None and resume is not None:
         raise typer.BadParameter("--out is for a new folder, and --resume continues in an old one: give one of them")
-    parent = _writable(out or Path("runs")) if resume is None else None
+    if key is not None and resume is not None:
+        raise typer.BadParameter(
+            "--key is for a new run, and --resume continues one that has its key: give one of them"
+        )
+    parent = writable(out or Path("runs")) if resume is None else None
     settings = settings or []
     base = [(key, value) for key, value in (("trials", trials), ("seed", seed)) if value is not None]
     named = {"compliance": compliance, "developer": developer, "adversary": adversary}
     others = {party: command for party, command in named.items() if command is not None}
     # Started first, and needed last: they import while this process does.
-    with processes.waiting([party for party in named if party not in others]) as waiting:
+    # Sessions at once start their own.
+    alone = jobs == 1 and backend == "loky"
+    with processes.waiting([party for party in named if party not in others and alone]) as waiting:
         from sim.games import read
         from sim.scenarios.sweep import CELLS_MAX
 
         overrides = [*settings, *(f"scenario.{key}={value}" for key, value in base)]
         sweep = read(scenario, overrides, None if force else CELLS_MAX)
         from sim.play import programs
-        from sim.runs.folder import RunFolder
+        from sim.play.jobs import Jobs, require
+        from sim.runs.folder import RunFolder, given_key
+        from sim.runs.shard import WHOLE, Shard
 
         programs.check(sweep, others)
+        at_once = Jobs(jobs, backend)
+        require(at_once)
+        part = WHOLE if shard is None else Shard.parse(shard)
         if resume is not None:
-            folder = RunFolder.resume(resume.resolve(), sweep, others)
+            folder = RunFolder.resume(resume.resolve(), sweep, others, part)
         else:
             assert parent is not None
-            folder = RunFolder.create(parent, sweep.scenario.scenario.name)
+            part.require_key(sweep, key)
+            given = None if key is None else given_key(key)
+            folder = RunFolder.create(parent, sweep.scenario.scenario.name, given)
         try:
-            played = _play(sweep, folder, others, waiting, as_json=as_json)
+            played = _play(sweep, folder, others, waiting, at_once, part, as_json=as_json)
             from sim.runs.page import write_report
 
             page = write_report(played.folder)
@@ -81,6 +106,9 @@ def run(
             again = ["fairwall", "run", scenario, *(f"--set={setting}" for setting in settings)]
             again += [f"--{key}={value}" for key, value in base]
             again += [f"--{party}={command}" for party, command in others.items()]
+            again += [f"--jobs={jobs}"] if jobs != 1 else []
+            again += [f"--backend={backend}"] if backend != "loky" else []
+            again += [f"--shard={part}"] if shard is not None else []
             again += [*(["--force"] if force else []), *(["--json"] if as_json else []), "--resume", str(folder.path)]
             raise Interrupted(f"finished trials are kept: {shlex.join(again)}") from None
     if as_json:
@@ -106,7 +134,14 @@ def run(
 
 
 def _play(
-    sweep: Sweep, folder: RunFolder, others: Mapping[str, str], waiting: dict[str, Waiting], *, as_json: bool
+    sweep: Sweep,
+    folder: RunFolder,
+    others: Mapping[str, str],
+    waiting: dict[str, Waiting],
+    jobs: Jobs,
+    shard: Shard,
+    *,
+    as_json: bool,
 ) -> Run:
     from sim.play import runner
 
@@ -116,26 +151,28 @@ def _play(
         def show(finished: int) -> None:
             nonlocal update
             # Begun now, and its library imported: where the data are refused, one line is all there is to see.
-            update = update or shown.enter_context(_progress(sweep, transient=as_json))
+            update = update or shown.enter_context(_progress(sweep, shard, transient=as_json))
             update(finished)
 
-        return runner.play(sweep, folder, show, others, waiting)
+        return runner.play(sweep, folder, show, others, waiting, jobs, shard)
 
 
 @contextlib.contextmanager
-def _progress(sweep: Sweep, *, transient: bool) -> Iterator[Callable[[int], None]]:
+def _progress(sweep: Sweep, shard: Shard, *, transient: bool) -> Iterator[Callable[[int], None]]:
     """Show on stderr how many trials are finished."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    total = sum(cell.scenario.scenario.trials for cell in sweep.cells)
+    from sim.runs.trials import schedule
+
+    total = sum(1 for _ in shard.turns(schedule(sweep)))
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=transient) as progress:
         task = progress.add_task(f"{sweep.scenario.scenario.name}: trials", total=total)
         yield lambda finished: progress.update(task, completed=finished)
 
 
-def _writable(folder: Path) -> Path:
+def writable(folder: Path) -> Path:
     """Make sure that a folder is there or can be made, before anything is played for it.
 
     Raises

@@ -114,6 +114,7 @@ def launch(
     programs: Mapping[str, str] = MappingProxyType({}),
     meanwhile: Callable[[], None] = lambda: None,
     waiting: MutableMapping[str, Waiting] = NOBODY,
+    log_suffix: str = "",
 ) -> Iterator[dict[str, Announced]]:
     """Run the parties' processes for as long as the context lasts.
 
@@ -142,6 +143,8 @@ def launch(
         What is to be done while they start.
     waiting : mutable mapping of str to Waiting
         Processes of ours that were started before, by party. They are taken out of it.
+    log_suffix : str
+        What tells the logs of these parties from those of others in the same folder.
 
     Yields
     ------
@@ -163,7 +166,7 @@ def launch(
             scratch = kept.enter_context(tempfile.TemporaryDirectory(prefix=f"scratch-{name}-", dir=logs.parent))
             told = {server: detours.get(f"{name}-{server}", place) for server, place in places.items()}
             reached = detours.get(f"{name}-referee", referee)
-            log = logs / f"{name}.log"
+            log = logs / f"{name}{log_suffix}.log"
             started = waiting.pop(name) if name in waiting else None
             parties.append(
                 _start(credentials[name], reached, told, scratch, log, recording, programs.get(name), started)

@@ -15,9 +15,11 @@ from sim.games import GAMES
 from sim.games.cards import WRITTEN_DOWN
 from sim.games.game import Line
 from sim.play.faults import Injector
+from sim.play.jobs import ONE, Jobs, play_at_once
 from sim.play.processes import NOBODY, Waiting
 from sim.play.session import play_turns
 from sim.runs.folder import NONE, RunFolder
+from sim.runs.shard import WHOLE, Shard
 from sim.runs.trials import schedule
 from sim.scenarios.sweep import Sweep
 
@@ -58,6 +60,8 @@ def play(
     on_progress: Callable[[int], None],
     programs: Mapping[str, str] = NONE,
     waiting: MutableMapping[str, Waiting] = NOBODY,
+    jobs: Jobs = ONE,
+    shard: Shard = WHOLE,
 ) -> Run:
     """Check a scenario's data, and play every trial that is not finished yet.
 
@@ -74,6 +78,10 @@ def play(
         The commands of programs that play in our parties' place, by party. See `sim.play.programs.check`.
     waiting : mutable mapping of str to Waiting
         Processes of ours that were started before, by party. They are taken out of it.
+    jobs : Jobs
+        How many sessions are played at once, and where.
+    shard : Shard
+        Which part of the run is played.
 
     Raises
     ------
@@ -87,6 +95,8 @@ def play(
         If a trial does not finish: a party died, or took too long. What was finished is kept.
     PartyDied
         If a party does not start.
+    TrialsMissing
+        If one of several sessions was lost.
     OSError
         If the folder cannot be written.
     """
@@ -95,9 +105,9 @@ def play(
 
     with folder.held():
         folder.write_scenario(sweep)
-        finished = folder.settle(sweep)
-        missing = [turn for turn in schedule(sweep) if turn[2] not in finished]
         confinement = folder.confinement()
+        finished = folder.settle(sweep)
+        missing = [turn for turn in shard.turns(schedule(sweep)) if turn[2] not in finished]
 
         def write(trials: Sequence[Mapping[str, Any]], *, over: bool, complete: bool = False) -> dict[str, Any]:
             return folder.write_result(
@@ -108,6 +118,7 @@ def play(
                 confinement=confinement,
                 left_out=left_out or (),
                 programs=programs,
+                shard=shard,
             )
 
         refused = False
@@ -118,23 +129,30 @@ def play(
                 left_out = check(sweep)
             on_progress(len(finished))
 
+        def tell(played: int) -> None:
+            on_progress(len(finished) + played)
+
         try:
             if missing:
                 # Written first, so a killed run can be resumed.
                 write([*chain.from_iterable(finished.values())], over=False)
-                with Injector(folder) if sweep.scenario.faults else contextlib.nullcontext() as injector:
-                    play_turns(
-                        sweep,
-                        folder,
-                        missing,
-                        lambda played: on_progress(len(finished) + played),
-                        confinement.append,
-                        injector,
-                        programs,
-                        # Reading a table takes about as long as three processes take to start.
-                        meanwhile=before_the_first,
-                        waiting=waiting,
-                    )
+                if jobs == ONE:
+                    with Injector(folder) if sweep.scenario.faults else contextlib.nullcontext() as injector:
+                        play_turns(
+                            sweep,
+                            folder,
+                            missing,
+                            tell,
+                            lambda _, layers: confinement.append(layers),
+                            injector,
+                            programs,
+                            # Reading a table takes about as long as three processes take to start.
+                            meanwhile=before_the_first,
+                            waiting=waiting,
+                        )
+                else:
+                    before_the_first()
+                    play_at_once(folder, missing, jobs, tell, confinement.append, programs)
             else:
                 before_the_first()
         except UserError:

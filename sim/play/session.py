@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import logging
 import time
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -23,7 +23,7 @@ from sim.play.faults import Injector
 from sim.play.launch import ConfinementMissing, Party, launch
 from sim.play.processes import NOBODY, Waiting
 from sim.runs.folder import NONE, RunFolder
-from sim.runs.trials import Turn, written
+from sim.runs.trials import Lines, Turn, written
 from sim.scenarios.sweep import Sweep
 
 TRIAL_SECONDS = 1800.0
@@ -35,20 +35,26 @@ LOG = logging.getLogger(__name__)
 def play_turns(
     sweep: Sweep,
     folder: RunFolder,
-    turns: Sequence[Turn],
+    turns: Iterable[Turn],
     on_trial: Callable[[int], None],
-    on_start: Callable[[dict[str, Any]], None] = lambda _: None,
+    on_start: Callable[[str, dict[str, Any]], None] = lambda *_: None,
     injector: Injector | None = None,
     programs: Mapping[str, str] = NONE,
     meanwhile: Callable[[], None] = lambda: None,
     waiting: MutableMapping[str, Waiting] = NOBODY,
+    table: Table | None = None,
+    keep: Callable[[int, Lines], None] | None = None,
+    log_suffix: str = "",
 ) -> None:
     """Start the parties and play some of a run's trials, each with its number within its cell and within the run.
 
-    ``on_start`` is told what confines each party, before the first trial. Without an injector there are no faults,
-    whatever the scenario says. In the place of a party of ours a program plays whose command ``programs`` has.
-    ``meanwhile`` is called while they start; if it raises, nothing is played. Those of ours that were started before
-    are taken out of ``waiting``.
+    ``on_start`` is told under which number the parties record ("" where they do not), and what confines each, before
+    the first trial. Without an injector there are no faults, whatever the scenario says. In the place of a party of
+    ours a program plays whose command ``programs`` has. ``meanwhile`` is called while they start; if it raises, nothing
+    is played. Those of ours that were started before are taken out of ``waiting``.
+
+    A session among several is given its ``table``, by which another thread can end it, ``keep``, which is told each
+    trial's number and lines in place of ``trials.jsonl``, and what its parties' logs are called by.
 
     Raises
     ------
@@ -60,7 +66,7 @@ def play_turns(
     game, secret = GAMES[sweep.game], folder.secret(sweep)
     credentials = keys.mint(folder.run)
     name = sweep.name_for_parties(folder.key)
-    table = Table()
+    table = table or Table()
     referee = Referee(folder.run, name, game.wire, table)
     dealer = game.dealer(table)
 
@@ -94,9 +100,10 @@ def play_turns(
             programs=programs,
             meanwhile=meanwhile,
             waiting=waiting,
+            log_suffix=log_suffix,
         ) as announced:
             layers = {"referee": confine.as_values(own)} | {name: party.layers for name, party in announced.items()}
-            on_start(layers)
+            on_start(recording.name if recording is not None else "", layers)
             try:
                 require_layers(sweep, layers)
                 if injector is not None:
@@ -108,7 +115,12 @@ def play_turns(
                         deal = game.deal(cell, trial, f"deal-{number}", secret)
                         outcome = dealer.play(deal, seconds)
                         lines = game.record(cell, trial, deal, outcome)
-                    folder.add_trial(*(written(cell, trial, line, time.perf_counter() - started) for line in lines))
+                    seconds_taken = time.perf_counter() - started
+                    rows = [written(cell, trial, line, seconds_taken) for line in lines]
+                    if keep is None:
+                        folder.add_trial(*rows)
+                    else:
+                        keep(number, rows)
                     on_trial(played)
             finally:
                 table.finish()

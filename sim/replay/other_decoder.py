@@ -70,7 +70,7 @@ def decoded(recorded: Recorded, decoder: str) -> list[Decoded]:
                 raise ReplayError(f"--decoder: {why}")
         told = _secrets(recorded, session)
         with tempfile.TemporaryDirectory(prefix="fairwall-replay-") as place:
-            folder = new_folder(place, recorded)
+            folder = new_folder(place, recorded, session)
             failure = play_alone(script, folder, demand(recorded), lambda answer: rename(answer, decoder))
             (now,) = (read(path) for path in paths(folder.path))
             same_machine = circumstances(session, {"developer": now})[1]

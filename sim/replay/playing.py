@@ -86,7 +86,7 @@ def again(recorded: Recorded, on_trial: Callable[[int], None] = lambda _: None) 
         if not turns:
             continue
         with tempfile.TemporaryDirectory(prefix="fairwall-replay-") as place:
-            folder = new_folder(place, recorded)
+            folder = new_folder(place, recorded, session)
             _give_draws(recorded, session, folder)
             failure = _play(recorded.sweep, folder, turns, tell)
             now = {path.parent.name: read(path) for path in paths(folder.path)}
@@ -125,7 +125,7 @@ def alone(recorded: Recorded, party: str) -> Replayed:
     for session in recorded.finished:
         script = session[party]
         with tempfile.TemporaryDirectory(prefix="fairwall-replay-") as place:
-            folder = new_folder(place, recorded)
+            folder = new_folder(place, recorded, session)
             if party == "compliance":
                 _give_draws(recorded, session, folder)
             failure = play_alone(script, folder, demand(recorded))
@@ -214,11 +214,12 @@ def demand(recorded: Recorded) -> Callable[[Layers], None]:
     return lambda layers: require_layers(recorded.sweep, layers)
 
 
-def new_folder(place: str, recorded: Recorded) -> RunFolder:
-    """Make a folder for what is recorded now, of a run that has the same name and key."""
-    folder = RunFolder(Path(place), recorded.run)
+def new_folder(place: str, recorded: Recorded, session: Session) -> RunFolder:
+    """Make a folder for what is recorded now, of a run that has the same name and key as a session's."""
+    (run, *_) = {script.header.run for script in session.values() if script.header is not None}
+    folder = RunFolder(Path(place), run)
     folder.logs.mkdir()
-    key = RunFolder(recorded.folder, recorded.run).key
+    key = RunFolder(recorded.folder, recorded.run).key_of(run)
     if key:
         folder.keep(key)
     return folder

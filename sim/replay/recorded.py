@@ -97,7 +97,7 @@ def open_run(folder: Path) -> Recorded:
         raise ReplayError(
             f"{folder}: {error}; it was played by fairwall {by}, this is {fairwall.__version__}"
         ) from None
-    return _opened(folder, run, sweep, list(sessions.values()))
+    return _opened(folder, folder.name if RunFolder(folder, run).parts() else run, sweep, list(sessions.values()))
 
 
 def _opened(folder: Path, run: str, sweep: Sweep, sessions: list[Session]) -> Recorded:

@@ -8,6 +8,7 @@ import json
 import os
 import secrets
 import shutil
+import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
@@ -23,6 +24,8 @@ from fairwall import toml
 from fairwall.errors import UserError
 from fairwall.tables.people import LeftOut
 from sim.games.cards import WRITTEN_DOWN
+from sim.runs.shard import WHOLE, Shard, ShardError
+from sim.runs.tray import Tray
 from sim.runs.trials import Lines, as_text, finished, summarise, whole_lines
 from sim.scenarios.scenario import as_values
 from sim.scenarios.sweep import Sweep
@@ -30,6 +33,9 @@ from sim.transcripts import files
 
 _SECRET = "secret"  # noqa: S105 - a file's name
 """The file with the run's key. The owner alone may read it."""
+
+_KEYS = "keys"
+"""The folder with the keys of the runs that one was merged from, by run."""
 
 _KEY_BYTES = 32
 
@@ -39,6 +45,10 @@ NONE: Mapping[str, str] = MappingProxyType({})
 
 class ResumeError(UserError):
     """A run that cannot be resumed. Its text is one line that says why."""
+
+
+class KeyRefused(UserError):
+    """A file that is no key for a run. Its text is one line that says why."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +63,8 @@ class RunFolder:
     made: tuple[Path, ...] = ()
 
     @classmethod
-    def create(cls, parent: Path, name: str) -> RunFolder:
-        """Make a new folder, named by time and scenario.
+    def create(cls, parent: Path, name: str, key: bytes | None = None) -> RunFolder:
+        """Make a new folder, named by time and scenario, of a run with a key that is given or drawn.
 
         Raises
         ------
@@ -67,11 +77,11 @@ class RunFolder:
         made = tuple(above for above in (parent, *parent.parents) if not above.exists())
         (path / "logs").mkdir(parents=True)
         folder = cls(path, path.name, made)
-        folder.keep(secrets.token_bytes(_KEY_BYTES))
+        folder.keep(key or secrets.token_bytes(_KEY_BYTES))
         return folder
 
     @classmethod
-    def resume(cls, path: Path, sweep: Sweep, programs: Mapping[str, str] = NONE) -> RunFolder:
+    def resume(cls, path: Path, sweep: Sweep, programs: Mapping[str, str] = NONE, shard: Shard = WHOLE) -> RunFolder:
         """Find the folder of a run that was interrupted, to resume it.
 
         Parameters
@@ -80,12 +90,13 @@ class RunFolder:
         sweep : Sweep
         programs : mapping of str to str
             The commands of programs that play in our parties' place, by party.
+        shard : Shard
 
         Raises
         ------
         ResumeError
-            If it is no run's folder, its key is gone, or what was played in it differs in anything from the sweep or
-            the programs: results made under two configurations are never mixed.
+            If it is no run's folder, its key is gone, or what was played in it differs in anything from the sweep, the
+            programs or the shard: results made under two configurations are never mixed.
         """
         try:
             recorded = json.loads((path / "result.json").read_bytes())
@@ -101,8 +112,8 @@ class RunFolder:
             raise ResumeError(
                 f"{path}: was played by fairwall {recorded.get('version')}, this is {fairwall.__version__}"
             )
-        if any(recorded.get(key) != value for key, value in _identity(sweep).items()):
-            raise ResumeError(f"{path}: was played differently: {_difference(kept, as_values(sweep.scenario))}")
+        if any(recorded.get(key) != value for key, value in identity(sweep).items()):
+            raise ResumeError(f"{path}: was played differently: {difference(kept, as_values(sweep.scenario))}")
         folder = cls(path, recorded["run"])
         before = folder.programs()
         for party in sorted(before.keys() | programs.keys()):
@@ -111,6 +122,8 @@ class RunFolder:
                     f"{path}: was played differently: --{party} was {_short(before.get(party))}, "
                     f"not {_short(programs.get(party))}"
                 )
+        if folder.shard() != shard:
+            raise ResumeError(f"{path}: was played differently: --shard was {folder.shard()}, not {shard}")
         if not folder.key:
             raise ResumeError(f"{path / _SECRET}: is missing: without its key the run cannot be resumed")
         return folder
@@ -129,16 +142,24 @@ class RunFolder:
         ResumeError
             If the file cannot be read, or holds anything else.
         """
-        path = self.path / _SECRET
+        return read_key(self.path / _SECRET)
+
+    def parts(self) -> list[str]:
+        """Read the ids of the runs that a merged one was merged from; none of any other."""
         try:
-            key = path.read_bytes()
-        except FileNotFoundError:
-            return b""
-        except OSError as error:
-            raise ResumeError(f"{path}: cannot be read: {error.strerror}") from None
-        if len(key) != _KEY_BYTES:
-            raise ResumeError(f"{path}: holds {len(key)} bytes, and a run's key has {_KEY_BYTES}")
-        return key
+            return [str(part["run"]) for part in json.loads((self.path / "result.json").read_bytes())["parts"]]
+        except (FileNotFoundError, ValueError, LookupError, TypeError):
+            return []
+
+    def key_of(self, run: str) -> bytes:
+        """Give the key of one of the runs that this one was merged from, or else its own. See `key`."""
+        return read_key(self.path / _KEYS / run) if run in self.parts() and run == Path(run).name else self.key
+
+    def keep_key_of(self, run: str, key: bytes) -> None:
+        """Write down the key of a run that this one is merged from, for its owner alone."""
+        (self.path / _KEYS).mkdir(mode=0o700, exist_ok=True)
+        with open(self.path / _KEYS / run, "xb", opener=_own) as file:
+            file.write(key)
 
     def secret(self, sweep: Sweep) -> bytes:
         """Give what every deal, seed and draw is derived from: the run's key, or what all runs share.
@@ -194,9 +215,10 @@ class RunFolder:
     def confinement(self) -> list[dict[str, Any]]:
         """Read what confined each party, for each time that parties were started in the folder."""
         try:
-            return list(json.loads((self.path / "result.json").read_bytes()).get("confinement", []))
+            written = list(json.loads((self.path / "result.json").read_bytes()).get("confinement", []))
         except FileNotFoundError:
-            return []
+            written = []
+        return written + [layers for tray in Tray.left_in(self.path) for layers in tray.starts()]
 
     def programs(self) -> dict[str, str]:
         """Read which programs played in our parties' place: their commands, by party."""
@@ -204,6 +226,13 @@ class RunFolder:
             return dict(json.loads((self.path / "result.json").read_bytes())["programs"])
         except (FileNotFoundError, ValueError, LookupError, TypeError):
             return {}
+
+    def shard(self) -> Shard:
+        """Read which part of a run is played in the folder."""
+        try:
+            return Shard.parse(json.loads((self.path / "result.json").read_bytes())["shard"])
+        except (FileNotFoundError, ValueError, LookupError, TypeError, ShardError):
+            return WHOLE
 
     def write_scenario(self, sweep: Sweep) -> None:
         """Keep the scenario as it is played."""
@@ -228,6 +257,7 @@ class RunFolder:
     def settle(self, sweep: Sweep) -> dict[int, Lines]:
         """Make ``trials.jsonl`` hold the sweep's finished trials alone, in the order in which they are scheduled.
 
+        What sessions at once have laid down is among them, and their trays are gone afterwards.
         A trial whose lines are not all there, or cut off, counts as not played.
 
         Returns
@@ -237,10 +267,17 @@ class RunFolder:
         """
         path = self.path / "trials.jsonl"
         before = path.read_bytes() if path.exists() else b""
+        trays = Tray.left_in(self.path)
         settled = finished(sweep, whole_lines(before))
+        for number, lines in ((number, tray.lines(number)) for tray in trays for number in tray.finished()):
+            if number not in settled:
+                settled |= finished(sweep, lines)
+        settled = dict(sorted(settled.items()))
         after = "".join(map(as_text, settled.values()))
         if after.encode() != before:
             _replace(path, after)
+        for tray in trays:
+            tray.clear()
         return settled
 
     def write_result(
@@ -253,17 +290,19 @@ class RunFolder:
         confinement: Sequence[Mapping[str, Any]] = (),
         left_out: Sequence[LeftOut] = (),
         programs: Mapping[str, str] = NONE,
+        shard: Shard = WHOLE,
+        parts: Sequence[Mapping[str, str]] = (),
     ) -> dict[str, Any]:
         """Write ``result.json``: what was played, by which version, whether to its end, and the summary.
 
         And what confined each party, for each time that parties were started, whose programs played in our parties'
-        place, and which faults there were on purpose.
+        place, which part of a run it is or which parts it was merged from, and which faults there were on purpose.
         Anchored, as when nobody plays any more, it also holds the end of each transcript and the digest of every file.
         """
         result = {
             "run": self.run,
             "scenario": sweep.scenario.scenario.name,
-            **_identity(sweep),
+            **identity(sweep),
             "secret": sweep.scenario.scenario.secret,
             "version": fairwall.__version__,
             "complete": complete,
@@ -271,6 +310,8 @@ class RunFolder:
             "left_out": [asdict(rows) for rows in left_out],
             "confinement": list(confinement),
             **({"programs": dict(programs)} if programs else {}),
+            **({"shard": str(shard)} if shard != WHOLE else {}),
+            **({"parts": [dict(part) for part in parts]} if parts else {}),
             **({"faults": self.faults()} if sweep.scenario.faults is not None else {}),
             "transcripts": files.anchors(self.path) if anchored else {},
             "files": digests(self.path) if anchored else {},
@@ -285,12 +326,52 @@ def digests(folder: Path) -> dict[str, str]:
     Left out are what may be written again afterwards, the result itself and the report, and the lock.
     """
     names = ("scenario.toml", "trials.jsonl", "faults.jsonl", _SECRET)
-    kept = (*(folder / name for name in names), *folder.glob("logs/*"), *folder.glob("transcript/*/*"))
+    globs = ("logs/**/*", "transcript/*/*", f"{_KEYS}/*")
+    kept = (*(folder / name for name in names), *(path for glob in globs for path in folder.glob(glob)))
     return {
         path.relative_to(folder).as_posix(): blake3(max_threads=1).update_mmap(path).hexdigest()
         for path in sorted(kept)
         if path.is_file()
     }
+
+
+def read_key(path: Path) -> bytes:
+    """Read a run's key; no bytes where there is no file.
+
+    Raises
+    ------
+    ResumeError
+        If the file cannot be read, or holds anything else.
+    """
+    try:
+        key = path.read_bytes()
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        raise ResumeError(f"{path}: cannot be read: {error.strerror}") from None
+    if len(key) != _KEY_BYTES:
+        raise ResumeError(f"{path}: holds {len(key)} bytes, and a run's key has {_KEY_BYTES}")
+    return key
+
+
+def given_key(path: Path) -> bytes:
+    """Read a key that a user made for a run.
+
+    Raises
+    ------
+    KeyRefused
+        If it is not there, others than its owner may read it, or it holds anything else than 32 bytes.
+    """
+    try:
+        mode = path.stat().st_mode
+        key = path.read_bytes() if stat.S_ISREG(mode) else b""
+    except OSError as error:
+        raise KeyRefused(f"--key: {path}: cannot be read: {error.strerror}") from None
+    if mode & 0o077:
+        raise KeyRefused(f"--key: {path}: others than its owner can read it; chmod 600 it")
+    if len(key) != _KEY_BYTES:
+        raise KeyRefused(f"--key: {path}: holds {len(key)} bytes, and a run's key has {_KEY_BYTES}")
+    return key
 
 
 def _own(path: str, flags: int) -> int:
@@ -307,7 +388,7 @@ def _replace(path: Path, text: str) -> None:
     new.replace(path)
 
 
-def _identity(sweep: Sweep) -> dict[str, Any]:
+def identity(sweep: Sweep) -> dict[str, Any]:
     """Say what a sweep plays, by what two runs of the same sweep have in common; the digest leaves the seed out."""
     return {
         "scenario_digest": sweep.digest,
@@ -316,7 +397,7 @@ def _identity(sweep: Sweep) -> dict[str, Any]:
     }
 
 
-def _difference(kept: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
+def difference(kept: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
     """Name the keys of two scenarios that differ, with what each was and is to be."""
     before, now = _flat(kept), _flat(asked)
     keys = [key for key in dict.fromkeys([*now, *before]) if before.get(key) != now.get(key)]

@@ -15,7 +15,8 @@ from fairwall.tables.people import LeftOut
 from sim.games import GAMES, read
 from sim.report.notation import MISSING
 from sim.report.page import Frame, render
-from sim.runs.trials import read_trials, summarise
+from sim.runs.folder import RunFolder
+from sim.runs.trials import read_trials, schedule, summarise
 from sim.scenarios.sweep import Sweep
 
 
@@ -64,7 +65,8 @@ def rendered(folder: Path) -> str:
     scenario, axes = sweep.scenario.scenario, list(sweep.scenario.axes)
     # A game may write several lines a trial.
     finished = len({json.dumps([trial[key] for key in ("trial", *axes)]) for trial in trials})
-    planned = sum(cell.scenario.scenario.trials for cell in sweep.cells)
+    shard = RunFolder(folder, folder.name).shard()
+    planned = sum(1 for _ in shard.turns(schedule(sweep)))
     programs = recorded.get("programs", {})
     frame = Frame(
         name=scenario.name,
@@ -90,6 +92,7 @@ def _provenance(
         ("Seed", str(scenario.seed)),
         ("Secret", f"{scenario.secret}: {_SECRETS[scenario.secret]}"),
         *((f"Program in {party}'s place", command) for party, command in sorted(recorded.get("programs", {}).items())),
+        *(("Shard", recorded[key]) for key in ("shard",) if key in recorded),
         ("Trials", f"{finished:,} of {planned:,}"),
         ("SHA-256 of trials.jsonl", digest),
         ("fairwall", str(recorded.get("version", "version not recorded"))),

@@ -88,6 +88,17 @@ def written(cell: Cell, trial: int, line: Line, seconds: float) -> dict[str, Any
     return {**named, **cell.swept, **line}
 
 
+def ranges(numbers: Sequence[int]) -> str:
+    """Write rising numbers as a list of ranges: 1-3, 7."""
+    spans: list[list[int]] = []
+    for number in numbers:
+        if spans and number == spans[-1][-1] + 1:
+            spans[-1] = [spans[-1][0], number]
+        else:
+            spans.append([number])
+    return ", ".join("-".join(map(str, span)) for span in spans)
+
+
 def alike(one: Any, other: Any, relative: float, absolute: float) -> bool:
     """Whether two values of lines are the same; floats up to a share of the larger one, or up to a difference."""
     tolerances = relative, absolute

@@ -12,6 +12,7 @@ from sim.games import GAMES
 from sim.games import read as read_sweep
 from sim.games.recorded import NotRecorded
 from sim.runs.folder import RunFolder
+from sim.runs.shard import WHOLE, Shard
 from sim.runs.trials import alike, key_of, read_trials, schedule, trial_key, written
 from sim.scenarios.sweep import Cell, Sweep
 from sim.transcripts.findings import UNFIT, Findings
@@ -30,10 +31,19 @@ class Lines:
         What the run's draws are derived from.
     complete : bool
         Whether the result says that every trial was played.
+    shard : Shard
+        Of which part of the run.
     """
 
     def __init__(
-        self, findings: Findings, sweep: Sweep, lines: Iterable[dict[str, Any]], secret: bytes, *, complete: bool
+        self,
+        findings: Findings,
+        sweep: Sweep,
+        lines: Iterable[dict[str, Any]],
+        secret: bytes,
+        *,
+        complete: bool,
+        shard: Shard = WHOLE,
     ) -> None:
         self._findings = findings
         self._complete = complete
@@ -42,7 +52,7 @@ class Lines:
         self._left: dict[str, list[dict[str, Any]]] = {}
         for line in lines:
             self._left.setdefault(key_of(line, sweep.scenario.axes), []).append(line)
-        self._turns = {f"deal-{position}": (cell, number) for cell, number, position in schedule(sweep)}
+        self._turns = {f"deal-{position}": (cell, number) for cell, number, position in shard.turns(schedule(sweep))}
 
     def compare(self, trial: TrialMessages) -> None:
         """Compare the lines of a trial, once for each."""
@@ -118,11 +128,13 @@ def read_lines(findings: Findings, folder: Path) -> Lines | None:
     """
     try:
         sweep = read_sweep(str(folder / "scenario.toml"))
-        secret = RunFolder(folder, folder.name).secret(sweep)
+        played = RunFolder(folder, folder.name)
+        secret = played.secret(sweep)
     except UserError as error:
         findings.not_checked(f"trials.jsonl: {error}")
         return None
-    return Lines(findings, sweep, read_trials(folder / "trials.jsonl"), secret, complete=_is_complete(folder))
+    lines = read_trials(folder / "trials.jsonl")
+    return Lines(findings, sweep, lines, secret, complete=_is_complete(folder), shard=played.shard())
 
 
 def _is_complete(folder: Path) -> bool:

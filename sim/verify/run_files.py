@@ -10,7 +10,7 @@ from typing import Any
 
 from fairwall.errors import UserError
 from sim.games import read as read_sweep
-from sim.runs.folder import digests
+from sim.runs.folder import RunFolder, digests
 from sim.runs.trials import read_trials, summarise
 from sim.transcripts.files import Transcript, anchors
 from sim.verify.finding import Finding
@@ -66,7 +66,6 @@ _ALIKE = {"scenario_digest": "for different scenarios", "run": "in different run
 
 def broken_chains(folder: Path, scripts: Sequence[Transcript]) -> Iterator[Finding]:
     """Find entries that break the chain, transcripts that break off, and transcripts of another run."""
-    said: dict[str, dict[str, set[str]]] = {name: {} for name in _ALIKE}
     for script in scripts:
         for problem in script.problems:
             yield Finding("chain", script.place(problem.entry), problem.text)
@@ -74,24 +73,47 @@ def broken_chains(folder: Path, scripts: Sequence[Transcript]) -> Iterator[Findi
             rest = f", and {script.cut_off} bytes of another" if script.cut_off else ""
             text = f"breaks off after {script.entries} entries{rest}: it was killed, or the end is cut off"
             yield Finding("open", script.place(), text)
-        if script.header is not None:
-            for name, values in said.items():
-                values.setdefault(getattr(script.header, name), set()).add(script.party)
-    for name, values in said.items():
-        if len(values) > 1:
-            who = "; ".join(", ".join(sorted(parties)) for parties in values.values())
-            yield Finding("chain", "transcript", f"{who}: were written {_ALIKE[name]}")
     result = result_of(folder) or {}
     run, version, record = result.get("run"), result.get("version"), _record_of(folder)
+    parts = RunFolder(folder, folder.name).parts()
+    runs: set[str] = set()
+    modes: set[str] = set()
+    # Each part of a merged run was a run of its own: within a session all say the same even so.
+    for own in _by_number(scripts) if parts else [scripts]:
+        said = _said(own)
+        for name, values in said.items():
+            if len(values) > 1:
+                who = "; ".join(", ".join(sorted(parties)) for parties in values.values())
+                yield Finding("chain", "transcript", f"{who}: were written {_ALIKE[name]}")
+        runs |= said["run"].keys()
+        modes |= said["record"].keys()
     by = {script.versions["fairwall"] for script in scripts if "fairwall" in script.versions}
     if version is not None and by - {version}:
         text = f"was recorded by fairwall {', '.join(sorted(by))}, and result.json says {version}"
         yield Finding("chain", "transcript", text)
-    if run is not None and said["run"].keys() - {run}:
-        yield Finding("chain", "transcript", f"is of run {', '.join(sorted(said['run']))}, and result.json of {run}")
-    if record is not None and said["record"].keys() - {record}:
-        modes = ", ".join(sorted(said["record"]))
-        yield Finding("chain", "transcript", f'was recorded as "{modes}", and scenario.toml says record = "{record}"')
+    if run is not None and runs - {run, *parts}:
+        yield Finding("chain", "transcript", f"is of run {', '.join(sorted(runs))}, and result.json of {run}")
+    if record is not None and modes - {record}:
+        how = ", ".join(sorted(modes))
+        yield Finding("chain", "transcript", f'was recorded as "{how}", and scenario.toml says record = "{record}"')
+
+
+def _by_number(scripts: Sequence[Transcript]) -> list[list[Transcript]]:
+    """Put the transcripts of each session together."""
+    sessions: dict[str, list[Transcript]] = {}
+    for script in scripts:
+        sessions.setdefault(script.number, []).append(script)
+    return [*sessions.values()]
+
+
+def _said(scripts: Sequence[Transcript]) -> dict[str, dict[str, set[str]]]:
+    """Give what transcripts say at their beginning, and which parties say so."""
+    said: dict[str, dict[str, set[str]]] = {name: {} for name in _ALIKE}
+    for script in scripts:
+        if script.header is not None:
+            for name, values in said.items():
+                values.setdefault(getattr(script.header, name), set()).add(script.party)
+    return said
 
 
 def result_of(folder: Path) -> dict[str, Any] | None:

@@ -1,0 +1,307 @@
+"""Sessions played at once, each in a process and with three parties of its own: through joblib, here or on a cluster.
+
+Every session takes the next trial that nobody has taken, so none waits for another at the end. They meet in the run's
+folder alone (`sim.runs.tray`): a worker is told where that is, and reads the scenario and the run's key there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import threading
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from fairwall.errors import RunFailed, UserError
+from sim.games import read
+from sim.games.table import Table
+from sim.play.faults import Injector
+from sim.play.session import play_turns
+from sim.runs.folder import RunFolder
+from sim.runs.tray import Tray
+from sim.runs.trials import Turn, ranges, schedule
+
+BACKENDS = {"loky": "joblib", "dask": "distributed", "ray": "ray"}
+"""What plays sessions at once, by joblib's name for it, and the package that it needs: the extra of the same name."""
+
+_LOOK_SECONDS = 0.2
+_PATIENCE_SECONDS = 30.0
+"""A run's process that has shown no pulse for so long is gone, wherever it was."""
+
+_LEAVE_SECONDS = 20.0
+"""How long sessions that are told to leave are waited for; each gives its parties less."""
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """How many sessions are played at once, and through which of ``BACKENDS``."""
+
+    count: int = 1
+    backend: str = "loky"
+
+
+ONE = Jobs()
+"""The run's own process plays, alone."""
+
+
+class JobsRefused(UserError):
+    """A way to play at once that is not there. Its text is one line that names the option."""
+
+
+class TrialsMissing(RunFailed):
+    """Sessions that ended with trials unfinished. Its text is one line that says which."""
+
+
+def require(jobs: Jobs) -> None:
+    """Refuse a backend that is unknown or not installed.
+
+    Raises
+    ------
+    JobsRefused
+    """
+    if jobs.count < 1:
+        raise JobsRefused(f"--jobs: {jobs.count}: at least 1 session is played at once")
+    if jobs.backend not in BACKENDS:
+        raise JobsRefused(f"--backend: {jobs.backend!r} is none of {', '.join(BACKENDS)}")
+    package = BACKENDS[jobs.backend]
+    if find_spec(package) is None:
+        raise JobsRefused(
+            f"--backend: {jobs.backend} needs {package}, which is not installed: pip install 'fairwall[{jobs.backend}]'"
+        )
+
+
+def play_at_once(
+    folder: RunFolder,
+    turns: Sequence[Turn],
+    jobs: Jobs,
+    on_trial: Callable[[int], None],
+    on_start: Callable[[dict[str, Any]], None],
+    programs: Mapping[str, str],
+) -> None:
+    """Play some of a run's trials in several sessions, and write each into ``trials.jsonl`` when it is its turn.
+
+    Parameters
+    ----------
+    folder : RunFolder
+        Holds the scenario by now. All workers reach it by the same path.
+    turns : sequence of Turn
+    jobs : Jobs
+    on_trial : callable
+        Told how many trials are finished.
+    on_start : callable
+        Told, at the end, what confined the parties of each session, in the order of their transcripts.
+    programs : mapping of str to str
+        The commands of programs that play in our parties' place, by party.
+
+    Raises
+    ------
+    TrialsMissing
+        If a worker was lost.
+    ConfinementMissing, TrialFailed, PartyDied
+        As `play_turns` does in one of the sessions; the others were told to leave.
+    """
+    tray = Tray.new(folder.path)
+    numbers = [number for _, _, number in turns]
+    task = (str(folder.path), folder.run, tray.path.name, numbers, dict(programs), os.getpid())
+    workers = _Workers([(*task, job) for job in range(1, min(jobs.count, len(turns)) + 1)], jobs)
+    waiting, collected = iter(numbers), 0
+    due = next(waiting, None)
+
+    def collect() -> None:
+        nonlocal due, collected
+        there = tray.finished()
+        on_trial(collected + len(there))
+        while due is not None and due in there:
+            folder.add_trial(*tray.lines(due))
+            tray.drop(due)
+            collected += 1
+            due = next(waiting, None)
+
+    workers.start()
+    try:
+        beats = 0
+        while workers.is_alive():
+            workers.join(_LOOK_SECONDS)
+            tray.beat(beats := beats + 1)
+            collect()
+    finally:
+        tray.end()
+        workers.join(_LEAVE_SECONDS)
+        collect()
+        for layers in tray.starts():
+            on_start(layers)
+    for error in workers.errors:
+        raise error
+    missing = sorted({*numbers[collected:]} - {*tray.finished()})
+    if missing or workers.lost is not None:
+        why = (
+            f"a worker was lost ({type(workers.lost).__name__})" if workers.lost is not None else "sessions ended early"
+        )
+        raise TrialsMissing(
+            f"{why}: {len(missing)} of {len(numbers)} trials are missing: {ranges(missing)}; what is finished is kept, "
+            f"and --resume {folder.path} plays them"
+        )
+
+
+class _Workers(threading.Thread):
+    """Waits for joblib in a thread of its own, so that an interrupt can end the sessions in order.
+
+    Attributes
+    ----------
+    errors : what sessions failed with.
+    lost : what joblib raised, where it lost a worker.
+    """
+
+    def __init__(self, tasks: Sequence[tuple[Any, ...]], jobs: Jobs) -> None:
+        super().__init__(daemon=True)
+        self._tasks = tasks
+        self._jobs = jobs
+        self.errors: list[Exception] = []
+        self.lost: Exception | None = None
+
+    def run(self) -> None:
+        """Play all sessions to their end."""
+        # Inherited by all that is started here: Ctrl-C is the run's own process's to handle.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        import joblib
+
+        try:
+            with _backend(self._jobs):
+                parallel = joblib.Parallel(n_jobs=self._jobs.count, batch_size=1, pre_dispatch="all")
+                came = parallel(joblib.delayed(play_session)(*task) for task in self._tasks)
+        except Exception as error:  # sessions return what they fail with
+            self.lost = error
+        else:
+            self.errors = [error for error in came if error is not None]
+
+
+@contextlib.contextmanager
+def _backend(jobs: Jobs) -> Iterator[None]:
+    """Have joblib play through a backend while the context lasts: on the cluster it is configured for, or else here."""
+    import joblib
+
+    if jobs.backend == "loky":
+        from joblib.externals.loky import get_reusable_executor
+
+        try:
+            with joblib.parallel_config("loky"):
+                yield
+        finally:
+            get_reusable_executor().shutdown(wait=True, kill_workers=True)
+    elif jobs.backend == "dask":
+        dask, distributed = import_module("dask"), import_module("distributed")
+        address = dask.config.get("scheduler-address", None)
+        own: dict[str, Any] = {
+            "n_workers": jobs.count,
+            "threads_per_worker": 1,
+            "dashboard_address": None,
+            "silence_logs": "ERROR",
+        }
+        with (
+            distributed.Client(address) if address else distributed.Client(**own) as client,
+            joblib.parallel_config("dask", client=client),
+        ):
+            yield
+    else:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        ray = import_module("ray")
+        own = {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": jobs.count, "include_dashboard": False}
+        ray.init(log_to_driver=False, logging_level=logging.ERROR, **own)
+        try:
+            import_module("ray.util.joblib").register_ray()
+            with joblib.parallel_config("ray"):
+                yield
+        finally:
+            ray.shutdown()
+
+
+def play_session(
+    path: str, run: str, tray_name: str, numbers: Sequence[int], programs: Mapping[str, str], runner: int, job: int
+) -> Exception | None:
+    """Play in this process, which may be on another machine, trials that no other session has taken.
+
+    Parameters
+    ----------
+    path, run, tray_name : str
+        The run's folder and id, and the tray's name in it.
+    numbers : sequence of int
+        The trials that are to be played by all sessions together, by their number in the run.
+    programs : mapping of str to str
+    runner : int
+        The number of the run's process, which may be this one's parent.
+    job : int
+        Which of the sessions this is, from 1: it names the parties' logs.
+
+    Returns
+    -------
+    Exception or None
+        What ended the session, and with it all the others; None where all is well, or another had ended it.
+    """
+    limits = import_module("threadpoolctl")  # which joblib's users have, and which says nothing of its types
+    folder, tray = RunFolder(Path(path), run), Tray(Path(path) / tray_name)
+    over, table = threading.Event(), Table()
+    threading.Thread(target=_watch, args=(tray, table, over, runner), daemon=True).start()
+    try:
+        sweep = read(str(folder.path / "scenario.toml"))
+        wanted = {*numbers}
+
+        def taken() -> Iterator[Turn]:
+            for turn in schedule(sweep):
+                if turn[2] in wanted and tray.pulse() is not None and tray.take(turn[2]):
+                    yield turn
+
+        turns = taken()
+        first = next(turns, None)
+        if first is None:
+            return None
+
+        with (
+            limits.threadpool_limits(1),
+            Injector(folder) if sweep.scenario.faults else contextlib.nullcontext() as injector,
+        ):
+            play_turns(
+                sweep,
+                folder,
+                chain([first], turns),
+                lambda _: None,
+                tray.start,
+                injector,
+                programs,
+                table=table,
+                keep=tray.lay,
+                log_suffix=f".{job}",
+            )
+    except Exception as error:
+        if not tray.end():
+            return None  # it follows from what ended another session, or from an interrupt
+        if not isinstance(error, (RunFailed, UserError, OSError)):
+            error.add_note(traceback.format_exc())  # which is lost on the way to another process
+        return error
+    finally:
+        over.set()
+    return None
+
+
+def _watch(tray: Tray, table: Table, over: threading.Event, runner: int) -> None:
+    """End a session when the pulse is gone or, because its process is, does not change any more."""
+    is_child = os.getppid() == runner
+    seen, since = tray.pulse(), time.monotonic()
+    while not over.wait(_LOOK_SECONDS):
+        pulse = tray.pulse()
+        if pulse != seen:
+            seen, since = pulse, time.monotonic()
+        is_gone = time.monotonic() - since > _PATIENCE_SECONDS or (is_child and os.getppid() != runner)
+        if is_gone:
+            tray.end()
+        if pulse is None or is_gone:
+            table.abort("the run was ended")
+            return
