@@ -248,8 +248,8 @@ def play_session(
     """
     limits = import_module("threadpoolctl")  # which joblib's users have, and which says nothing of its types
     folder, tray = RunFolder(Path(path), run), Tray(Path(path) / tray_name)
-    over, table = threading.Event(), Table()
-    threading.Thread(target=_watch, args=(tray, table, over, runner), daemon=True).start()
+    over, table, is_child = threading.Event(), Table(), os.getppid() == runner
+    threading.Thread(target=_watch, args=(tray, table, over, runner if is_child else None), daemon=True).start()
     try:
         sweep = read(str(folder.path / "scenario.toml"))
         wanted = {*numbers}
@@ -288,18 +288,19 @@ def play_session(
         return error
     finally:
         over.set()
+        if is_child and os.getppid() != runner:
+            os._exit(1)  # nobody is left to work for, which joblib's worker would notice in minutes only
     return None
 
 
-def _watch(tray: Tray, table: Table, over: threading.Event, runner: int) -> None:
+def _watch(tray: Tray, table: Table, over: threading.Event, parent: int | None) -> None:
     """End a session when the pulse is gone or, because its process is, does not change any more."""
-    is_child = os.getppid() == runner
     seen, since = tray.pulse(), time.monotonic()
     while not over.wait(_LOOK_SECONDS):
         pulse = tray.pulse()
         if pulse != seen:
             seen, since = pulse, time.monotonic()
-        is_gone = time.monotonic() - since > _PATIENCE_SECONDS or (is_child and os.getppid() != runner)
+        is_gone = time.monotonic() - since > _PATIENCE_SECONDS or parent not in (None, os.getppid())
         if is_gone:
             tray.end()
         if pulse is None or is_gone:
