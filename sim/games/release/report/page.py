@@ -85,8 +85,8 @@ def _findings(summary: Sequence[Line]) -> list[str]:
     if known:
         most = max(known, key=lambda cell: cell["leakage"] - cell["leakage_baseline"])
         said.append(
-            f"From a sanitised release the developer guessed at most {most['leakage']:.1f}% of the protected attributes of "
-            "those it trained on, "
+            f"From a sanitised release the developer guessed at most {most['leakage']:.1f}% of the protected "
+            "attributes of those it trained on, "
             f"where calling everybody by the commoner group is right for {most['leakage_baseline']:.1f}%."
         )
     return said
