@@ -129,13 +129,12 @@ def play_at_once(
     workers.start()
     try:
         beats = 0
-        while workers.is_alive():
-            workers.join(_LOOK_SECONDS)
+        while not workers.over.wait(_LOOK_SECONDS):
             tray.beat(beats := beats + 1)
             collect()
     finally:
         tray.end()
-        workers.join(_LEAVE_SECONDS)
+        workers.over.wait(_LEAVE_SECONDS)
         collect()
         for layers in tray.starts():
             on_start(layers)
@@ -159,6 +158,7 @@ class _Workers(threading.Thread):
     ----------
     errors : what sessions failed with.
     lost : what joblib raised, where it lost a worker.
+    over : set at the end; not ``join``, which takes the thread for ended if a signal interrupts it (Python 3.11).
     """
 
     def __init__(self, tasks: Sequence[tuple[Any, ...]], jobs: Jobs) -> None:
@@ -166,22 +166,23 @@ class _Workers(threading.Thread):
         self._tasks = tasks
         self._jobs = jobs
         self.errors: list[Exception] = []
-        self.lost: Exception | None = None
+        self.lost: BaseException | None = None
+        self.over = threading.Event()
 
     def run(self) -> None:
         """Play all sessions to their end."""
-        # Inherited by all that is started here: Ctrl-C is the run's own process's to handle.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         import joblib
 
         try:
             with _backend(self._jobs):
                 parallel = joblib.Parallel(n_jobs=self._jobs.count, batch_size=1, pre_dispatch="all")
                 came = parallel(joblib.delayed(play_session)(*task) for task in self._tasks)
-        except Exception as error:  # sessions return what they fail with
+        except BaseException as error:  # sessions return what they fail with; a worker may be interrupted as it starts
             self.lost = error
         else:
             self.errors = [error for error in came if error is not None]
+        finally:
+            self.over.set()
 
 
 @contextlib.contextmanager
@@ -248,6 +249,8 @@ def play_session(
     """
     limits = import_module("threadpoolctl")  # which joblib's users have, and which says nothing of its types
     folder, tray = RunFolder(Path(path), run), Tray(Path(path) / tray_name)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the run's own process's to handle
     over, table, is_child = threading.Event(), Table(), os.getppid() == runner
     threading.Thread(target=_watch, args=(tray, table, over, runner if is_child else None), daemon=True).start()
     try:
