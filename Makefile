@@ -36,6 +36,7 @@ bench: $(VENV)/.installed-all
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/decoders.py
 	$(BIN)/python benchmarks/shadows_per_second.py
 	$(BIN)/python benchmarks/recording.py
+	$(BIN)/python benchmarks/jobs.py
 	$(BIN)/python benchmarks/audit_throughput.py
 
 # Generates the Python code of the protocol again.
