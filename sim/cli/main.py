@@ -17,6 +17,7 @@ from fairwall.errors import RunFailed, UserError
 from sim.cli import conformance, ledger, serve
 from sim.cli.boundary import boundary
 from sim.cli.certificates import certificates
+from sim.cli.compare import compare
 from sim.cli.list import list_scenarios
 from sim.cli.merge import merge
 from sim.cli.privacy_audit import privacy_audit
@@ -44,6 +45,7 @@ app.command()(report)
 app.command()(verify)
 app.command()(seal)
 app.command()(replay)
+app.command()(compare)
 app.command()(boundary)
 app.command()(sensitivity)
 app.command()(recommend)

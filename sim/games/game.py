@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import grpc
@@ -125,6 +126,9 @@ class Game(Generic[S, D, O]):
         Says in words what the messages of its service say, by message.
     redecoding : Redecoding, optional
         Of a game whose developer decodes answers.
+    compare : callable, optional
+        Holds a run against published figures, from its sweep, its lines, the figures' file, and whether to show every
+        comparison or only what differs: gives what to show in 80 columns, and whether they agree.
     """
 
     name: str
@@ -143,3 +147,4 @@ class Game(Generic[S, D, O]):
     terminal: Callable[[Sweep[S], Sequence[Line]], RenderableType]
     captions: Callable[[], Mapping[str, Caption]]
     redecoding: Redecoding | None = None
+    compare: Callable[[Sweep[S], Sequence[Line], Path, bool], tuple[RenderableType, bool]] | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from developer.release.training import require_lightgbm
@@ -30,6 +31,14 @@ def _terminal(sweep: Sweep, summary: Sequence[Line]) -> RenderableType:
     return terminal(sweep, summary)
 
 
+def _compare(sweep: Sweep, lines: Sequence[Line], file: Path, everything: bool) -> tuple[RenderableType, bool]:
+    from sim.games.release.compare import compare
+    from sim.games.release.report.compared import compared
+
+    held = compare(sweep, lines, file)
+    return compared(held, everything), held.well
+
+
 GAME: Game[scenario.ReleaseScenario, deal.ReleaseDeal, outcome.ReleaseOutcome] = Game(
     name="release",
     wire=GAME_RELEASE,
@@ -46,4 +55,5 @@ GAME: Game[scenario.ReleaseScenario, deal.ReleaseDeal, outcome.ReleaseOutcome] =
     page=_page,
     terminal=_terminal,
     captions=captions.captions,
+    compare=_compare,
 )

@@ -1,0 +1,41 @@
+"""The command ``fairwall compare``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sim.cli.status import FAILED, WIDTH
+
+
+def compare(
+    folder: Annotated[Path, typer.Argument(help="A run's folder.", metavar="RUN")],
+    file: Annotated[Path, typer.Argument(help="Published figures: CSV, a row a seed.", metavar="FILE")],
+    everything: Annotated[bool, typer.Option("--all", help="Show every comparison, not only what differs.")] = False,
+) -> None:
+    """Hold a run against published figures. Status 1: they differ."""
+    from fairwall.errors import UserError
+
+    if not (folder / "scenario.toml").is_file():
+        raise UserError(f"{folder}: not a run's folder: it has no scenario.toml")
+    from rich.console import Console
+
+    from sim.games import GAMES, read
+    from sim.runs.trials import read_trials
+
+    sweep = read(str(folder / "scenario.toml"))
+    hold = GAMES[sweep.game].compare
+    if hold is None:
+        raise UserError(f"{folder}: the {sweep.game} game has no published figures seed by seed")
+    lines = read_trials(folder / "trials.jsonl")
+    if not lines:
+        raise UserError(f"{folder}: no trial finished")
+    try:
+        shown, well = hold(sweep, lines, file, everything)
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        raise UserError(f"{folder}: trials.jsonl is not as a run of its scenario writes it") from error
+    Console(highlight=False, width=WIDTH).print(shown)
+    if not well:
+        raise typer.Exit(FAILED)
