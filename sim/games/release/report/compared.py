@@ -13,11 +13,11 @@ from sim.report.notation import MISSING, number, plural
 def compared(held: Held, everything: bool) -> RenderableType:
     """Lay out comparisons, all or those beyond their tolerance, and what they come to together."""
     shown = [each for each in held.comparisons if everything or each.beyond]
-    return Group(*([_table(shown)] if shown else []), *_summary(held), _verdict(held))
+    return Group(*([_table(shown, held.exact)] if shown else []), *_summary(held), _verdict(held))
 
 
-def _table(shown: list[Comparison]) -> Table:
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, collapse_padding=True)
+def _table(shown: list[Comparison], exact: bool) -> Table:
+    table = Table(box=SIMPLE_HEAD, padding=0, show_edge=False)
     for head in ("data", "protocol", "split"):
         table.add_column(head, no_wrap=True)
     table.add_column("ε", justify="right", no_wrap=True)
@@ -36,17 +36,17 @@ def _table(shown: list[Comparison]) -> Table:
             str(each.seeds),
             f"{each.difference:+.2g}",
             MISSING if each.tolerances is None else f"{each.tolerances[0]:.2g}",
-            _word(each),
+            _word(each, exact),
         )
     return table
 
 
-def _word(each: Comparison) -> str:
+def _word(each: Comparison, exact: bool) -> str:
     if each.tolerances is None:
         return "too few"
-    if each.tolerances == (ROUNDING, ROUNDING):
-        return "differs" if each.beyond else "agrees"
-    return f"> {each.beyond} SE" if each.beyond else "agrees"
+    if not each.beyond:
+        return "agrees"
+    return "differs" if exact else f"> {each.beyond} SE"
 
 
 def _summary(held: Held) -> list[str]:
