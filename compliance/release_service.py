@@ -10,7 +10,8 @@ import grpc
 from blake3 import blake3
 
 from compliance.case import DEVELOPER
-from compliance.release import HandedModel, Release
+from compliance.local import PROTOCOLS
+from compliance.release import CLEAN, HandedModel, Release
 from compliance.service import check_request_id
 from fairwall.compliance.v1 import release_service_pb2 as wire
 from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceServicer
@@ -50,6 +51,8 @@ class ReleaseService(ReleaseServiceServicer):
         """Release sanitised attributes."""
         release = self._case(request.deal_id).release
         check_request_id(request.request_id)
+        if release.protocol not in (*PROTOCOLS, CLEAN):  # the controls that release nothing
+            raise Refusal(error_pb2.REASON_MECHANISM_REFUSES)
         if not request.epsilon >= EPSILON_MIN:
             raise Refusal(error_pb2.REASON_EPSILON_INVALID)
         digest = blake3(request.SerializeToString(deterministic=True)).digest()
