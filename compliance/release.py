@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -155,6 +156,7 @@ class HandedModel:
         self._labels, self._features, self._sensitive = labels, features, sensitive
         self._columns, self._sizes = columns, sizes
         self._digest = b""
+        self._lock = threading.Lock()
         self.decisions = np.empty(0, np.uint8)
         self.utilities: tuple[float, ...] = ()
 
@@ -171,22 +173,24 @@ class HandedModel:
         Refusal
             ``OUT_OF_TURN`` for another model than the first, ``REQUEST_MALFORMED`` for no model of these features.
         """
-        digest = blake3(nodes.tobytes()).digest() + bytes([sees_attributes])
-        if self._digest:
-            if self._digest != digest:
-                raise Refusal(error_pb2.REASON_OUT_OF_TURN)
-            return
-        clear = zip(self._columns, self._sensitive.T, strict=True)
-        encodings = {column.place: one_hot(values, column.domain) for column, values in clear if sees_attributes}
-        rows = design(self._features, self._sizes, encodings)
-        try:
-            forest = from_array(nodes, rows.shape[1])
-        except ValueError:
-            raise Refusal(error_pb2.REASON_REQUEST_MALFORMED) from None
-        scores = forest.scores(rows)
-        self.decisions = (scores > 0).astype(np.uint8)
-        self.utilities = tuple(one.measure(self._labels, self.decisions, scores) for one in UTILITIES.values())
-        self._digest = digest
+        what = f"{nodes.dtype} {nodes.shape} {sees_attributes}".encode()
+        digest = blake3(what + nodes.tobytes()).digest()
+        with self._lock:  # calls may come at the same time
+            if self._digest:
+                if self._digest != digest:
+                    raise Refusal(error_pb2.REASON_OUT_OF_TURN)
+                return
+            clear = zip(self._columns, self._sensitive.T, strict=True)
+            encodings = {column.place: one_hot(values, column.domain) for column, values in clear if sees_attributes}
+            rows = design(self._features, self._sizes, encodings)
+            try:
+                forest = from_array(nodes, rows.shape[1])
+            except ValueError:
+                raise Refusal(error_pb2.REASON_REQUEST_MALFORMED) from None
+            scores = forest.scores(rows)
+            self.decisions = (scores > 0).astype(np.uint8)
+            self.utilities = tuple(one.measure(self._labels, self.decisions, scores) for one in UTILITIES.values())
+            self._digest = digest
 
     def scores(self, _request_id: str, count: int, _context: grpc.ServicerContext) -> NDArray[np.float64]:
         """Give the model's decisions about the test set, shape (1, people).
