@@ -1,0 +1,430 @@
+"""ReleaseService over mTLS: a release is drawn and charged once, and no model but a sound one is taken, once."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from compliance.accountant import Budget
+from compliance.case import Case, game_case
+from compliance.ledger.books import Entry
+from compliance.mechanisms import MECHANISMS
+from compliance.records import Records
+from compliance.release import CLEAN, Column, HandedModel, Release, game_release
+from compliance.release_service import ReleaseCase, ReleaseService
+from compliance.service import AuditService
+from developer.client import Audits, ask_models
+from fairwall.compliance.v1 import release_service_pb2 as wire
+from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
+from fairwall.compliance.v1.release_service_pb2_grpc import (
+    ReleaseServiceStub,
+    add_ReleaseServiceServicer_to_server,
+)
+from fairwall.laws.local import LOCAL_LAWS
+from fairwall.laws.utility import UTILITIES
+from fairwall.learning.forest import MOST_NODES, from_array
+from fairwall.rpc.arrays import ArrivingArray, chunks_of, header_of
+from fairwall.rpc.errors import reason_of
+from fairwall.wire.v1 import error_pb2 as error
+from fairwall.wire.v1.array_pb2 import ELEMENT_TYPE_FLOAT64, ArrayHeader
+from tests.contract.refused import refusal
+
+PROTECTED = np.array([1, 0, 1, 1, 0, 0, 1, 0], np.uint8)
+LABELS = np.array([1, 1, 1, 0, 0, 1, 1, 0], np.uint8)
+FEATURES = np.array([0, 1, 2, 0, 1, 2, 0, 1])[:, None]
+SENSITIVE = np.column_stack([PROTECTED, np.array([0, 1, 2, 3, 0, 1, 2, 3], np.uint8)])
+COLUMNS = (Column(place=0, domain=2, share=0.5), Column(place=2, domain=4, share=0.5))
+SIZES = (3,)
+TO_TRAIN_ON = np.random.default_rng(1).integers(0, [2, 4], (500, 2)).astype(np.uint8)
+BUDGET = 2.0
+
+SEEING, BLIND = 2 + 3 + 4, 3
+"""How many features a model has that sees the sensitive columns, and one that does not."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """The developer's stubs of one compliance, and what it holds."""
+
+    releases: ReleaseServiceStub
+    audits: Audits
+    cases: dict[str, ReleaseCase]
+    audited: dict[str, Case]
+
+    def open(
+        self, protocol: str = "grr", budget: float = BUDGET, *, seeded: bool = False, mechanism: str = "exact"
+    ) -> None:
+        """Open the deal anew."""
+        release = game_release("deal", protocol, COLUMNS, TO_TRAIN_ON, budget, b"s" * 32 if seeded else None)
+        model = HandedModel(LABELS, FEATURES, SENSITIVE, COLUMNS, SIZES)
+        self.cases["deal"] = ReleaseCase(release, model, tells_utilities=mechanism == "exact")
+        records = Records(LABELS, PROTECTED, ("sp", "eo"))
+        paid = Budget(math.inf if mechanism == "exact" else 4.0)
+        self.audited["deal"] = game_case("deal", records, MECHANISMS[mechanism], paid, 0.0, 1, b"s" * 32, models=model)
+
+    @property
+    def charges(self) -> list[tuple[str, float]]:
+        """What was charged, by request id."""
+        entries = self.cases["deal"].release.ledger.entries("deal")
+        return [(entry.request.request_id, entry.request.loss.epsilon) for entry in entries]
+
+
+@pytest.fixture
+def served(serve: Any, dial: Any, credentials: Any) -> Served:
+    cases: dict[str, ReleaseCase] = {}
+    audited: dict[str, Case] = {}
+
+    def register(server: Any) -> None:
+        add_ReleaseServiceServicer_to_server(ReleaseService(cases), server)
+        add_AuditServiceServicer_to_server(AuditService(audited), server)
+
+    connection = dial(serve(register, credentials["compliance"]), "compliance", credentials["developer"])
+    opened = Served(ReleaseServiceStub(connection), Audits(connection), cases, audited)
+    opened.open()
+    return opened
+
+
+def sanitise(served: Served, request_id: str = "r", epsilon: float = 1.0, deal_id: str = "deal") -> list[bytes]:
+    """Ask for a release; every message of the answer, as it came."""
+    request = wire.SanitiseRequest(request_id=request_id, deal_id=deal_id, epsilon=epsilon)
+    return [part.SerializeToString() for part in served.releases.Sanitise(request, timeout=5)]
+
+
+def encoded(answer: list[bytes]) -> NDArray[Any]:
+    header, *parts = map(wire.SanitiseResponse.FromString, answer)
+    arriving = ArrivingArray(header.header.encoded)
+    for part in parts:
+        arriving.append(part.encoded_chunk)
+    return arriving.finish()
+
+
+# Releases.
+
+
+def check_one_draw_a_request(served: Served) -> None:
+    """The same request again gets the same bytes and costs nothing."""
+    first, again = sanitise(served), sanitise(served)
+    assert again == first, "drawn a second time"
+    assert served.charges == [("r", 1.0)]
+
+
+@pytest.mark.parametrize("seeded", [True, False])
+@pytest.mark.parametrize("protocol", LOCAL_LAWS)
+def test_the_same_request_again_is_drawn_and_charged_once(served: Served, protocol: str, seeded: bool) -> None:
+    served.open(protocol, seeded=seeded)
+    check_one_draw_a_request(served)
+
+
+def test_a_service_that_draws_again_on_a_repeat_is_caught(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    def again(release: Release, entry: Entry) -> NDArray[Any]:
+        return release.sanitised(entry.request.request_id, entry.request.loss.epsilon)
+
+    monkeypatch.setattr(Release, "encoded", again)
+    with pytest.raises(AssertionError, match="drawn a second time"):
+        check_one_draw_a_request(served)
+
+
+def test_many_who_send_the_same_request_at_once_get_one_draw(served: Served) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: sanitise(served), range(8)))
+    assert all(answer == answers[0] for answer in answers)
+    assert served.charges == [("r", 1.0)]
+
+
+@pytest.mark.parametrize("protocol", [*LOCAL_LAWS, CLEAN])
+def test_a_release_has_the_terms_shape(served: Served, protocol: str) -> None:
+    served.open(protocol, math.inf if protocol == CLEAN else BUDGET)
+    epsilon = math.inf if protocol == CLEAN else 1.5
+    answer = sanitise(served, epsilon=epsilon)
+    header = wire.SanitiseResponse.FromString(answer[0]).header
+    assert header.epsilons == [epsilon / 2] * 2
+    assert (header.epsilon_charged, header.epsilon_remaining) == (epsilon, math.inf if protocol == CLEAN else 0.5)
+    released = encoded(answer)
+    assert released.shape == (500, 6)
+    assert released.dtype == (np.float64 if protocol == "the-server" else np.uint8)
+    if protocol == CLEAN:
+        one_hot = [np.eye(column.domain)[values] for column, values in zip(COLUMNS, TO_TRAIN_ON.T, strict=True)]
+        assert np.array_equal(released, np.hstack(one_hot))
+
+
+def test_another_request_costs_again_until_the_budget_is_spent(served: Served) -> None:
+    first, second = sanitise(served, "a", 1.25), sanitise(served, "b", 0.75)
+    assert encoded(first).tobytes() != encoded(second).tobytes()
+    charged = [("a", 1.25), ("b", 0.75)]
+    assert served.charges == charged
+    assert refusal(lambda: sanitise(served, "c", 1e-6)) == error.REASON_BUDGET_EXHAUSTED
+    assert served.charges == charged
+    assert sanitise(served, "a", 1.25) == first, "what is bought stays bought"
+
+
+def test_more_than_the_budget_is_refused_and_nothing_charged(served: Served) -> None:
+    assert refusal(lambda: sanitise(served, epsilon=np.nextafter(BUDGET, 3))) == error.REASON_BUDGET_EXHAUSTED
+    assert served.charges == []
+    sanitise(served, epsilon=BUDGET)
+
+
+def test_an_id_is_good_for_one_request(served: Served) -> None:
+    first = sanitise(served)
+    assert refusal(lambda: sanitise(served, epsilon=0.5)) == error.REASON_REQUEST_ID_REUSED
+    assert served.charges == [("r", 1.0)]
+    assert sanitise(served) == first
+
+
+REFUSED: dict[str, tuple[dict[str, Any], error.Reason]] = {
+    "an unknown deal": ({"deal_id": "other"}, error.REASON_DEAL_UNKNOWN),
+    "no deal": ({"deal_id": ""}, error.REASON_DEAL_UNKNOWN),
+    "an empty request id": ({"request_id": ""}, error.REASON_REQUEST_ID_INVALID),
+    "a long request id": ({"request_id": "r" * 65}, error.REASON_REQUEST_ID_INVALID),
+    "epsilon 0": ({"epsilon": 0.0}, error.REASON_EPSILON_INVALID),
+    "epsilon below 0": ({"epsilon": -1.0}, error.REASON_EPSILON_INVALID),
+    "too small an epsilon": ({"epsilon": 9e-13}, error.REASON_EPSILON_INVALID),
+    "epsilon NaN": ({"epsilon": math.nan}, error.REASON_EPSILON_INVALID),
+    "epsilon below all numbers": ({"epsilon": -math.inf}, error.REASON_EPSILON_INVALID),
+    "an infinite epsilon": ({"epsilon": math.inf}, error.REASON_BUDGET_EXHAUSTED),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_request_that_cannot_be_is_refused_and_nothing_charged(served: Served, what: str) -> None:
+    changes, reason = REFUSED[what]
+    assert refusal(lambda: sanitise(served, **changes)) == reason
+    assert served.charges == []
+
+
+@pytest.mark.parametrize("epsilon", [1401.0, math.inf])
+@pytest.mark.parametrize("protocol", LOCAL_LAWS)
+def test_an_epsilon_beyond_the_protocols_limit_is_refused_and_nothing_charged(
+    served: Served, protocol: str, epsilon: float
+) -> None:
+    served.open(protocol, math.inf)
+    assert refusal(lambda: sanitise(served, epsilon=epsilon)) == error.REASON_EPSILON_INVALID
+    assert served.charges == []
+    sanitise(served, epsilon=1400.0)
+
+
+@pytest.mark.parametrize("control", ["dropped", "constant"])
+def test_a_deal_that_releases_nothing_refuses(served: Served, control: str) -> None:
+    served.open(control, math.inf)
+    assert refusal(lambda: sanitise(served)) == error.REASON_MECHANISM_REFUSES
+    assert refusal(lambda: sanitise(served, epsilon=math.inf)) == error.REASON_MECHANISM_REFUSES
+    assert served.charges == []
+
+
+# Models.
+
+
+def stump(feature: float = 0, threshold: float = 0.5, low: float = -1, high: float = 1) -> NDArray[np.float64]:
+    """Return a tree of one test."""
+    return np.array([[feature, threshold, 1, 2], [-1, low, -1, -1], [-1, high, -1, -1]])
+
+
+def hand(served: Served, nodes: NDArray[Any], *, sees_attributes: bool = True, deal_id: str = "deal") -> list[float]:
+    """Hand a model over; the utilities that are told."""
+    header = wire.ModelHeader(deal_id=deal_id, sees_attributes=sees_attributes, nodes=header_of(nodes))
+    return send(served, wire.HandModelRequest(header=header), *map(chunk, chunks_of(nodes)))
+
+
+def chunk(data: bytes) -> wire.HandModelRequest:
+    return wire.HandModelRequest(nodes_chunk=data)
+
+
+def send(served: Served, *parts: wire.HandModelRequest) -> list[float]:
+    def sent() -> Iterator[wire.HandModelRequest]:
+        yield from parts
+
+    return list(served.releases.HandModel(sent(), timeout=5).utilities)
+
+
+def gap(served: Served, request_id: str = "g", epsilon: float = math.inf) -> float:
+    return float(ask_models(served.audits, "deal", request_id, "sp", 1, epsilon).gaps[0])
+
+
+def test_a_model_is_measured_on_the_test_rows_as_they_are(served: Served) -> None:
+    # The first feature is 1 for the disadvantaged: the model decides for them.
+    utilities = hand(served, stump())
+    decided = 1 - PROTECTED
+    expected = [one.measure(LABELS, decided, decided.astype(np.float64)) for one in UTILITIES.values()]
+    assert utilities == expected
+    assert gap(served) == -1.0
+
+
+def test_a_model_that_sees_no_attributes_has_the_other_columns_alone(served: Served) -> None:
+    hand(served, stump(feature=2), sees_attributes=False)
+    decided = FEATURES[:, 0] == 2
+    assert gap(served) == pytest.approx(decided[PROTECTED == 1].mean() - decided[PROTECTED == 0].mean())
+
+
+def test_the_same_model_again_changes_nothing_and_another_one_is_out_of_turn(served: Served) -> None:
+    utilities = hand(served, stump())
+    assert hand(served, stump()) == utilities
+    assert refusal(lambda: hand(served, stump(low=1, high=-1))) == error.REASON_OUT_OF_TURN
+    assert refusal(lambda: hand(served, stump(), sees_attributes=False)) == error.REASON_OUT_OF_TURN
+    assert refusal(lambda: hand(served, stump().reshape(-1))) == error.REASON_OUT_OF_TURN
+    assert refusal(lambda: hand(served, np.full((1, 4), math.nan))) == error.REASON_OUT_OF_TURN
+    assert gap(served) == -1.0
+
+
+def test_of_two_models_that_are_handed_over_at_once_one_is_taken(
+    served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    both = threading.Event()
+    arrived: list[int] = []
+
+    def read_together(nodes: NDArray[Any], features: int) -> Any:
+        """Wait a moment for the other one, which must not get here."""
+        arrived.append(len(nodes))
+        if len(arrived) == 2:
+            both.set()
+        both.wait(0.2)
+        return from_array(nodes, features)
+
+    monkeypatch.setattr("compliance.release.from_array", read_together)
+
+    def is_taken(nodes: NDArray[Any]) -> bool:
+        try:
+            return bool(hand(served, nodes))
+        except grpc.RpcError as refused:
+            return reason_of(refused) != error.REASON_OUT_OF_TURN
+
+    with ThreadPoolExecutor(2) as pool:
+        assert sorted(pool.map(is_taken, [stump(), stump(low=1, high=-1)])) == [False, True]
+
+
+def changed(row: int, place: int, value: float) -> NDArray[np.float64]:
+    nodes = stump()
+    nodes[row, place] = value
+    return nodes
+
+
+DEEPER = np.array([[0, 0.5, 1, 2], [1, 0.5, 3, 4], [-1, 1, -1, -1], [-1, 1, -1, -1], [-1, 1, -1, -1]], np.float64)
+
+
+def linked(row: int, place: int, node: float) -> NDArray[np.float64]:
+    nodes = DEEPER.copy()
+    nodes[row, place] = node
+    return nodes
+
+
+HOSTILE: dict[str, NDArray[Any]] = {
+    "a node that is its own child": linked(1, 2, 1),
+    "a cycle": linked(1, 2, 0),
+    "a child of two": linked(1, 2, 2),
+    "a child beyond the end": linked(1, 3, 5),
+    "a child far beyond the end": linked(1, 3, 1e300),
+    "half a child": linked(1, 3, 4.5),
+    "no child": linked(1, 3, -1),
+    "a leaf with a child": linked(2, 2, 3),
+    "a tree inside another": np.vstack([stump()[0], stump()[1], stump()[1], [[0, 0, 1, 2]]]),
+    "a feature too many": changed(0, 0, SEEING),
+    "a feature of 2**53": changed(0, 0, 2.0**53),
+    "a feature below 0": changed(0, 0, -2),
+    "half a feature": changed(0, 0, 0.5),
+    "a threshold NaN": changed(0, 1, math.nan),
+    "an infinite threshold": changed(0, 1, math.inf),
+    "a leaf NaN": changed(1, 1, math.nan),
+    "an infinite leaf": changed(2, 1, -math.inf),
+    "leaves that add up to more than a number": np.tile([[-1.0, 1.7e308, -1, -1]], (2, 1)),
+    "no node": np.empty((0, 4)),
+    "three numbers a node": stump()[:, :3],
+    "five numbers a node": np.hstack([stump(), stump()[:, :1]]),
+    "one axis": stump().reshape(-1),
+    "single precision": stump().astype(np.float32),
+    "bits": stump().astype(np.uint8),
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_hostile_model_is_refused_and_a_sound_one_taken_then(served: Served, what: str) -> None:
+    assert refusal(lambda: hand(served, HOSTILE[what])) == error.REASON_REQUEST_MALFORMED
+    assert refusal(lambda: gap(served)) == error.REASON_MODEL_UNAVAILABLE
+    assert hand(served, stump())
+    assert gap(served) == -1.0
+
+
+def test_a_model_that_sees_no_attributes_cannot_test_them(served: Served) -> None:
+    beyond = stump(feature=BLIND)
+    assert refusal(lambda: hand(served, beyond, sees_attributes=False)) == error.REASON_REQUEST_MALFORMED
+    assert hand(served, beyond)
+
+
+def test_too_many_nodes_are_refused(served: Served) -> None:
+    leaf = np.array([[-1.0, 0.0, -1.0, -1.0]])
+    assert refusal(lambda: hand(served, np.tile(leaf, (MOST_NODES + 1, 1)))) == error.REASON_REQUEST_MALFORMED
+    assert hand(served, np.tile(leaf, (1000, 1)))
+
+
+def header(shape: tuple[int, ...] = (3, 4), kind: int = ELEMENT_TYPE_FLOAT64) -> wire.HandModelRequest:
+    nodes = ArrayHeader(element_type=kind, shape=shape)  # type: ignore[arg-type]
+    return wire.HandModelRequest(header=wire.ModelHeader(deal_id="deal", sees_attributes=True, nodes=nodes))
+
+
+BYTES = stump().tobytes()
+OUT_OF_ORDER: dict[str, tuple[wire.HandModelRequest, ...]] = {
+    "nothing": (),
+    "an empty message": (wire.HandModelRequest(),),
+    "a chunk alone": (chunk(BYTES),),
+    "a chunk before the header": (chunk(BYTES), header()),
+    "a header alone": (header(),),
+    "two headers": (header(), header(), chunk(BYTES)),
+    "a header in between": (header(), chunk(BYTES[:48]), header(), chunk(BYTES[48:])),
+    "an empty message in between": (header(), wire.HandModelRequest(), chunk(BYTES)),
+    "a byte too few": (header(), chunk(BYTES[:-1])),
+    "a byte too many": (header(), chunk(BYTES + b"0")),
+    "a chunk too many": (header(), chunk(BYTES), chunk(BYTES)),
+    "an unknown type": (header(kind=99), chunk(BYTES)),
+    "no type": (header(kind=0), chunk(BYTES)),
+    "more than there is room for": (header((2**40, 4)), chunk(BYTES)),
+    "more than a number holds": (header((2**40, 2**40)), chunk(BYTES)),
+}
+
+
+@pytest.mark.parametrize("what", OUT_OF_ORDER)
+def test_parts_that_are_no_model_are_refused(served: Served, what: str) -> None:
+    assert refusal(lambda: send(served, *OUT_OF_ORDER[what])) == error.REASON_REQUEST_MALFORMED
+    assert hand(served, stump())
+
+
+def test_a_model_of_an_unknown_deal_is_refused(served: Served) -> None:
+    assert refusal(lambda: hand(served, stump(), deal_id="other")) == error.REASON_DEAL_UNKNOWN
+
+
+def test_an_audit_before_a_model_is_handed_over_is_refused_and_nothing_charged(served: Served) -> None:
+    assert refusal(lambda: gap(served)) == error.REASON_MODEL_UNAVAILABLE
+    assert served.audited["deal"].ledger.entries("deal") == ()
+    hand(served, stump())
+    assert gap(served) == -1.0
+
+
+def test_utilities_are_told_where_answers_are_exact_alone(served: Served) -> None:
+    served.open(mechanism="laplace")
+    assert hand(served, stump()) == []
+    assert gap(served, epsilon=1.0) != -1.0
+    assert len(served.cases["deal"].model.utilities) == len(UTILITIES)
+    served.open(mechanism="exact")
+    assert len(hand(served, stump())) == len(UTILITIES)
+
+
+def test_calls_without_a_deadline_are_refused(served: Served) -> None:
+    request = wire.SanitiseRequest(request_id="r", deal_id="deal", epsilon=1.0)
+    assert refusal(lambda: list(served.releases.Sanitise(request))) == error.REASON_DEADLINE_MISSING
+    assert served.charges == []
+
+
+def test_nobody_but_the_developer_is_released_to(served: Served, serve: Any, dial: Any, credentials: Any) -> None:
+    address = serve(
+        lambda server: add_ReleaseServiceServicer_to_server(ReleaseService(served.cases), server),
+        credentials["compliance"],
+    )
+    other = ReleaseServiceStub(dial(address, "compliance", credentials["adversary"]))
+    request = wire.SanitiseRequest(request_id="r", deal_id="deal", epsilon=1.0)
+    assert refusal(lambda: list(other.Sanitise(request, timeout=5))) == error.REASON_CALLER_NOT_ALLOWED
+    assert served.charges == []
