@@ -62,7 +62,7 @@ _ERRORS = (2.0, 3.0)
 _SOURCES = {"adult-26k": "adult", "acs-coverage": "ACSCoverage", "lsac-coded": "LSAC"}
 _CELL = ("protocol", "split", "epsilon")
 _SPLITS = {"k_based": "k-based"}
-_PROTOCOLS = {"rappor": "sue"}
+_PROTOCOLS = {"sue": "rappor"}
 
 
 class CompareError(UserError):
@@ -185,11 +185,8 @@ def compare(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], file: Path) ->
     )
     held = Held(comparisons, exact, len(published), sum(gaps[cell] + own_gaps[cell] for cell in common))
     if not held.compared:
-        raise CompareError(
-            f"{file}: the run has too few seeds in each cell to be compared"
-            if not exact
-            else f"{file}: has no seed in common with the run"
-        )
+        why = "has no seed in common with the run" if exact else "the run has too few seeds in each cell to be compared"
+        raise CompareError(f"{file}: {why}")
     return held
 
 

@@ -55,7 +55,7 @@ def published(seeds: Sequence[int] = range(6), noise: int = 1, **spread: float) 
 def played(seeds: Sequence[int] = range(6), noise: int = 1, **spread: float) -> Rows:
     """Lines of a run; with the same noise, the same figures."""
     return [
-        {"protocol": "sue", "split": "k-based", "epsilon": epsilon, "split_seed": seed}
+        {"protocol": "rappor", "split": "k-based", "epsilon": epsilon, "split_seed": seed}
         | dict(zip(METRICS.values(), map(float, values), strict=True))
         for epsilon, seed, values in drawn(seeds, noise, **spread)
     ]
@@ -206,7 +206,7 @@ REVEAL += '[compliance]\nmechanism = "exact"\n[developer]\nstrategy = "single"\n
         ("", [], published(), "not a run's folder"),
         (REVEAL, played(), published(), "the reveal game has no published figures seed by seed"),
         (SCENARIO, [], published(), "no trial finished"),
-        (SCENARIO, [{"protocol": "sue"}], published(), "trials.jsonl is not as a run"),
+        (SCENARIO, [{"protocol": "rappor"}], published(), "trials.jsonl is not as a run"),
         (SCENARIO, played(), without("OAD"), "no column 'OAD'"),
         (SCENARIO, played(), without("split"), "no column 'split'"),
         (SCENARIO, played(), [row | {"acc": "high"} for row in published()], "row 1: "),
@@ -214,7 +214,7 @@ REVEAL += '[compliance]\nmechanism = "exact"\n[developer]\nstrategy = "single"\n
         (SCENARIO, played(), clean(published()), "no cell in common"),
         (SCENARIO, clean(played([7])), clean(published()), "no seed in common"),
         (SCENARIO, played(), published() + published(noise=5), "has seed 0 more than once"),
-        (SCENARIO, played() + played(noise=5), published(), "several trials of LSAC, sue, k-based, epsilon 0.25"),
+        (SCENARIO, played() + played(noise=5), published(), "several trials of LSAC, rappor, k-based, epsilon 0.25"),
         (
             SCENARIO.replace("lsac-coded:db_LSAC", "mine"),
             played(),
