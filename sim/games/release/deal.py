@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.laws.local import split
+from fairwall.laws.local.limits import require_epsilon
 from fairwall.learning.boosting import Boosting
 from fairwall.tables.people import LeftOut
 from fairwall.tables.roles import Roles
@@ -71,11 +72,11 @@ def deal(cell: Cell[ReleaseScenario], trial: int, deal_id: str, secret: bytes = 
     seed = scenario.scenario.seed + trial
     table = _table(scenario.data.source, _roles(scenario.data), scenario.data.sensitive)
     number = seed if secret == WRITTEN_DOWN else int.from_bytes(party_seed(secret, seed, "referee")[:4], "big")
-    training, test = stratified_split(table.labels, number % _SEEDS, scenario.data.test_share)
     hidden = np.array([table.columns.index(name) for name in table.sensitive])
     shown = np.setdiff1d(np.arange(len(table.columns)), hidden)
     domains = [table.sizes[place] for place in hidden]
     shares = _shares(scenario, domains)
+    training, test = stratified_split(table.labels, number % _SEEDS, scenario.data.test_share)
     columns = tuple(
         SensitiveColumn(
             table.columns[place], int(place), domain, share, protected=table.columns[place] == table.protected
@@ -130,4 +131,7 @@ def _shares(scenario: ReleaseScenario, domains: list[int]) -> tuple[float, ...]:
     release = scenario.release
     if release.protocol in CONTROLS:
         return (1 / len(domains),) * len(domains)
-    return split(release.weights or release.split, domains, 1.0)
+    shares = split(release.weights or release.split, domains, 1.0)
+    for share in shares:
+        require_epsilon(share * release.epsilon)
+    return shares
