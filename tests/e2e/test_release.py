@@ -1,0 +1,293 @@
+"""The release game through real processes: every protocol and control, twins that cheat, and what cannot be played."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairwall.laws.local import LOCAL_LAWS
+from sim.verify.check import verify
+from tests.command import fairwall
+from tests.e2e.test_resume import patched, timeless
+from tests.e2e.test_verify_reports import Twins, played, reported, reporting, submitting, twins
+
+__all__ = ["twins"]
+
+NEEDS_LIGHTGBM = pytest.mark.skipif(importlib.util.find_spec("lightgbm") is None, reason="needs the extra for releases")
+
+PEOPLE = 300
+ONE = """
+[scenario]
+name = "small"
+game = "release"
+trials = 1
+seed = 3
+[data]
+source = "people.csv"
+protected = "group"
+advantaged = "a"
+label = "y"
+positive = "1"
+sensitive = ["group", "age"]
+[compliance]
+mechanism = "exact"
+[developer]
+trees = 5
+[release]
+"""
+GRR = f'{ONE}protocol = "grr"\nepsilon = 4.0\n'
+ALL = f"""{ONE}protocol = "clean"
+[[sweep]]
+"release.protocol" = {json.dumps(list(LOCAL_LAWS))}
+"release.epsilon" = [4.0]
+[[sweep]]
+"release.protocol" = ["clean", "dropped", "constant"]
+"release.epsilon" = ["inf"]
+"""
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Write people down: ``age`` has 4 values, ``one`` has 1, ``many`` has 300."""
+    rng = np.random.default_rng(1)
+    path = tmp_path_factory.mktemp("table") / "people.csv"
+    group, age, job = (
+        rng.choice(["a", "b"], PEOPLE, p=[0.6, 0.4]),
+        rng.integers(0, 4, PEOPLE),
+        rng.integers(0, 3, PEOPLE),
+    )
+    well = (rng.random(PEOPLE) < 0.2 + 0.3 * (group == "a") + 0.1 * age).astype(int)
+    rows = zip(group, age, job, ["x"] * PEOPLE, range(PEOPLE), well, strict=True)
+    path.write_text("group,age,job,one,many,y\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
+    return path
+
+
+def of(table: Path, scenario: str, *, drop: str = '["one", "many"]') -> str:
+    return scenario.replace('"people.csv"', f'"{table}"\ndrop = {drop}')
+
+
+@pytest.fixture(scope="module")
+def whole(table: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Play every protocol and control once."""
+    if importlib.util.find_spec("lightgbm") is None:
+        pytest.skip("needs the extra for releases")
+    return played(tmp_path_factory.mktemp("whole"), of(table, ALL))
+
+
+def lines_of(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "trials.jsonl").read_text().splitlines()]
+
+
+def test_every_protocol_and_control_is_played(whole: Path) -> None:
+    lines = {line["protocol"]: line for line in lines_of(whole)}
+    assert list(lines) == [*LOCAL_LAWS, "clean", "dropped", "constant"]
+    for protocol in LOCAL_LAWS:
+        line = lines[protocol]
+        assert (line["release_spent"], line["epsilon_protected"], line["queries"]) == (4.0, 2.0, 4)
+        assert 0 < line["loss"] <= 4 + 1e-9
+        assert line["leakage"] < 100
+        assert {"sp", "di", "eo", "oad", "acc", "f1", "recall", "auc", "auc_hard"} <= line.keys()
+    clean, dropped, constant = (lines[name] for name in ("clean", "dropped", "constant"))
+    assert (clean["leakage"], clean["leakage_release"], clean["consistent"]) == (100.0, 100.0, 1.0)
+    # Nothing is released there: from nothing, one group for everybody.
+    for line in (dropped, constant):
+        share = line["leakage_baseline"]
+        assert line["leakage_release"] <= share
+        assert line["leakage"] <= share + 5, "features tell next to nothing"
+        assert line["release_spent"] == 0
+    assert constant["sp"] == constant["eo"] == 0
+    assert clean["release_spent"] == "inf"
+
+
+def test_a_run_verifies(whole: Path) -> None:
+    found = verify(whole)
+    assert found.findings == ()
+    assert found.reports == 3 * 11
+
+
+def test_a_run_replays_bit_for_bit(whole: Path) -> None:
+    done = fairwall("replay", whole)
+    assert done.returncode == 0, done.stderr
+    assert "11 trials" in done.stdout
+    assert "the same bit for bit" in done.stdout
+
+
+def test_a_run_that_was_broken_off_is_resumed(whole: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(whole, tmp_path / whole.name))
+    (folder / "trials.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines_of(whole)[:4]))
+    result = json.loads((folder / "result.json").read_text())
+    (folder / "result.json").write_text(json.dumps(result | {"complete": False, "summary": []}))
+    (folder / "report.html").unlink()
+    done = fairwall("run", whole.parents[1] / "scenario.toml", "--resume", folder)
+    assert done.returncode == 0, done.stderr
+    assert timeless(lines_of(folder)) == timeless(lines_of(whole))
+    assert (folder / "report.html").exists()
+
+
+def test_the_page_says_who_is_trusted(whole: Path) -> None:
+    page = (whole / "report.html").read_text()
+    assert "Who is trusted" in page
+    assert "compliance and what it runs on are trusted with the attributes" in " ".join(page.split())
+
+
+@NEEDS_LIGHTGBM
+def test_noisy_answers_leave_out_what_noise_cannot_hide(table: Path, tmp_path: Path, twins: Twins) -> None:
+    # A developer that is told any utility ends the run.
+    twins({"developer": TOLD_NOTHING})
+    noisy = ("compliance.mechanism='laplace'", "compliance.epsilon=3.0")
+    folder = played(tmp_path, of(table, GRR), *noisy)
+    (line,) = lines_of(folder)
+    assert "di" not in line
+    assert "di_released" not in line
+    assert line["queries"] == 3
+    assert line["sp"] != line["sp_released"]
+    assert line["audit_epsilon_spent"] == pytest.approx(3)
+    assert verify(folder).findings == ()
+
+
+TOLD_NOTHING = """
+from developer.release import play as player
+connect = player.ReleaseServiceStub
+def looking(channel):
+    stub = connect(channel)
+    honest = stub.HandModel
+    def hand(parts, **options):
+        response = honest(parts, **options)
+        assert not response.utilities
+        return response
+    stub.HandModel = hand
+    return stub
+player.ReleaseServiceStub = looking
+"""
+
+
+# Twins.
+
+ASKS_TWICE = """
+from developer.release import play as player
+honest = player._take
+def take(compliance, deal):
+    honest(compliance, deal)
+    return honest(compliance, deal)
+player._take = take
+"""
+DRAWS_AGAIN = """
+from compliance.release import Release
+draws = []
+def again(release, entry):
+    draws.append(entry)
+    name = entry.request.request_id + (" again" if len(draws) > 1 else "")
+    return release.sanitised(name, entry.request.loss.epsilon)
+Release.encoded = again
+"""
+SPENDS_OTHERWISE = """
+from compliance.release import Release
+Release.spent = property(lambda release: 3.0)
+"""
+BETTER = """
+from compliance.release import HandedModel
+honest = HandedModel.hand
+def hand(model, nodes, *, sees_attributes):
+    honest(model, nodes, sees_attributes=sees_attributes)
+    model.utilities = (0.99, *model.utilities[1:])
+HandedModel.hand = hand
+"""
+FLIPPED = """
+        values = from_message(request.{name}).copy()
+        values[0] ^= 1
+        request.{name}.CopyFrom(to_message(values))"""
+
+
+def believing(name: str) -> Mapping[str, str]:
+    return {
+        "developer": submitting(
+            "SubmitBeliefs", FLIPPED.format(name=name), "developer.release.play", "ReleaseGameService"
+        )
+    }
+
+
+TWINS: dict[str, tuple[Mapping[str, str], str]] = {
+    "draws again on a repeat": (
+        {"compliance": DRAWS_AGAIN, "developer": ASKS_TWICE},
+        "compliance releases release-1 a second time, and otherwise",
+    ),
+    "spends otherwise": ({"compliance": SPENDS_OTHERWISE}, "compliance reports: release_spent is 3.0, recomputed 4.0"),
+    "reports another utility": ({"compliance": BETTER}, "compliance reports: utilities is [0.99, "),
+    "reports another gap": (
+        {"compliance": reporting("audits[0].exact.CopyFrom(to_message(np.array([0.0])))")},
+        "compliance reports: exact of metric-1[0] is 0.0",
+    ),
+    "guesses otherwise from the release": (believing("from_release"), "developer reports: from_release[0] is "),
+    "guesses otherwise": (believing("from_everything"), "developer reports: from_everything[0] is "),
+}
+QUICK = ("draws again on a repeat", "guesses otherwise")
+
+
+@NEEDS_LIGHTGBM
+@pytest.mark.parametrize(
+    ("parties", "text"),
+    [pytest.param(*TWINS[name], id=name, marks=() if name in QUICK else pytest.mark.slow) for name in TWINS],
+)
+def test_a_party_that_cheats_is_named(
+    table: Path, tmp_path: Path, twins: Twins, parties: Mapping[str, str], text: str
+) -> None:
+    twins(parties)
+    texts = reported(verify(played(tmp_path, of(table, GRR))))
+    assert any(one.startswith(f"deal-1: {text}") for one in texts), texts
+
+
+# What cannot be played.
+
+WEIGHTS = "release.split='weights'"
+BAD: dict[str, tuple[tuple[str, ...], str]] = {
+    "a domain of one value": (("data.sensitive=['group', 'one']", "data.drop=['many']"), "this one has 1"),
+    "too many values": (("data.drop=['one']",), "column 'many' has 300 different values, more than 200"),
+    "epsilon 0": (("release.epsilon=0",), "release.epsilon: must be a positive number"),
+    "epsilon below 0": (("release.epsilon=-1.0",), "release.epsilon: must be a positive number"),
+    "epsilon NaN": (("release.epsilon=nan",), "release.epsilon: must be a positive number"),
+    "epsilon beyond the protocols": (("release.epsilon=2000.0",), "epsilon must be above 0 and at most 700"),
+    "no epsilon": (("release.epsilon='inf'",), "release.epsilon: is missing, or infinite"),
+    "an epsilon for a control": (("release.protocol='dropped'",), "release.epsilon: dropped sanitises nothing"),
+    "weights that sum to more": ((WEIGHTS, "release.weights=[0.5, 0.6]"), "weights must sum to 1, these sum to 1.1"),
+    "a weight too few": ((WEIGHTS, "release.weights=[1.0]"), "2 sensitive attributes need as many weights"),
+    "a weight below 0": ((WEIGHTS, "release.weights=[-1.0, 2.0]"), "weights must be finite numbers above 0"),
+    "weights without their split": (("release.weights=[0.5, 0.5]",), "release.weights: go with split"),
+    "their split without weights": ((WEIGHTS,), "release.weights: go with split"),
+    "a protected column in the open": (("data.sensitive=['age']",), "the protected column 'group' must be sensitive"),
+    "a sensitive label": (("data.sensitive=['group', 'y']",), "no feature 'y'"),
+    "an unknown column": (("data.sensitive=['group', 'nobody']",), "no feature 'nobody'"),
+    "an unknown protocol": (("release.protocol='laplace'",), "release.protocol: must be one of grr, "),
+}
+
+
+@NEEDS_LIGHTGBM
+@pytest.mark.parametrize("what", BAD)
+def test_what_cannot_be_played_is_one_line_and_nothing_is_left_behind(table: Path, tmp_path: Path, what: str) -> None:
+    changes, text = BAD[what]
+    scenario = tmp_path / "small.toml"
+    scenario.write_text(of(table, GRR))
+    settings = [word for change in changes for word in ("--set", change)]
+    done = fairwall("run", scenario, *settings, "--out", "runs", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, ""), done.stderr
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("fairwall: ")
+    assert text in line
+    assert list(tmp_path.iterdir()) == [scenario]
+
+
+def test_without_the_extra_a_line_says_what_to_install(table: Path, tmp_path: Path) -> None:
+    scenario = tmp_path / "small.toml"
+    scenario.write_text(of(table, GRR))
+    hidden = "import sys; sys.modules['lightgbm'] = None"
+    done = patched(hidden, "run", str(scenario), "--out", "runs", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert "pip install 'fairwall[release]'" in line
+    assert list(tmp_path.iterdir()) == [scenario]
