@@ -96,14 +96,9 @@ def test_every_protocol_and_control_is_played(whole: Path) -> None:
         assert {"sp", "di", "eo", "oad", "acc", "f1", "recall", "auc", "auc_hard"} <= line.keys()
     clean, dropped, constant = (lines[name] for name in ("clean", "dropped", "constant"))
     assert (clean["leakage"], clean["leakage_release"], clean["consistent"]) == (100.0, 100.0, 1.0)
-    # Nothing is released there: from nothing, one group for everybody.
+    # Nothing is released there, so there is nothing to guess from.
     for line in (dropped, constant):
-        share = line["leakage_baseline"]
-        assert line["leakage_release"] <= share
-        assert line["leakage"] <= share + 5, "features tell next to nothing"
-        assert line["release_spent"] == 0
-    assert constant["sp"] == constant["eo"] == 0
-    assert clean["release_spent"] == "inf"
+        assert (line["leakage_release"], line["leakage"], line["release_spent"]) == (None, None, 0.0)
 
 
 def test_a_run_verifies(whole: Path) -> None:
@@ -119,6 +114,7 @@ def test_a_run_replays_bit_for_bit(whole: Path) -> None:
     assert "the same bit for bit" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_run_that_was_broken_off_is_resumed(whole: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(whole, tmp_path / whole.name))
     (folder / "trials.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines_of(whole)[:4]))

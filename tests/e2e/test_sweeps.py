@@ -111,6 +111,7 @@ def test_the_same_rows_come_out_of_merged_shards(
     assert (again.returncode, rows(folder)) == (0, rows(whole))
 
 
+@pytest.mark.slow
 def test_shards_of_a_secret_run_share_its_key(scenario: Path, key: Path, whole: Path, tmp_path: Path) -> None:
     own = ("--key", key, *RANDOM)
     one = played(tmp_path, scenario, *own)
@@ -128,6 +129,7 @@ def test_shards_of_a_secret_run_share_its_key(scenario: Path, key: Path, whole: 
     assert "was drawn from another key than" in line
 
 
+@pytest.mark.slow
 def test_a_shard_is_resumed_as_that_shard(scenario: Path, shards: list[Path], tmp_path: Path) -> None:
     folder = shutil.copytree(shards[1], tmp_path / shards[1].name)
     before = rows(folder)
@@ -318,7 +320,8 @@ def assert_resumes(scenario: Path, folder: Path, tmp_path: Path, *arguments: str
     assert rows(folder) == rows(played(tmp_path, scenario, *LONG))
 
 
-@pytest.mark.parametrize("backend", ["loky", *(pytest.param(name, marks=pytest.mark.slow) for name in ("dask", "ray"))])
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["loky", "dask", "ray"])
 def test_a_killed_worker_takes_its_parties_along(backend: str, scenario: Path, tmp_path: Path) -> None:
     if backend != "loky":
         pytest.importorskip(
@@ -340,6 +343,7 @@ def test_a_killed_worker_takes_its_parties_along(backend: str, scenario: Path, t
     assert_resumes(scenario, folder, tmp_path)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_all_sessions_in_order(scenario: Path, tmp_path: Path) -> None:
     with live(scenario, tmp_path / "runs", *LONG) as running:
         folder, rest = running.folder, running.processes
@@ -357,6 +361,7 @@ def test_ctrl_c_ends_all_sessions_in_order(scenario: Path, tmp_path: Path) -> No
     assert fairwall("verify", folder).returncode == 0
 
 
+@pytest.mark.slow
 def test_when_the_runs_own_process_is_killed_all_sessions_leave(scenario: Path, tmp_path: Path) -> None:
     with live(scenario, tmp_path / "runs", *LONG) as running:
         folder, rest = running.folder, running.processes
@@ -367,6 +372,7 @@ def test_when_the_runs_own_process_is_killed_all_sessions_leave(scenario: Path, 
     assert not [*folder.glob("tray-*")]
 
 
+@pytest.mark.slow
 def test_when_a_party_dies_the_other_sessions_leave(scenario: Path, tmp_path: Path) -> None:
     with live(scenario, tmp_path / "runs", *LONG) as running:
         folder, rest = running.folder, running.processes
