@@ -99,6 +99,8 @@ def test_every_protocol_and_control_is_played(whole: Path) -> None:
     # Nothing is released there, so there is nothing to guess from.
     for line in (dropped, constant):
         assert (line["leakage_release"], line["leakage"], line["release_spent"]) == (None, None, 0.0)
+    assert constant["sp"] == constant["eo"] == 0
+    assert clean["release_spent"] == "inf"
 
 
 def test_a_run_verifies(whole: Path) -> None:
