@@ -58,7 +58,7 @@ class JobsRefused(UserError):
 
 
 class TrialsMissing(RunFailed):
-    """Sessions that ended with trials unfinished. Its text is one line that says which."""
+    """Sessions that ended with trials unfinished, which its text names."""
 
 
 def require(jobs: Jobs) -> None:

@@ -129,6 +129,7 @@ def test_a_line_for_each_attack_on_each_split_and_the_same_again(small: str, pla
     assert bases[0] == bases[1]
 
 
+@pytest.mark.slow
 def test_lambda_is_chosen_by_what_compliance_answers_at_its_price(asked: str, play: Play) -> None:
     """All three parties play; the choice is paid for in full, and the same again for the same seed."""
     first, again = play(asked), play(asked, "--trials", "1")

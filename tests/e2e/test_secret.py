@@ -72,7 +72,7 @@ DEALT_IN = ("compliance", "developer", "adversary")
 SEED = 7
 
 
-@pytest.fixture(scope="module", params=["reveal", "inference"])
+@pytest.fixture(scope="module", params=["reveal", pytest.param("inference", marks=pytest.mark.slow)])
 def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Play a small game of all three parties."""
     if request.param == "inference":

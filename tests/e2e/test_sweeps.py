@@ -93,6 +93,7 @@ def test_the_same_rows_come_out_of_sessions_at_once(scenario: Path, whole: Path,
     assert (again.returncode, rows(folder)) == (0, rows(whole))
 
 
+@pytest.mark.slow
 def test_the_same_rows_come_out_of_merged_shards(
     scenario: Path, whole: Path, shards: list[Path], tmp_path: Path
 ) -> None:
