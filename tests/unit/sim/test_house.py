@@ -12,12 +12,12 @@ ROOT = Path(__file__).parents[3]
 PACKAGES = ("compliance", "developer", "adversary", "sim", "fairwall")
 
 _BY_NAME = re.compile(
-    r"\bgame\b\s*(?:==|!=)|GAME_(?:REVEAL|INFERENCE)|[\"'](?:reveal|inference)[\"']|match \w*\.?game\b"
+    r"\bgame\b\s*(?:==|!=)|GAME_(?:REVEAL|INFERENCE|RELEASE)|[\"'](?:reveal|inference)[\"']|match \w*\.?game\b"
 )
 """A game told from others by its name, or by its number on the wire."""
 
 _ALLOWED = (
-    re.compile(r"sim/games/(?:reveal|inference)/"),
+    re.compile(r"sim/games/(?:reveal|inference|release)/"),
     re.compile(r"sim/games/__init__\.py"),
     re.compile(r"(?:developer|adversary)/__main__\.py"),  # one line a game
     re.compile(r"sim/conformance/reference_referee\.py"),  # plays one trial of one game
