@@ -53,7 +53,7 @@ def play(seat: Seat, cases: MutableMapping[str, Case], releases: MutableMapping[
     with seat.reach("developer") as connection:
         models = ModelServiceStub(connection)
         for deal, cards in takes:
-            release = _open_release(deal, cards) if deal.HasField("terms") else None
+            release = open_release(deal, cards) if deal.HasField("terms") else None
             audited = release.model if release is not None else _models(deal, cards, models)
             case = _open(deal, cards, audited, draws)
             cases[deal.deal_id] = case
@@ -77,7 +77,8 @@ def _models(deal: game.ComplianceDeal, cards: dict[str, NDArray[Any]], models: M
     return Models(models, deal.deal_id, cards["features"].astype(np.float64, copy=False))
 
 
-def _open_release(deal: game.ComplianceDeal, cards: dict[str, NDArray[Any]]) -> ReleaseCase:
+def open_release(deal: game.ComplianceDeal, cards: dict[str, NDArray[Any]]) -> ReleaseCase:
+    """Open what a deal of the release game deals; ``cards`` are its arrays by name."""
     terms = deal.terms
     columns = [Column(column.place, column.domain, column.share) for column in terms.columns]
     labels, values, sensitive = (

@@ -19,14 +19,12 @@ from compliance.case import DEVELOPER
 from compliance.ledger import Ledger
 from compliance.ledger.books import Entry, Reply, Request
 from compliance.local import PROTOCOLS, seeded, system
+from fairwall.laws.local import CLEAN
 from fairwall.laws.utility import UTILITIES
 from fairwall.learning.design import design, one_hot
 from fairwall.learning.forest import from_array
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
-
-CLEAN = "clean"
-"""The name that a game's terms give the attributes as they are, without a protocol: the paper's NonDP."""
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from blake3 import blake3
 
 from compliance.case import DEVELOPER
 from compliance.local import PROTOCOLS
-from compliance.release import CLEAN, HandedModel, Release
+from compliance.release import HandedModel, Release
 from compliance.service import check_request_id
 from fairwall.compliance.v1 import release_service_pb2 as wire
 from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceServicer
-from fairwall.laws.local import LocalPrivacyError
+from fairwall.laws.local import CLEAN, LocalPrivacyError
 from fairwall.rpc import arrays
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.limits import EPSILON_MIN

@@ -19,7 +19,7 @@ from compliance.case import Case, game_case
 from compliance.ledger.books import Entry
 from compliance.mechanisms import MECHANISMS
 from compliance.records import Records
-from compliance.release import CLEAN, Column, HandedModel, Release, game_release
+from compliance.release import Column, HandedModel, Release, game_release
 from compliance.release_service import ReleaseCase, ReleaseService
 from compliance.service import AuditService
 from developer.client import Audits, ask_models
@@ -29,7 +29,7 @@ from fairwall.compliance.v1.release_service_pb2_grpc import (
     ReleaseServiceStub,
     add_ReleaseServiceServicer_to_server,
 )
-from fairwall.laws.local import LOCAL_LAWS
+from fairwall.laws.local import CLEAN, LOCAL_LAWS
 from fairwall.laws.utility import UTILITIES
 from fairwall.learning.forest import MOST_NODES, from_array
 from fairwall.rpc.arrays import ArrivingArray, chunks_of, header_of

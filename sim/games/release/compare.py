@@ -29,9 +29,10 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from fairwall.errors import UserError
+from fairwall.laws.local import CLEAN
 from fairwall.tables.reading import header, read
 from sim.games.game import Line
-from sim.games.release.scenario import CLEAN, ReleaseScenario
+from sim.games.release.scenario import ReleaseScenario
 from sim.scenarios.sweep import Sweep
 
 METRICS = {

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from compliance.game import open_release
 from compliance.mechanisms.mechanism import Question
 from compliance.records import Records
-from compliance.release import Column, HandedModel, game_release
+from compliance.release import HandedModel, Release
 from developer.release import beliefs
 from fairwall.rpc.arrays import from_message
 from fairwall.wire.metrics import name_of
@@ -39,17 +40,15 @@ def compare(findings: Findings, trial: TrialMessages) -> None:
         findings.not_checked(f"what was released, and what was reported of it: {BY_DIGEST}")
         return
     findings.reports += 1
-    release = _released(findings, trial, dealt.deal, dealt.arrays)
-    _model(findings, trial, dealt.deal, dealt.arrays)
+    again = open_release(dealt.deal, dealt.arrays)
+    release = _released(findings, trial, dealt.deal, again.release)
+    _model(findings, trial, dealt.deal, dealt.arrays, again.model)
     _beliefs(findings, trial, told.deal, told.arrays, release)
 
 
-def _released(
-    findings: Findings, trial: TrialMessages, deal: Any, arrays: dict[str, NDArray[Any]]
-) -> NDArray[Any] | None:
+def _released(findings: Findings, trial: TrialMessages, deal: Any, release: Release) -> NDArray[Any] | None:
     """Compare releases with one another and with the seed; the first of them, if any."""
-    terms, first = deal.terms, None
-    columns = [Column(column.place, column.domain, column.share) for column in terms.columns]
+    first = None
     seen: dict[str, NDArray[Any]] = {}
     for one in trial.releases:
         if short(one.method) != "Sanitise":
@@ -62,23 +61,19 @@ def _released(
         if not np.array_equal(before, encoded):
             findings.wrong(one.place, f"{place} a second time, and otherwise")
         if deal.noise_seeded:
-            again = game_release(
-                trial.deal_id, terms.protocol, columns, arrays["release"].astype(np.uint8), terms.epsilon, deal.seed
-            ).sanitised(asked.request_id, asked.epsilon)
-            findings.same(one.place, place, encoded, again)
+            findings.same(one.place, place, encoded, release.sanitised(asked.request_id, asked.epsilon))
         first = encoded if first is None else first
     if not deal.noise_seeded and seen:
         findings.not_checked("what was released: its randomness came from the operating system")
     return first
 
 
-def _model(findings: Findings, trial: TrialMessages, deal: Any, arrays: dict[str, NDArray[Any]]) -> None:
+def _model(
+    findings: Findings, trial: TrialMessages, deal: Any, arrays: dict[str, NDArray[Any]], model: HandedModel
+) -> None:
     """Compare utilities and exact gaps with what the model that was handed over decides."""
     reported = trial.submissions["SubmitAuditReport"]
     place = f"{trial.deal_id}: compliance reports"
-    columns = [Column(column.place, column.domain, column.share) for column in deal.terms.columns]
-    labels, sensitive = (arrays[name].astype(np.uint8) for name in ("labels", "sensitive"))
-    model = HandedModel(labels, arrays["features"].astype(np.int64), sensitive, columns, deal.terms.sizes)
     for one in trial.releases:
         if short(one.method) == "HandModel":
             first, *parts = one.requests
@@ -90,7 +85,8 @@ def _model(findings: Findings, trial: TrialMessages, deal: Any, arrays: dict[str
     findings.same(reported.place, f"{place}: utilities", list(reported.request.utilities), list(model.utilities))
     decisions = model.decisions[np.newaxis].astype(np.float64)
     metrics = tuple(name_of(number) for number in deal.metrics)
-    records = Records(labels=labels, protected=arrays["protected"].astype(np.uint8), metrics=metrics)
+    labels, protected = (arrays[name].astype(np.uint8) for name in ("labels", "protected"))
+    records = Records(labels=labels, protected=protected, metrics=metrics)
     for audit in reported.request.audits:
         exact = Question(name_of(audit.metric), decisions, records).gaps()
         findings.same(reported.place, f"{place}: exact of {audit.request_id}", from_message(audit.exact), exact)

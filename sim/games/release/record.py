@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.local import LOCAL_LAWS
+from fairwall.laws.local import CLEAN, LOCAL_LAWS
 from fairwall.laws.utility import UTILITIES
 from sim.games.game import Line
 from sim.games.release.deal import ReleaseDeal
 from sim.games.release.outcome import ReleaseOutcome
-from sim.games.release.scenario import CLEAN, ReleaseScenario
+from sim.games.release.scenario import ReleaseScenario
 from sim.scenarios.scenario import plain
 from sim.scenarios.sweep import Cell
 

@@ -7,16 +7,13 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from fairwall.laws.local import LOCAL_LAWS
+from fairwall.laws.local import CLEAN, LOCAL_LAWS
 from fairwall.laws.metric import METRICS
 from sim.scenarios.checks import mechanism_problems
 from sim.scenarios.scenario import Epsilon, Scenario, Section, TableSection, one_of
 
 AUDITED = ("sp", "di", "eo", "oad")
 """What the model is audited by; the paper's SPD, DI, EOD and OAD."""
-
-CLEAN = "clean"
-"""No protocol: the attributes as they are."""
 
 DROPPED, CONSTANT = "dropped", "constant"
 CONTROLS = (CLEAN, DROPPED, CONSTANT)

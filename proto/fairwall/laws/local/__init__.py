@@ -5,10 +5,11 @@ Compliance samples from these laws, the developer guesses by them, the simulator
 
 from fairwall.laws.local.law import Bits, Law, Numbers, Subsets, enumerated_loss
 from fairwall.laws.local.limits import EPSILON_MAX, LocalPrivacyError
-from fairwall.laws.local.protocols import LOCAL_LAWS, LocalLaw, the_threshold
+from fairwall.laws.local.protocols import CLEAN, LOCAL_LAWS, LocalLaw, the_threshold
 from fairwall.laws.local.splits import SPLITS, split
 
 __all__ = [
+    "CLEAN",
     "EPSILON_MAX",
     "LOCAL_LAWS",
     "SPLITS",

@@ -52,6 +52,9 @@ from fairwall.laws.local.limits import require_domain, require_epsilon
 
 L = TypeVar("L", bound=Law, covariant=True)
 
+CLEAN = "clean"
+"""What stands in place of a protocol where values are released as they are: the paper's NonDP."""
+
 
 @dataclass(frozen=True)
 class LocalLaw(Generic[L]):

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from compliance.mechanisms import MECHANISMS
-from fairwall.laws.local import LOCAL_LAWS
+from fairwall.laws.local import CLEAN, LOCAL_LAWS
 from sim.games.game import Line
 from sim.games.release.report.figures_of import FIGURES, text_of
-from sim.games.release.scenario import CLEAN, ReleaseScenario
+from sim.games.release.scenario import ReleaseScenario
 from sim.report.notation import number, setting, symbol
 from sim.report.page import Page, Section, Term
 from sim.report.tables import Column, PageTable
