@@ -125,6 +125,7 @@ def play_turns(
             finally:
                 table.finish()
     finally:
+        table.finish()  # whoever came in before the others died waits to be let in
         listening.stop()
         if recorder is not None:
             recorder.close()
