@@ -29,7 +29,11 @@ COMMANDS = [
 ]
 
 
-LONG = ("run limit-adult-1000", "run conceal-attacked", "run dia-", "run fft-", "replay demo", "replay conceal")
+LONG = (
+    *("run limit-", "run conceal-", "run dia-", "run fft-", "run targeted", "run synthetic-", "run ldp-"),
+    *("run reveal-adult-100 --trials 1", "run hidden-adult-100 --trials 1"),
+    *("replay demo", "replay conceal", "replay limit"),
+)
 """How commands begin that take longer than all others together; they run with the slow tests."""
 
 

@@ -235,14 +235,14 @@ def check_plans(parent: Path, seed: int) -> None:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(1))
 def test_ten_faults_break_no_promise_and_change_no_result(tmp_path: Path, seed: int) -> None:
     check_plans(tmp_path, seed)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("seed", range(2, 105))
+@pytest.mark.parametrize("seed", range(1, 105))
 def test_a_thousand_faults_break_no_promise_and_change_no_result(tmp_path: Path, seed: int) -> None:
     check_plans(tmp_path, seed)
 

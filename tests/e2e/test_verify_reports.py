@@ -240,7 +240,10 @@ def test_the_golden_runs_are_well(monkeypatch: pytest.MonkeyPatch, name: str) ->
 
 
 @NEEDS_TORCH
-@pytest.mark.parametrize("settings", [(), CHOSEN], ids=["no defence", "lambda chosen"])
+@pytest.mark.parametrize(
+    "settings",
+    [pytest.param((), id="no defence"), pytest.param(CHOSEN, id="lambda chosen", marks=pytest.mark.slow)],
+)
 def test_what_an_inference_game_reports_follows(tmp_path: Path, table: Path, settings: tuple[str, ...]) -> None:
     found = verify(played(tmp_path, INFERENCE.replace("TABLE", str(table)), *settings))
     assert found.findings == ()
