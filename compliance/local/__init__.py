@@ -6,6 +6,7 @@ Their laws, costs and likelihoods are public and stand in `fairwall.laws.local`;
 from typing import Any
 
 from compliance.local.blh import BLH
+from compliance.local.fair_binary import FAIR_BINARY_0, FAIR_BINARY_1
 from compliance.local.grr import GRR
 from compliance.local.olh import OLH
 from compliance.local.oue import OUE
@@ -17,7 +18,7 @@ from compliance.local.uniforms import Draw, seeded, system
 
 __all__ = ["PROTOCOLS", "Draw", "LocalProtocol", "seeded", "system"]
 
-_ALL: tuple[LocalProtocol[Any], ...] = (GRR, BLH, OLH, RAPPOR, OUE, SS, THE, THE_SERVER)
+_ALL: tuple[LocalProtocol[Any], ...] = (GRR, BLH, OLH, RAPPOR, OUE, SS, THE, THE_SERVER, FAIR_BINARY_0, FAIR_BINARY_1)
 
 PROTOCOLS: dict[str, LocalProtocol[Any]] = {protocol.public.name: protocol for protocol in _ALL}
 """Every protocol by its name."""

@@ -585,6 +585,7 @@ STAND_INS = {
     "ldp-acs-coverage": "acs-coverage",
     "ldp-adult": "adult-26k",
     "ldp-lsac": "lsac-coded",
+    "ldp-optimum": "lsac-coded",
     "ldp-quick": "lsac-coded",
 }
 """Scenarios whose tables are the user's own: their columns, with numbers that mean nothing."""

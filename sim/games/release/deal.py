@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.local import split
+from fairwall.laws.local import LOCAL_LAWS, LocalPrivacyError, split
 from fairwall.laws.local.limits import require_epsilon
 from fairwall.learning.boosting import Boosting
 from fairwall.tables.people import LeftOut
@@ -131,6 +131,11 @@ def _shares(scenario: ReleaseScenario, domains: list[int]) -> tuple[float, ...]:
     release = scenario.release
     if release.protocol in CONTROLS:
         return (1 / len(domains),) * len(domains)
+    if LOCAL_LAWS[release.protocol].domain is not None and len(domains) > 1:
+        raise LocalPrivacyError(
+            f"{release.protocol} releases the protected column alone, and {len(domains)} columns are sensitive: set "
+            "data.sensitive"
+        )
     shares = split(release.weights or release.split, domains, 1.0)
     for share in shares:
         require_epsilon(share * release.epsilon)

@@ -18,6 +18,7 @@ from fairwall.laws.local import LOCAL_LAWS, LocalPrivacyError, split
 FALSE_ALARM = 1e-6
 N = 20_000
 WORLDS = [(2, 0.5), (2, 3.0), (3, 1.0), (4, 0.1), (4, 2.0)]
+OF_ANY_DOMAIN = [name for name, law in LOCAL_LAWS.items() if law.domain is None]
 
 
 def draws(number: int = 0) -> Draw:
@@ -44,8 +45,10 @@ def fits(outputs: NDArray[np.float64], expected: NDArray[np.float64], drawn: NDA
     return float(scipy.stats.chisquare(observed, theory).pvalue) > FALSE_ALARM
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
-@pytest.mark.parametrize(("k", "epsilon"), WORLDS)
+@pytest.mark.parametrize(
+    ("name", "k", "epsilon"),
+    [(name, *world) for world in WORLDS for name in PROTOCOLS if LOCAL_LAWS[name].domain in (None, world[0])],
+)
 def test_encodings_follow_the_law(name: str, k: int, epsilon: float) -> None:
     law = LOCAL_LAWS[name].law(k, epsilon)
     outputs, probabilities = law.probabilities()
@@ -60,7 +63,8 @@ def test_encodings_follow_the_law(name: str, k: int, epsilon: float) -> None:
         assert not fits(outputs, probabilities[:, value - 1], drawn[values == value]) or epsilon < 0.2
     other = LOCAL_LAWS[name].law(k, epsilon + 0.3).probabilities()[1]
     if not np.allclose(other, probabilities, atol=0.01):
-        assert not fits(outputs, other[:, 0], drawn[values == 0])
+        moved = np.abs(other - probabilities).max(axis=0).argmax()
+        assert not fits(outputs, other[:, moved], drawn[values == moved])
     rate = 1 - law.consistent(encoded).mean()
     spread = math.sqrt(law.inconsistent * (1 - law.inconsistent) / len(encoded))
     assert abs(rate - law.inconsistent) <= 4.9 * spread + 1e-12  # false alarms: 1e-6
@@ -77,7 +81,7 @@ def test_people_are_sanitised_independently(name: str) -> None:
     assert fits(both, np.outer(probabilities[:, 0], probabilities[:, 0]).ravel(), pairs)
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize("name", OF_ANY_DOMAIN)
 def test_large_unequal_domains(name: str) -> None:
     domains = (2, 5, 41, 74)
     generator = np.random.default_rng(3)
@@ -100,7 +104,7 @@ def test_large_unequal_domains(name: str) -> None:
         assert scipy.stats.chi2.sf(off, k - 1) > FALSE_ALARM
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize("name", OF_ANY_DOMAIN)
 def test_the_same_seed_gives_the_same_release(name: str) -> None:
     values = np.arange(3000) % 41
     first, again, other = (PROTOCOLS[name].sanitise(values, 41, 1.0, draws(number)) for number in (5, 5, 6))
@@ -157,7 +161,7 @@ def test_numbers_lie_on_a_grid_and_reach_far() -> None:
     assert scipy.stats.kstest(noise.ravel(), scipy.stats.laplace(scale=2).cdf).pvalue > FALSE_ALARM
 
 
-@pytest.mark.parametrize("name", PROTOCOLS)
+@pytest.mark.parametrize("name", OF_ANY_DOMAIN)
 def test_bad_input(name: str) -> None:
     values = np.array([0, 1, 2])
     for bad, k, epsilon, said in (

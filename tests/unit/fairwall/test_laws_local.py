@@ -23,6 +23,7 @@ from fairwall.laws.local.protocols import the_server
 
 EPSILONS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 3.0, 5.0, 8.0)
 DOMAINS = (2, 3, 4, 5)
+OF_ANY_DOMAIN = [name for name, law in LOCAL_LAWS.items() if law.domain is None]
 SMALL = [(k, epsilon) for k in DOMAINS for epsilon in EPSILONS]
 
 
@@ -42,7 +43,7 @@ def costs(law: Law, epsilon: float) -> bool:
     return math.isclose(enumerated_loss(law.probabilities()[1]), epsilon, rel_tol=0, abs_tol=1e-6)
 
 
-@pytest.mark.parametrize("name", LOCAL_LAWS)
+@pytest.mark.parametrize("name", OF_ANY_DOMAIN)
 @pytest.mark.parametrize(("k", "epsilon"), SMALL)
 def test_enumerated_loss_is_the_formula(name: str, k: int, epsilon: float) -> None:
     law = LOCAL_LAWS[name].law(k, epsilon)
@@ -83,7 +84,7 @@ def test_a_value_that_an_output_rules_out_costs_everything() -> None:
     assert enumerated_loss(np.array([[0.5, 0.0], [0.5, 1.0], [0.0, 0.0]])) == math.inf
 
 
-@pytest.mark.parametrize("name", [name for name in LOCAL_LAWS if name != "the-server"])
+@pytest.mark.parametrize("name", [name for name in OF_ANY_DOMAIN if name != "the-server"])
 @pytest.mark.parametrize(("k", "epsilon"), SMALL)
 def test_log_likelihood_is_the_log_of_the_probability(name: str, k: int, epsilon: float) -> None:
     law = LOCAL_LAWS[name].law(k, epsilon)
@@ -100,7 +101,7 @@ def test_log_likelihood_of_numbers_is_the_log_of_the_density(epsilon: float) -> 
     np.testing.assert_allclose(off, off[:, :1].repeat(4, axis=1), rtol=0, atol=1e-9)
 
 
-@pytest.mark.parametrize("name", [name for name in LOCAL_LAWS if name != "the-server"])
+@pytest.mark.parametrize("name", [name for name in OF_ANY_DOMAIN if name != "the-server"])
 @pytest.mark.parametrize(("k", "epsilon"), SMALL)
 def test_inconsistent_rates(name: str, k: int, epsilon: float) -> None:
     law = LOCAL_LAWS[name].law(k, epsilon)
@@ -135,7 +136,7 @@ def test_no_threshold_is_better(epsilon: float) -> None:
     assert variance(best) <= min(map(variance, np.linspace(0, 1, 2001)[:-1]))
 
 
-@pytest.mark.parametrize("name", LOCAL_LAWS)
+@pytest.mark.parametrize("name", OF_ANY_DOMAIN)
 @pytest.mark.parametrize("epsilon", [1e-6, 50.0, 700.0])
 def test_extreme_budgets(name: str, epsilon: float) -> None:
     law = LOCAL_LAWS[name].law(74, epsilon)
@@ -197,7 +198,7 @@ def test_bad_splits(how: str, domains: tuple[int, ...], epsilon: float, said: st
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", LOCAL_LAWS)
+@pytest.mark.parametrize("name", OF_ANY_DOMAIN)
 def test_bad_laws(name: str) -> None:
     for k, epsilon in ((1, 1.0), (0, 1.0), (2, 0.0), (2, -1.0), (2, math.inf), (2, math.nan), (2, 701.0)):
         with pytest.raises(LocalPrivacyError):

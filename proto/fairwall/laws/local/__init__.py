@@ -3,7 +3,7 @@
 Compliance samples from these laws, the developer guesses by them, the simulator checks them by listing every output.
 """
 
-from fairwall.laws.local.law import Bits, Law, Numbers, Subsets, enumerated_loss
+from fairwall.laws.local.law import Bits, Flips, Law, Numbers, Subsets, enumerated_loss
 from fairwall.laws.local.limits import EPSILON_MAX, LocalPrivacyError
 from fairwall.laws.local.protocols import CLEAN, LOCAL_LAWS, LocalLaw, the_threshold
 from fairwall.laws.local.splits import SPLITS, split
@@ -14,6 +14,7 @@ __all__ = [
     "LOCAL_LAWS",
     "SPLITS",
     "Bits",
+    "Flips",
     "Law",
     "LocalLaw",
     "LocalPrivacyError",

@@ -1,7 +1,8 @@
-r"""What one person's encoding looks like, given their value: the three families that all seven protocols come down to.
+r"""What one person's encoding looks like, given their value: the families that all protocols come down to.
 
-A value v of 0 .. k-1 is released as k zeros and ones (or, for `Numbers`, k real numbers). All protocols treat the
-values alike, so that a law needs no table: what happens to the entry at v, what happens to the others.
+A value v of 0 .. k-1 is released as k zeros and ones (or, for `Numbers`, k real numbers). The seven
+protocols treat the values alike, so that a law needs no table: what happens to the entry at v, what happens to the
+others. `Flips` is for two values that are not treated alike.
 
 **The likelihood of a value.** For `Subsets` and `Bits`, P(z | v) depends on v through z_v alone, up to a factor that is
 the same for all v. So log P(z | v) = weight z_v + a constant, and the weight is the log-ratio of "v is in" to "v is
@@ -13,13 +14,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-Kind = Literal["subset", "bits", "numbers"]
+Kind = Literal["subset", "bits", "numbers", "flips"]
 
 ENUMERATED_MAX = 12
 """The largest domain whose outputs are listed."""
@@ -233,6 +234,40 @@ class Numbers:
     def consistent(self, encoded: NDArray[Any]) -> NDArray[np.bool_]:
         """See `Law.consistent`: exactly one number above the threshold."""
         return _one(encoded > self.threshold)
+
+
+@dataclass(frozen=True)
+class Flips:
+    """One of two values: the true one v is released, or the other one, that with probability ``missing[v]``.
+
+    Parameters
+    ----------
+    missing
+        Probabilities, above 0 and below 1.
+    """
+
+    missing: tuple[float, float]
+    k: int = field(default=2, init=False)
+    inconsistent: float = field(default=0.0, init=False)
+    kind: Literal["flips"] = "flips"
+
+    def probabilities(self) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+        """See `Law.probabilities`."""
+        return np.eye(2, dtype=np.uint8), np.exp(self._logs)
+
+    def log_likelihood(self, encoded: NDArray[Any]) -> NDArray[np.float64]:
+        """See `Law.log_likelihood`."""
+        return self._logs[encoded[:, 1].astype(np.intp)]
+
+    def consistent(self, encoded: NDArray[Any]) -> NDArray[np.bool_]:
+        """See `Law.consistent`."""
+        return _one(encoded == 1)
+
+    @property
+    def _logs(self) -> NDArray[np.float64]:
+        """Log P(released | true), a row for each released value."""
+        zero, one = self.missing
+        return np.array([[math.log1p(-zero), math.log(one)], [math.log(zero), math.log1p(-one)]])
 
 
 def enumerated_loss(probabilities: NDArray[np.float64]) -> float:

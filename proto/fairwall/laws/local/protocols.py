@@ -47,8 +47,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
+from fairwall.laws.local.fair_binary import rarer_0, rarer_1
 from fairwall.laws.local.law import Bits, Law, Numbers, Subsets
-from fairwall.laws.local.limits import require_domain, require_epsilon
+from fairwall.laws.local.limits import LocalPrivacyError, require_domain, require_epsilon
 
 L = TypeVar("L", bound=Law, covariant=True)
 
@@ -70,12 +71,15 @@ class LocalLaw(Generic[L]):
         From k and epsilon to the law.
     cost
         From epsilon to the privacy loss of what is released, by formula.
+    domain
+        The one k that it is for, and then for one attribute alone; None where it is for any.
     """
 
     name: str
     title: str
     parameters: Callable[[int, float], L]
     cost: Callable[[float], float]
+    domain: int | None = None
 
     def law(self, k: int, epsilon: float) -> L:
         """Return the law of the encoding of a value of 0 .. k-1.
@@ -83,10 +87,10 @@ class LocalLaw(Generic[L]):
         Raises
         ------
         LocalPrivacyError
-            For a domain of less than two values, or an epsilon that is not above 0 and at most `EPSILON_MAX`.
+            For a domain of less than two values or one that the protocol is not for, or an epsilon that is not above 0
+            and at most `EPSILON_MAX`.
         """
-        require_domain(k)
-        require_epsilon(epsilon)
+        self._require(k, epsilon)
         return self.parameters(k, epsilon)
 
     def loss(self, k: int, epsilon: float) -> float:
@@ -97,9 +101,14 @@ class LocalLaw(Generic[L]):
         LocalPrivacyError
             As `law`.
         """
-        require_domain(k)
-        require_epsilon(epsilon)
+        self._require(k, epsilon)
         return self.cost(epsilon)
+
+    def _require(self, k: int, epsilon: float) -> None:
+        require_domain(k)
+        if self.domain not in (None, k):
+            raise LocalPrivacyError(f"{self.name} is for an attribute of {self.domain} values, this one has {k}")
+        require_epsilon(epsilon)
 
 
 def grr(k: int, epsilon: float) -> Subsets:
@@ -184,6 +193,8 @@ _ALL: tuple[LocalLaw[Any], ...] = (
     LocalLaw("ss", "SS", ss, float),
     LocalLaw("the", "THE", the, _the_loss),
     LocalLaw("the-server", "THE (server thresholds)", the_server, float),
+    LocalLaw("fair-binary-0", "Fairest, 0 rarer", rarer_0, float, domain=2),
+    LocalLaw("fair-binary-1", "Fairest, 1 rarer", rarer_1, float, domain=2),
 )
 
 LOCAL_LAWS: dict[str, LocalLaw[Any]] = {law.name: law for law in _ALL}
