@@ -21,5 +21,5 @@ def _sample(law: Flips, values: NDArray[np.int64], draw: Draw) -> NDArray[np.uin
     return encoded
 
 
-FAIR_BINARY_0 = LocalProtocol(LOCAL_LAWS["fair-binary-0"], _sample)
-FAIR_BINARY_1 = LocalProtocol(LOCAL_LAWS["fair-binary-1"], _sample)
+FAIR_BINARY_0 = LocalProtocol(LOCAL_LAWS["fair-0"], _sample)
+FAIR_BINARY_1 = LocalProtocol(LOCAL_LAWS["fair-1"], _sample)

@@ -106,7 +106,7 @@ def test_every_protocol_and_control_is_played(whole: Path) -> None:
 
 @NEEDS_LIGHTGBM
 def test_the_fairest_release_of_the_protected_column_alone(table: Path, tmp_path: Path) -> None:
-    fairest = ("data.sensitive=['group']", "release.protocol='fair-binary-0'")
+    fairest = ("data.sensitive=['group']", "release.protocol='fair-0'")
     folder = played(tmp_path, of(table, GRR), *fairest)
     (line,) = lines_of(folder)
     assert (line["epsilon_protected"], line["release_spent"], line["loss"]) == (4.0, 4.0, 4.0)
@@ -273,8 +273,8 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "a sensitive label": (("data.sensitive=['group', 'y']",), "no feature 'y'"),
     "an unknown column": (("data.sensitive=['group', 'nobody']",), "no feature 'nobody'"),
     "the fairest release of two columns": (
-        ("release.protocol='fair-binary-1'",),
-        "fair-binary-1 releases the protected column alone, and 2 columns are sensitive: set data.sensitive",
+        ("release.protocol='fair-1'",),
+        "fair-1 releases the protected column alone, and 2 columns are sensitive: set data.sensitive",
     ),
     "an unknown protocol": (("release.protocol='laplace'",), "release.protocol: must be one of grr, "),
 }

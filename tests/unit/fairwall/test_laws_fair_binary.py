@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from fairwall.laws.local import LOCAL_LAWS, Flips, LocalPrivacyError, enumerated_loss
 
 EPSILONS = (0.05, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
-FAIREST = ("fair-binary-0", "fair-binary-1")
+FAIREST = ("fair-0", "fair-1")
 
 Joint = NDArray[np.float64]
 """P(A, Y), shape (2, 2)."""
@@ -127,9 +127,9 @@ def test_it_is_the_release_of_grr_processed_further(epsilon: float) -> None:
     by_value = grr[np.argsort(outputs[:, 1])]
     turned = (1 - math.exp(-epsilon)) / 2
     further = np.array([[1, turned], [0, 1 - turned]])
-    np.testing.assert_allclose(further @ by_value, LOCAL_LAWS["fair-binary-0"].law(2, epsilon).probabilities()[1])
+    np.testing.assert_allclose(further @ by_value, LOCAL_LAWS["fair-0"].law(2, epsilon).probabilities()[1])
     # So it tells less: the two values' laws are never further apart than 1/2.
-    kept = LOCAL_LAWS["fair-binary-0"].law(2, epsilon).probabilities()[1]
+    kept = LOCAL_LAWS["fair-0"].law(2, epsilon).probabilities()[1]
     assert abs(kept[0, 0] - kept[0, 1]) == pytest.approx(turned)
     assert turned < abs(by_value[0, 0] - by_value[0, 1])
 

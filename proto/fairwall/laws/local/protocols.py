@@ -193,8 +193,8 @@ _ALL: tuple[LocalLaw[Any], ...] = (
     LocalLaw("ss", "SS", ss, float),
     LocalLaw("the", "THE", the, _the_loss),
     LocalLaw("the-server", "THE (server thresholds)", the_server, float),
-    LocalLaw("fair-binary-0", "Fairest, 0 rarer", rarer_0, float, domain=2),
-    LocalLaw("fair-binary-1", "Fairest, 1 rarer", rarer_1, float, domain=2),
+    LocalLaw("fair-0", "Fairest, 0 rarer", rarer_0, float, domain=2),
+    LocalLaw("fair-1", "Fairest, 1 rarer", rarer_1, float, domain=2),
 )
 
 LOCAL_LAWS: dict[str, LocalLaw[Any]] = {law.name: law for law in _ALL}
