@@ -2,7 +2,7 @@ r"""The fairest release of one attribute of two values at exactly epsilon (Ghouk
 
 **The statement**, as the authors' program has it (github.com/hradghoukasian/ldp_fairness, "Theorem 1"): keep the rarer
 value with probability 1 - e^-eps / 2 and the commoner one with probability 1/2. Of the released value Z and the label
-Y, that makes the data unfairness |P(Y=1 | Z=1) - P(Y=1 | Z=0)| least.
+Y, that makes the unfairness |P(Y=1 | Z=1) - P(Y=1 | Z=0)| least (and the largest |P(Y=1 | Z=z) / P(Y=1) - 1| too).
 
 **Where it holds.** Let a value A be 0 with probability s_0 and 1 with probability s_1; let 0 be kept with probability p
 and 1 with probability q, both at least 1/2. Y and Z are independent given A, so that the unfairness is
