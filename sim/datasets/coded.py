@@ -59,7 +59,7 @@ class CodedTable:
     label : the outcome's name.
     protected : the column that tells the groups apart; its code 1 is the advantaged one.
     sensitive : the columns that are not to be known, the protected one among them, in the order of the file.
-    candidates : what else [LD]'s appendix draws sensitive columns from.
+    candidates : what else [LD]'s appendix draws sensitive columns from, in the order of its code.
     boosting : what LightGBM is given.
     left_out : the rows of the file that are not among the N, by reason.
     """
@@ -90,6 +90,41 @@ class CodedTable:
         if self.protected not in sensitive:
             raise DataError(f"{self.name}: the protected column {self.protected!r} must be sensitive as well")
         return replace(self, sensitive=tuple(column for column in self.columns if column in sensitive))
+
+    def drawing(self, least: int, most: int, seed: int, candidates: tuple[str, ...] = ()) -> CodedTable:
+        """Draw the sensitive columns: the protected one and candidates, together ``least`` to ``most``.
+
+        Their number is uniform, and so are the candidates given their number. It is the draw of [LD]'s code for its
+        appendix, made by the same generator: a seed has the columns there that it has here.
+
+        Parameters
+        ----------
+        least, most : int
+            At least 2.
+        seed : int
+            At least 0, below 2**32.
+        candidates : tuple of str
+            Other columns to draw from than the table's own. Their order matters to the draw.
+
+        Raises
+        ------
+        DataError
+            If there are no candidates, or too few, or one cannot be.
+        """
+        pool = candidates or self.candidates
+        if not pool:
+            raise DataError(f"{self.name}: has no candidates of its own to draw sensitive columns from; name them")
+        self.having((*pool, self.protected))
+        if self.protected in pool:
+            raise DataError(f"{self.name}: the protected column {self.protected!r} is always drawn, and no candidate")
+        for column in pool:
+            if self.sizes[self.columns.index(column)] < 2:
+                raise DataError(f"{self.name}: candidate {column!r} has one value, which is no secret")
+        if most > len(pool) + 1:
+            raise DataError(f"{self.name}: {len(pool)} candidates and the protected column are too few to draw {most}")
+        rng = np.random.RandomState(seed)  # the legacy generator, whose stream [LD] drew from
+        others = rng.randint(least - 1, most)
+        return self.having((self.protected, *rng.choice(pool, size=others, replace=False).tolist()))
 
 
 @dataclass(frozen=True)

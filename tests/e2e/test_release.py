@@ -177,6 +177,21 @@ player.ReleaseServiceStub = looking
 """
 
 
+@NEEDS_LIGHTGBM
+@pytest.mark.parametrize("mode", ["seed", pytest.param("random", marks=pytest.mark.slow)])
+def test_a_trial_draws_the_same_columns_in_every_cell(table: Path, tmp_path: Path, mode: str) -> None:
+    drawn = ("data.sensitive=[]", "data.sensitive_drawn=[2, 3]", "data.candidates=['age', 'job']")
+    cells = ("release.protocol=['grr', 'oue']", "release.split=['uniform', 'k-based']", "scenario.trials=4")
+    folder = played(tmp_path, of(table, GRR), *drawn, *cells, f"scenario.secret={mode}")
+    lines = lines_of(folder)
+    sets = [[line["sensitive"] for line in lines[start : start + 4]] for start in range(0, 16, 4)]
+    assert sets == [sets[0]] * 4
+    assert all(columns == [name for name in ("group", "age", "job") if name in columns] for columns in sets[0])
+    if mode == "seed":
+        assert len({len(columns) for columns in sets[0]}) == 2
+    assert verify(folder).findings == ()
+
+
 # Twins.
 
 ASKS_TWICE = """
@@ -255,6 +270,8 @@ def test_a_party_that_cheats_is_named(
 # What cannot be played.
 
 WEIGHTS = "release.split='weights'"
+UNNAMED = ("data.sensitive=[]",)
+JOBS = "data.candidates=['age', 'job']"
 BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "a domain of one value": (("data.sensitive=['group', 'one']", "data.drop=['many']"), "this one has 1"),
     "too many values": (("data.drop=['one']",), "column 'many' has 300 different values, more than 200"),
@@ -275,6 +292,24 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "the fairest release of two columns": (
         ("release.protocol='fair-1'",),
         "fair-1 releases the protected column alone, and 2 columns are sensitive: set data.sensitive",
+    ),
+    "a sensitive column twice": (("data.sensitive=['group', 'age', 'age']",), "data.sensitive: names 'age' twice"),
+    "sensitive columns both named and drawn": (("data.sensitive_drawn=[2, 2]",), "data.sensitive: is named where"),
+    "fewer than two drawn": ((*UNNAMED, "data.sensitive_drawn=[1, 2]"), "data.sensitive_drawn: must be the least and"),
+    "more drawn at least than at most": (
+        (*UNNAMED, "data.sensitive_drawn=[3, 2]"),
+        "data.sensitive_drawn: must be the",
+    ),
+    "more drawn than there are": ((*UNNAMED, "data.sensitive_drawn=[2, 4]", JOBS), "too few to draw 4"),
+    "drawn from nothing": ((*UNNAMED, "data.sensitive_drawn=[2, 2]"), "has no candidates of its own"),
+    "drawn from one value": (
+        (*UNNAMED, "data.sensitive_drawn=[2, 3]", "data.drop=['many']", "data.candidates=['age', 'one']"),
+        "candidate 'one' has one value",
+    ),
+    "candidates for nothing": ((JOBS,), "data.candidates: go with data.sensitive_drawn"),
+    "weights for what is drawn": (
+        (*UNNAMED, "data.sensitive_drawn=[2, 2]", JOBS, WEIGHTS, "release.weights=[0.5, 0.5]"),
+        "release.split: weights fit no columns that each trial draws",
     ),
     "an unknown protocol": (("release.protocol='laplace'",), "release.protocol: must be one of grr, "),
 }

@@ -587,6 +587,7 @@ STAND_INS = {
     "ldp-lsac": "lsac-coded",
     "ldp-optimum": "lsac-coded",
     "ldp-quick": "lsac-coded",
+    "ldp-random-attributes": "lsac-coded",
 }
 """Scenarios whose tables are the user's own: their columns, with numbers that mean nothing."""
 

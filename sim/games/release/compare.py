@@ -15,6 +15,10 @@ Few seeds know their standard error badly. The tolerance is therefore Student's:
 or 3, of the normal law, times the standard error. Without a protocol nothing is random but the split, and each seed's
 figures must be the same but for rounding.
 
+[LD]'s main study has the same sensitive columns throughout; in its appendix each seed draws some. Here a seed draws the
+same ones (`sim.datasets.coded.CodedTable.drawing`), so that seeds are paired there too. The files of the two studies
+have the same columns and cells, so that nothing in a file tells which it is: the command says which one the run is for.
+
 [LD]: Arcolezi, Makhlouf, Palamidessi, DBSec 2023, and the results in its authors' repository.
 """
 
@@ -31,6 +35,7 @@ import numpy as np
 from fairwall.errors import UserError
 from fairwall.laws.local import CLEAN
 from fairwall.tables.reading import header, read
+from sim.datasets.coded import PREPARED
 from sim.games.game import Line
 from sim.games.release.scenario import ReleaseScenario
 from sim.scenarios.sweep import Sweep
@@ -58,6 +63,9 @@ REPRODUCTION_CELLS, REPRODUCTION_SEEDS = 300, 3
 
 ROUNDING = 1e-12
 """A smaller difference is the order of a sum."""
+
+DRAWN = (2, 6)
+"""The least and the most sensitive columns in [LD]'s appendix."""
 
 _ERRORS = (2.0, 3.0)
 _SOURCES = {"adult-26k": "adult", "acs-coverage": "ACSCoverage", "lsac-coded": "LSAC"}
@@ -118,12 +126,14 @@ class Held:
     exact : whether each seed must agree but for rounding, as it must without a protocol.
     published : how many cells the file has.
     left_out : how many figures of the common cells are no finite number.
+    drawn : whether the run drew its sensitive columns, as [LD]'s appendix does.
     """
 
     comparisons: tuple[Comparison, ...]
     exact: bool
     published: int
     left_out: int
+    drawn: bool = False
 
     @property
     def compared(self) -> tuple[Comparison, ...]:
@@ -170,6 +180,7 @@ def compare(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], file: Path) ->
         If it holds something else, the run's data set is none of [LD]'s, or nothing can be compared.
     """
     published, gaps = _published(file)
+    drawn = _drawn(sweep)
     own, own_gaps = _of_run(sweep, lines)
     common = [cell for cell in own if cell in published]
     if not common:
@@ -184,11 +195,33 @@ def compare(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], file: Path) ->
         for metric in METRICS
         if (each := compared(cell, metric, _by_seed(own[cell], metric), _by_seed(published[cell], metric))) is not None
     )
-    held = Held(comparisons, exact, len(published), sum(gaps[cell] + own_gaps[cell] for cell in common))
+    held = Held(comparisons, exact, len(published), sum(gaps[cell] + own_gaps[cell] for cell in common), drawn)
     if not held.compared:
         why = "has no seed in common with the run" if exact else "the run has too few seeds in each cell to be compared"
         raise CompareError(f"{file}: {why}")
     return held
+
+
+def _drawn(sweep: Sweep[ReleaseScenario]) -> bool:
+    """Say whether the run's sensitive columns are those of [LD]'s appendix, and not of its main study.
+
+    Raises
+    ------
+    CompareError
+        If they are of neither.
+    """
+    studies = set()
+    for cell in sweep.cells:
+        data = cell.scenario.data
+        known = PREPARED.get(data.source.partition(":")[0])
+        if data.candidates or (data.sensitive and known and set(data.sensitive) != set(known.sensitive)):
+            raise CompareError("data.sensitive, data.candidates: no figures are published of other columns than theirs")
+        if data.sensitive_drawn not in ((), DRAWN):
+            raise CompareError(f"data.sensitive_drawn: figures are published of {list(DRAWN)} alone")
+        studies.add(bool(data.sensitive_drawn))
+    if len(studies) > 1:
+        raise CompareError("data.sensitive_drawn: the run has cells with and without it, which are two studies")
+    return studies.pop()
 
 
 def _seed_by_seed(

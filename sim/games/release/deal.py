@@ -1,7 +1,8 @@
 """Deals of the release game: who is trained on and who is tested on, and which columns of them stay with compliance.
 
 One trial is one split of the table, as scikit-learn's `train_test_split` draws it, stratified by the label. Where the
-seed decides everything it is the paper's own split of that seed, and the learner's seed is the same number.
+seed decides everything it is the paper's own split of that seed, and the learner's seed is the same number; so are the
+sensitive columns, where each trial draws them.
 """
 
 from __future__ import annotations
@@ -70,8 +71,8 @@ def deal(cell: Cell[ReleaseScenario], trial: int, deal_id: str, secret: bytes = 
     """
     scenario = cell.scenario
     seed = scenario.scenario.seed + trial
-    table = _table(scenario.data.source, _roles(scenario.data), scenario.data.sensitive)
     number = seed if secret == WRITTEN_DOWN else int.from_bytes(party_seed(secret, seed, "referee")[:4], "big")
+    table = _sensitive(_table(scenario.data.source, _roles(scenario.data)), scenario.data, number % _SEEDS)
     hidden = np.array([table.columns.index(name) for name in table.sensitive])
     shown = np.setdiff1d(np.arange(len(table.columns)), hidden)
     domains = [table.sizes[place] for place in hidden]
@@ -115,9 +116,16 @@ def deal(cell: Cell[ReleaseScenario], trial: int, deal_id: str, secret: bytes = 
 
 
 @functools.lru_cache(maxsize=2)
-def _table(source: str, roles: Roles | None, sensitive: tuple[str, ...]) -> CodedTable:
-    table = load_coded(source, roles)
-    return table.having(sensitive) if sensitive else table
+def _table(source: str, roles: Roles | None) -> CodedTable:
+    return load_coded(source, roles)
+
+
+def _sensitive(table: CodedTable, data: ReleaseData, seed: int) -> CodedTable:
+    """Choose a trial's sensitive columns. Cells share their trials' seeds, so what is drawn is the same in each."""
+    if data.sensitive_drawn:
+        least, most = data.sensitive_drawn
+        return table.drawing(least, most, seed, data.candidates)
+    return table.having(data.sensitive) if data.sensitive else table
 
 
 def _roles(data: ReleaseData) -> Roles | None:

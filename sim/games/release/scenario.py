@@ -23,10 +23,34 @@ _PROTOCOLS = dict.fromkeys((*LOCAL_LAWS, *CONTROLS))
 
 
 class ReleaseData(TableSection):
-    """The table. A known one has its roles already; left out, the sensitive columns are the table's own."""
+    """The table. A known one has its roles already; left out, the sensitive columns are the table's own.
+
+    Parameters
+    ----------
+    sensitive_drawn : tuple of int
+        The least and the most sensitive columns, the protected one among them, where each trial draws its own.
+    candidates : tuple of str
+        What they are drawn from, besides the protected one; left out, the table's own.
+    """
 
     sensitive: tuple[str, ...] = ()
+    sensitive_drawn: tuple[Annotated[int, Field(strict=True)], ...] = ()
+    candidates: tuple[str, ...] = ()
     test_share: float = Field(default=0.2, strict=True, gt=0, lt=1)
+
+    def problems(self) -> Iterator[str]:
+        """Find which columns cannot be sensitive, whatever the table."""
+        for key, columns in (("sensitive", self.sensitive), ("candidates", self.candidates)):
+            twice = [column for place, column in enumerate(columns) if column in columns[:place]]
+            if twice:
+                yield f"data.{key}: names {twice[0]!r} twice"
+        drawn = self.sensitive_drawn
+        if drawn and (len(drawn) != 2 or not 2 <= drawn[0] <= drawn[1]):
+            yield f"data.sensitive_drawn: must be the least and the most columns, both at least 2, not {list(drawn)}"
+        if drawn and self.sensitive:
+            yield "data.sensitive: is named where nothing is drawn; leave it or data.sensitive_drawn out"
+        if self.candidates and not drawn:
+            yield "data.candidates: go with data.sensitive_drawn, which draws from them"
 
 
 class ReleaseSection(Section):
@@ -72,6 +96,9 @@ class ReleaseScenario(Scenario):
     def problems(self) -> Iterator[str]:
         """Find what no single key shows."""
         release = self.release
+        yield from self.data.problems()
+        if release.split == "weights" and self.data.sensitive_drawn:
+            yield "release.split: weights fit no columns that each trial draws; choose uniform or k-based"
         if release.protocol in CONTROLS and release.epsilon != float("inf"):
             yield f'release.epsilon: {release.protocol} sanitises nothing; leave it out, or "inf"'
         if release.protocol not in CONTROLS and release.epsilon == float("inf"):

@@ -130,6 +130,38 @@ def test_sensitive_columns_are_features_and_the_protected_one_is_among_them(tmp_
         table.having(("age",))
 
 
+# By [LD]'s code: numpy.random.seed(seed), randint(1, 6) others, and choice(candidates, replace=False).
+DRAWN = {
+    0: {"ugpa", "fulltime", "gender", "lsat", "fam_inc"},
+    2: {"ugpa"},
+    3: {"lsat", "fulltime", "ugpa"},
+    10: {"fulltime", "gender"},
+    12: {"fam_inc", "ugpa", "gender", "fulltime"},
+}
+
+
+def test_sensitive_columns_are_drawn_as_the_papers_code_draws_them(tmp_path: Path) -> None:
+    table = load_coded(prepared(tmp_path / "codes.csv"))
+    for seed, others in DRAWN.items():
+        drawn = table.drawing(2, 6, seed).sensitive
+        assert set(drawn) == {"race1", *others}
+        assert list(drawn) == [column for column in table.columns if column in drawn]
+    assert {len(table.drawing(2, 6, seed).sensitive) for seed in range(40)} == {2, 3, 4, 5, 6}
+    assert {table.drawing(2, 2, seed, ("gender",)).sensitive for seed in range(5)} == {("gender", "race1")}
+
+
+def test_what_cannot_be_drawn_is_refused(tmp_path: Path) -> None:
+    table = load_coded(prepared(tmp_path / "codes.csv"))
+    with pytest.raises(DataError, match="2 candidates and the protected column are too few to draw 4"):
+        table.drawing(2, 4, 0, ("gender", "lsat"))
+    with pytest.raises(DataError, match="no feature 'pass_bar'"):
+        table.drawing(2, 3, 0, ("gender", "pass_bar"))
+    with pytest.raises(DataError, match="'race1' is always drawn"):
+        table.drawing(2, 3, 0, ("gender", "race1"))
+    with pytest.raises(DataError, match="has no candidates of its own"):
+        load_coded(own(tmp_path / "own.csv"), ROLES).drawing(2, 2, 0)
+
+
 def test_a_split_keeps_the_labels_shares_and_every_row() -> None:
     labels = (np.arange(1000) % 4 == 0).astype(np.uint8)
     train, test = stratified_split(labels, seed=3)

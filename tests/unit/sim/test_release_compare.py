@@ -192,6 +192,15 @@ def test_the_command_says_what_differs_and_all_of_it_if_asked(tmp_path: Path) ->
     assert well.stdout.splitlines()[-1].startswith("agrees")
 
 
+@pytest.mark.parametrize(("source", "drawn"), [("", False), ("sensitive_drawn = [2, 6]\n", True)])
+def test_the_command_says_which_study_a_run_is_for(tmp_path: Path, source: str, drawn: bool) -> None:
+    run = run_of(tmp_path, played(), SCENARIO.replace("[compliance]", f"{source}[compliance]"))
+    done = fairwall("compare", run, file_of(tmp_path, published()))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert ("sensitive columns: drawn by each seed, as in the appendix; the file does not say" in done.stdout) == drawn
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
 def without(column: str) -> Rows:
     return [{key: value for key, value in row.items() if key != column} for row in published()]
 
@@ -215,6 +224,18 @@ REVEAL += '[compliance]\nmechanism = "exact"\n[developer]\nstrategy = "single"\n
         (SCENARIO, clean(played([7])), clean(published()), "no seed in common"),
         (SCENARIO, played(), published() + published(noise=5), "has seed 0 more than once"),
         (SCENARIO, played() + played(noise=5), published(), "several trials of LSAC, rappor, k-based, epsilon 0.25"),
+        (
+            SCENARIO.replace("[compliance]", 'sensitive = ["race1", "lsat"]\n[compliance]'),
+            played(),
+            published(),
+            "no figures are published of other columns",
+        ),
+        (
+            SCENARIO.replace("[compliance]", "sensitive_drawn = [2, 3]\n[compliance]"),
+            played(),
+            published(),
+            "data.sensitive_drawn: figures are published of [2, 6] alone",
+        ),
         (
             SCENARIO.replace("lsac-coded:db_LSAC", "mine"),
             played(),
