@@ -178,6 +178,19 @@ player.ReleaseServiceStub = looking
 
 
 @NEEDS_LIGHTGBM
+def test_the_control_for_k_based_costs_the_protected_column_the_same(table: Path, tmp_path: Path) -> None:
+    folder = played(tmp_path, of(table, GRR), "release.split=['k-based', 'uniform-at-k-based']")
+    k_based, control = lines_of(folder)
+    # group has 2 values and age 4: k-based leaves group a third of 4, and as much to both is 8/3.
+    assert control["epsilon_protected"] == k_based["epsilon_protected"] == pytest.approx(4 / 3)
+    assert (k_based["epsilon"], control["epsilon"]) == (4.0, pytest.approx(8 / 3))
+    for line in (k_based, control):
+        assert line["loss"] == pytest.approx(line["epsilon"])
+        assert line["release_spent"] == line["epsilon"]
+    assert verify(folder).findings == ()
+
+
+@NEEDS_LIGHTGBM
 @pytest.mark.parametrize("mode", ["seed", pytest.param("random", marks=pytest.mark.slow)])
 def test_a_trial_draws_the_same_columns_in_every_cell(table: Path, tmp_path: Path, mode: str) -> None:
     drawn = ("data.sensitive=[]", "data.sensitive_drawn=[2, 3]", "data.candidates=['age', 'job']")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.local import LOCAL_LAWS, LocalPrivacyError, split
+from fairwall.laws.local import LOCAL_LAWS, LocalPrivacyError, split, uniform_at_k_based
 from fairwall.laws.local.limits import require_epsilon
 from fairwall.learning.boosting import Boosting
 from fairwall.tables.people import LeftOut
@@ -21,7 +21,7 @@ from fairwall.tables.roles import Roles
 from sim.datasets.coded import CodedTable, load_coded, stratified_split
 from sim.datasets.roles import Asked, own
 from sim.games.cards import WRITTEN_DOWN, ComplianceCards, ReleaseCards, SensitiveColumn, party_seed
-from sim.games.release.scenario import CONTROLS, ReleaseData, ReleaseScenario
+from sim.games.release.scenario import CONTROLS, UNIFORM_AT_K_BASED, ReleaseData, ReleaseScenario
 from sim.scenarios.sweep import Cell
 
 _SEEDS = 2**32
@@ -76,7 +76,7 @@ def deal(cell: Cell[ReleaseScenario], trial: int, deal_id: str, secret: bytes = 
     hidden = np.array([table.columns.index(name) for name in table.sensitive])
     shown = np.setdiff1d(np.arange(len(table.columns)), hidden)
     domains = [table.sizes[place] for place in hidden]
-    shares = _shares(scenario, domains)
+    epsilon, shares = _budget(scenario, domains, [table.columns[place] for place in hidden].index(table.protected))
     training, test = stratified_split(table.labels, number % _SEEDS, scenario.data.test_share)
     columns = tuple(
         SensitiveColumn(
@@ -106,7 +106,7 @@ def deal(cell: Cell[ReleaseScenario], trial: int, deal_id: str, secret: bytes = 
                 scenario.release.protocol,
                 columns,
                 tuple(table.sizes[place] for place in shown),
-                scenario.release.epsilon,
+                epsilon,
                 values[np.ix_(training, hidden)].astype(np.uint8),
                 values[np.ix_(test, hidden)].astype(np.uint8),
             ),
@@ -135,16 +135,20 @@ def _roles(data: ReleaseData) -> Roles | None:
     return own(data.source, Asked(**data.roles, drop=data.drop))
 
 
-def _shares(scenario: ReleaseScenario, domains: list[int]) -> tuple[float, ...]:
+def _budget(scenario: ReleaseScenario, domains: list[int], protected: int) -> tuple[float, tuple[float, ...]]:
+    """Give what all sensitive columns may spend together, in epsilon, and each one's share of it."""
     release = scenario.release
+    epsilon, how = release.epsilon, release.weights or release.split
     if release.protocol in CONTROLS:
-        return (1 / len(domains),) * len(domains)
+        return epsilon, split("uniform", domains, 1.0)
     if LOCAL_LAWS[release.protocol].domain is not None and len(domains) > 1:
         raise LocalPrivacyError(
             f"{release.protocol} releases the protected column alone, and {len(domains)} columns are sensitive: set "
             "data.sensitive"
         )
-    shares = split(release.weights or release.split, domains, 1.0)
+    if how == UNIFORM_AT_K_BASED:
+        epsilon, how = epsilon * uniform_at_k_based(domains, protected, 1.0), "uniform"
+    shares = split(how, domains, 1.0)
     for share in shares:
-        require_epsilon(share * release.epsilon)
-    return shares
+        require_epsilon(share * epsilon)
+    return epsilon, shares

@@ -57,6 +57,7 @@ def record(cell: Cell[ReleaseScenario], _trial: int, dealt: ReleaseDeal, outcome
 
 
 _MEANS = (
+    "epsilon",
     "epsilon_protected",
     *("sp", "di", "eo", "oad"),
     *UTILITIES,

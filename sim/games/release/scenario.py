@@ -19,6 +19,9 @@ DROPPED, CONSTANT = "dropped", "constant"
 CONTROLS = (CLEAN, DROPPED, CONSTANT)
 """What stands in place of a protocol in the controls."""
 
+UNIFORM_AT_K_BASED = "uniform-at-k-based"
+"""The control for k-based: the uniform split of as much as leaves the protected column what k-based leaves it."""
+
 _PROTOCOLS = dict.fromkeys((*LOCAL_LAWS, *CONTROLS))
 
 
@@ -57,7 +60,7 @@ class ReleaseSection(Section):
     """How the sensitive columns are released."""
 
     protocol: Annotated[str, one_of(_PROTOCOLS)]
-    split: Literal["uniform", "k-based", "weights"] = "uniform"
+    split: Literal["uniform", "k-based", "uniform-at-k-based", "weights"] = "uniform"
     weights: tuple[float, ...] = ()
     epsilon: Epsilon = float("inf")
 

@@ -18,6 +18,7 @@ from fairwall.laws.local import (
     enumerated_loss,
     split,
     the_threshold,
+    uniform_at_k_based,
 )
 from fairwall.laws.local.protocols import the_server
 
@@ -161,6 +162,20 @@ def test_splits() -> None:
     assert split("k-based", (2, 5, 41, 74), 122) == (2, 5, 41, 74)
     assert split((0.25, 0.75), (2, 5), 4) == (1, 3)
     assert split("k-based", (7,), 3) == (3,)
+
+
+# The sensitive columns of Adult, public coverage and LSAC, in the order of their files, and the protected one's place.
+TABLES = [((74, 41, 2, 5), 2, 8 / 122), ((50, 24, 2, 2), 3, 8 / 78), ((5, 2, 2, 2), 3, 8 / 11)]
+
+
+@pytest.mark.parametrize(("domains", "place", "spent"), TABLES)
+@pytest.mark.parametrize("epsilon", [0.25, 0.5, 1, 2, 4, 8, 10, 20, 50])
+def test_the_control_for_k_based_leaves_the_protected_attribute_as_much(
+    domains: tuple[int, ...], place: int, spent: float, epsilon: float
+) -> None:
+    budget = uniform_at_k_based(domains, place, epsilon)
+    assert budget == pytest.approx(spent * epsilon, rel=1e-15)
+    assert split("uniform", domains, budget)[place] == split("k-based", domains, epsilon)[place]
 
 
 @given(st.lists(st.integers(2, 200), min_size=1, max_size=8), st.floats(0.01, 600), st.data())

@@ -158,6 +158,15 @@ def test_one_seed_is_too_few(tmp_path: Path) -> None:
     assert (mixed.cells(), len(mixed.comparisons) - len(mixed.compared)) == (3, len(METRICS))
 
 
+def test_controls_that_nobody_published_are_passed_over(tmp_path: Path) -> None:
+    spends_less = {"split": "uniform-at-k-based", "epsilon": 1.0}
+    releases_nothing = {"protocol": "dropped", "split": "uniform", "epsilon": "inf"}
+    played_once = [line for line in played() if line["epsilon"] == 4.0]
+    controls = [line | control for line in played_once for control in (spends_less, releases_nothing)]
+    found, alone = held(tmp_path, played() + controls, published()), held(tmp_path, played(), published())
+    assert found == alone
+
+
 def clean(rows: Rows) -> Rows:
     """The file's rows of models trained on clean attributes, or the lines of such trials."""
     lines = [row | {"protocol": "clean", "split": "uniform", "epsilon": "inf"} for row in rows if row["epsilon"] == 1.0]

@@ -6,7 +6,7 @@ Compliance samples from these laws, the developer guesses by them, the simulator
 from fairwall.laws.local.law import Bits, Flips, Law, Numbers, Subsets, enumerated_loss
 from fairwall.laws.local.limits import EPSILON_MAX, LocalPrivacyError
 from fairwall.laws.local.protocols import CLEAN, LOCAL_LAWS, LocalLaw, the_threshold
-from fairwall.laws.local.splits import SPLITS, split
+from fairwall.laws.local.splits import SPLITS, split, uniform_at_k_based
 
 __all__ = [
     "CLEAN",
@@ -23,4 +23,5 @@ __all__ = [
     "enumerated_loss",
     "split",
     "the_threshold",
+    "uniform_at_k_based",
 ]

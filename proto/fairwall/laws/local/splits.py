@@ -52,6 +52,35 @@ def split(how: str | Sequence[float], domains: Sequence[int], epsilon: float) ->
     return shares
 
 
+def uniform_at_k_based(domains: Sequence[int], place: int, epsilon: float) -> float:
+    """Give the budget of which the uniform split leaves one attribute what k-based leaves it of another budget.
+
+    Two splits of one budget give the attribute different protection, so that a difference in what comes of them may be
+    due to that alone. This is the control for it, which the source lacks.
+
+    Parameters
+    ----------
+    domains
+        As `split` takes them.
+    place
+        Which attribute, from 0.
+    epsilon
+        The budget of k-based, above 0.
+
+    Returns
+    -------
+    float
+        The budget of uniform: ``epsilon * d * k[place] / sum(k)`` for d attributes. The attribute's own epsilon is
+        ``epsilon * k[place] / sum(k)`` under both.
+
+    Raises
+    ------
+    LocalPrivacyError
+        As `split`.
+    """
+    return len(domains) * split("k-based", domains, epsilon)[place]
+
+
 def _weights(how: str | Sequence[float], domains: Sequence[int]) -> Sequence[float]:
     if isinstance(how, str):
         if how not in SPLITS:
