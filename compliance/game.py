@@ -67,6 +67,7 @@ def play(seat: Seat, cases: MutableMapping[str, Case], releases: MutableMapping[
             report = _report(deal.deal_id, case)
             if release is not None:
                 report.utilities.extend(release.model.utilities)
+                report.group_rates.extend(release.model.group_rates(case.records))
                 report.release_spent = release.release.spent
             referee.SubmitAuditReport(report, timeout=CALL_SECONDS)
 

@@ -19,6 +19,8 @@ from compliance.case import DEVELOPER
 from compliance.ledger import Ledger
 from compliance.ledger.books import Entry, Reply, Request
 from compliance.local import PROTOCOLS, seeded, system
+from compliance.records import Records
+from fairwall.laws.group_rates import RATED
 from fairwall.laws.local import CLEAN
 from fairwall.laws.utility import UTILITIES
 from fairwall.learning.design import design, one_hot
@@ -189,6 +191,16 @@ class HandedModel:
             self.decisions = (scores > 0).astype(np.uint8)
             self.utilities = tuple(one.measure(self._labels, self.decisions, scores) for one in UTILITIES.values())
             self._digest = digest
+
+    def group_rates(self, records: Records) -> tuple[float, ...]:
+        """Measure the rates that gaps are made of on these records of the test set, as the audit report has them.
+
+        None before a model is handed over. The records have somebody of each group in every metric's stratum.
+        """
+        if not self._digest:
+            return ()
+        parts = [records.group_sums(metric, self.decisions[np.newaxis].astype(np.float64))[0] for metric in RATED]
+        return tuple(float(one) for part in parts for one in (part.sum1[0] / part.n1, part.sum0[0] / part.n0))
 
     def scores(self, _request_id: str, count: int, _context: grpc.ServicerContext) -> NDArray[np.float64]:
         """Give the model's decisions about the test set, shape (1, people).

@@ -61,7 +61,13 @@ def report_of(trial: TrialMessages) -> AuditReport:
         AuditRecord(one.request_id, name_of(one.metric), floats_of(one.exact), floats_of(one.released), one.flagged)
         for one in request.audits
     )
-    return AuditReport(tuple(audits), request.epsilon_spent, tuple(request.utilities), request.release_spent)
+    return AuditReport(
+        tuple(audits),
+        request.epsilon_spent,
+        tuple(request.utilities),
+        request.release_spent,
+        tuple(request.group_rates),
+    )
 
 
 def bits_of(message: array_pb2.Array) -> NDArray[np.uint8]:

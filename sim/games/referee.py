@@ -123,7 +123,13 @@ class Referee(RefereeServiceServicer):
             audits = tuple(take_audit(record) for record in request.audits)
             if not (request.epsilon_spent >= 0 and request.release_spent >= 0):
                 raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
-            trial.report = AuditReport(audits, request.epsilon_spent, tuple(request.utilities), request.release_spent)
+            trial.report = AuditReport(
+                audits,
+                request.epsilon_spent,
+                tuple(request.utilities),
+                request.release_spent,
+                tuple(request.group_rates),
+            )
             return game.SubmitAuditReportResponse()
 
     def _audited(self, deal_id: str) -> Trial:

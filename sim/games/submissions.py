@@ -33,13 +33,15 @@ class AuditRecord:
 class AuditReport:
     """What compliance says of a trial: all that it answered, and what was spent on it.
 
-    In a game of releases, also the utilities of the model that was handed over, and what was spent on releases.
+    In a game of releases, also the utilities of the model that was handed over and the groups' rates under it, and what
+    was spent on releases.
     """
 
     audits: tuple[AuditRecord, ...]
     epsilon_spent: float
     utilities: tuple[float, ...] = ()
     release_spent: float = 0.0
+    group_rates: tuple[float, ...] = ()
 
     @property
     def answered(self) -> int:

@@ -95,6 +95,9 @@ def test_every_protocol_and_control_is_played(whole: Path) -> None:
         assert 0 < line["loss"] <= 4 + 1e-9
         assert line["leakage"] < 100
         assert {"sp", "di", "eo", "oad", "acc", "f1", "recall", "auc", "auc_hard"} <= line.keys()
+        for gap in ("sp", "eo", "oad"):
+            assert line[gap] == line[f"{gap}_advantaged"] - line[f"{gap}_disadvantaged"]
+        assert line["di"] == line["sp_disadvantaged"] / line["sp_advantaged"]
     clean, dropped, constant = (lines[name] for name in ("clean", "dropped", "constant"))
     assert (clean["leakage"], clean["leakage_release"], clean["consistent"]) == (100.0, 100.0, 1.0)
     # Nothing is released there, so there is nothing to guess from.
@@ -236,6 +239,11 @@ def hand(model, nodes, *, sees_attributes):
     model.utilities = (0.99, *model.utilities[1:])
 HandedModel.hand = hand
 """
+OTHER_RATES = """
+from compliance.release import HandedModel
+honest = HandedModel.group_rates
+HandedModel.group_rates = lambda model, records: (0.99, *honest(model, records)[1:])
+"""
 FLIPPED = """
         values = from_message(request.{name}).copy()
         values[0] ^= 1
@@ -257,6 +265,10 @@ TWINS: dict[str, tuple[Mapping[str, str], str]] = {
     ),
     "spends otherwise": ({"compliance": SPENDS_OTHERWISE}, "compliance reports: release_spent is 3.0, recomputed 4.0"),
     "reports another utility": ({"compliance": BETTER}, "compliance reports: utilities is [0.99, "),
+    "reports another rate of a group": (
+        {"compliance": OTHER_RATES},
+        "compliance reports: group_rates is [0.99, ",
+    ),
     "reports another gap": (
         {"compliance": reporting("audits[0].exact.CopyFrom(to_message(np.array([0.0])))")},
         "compliance reports: exact of metric-1[0] is 0.0",

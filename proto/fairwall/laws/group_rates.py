@@ -21,6 +21,9 @@ from numpy.typing import NDArray
 
 from fairwall.laws.metric import part_values, sums_over
 
+RATED = ("sp", "eo", "oad")
+"""The metrics whose groups' rates are reported, in this order, of the advantaged before the disadvantaged."""
+
 
 def group_rates(
     metric: str, decisions: NDArray[np.uint8], labels: NDArray[np.uint8], group: NDArray[np.uint8]

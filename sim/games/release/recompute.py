@@ -83,10 +83,12 @@ def _model(
         findings.wrong(reported.place, f"{place}: no model was handed over")
         return
     findings.same(reported.place, f"{place}: utilities", list(reported.request.utilities), list(model.utilities))
-    decisions = model.decisions[np.newaxis].astype(np.float64)
     metrics = tuple(name_of(number) for number in deal.metrics)
     labels, protected = (arrays[name].astype(np.uint8) for name in ("labels", "protected"))
     records = Records(labels=labels, protected=protected, metrics=metrics)
+    rates = list(model.group_rates(records))
+    findings.same(reported.place, f"{place}: group_rates", list(reported.request.group_rates), rates)
+    decisions = model.decisions[np.newaxis].astype(np.float64)
     for audit in reported.request.audits:
         exact = Question(name_of(audit.metric), decisions, records).gaps()
         findings.same(reported.place, f"{place}: exact of {audit.request_id}", from_message(audit.exact), exact)

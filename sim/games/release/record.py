@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.laws.group_rates import RATED
 from fairwall.laws.local import CLEAN, LOCAL_LAWS
 from fairwall.laws.utility import UTILITIES
 from sim.games.game import Line
@@ -17,6 +18,9 @@ from sim.games.release.outcome import ReleaseOutcome
 from sim.games.release.scenario import ReleaseScenario
 from sim.scenarios.scenario import plain
 from sim.scenarios.sweep import Cell
+
+GROUP_RATES = tuple(f"{metric}_{group}" for metric in RATED for group in ("advantaged", "disadvantaged"))
+"""What lines call the rates that gaps are made of, in the order of compliance's report."""
 
 
 def record(cell: Cell[ReleaseScenario], _trial: int, dealt: ReleaseDeal, outcome: ReleaseOutcome) -> list[Line]:
@@ -46,6 +50,7 @@ def record(cell: Cell[ReleaseScenario], _trial: int, dealt: ReleaseDeal, outcome
             "queries": beliefs.queries,
             **{name: _number(value) for name, value in exact.items()},
             **{f"{name}_released": _number(value) for name, value in released.items()},
+            **dict(zip(GROUP_RATES, report.group_rates, strict=True)),
             **dict(zip(UTILITIES, report.utilities, strict=True)),
             "consistent": beliefs.consistent,
             "leakage_baseline": 100 * float(max(protected.mean(), 1 - protected.mean())),
@@ -60,6 +65,7 @@ _MEANS = (
     "epsilon",
     "epsilon_protected",
     *("sp", "di", "eo", "oad"),
+    *GROUP_RATES,
     *UTILITIES,
     "consistent",
     "leakage_baseline",

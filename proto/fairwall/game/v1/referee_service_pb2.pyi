@@ -162,18 +162,20 @@ class ServeTrialResponse(_message.Message):
     def __init__(self, ended: bool = ...) -> None: ...
 
 class SubmitAuditReportRequest(_message.Message):
-    __slots__ = ("deal_id", "audits", "epsilon_spent", "utilities", "release_spent")
+    __slots__ = ("deal_id", "audits", "epsilon_spent", "utilities", "release_spent", "group_rates")
     DEAL_ID_FIELD_NUMBER: _ClassVar[int]
     AUDITS_FIELD_NUMBER: _ClassVar[int]
     EPSILON_SPENT_FIELD_NUMBER: _ClassVar[int]
     UTILITIES_FIELD_NUMBER: _ClassVar[int]
     RELEASE_SPENT_FIELD_NUMBER: _ClassVar[int]
+    GROUP_RATES_FIELD_NUMBER: _ClassVar[int]
     deal_id: str
     audits: _containers.RepeatedCompositeFieldContainer[AuditRecord]
     epsilon_spent: float
     utilities: _containers.RepeatedScalarFieldContainer[float]
     release_spent: float
-    def __init__(self, deal_id: _Optional[str] = ..., audits: _Optional[_Iterable[_Union[AuditRecord, _Mapping]]] = ..., epsilon_spent: _Optional[float] = ..., utilities: _Optional[_Iterable[float]] = ..., release_spent: _Optional[float] = ...) -> None: ...
+    group_rates: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, deal_id: _Optional[str] = ..., audits: _Optional[_Iterable[_Union[AuditRecord, _Mapping]]] = ..., epsilon_spent: _Optional[float] = ..., utilities: _Optional[_Iterable[float]] = ..., release_spent: _Optional[float] = ..., group_rates: _Optional[_Iterable[float]] = ...) -> None: ...
 
 class AuditRecord(_message.Message):
     __slots__ = ("request_id", "metric", "exact", "released", "epsilon", "flagged")

@@ -64,8 +64,8 @@ def _summary(held: Held) -> list[str]:
             for errors, bar in zip((2, 3), BARS, strict=True)
         )
         lines += [f"{plural(len(compared), 'comparison')}:", *(f"  {share}" for share in shares)]
-    study = "drawn by each seed, as in the appendix" if held.drawn else "the same in each trial, as in the main study"
-    lines.append(f"sensitive columns: {study}; the file does not say")
+        study = "drawn by each seed (appendix)" if held.drawn else "the same in each trial (main study)"
+        lines.append(f"sensitive columns: {study}; the file does not say")
     few = len(held.comparisons) - len(compared)
     if few:
         lines.append(f"not compared, too few seeds: {few:,}")
