@@ -15,6 +15,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sim.games import lay_out, read
+from sim.games.release.scenario import CONTROLS, UNIFORM_AT_K_BASED
 from sim.scenarios.scenario import as_values
 from sim.scenarios.sweep import ScenarioError, Sweep, cells_of, shipped
 
@@ -94,6 +95,15 @@ def test_what_a_run_keeps_of_a_scenario_reads_as_the_same_plan(name: str) -> Non
     again = lay_out(tomllib.loads(tomli_w.dumps(as_values(found.scenario))), "scenario.toml")
     assert again == found
     assert again.digest == found.digest
+
+
+@pytest.mark.parametrize("name", [name for name in shipped() if name.startswith("ldp-")])
+def test_every_table_of_the_release_game_has_every_control(name: str) -> None:
+    cells = [cell.scenario.release for cell in read(name).cells]
+    assert {cell.protocol for cell in cells} >= set(CONTROLS)
+    played = {split: {(c.protocol, c.epsilon) for c in cells if c.split == split} for split in (c.split for c in cells)}
+    assert played["k-based"]
+    assert played["k-based"] == played[UNIFORM_AT_K_BASED]
 
 
 def test_a_file_is_read_by_its_path(tmp_path: Path) -> None:
