@@ -123,6 +123,8 @@ class Referee(RefereeServiceServicer):
             audits = tuple(take_audit(record) for record in request.audits)
             if not (request.epsilon_spent >= 0 and request.release_spent >= 0):
                 raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+            if not all(0 <= share <= 1 for share in (*request.utilities, *request.group_rates)):
+                raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
             trial.report = AuditReport(
                 audits,
                 request.epsilon_spent,

@@ -197,9 +197,10 @@ def audit(**changes: Any) -> game.AuditRecord:
     return game.AuditRecord(**{**answered, **changes})
 
 
-def report(at: Table, *audits: game.AuditRecord, spent: float = 1.0, deal_id: str = "deal-1") -> None:
+def report(at: Table, *audits: game.AuditRecord, spent: float = 1.0, deal_id: str = "deal-1", **model: Any) -> None:
     at.compliance.SubmitAuditReport(
-        game.SubmitAuditReportRequest(deal_id=deal_id, audits=audits or (audit(),), epsilon_spent=spent), timeout=5
+        game.SubmitAuditReportRequest(deal_id=deal_id, audits=audits or (audit(),), epsilon_spent=spent, **model),
+        timeout=5,
     )
 
 
@@ -520,6 +521,10 @@ def test_a_report_that_does_not_fit_is_refused_and_a_right_one_taken(
     release(at)
     submit_loss_test(at)
     assert refusal(lambda: report(at, record, spent=spent)) == error.REASON_SUBMISSION_INVALID
+    for figure in (math.nan, -0.1, 1.1):
+        for name in ("utilities", "group_rates"):
+            shares = {name: [0.5, figure]}
+            assert refusal(lambda shares=shares: report(at, **shares)) == error.REASON_SUBMISSION_INVALID
     report(at)
     assert outcome.result(5).epsilon_spent == 1.0
 

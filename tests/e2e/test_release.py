@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from fairwall.laws.local import LOCAL_LAWS
+from sim.games.table import TrialFailed
 from sim.verify.check import verify
 from tests.command import fairwall
 from tests.e2e.test_resume import patched, timeless
@@ -290,6 +291,22 @@ def test_a_party_that_cheats_is_named(
     twins(parties)
     texts = reported(verify(played(tmp_path, of(table, GRR))))
     assert any(one.startswith(f"deal-1: {text}") for one in texts), texts
+
+
+HANDS_NOTHING_OVER = """
+from developer.release import play as player
+player._hand = lambda *_, **__: None
+player._audit = lambda *_: 0
+"""
+
+
+@NEEDS_LIGHTGBM
+def test_a_developer_that_hands_no_model_over_ends_the_run_in_one_line(
+    table: Path, tmp_path: Path, twins: Twins
+) -> None:
+    twins({"developer": HANDS_NOTHING_OVER})
+    with pytest.raises(TrialFailed, match="compliance reports no figures of a model"):
+        played(tmp_path, of(table, GRR))
 
 
 # What cannot be played.

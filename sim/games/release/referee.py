@@ -12,6 +12,8 @@ from fairwall.game.v1.release_game_service_pb2_grpc import (
     ReleaseGameServiceServicer,
     add_ReleaseGameServiceServicer_to_server,
 )
+from fairwall.laws.group_rates import RATED
+from fairwall.laws.utility import UTILITIES
 from fairwall.rpc.arrays import chunks_of, header_of
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.metrics import number_of
@@ -22,7 +24,7 @@ from sim.games.release.deal import ReleaseDeal
 from sim.games.release.outcome import Beliefs, ReleaseOutcome
 from sim.games.release.scenario import CONSTANT, DROPPED
 from sim.games.submissions import take_guess
-from sim.games.table import Table, Trial
+from sim.games.table import Table, Trial, TrialFailed
 
 _INPUTS = {DROPPED: release.TRAINING_INPUT_DROPPED, CONSTANT: release.TRAINING_INPUT_CONSTANT}
 
@@ -71,6 +73,11 @@ class ReleaseDealer(ReleaseGameServiceServicer):
         assert trial.beliefs is not None, "a trial that ended has them"
         assert trial.report is not None, "a trial that is over has compliance's report"
         check_queries(trial.beliefs.queries, trial.report)
+        measured = len(trial.report.utilities), len(trial.report.group_rates)
+        if measured != (len(UTILITIES), 2 * len(RATED)):
+            raise TrialFailed(
+                "compliance reports no figures of a model: the developer handed none over, or they are lost"
+            )
         return ReleaseOutcome(trial.beliefs, trial.report)
 
     # What the parties call. Names are the protocol's.
