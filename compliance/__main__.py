@@ -17,6 +17,7 @@ with importing("compliance"):
     from compliance.ledger import Ledger
     from compliance.ledger.seal import Seal, load_key
     from compliance.records import Records
+    from compliance.release import Release
     from compliance.release_service import ReleaseCase, ReleaseService
     from compliance.service import AuditService
     from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
@@ -76,13 +77,17 @@ def _deploy(path: Path) -> None:
         with process.until_told():
             policy = policies.read(path)
             credentials = _credentials(policy)
-            cases = {policy.data_name: _case(policy, policies.load(policy))}
-            listening = server.serve(
-                lambda grpc_server: add_AuditServiceServicer_to_server(AuditService(cases), grpc_server),
-                credentials,
-                policy.deployment.listen,
-                _admitted(policy),
-            )
+            records, released = policies.load(policy), policies.load_release(policy)
+            ledger = _ledger(policy)
+            cases = {policy.data_name: _case(policy, records, ledger)}
+
+            def register(grpc_server: grpc.Server) -> None:
+                add_AuditServiceServicer_to_server(AuditService(cases), grpc_server)
+                if policy.release is not None and released is not None:
+                    release = Release(policy.release_name, policy.release.protocol, *released, ledger, seed=None)
+                    add_ReleaseServiceServicer_to_server(ReleaseService({policy.data_name: release}), grpc_server)
+
+            listening = server.serve(register, credentials, policy.deployment.listen, _admitted(policy))
             LOG.info("%s", policy.summary)
             process.announce(listening.address, layers)
     except (UserError, OSError) as error:
@@ -91,13 +96,13 @@ def _deploy(path: Path) -> None:
     listening.stop()
 
 
-def _case(policy: Policy, records: Records) -> Case:
-    """Choose the mechanism and the ledger that a deployment answers with; its noise is the system's, never seeded."""
+def _case(policy: Policy, records: Records, ledger: Ledger) -> Case:
+    """Choose the mechanism that a deployment answers with; its noise is the system's, never seeded."""
     return Case(
         dataset=policy.data_name,
         records=records,
         mechanism=policy.mechanism,
-        ledger=_ledger(policy),
+        ledger=ledger,
         queries_max=policy.audit.queries_max,
         epsilon_max=policy.epsilon_max,
         delta=policy.audit.delta,
@@ -106,7 +111,7 @@ def _case(policy: Policy, records: Records) -> Case:
 
 
 def _ledger(policy: Policy) -> Ledger:
-    """Open the ledger, and set the budget and each developer's share as the policy says."""
+    """Open the ledger, and set budgets and each developer's shares as the policy says."""
     place = policy.deployment
     for folder in (place.ledger.parent, place.seal.parent):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -115,6 +120,10 @@ def _ledger(policy: Policy) -> Ledger:
     ledger.set_budget(policy.data_name, Neighbours.A_FLIP, budget)
     for name, share in policy.developers.items():
         ledger.allocate(policy.data_name, name, share.epsilon, share.delta)
+    if policy.release is not None:
+        ledger.set_budget(policy.release_name, Neighbours.ATTRIBUTES, Budget(policy.release.epsilon))
+        for name, share in policy.developers.items():
+            ledger.allocate(policy.release_name, name, share.release)
     return ledger
 
 

@@ -81,7 +81,7 @@ def _models(deal: game.ComplianceDeal, cards: dict[str, NDArray[Any]], models: M
 def open_release(deal: game.ComplianceDeal, cards: dict[str, NDArray[Any]]) -> ReleaseCase:
     """Open what a deal of the release game deals; ``cards`` are its arrays by name."""
     terms = deal.terms
-    columns = [Column(column.place, column.domain, column.share) for column in terms.columns]
+    columns = [Column(column.place, column.domain, column.share, column.name) for column in terms.columns]
     labels, values, sensitive = (
         cards[name].astype(np.uint8, copy=False) for name in ("labels", "release", "sensitive")
     )

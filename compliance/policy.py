@@ -14,6 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
 from compliance.bounding import Bounding, bounded
@@ -21,13 +23,17 @@ from compliance.mechanisms import MECHANISMS, Mechanism
 from compliance.mechanisms.cauchy import CauchyMechanism
 from compliance.mechanisms.recommended import Recommended
 from compliance.records import Records, RecordsError
+from compliance.release import Column
 from fairwall import toml
 from fairwall.errors import UserError
+from fairwall.laws.local import LOCAL_LAWS, LocalPrivacyError, split
 from fairwall.laws.metric import METRICS
 from fairwall.laws.precision import DECIMALS_MAX
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
 from fairwall.rpc.identity import NAME
+from fairwall.tables import columns as table_columns
 from fairwall.tables.people import select
+from fairwall.tables.reading import header
 from fairwall.tables.reading import read as read_table
 from fairwall.tables.roles import Roles
 
@@ -35,6 +41,8 @@ LOG = logging.getLogger(__name__)
 
 _ADDRESS = re.compile(r".+:\d{1,5}")
 _DATA_NAME = re.compile(r"[!-~]{1,64}")
+_RELEASE_BYTES_MAX = 64 << 20
+"""The ledger keeps each release for good."""
 
 
 class PolicyError(UserError):
@@ -75,6 +83,18 @@ def _mechanism(value: str) -> str:
     if value not in protecting:
         raise ValueError(f"must be one of {', '.join(protecting)}")
     return value
+
+
+def _protocol(value: str) -> str:
+    if value not in LOCAL_LAWS:
+        raise ValueError(f"must be one of {', '.join(LOCAL_LAWS)}")
+    return value
+
+
+def _domain(values: tuple[str, ...]) -> tuple[str, ...]:
+    if not 2 <= len(set(values)) == len(values) <= 256:
+        raise ValueError("must be 2 to 256 different values")
+    return values
 
 
 _Path = Annotated[Path, AfterValidator(_beside)]
@@ -132,10 +152,32 @@ class BudgetSection(_Section):
 
 
 class DeveloperSection(_Section):
-    """What one developer may spend of it. The developers' shares may add up to more than there is; the budget holds."""
+    """What one developer may spend of it. The developers' shares may add up to more than there is; the budget holds.
+
+    And of the budget of those whose attributes are released.
+    """
 
     epsilon: _Epsilon
     delta: _Delta = 0.0
+    release: Annotated[float, Field(strict=True, ge=0)] = 0.0
+
+
+class ReleaseSection(_Section):
+    """Whose attributes are sold sanitised, which, and how; what those people may lose in all, whoever asks."""
+
+    name: Annotated[str, AfterValidator(_data_name)] | None = None
+    source: _Path
+    columns: dict[str, Annotated[tuple[str, ...], AfterValidator(_domain)]] = Field(min_length=1)
+    protocol: Annotated[str, AfterValidator(_protocol)]
+    split: Literal["uniform", "k-based", "weights"] = "uniform"
+    weights: tuple[float, ...] = ()
+    epsilon: _Epsilon
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """What each column has of epsilon, together 1; LocalPrivacyError for weights that are none."""
+        how = self.weights if self.split == "weights" else self.split
+        return split(how, [len(values) for values in self.columns.values()], 1.0)
 
 
 class Policy(_Section):
@@ -146,11 +188,17 @@ class Policy(_Section):
     audit: AuditSection
     budget: BudgetSection
     developers: dict[_Name, DeveloperSection] = Field(min_length=1)
+    release: ReleaseSection | None = None
 
     @property
     def data_name(self) -> str:
         """What requests call the data set: the deployment's name unless it has its own."""
         return self.data.name or self.deployment.name
+
+    @property
+    def release_name(self) -> str:
+        """What the ledger calls the people whose attributes are released."""
+        return (self.release and self.release.name) or f"{self.data_name}-release"
 
     @property
     def epsilon_max(self) -> float:
@@ -168,9 +216,11 @@ class Policy(_Section):
     @property
     def summary(self) -> str:
         """One line about what is served; nothing in it was computed from the data."""
+        release = self.release
+        sells = "" if release is None else f"; releases {', '.join(release.columns)} by {release.protocol}"
         return (
             f"{self.data_name}: metrics {', '.join(self.audit.metrics)}; mechanism {self.audit.mechanism}; "
-            f"epsilon {self.budget.epsilon:g}; developers {', '.join(self.developers)}"
+            f"epsilon {self.budget.epsilon:g}; developers {', '.join(self.developers)}{sells}"
         )
 
 
@@ -212,8 +262,7 @@ def load(policy: Policy) -> Records:
     roles = Roles(data.protected, data.advantaged, data.disadvantaged, data.label, data.positive)
     name = str(data.source)
     people = select(name, read_table(data.source, name, (roles.protected, roles.label)), roles)
-    if data.source.stat().st_mode & 0o004:
-        LOG.warning("%s: every user of this machine can read it; chmod 600", data.source)
+    _warn_of_readers(data.source)
     if not people.kept.all():
         # Whoever predicts for every row but those left out is told something about each of them.
         raise PolicyError(
@@ -233,12 +282,67 @@ def load(policy: Policy) -> Records:
     return records
 
 
+def load_release(policy: Policy) -> tuple[tuple[Column, ...], NDArray[np.uint8]] | None:
+    """Read the attributes that are released: the columns, and each person's codes, shape (people, columns).
+
+    None where none are.
+
+    Raises
+    ------
+    PolicyError
+        If the columns stand in another order in the file, a row has a value that is not in its column's domain or none,
+        or a release of so many people is too large. It tells the column, not the row or the value.
+    DataError
+        If the file or a column is not there.
+    """
+    release = policy.release
+    if release is None:
+        return None
+    name = str(release.source)
+    places = {column: place for place, column in enumerate(header(release.source, name))}
+    table = read_table(release.source, name, tuple(release.columns))
+    in_order = sorted(release.columns, key=places.__getitem__)
+    if in_order != list(release.columns):
+        raise PolicyError(f"release.columns: must stand in the order of the file: {table_columns.names_of(in_order)}")
+    _warn_of_readers(release.source)
+    columns = tuple(
+        Column(places[column], len(values), share, column, values)
+        for (column, values), share in zip(release.columns.items(), release.shares, strict=True)
+    )
+    entry = 8 if LOCAL_LAWS[release.protocol].law(2, 1.0).kind == "numbers" else 1
+    size = entry * table.num_rows * sum(column.domain for column in columns)
+    if size > _RELEASE_BYTES_MAX:
+        raise PolicyError(
+            f"release.source: a release of {table.num_rows:,} people takes {size >> 20:,} MiB, and the ledger keeps at "
+            f"most {_RELEASE_BYTES_MAX >> 20}: release fewer people or smaller domains"
+        )
+    return columns, np.stack(
+        [_codes(column, table_columns.Column.of(name, column.name, table)) for column in columns], 1
+    )
+
+
+def _codes(column: Column, found: table_columns.Column) -> NDArray[np.uint8]:
+    categories = table_columns.Categories.of(found)
+    codes = {value: code for code, value in enumerate(column.values)}
+    if not codes.keys() >= set(categories.values):
+        raise PolicyError(
+            f"release.columns.{column.name}: some rows have a value that is not listed, or none: list every value that "
+            f'the column may have ("{table_columns.MISSING}" for none), or take such rows out of the file'
+        )
+    return np.array([codes[value] for value in categories.values], np.uint8)[categories.codes]
+
+
+def _warn_of_readers(source: Path) -> None:
+    if source.stat().st_mode & 0o004:
+        LOG.warning("%s: every user of this machine can read it; chmod 600", source)
+
+
 def _first(error: ValidationError) -> str:
     """Say the first thing that pydantic found, in one line."""
     problem = error.errors(include_url=False)[0]
     place = [str(part) for part in problem["loc"] if part != "[key]"]
-    # Below a key within a section, what follows is pydantic's own; a developer's section is one deeper.
-    key = ".".join(place[: 3 if place[0] == "developers" else 2])
+    # Below a key within a section, what follows is pydantic's own; a developer's section and a column are one deeper.
+    key = ".".join(place[: 3 if place[0] == "developers" or place[:2] == ["release", "columns"] else 2])
     key = key if key.isprintable() else repr(key)
     match problem["type"]:
         case "extra_forbidden":
@@ -260,6 +364,7 @@ def _keys(section: str) -> list[str]:
         "audit": AuditSection,
         "budget": BudgetSection,
         "developers": DeveloperSection,
+        "release": ReleaseSection,
     }
     return list(sections[section].model_fields if section else Policy.model_fields)
 
@@ -277,6 +382,7 @@ def _problems(policy: Policy) -> Iterator[str]:
         unit = key.rpartition(".")[2].removesuffix("_max")
         if value > most[unit]:
             yield f"{key}: must be at most budget.{unit}, not {value:g}"
+    yield from _release_problems(policy)
     low, high = policy.audit.shares
     if not 0 < low <= high < 1:
         yield f"audit.shares: must be two numbers above 0 and below 1, the smaller first, not {[low, high]}"
@@ -289,3 +395,23 @@ def _problems(policy: Policy) -> Iterator[str]:
     for metric in policy.audit.metrics:
         if why := mechanism.refuses(metric, policy.epsilon_max, policy.audit.delta):
             yield f"audit.mechanism: {policy.audit.mechanism} does not answer metric {metric}: {why}"
+
+
+def _release_problems(policy: Policy) -> Iterator[str]:
+    release = policy.release
+    for name, share in policy.developers.items():
+        if release is None and share.release:
+            yield f"developers.{name}.release: there is no section release"
+        elif release is not None and share.release > release.epsilon:
+            yield f"developers.{name}.release: must be at most release.epsilon, not {share.release:g}"
+    if release is None:
+        return
+    if policy.release_name == policy.data_name:
+        yield "release.name: must be another than the data set's: what its people lose is counted apart"
+    if (release.split == "weights") != bool(release.weights):
+        yield 'release.weights: go with split = "weights", and that with them'
+        return
+    try:
+        release.shares  # noqa: B018
+    except LocalPrivacyError as error:
+        yield f"release.weights: {error}"

@@ -1,4 +1,4 @@
-"""The release game's compliance: it releases sanitised attributes, and measures the model that was trained on them."""
+"""Compliance releases sanitised attributes; in the release game it measures the model that was trained on them."""
 
 from __future__ import annotations
 
@@ -31,11 +31,16 @@ from fairwall.wire.v1 import error_pb2
 
 @dataclass(frozen=True)
 class Column:
-    """A sensitive column: its place in the file, its domain's size, and its share of epsilon."""
+    """A sensitive column: its place in the file, its domain's size, its share of epsilon, and what it is called.
+
+    Its values are named in the order of their codes; none are where codes are all there is.
+    """
 
     place: int
     domain: int
     share: float
+    name: str = ""
+    values: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 import grpc
 from blake3 import blake3
 
-from compliance.case import DEVELOPER
 from compliance.local import PROTOCOLS
 from compliance.release import HandedModel, Release
-from compliance.service import check_request_id
+from compliance.service import check_request_id, developer_of, explained
 from fairwall.compliance.v1 import release_service_pb2 as wire
 from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceServicer
 from fairwall.laws.local import CLEAN, LocalPrivacyError
@@ -40,24 +39,40 @@ class ReleaseService(ReleaseServiceServicer):
 
     Parameters
     ----------
-    cases : mapping of str to ReleaseCase
-        By deal id; owned by the caller, who adds and removes them.
+    cases : mapping of str to ReleaseCase or Release
+        By deal id; owned by the caller, who adds and removes them. To a deployment's mere release no model comes back.
     """
 
-    def __init__(self, cases: Mapping[str, ReleaseCase]) -> None:
+    def __init__(self, cases: Mapping[str, ReleaseCase | Release]) -> None:
         self._cases = cases
+
+    def GetReleaseTerms(
+        self, request: wire.GetReleaseTermsRequest, context: grpc.ServicerContext
+    ) -> wire.GetReleaseTermsResponse:
+        """Tell what may be bought."""
+        release = self._release(request.deal_id)
+        with explained(request.deal_id):
+            standing = release.ledger.standing(release.dataset, developer_of(context))
+        terms = _terms(release)
+        terms.epsilon = standing.budget.epsilon if standing.budget else 0.0
+        terms.epsilon_remaining = standing.remaining
+        return terms
 
     def Sanitise(self, request: wire.SanitiseRequest, context: grpc.ServicerContext) -> Iterator[wire.SanitiseResponse]:
         """Release sanitised attributes."""
-        release = self._case(request.deal_id).release
+        release = self._release(request.deal_id)
         check_request_id(request.request_id)
         if release.protocol not in (*PROTOCOLS, CLEAN):  # the controls that release nothing
             raise Refusal(error_pb2.REASON_MECHANISM_REFUSES)
         if not request.epsilon >= EPSILON_MIN:
             raise Refusal(error_pb2.REASON_EPSILON_INVALID)
-        digest = blake3(request.SerializeToString(deterministic=True)).digest()
+        # The terms too: what was bought on others is not what this request asks for, and has another shape.
+        asked = (message.SerializeToString(deterministic=True) for message in (request, _terms(release)))
         try:
-            entry = release.settle(DEVELOPER, request.request_id, digest, request.epsilon)
+            with explained(request.deal_id):
+                entry = release.settle(
+                    developer_of(context), request.request_id, blake3(b"".join(asked)).digest(), request.epsilon
+                )
         except LocalPrivacyError:
             raise Refusal(error_pb2.REASON_EPSILON_INVALID) from None
         encoded = release.encoded(entry)
@@ -81,6 +96,8 @@ class ReleaseService(ReleaseServiceServicer):
             raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
         header = first.header
         case = self._case(header.deal_id)
+        if isinstance(case, Release):
+            raise Refusal(error_pb2.REASON_NO_FEATURES)
         try:
             arriving = arrays.ArrivingArray(header.nodes, limit_bytes=_MODEL_BYTES_MAX)
             for request in request_iterator:
@@ -94,8 +111,24 @@ class ReleaseService(ReleaseServiceServicer):
         LOG.info("deal %s: got a model of %d nodes", header.deal_id, len(nodes))
         return wire.HandModelResponse(utilities=case.model.utilities if case.tells_utilities else ())
 
-    def _case(self, deal_id: str) -> ReleaseCase:
+    def _release(self, deal_id: str) -> Release:
+        case = self._case(deal_id)
+        return case.release if isinstance(case, ReleaseCase) else case
+
+    def _case(self, deal_id: str) -> ReleaseCase | Release:
         case = self._cases.get(deal_id)
         if case is None:
             raise Refusal(error_pb2.REASON_DEAL_UNKNOWN)
         return case
+
+
+def _terms(release: Release) -> wire.GetReleaseTermsResponse:
+    """Say what is released, but for what the caller has left."""
+    return wire.GetReleaseTermsResponse(
+        people=len(release.values),
+        protocol=release.protocol,
+        columns=[
+            wire.ReleasedColumn(name=column.name, domain=column.domain, share=column.share, values=column.values)
+            for column in release.columns
+        ],
+    )

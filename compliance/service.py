@@ -51,8 +51,8 @@ class AuditService(AuditServiceServicer):
     def GetTerms(self, request: audit.GetTermsRequest, context: grpc.ServicerContext) -> audit.GetTermsResponse:
         """Tell the terms of a deal."""
         case = self._case(request.deal_id)
-        with _explained(request.deal_id):
-            standing = case.ledger.standing(case.dataset, _developer(context))
+        with explained(request.deal_id):
+            standing = case.ledger.standing(case.dataset, developer_of(context))
         return audit.GetTermsResponse(
             people=case.records.people,
             metrics=[number_of(metric) for metric in case.records.metrics],
@@ -99,8 +99,8 @@ def _settle(
     case: Case, header: _Header, metric: str, predictions: NDArray[np.float64], context: grpc.ServicerContext
 ) -> audit.AuditResponse:
     """Charge and answer a batch, however its predictions came."""
-    developer = _developer(context)
-    with _explained(header.deal_id):
+    developer = developer_of(context)
+    with explained(header.deal_id):
         entry = case.settle(
             developer, header.request_id, _digest(header, predictions), metric, predictions, header.epsilon
         )
@@ -120,8 +120,13 @@ def _settle(
 
 
 @contextmanager
-def _explained(deal_id: str) -> Iterator[None]:
-    """Tell the log why the ledger cannot be used, and the developer that it cannot."""
+def explained(deal_id: str) -> Iterator[None]:
+    """Tell the log why the ledger cannot be used, and the developer that it cannot.
+
+    Raises
+    ------
+    Refusal
+    """
     try:
         yield
     except LedgerUnavailable as error:
@@ -129,7 +134,7 @@ def _explained(deal_id: str) -> Iterator[None]:
         raise Refusal(error_pb2.REASON_LEDGER_UNAVAILABLE) from None
 
 
-def _developer(context: grpc.ServicerContext) -> str:
+def developer_of(context: grpc.ServicerContext) -> str:
     """Name the developer that is calling: a deployment's by the certificate, a game's one by its part."""
     caller = identify(context)
     return caller.name if caller is not None and caller.name else DEVELOPER

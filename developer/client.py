@@ -1,4 +1,4 @@
-"""The developer's client of AuditService: `AuditClient` for a deployment, `ask` for any deal."""
+"""The developer's client of compliance: `AuditClient` for a deployment, `ask` for an audit of any deal."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ import grpc
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from developer import sanitised
+from developer.sanitised import Released, ReleaseTerms
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub
+from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceStub
 from fairwall.laws.metric import find_metric
 from fairwall.laws.precision import Precision
 from fairwall.rpc import arrays, channel, chunks, identity
@@ -149,7 +152,7 @@ class Terms:
 
 
 class AuditClient:
-    """Asks a deployment's compliance service about models.
+    """Asks a deployment's compliance service about models, and buys sanitised attributes to train them on.
 
     Parameters
     ----------
@@ -172,6 +175,7 @@ class AuditClient:
         self._data = own.run if data is None else data
         self._channel = channel.connect(address, "compliance", own)
         self._service = Audits(self._channel)
+        self._releases = ReleaseServiceStub(self._channel)
         self._connected = False
 
     def __enter__(self) -> Self:
@@ -221,8 +225,7 @@ class AuditClient:
         """
         batch = _batch(predictions)
         find_metric(metric)
-        if not (math.isfinite(epsilon) and epsilon > 0):
-            raise ValueError(f"epsilon must be a number above 0, not {epsilon}")
+        _check_epsilon(epsilon)
         if threshold is not None and math.isnan(threshold):
             raise ValueError("the threshold must be a number")
         asked = uuid.uuid4().hex if request_id is None else request_id
@@ -248,6 +251,42 @@ class AuditClient:
             epsilon_max=response.epsilon_max,
             precision=from_message(response.precision) or "float64",
         )
+
+    def release_terms(self) -> ReleaseTerms:
+        """Ask what attributes may be bought, and what is left of their budget. Costs nothing.
+
+        Raises
+        ------
+        AuditRefused
+        AuditUnavailable
+            Also where the service releases nothing.
+        """
+        return self._call(lambda: sanitised.terms(self._releases, self._data))
+
+    def release(self, epsilon: float, *, request_id: str | None = None) -> Released:
+        """Buy everybody's sensitive attributes, sanitised.
+
+        Parameters
+        ----------
+        epsilon : float
+            What to spend on each person's attributes together.
+        request_id : str, optional
+            As in `ask`: the same one again gets the same bits at no cost. Audits and releases share a developer's ids.
+
+        Raises
+        ------
+        ValueError
+            For what cannot be asked, before anything is sent.
+        AuditRefused
+        AuditUnavailable
+            Also where the service releases nothing.
+        """
+        _check_epsilon(epsilon)
+        asked = uuid.uuid4().hex if request_id is None else request_id
+        try:
+            return self._call(lambda: sanitised.buy(self._releases, self._data, asked, epsilon))
+        except arrays.ArrayError as error:
+            raise AuditUnavailable(f"no answer from {self._address}: {error}") from None
 
     def _call(self, call: Callable[[], _T]) -> _T:
         """Make a call, and again for a while if a connection that had worked was lost: a request id is charged once."""
@@ -397,6 +436,11 @@ def _answer(response: audit.AuditResponse) -> Answer:
         high=_numbers(response.high),
         probability_above=_numbers(response.probability_above) if response.HasField("probability_above") else None,
     )
+
+
+def _check_epsilon(epsilon: float) -> None:
+    if not (math.isfinite(epsilon) and epsilon > 0):
+        raise ValueError(f"epsilon must be a number above 0, not {epsilon}")
 
 
 def _numbers(message: Array) -> NDArray[np.float64]:

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from fairwall.compliance.v1 import audit_service_pb2
 from fairwall.rpc.access import CALLERS, SERVED_BY
 from fairwall.rpc.identity import PARTIES
 from fairwall.wire.v1 import error_pb2
@@ -35,7 +34,7 @@ CLEARANCE = {
 
 _REFUSAL = "any refusal"
 
-_AUDIT_REFUSAL = "a refusal of AuditService"
+_COMPLIANCE_REFUSAL = "a refusal of compliance"
 
 
 class Reached(NamedTuple):
@@ -80,9 +79,8 @@ def travelling() -> list[Travel]:
         found.append(Travel(server_of(name), name, method.input_type))
         found += [Travel(caller, name, method.output_type) for caller in sorted(CALLERS[name])]
     found += [Travel(party, _REFUSAL, error_pb2.Error.DESCRIPTOR) for party in PARTIES]
-    audits = audit_service_pb2.DESCRIPTOR.services_by_name["AuditService"].full_name
-    asking = {caller for name in METHODS if name.startswith(f"/{audits}/") for caller in CALLERS[name]}
-    return found + [Travel(party, _AUDIT_REFUSAL, error_pb2.AuditError.DESCRIPTOR) for party in sorted(asking)]
+    asking = {caller for name in METHODS if server_of(name) == "compliance" for caller in CALLERS[name]}
+    return found + [Travel(party, _COMPLIANCE_REFUSAL, error_pb2.AuditError.DESCRIPTOR) for party in sorted(asking)]
 
 
 def walk(message: Any, inherited: int = VISIBILITY_UNSPECIFIED, within: tuple[str, ...] = ()) -> Iterator[Reached]:

@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from compliance.accountant import Budget
 from compliance.case import Case, game_case
+from compliance.ledger import Ledger
 from compliance.ledger.books import Entry
+from compliance.ledger.file import LedgerUnavailable
 from compliance.mechanisms import MECHANISMS
 from compliance.records import Records
 from compliance.release import Column, HandedModel, Release, game_release
@@ -33,7 +35,7 @@ from fairwall.laws.local import CLEAN, LOCAL_LAWS
 from fairwall.laws.utility import UTILITIES
 from fairwall.learning.forest import MOST_NODES, from_array
 from fairwall.rpc.arrays import ArrivingArray, chunks_of, header_of
-from fairwall.rpc.errors import reason_of
+from fairwall.rpc.errors import audit_error_of, reason_of
 from fairwall.wire.v1 import error_pb2 as error
 from fairwall.wire.v1.array_pb2 import ELEMENT_TYPE_FLOAT64, ArrayHeader
 from tests.contract.refused import refusal
@@ -218,6 +220,47 @@ def test_a_deal_that_releases_nothing_refuses(served: Served, control: str) -> N
     assert refusal(lambda: sanitise(served)) == error.REASON_MECHANISM_REFUSES
     assert refusal(lambda: sanitise(served, epsilon=math.inf)) == error.REASON_MECHANISM_REFUSES
     assert served.charges == []
+
+
+def test_the_terms_tell_what_may_be_bought_and_what_is_left(served: Served) -> None:
+    def told() -> wire.GetReleaseTermsResponse:
+        return served.releases.GetReleaseTerms(wire.GetReleaseTermsRequest(deal_id="deal"), timeout=5)
+
+    terms = told()
+    assert (terms.people, terms.protocol, terms.epsilon, terms.epsilon_remaining) == (500, "grr", BUDGET, BUDGET)
+    assert [(column.domain, column.share, list(column.values)) for column in terms.columns] == [
+        (2, 0.5, []),
+        (4, 0.5, []),
+    ]
+    sanitise(served)
+    assert told().epsilon_remaining == BUDGET - 1
+    asked = wire.GetReleaseTermsRequest(deal_id="other")
+    assert refusal(lambda: served.releases.GetReleaseTerms(asked, timeout=5)) == error.REASON_DEAL_UNKNOWN
+
+
+def test_a_ledger_that_cannot_be_written_releases_nothing(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise LedgerUnavailable("the disk is full")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Ledger, "settle", full)
+        assert refusal(lambda: sanitise(served)) == error.REASON_LEDGER_UNAVAILABLE
+    sanitise(served)
+    assert served.charges == [("r", 1.0)]
+
+
+def test_a_refusal_for_want_of_budget_tells_the_numbers(served: Served) -> None:
+    with pytest.raises(grpc.RpcError) as caught:
+        sanitise(served, epsilon=2.5)
+    told = audit_error_of(caught.value)
+    assert (told.epsilon_remaining, told.epsilon_needed) == (BUDGET, 2.5)
+
+
+def test_a_release_without_a_model_takes_none(served: Served) -> None:
+    release = served.cases["deal"].release
+    served.cases["deal"] = release  # type: ignore[assignment]
+    assert refusal(lambda: hand(served, stump())) == error.REASON_NO_FEATURES
+    sanitise(served)
 
 
 # Models.

@@ -111,7 +111,7 @@ def refusal(call: Callable[[], object]) -> tuple[str, str]:
 
 
 def test_the_documented_notebook_runs(own: Path) -> None:
-    (block,) = re.findall(r"```python\n(.*?)```", (DOCS / "serving.md").read_text(), re.DOTALL)
+    block = re.findall(r"```python\n(.*?)```", (DOCS / "serving.md").read_text(), re.DOTALL)[0]
     assert '"127.0.0.1:7443"' in block
     with serving(own) as running:
         notebook = subprocess.run(

@@ -5,7 +5,7 @@ from compliance.__main__ import main
 
 KILLED_BY = "C110"
 
-service._developer = lambda _: "alice"
+service.developer_of = lambda _: "alice"
 
 if __name__ == "__main__":
     main()

@@ -5,8 +5,8 @@ from compliance.__main__ import main
 
 KILLED_BY = "C110"
 
-sound = service._developer
-service._developer = lambda context: dict(context.invocation_metadata()).get("x-developer") or sound(context)
+sound = service.developer_of
+service.developer_of = lambda context: dict(context.invocation_metadata()).get("x-developer") or sound(context)
 
 if __name__ == "__main__":
     main()

@@ -42,6 +42,7 @@ CALLERS: dict[str, frozenset[str]] = {
     _AUDIT + "GetTerms": frozenset({"developer"}),
     _AUDIT + "Audit": frozenset({"developer"}),
     _AUDIT + "AuditModels": frozenset({"developer"}),
+    _RELEASE + "GetReleaseTerms": frozenset({"developer"}),
     _RELEASE + "Sanitise": frozenset({"developer"}),
     _RELEASE + "HandModel": frozenset({"developer"}),
     _MODEL + "Predict": frozenset({"adversary", "compliance"}),

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import tomli_w
 
-from compliance.policy import Policy, PolicyError, load, read
+from compliance.policy import Policy, PolicyError, ReleaseSection, load, load_release, read
 from fairwall.tables.errors import DataError
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "example"
@@ -61,7 +61,10 @@ def test_the_example_is_a_policy_and_its_paths_start_from_its_folder() -> None:
 
 def test_every_key_is_documented() -> None:
     text = (EXAMPLE / "policy.toml").read_text() + (EXAMPLE.parent / "serving.md").read_text()
-    sections = [field.annotation for name, field in Policy.model_fields.items() if name != "developers"]
+    sections = [
+        field.annotation for name, field in Policy.model_fields.items() if name not in ("developers", "release")
+    ]
+    sections.append(ReleaseSection)
     for key in (*Policy.model_fields, *(key for section in sections for key in section.model_fields)):  # type: ignore[union-attr]
         assert re.search(rf"\b{key}\b", text), key
 
@@ -133,6 +136,65 @@ SPOILT: dict[str, tuple[Callable[[Values], object], str]] = {
     ),
     "a number for a name": (lambda values: values["data"].update(positive=1), "data.positive: must be a valid string"),
     "no group at all": (lambda values: values["data"].update(minimum_group=0), "data.minimum_group: must be greater"),
+}
+
+
+RELEASE: Values = {
+    "source": "training.csv",
+    "columns": {"region": ["north", "east", "south", "west"], "group": ["a", "b"]},
+    "protocol": "grr",
+    "epsilon": 4.0,
+}
+
+
+def releasing(**changes: object) -> Callable[[Values], object]:
+    """Add a section release, with changes; None takes a key out."""
+    section = {key: value for key, value in {**RELEASE, **changes}.items() if value is not None}
+    return lambda values: values.update(release=section)
+
+
+def with_share(share: float) -> Callable[[Values], object]:
+    return lambda values: values["developers"]["bob"].update(release=share)
+
+
+SPOILT |= {
+    "a release's typo": (releasing(protocoll="grr"), "release.protocoll: unknown key; did you mean protocol?"),
+    "a release without a file": (releasing(source=None), "release.source: is missing"),
+    "a release without a column": (releasing(columns={}), "release.columns: must "),
+    "a domain of one value": (
+        releasing(columns={"group": ["a"]}),
+        "release.columns.group: must be 2 to 256 different values, not ['a']",
+    ),
+    "a value twice": (
+        releasing(columns={"group": ["a", "b", "a"]}),
+        "release.columns.group: must be 2 to 256 different values",
+    ),
+    "a domain of too many values": (
+        releasing(columns={"group": list(map(str, range(257)))}),
+        "release.columns.group: must be 2 to 256 different values",
+    ),
+    "a domain of numbers": (releasing(columns={"group": [0, 1]}), "release.columns.group: must be a valid string"),
+    "an unknown protocol": (releasing(protocol="x"), "release.protocol: must be one of grr, blh, olh, "),
+    "no protocol at all": (releasing(protocol="clean"), "release.protocol: must be one of grr, blh, olh, "),
+    "a release for nothing": (releasing(epsilon=0.0), "release.epsilon: must be greater than 0, not 0.0"),
+    "a release without limit": (releasing(epsilon=float("inf")), "release.epsilon: must "),
+    "a release of no number": (releasing(epsilon=float("nan")), "release.epsilon: must "),
+    "an unknown split": (releasing(split="half"), "release.split: must "),
+    "a split by no weights": (releasing(split="weights"), 'release.weights: go with split = "weights"'),
+    "weights that nobody asked for": (releasing(weights=[0.5, 0.5]), 'release.weights: go with split = "weights"'),
+    "weights that do not sum to 1": (
+        releasing(split="weights", weights=[0.5, 0.4]),
+        "release.weights: weights must sum to 1, these sum to 0.9",
+    ),
+    "a weight below 0": (releasing(split="weights", weights=[1.5, -0.5]), "release.weights: weights must be finite"),
+    "a weight too few": (releasing(split="weights", weights=[1.0]), "release.weights: 2 sensitive attributes need"),
+    "one name for two sets of people": (releasing(name="loans"), "release.name: must be another than the data set's"),
+    "a share of no release": (with_share(1.0), "developers.bob.release: there is no section release"),
+    "a share below 0": (with_share(-1.0), "developers.bob.release: must be greater than or equal to 0"),
+    "a share above all that is released": (
+        lambda values: (releasing()(values), with_share(4.5)(values)),
+        "developers.bob.release: must be at most release.epsilon, not 4.5",
+    ),
 }
 
 
@@ -235,3 +297,62 @@ def test_the_summary_is_the_same_for_every_protected_attribute(tmp_path: Path, v
         for _ in range(5)
     }
     assert summaries == {"loans: metrics sp, eo; mechanism laplace; epsilon 4; developers alice, bob"}
+
+
+def with_released(folder: Path, values: Values, rows: str, **changes: object) -> Policy:
+    (folder / "training.csv").write_text(rows)
+    releasing(**changes)(values)
+    return read(written(folder, values))
+
+
+ROWS = "region,income,group\nnorth,1,a\nwest,2,b\neast,3,a\n"
+
+
+def test_what_is_released_is_the_policy_s_domains_whatever_occurs(tmp_path: Path, values: Values) -> None:
+    loaded = load_release(with_released(tmp_path, values, ROWS, split="k-based"))
+    assert loaded is not None
+    columns, codes = loaded
+    assert [(column.name, column.place, column.domain) for column in columns] == [("region", 0, 4), ("group", 2, 2)]
+    assert [column.share for column in columns] == pytest.approx([2 / 3, 1 / 3])
+    assert codes.tolist() == [[0, 0], [3, 1], [1, 0]]
+    assert codes.dtype == np.uint8
+
+
+def test_numbers_and_missing_values_are_values_where_they_are_listed(tmp_path: Path, values: Values) -> None:
+    rows = "grade\n1\n\n2\n".replace("\n\n", '\n""\n')
+    policy = with_released(tmp_path, values, rows, columns={"grade": ["?", "1", "2", "3"]})
+    loaded = load_release(policy)
+    assert loaded is not None
+    assert loaded[1].tolist() == [[1], [0], [2]]
+
+
+def test_nothing_is_released_unless_the_policy_says_so(tmp_path: Path, values: Values) -> None:
+    assert load_release(read(written(tmp_path, values))) is None
+
+
+@pytest.mark.parametrize("rows", [ROWS + "south,4,c\n", ROWS + "south,4,\n", ROWS + "south,4,A\n"])
+def test_a_value_outside_its_domain_is_refused_without_saying_which(tmp_path: Path, values: Values, rows: str) -> None:
+    with pytest.raises(PolicyError) as caught:
+        load_release(with_released(tmp_path, values, rows))
+    assert str(caught.value).startswith("release.columns.group: some rows have a value that is not listed, or none: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_columns_stand_in_the_order_of_the_file(tmp_path: Path, values: Values) -> None:
+    turned = dict(reversed(RELEASE["columns"].items()))
+    with pytest.raises(PolicyError, match=r"^release.columns: must stand in the order of the file: region, group$"):
+        load_release(with_released(tmp_path, values, ROWS, columns=turned))
+
+
+def test_a_release_that_the_ledger_could_not_keep_is_refused(
+    tmp_path: Path, values: Values, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("compliance.policy._RELEASE_BYTES_MAX", 3 * 6 * 8 - 1)
+    assert load_release(with_released(tmp_path, values, ROWS)) is not None
+    with pytest.raises(PolicyError, match=r"^release.source: a release of 3 people takes "):
+        load_release(with_released(tmp_path, values, ROWS, protocol="the-server"))
+
+
+def test_a_column_that_is_not_there_is_not_released(tmp_path: Path, values: Values) -> None:
+    with pytest.raises(DataError, match="no column 'race'"):
+        load_release(with_released(tmp_path, values, ROWS, columns={"race": ["a", "b"]}))

@@ -8,6 +8,38 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class GetReleaseTermsRequest(_message.Message):
+    __slots__ = ("deal_id",)
+    DEAL_ID_FIELD_NUMBER: _ClassVar[int]
+    deal_id: str
+    def __init__(self, deal_id: _Optional[str] = ...) -> None: ...
+
+class GetReleaseTermsResponse(_message.Message):
+    __slots__ = ("people", "protocol", "columns", "epsilon", "epsilon_remaining")
+    PEOPLE_FIELD_NUMBER: _ClassVar[int]
+    PROTOCOL_FIELD_NUMBER: _ClassVar[int]
+    COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_REMAINING_FIELD_NUMBER: _ClassVar[int]
+    people: int
+    protocol: str
+    columns: _containers.RepeatedCompositeFieldContainer[ReleasedColumn]
+    epsilon: float
+    epsilon_remaining: float
+    def __init__(self, people: _Optional[int] = ..., protocol: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[ReleasedColumn, _Mapping]]] = ..., epsilon: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ...) -> None: ...
+
+class ReleasedColumn(_message.Message):
+    __slots__ = ("name", "domain", "share", "values")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    DOMAIN_FIELD_NUMBER: _ClassVar[int]
+    SHARE_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    domain: int
+    share: float
+    values: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., domain: _Optional[int] = ..., share: _Optional[float] = ..., values: _Optional[_Iterable[str]] = ...) -> None: ...
+
 class SanitiseRequest(_message.Message):
     __slots__ = ("request_id", "deal_id", "epsilon")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]

@@ -37,6 +37,11 @@ class ReleaseServiceStub(object):
         Args:
             channel: A grpc.Channel.
         """
+        self.GetReleaseTerms = channel.unary_unary(
+                '/fairwall.compliance.v1.ReleaseService/GetReleaseTerms',
+                request_serializer=fairwall_dot_compliance_dot_v1_dot_release__service__pb2.GetReleaseTermsRequest.SerializeToString,
+                response_deserializer=fairwall_dot_compliance_dot_v1_dot_release__service__pb2.GetReleaseTermsResponse.FromString,
+                _registered_method=True)
         self.Sanitise = channel.unary_stream(
                 '/fairwall.compliance.v1.ReleaseService/Sanitise',
                 request_serializer=fairwall_dot_compliance_dot_v1_dot_release__service__pb2.SanitiseRequest.SerializeToString,
@@ -55,6 +60,13 @@ class ReleaseServiceServicer(object):
     by compliance.
     """
 
+    def GetReleaseTerms(self, request, context):
+        """What may be bought: which columns, by which protocol, and what is left of the budget.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Sanitise(self, request, context):
         """Sanitised attributes of the people to train on. The same request sent again, under the same request id, gets the same
         bits and costs nothing.
@@ -64,7 +76,8 @@ class ReleaseServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def HandModel(self, request_iterator, context):
-        """Hands the trained model over, once for a deal: AuditModels is about it from then on.
+        """Hands the trained model over, once for a deal: AuditModels is about it from then on. Where compliance has no features
+        to evaluate it on it is refused.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -73,6 +86,11 @@ class ReleaseServiceServicer(object):
 
 def add_ReleaseServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
+            'GetReleaseTerms': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetReleaseTerms,
+                    request_deserializer=fairwall_dot_compliance_dot_v1_dot_release__service__pb2.GetReleaseTermsRequest.FromString,
+                    response_serializer=fairwall_dot_compliance_dot_v1_dot_release__service__pb2.GetReleaseTermsResponse.SerializeToString,
+            ),
             'Sanitise': grpc.unary_stream_rpc_method_handler(
                     servicer.Sanitise,
                     request_deserializer=fairwall_dot_compliance_dot_v1_dot_release__service__pb2.SanitiseRequest.FromString,
@@ -96,6 +114,33 @@ class ReleaseService(object):
     released: compliance evaluates it itself, since the test rows that it is audited on hold attributes as they are. Served
     by compliance.
     """
+
+    @staticmethod
+    def GetReleaseTerms(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairwall.compliance.v1.ReleaseService/GetReleaseTerms',
+            fairwall_dot_compliance_dot_v1_dot_release__service__pb2.GetReleaseTermsRequest.SerializeToString,
+            fairwall_dot_compliance_dot_v1_dot_release__service__pb2.GetReleaseTermsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
 
     @staticmethod
     def Sanitise(request,

@@ -1,0 +1,132 @@
+"""Buying sanitised attributes: what a release costs, how it is read, and what it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.compliance.v1 import release_service_pb2 as wire
+from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceStub
+from fairwall.rpc import arrays, channel
+
+RELEASE_SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class ReleasedColumn:
+    """A sensitive column: its name, its values in the order of the encodings, and its share of epsilon."""
+
+    name: str
+    values: tuple[str, ...]
+    share: float
+
+
+@dataclass(frozen=True)
+class ReleaseTerms:
+    """On what terms attributes are released.
+
+    Parameters
+    ----------
+    people : int
+        How many there are; the order is that of the table that both sides hold.
+    protocol : str
+        The protocol of local differential privacy; its law is ``fairwall.laws.local.LOCAL_LAWS[protocol]``.
+    columns : tuple of ReleasedColumn
+        What is released of each person, in the order of the encodings.
+    epsilon, epsilon_remaining : float
+        The whole budget, and what is left of it.
+    """
+
+    people: int
+    protocol: str
+    columns: tuple[ReleasedColumn, ...]
+    epsilon: float
+    epsilon_remaining: float
+
+
+@dataclass(frozen=True, eq=False)
+class Released:
+    """Sanitised attributes.
+
+    Parameters
+    ----------
+    encoded : ndarray, shape (people, values of all columns)
+        uint8, zeros and ones; float64 where the protocol is ``the-server``. Each column's values side by side.
+    columns : mapping of str to ndarray
+        Each column's part of it, shape (people, values), by name.
+    epsilons : mapping of str to float
+        What was spent on each column.
+    epsilon_charged, epsilon_remaining : float
+        What the release cost, and what was left of the budget then.
+    """
+
+    encoded: NDArray[Any] = field(repr=False)
+    columns: Mapping[str, NDArray[Any]] = field(repr=False)
+    epsilons: Mapping[str, float]
+    epsilon_charged: float
+    epsilon_remaining: float
+
+
+def terms(service: ReleaseServiceStub, deal_id: str) -> ReleaseTerms:
+    """Ask what may be bought. Costs nothing.
+
+    Raises
+    ------
+    grpc.RpcError
+        If compliance refuses.
+    """
+    told = service.GetReleaseTerms(wire.GetReleaseTermsRequest(deal_id=deal_id), timeout=channel.CALL_SECONDS)
+    return ReleaseTerms(
+        people=told.people,
+        protocol=told.protocol,
+        columns=tuple(
+            ReleasedColumn(one.name, tuple(one.values) or tuple(map(str, range(one.domain))), one.share)
+            for one in told.columns
+        ),
+        epsilon=told.epsilon,
+        epsilon_remaining=told.epsilon_remaining,
+    )
+
+
+def buy(service: ReleaseServiceStub, deal_id: str, request_id: str, epsilon: float) -> Released:
+    """Buy a release.
+
+    Parameters
+    ----------
+    service : ReleaseServiceStub
+    deal_id : str
+    request_id : str
+        Names this request: the same one again gets the same bits and costs nothing.
+    epsilon : float
+        What to spend on each person's attributes together.
+
+    Raises
+    ------
+    grpc.RpcError
+        If compliance refuses.
+    fairwall.rpc.arrays.ArrayError
+        If what comes does not fit the terms.
+    """
+    columns = terms(service, deal_id).columns
+    request = wire.SanitiseRequest(request_id=request_id, deal_id=deal_id, epsilon=epsilon)
+    parts = iter(service.Sanitise(request, timeout=RELEASE_SECONDS))
+    header = next(parts, wire.SanitiseResponse()).header
+    arriving = arrays.ArrivingArray(header.encoded)
+    for part in parts:
+        arriving.append(part.encoded_chunk)
+    encoded = arriving.finish()
+    ends = np.cumsum([len(column.values) for column in columns])
+    if encoded.shape[1:] != (ends[-1],) or len(header.epsilons) != len(columns):
+        raise arrays.ArrayError("what was released does not fit the terms")
+    names = [column.name for column in columns]
+    return Released(
+        encoded=encoded,
+        columns=dict(zip(names, np.split(encoded, ends[:-1], axis=1), strict=True)),
+        epsilons=dict(zip(names, header.epsilons, strict=True)),
+        epsilon_charged=header.epsilon_charged,
+        epsilon_remaining=header.epsilon_remaining,
+    )
