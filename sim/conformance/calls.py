@@ -16,15 +16,18 @@ from fairwall.rpc.errors import CATALOGUE, METADATA_KEY
 from fairwall.rpc.identity import Credentials, server_name_of
 from fairwall.wire.v1 import error_pb2
 
-AUDIT_SERVICE = "/fairwall.compliance.v1.AuditService/"
+_SPENT: dict[str, tuple[str, ...]] = {"BUDGET_EXHAUSTED": ("epsilon_remaining", "epsilon_needed")}
 
-NUMBERS: dict[str, tuple[str, ...]] = {
-    "PREDICTIONS_SHAPE": ("people",),
-    "QUERIES_OUT_OF_RANGE": ("queries_max",),
-    "EPSILON_INVALID": ("epsilon_max",),
-    "BUDGET_EXHAUSTED": ("epsilon_remaining", "epsilon_needed"),
+NUMBERS: dict[str, dict[str, tuple[str, ...]]] = {
+    "fairwall.compliance.v1.AuditService": {
+        "PREDICTIONS_SHAPE": ("people",),
+        "QUERIES_OUT_OF_RANGE": ("queries_max",),
+        "EPSILON_INVALID": ("epsilon_max",),
+        **_SPENT,
+    },
+    "fairwall.compliance.v1.ReleaseService": _SPENT,
 }
-"""The numbers that AuditService tells with a reason; with every other one it tells none."""
+"""The numbers that a service tells with a reason; with every other one, and every other service, it tells none."""
 
 Metadata: TypeAlias = tuple[tuple[str, str | bytes], ...]
 
@@ -60,7 +63,7 @@ class Seen:
     messages : tuple of Message
         What was answered.
     numbers : tuple of (str, float)
-        What a refusal of AuditService tells beside its reason.
+        What a refusal of compliance tells beside its reason.
     """
 
     status: grpc.StatusCode
@@ -197,8 +200,8 @@ def _refusal(method: str, failed: Any) -> Seen:
     _require_quiet(trailing, (METADATA_KEY,))
     if len(errors) != 1:
         raise Violation("a refusal came with several reasons")
-    audits = method.startswith(AUDIT_SERVICE)
-    error = _decoded(error_pb2.AuditError if audits else error_pb2.Error, errors[0])
+    tells = NUMBERS.get(method.strip("/").partition("/")[0])
+    error = _decoded(error_pb2.Error if tells is None else error_pb2.AuditError, errors[0])
     if error.reason not in CATALOGUE:
         raise Violation(f"a refusal has the reason {error.reason}, which the protocol does not know")
     reason = error_pb2.Reason.Name(error.reason).removeprefix("REASON_")
@@ -208,7 +211,7 @@ def _refusal(method: str, failed: Any) -> Seen:
             f"{reason} came as {status.name} with the text {details!r}, not as {expected.name} with {sentence!r}"
         )
     numbers = tuple((field.name, value) for field, value in error.ListFields() if field.name != "reason")
-    expected_numbers = NUMBERS.get(reason, ()) if audits else ()
+    expected_numbers = (tells or {}).get(reason, ())
     if tuple(name for name, _ in numbers) != expected_numbers:
         told = ", ".join(name for name, _ in numbers)
         raise Violation(f"{reason} came with {told or 'no number'}, not with {', '.join(expected_numbers) or 'none'}")

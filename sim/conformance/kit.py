@@ -21,10 +21,21 @@ PEOPLE = 48
 METRICS = ("sp", "abs_sp", "eo", "abs_eo", "fpr", "oad", "ppv")
 QUERIES_MAX = 2048
 PLENTY = 2.0**40
+ENOUGH = 2.0**16
+"""Of the budget of those whose attributes are released."""
 LITTLE = 2.0
 DEVELOPERS = ("alice", "bob")
 SPENDERS = tuple(f"spender-{number}" for number in range(1, 10))
 """Developers whose share is soon spent, one for each case that spends it."""
+
+RELEASED = {
+    "region": ("north", "east", "south", "west", "abroad"),
+    "group": ("0", "1"),
+    "grade": ("1", "2", "3"),
+}
+"""The columns that are released, and their domains; nobody lives abroad."""
+WEIGHTS = (0.5, 0.2, 0.3)
+RELEASED_PEOPLE = 3000
 
 _GROUPS = {"main": (13, 8), "mirror": (17, 5), "little": (13, 8), "lopsided": (13, 0)}
 """How many people with label 0, and with label 1, are advantaged."""
@@ -45,6 +56,7 @@ def make(folder: Path) -> Path:
         place = folder / deployment
         place.mkdir(mode=0o700)
         _people(place / "people.csv", groups)
+        _released(place / "released.csv", groups)
         policy = _policy(deployment)
         (place / "policy.toml").write_text(tomli_w.dumps(policy), encoding="utf-8")
         deployments[deployment] = _description(deployment, policy)
@@ -125,6 +137,17 @@ def _people(path: Path, groups: tuple[int, int]) -> None:
     path.chmod(0o600)
 
 
+def _released(path: Path, seed: tuple[int, int]) -> None:
+    """Write a table of those whose attributes are released, with a column between them that is not."""
+    rng = np.random.default_rng(seed)
+    regions = rng.choice(RELEASED["region"][:4], RELEASED_PEOPLE, p=(0.4, 0.3, 0.2, 0.1))
+    ages = rng.integers(18, 90, RELEASED_PEOPLE)
+    groups, grades = (rng.choice(RELEASED[name], RELEASED_PEOPLE) for name in ("group", "grade"))
+    rows = zip(regions, ages, groups, grades, strict=True)
+    path.write_text("\n".join(["region,age,group,grade", *(",".join(map(str, row)) for row in rows)]) + "\n", "utf-8")
+    path.chmod(0o600)
+
+
 def _policy(deployment: str) -> dict[str, Any]:
     little = deployment == "little"
     return {
@@ -151,9 +174,20 @@ def _policy(deployment: str) -> dict[str, Any]:
             "epsilon_max": LITTLE if little else 2.0**30,
         },
         "budget": {"epsilon": 1.5 * LITTLE if little else PLENTY},
+        "release": {
+            "source": "released.csv",
+            "protocol": "grr",
+            "split": "weights",
+            "weights": list(WEIGHTS),
+            "epsilon": 1.5 * LITTLE if little else ENOUGH,
+            "columns": {name: list(values) for name, values in RELEASED.items()},
+        },
         "developers": {
-            **{name: {"epsilon": LITTLE if little else PLENTY / 4} for name in DEVELOPERS},
-            **{name: {"epsilon": LITTLE} for name in SPENDERS},
+            **{
+                name: {"epsilon": LITTLE if little else PLENTY / 4, "release": LITTLE if little else ENOUGH / 4}
+                for name in DEVELOPERS
+            },
+            **{name: {"epsilon": LITTLE, "release": LITTLE} for name in SPENDERS},
         },
     }
 
@@ -171,4 +205,14 @@ def _description(deployment: str, policy: dict[str, Any]) -> dict[str, Any]:
         "shares": {name: share["epsilon"] for name, share in policy["developers"].items()},
         "policy": f"{deployment}/policy.toml",
         "table": f"{deployment}/people.csv",
+        "releases": {
+            "people": RELEASED_PEOPLE,
+            "protocol": policy["release"]["protocol"],
+            "columns": [
+                {"name": name, "values": list(values), "share": share}
+                for (name, values), share in zip(RELEASED.items(), WEIGHTS, strict=True)
+            ],
+            "shares": {name: share["release"] for name, share in policy["developers"].items()},
+            "table": f"{deployment}/released.csv",
+        },
     }

@@ -19,6 +19,7 @@ from sim.conformance.audits import Alike, Audit, AuditModels, Hold, LetGo, Repea
 from sim.conformance.calls import Violation
 from sim.conformance.client import Client
 from sim.conformance.errors import ConformanceError
+from sim.conformance.releases import Release, ReleaseTerms
 from sim.conformance.vocabulary import Expect, Header, Number, Part, Words, stream_of
 from sim.conformance.world import SECONDS, NotRun, Result, World
 
@@ -296,6 +297,8 @@ Step = Annotated[
     | Repeated
     | Alike
     | AuditModels
+    | Release
+    | ReleaseTerms
     | Predict
     | Call
     | Hold

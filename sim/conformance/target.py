@@ -23,6 +23,37 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
 
 
+class ReleasedColumn(_Section):
+    """A column that is released: its name, its values in the order of the encodings, its share of epsilon."""
+
+    name: str
+    values: tuple[str, ...]
+    share: float
+
+
+class Releases(_Section):
+    """What a deployment of compliance releases, as its policy has it.
+
+    Parameters
+    ----------
+    people : int
+        Whose attributes are released.
+    protocol : str
+    columns : tuple of ReleasedColumn
+        In the order of the encodings.
+    shares : mapping of str to float
+        What each developer may spend.
+    table : str
+        Those people, where the tester knows them: a CSV with these columns.
+    """
+
+    people: int
+    protocol: str
+    columns: tuple[ReleasedColumn, ...] = Field(min_length=1)
+    shares: Mapping[str, float] = Field(default_factory=dict)
+    table: str = ""
+
+
 class Deployment(_Section):
     """One deployment of a server under test, as its policy has it.
 
@@ -45,6 +76,8 @@ class Deployment(_Section):
         By developer.
     table : str
         The test set, where the tester knows it.
+    releases : Releases or None
+        None where no attributes are released.
     weights : tuple of float
         Of the developer's models: number k, from 0, scores 1 / (1 + exp(-(k + 1) x.w)). The first one is released.
     request, models : str, int
@@ -64,6 +97,7 @@ class Deployment(_Section):
     unit: float = Field(default=1.0, gt=0)
     shares: Mapping[str, float] = Field(default_factory=dict)
     table: str = ""
+    releases: Releases | None = None
     weights: tuple[float, ...] = ()
     request: str = ""
     models: int = 0
@@ -133,6 +167,23 @@ class Target:
                 f"{self.folder / table}: must be a CSV with the columns label and advantaged, each 0 or 1: {error}"
             ) from None
         return People(*columns)
+
+    def released(self, deployment: str) -> NDArray[np.uint8] | None:
+        """Read those whose attributes a deployment releases: codes, shape (people, columns).
+
+        None where the tester does not know them.
+        """
+        releases = self.deployments[deployment].releases
+        if releases is None or not releases.table:
+            return None
+        path = self.folder / releases.table
+        try:
+            with path.open(newline="", encoding="utf-8") as file:
+                rows = list(csv.DictReader(file))
+            codes = [[column.values.index(row[column.name]) for column in releases.columns] for row in rows]
+        except (OSError, KeyError, ValueError) as error:
+            raise ConformanceError(f"{path}: must be a CSV with the released columns and values: {error}") from None
+        return np.array(codes, np.uint8)
 
 
 def read(path: Path, certs: Path | None = None, addresses: Mapping[str, str] | None = None) -> Target:

@@ -66,6 +66,7 @@ class World:
     step: int = 0
     results: dict[str, Result] = field(default_factory=dict)
     held: list[Any] = field(default_factory=list)
+    released: dict[tuple[str, str, str], tuple[Any, bytes]] = field(default_factory=dict, repr=False)
     exact: list[float] = field(default_factory=list, repr=False)
     closing: ExitStack = field(default_factory=ExitStack)
     _channels: dict[tuple[str, str], grpc.Channel] = field(default_factory=dict)
@@ -129,6 +130,7 @@ class World:
         """Expect nothing of what was bought of a deployment: it is another one now."""
         self._bought = {key: answer for key, answer in self._bought.items() if key[1] != deployment}
         self._left = {key: left for key, left in self._left.items() if key[1] != deployment}
+        self.released = {key: told for key, told in self.released.items() if key[1] != deployment}
 
     def call(
         self,

@@ -1,0 +1,24 @@
+"""Charges a release again when it is asked for again."""
+
+import secrets
+from dataclasses import replace
+
+from compliance.__main__ import main
+from compliance.ledger import Ledger
+
+KILLED_BY = "C901"
+
+
+def settle(self, request, answer, sound=Ledger.settle):
+    with self._transaction():
+        is_known = self._find(request) is not None
+    entry = sound(self, request, answer)
+    if is_known and request.metric == "release":
+        sound(self, replace(request, request_id=f"{request.request_id}~{secrets.token_hex(4)}"), answer)
+    return entry
+
+
+Ledger.settle = settle
+
+if __name__ == "__main__":
+    main()

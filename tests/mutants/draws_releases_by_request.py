@@ -1,0 +1,17 @@
+"""Makes a release a function of the request id alone."""
+
+from compliance import release
+from compliance.__main__ import main
+
+KILLED_BY = "C903"
+
+
+def sanitised(self, request_id, epsilon, sound=release.Release.sanitised):
+    object.__setattr__(self, "seed", bytes(32))
+    return sound(self, request_id, epsilon)
+
+
+release.Release.sanitised = sanitised
+
+if __name__ == "__main__":
+    main()

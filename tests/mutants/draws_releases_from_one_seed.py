@@ -1,0 +1,13 @@
+"""Starts its releases' generator from the same seed whenever it is started."""
+
+from compliance import release
+from compliance.__main__ import main
+from compliance.local import seeded
+
+KILLED_BY = "C915"
+
+DRAW = seeded(bytes(32))
+release.system = lambda: DRAW
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,16 @@
+"""Gives the release that an id stands for, whatever epsilon is offered."""
+
+from compliance.__main__ import main
+from compliance.release import Release
+
+KILLED_BY = "C904"
+
+
+def settle(self, developer, request_id, digest, epsilon, sound=Release.settle):
+    return sound(self, developer, request_id, b"the same", epsilon)
+
+
+Release.settle = settle
+
+if __name__ == "__main__":
+    main()

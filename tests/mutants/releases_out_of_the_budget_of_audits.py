@@ -1,0 +1,24 @@
+"""Charges releases to the budget of audits, too."""
+
+from dataclasses import replace
+
+from compliance.__main__ import main
+from compliance.accountant import Neighbours
+from compliance.ledger import Ledger
+
+KILLED_BY = "C908"
+
+
+def settle(self, request, answer, sound=Ledger.settle):
+    entry = sound(self, request, answer)
+    if request.metric == "release":
+        other = f"{request.request_id[-40:]}~audits"
+        dataset = request.dataset.removesuffix("-release")
+        sound(self, replace(request, request_id=other, dataset=dataset, neighbours=Neighbours.A_FLIP), answer)
+    return entry
+
+
+Ledger.settle = settle
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,16 @@
+"""Draws a release anew when it is asked for again."""
+
+from compliance.__main__ import main
+from compliance.release import Release
+
+KILLED_BY = "C901"
+
+
+def encoded(self, entry):
+    return self.sanitised(entry.request.request_id, entry.request.loss.epsilon)
+
+
+Release.encoded = encoded
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""The tester's law of releases: sound draws pass, and each way to draw otherwise is convicted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from compliance.local import PROTOCOLS, seeded
+from sim.conformance import local_law
+from sim.conformance.calls import Violation
+
+PEOPLE, DOMAINS, SHARES = 3000, (5, 2, 3), (0.5, 0.2, 0.3)
+KNOWN = [protocol for protocol in PROTOCOLS if local_law.knows(protocol)]
+RNG = np.random.default_rng(5)
+VALUES = np.column_stack([RNG.choice(k, PEOPLE) for k in DOMAINS]).astype(np.uint8)
+
+Encodings = list[NDArray[Any]]
+
+
+def epsilons(whole: float) -> list[float]:
+    return [share * whole for share in SHARES]
+
+
+def drawn(protocol: str, spent: list[float], seed: bytes | None = None) -> Encodings:
+    """A sound release; with a seed, one whose columns are drawn from the same random numbers."""
+    return [
+        PROTOCOLS[protocol].sanitise(own, k, epsilon, seeded(seed or RNG.bytes(32)))
+        for own, k, epsilon in zip(VALUES.T, DOMAINS, spent, strict=True)
+    ]
+
+
+def test_the_tester_knows_some_laws() -> None:
+    assert KNOWN == ["grr", "rappor", "oue"]
+
+
+# A false alarm has a probability of at most 1e-9 a release: below 1e-7 of all these.
+@pytest.mark.parametrize("protocol", KNOWN)
+def test_sound_releases_pass(protocol: str) -> None:
+    for whole in (0.5, 4.0, 10.0) * 8:
+        spent = epsilons(whole)
+        first, second = drawn(protocol, spent), drawn(protocol, spent)
+        local_law.require_law(first, VALUES, spent, protocol)
+        local_law.require_unrelated(first, second, VALUES, [(one, one) for one in spent], protocol)
+
+
+def bare(protocol: str, spent: list[float]) -> Encodings:
+    return [*drawn(protocol, spent)[:2], np.eye(3, dtype=np.uint8)[VALUES[:, 2]]]
+
+
+def unsplit(protocol: str, spent: list[float]) -> Encodings:
+    return drawn(protocol, [sum(spent)] * 3)
+
+
+def noisier(protocol: str, spent: list[float]) -> Encodings:
+    return drawn(protocol, [epsilon / 2 for epsilon in spent])
+
+
+def of_others(protocol: str, spent: list[float]) -> Encodings:
+    return [np.roll(part, 1, axis=0) for part in drawn(protocol, spent)]
+
+
+def moved(protocol: str, spent: list[float]) -> Encodings:
+    return [np.roll(part, 1, axis=1) for part in drawn(protocol, spent)]
+
+
+BROKEN: list[Callable[[str, list[float]], Encodings]] = [bare, unsplit, noisier, of_others, moved]
+
+
+@pytest.mark.parametrize("draw", BROKEN, ids=lambda draw: draw.__name__)
+@pytest.mark.parametrize("protocol", KNOWN)
+def test_a_release_of_another_law_is_convicted(protocol: str, draw: Callable[[str, list[float]], Encodings]) -> None:
+    spent = epsilons(8.0)
+    with pytest.raises(Violation):
+        local_law.require_law(draw(protocol, spent), VALUES, spent, protocol)
+
+
+@pytest.mark.parametrize("protocol", KNOWN)
+def test_a_release_that_is_the_one_before_is_convicted(protocol: str) -> None:
+    spent = epsilons(4.0)
+    first = drawn(protocol, spent)
+    with pytest.raises(Violation, match="in two releases"):
+        local_law.require_unrelated(first, first, VALUES, [(one, one) for one in spent], protocol)
+
+
+def test_columns_that_share_their_draws_are_convicted() -> None:
+    spent = epsilons(4.0)
+    with pytest.raises(Violation, match="columns 1 and 2: both true values are released"):
+        local_law.require_law(drawn("grr", spent, bytes(32)), VALUES, spent, "grr")
