@@ -18,12 +18,14 @@ import tomli_w
 
 from compliance.ledger.books import Entry
 from compliance.ledger.file import inspect
-from developer.client import AuditRefused, AuditUnavailable
+from developer.client import AuditClient, AuditRefused, AuditUnavailable
 from fairwall.compliance.v1 import release_service_pb2 as wire
 from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceStub
 from fairwall.rpc import channel, identity
 from fairwall.rpc.errors import reason_of
 from fairwall.wire.v1 import error_pb2
+from sim.play.faults import Proxy
+from sim.scenarios.scenario import Fault
 from tests.e2e.test_serve import BY_HAND, DOCS, PREDICTIONS, Served, change, deployment, refusal, serving
 
 PAGE = (DOCS / "serving.md").read_text()
@@ -177,6 +179,24 @@ def test_a_client_whose_answer_is_lost_asks_again_and_pays_once(own: Path) -> No
                 bought = asked.result(30)
                 assert buyer.release(1.0, request_id="once").encoded.tobytes() == bought.encoded.tobytes()
     assert charged(own) == [("alice", "once", 1.0)]
+
+
+def test_a_release_whose_bytes_are_lost_on_their_way_is_paid_for_once_and_comes_again(own: Path) -> None:
+    happened: list[str] = []
+    with serving(own) as running:
+        proxy = Proxy(running.address, lambda fault: happened.append(fault.kind))
+        try:
+            with AuditClient(proxy.address, own / "certificates" / "developer-alice") as buyer:
+                buyer.release_terms()
+                # Behind the terms, within the encodings: they were drawn, charged, and on their way.
+                proxy.arm([Fault(trial=1, kind="drop", link="developer-compliance", towards="client", after=1200)])
+                bought = buyer.release(1.0, request_id="once")
+                assert happened == ["drop"]
+                assert buyer.release(1.0, request_id="once").encoded.tobytes() == bought.encoded.tobytes()
+        finally:
+            proxy.close()
+    assert charged(own) == [("alice", "once", 1.0)]
+    assert running.log.count("released 2 columns") == 3, "given once more, to the client that had lost it"
 
 
 def test_the_terms_refusals_and_logs_are_the_same_whoever_the_people_are(
