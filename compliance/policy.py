@@ -154,7 +154,7 @@ class BudgetSection(_Section):
 class DeveloperSection(_Section):
     """What one developer may spend of it. The developers' shares may add up to more than there is; the budget holds.
 
-    And of the budget of those whose attributes are released.
+    ``release`` is what it may spend of the budget of those whose attributes are released.
     """
 
     epsilon: _Epsilon
