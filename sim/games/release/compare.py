@@ -25,44 +25,28 @@ have the same columns and cells, so that nothing in a file tells which it is: th
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from fairwall.errors import UserError
 from fairwall.laws.local import CLEAN
-from fairwall.tables.reading import header, read
 from sim.datasets.coded import PREPARED
 from sim.games.game import Line
 from sim.games.release.scenario import ReleaseScenario
+from sim.games.release.seeds import (
+    METRICS,
+    RATES,
+    CompareError,
+    Figures,
+    ReleaseCell,
+    named,
+    of_run,
+    published,
+    studied,
+)
 from sim.scenarios.sweep import Sweep
-
-METRICS = {
-    "acc": "acc",
-    "f1": "f1",
-    "auc": "auc_hard",
-    "recall": "recall",
-    "SPD": "sp",
-    "DI": "di",
-    "EOD": "eo",
-    "OAD": "oad",
-}
-"""What a trial's line calls each of the file's figures. [LD]'s code gives its AUC decisions, not scores."""
-
-RATES = {
-    "SP_a_1": "sp_advantaged",
-    "SP_a_0": "sp_disadvantaged",
-    "EO_a_1": "eo_advantaged",
-    "EO_a_0": "eo_disadvantaged",
-    "OA_a_1": "oad_advantaged",
-    "OA_a_0": "oad_disadvantaged",
-}
-"""The same of the groups' rates that SPD, DI, EOD and OAD are made of; compared where file and run have them."""
-
-_FIGURES = METRICS | RATES
 
 BARS = (0.12, 0.025)
 """The most comparisons that may lie beyond 2, and beyond 3, standard errors.
@@ -82,27 +66,6 @@ DRAWN = (2, 6)
 """The least and the most sensitive columns in [LD]'s appendix."""
 
 _ERRORS = (2.0, 3.0)
-_SOURCES = {"adult-26k": "adult", "acs-coverage": "ACSCoverage", "lsac-coded": "LSAC"}
-_CELL = ("protocol", "split", "epsilon")
-_SPLITS = {"k_based": "k-based"}
-_PROTOCOLS = {"sue": "rappor"}
-
-
-class CompareError(UserError):
-    """A run and a file that cannot be compared. Its text is one line that says why."""
-
-
-class ReleaseCell(NamedTuple):
-    """What trials have in common; without a protocol there is no split, and epsilon is infinite."""
-
-    data: str
-    protocol: str
-    split: str
-    epsilon: float
-
-
-Figures: TypeAlias = Mapping[ReleaseCell, Mapping[int, Mapping[str, float]]]
-"""Finite figures by cell, seed and metric."""
 
 
 @dataclass(frozen=True)
@@ -141,13 +104,16 @@ class Held:
     published : how many cells the file has.
     left_out : how many figures of the common cells are no finite number.
     drawn : whether the run drew its sensitive columns, as [LD]'s appendix does.
+    ours, theirs : all figures of the run, and those of the file's common cells.
     """
 
     comparisons: tuple[Comparison, ...]
     exact: bool
     published: int
     left_out: int
-    drawn: bool = False
+    drawn: bool
+    ours: Figures = field(repr=False)
+    theirs: Figures = field(repr=False)
 
     @property
     def compared(self) -> tuple[Comparison, ...]:
@@ -176,15 +142,7 @@ class Held:
 
 
 def compare(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], file: Path) -> Held:
-    """Hold a run's lines against a file of published figures.
-
-    Parameters
-    ----------
-    sweep, lines
-        The run's.
-    file : Path
-        CSV with the columns dataset, protocol, split, epsilon, seed, acc, f1, auc, recall, SPD, DI, EOD and OAD; one
-        without protocol, split and epsilon is of models trained on clean attributes. It may have `RATES` as well.
+    """Hold a run's lines against a file of published figures, as `seeds.published` reads it.
 
     Raises
     ------
@@ -193,23 +151,20 @@ def compare(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], file: Path) ->
     CompareError
         If it holds something else, the run's data set is none of [LD]'s, or nothing can be compared.
     """
-    published, gaps = _published(file)
-    drawn = _drawn(sweep)
-    own, own_gaps = _of_run(sweep, lines)
-    common = [cell for cell in own if cell in published]
+    printed, drawn, own = published(file), _drawn(sweep), of_run(sweep, lines, studied)
+    common = [cell for cell in own if cell in printed]
     if not common:
-        raise CompareError(
-            f"{file}: has no cell in common with the run, whose cells are like {_named(next(iter(own)))}"
-        )
+        raise CompareError(f"{file}: has no cell in common with the run, whose cells are like {named(next(iter(own)))}")
     exact = common[0].protocol == CLEAN
     compared = _seed_by_seed if exact else _in_law
     comparisons = tuple(
         each
         for cell in common
-        for metric in _FIGURES
-        if (each := compared(cell, metric, _by_seed(own[cell], metric), _by_seed(published[cell], metric))) is not None
+        for metric, key in (METRICS | RATES).items()
+        if (each := compared(cell, metric, _by_seed(own[cell], key), _by_seed(printed[cell], key))) is not None
     )
-    held = Held(comparisons, exact, len(published), sum(gaps[cell] + own_gaps[cell] for cell in common), drawn)
+    left_out = sum(_gaps(own[cell]) + _gaps(printed[cell]) for cell in common)
+    held = Held(comparisons, exact, len(printed), left_out, drawn, own, {cell: printed[cell] for cell in common})
     if not held.compared:
         why = "has no seed in common with the run" if exact else "the run has too few seeds in each cell to be compared"
         raise CompareError(f"{file}: {why}")
@@ -275,79 +230,9 @@ def _tolerances(error: float, degrees: float) -> tuple[float, float]:
     return two, three
 
 
-def _by_seed(seeds: Mapping[int, Mapping[str, float]], metric: str) -> dict[int, float]:
-    return {seed: figures[metric] for seed, figures in seeds.items() if metric in figures}
+def _by_seed(seeds: Mapping[int, Mapping[str, float]], key: str) -> dict[int, float]:
+    return {seed: figures[key] for seed, figures in seeds.items() if key in figures}
 
 
-def _of_run(sweep: Sweep[ReleaseScenario], lines: Sequence[Line]) -> tuple[Figures, dict[ReleaseCell, int]]:
-    def rows() -> Iterable[_Row]:
-        for line in lines:
-            data = _data_set(line.get("data.source", sweep.scenario.data.source))
-            cell = _cell(data, line["protocol"], line["split"], float(line["epsilon"]))
-            figures = {metric: line[key] for metric, key in _FIGURES.items() if key in line}
-            yield cell, line["split_seed"], figures
-
-    return _gathered(rows(), lambda cell, seed: f"the run has several trials of {_named(cell)} with seed {seed}")
-
-
-def _published(file: Path) -> tuple[Figures, dict[ReleaseCell, int]]:
-    name = str(file)
-    there = set(header(file, name))
-    metrics = [*METRICS, *(rate for rate in RATES if rate in there)]
-    columns = [column for column in _CELL if set(_CELL) & there] + ["dataset", "seed", *metrics]
-    table = read(file, name, columns).to_pylist()
-
-    def rows() -> Iterable[_Row]:
-        for number, row in enumerate(table, start=1):
-            try:
-                cell = _cell(
-                    str(row["dataset"]),
-                    str(row.get("protocol", CLEAN)),
-                    str(row.get("split")),
-                    float(row.get("epsilon", "inf")),
-                )
-                figures = {metric: None if row[metric] in (None, "") else float(row[metric]) for metric in metrics}
-                yield cell, int(row["seed"]), figures
-            except (TypeError, ValueError):
-                raise CompareError(f"{name}: row {number}: epsilon, the seed or a figure is no number") from None
-
-    return _gathered(rows(), lambda cell, seed: f"{name}: {_named(cell)} has seed {seed} more than once")
-
-
-_Row: TypeAlias = tuple[ReleaseCell, int, Mapping[str, Any]]
-
-
-def _gathered(rows: Iterable[_Row], twice: Callable[[ReleaseCell, int], str]) -> tuple[Figures, dict[ReleaseCell, int]]:
-    """Sort finite figures by cell and seed, and count those that are not."""
-    gathered: dict[ReleaseCell, dict[int, Mapping[str, float]]] = {}
-    gaps: dict[ReleaseCell, int] = {}
-    for cell, seed, row in rows:
-        figures = {metric: value for metric, value in row.items() if value is not None and math.isfinite(value)}
-        seeds = gathered.setdefault(cell, {})
-        # A control may stand in several cells of a sweep; elsewhere a second trial is of something that is not told.
-        if seed in seeds and seeds[seed] != figures:
-            raise CompareError(f"{twice(cell, seed)}; a cell is a data set, protocol, split and epsilon")
-        if seed not in seeds:
-            gaps[cell] = gaps.get(cell, 0) + len(row) - len(figures)
-        seeds[seed] = figures
-    return gathered, gaps
-
-
-def _cell(data: str, protocol: str, split: str, epsilon: float) -> ReleaseCell:
-    protocol = protocol.lower()
-    if protocol == CLEAN:
-        return ReleaseCell(data, CLEAN, "", math.inf)
-    return ReleaseCell(data, _PROTOCOLS.get(protocol, protocol), _SPLITS.get(split, split), epsilon)
-
-
-def _data_set(source: str) -> str:
-    kind = source.partition(":")[0]
-    if kind not in _SOURCES:
-        raise CompareError(f"data.source: no figures are published of {source!r}, but of {', '.join(_SOURCES)}")
-    return _SOURCES[kind]
-
-
-def _named(cell: ReleaseCell) -> str:
-    if cell.protocol == CLEAN:
-        return f"{cell.data}, {CLEAN}"
-    return f"{cell.data}, {cell.protocol}, {cell.split}, epsilon {cell.epsilon:g}"
+def _gaps(seeds: Mapping[int, Mapping[str, float]]) -> int:
+    return sum(key not in figures for figures in seeds.values() for key in METRICS.values())

@@ -1,0 +1,181 @@
+"""Figures of models by cell and seed: a run's, or those that [LD] published.
+
+A cell is a data set, protocol, split and epsilon; seeds are those that split the table.
+
+[LD]: Arcolezi, Makhlouf, Palamidessi, DBSec 2023, and the results in its authors' repository.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from fairwall.errors import UserError
+from fairwall.laws.local import CLEAN
+from fairwall.tables.reading import header, read
+from sim.games.game import Line
+from sim.games.release.scenario import CONTROLS, ReleaseScenario
+from sim.scenarios.sweep import Sweep
+
+METRICS = {
+    "acc": "acc",
+    "f1": "f1",
+    "auc": "auc_hard",
+    "recall": "recall",
+    "SPD": "sp",
+    "DI": "di",
+    "EOD": "eo",
+    "OAD": "oad",
+}
+"""What a trial's line calls each of the file's figures. [LD]'s code gives its AUC decisions, not scores."""
+
+RATES = {
+    "SP_a_1": "sp_advantaged",
+    "SP_a_0": "sp_disadvantaged",
+    "EO_a_1": "eo_advantaged",
+    "EO_a_0": "eo_disadvantaged",
+    "OA_a_1": "oad_advantaged",
+    "OA_a_0": "oad_disadvantaged",
+}
+"""The same of the groups' rates that SPD, DI, EOD and OAD are made of; a file need not have them."""
+
+OWN = ("auc", "consistent", "leakage_baseline", "leakage_release", "leakage")
+"""What a trial's line has besides."""
+
+_SOURCES = {"adult-26k": "adult", "acs-coverage": "ACSCoverage", "lsac-coded": "LSAC"}
+_CELL = ("protocol", "split", "epsilon")
+_SPLITS = {"k_based": "k-based"}
+_PROTOCOLS = {"sue": "rappor"}
+
+
+class CompareError(UserError):
+    """A run and a file that cannot be compared. Its text is one line that says why."""
+
+
+class ReleaseCell(NamedTuple):
+    """What trials have in common; a control has no split, and its epsilon is infinite."""
+
+    data: str
+    protocol: str
+    split: str
+    epsilon: float
+
+
+Figures: TypeAlias = Mapping[ReleaseCell, Mapping[int, Mapping[str, float]]]
+"""Finite figures by cell, seed and metric, as a trial's line calls it."""
+
+_Row: TypeAlias = tuple[ReleaseCell, int, Mapping[str, Any]]
+
+
+def of_run(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], data_set: Callable[[str], str]) -> Figures:
+    """Sort the figures of a run's lines.
+
+    Parameters
+    ----------
+    sweep, lines
+        The run's.
+    data_set : callable
+        Names a table, by ``data.source``.
+
+    Raises
+    ------
+    CompareError
+        If a cell has several trials with one seed, as where something else is swept.
+    """
+    keys = (*METRICS.values(), *RATES.values(), *OWN)
+
+    def rows() -> Iterable[_Row]:
+        for line in lines:
+            data = data_set(line.get("data.source", sweep.scenario.data.source))
+            cell = _cell(data, line["protocol"], line["split"], float(line["epsilon"]))
+            yield cell, line["split_seed"], {key: line.get(key) for key in keys}
+
+    return _gathered(rows(), lambda cell, seed: f"the run has several trials of {named(cell)} with seed {seed}")
+
+
+def published(file: Path) -> Figures:
+    """Read a file of published figures.
+
+    Parameters
+    ----------
+    file : Path
+        CSV with the columns dataset, protocol, split, epsilon, seed, acc, f1, auc, recall, SPD, DI, EOD and OAD; one
+        without protocol, split and epsilon is of models trained on clean attributes. It may have `RATES` as well.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read as a table, or lacks a column.
+    CompareError
+        If it holds something else.
+    """
+    name = str(file)
+    there = set(header(file, name))
+    keys = METRICS | {rate: key for rate, key in RATES.items() if rate in there}
+    columns = [column for column in _CELL if set(_CELL) & there] + ["dataset", "seed", *keys]
+    table = read(file, name, columns).to_pylist()
+
+    def rows() -> Iterable[_Row]:
+        for number, row in enumerate(table, start=1):
+            try:
+                cell = _cell(
+                    str(row["dataset"]),
+                    str(row.get("protocol", CLEAN)),
+                    str(row.get("split")),
+                    float(row.get("epsilon", "inf")),
+                )
+                figures = {
+                    key: None if row[metric] in (None, "") else float(row[metric]) for metric, key in keys.items()
+                }
+                yield cell, int(row["seed"]), figures
+            except (TypeError, ValueError):
+                raise CompareError(f"{name}: row {number}: epsilon, the seed or a figure is no number") from None
+
+    return _gathered(rows(), lambda cell, seed: f"{name}: {named(cell)} has seed {seed} more than once")
+
+
+def studied(source: str) -> str:
+    """Name a data set as [LD] does, by ``data.source``.
+
+    Raises
+    ------
+    CompareError
+        If it is none of [LD]'s.
+    """
+    kind = source.partition(":")[0]
+    if kind not in _SOURCES:
+        raise CompareError(f"data.source: no figures are published of {source!r}, but of {', '.join(_SOURCES)}")
+    return _SOURCES[kind]
+
+
+def table_name(source: str) -> str:
+    """Name any table: [LD]'s as [LD] does, another by its file."""
+    kind, _, path = source.partition(":")
+    return _SOURCES.get(kind) or Path(path or source).name
+
+
+def named(cell: ReleaseCell) -> str:
+    """Say in words which cell it is."""
+    if cell.protocol in CONTROLS:
+        return f"{cell.data}, {cell.protocol}"
+    return f"{cell.data}, {cell.protocol}, {cell.split}, epsilon {cell.epsilon:g}"
+
+
+def _gathered(rows: Iterable[_Row], twice: Callable[[ReleaseCell, int], str]) -> Figures:
+    """Sort finite figures by cell and seed."""
+    gathered: dict[ReleaseCell, dict[int, Mapping[str, float]]] = {}
+    for cell, seed, row in rows:
+        figures = {metric: value for metric, value in row.items() if value is not None and math.isfinite(value)}
+        # A control may stand in several cells of a sweep; elsewhere a second trial is of something that is not told.
+        if gathered.setdefault(cell, {}).setdefault(seed, figures) != figures:
+            raise CompareError(f"{twice(cell, seed)}; a cell is a data set, protocol, split and epsilon")
+    return gathered
+
+
+def _cell(data: str, protocol: str, split: str, epsilon: float) -> ReleaseCell:
+    protocol = protocol.lower()
+    if protocol in CONTROLS:
+        return ReleaseCell(data, protocol, "", math.inf)
+    return ReleaseCell(data, _PROTOCOLS.get(protocol, protocol), _SPLITS.get(split, split), epsilon)
