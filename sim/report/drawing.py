@@ -60,6 +60,8 @@ class Figure:
     alt : str
         For readers who cannot see it.
     svg : str
+    wide : bool
+        Whether it takes the page's whole width.
     """
 
     name: str
@@ -67,6 +69,7 @@ class Figure:
     caption: str
     alt: str
     svg: str
+    wide: bool = False
 
 
 def hollow(marker: str, label: str) -> Line2D:
@@ -86,9 +89,14 @@ def legend(axes: Axes, extra: Sequence[Line2D]) -> None:
 
 def svg(name: str, draw: Callable[[Axes], None], inches: tuple[float, float] = INCHES) -> str:
     """Draw on new axes and return the SVG element: the same bytes for the same figure, with ids of its own."""
+    return canvas_svg(name, lambda canvas: draw(canvas.add_subplot()), inches)
+
+
+def canvas_svg(name: str, draw: Callable[[Canvas], None], inches: tuple[float, float]) -> str:
+    """Draw on a new canvas, which may hold several axes, and return the SVG element as `svg` does."""
     with matplotlib.rc_context({**_STYLE, "svg.hashsalt": name}):
         canvas = Canvas(figsize=inches, layout="constrained")
-        draw(canvas.add_subplot())
+        draw(canvas)
         file = io.StringIO()
         canvas.savefig(file, format="svg", metadata=dict.fromkeys(_METADATA), transparent=True)
     text = file.getvalue()

@@ -1,83 +1,232 @@
-"""The figures of the release game's page: utility, fairness and guesses along epsilon, a line for each protocol."""
+"""[LD]'s figures of a run: fairness, utility and guesses along epsilon, a panel for each split, a line a protocol.
+
+[LD]: Arcolezi, Makhlouf, Palamidessi, DBSec 2023: figures 2 to 7, and 8 to 13 of attributes that are drawn at random.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-from fairwall.laws.local import LOCAL_LAWS
-from sim.games.game import Line
+import numpy as np
+from matplotlib.lines import Line2D
+
+from fairwall.laws.local import CLEAN, LOCAL_LAWS
 from sim.games.release.report.figures_of import FIGURES, CellFigure
-from sim.games.release.scenario import CONTROLS, ReleaseScenario
-from sim.report.drawing import COLOURS, DASHES, MARKERS, Figure, legend, svg
-from sim.report.notation import setting
-from sim.scenarios.sweep import Sweep
+from sim.games.release.report.verdicts import protocol_title
+from sim.games.release.scenario import CONSTANT, CONTROLS, DROPPED
+from sim.games.release.seeds import Figures
+from sim.report.drawing import BLACK, COLOURS, DASHES, GREY, MARKERS, Figure, canvas_svg
+from sim.report.estimates import FEWEST
+from sim.report.notation import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
 
-_EPSILON, _PROTOCOL = "release.epsilon", "release.protocol"
-_DRAWN = ("acc", "f1", "sp", "di", "eo", "oad", "leakage_release", "leakage")
+_ROWS = {
+    "fairness": ("Fairness", ("di", "sp", "eo", "oad")),
+    "utility": ("Utility", ("acc", "f1", "auc_hard", "recall", "auc")),
+    "guesses": ("Profiles and guesses", ("consistent", "leakage_release", "leakage")),
+}
+"""Each figure's rows, in the paper's order."""
 
-_Series = Mapping[str, Sequence[tuple[float, float]]]
+_COMMONER = "commoner"
+_CONTROLS: Mapping[str, tuple[str, dict[str, Any]]] = {
+    CLEAN: ("clean (NonDP)", {"color": BLACK, "ls": "-"}),
+    DROPPED: ("columns dropped", {"color": BLACK, "ls": DASHES[1]}),
+    CONSTANT: ("constant model", {"color": GREY, "ls": ":"}),
+    _COMMONER: ("commoner group for all", {"color": GREY, "ls": "-"}),
+}
+_GUESSES = ("leakage_release", "leakage")
+_LABELS = {
+    "auc_hard": "AUC*, %",
+    "consistent": "consistent, %",
+    "leakage_release": "from release, %",
+    "leakage": "from all, %",
+}
+"""Shorter than the table's."""
+
+_NOTES = {
+    "fairness": "SPD, EOD and OAD: advantaged less disadvantaged; DI: disadvantaged over advantaged.",
+    "utility": "AUC*: on decisions, as the paper has it.",
+    "guesses": "Consistent: released as one value a column. From release, from all: who is advantaged, guessed right.",
+}
+
+_PANEL = (2.55, 1.55)
+"""How wide and high a panel is, in inches."""
+
+_SPREAD = 0.36
+"""Over how much of the way to the next epsilon the protocols stand beside one another."""
 
 
-def draw(sweep: Sweep[ReleaseScenario], summary: Sequence[Line]) -> tuple[Figure, ...]:
-    """Draw each figure along epsilon where it is swept; controls are level lines."""
-    if _EPSILON not in sweep.scenario.axes:
+@dataclass(frozen=True)
+class _Point:
+    mean: float
+    error: float | None
+
+
+_Lines = Mapping[tuple[str, str], Mapping[float, _Point]]
+"""By split and protocol, along epsilon. Controls have no split, and an infinite epsilon."""
+
+
+def draw(figures: Figures, data: str, beside: Figures | None = None, *, within: str = "") -> tuple[Figure, ...]:
+    """Draw one data set where epsilon is swept.
+
+    Parameters
+    ----------
+    figures : mapping
+        A run's, by cell and seed.
+    data : str
+        Which of its data sets.
+    beside : mapping, optional
+        Published ones, dashed and hollow in the same colours. Only figures that they have are drawn then.
+    within : str
+        What tells this part of the run from others.
+    """
+    cells = [cell for cell in figures if cell.data == data and cell.protocol not in CONTROLS]
+    epsilons = sorted({cell.epsilon for cell in cells})
+    splits = list(dict.fromkeys(cell.split for cell in cells))
+    if len(epsilons) < 2:
         return ()
     drawn = []
-    for figure in FIGURES:
-        if figure.key in _DRAWN:
-            series, levels = _split(sweep, summary, figure)
-            if series:
-                drawn.append(_figure(figure, series, levels))
+    for name, (title, keys) in _ROWS.items():
+        rows = {}
+        for key in keys:
+            ours, theirs = (_lines(side or {}, data, key) for side in (figures, beside))
+            if key in _GUESSES:
+                ours = _over_commoner(figures, data, ours)
+            if any(split for split, _ in (theirs if beside is not None else ours)):
+                rows[next(figure for figure in FIGURES if figure.key == key)] = (ours, theirs)
+        if rows:
+            where = f"{data}, {within}" if within else data
+            drawn.append(_figure(name, f"{title} along ε: {where}", rows, splits, epsilons))
     return tuple(drawn)
 
 
-def _split(
-    sweep: Sweep[ReleaseScenario], summary: Sequence[Line], figure: CellFigure
-) -> tuple[_Series, Mapping[str, float]]:
-    """Part the cells into lines along epsilon, by what else is swept, and level controls."""
-    series: dict[str, list[tuple[float, float]]] = {}
-    levels: dict[str, float] = {}
-    others = [key for key in sweep.scenario.axes if key not in (_EPSILON, _PROTOCOL)]
-    for cell in summary:
-        value = cell.get(figure.key)
-        if value is None:
-            continue
-        protocol = cell.get(_PROTOCOL, sweep.scenario.release.protocol)
-        epsilon = float(cell[_EPSILON])
-        if protocol in CONTROLS or math.isinf(epsilon):
-            levels[str(protocol)] = figure.scale * value
-        else:
-            name = ", ".join([LOCAL_LAWS[protocol].title, *(setting(cell[key]) for key in others)])
-            series.setdefault(name, []).append((epsilon, figure.scale * value))
-    return {name: sorted(points) for name, points in series.items()}, levels
+def _lines(figures: Figures, data: str, key: str) -> _Lines:
+    lines: dict[tuple[str, str], dict[float, _Point]] = {}
+    for cell, seeds in figures.items():
+        values = [told[key] for told in seeds.values() if key in told]
+        if cell.data == data and values:
+            error = float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) >= FEWEST else None
+            lines.setdefault((cell.split, cell.protocol), {})[cell.epsilon] = _Point(float(np.mean(values)), error)
+    return lines
 
 
-def _figure(figure: CellFigure, series: _Series, levels: Mapping[str, float]) -> Figure:
-    def lines(axes: Axes) -> None:
-        for place, (name, points) in enumerate(series.items()):
-            axes.plot(
-                [epsilon for epsilon, _ in points],
-                [value for _, value in points],
-                marker=MARKERS[place % len(MARKERS)],
-                color=COLOURS[place % len(COLOURS)],
-                ls=DASHES[(place // len(COLOURS)) % len(DASHES)],
-                ms=4,
-                lw=1.3,
-                label=name,
-            )
-        for place, (name, level) in enumerate(levels.items()):
-            axes.axhline(level, color="#6b6b6b", lw=1, ls=DASHES[1 + place % 3], label=name)
-        axes.set_xscale("log")
-        axes.set_xlabel("ε")
-        axes.set_ylabel(figure.head)
-        legend(axes, ())
+def _over_commoner(figures: Figures, data: str, lines: _Lines) -> _Lines:
+    """Put what anybody guesses in place of the controls: attributes as they are leave nothing to guess."""
+    level = _lines(figures, data, "leakage_baseline")
+    points = next(points for line, points in level.items() if line[0])
+    return {line: each for line, each in lines.items() if line[0]} | {
+        ("", _COMMONER): {math.inf: next(iter(points.values()))}
+    }
 
-    name = f"along-epsilon-{figure.key.replace('_', '-')}"
-    caption = "Means over trials. Level lines are controls, which have no epsilon."
-    alt = "; ".join(f"{line}: {points[0][1]:.2f} to {points[-1][1]:.2f}" for line, points in series.items())
-    return Figure(name, f"{figure.head}, along ε", caption, alt, svg(name, lines))
+
+def _figure(
+    name: str,
+    title: str,
+    rows: Mapping[CellFigure, tuple[_Lines, _Lines]],
+    splits: Sequence[str],
+    epsilons: Sequence[float],
+) -> Figure:
+    protocols = [each for each in LOCAL_LAWS if any(each == line[1] for ours, _ in rows.values() for line in ours)]
+    beside = any(theirs for _, theirs in rows.values())
+
+    def paint(canvas: Canvas) -> None:
+        grid = canvas.subplots(len(rows), len(splits), sharex=True, sharey="row", squeeze=False)
+        for axes_row, (figure, (ours, theirs)) in zip(grid, rows.items(), strict=True):
+            for axes, split in zip(axes_row, splits, strict=True):
+                _panel(axes, figure.scale, split, protocols, epsilons, ours, theirs)
+            # The constant model is often far away, and would press the lines together.
+            limits = axes_row[0].get_ylim()
+            for axes in axes_row:
+                _level(axes, figure.scale, CONSTANT, ours)
+            axes_row[0].set_ylim(limits)
+            axes_row[0].set_ylabel(_LABELS.get(figure.key, figure.head))
+        for axes, split in zip(grid[0], splits, strict=True):
+            axes.set_title(split)
+        for axes in grid[-1]:
+            axes.set_xlabel("ε")
+        controls = [control for control in _CONTROLS if any(("", control) in ours for ours, _ in rows.values())]
+        canvas.legend(
+            handles=list(_legend(protocols, controls, beside=beside)),
+            loc="outside upper center",
+            ncols=5 if len(splits) < 3 else 6,
+            fontsize=8,
+            columnspacing=1.0,
+            handlelength=2.2,
+        )
+
+    inches = (0.5 + _PANEL[0] * max(2, len(splits)), 1.1 + _PANEL[1] * len(rows))
+    said = [f"Means over seeds; bars are standard errors, from {FEWEST} seeds on."]
+    said += ["Dashed and hollow: published."] if beside else []
+    caption = " ".join([*said, "A level beyond a panel is left out.", _NOTES[name]])
+    ident = "".join(letter if letter.isalnum() else "-" for letter in f"{name}-{title.partition(': ')[2]}").lower()
+    svg = canvas_svg(ident, paint, inches)
+    return Figure(ident, title, caption, _alt(title, rows, epsilons), svg, wide=len(splits) > 2)
+
+
+def _panel(
+    axes: Axes,
+    scale: float,
+    split: str,
+    protocols: Sequence[str],
+    epsilons: Sequence[float],
+    ours: _Lines,
+    theirs: _Lines,
+) -> None:
+    for place, protocol in enumerate(protocols):
+        aside = _SPREAD * ((place + 0.5) / len(protocols) - 0.5)
+        for side, hollow in ((theirs, True), (ours, False)):
+            points = sorted(side.get((split, protocol), {}).items())
+            if points:
+                axes.errorbar(
+                    [epsilons.index(epsilon) + aside for epsilon, _ in points if epsilon in epsilons],
+                    [scale * point.mean for epsilon, point in points if epsilon in epsilons],
+                    [scale * (point.error or 0) for epsilon, point in points if epsilon in epsilons],
+                    **_style(protocol, hollow=hollow),
+                )
+    for control in (CLEAN, DROPPED, _COMMONER):
+        _level(axes, scale, control, ours)
+    axes.set_xticks(range(len(epsilons)), [number(epsilon) for epsilon in epsilons], fontsize=8)
+    axes.set_xlim(-0.4, len(epsilons) - 0.6)
+
+
+def _level(axes: Axes, scale: float, control: str, lines: _Lines) -> None:
+    for point in lines.get(("", control), {}).values():
+        axes.axhline(scale * point.mean, lw=1.1, zorder=1, **_CONTROLS[control][1])
+
+
+def _style(protocol: str, *, hollow: bool) -> dict[str, Any]:
+    """Give a protocol's style: the same in every figure, whichever others are played."""
+    place = list(LOCAL_LAWS).index(protocol) % len(COLOURS)
+    style: dict[str, Any] = {"color": COLOURS[place], "marker": MARKERS[place], "ms": 3.5, "lw": 1.2, "elinewidth": 0.8}
+    if list(LOCAL_LAWS).index(protocol) >= len(COLOURS):
+        style |= {"color": GREY}
+    return style | ({"mfc": "none", "ls": DASHES[5], "lw": 0.9, "alpha": 0.8} if hollow else {})
+
+
+def _legend(protocols: Sequence[str], controls: Sequence[str], *, beside: bool) -> Iterator[Line2D]:
+    for protocol in protocols:
+        style = _style(protocol, hollow=False)
+        style.pop("elinewidth")
+        yield Line2D([], [], label=protocol_title(protocol), **style)
+    for control in controls:
+        label, line = _CONTROLS[control]
+        yield Line2D([], [], lw=1.1, label=label, **line)
+    if beside:
+        yield Line2D([], [], color=GREY, marker="o", mfc="none", ms=3.5, ls=DASHES[5], lw=0.9, label="published")
+
+
+def _alt(title: str, rows: Mapping[CellFigure, tuple[_Lines, _Lines]], epsilons: Sequence[float]) -> str:
+    """Say for each row between which values its lines run."""
+    said = []
+    for figure, (ours, _) in rows.items():
+        means = [figure.scale * point.mean for (split, _), points in ours.items() if split for point in points.values()]
+        clean = ours.get(("", CLEAN), {}).get(math.inf)
+        level = "" if clean is None else f", clean {figure.scale * clean.mean:.{figure.digits}f}"
+        said.append(f"{figure.head} from {min(means):.{figure.digits}f} to {max(means):.{figure.digits}f}{level}")
+    return f"Chart. {title}, from {epsilons[0]:g} to {epsilons[-1]:g}. {'; '.join(said)}."

@@ -51,3 +51,15 @@ def text_of(figure: CellFigure, cell: Line) -> str:
     """Write a figure of a cell; a dash where there is none."""
     value = cell.get(figure.key)
     return MISSING if value is None else f"{figure.scale * value:.{figure.digits}f}".replace("-", "−")
+
+
+def change(key: str, value: float, *, finer: int = 0) -> str:
+    """Write a change of a figure, with its sign, and so many decimals more than the figure has."""
+    figure = next(figure for figure in FIGURES if figure.key == key)
+    return signed(figure.scale * value, figure.digits + finer)
+
+
+def signed(value: float, digits: int) -> str:
+    """Write a number with its sign, if it is not rounded to zero."""
+    text = f"{value:+.{digits}f}".replace("-", "−")
+    return text if text.strip("+−0.") else text[1:]

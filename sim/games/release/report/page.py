@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 from compliance.mechanisms import MECHANISMS
 from fairwall.laws.local import CLEAN, LOCAL_LAWS
 from sim.games.game import Line
+from sim.games.release.questions import Answers, answers
 from sim.games.release.report.figures_of import FIGURES, text_of
+from sim.games.release.report.questions_section import sections
+from sim.games.release.report.verdicts import protocol_title
 from sim.games.release.scenario import ReleaseScenario
+from sim.games.release.seeds import Figures, of_run, table_name
 from sim.report.notation import number, setting, symbol
 from sim.report.page import Page, Section, Term
 from sim.report.tables import Column, PageTable
 from sim.scenarios.sweep import Sweep
+
+if TYPE_CHECKING:
+    from sim.report.drawing import Figure
+
+_STUDIED = ("release.protocol", "release.split", "release.epsilon")
 
 _TRUST = (
     "Who is trusted",
@@ -57,7 +68,7 @@ def page(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], summary: Sequence
         played=_played(sweep, lines),
         findings=_findings(summary),
         settings=_settings(sweep),
-        sections=(_table(sweep, summary), *_drawn(sweep, summary)) if summary else (),
+        sections=(*_studied(sweep, lines), _table(sweep, summary)) if summary else (),
         assumptions=_ASSUMPTIONS,
     )
 
@@ -100,16 +111,12 @@ def _settings(sweep: Sweep[ReleaseScenario]) -> list[Term]:
 
     return [
         ("Data", several([PurePath(one.data.source).name for one in scenarios])),
-        ("Protocol", several([_title(one.release.protocol) for one in scenarios])),
+        ("Protocol", several([protocol_title(one.release.protocol) for one in scenarios])),
         ("Split of epsilon", several([one.release.split for one in scenarios])),
         ("Epsilon", several([one.release.epsilon for one in scenarios])),
         ("Audits answered by", several([MECHANISMS[one.compliance.mechanism].title for one in scenarios])),
         ("Splits", several([one.scenario.trials for one in scenarios])),
     ]
-
-
-def _title(protocol: str) -> str:
-    return LOCAL_LAWS[protocol].title if protocol in LOCAL_LAWS else protocol
 
 
 def _table(sweep: Sweep[ReleaseScenario], summary: Sequence[Line]) -> Section:
@@ -125,9 +132,28 @@ def _table(sweep: Sweep[ReleaseScenario], summary: Sequence[Line]) -> Section:
     return Section("cells", "Models and guesses", table=PageTable(columns, notes))
 
 
-def _drawn(sweep: Sweep[ReleaseScenario], summary: Sequence[Line]) -> tuple[Section, ...]:
+def _studied(sweep: Sweep[ReleaseScenario], lines: Sequence[Line]) -> tuple[Section, ...]:
+    """Put the paper's questions and draw its figures, where a protocol was played."""
     # Imported here: matplotlib costs as much as all the rest.
     from sim.games.release.report.figures import draw
 
-    figures = draw(sweep, summary)
-    return (Section("figures", "Figures", figures=figures),) if figures else ()
+    told: list[tuple[str, Answers]] = []
+    drawn: list[Figure] = []
+    for within, figures in _parts(sweep, lines):
+        for answered in answers(figures):
+            if any(cell.protocol in LOCAL_LAWS for cell in figures):
+                told.append((within, answered))
+                drawn += draw(figures, answered.data, within=within)
+    figures_section = (Section("figures", "Figures", figures=drawn),) if drawn else ()
+    return (*sections(told), *figures_section) if told else ()
+
+
+def _parts(sweep: Sweep[ReleaseScenario], lines: Sequence[Line]) -> Iterator[tuple[str, Figures]]:
+    """Part a run by whatever is swept besides protocol, split and epsilon: what it is, and figures."""
+    others = [key for key in sweep.scenario.axes if key not in _STUDIED]
+    parts: dict[str, list[Line]] = {}
+    for line in lines:
+        parts.setdefault(json.dumps([line[key] for key in others]), []).append(line)
+    for part in parts.values():
+        within = ", ".join(f"{symbol(key)} {setting(part[0][key])}" for key in others if key != "data.source")
+        yield within, of_run(sweep, part, table_name)

@@ -1,0 +1,278 @@
+"""What figures by cell and seed say on [LD]'s three questions: a run's, or those that were published.
+
+A metric's **merit** in a cell is larger where the model is better. Of a utility it is the utility. Of a fairness
+metric it is minus the distance of the cell's mean from its perfect value, 1 for DI and 0 for the others; a seed's
+figure counts with the sign that the mean's distance has, so that figures which only scatter more are no less fair.
+
+* RQ1, what a release does: every cell's merit less that of NonDP.
+* RQ2, what k-based does: its merit less that of another split, same protocol and epsilon.
+* RQ3, which protocol: for each split and epsilon, protocols are ranked by the merit of each metric, 1 being best and
+  ties sharing. A protocol's rank for fairness, or utility, is the mean over those four metrics, splits and epsilons;
+  its trade-off is the mean of both. Beside it, Spearman's correlation of the share of inconsistent profiles with these
+  ranks among protocols, averaged over splits and epsilons.
+
+All of it is done seed by seed, in the seeds that every cell concerned has, and averaged over seeds; figures of one seed
+share a split of the table, so that standard errors are over seeds. A difference is **clear** where it is beyond the
+97.5% quantile of Student's law with n - 1 degrees of freedom times its standard error; where there is only one seed,
+nothing is.
+
+[LD]: Arcolezi, Makhlouf, Palamidessi, DBSec 2023, section 5.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.laws.local import CLEAN
+from sim.games.release.scenario import CONTROLS, DROPPED
+from sim.games.release.seeds import Figures, ReleaseCell
+
+FAIRNESS = {"sp": 0.0, "di": 1.0, "eo": 0.0, "oad": 0.0}
+"""The fairness metrics, and their perfect values."""
+
+UTILITY = ("acc", "f1", "auc_hard", "recall")
+"""[LD]'s utilities. Runs also have the AUC of scores, ``auc``."""
+
+K_BASED, UNIFORM = "k-based", "uniform"
+
+_ROUNDING = 1e-12
+_LEVEL = 0.975
+
+_Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a change does to a metric's merit: larger is better.
+
+    Attributes
+    ----------
+    mean, error : over cells, and the standard error over seeds; None with one seed.
+    worst : the mean of the cell where it is least.
+    cells, better : how many cells there are, and in how many the mean is above 0.
+    clearly_better, clearly_worse : in how many it clearly is.
+    """
+
+    metric: str
+    seeds: int
+    mean: float
+    error: float | None
+    worst: float
+    cells: int
+    better: int
+    clearly_better: int
+    clearly_worse: int
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Between which the mean clearly lies."""
+        half = _half(self.error, self.seeds)
+        return self.mean - half, self.mean + half
+
+    @property
+    def sign(self) -> int:
+        """1 or -1 where the mean is clearly above or below 0, else 0."""
+        return _sign(self.mean, self.error, self.seeds)
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How a protocol ranks among the others, 1 being best.
+
+    Attributes
+    ----------
+    ranks : mean ranks for "fairness", "utility" and "trade-off".
+    ahead : which protocols clearly rank ahead of it, for each of these.
+    """
+
+    protocol: str
+    ranks: Mapping[str, float]
+    ahead: Mapping[str, frozenset[str]]
+
+
+@dataclass(frozen=True)
+class Correlation:
+    """A mean correlation, in [-1, 1], and its standard error over seeds; None with one seed."""
+
+    mean: float
+    error: float | None
+    seeds: int
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What one data set's figures say.
+
+    Attributes
+    ----------
+    released : RQ1: of every cell with a protocol against NonDP. Empty where there is no seed in common.
+    dropped : the same of models without the sensitive columns.
+    split : RQ2: of k-based against each other split.
+    standings : RQ3, best trade-off first, and in how many seeds.
+    inconsistency : how the share of inconsistent profiles goes with each kind of rank. Empty where it is not known.
+    """
+
+    data: str
+    released: tuple[Effect, ...]
+    dropped: tuple[Effect, ...]
+    split: Mapping[str, tuple[Effect, ...]]
+    standings: tuple[Standing, ...]
+    standing_seeds: int
+    inconsistency: Mapping[str, Correlation]
+
+
+def answers(figures: Figures) -> tuple[Answers, ...]:
+    """Answer for each data set, in the order of the figures."""
+    return tuple(_of_data(figures, data) for data in dict.fromkeys(cell.data for cell in figures))
+
+
+def _of_data(figures: Figures, data: str) -> Answers:
+    cells = [cell for cell in figures if cell.data == data and cell.protocol not in CONTROLS]
+    clean, dropped = (ReleaseCell(data, control, "", math.inf) for control in (CLEAN, DROPPED))
+    others = dict.fromkeys(cell.split for cell in cells if cell.split != K_BASED)
+    standings, seeds, inconsistency = _standings(figures, cells)
+    return Answers(
+        data,
+        _effects(figures, [(cell, clean) for cell in cells]),
+        _effects(figures, [(dropped, clean)]),
+        {other: found for other in others if (found := _effects(figures, _pairs(cells, other)))},
+        standings,
+        seeds,
+        inconsistency,
+    )
+
+
+def _pairs(cells: Sequence[ReleaseCell], other: str) -> list[tuple[ReleaseCell, ReleaseCell]]:
+    pairs = [(cell, cell._replace(split=other)) for cell in cells if cell.split == K_BASED]
+    return [(one, of_other) for one, of_other in pairs if of_other in cells]
+
+
+def _effects(figures: Figures, pairs: Sequence[tuple[ReleaseCell, ReleaseCell]]) -> tuple[Effect, ...]:
+    """Find what it does to each metric to have the first cell of a pair in place of the second."""
+    found = []
+    for metric in (*FAIRNESS, *UTILITY, "auc"):
+        seeds = _seeds(figures, [cell for pair in pairs for cell in pair], (metric,))
+        if seeds:
+            one, other = (_merits(figures, side, metric, seeds) for side in zip(*pairs, strict=True))
+            found.append(_effect(metric, one - other))
+    return tuple(found)
+
+
+def _effect(metric: str, differences: _Numbers) -> Effect:
+    means, seeds = differences.mean(1), differences.shape[1]
+    signs = [_sign(float(row.mean()), _error(row), seeds) for row in differences]
+    overall = differences.mean(0)
+    return Effect(
+        metric,
+        seeds,
+        float(overall.mean()),
+        _error(overall),
+        float(means.min()),
+        len(means),
+        int((means > _ROUNDING).sum()),
+        signs.count(1),
+        signs.count(-1),
+    )
+
+
+def _standings(
+    figures: Figures, cells: Sequence[ReleaseCell]
+) -> tuple[tuple[Standing, ...], int, dict[str, Correlation]]:
+    """Rank the protocols where all of them stand."""
+    from scipy.stats import rankdata
+
+    protocols = list(dict.fromkeys(cell.protocol for cell in cells))
+    places = {cell._replace(protocol=""): None for cell in cells}
+    rows = [[place._replace(protocol=protocol) for protocol in protocols] for place in places]
+    flat = [cell for row in rows if all(cell in figures for cell in row) for cell in row]
+    seeds = _seeds(figures, flat, (*FAIRNESS, *UTILITY))
+    if len(protocols) < 2 or not seeds:
+        return (), 0, {}
+    shape = (-1, len(protocols), len(seeds))
+
+    def ranks(metrics: Sequence[str]) -> _Numbers:
+        """Give mean ranks of (place, protocol, seed)."""
+        merits = [_merits(figures, flat, metric, seeds).reshape(shape).round(12) for metric in metrics]
+        return np.array([rankdata(-merit, axis=1) for merit in merits]).mean(0)  # type: ignore[no-any-return]
+
+    kinds = {"fairness": ranks(tuple(FAIRNESS)), "utility": ranks(UTILITY)}
+    kinds["trade-off"] = (kinds["fairness"] + kinds["utility"]) / 2
+    of_seed = {kind: dict(zip(protocols, found.mean(0), strict=True)) for kind, found in kinds.items()}
+    standings = [
+        Standing(
+            protocol,
+            {kind: float(found[protocol].mean()) for kind, found in of_seed.items()},
+            {kind: frozenset(_ahead(found, protocol)) for kind, found in of_seed.items()},
+        )
+        for protocol in protocols
+    ]
+    correlations = {}
+    if _seeds(figures, flat, (*FAIRNESS, *UTILITY, "consistent")) == seeds:
+        shares = 1 - _values(figures, flat, "consistent", seeds).reshape(shape)
+        correlations = {kind: each for kind, found in kinds.items() if (each := _correlation(shares, found))}
+    return tuple(sorted(standings, key=lambda each: each.ranks["trade-off"])), len(seeds), correlations
+
+
+def _ahead(found: Mapping[str, _Numbers], protocol: str) -> Iterator[str]:
+    for other, ranks in found.items():
+        differences = found[protocol] - ranks
+        if _sign(float(differences.mean()), _error(differences), len(differences)) > 0:
+            yield other
+
+
+def _correlation(shares: _Numbers, ranks: _Numbers) -> Correlation | None:
+    """Correlate shares and ranks of (place, protocol, seed) over protocols, where both vary."""
+    from scipy.stats import rankdata
+
+    one, other = (rankdata(each.round(12), axis=1) for each in (shares, ranks))
+    one, other = (each - each.mean(1, keepdims=True) for each in (one, other))
+    scale = np.sqrt((one**2).sum(1) * (other**2).sum(1))
+    vary = (scale > 0).all(1)
+    if not vary.any():
+        return None
+    of_seed = ((one * other).sum(1)[vary] / scale[vary]).mean(0)
+    return Correlation(float(of_seed.mean()), _error(of_seed), len(of_seed))
+
+
+def _seeds(figures: Figures, cells: Sequence[ReleaseCell], metrics: Sequence[str]) -> list[int]:
+    """List the seeds in which every cell has all of these figures."""
+    if not cells or any(cell not in figures for cell in cells):
+        return []
+    having = (
+        {seed for seed, told in figures[cell].items() if all(metric in told for metric in metrics)} for cell in cells
+    )
+    return sorted(set.intersection(*having))
+
+
+def _merits(figures: Figures, cells: Sequence[ReleaseCell], metric: str, seeds: Sequence[int]) -> _Numbers:
+    """Give the merits of (cell, seed)."""
+    values = _values(figures, cells, metric, seeds)
+    if metric not in FAIRNESS:
+        return values
+    away = values - FAIRNESS[metric]
+    return -away * np.where(away.mean(1, keepdims=True) < 0, -1.0, 1.0)
+
+
+def _values(figures: Figures, cells: Sequence[ReleaseCell], metric: str, seeds: Sequence[int]) -> _Numbers:
+    return np.array([[figures[cell][seed][metric] for seed in seeds] for cell in cells], dtype=np.float64)
+
+
+def _error(of_seed: _Numbers) -> float | None:
+    return float(of_seed.std(ddof=1)) / math.sqrt(len(of_seed)) if len(of_seed) > 1 else None
+
+
+def _half(error: float | None, seeds: int) -> float:
+    from scipy.special import stdtrit
+
+    return math.inf if error is None else float(stdtrit(seeds - 1, _LEVEL)) * error
+
+
+def _sign(mean: float, error: float | None, seeds: int) -> int:
+    if abs(mean) <= max(_ROUNDING, _half(error, seeds)):
+        return 0
+    return 1 if mean > 0 else -1
