@@ -14,6 +14,9 @@ def compare(
     folder: Annotated[Path, typer.Argument(help="A run's folder.", metavar="RUN")],
     file: Annotated[Path, typer.Argument(help="Published figures: CSV, a row a seed.", metavar="FILE")],
     everything: Annotated[bool, typer.Option("--all", help="Show every comparison, not only what differs.")] = False,
+    page: Annotated[
+        Path | None, typer.Option(help="Also write a page with figures to this file.", metavar="HTML")
+    ] = None,
 ) -> None:
     """Hold a run against published figures. Status 1: they differ."""
     from fairwall.errors import UserError
@@ -23,6 +26,7 @@ def compare(
     from rich.console import Console
 
     from sim.games import GAMES, read
+    from sim.runs.page import compared_page
     from sim.runs.trials import read_trials
 
     sweep = read(str(folder / "scenario.toml"))
@@ -33,9 +37,13 @@ def compare(
     if not lines:
         raise UserError(f"{folder}: no trial finished")
     try:
-        shown, well = hold(sweep, lines, file, everything)
+        compared = hold(sweep, lines, file, everything)
+        text = None if page is None else compared_page(folder, file, compared.page())
     except (LookupError, TypeError, AttributeError, ValueError) as error:
         raise UserError(f"{folder}: trials.jsonl is not as a run of its scenario writes it") from error
-    Console(highlight=False, width=WIDTH).print(shown)
-    if not well:
+    Console(highlight=False, width=WIDTH).print(compared.shown)
+    if page is not None and text is not None:
+        page.write_text(text, encoding="utf-8")
+        typer.echo(f"page: {page}")
+    if not compared.agrees:
         raise typer.Exit(FAILED)

@@ -58,6 +58,24 @@ class Dealer(Protocol[Dealt, Came]):
 
 
 @dataclass(frozen=True)
+class Compared:
+    """What comes of holding a run against published figures.
+
+    Parameters
+    ----------
+    shown : renderable
+        In 80 columns.
+    agrees : bool
+    page : callable
+        Tells it at length.
+    """
+
+    shown: RenderableType
+    agrees: bool
+    page: Callable[[], Page]
+
+
+@dataclass(frozen=True)
 class Redecoding:
     """What it takes to try another decoder on the answers that a developer was given.
 
@@ -128,7 +146,7 @@ class Game(Generic[S, D, O]):
         Of a game whose developer decodes answers.
     compare : callable, optional
         Holds a run against published figures, from its sweep, its lines, the figures' file, and whether to show every
-        comparison or only what differs: gives what to show in 80 columns, and whether they agree.
+        comparison or only what differs.
     """
 
     name: str
@@ -147,4 +165,4 @@ class Game(Generic[S, D, O]):
     terminal: Callable[[Sweep[S], Sequence[Line]], RenderableType]
     captions: Callable[[], Mapping[str, Caption]]
     redecoding: Redecoding | None = None
-    compare: Callable[[Sweep[S], Sequence[Line], Path, bool], tuple[RenderableType, bool]] | None = None
+    compare: Callable[[Sweep[S], Sequence[Line], Path, bool], Compared] | None = None

@@ -92,6 +92,8 @@ class Frame:
         What stood around the parties.
     provenance : sequence of (str, str)
         What the page was made from.
+    beside : str
+        A file of published figures that the run is held against, if it is.
     """
 
     name: str
@@ -103,6 +105,7 @@ class Frame:
     secrecy: Sequence[Term]
     confinement: Sequence[Term]
     provenance: Sequence[Term]
+    beside: str = ""
 
 
 def render(page: Page, frame: Frame) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from markupsafe import Markup, escape
 from fairwall.tables.people import LeftOut
 from sim.games import GAMES, read
 from sim.report.notation import MISSING
-from sim.report.page import Frame, render
+from sim.report.page import Frame, Page, render
 from sim.runs.folder import RunFolder
 from sim.runs.trials import read_trials, schedule, summarise
 from sim.scenarios.sweep import Sweep
@@ -57,8 +58,30 @@ def rendered(folder: Path) -> str:
         If a file cannot be read.
     """
     sweep = read(str(folder / "scenario.toml"))
+    trials = read_trials(folder / "trials.jsonl")
+    return render(GAMES[sweep.game].page(sweep, trials, summarise(sweep, trials)), _frame(folder, sweep, trials))
+
+
+def compared_page(folder: Path, file: Path, page: Page) -> str:
+    """Put what a game tells of a run beside published figures into the run's frame.
+
+    Parameters
+    ----------
+    folder : Path
+        The run's.
+    file : Path
+        Of the published figures.
+    page : Page
+    """
+    frame = _frame(folder, read(str(folder / "scenario.toml")), read_trials(folder / "trials.jsonl"))
+    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    return render(
+        page, replace(frame, beside=file.name, provenance=(*frame.provenance, (f"SHA-256 of {file.name}", digest)))
+    )
+
+
+def _frame(folder: Path, sweep: Sweep, trials: Sequence[Mapping[str, Any]]) -> Frame:
     path = folder / "trials.jsonl"
-    trials = read_trials(path)
     result = folder / "result.json"
     recorded = json.loads(result.read_text(encoding="utf-8")) if result.exists() else {}
     digest = hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else MISSING
@@ -68,7 +91,7 @@ def rendered(folder: Path) -> str:
     shard = RunFolder(folder, folder.name).shard()
     planned = sum(1 for _ in shard.turns(schedule(sweep)))
     programs = recorded.get("programs", {})
-    frame = Frame(
+    return Frame(
         name=scenario.name,
         about=scenario.about,
         finished=finished,
@@ -79,7 +102,6 @@ def rendered(folder: Path) -> str:
         confinement=tuple(_confinement(recorded.get("confinement", ()), programs)),
         provenance=_provenance(sweep, finished, planned, recorded, digest),
     )
-    return render(GAMES[sweep.game].page(sweep, trials, summarise(sweep, trials)), frame)
 
 
 def _provenance(

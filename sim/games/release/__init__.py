@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from developer.release.training import require_lightgbm
 from fairwall.game.v1 import release_game_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_RELEASE
-from sim.games.game import Game, Line
+from sim.games.game import Compared, Game, Line
 from sim.games.release import captions, deal, outcome, recompute, record, referee, scenario
 from sim.scenarios.sweep import Sweep
 
@@ -31,12 +31,11 @@ def _terminal(sweep: Sweep, summary: Sequence[Line]) -> RenderableType:
     return terminal(sweep, summary)
 
 
-def _compare(sweep: Sweep, lines: Sequence[Line], file: Path, everything: bool) -> tuple[RenderableType, bool]:
+def _compare(sweep: Sweep, lines: Sequence[Line], file: Path, everything: bool) -> Compared:
     from sim.games.release.compare import compare
     from sim.games.release.report.compared import compared
 
-    held = compare(sweep, lines, file)
-    return compared(held, everything), held.well
+    return compared(sweep, compare(sweep, lines, file), file.name, everything)
 
 
 GAME: Game[scenario.ReleaseScenario, deal.ReleaseDeal, outcome.ReleaseOutcome] = Game(

@@ -14,6 +14,7 @@ import numpy as np
 from matplotlib.lines import Line2D
 
 from fairwall.laws.local import CLEAN, LOCAL_LAWS
+from sim.games.release.questions import K_BASED, UNIFORM
 from sim.games.release.report.figures_of import FIGURES, CellFigure
 from sim.games.release.report.verdicts import protocol_title
 from sim.games.release.scenario import CONSTANT, CONTROLS, DROPPED
@@ -55,6 +56,9 @@ _NOTES = {
     "guesses": "Consistent: released as one value a column. From release, from all: who is advantaged, guessed right.",
 }
 
+_FIRST = (UNIFORM, K_BASED)
+"""The paper's splits, from left to right."""
+
 _PANEL = (2.55, 1.55)
 """How wide and high a panel is, in inches."""
 
@@ -88,7 +92,8 @@ def draw(figures: Figures, data: str, beside: Figures | None = None, *, within: 
     """
     cells = [cell for cell in figures if cell.data == data and cell.protocol not in CONTROLS]
     epsilons = sorted({cell.epsilon for cell in cells})
-    splits = list(dict.fromkeys(cell.split for cell in cells))
+    played = dict.fromkeys(cell.split for cell in cells)
+    splits = [*(split for split in _FIRST if split in played), *(split for split in played if split not in _FIRST)]
     if len(epsilons) < 2:
         return ()
     drawn = []
@@ -96,8 +101,8 @@ def draw(figures: Figures, data: str, beside: Figures | None = None, *, within: 
         rows = {}
         for key in keys:
             ours, theirs = (_lines(side or {}, data, key) for side in (figures, beside))
-            if key in _GUESSES:
-                ours = _over_commoner(figures, data, ours)
+            if name == "guesses":
+                ours = {**_without_controls(ours), **(_commoner(figures, data) if key in _GUESSES else {})}
             if any(split for split, _ in (theirs if beside is not None else ours)):
                 rows[next(figure for figure in FIGURES if figure.key == key)] = (ours, theirs)
         if rows:
@@ -116,13 +121,16 @@ def _lines(figures: Figures, data: str, key: str) -> _Lines:
     return lines
 
 
-def _over_commoner(figures: Figures, data: str, lines: _Lines) -> _Lines:
-    """Put what anybody guesses in place of the controls: attributes as they are leave nothing to guess."""
-    level = _lines(figures, data, "leakage_baseline")
-    points = next(points for line, points in level.items() if line[0])
-    return {line: each for line, each in lines.items() if line[0]} | {
-        ("", _COMMONER): {math.inf: next(iter(points.values()))}
-    }
+def _without_controls(lines: _Lines) -> _Lines:
+    """Leave out the controls: where nothing is released, or all as it is, there is nothing to guess."""
+    return {line: points for line, points in lines.items() if line[0]}
+
+
+def _commoner(figures: Figures, data: str) -> _Lines:
+    """Give what anybody guesses."""
+    lines = _without_controls(_lines(figures, data, "leakage_baseline"))
+    levels = [point for points in lines.values() for point in points.values()]
+    return {("", _COMMONER): {math.inf: levels[0]}} if levels else {}
 
 
 def _figure(
@@ -150,7 +158,7 @@ def _figure(
             axes.set_title(split)
         for axes in grid[-1]:
             axes.set_xlabel("ε")
-        controls = [control for control in _CONTROLS if any(("", control) in ours for ours, _ in rows.values())]
+        controls = [each for each in _CONTROLS if any(("", each) in ours for ours, _ in rows.values())]
         canvas.legend(
             handles=list(_legend(protocols, controls, beside=beside)),
             loc="outside upper center",
@@ -206,7 +214,7 @@ def _style(protocol: str, *, hollow: bool) -> dict[str, Any]:
     style: dict[str, Any] = {"color": COLOURS[place], "marker": MARKERS[place], "ms": 3.5, "lw": 1.2, "elinewidth": 0.8}
     if list(LOCAL_LAWS).index(protocol) >= len(COLOURS):
         style |= {"color": GREY}
-    return style | ({"mfc": "none", "ls": DASHES[5], "lw": 0.9, "alpha": 0.8} if hollow else {})
+    return style | ({"mfc": "none", "mew": 0.7, "ls": DASHES[5], "lw": 0.9} if hollow else {})
 
 
 def _legend(protocols: Sequence[str], controls: Sequence[str], *, beside: bool) -> Iterator[Line2D]:

@@ -62,4 +62,4 @@ def change(key: str, value: float, *, finer: int = 0) -> str:
 def signed(value: float, digits: int) -> str:
     """Write a number with its sign, if it is not rounded to zero."""
     text = f"{value:+.{digits}f}".replace("-", "−")
-    return text if text.strip("+−0.") else text[1:]
+    return text if text.strip("+−0.") else text.lstrip("+−")

@@ -12,8 +12,8 @@ from fairwall.laws.local import CLEAN, LOCAL_LAWS
 from sim.games.game import Line
 from sim.games.release.questions import Answers, answers
 from sim.games.release.report.figures_of import FIGURES, text_of
-from sim.games.release.report.questions_section import sections
-from sim.games.release.report.verdicts import protocol_title
+from sim.games.release.report.studied import sections
+from sim.games.release.report.verdicts import RULES, protocol_title
 from sim.games.release.scenario import ReleaseScenario
 from sim.games.release.seeds import Figures, of_run, table_name
 from sim.report.notation import number, setting, symbol
@@ -64,12 +64,13 @@ def page(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], summary: Sequence
     summary : sequence of mapping
         What they come to, for each cell.
     """
+    studied = _studied(sweep, lines)
     return Page(
         played=_played(sweep, lines),
         findings=_findings(summary),
         settings=_settings(sweep),
-        sections=(*_studied(sweep, lines), _table(sweep, summary)) if summary else (),
-        assumptions=_ASSUMPTIONS,
+        sections=(*studied, _table(sweep, summary)) if summary else (),
+        assumptions=(*_ASSUMPTIONS, *([RULES] if studied else [])),
     )
 
 
@@ -138,14 +139,13 @@ def _studied(sweep: Sweep[ReleaseScenario], lines: Sequence[Line]) -> tuple[Sect
     from sim.games.release.report.figures import draw
 
     told: list[tuple[str, Answers]] = []
-    drawn: list[Figure] = []
+    drawn: dict[str, list[Figure]] = {}
     for within, figures in _parts(sweep, lines):
-        for answered in answers(figures):
-            if any(cell.protocol in LOCAL_LAWS for cell in figures):
+        if any(cell.protocol in LOCAL_LAWS for cell in figures):
+            for answered in answers(figures):
                 told.append((within, answered))
-                drawn += draw(figures, answered.data, within=within)
-    figures_section = (Section("figures", "Figures", figures=drawn),) if drawn else ()
-    return (*sections(told), *figures_section) if told else ()
+                drawn.setdefault(answered.data, []).extend(draw(figures, answered.data, within=within))
+    return tuple(section for data, figures in drawn.items() for section in sections(data, told, figures))
 
 
 def _parts(sweep: Sweep[ReleaseScenario], lines: Sequence[Line]) -> Iterator[tuple[str, Figures]]:

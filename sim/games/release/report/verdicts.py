@@ -20,15 +20,16 @@ BEST = ("grr", "ss")
 """Whose trade-off [LD] finds best."""
 
 RULES = (
+    "How the paper's questions are answered",
     "A change is a mean over cells, positive where models got better; by a fairness metric they did where the cell's "
     "mean is closer to its perfect value. A change is clear where Student's 95% interval over seeds, paired by seed, "
     "excludes zero; elsewhere it has a question mark. Fairer, more useful: yes where at least one of the four metrics "
     "is clearly better and none clearly worse; no the other way round. Negligible: the interval of no utility reaches "
     "beyond a loss of one point; no: one lies beyond it. Alike: the same, for all metrics both ways. RQ3: each seed, "
     "split and epsilon ranks the protocols by each metric. GRR and SS are best where they have the two least mean "
-    "ranks for the trade-off and another is clearly behind both; they are not where another is clearly ahead of each."
+    "ranks for the trade-off and another is clearly behind both; they are not where another is clearly ahead of each.",
 )
-"""By which rules, in words."""
+"""A page's words on it."""
 
 ASKED = {
     "RQ1": "does a release make models fairer, and what does it cost?",
@@ -88,7 +89,7 @@ def _released(answered: Answers) -> str:
         return f"cannot say: {_NO_SEED.format('a clean trial')}"
     said = [
         f"fairer: {_better(effects, FAIRNESS)}; cost negligible: {_negligible([effects[key] for key in UTILITY])}.",
-        f"{_listed(effects, FAIRNESS)}; {_listed(effects, (*UTILITY, 'auc'), worst=True)}.",
+        f"Change, + is better: {_listed(effects, FAIRNESS)}; {_listed(effects, (*UTILITY, 'auc'), worst=True)}.",
     ]
     dropped = _by_metric(answered.dropped)
     if dropped:

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from sim.games.release.questions import Answers, Effect
 from sim.games.release.report.figures_of import FIGURES, change
-from sim.games.release.report.verdicts import ASKED, RULES, Verdict, protocol_title, verdicts
+from sim.games.release.report.verdicts import ASKED, Verdict, protocol_title, verdicts
 from sim.report.notation import MISSING
 from sim.report.page import Section
 from sim.report.tables import Column, PageTable
@@ -18,19 +18,26 @@ from sim.report.tables import Column, PageTable
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from sim.report.drawing import Figure
+
 Told = Sequence[tuple[str, Answers]]
 """Whose figures, or which part of a run's, and what they say; "" where there is nothing to tell apart."""
 
 
-def sections(told: Told) -> tuple[Section, ...]:
-    """Make the sections of a page."""
+def sections(data: str, told: Told, figures: Sequence[Figure]) -> tuple[Section, ...]:
+    """Make a page's sections on one data set: the questions, the protocols, and what was drawn."""
+    own = [(label, answered) for label, answered in told if answered.data == data]
     said = []
-    for verdict, found in _by_question(told):
-        here = " ".join(f"{(label or 'here').capitalize()}: {text}" for label, text in found)
-        said.append(f"{verdict.question} on {verdict.data}: {ASKED[verdict.question]} Paper: {verdict.claim}. {here}")
-    answered = Section("questions", "The paper’s questions", conclusions=said, table=_changes(told), after=(RULES,))
-    ranked = _ranks(told)
-    return (answered, Section("protocols", "Protocols", table=ranked)) if ranked.rows else (answered,)
+    for verdict, found in _by_question(own):
+        said.append(f"{verdict.question}: {ASKED[verdict.question]} Paper: {verdict.claim}.")
+        said += [f"{verdict.question}, {label or 'here'}: {text}" for label, text in found]
+    ranks = _ranks(own)
+    place = "".join(letter if letter.isalnum() else "-" for letter in data)
+    return (
+        Section(f"questions-{place}", f"The paper's questions on {data}", conclusions=said, table=_changes(own)),
+        *([Section(f"protocols-{place}", f"Protocols on {data}", table=ranks)] if ranks.rows else []),
+        *([Section(f"figures-{place}", f"Figures of {data}", figures=figures)] if figures else []),
+    )
 
 
 def terminal(told: Told) -> Iterator[RenderableType]:
@@ -38,7 +45,7 @@ def terminal(told: Told) -> Iterator[RenderableType]:
     for verdict, found in _by_question(told):
         yield Text(f"{verdict.question}, {verdict.data}: {ASKED[verdict.question]}", style="bold")
         for label, text in (("paper", verdict.claim), *found):
-            yield Padding(Text(f"{label or 'here'}: {text}"), (0, 0, 0, 2))
+            yield Padding(Text(f"{label or 'here'}: {text}"), (0, 0, 0, 2), expand=False)
 
 
 def _by_question(told: Told) -> Iterator[tuple[Verdict, list[tuple[str, str]]]]:
@@ -66,7 +73,7 @@ def _changes(told: Told) -> PageTable:
     released = [of(answered.released, metric) for _, answered, metric in rows]
     dropped = [of(answered.dropped, metric) for _, answered, metric in rows]
     columns = [
-        *_places([(label, answered) for label, answered, _ in rows]),
+        *_labels([label for label, *_ in rows]),
         Column("metric", [_head(metric) for *_, metric in rows], numeric=False),
         *_effect_columns("RQ1: a release instead of clean values", released, worst=True),
     ]
@@ -75,20 +82,8 @@ def _changes(told: Told) -> PageTable:
     for split in splits:
         found = [of(answered.split.get(split, ()), metric) for _, answered, metric in rows]
         columns += _effect_columns(f"RQ2: k-based instead of {split}", found)
-    seeds = [
-        str(max(each.seeds for each in (one, *_splits_of(row)) if each))
-        for one, row in zip(released, rows, strict=True)
-    ]
-    columns.append(Column("seeds", seeds))
-    notes = (
-        "± one standard error over seeds. Better: in so many cells; in brackets, clearly better and clearly worse.",
-    )
-    return PageTable(columns, notes)
-
-
-def _splits_of(row: tuple[str, Answers, str]) -> Iterator[Effect]:
-    _, answered, metric = row
-    return (effect for found in answered.split.values() for effect in found if effect.metric == metric)
+    better = "± one standard error over seeds. Better: in so many cells; in brackets, clearly better and clearly worse."
+    return PageTable(columns, (better,))
 
 
 def _effect_columns(group: str, effects: Sequence[Effect | None], *, worst: bool = False) -> Iterator[Column]:
@@ -101,34 +96,34 @@ def _effect_columns(group: str, effects: Sequence[Effect | None], *, worst: bool
         for each in effects
     ]
     yield Column("better", better, group=group)
+    yield Column("seeds", [MISSING if each is None else str(each.seeds) for each in effects], group=group)
 
 
 def _change(effect: Effect | None) -> str:
     if effect is None:
         return MISSING
-    error = "" if effect.error is None else f" ± {change(effect.metric, effect.error, finer=1)[1:]}"
+    error = "" if effect.error is None else f" ± {change(effect.metric, effect.error, finer=1).lstrip('+')}"
     return change(effect.metric, effect.mean, finer=1) + error
 
 
 def _ranks(told: Told) -> PageTable:
     """Lay out RQ3's ranks, a row a protocol."""
-    rows = [(label, answered, each) for label, answered in told for each in answered.standings]
+    rows = [(label, each) for label, answered in told for each in answered.standings]
     columns = [
-        *_places([(label, answered) for label, answered, _ in rows]),
-        Column("protocol", [protocol_title(each.protocol) for *_, each in rows], numeric=False),
+        *_labels([label for label, *_ in rows]),
+        Column("protocol", [protocol_title(each.protocol) for _, each in rows], numeric=False),
     ]
     for kind in ("trade-off", "utility", "fairness"):
-        columns.append(Column(kind, [f"{each.ranks[kind]:.2f}" for *_, each in rows], group="mean rank"))
-    ahead = [", ".join(map(protocol_title, sorted(each.ahead["trade-off"]))) or MISSING for *_, each in rows]
+        columns.append(Column(kind, [f"{each.ranks[kind]:.2f}" for _, each in rows], group="mean rank"))
+    ahead = [", ".join(map(protocol_title, sorted(each.ahead["trade-off"]))) or MISSING for _, each in rows]
     columns.append(Column("clearly ahead by trade-off", ahead, numeric=False))
     return PageTable(columns)
 
 
-def _places(rows: Told) -> Iterator[Column]:
+def _labels(labels: Sequence[str]) -> Iterator[Column]:
     """Say whose a row is, where there are several."""
-    yield Column("data", [answered.data for _, answered in rows], numeric=False)
-    if any(label for label, _ in rows):
-        yield Column("of", [label or "here" for label, _ in rows], numeric=False)
+    if any(labels):
+        yield Column("of", labels, numeric=False)
 
 
 def _head(metric: str) -> str:
