@@ -329,6 +329,17 @@ def test_a_run_is_reported_with_its_figures_and_the_questions(study: tuple[Path,
     assert "published" not in figures[0].caption
 
 
+def test_one_protocol_along_epsilon_is_drawn_and_no_study(study: tuple[Path, Path]) -> None:
+    from sim.runs.trials import summarise
+
+    sweep = read(str(study[0] / "scenario.toml"))
+    lines = [line for line in swept_lines() if line["protocol"] == "grr" and line["split"] == "uniform"]
+    made = page(sweep, lines, summarise(sweep, lines))
+    assert [each.name for each in made.sections] == ["figures-LSAC", "cells"]
+    single = [line for line in lines if line["epsilon"] == 4]
+    assert [each.name for each in page(sweep, single, summarise(sweep, single)).sections] == ["cells"]
+
+
 def test_a_part_with_something_else_swept_is_told_apart(study: tuple[Path, Path], tmp_path: Path) -> None:
     from sim.runs.trials import summarise
 

@@ -89,7 +89,7 @@ def _page(sweep: Sweep[ReleaseScenario], held: Held, file: str, told: Told) -> P
         findings=[f"{'; '.join(map(str.strip, _summary(held)))}.", f"{_verdict(held)}."],
         settings=[("Data", ", ".join(data)), ("Trees", str(sweep.scenario.developer.trees or "as published"))],
         sections=(*studied, _by_metric(held), _worst(held)),
-        assumptions=(*_HOW, *([RULES] if studied else [])),
+        assumptions=(*_HOW, *([RULES] if any(section.conclusions for section in studied) else [])),
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from compliance.mechanisms import MECHANISMS
-from fairwall.laws.local import CLEAN, LOCAL_LAWS
+from fairwall.laws.local import CLEAN
 from sim.games.game import Line
 from sim.games.release.questions import Answers, answers
 from sim.games.release.report.figures_of import FIGURES, text_of
@@ -70,7 +70,7 @@ def page(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], summary: Sequence
         findings=_findings(summary),
         settings=_settings(sweep),
         sections=(*studied, _table(sweep, summary)) if summary else (),
-        assumptions=(*_ASSUMPTIONS, *([RULES] if studied else [])),
+        assumptions=(*_ASSUMPTIONS, *([RULES] if any(section.conclusions for section in studied) else [])),
     )
 
 
@@ -134,17 +134,16 @@ def _table(sweep: Sweep[ReleaseScenario], summary: Sequence[Line]) -> Section:
 
 
 def _studied(sweep: Sweep[ReleaseScenario], lines: Sequence[Line]) -> tuple[Section, ...]:
-    """Put the paper's questions and draw its figures, where a protocol was played."""
+    """Put the paper's questions, and draw its figures."""
     # Imported here: matplotlib costs as much as all the rest.
     from sim.games.release.report.figures import draw
 
     told: list[tuple[str, Answers]] = []
     drawn: dict[str, list[Figure]] = {}
     for within, figures in _parts(sweep, lines):
-        if any(cell.protocol in LOCAL_LAWS for cell in figures):
-            for answered in answers(figures):
-                told.append((within, answered))
-                drawn.setdefault(answered.data, []).extend(draw(figures, answered.data, within=within))
+        for answered in answers(figures):
+            told.append((within, answered))
+            drawn.setdefault(answered.data, []).extend(draw(figures, answered.data, within=within))
     return tuple(section for data, figures in drawn.items() for section in sections(data, told, figures))
 
 

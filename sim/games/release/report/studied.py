@@ -25,19 +25,24 @@ Told = Sequence[tuple[str, Answers]]
 
 
 def sections(data: str, told: Told, figures: Sequence[Figure]) -> tuple[Section, ...]:
-    """Make a page's sections on one data set: the questions, the protocols, and what was drawn."""
+    """Make a page's sections on one data set: the questions, the protocols, and what was drawn, if anything."""
     own = [(label, answered) for label, answered in told if answered.data == data]
     said = []
     for verdict, found in _by_question(own):
         said.append(f"{verdict.question}: {ASKED[verdict.question]} Paper: {verdict.claim}.")
         said += [f"{verdict.question}, {label or 'here'}: {text}" for label, text in found]
-    ranks = _ranks(own)
+    changes, ranks = _changes(own), _ranks(own)
     place = "".join(letter if letter.isalnum() else "-" for letter in data)
-    return (
-        Section(f"questions-{place}", f"The paper's questions on {data}", conclusions=said, table=_changes(own)),
-        *([Section(f"protocols-{place}", f"Protocols on {data}", table=ranks)] if ranks.rows else []),
-        *([Section(f"figures-{place}", f"Figures of {data}", figures=figures)] if figures else []),
-    )
+    made = []
+    # A single cell is no study.
+    if changes.rows or ranks.rows:
+        table = changes if changes.rows else None
+        made.append(Section(f"questions-{place}", f"The paper's questions on {data}", conclusions=said, table=table))
+    if ranks.rows:
+        made.append(Section(f"protocols-{place}", f"Protocols on {data}", table=ranks))
+    if figures:
+        made.append(Section(f"figures-{place}", f"Figures of {data}", figures=figures))
+    return tuple(made)
 
 
 def terminal(told: Told) -> Iterator[RenderableType]:
