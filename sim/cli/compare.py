@@ -41,9 +41,13 @@ def compare(
         text = None if page is None else compared_page(folder, file, compared.page())
     except (LookupError, TypeError, AttributeError, ValueError) as error:
         raise UserError(f"{folder}: trials.jsonl is not as a run of its scenario writes it") from error
-    Console(highlight=False, width=WIDTH).print(compared.shown)
     if page is not None and text is not None:
-        page.write_text(text, encoding="utf-8")
+        try:
+            page.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"--page {page}: cannot be written: {error.strerror}") from None
+    Console(highlight=False, width=WIDTH).print(compared.shown)
+    if page is not None:
         typer.echo(f"page: {page}")
     if not compared.agrees:
         raise typer.Exit(FAILED)

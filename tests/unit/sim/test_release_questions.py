@@ -368,6 +368,9 @@ def test_the_command_writes_a_page_with_published_figures_beside(study: tuple[Pa
     made = (tmp_path / "page.html").read_text()
     assert made.count("<svg") == made.count(">published<") - made.count(">published</td>") == 2
     assert "published.csv.gz" in made
+    refused = fairwall("compare", folder, file, "--page", tmp_path)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr == f"fairwall: --page {tmp_path}: cannot be written: Is a directory\n"
     # The same bytes again.
     fairwall("compare", folder, file, "--page", tmp_path / "again.html")
     assert (tmp_path / "again.html").read_text() == made

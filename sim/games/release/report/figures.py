@@ -210,10 +210,15 @@ def _level(axes: Axes, scale: float, control: str, lines: _Lines) -> None:
 
 def _style(protocol: str, *, hollow: bool) -> dict[str, Any]:
     """Give a protocol's style: the same in every figure, whichever others are played."""
-    place = list(LOCAL_LAWS).index(protocol) % len(COLOURS)
-    style: dict[str, Any] = {"color": COLOURS[place], "marker": MARKERS[place], "ms": 3.5, "lw": 1.2, "elinewidth": 0.8}
-    if list(LOCAL_LAWS).index(protocol) >= len(COLOURS):
-        style |= {"color": GREY}
+    again, place = divmod(list(LOCAL_LAWS).index(protocol), len(COLOURS))
+    style: dict[str, Any] = {
+        "color": COLOURS[place],
+        "marker": MARKERS[(place + 3 * again) % len(MARKERS)],
+        "ls": DASHES[2 * again],
+        "ms": 3.5,
+        "lw": 1.2,
+        "elinewidth": 0.8,
+    }
     return style | ({"mfc": "none", "mew": 0.7, "ls": DASHES[5], "lw": 0.9} if hollow else {})
 
 
