@@ -16,7 +16,7 @@ from fairwall.errors import UserError
 from fairwall.laws.local import CLEAN
 from fairwall.tables.reading import header, read
 from sim.games.game import Line
-from sim.games.release.scenario import CONTROLS, ReleaseScenario
+from sim.games.release.scenario import CONTROLS, UNIFORM_AT_K_BASED, ReleaseScenario
 from sim.scenarios.sweep import Sweep
 
 METRICS = {
@@ -89,7 +89,7 @@ def of_run(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], data_set: Calla
     def rows() -> Iterable[_Row]:
         for line in lines:
             data = data_set(line.get("data.source", sweep.scenario.data.source))
-            cell = _cell(data, line["protocol"], line["split"], float(line["epsilon"]))
+            cell = _cell(data, line["protocol"], line["split"], _epsilon(sweep, line))
             yield cell, line["split_seed"], {key: line.get(key) for key in keys}
 
     return _gathered(rows(), lambda cell, seed: f"the run has several trials of {named(cell)} with seed {seed}")
@@ -161,6 +161,13 @@ def named(cell: ReleaseCell) -> str:
     if cell.protocol in CONTROLS:
         return f"{cell.data}, {cell.protocol}"
     return f"{cell.data}, {cell.protocol}, {cell.split}, epsilon {cell.epsilon:g}"
+
+
+def _epsilon(sweep: Sweep[ReleaseScenario], line: Line) -> float:
+    """Give what a line's split was given; k-based's control spends less, and stands at the epsilon of k-based."""
+    if line["split"] != UNIFORM_AT_K_BASED:
+        return float(line["epsilon"])
+    return float(line.get("release.epsilon", sweep.scenario.release.epsilon))
 
 
 def _gathered(rows: Iterable[_Row], twice: Callable[[ReleaseCell, int], str]) -> Figures:

@@ -15,7 +15,7 @@ import pytest
 
 from sim.games import read
 from sim.games.release.compare import Held, compare
-from sim.games.release.seeds import METRICS, CompareError
+from sim.games.release.seeds import METRICS, RATES, CompareError
 from tests.command import fairwall
 
 SCENARIO = """
@@ -98,6 +98,16 @@ def test_a_metric_that_is_shifted_is_found_and_no_other(tmp_path: Path, key: str
     assert (found.share(2), found.share(3), found.well) == (1 / 8, 1 / 8, False)
 
 
+def test_groups_rates_are_compared_where_both_sides_have_them(tmp_path: Path) -> None:
+    lines = [line | dict.fromkeys(RATES.values(), 0.5) for line in played()]
+    rows = [row | dict.fromkeys(RATES, 0.5) | {"EO_a_0": 0.6} for row in published()]
+    found = held(tmp_path, lines, rows)
+    assert {each.metric for each in found.compared} == METRICS.keys() | RATES.keys()
+    assert {each.metric for each in found.compared if each.beyond} == {"EO_a_0"}
+    for fewer in (held(tmp_path, played(), rows), held(tmp_path, lines, published())):
+        assert ({each.metric for each in fewer.comparisons}, fewer.left_out) == (METRICS.keys(), 0)
+
+
 def test_pairing_by_seed_shrinks_the_error(tmp_path: Path) -> None:
     spread = {"split": 0.1, "by": 0.01}
     rows = published(range(20), noise=1, **spread)
@@ -159,6 +169,15 @@ def test_one_seed_is_too_few(tmp_path: Path) -> None:
     assert (mixed.cells(), len(mixed.comparisons) - len(mixed.compared)) == (3, len(METRICS))
 
 
+def test_controls_that_nobody_published_are_passed_over(tmp_path: Path) -> None:
+    spends_less = {"split": "uniform-at-k-based", "epsilon": 1.0}
+    releases_nothing = {"protocol": "dropped", "split": "uniform", "epsilon": "inf"}
+    played_once = [line for line in played() if line["epsilon"] == 4.0]
+    controls = [line | control for line in played_once for control in (spends_less, releases_nothing)]
+    found, alone = held(tmp_path, played() + controls, published()), held(tmp_path, played(), published())
+    assert (found.comparisons, found.theirs, found.left_out) == (alone.comparisons, alone.theirs, alone.left_out)
+
+
 def clean(rows: Rows) -> Rows:
     """The file's rows of models trained on clean attributes, or the lines of such trials."""
     lines = [row | {"protocol": "clean", "split": "uniform", "epsilon": "inf"} for row in rows if row["epsilon"] == 1.0]
@@ -193,6 +212,15 @@ def test_the_command_says_what_differs_and_all_of_it_if_asked(tmp_path: Path) ->
     assert well.stdout.splitlines()[-1].startswith("agrees")
 
 
+@pytest.mark.parametrize(("source", "drawn"), [("", False), ("sensitive_drawn = [2, 6]\n", True)])
+def test_the_command_says_which_study_a_run_is_for(tmp_path: Path, source: str, drawn: bool) -> None:
+    run = run_of(tmp_path, played(), SCENARIO.replace("[compliance]", f"{source}[compliance]"))
+    done = fairwall("compare", run, file_of(tmp_path, published()))
+    assert (done.returncode, done.stderr) == (0, "")
+    study = "drawn by each seed (appendix)" if drawn else "the same in each trial (main study)"
+    assert f"sensitive columns: {study}; the file does not say" in done.stdout.splitlines()
+
+
 def without(column: str) -> Rows:
     return [{key: value for key, value in row.items() if key != column} for row in published()]
 
@@ -216,6 +244,18 @@ REVEAL += '[compliance]\nmechanism = "exact"\n[developer]\nstrategy = "single"\n
         (SCENARIO, clean(played([7])), clean(published()), "no seed in common"),
         (SCENARIO, played(), published() + published(noise=5), "has seed 0 more than once"),
         (SCENARIO, played() + played(noise=5), published(), "several trials of LSAC, rappor, k-based, epsilon 0.25"),
+        (
+            SCENARIO.replace("[compliance]", 'sensitive = ["race1", "lsat"]\n[compliance]'),
+            played(),
+            published(),
+            "no figures are published of other columns",
+        ),
+        (
+            SCENARIO.replace("[compliance]", "sensitive_drawn = [2, 3]\n[compliance]"),
+            played(),
+            published(),
+            "data.sensitive_drawn: figures are published of [2, 6] alone",
+        ),
         (
             SCENARIO.replace("lsac-coded:db_LSAC", "mine"),
             played(),
