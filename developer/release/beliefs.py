@@ -7,19 +7,29 @@ whole release tells of the share s of advantaged people has
 
 with the s that makes the release likeliest, which expectation-maximisation finds: s becomes the mean of the posteriors,
 again and again. Who also knows features x has s(x) in place of s, a logistic regression of a on x. Its labels are not
-known, their posteriors are; the step that maximises is to fit the regression to these (Dempster, Laird, Rubin 1977).
+known. It is the one that makes the release likeliest, with a standard normal prior on the weights of standardised
+features: with the slope g = P(a = 1 | z, x) - s(x) of each person's log-likelihood, steps along (sum of g^2 x x')^-1
+(sum of g x), shortened until they help (Berndt, Hall, Hall, Hausman 1974). Expectation-maximisation needs hundreds of
+regressions where a release says little: stopped after 15 it was right for 67.5% of Adult's training people at k-based
+OUE, epsilon 5, this for 74.8% in a quarter of the time.
+
+The other sensitive columns' releases say something of a as well. Each enters x as one number a person, the mean of its
+value given what was released of it (every value as likely beforehand). Where these say little, fitting them costs more
+than they tell: they are used where they make the release of a likelier by more than (d/2) ln n, d columns and n people
+(Schwarz 1978). Measured by GRR and OUE on LSAC, Adult and ACSCoverage, uniform and k-based: that is where epsilon is 10
+or 20 and more, for up to 0.3 points more guessed right; without the test they cost up to 3.5 points below that. As
+bits, one for each value, they cost more, and twenty times the time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.reveal.logistic import fit
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.laws.local import LOCAL_LAWS
 
@@ -27,7 +37,11 @@ Released = NDArray[Any]
 """Encodings, shape (people, values of all columns): zeros and ones, or numbers where the receiver thresholds."""
 
 _SHARE_STEPS = 200
-_FIT_STEPS = 15
+_FIT_STEPS, _HALVINGS = 100, 20
+_CLOSE = 1e-3
+"""A step that makes the release likelier by less, on a logarithmic scale, is the last."""
+
+_LEAST_CURVATURE = 1e-9
 _EDGE = 1e-6
 
 _CERTAIN = 350.0
@@ -38,12 +52,14 @@ _CERTAIN = 350.0
 class Beliefs:
     """Guesses who is advantaged, uint8 (people,), from the release alone and from all that is known.
 
-    And the share of people each of whose columns is released as the encoding of one value.
+    And the share of people each of whose columns is released as the encoding of one value, and the probability that
+    each person is advantaged given all that is known, float64 (people,).
     """
 
     from_release: NDArray[np.uint8]
     from_everything: NDArray[np.uint8]
     consistent: float
+    probability: NDArray[np.float64]
 
 
 def believe(
@@ -64,6 +80,7 @@ def believe(
         The release; nothing is known without one.
     """
     log_ratio, consistent = np.zeros(len(labels)), np.ones(len(labels), np.bool_)
+    told = []
     for column, own in by_column(terms, encoded):
         if terms.protocol in LOCAL_LAWS:
             law = LOCAL_LAWS[terms.protocol].law(column.domain, column.share * terms.epsilon)
@@ -73,10 +90,14 @@ def believe(
             likelihood = np.where(own == 1, _CERTAIN, -_CERTAIN)
         if column.groups:
             log_ratio = likelihood[:, 1] - likelihood[:, 0]
+        else:
+            told.append(_mean_value(likelihood))
+    probability = from_everything(log_ratio, np.column_stack([features, labels]), told)
     return Beliefs(
         (from_release(log_ratio) > 0.5).astype(np.uint8),
-        (from_everything(log_ratio, np.column_stack([features, labels])) > 0.5).astype(np.uint8),
+        (probability > 0.5).astype(np.uint8),
         float(consistent.mean()),
+        probability,
     )
 
 
@@ -111,7 +132,9 @@ def from_release(log_ratio: NDArray[np.float64]) -> NDArray[np.float64]:
     return _posterior(log_ratio, np.log(share / (1 - share)))
 
 
-def from_everything(log_ratio: NDArray[np.float64], known: NDArray[np.float64]) -> NDArray[np.float64]:
+def from_everything(
+    log_ratio: NDArray[np.float64], known: NDArray[np.float64], told: Sequence[NDArray[np.float64]] = ()
+) -> NDArray[np.float64]:
     """Give P(advantaged | release, what else is known) of each person.
 
     Parameters
@@ -119,25 +142,66 @@ def from_everything(log_ratio: NDArray[np.float64], known: NDArray[np.float64]) 
     log_ratio : ndarray, shape (people,)
     known : ndarray, shape (people, d)
         Features and labels.
+    told : sequence of ndarray, each of shape (people,)
+        What the other columns' releases say; used where it makes the release likelier by enough.
 
     Returns
     -------
     ndarray
         Shape (people,), in [0, 1].
     """
+    prior = _regressed(log_ratio, known)
+    if told:
+        more = _regressed(log_ratio, np.column_stack([known, *told]))
+        if _likelihood(log_ratio, more) - _likelihood(log_ratio, prior) > len(told) / 2 * np.log(len(log_ratio)):
+            prior = more
+    return _posterior(log_ratio, prior)
+
+
+def _regressed(log_ratio: NDArray[np.float64], known: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Fit the log-odds of being advantaged to what is known, (people,): those without a person's own release."""
     spread = known.std(axis=0)
-    scaled = (known - known.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-    posterior = from_release(log_ratio)
+    scaled = np.column_stack([(known - known.mean(axis=0)) / np.where(spread > 0, spread, 1.0), np.ones(len(known))])
+    penalty = np.append(np.ones(known.shape[1]), 0.0)
+
+    def gained(point: NDArray[np.float64]) -> float:
+        return _likelihood(log_ratio, scaled @ point) - 0.5 * float((penalty * point**2).sum())
+
+    share = float(np.clip(from_release(log_ratio).mean(), _EDGE, 1 - _EDGE))
+    point = np.append(np.zeros(known.shape[1]), np.log(share / (1 - share)))
+    prior: NDArray[np.float64] = scaled @ point
+    if not _EDGE < share < 1 - _EDGE:
+        return prior
+    now = gained(point)
     for _ in range(_FIT_STEPS):
-        if not _EDGE < posterior.mean() < 1 - _EDGE:
-            return posterior
-        before, posterior = posterior, _posterior(log_ratio, fit(scaled, posterior).log_odds(scaled))
-        if np.abs(posterior - before).mean() < _EDGE:
+        slope = _posterior(log_ratio, prior) - _posterior(0.0, prior)
+        curvature = (scaled * np.square(slope)[:, None]).T @ scaled
+        curvature[np.diag_indices_from(curvature)] += penalty + _LEAST_CURVATURE
+        step = np.linalg.solve(curvature, slope @ scaled - penalty * point)
+        tried = (point + size * step for size in 0.5 ** np.arange(_HALVINGS))
+        better = next(((gain, other) for other in tried if (gain := gained(other)) > now), None)
+        if better is None:
             break
-    return posterior
+        before, (now, point) = now, better
+        prior = scaled @ point
+        if now - before < _CLOSE:
+            break
+    return prior
 
 
-def _posterior(log_ratio: NDArray[np.float64], log_odds: NDArray[np.float64] | float) -> NDArray[np.float64]:
+def _likelihood(log_ratio: NDArray[np.float64], prior: NDArray[np.float64]) -> float:
+    """Say how likely the release of a is, on a logarithmic scale and up to a constant."""
+    return float((np.logaddexp(0.0, log_ratio + prior) - np.logaddexp(0.0, prior)).sum())
+
+
+def _mean_value(likelihood: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give the mean of a column's value given its release, every value as likely beforehand: (people,)."""
+    weights = np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
+    mean: NDArray[np.float64] = weights @ np.arange(weights.shape[1]) / weights.sum(axis=1)
+    return mean
+
+
+def _posterior(log_ratio: NDArray[np.float64] | float, log_odds: NDArray[np.float64] | float) -> NDArray[np.float64]:
     from_both = np.clip(log_ratio + log_odds, -700, 700)
     posterior: NDArray[np.float64] = 1 / (1 + np.exp(-from_both))
     return posterior
