@@ -55,6 +55,10 @@ class Case:
         The developer's models, asked about the features that belong to the records; None without features.
     draws : DrawLog or None
         Keeps what a game draws from the operating system, so that it replays. None keeps nothing.
+    neighbours : Neighbours
+        The relation that the ledger's budget is for, and losses are stated for. An answer depends on protected
+        attributes alone, so that what it loses between data sets that differ in one person's is no more than it loses
+        between two that differ in more of that person's attributes: A_FLIP, or ATTRIBUTES.
     """
 
     dataset: str
@@ -70,6 +74,7 @@ class Case:
     detector: Detector = field(default_factory=lambda: Detector(0), repr=False)
     models: Asked | None = None
     draws: DrawLog | None = field(default=None, repr=False)
+    neighbours: Neighbours = Neighbours.A_FLIP
 
     def settle(
         self,
@@ -111,7 +116,7 @@ class Case:
 
         name = self.mechanism.name
         return self.ledger.settle(
-            Request(self.dataset, developer, request_id, digest, metric, name, Neighbours.A_FLIP, loss), reply
+            Request(self.dataset, developer, request_id, digest, metric, name, self.neighbours, loss), reply
         )
 
     def probability_above(self, entry: Entry, threshold: float) -> NDArray[np.float64]:

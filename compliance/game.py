@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import logging
 from collections.abc import MutableMapping
 from typing import Any
@@ -9,14 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.accountant import Budget
+from compliance.accountant import Budget, Neighbours
 from compliance.black_box import Asked, Models
 from compliance.bounding import bounded
 from compliance.case import Case, game_case, values_of
 from compliance.draws import DrawLog
 from compliance.mechanisms import MECHANISMS
 from compliance.records import Records
-from compliance.release import Column, HandedModel, game_release
+from compliance.release import Column, HandedModel, Release, game_release
 from compliance.release_service import ReleaseCase
 from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceStub
 from fairwall.game.v1 import referee_service_pb2 as game
@@ -26,6 +28,7 @@ from fairwall.rpc.channel import CALL_SECONDS
 from fairwall.rpc.turns import Seat, deals
 from fairwall.wire.metrics import name_of, number_of
 from fairwall.wire.precision import from_message
+from fairwall.wire.queries import trained_on
 
 LOG = logging.getLogger(__name__)
 
@@ -57,18 +60,24 @@ def play(seat: Seat, cases: MutableMapping[str, Case], releases: MutableMapping[
             audited = release.model if release is not None else _models(deal, cards, models)
             case = _open(deal, cards, audited, draws)
             cases[deal.deal_id] = case
+            trained = None
             if release is not None:
                 releases[deal.deal_id] = release
+                trained = open_trained(deal, release.release, draws)
+            if trained is not None:
+                cases[trained.dataset] = trained
             LOG.info("deal %s: %d people, mechanism %s", deal.deal_id, case.records.people, case.mechanism.name)
             while not referee.ServeTrial(game.ServeTrialRequest(deal_id=deal.deal_id), timeout=CALL_SECONDS).ended:
                 pass
-            del cases[deal.deal_id]
+            cases.clear()
             releases.clear()
             report = _report(deal.deal_id, case)
             if release is not None:
                 report.utilities.extend(release.model.utilities)
                 report.group_rates.extend(release.model.group_rates(case.records))
                 report.release_spent = release.release.spent
+            if trained is not None:
+                report.release_audits.extend(_audits(trained))
             referee.SubmitAuditReport(report, timeout=CALL_SECONDS)
 
 
@@ -87,9 +96,42 @@ def open_release(deal: game.ComplianceDeal, cards: dict[str, NDArray[Any]]) -> R
     )
     seed = deal.seed if deal.noise_seeded else None
     return ReleaseCase(
-        game_release(deal.deal_id, terms.protocol, columns, values, terms.epsilon, seed),
+        game_release(trained_on(deal.deal_id), terms.protocol, columns, values, terms.budget, seed),
         HandedModel(labels, cards["features"].astype(np.int64), sensitive, columns, terms.sizes),
         tells_utilities=MECHANISMS[deal.mechanism].guarantee == "none",
+    )
+
+
+def open_trained(deal: game.ComplianceDeal, release: Release, draws: DrawLog | None = None) -> Case | None:
+    """Open the audits of the people whose attributes are released; None where no query is dealt.
+
+    One budget, for one person's attributes against any others (`Neighbours.ATTRIBUTES`), pays for both in one ledger.
+    The release loses epsilon_r in this unit. A batch of queries that loses epsilon_q for one flip of A loses as much in
+    it: it depends on A alone of what changes, and A changes by one flip or not at all. What is asked may depend on what
+    was released and answered before; by the composition of adaptively chosen mechanisms losses still add up, so that
+
+        epsilon_r + sum of the batches' epsilon_q <= release.epsilon,
+
+    which the ledger holds whatever the developer asks, and in whatever order.
+    """
+    if not deal.terms.HasField("queried"):
+        return None
+    asked = deal.terms.queried
+    (groups,) = (place for place, column in enumerate(deal.terms.columns) if column.groups)
+    protected = release.values[:, groups]
+    # The labels are the developer's; statistical parity looks at none.
+    records = Records(labels=np.zeros_like(protected), protected=protected, metrics=("sp",))
+    return Case(
+        dataset=release.dataset,
+        records=records,
+        mechanism=MECHANISMS[asked.mechanism],
+        ledger=release.ledger,
+        queries_max=asked.queries,
+        # Of a seed of its own: request ids tell noise apart within one case.
+        seed=hmac.digest(deal.seed, b"trained", hashlib.sha256) if deal.noise_seeded else None,
+        exact={},
+        draws=draws,
+        neighbours=Neighbours.ATTRIBUTES,
     )
 
 
@@ -117,19 +159,23 @@ def _open(
 
 
 def _report(deal_id: str, case: Case) -> game.SubmitAuditReportRequest:
-    assert case.exact is not None, "a game's case keeps them"
     return game.SubmitAuditReportRequest(
-        deal_id=deal_id,
-        audits=[
-            game.AuditRecord(
-                request_id=entry.request.request_id,
-                metric=number_of(entry.request.metric),
-                exact=to_message(case.exact[entry.request.request_id]),
-                released=to_message(values_of(entry)),
-                epsilon=entry.request.loss.epsilon,
-                flagged=case.detector.flagged.get(entry.request.request_id, 0),
-            )
-            for entry in case.ledger.entries(deal_id)
-        ],
-        epsilon_spent=case.ledger.standing(deal_id).spent,
+        deal_id=deal_id, audits=_audits(case), epsilon_spent=case.ledger.standing(deal_id).spent
     )
+
+
+def _audits(case: Case) -> list[game.AuditRecord]:
+    assert case.exact is not None, "a game's case keeps them"
+    return [
+        game.AuditRecord(
+            request_id=entry.request.request_id,
+            metric=number_of(entry.request.metric),
+            exact=to_message(case.exact[entry.request.request_id]),
+            released=to_message(values_of(entry)),
+            epsilon=entry.request.loss.epsilon,
+            flagged=case.detector.flagged.get(entry.request.request_id, 0),
+        )
+        for entry in case.ledger.entries(case.dataset)
+        # A ledger may also have paid for a release.
+        if entry.request.request_id in case.exact
+    ]

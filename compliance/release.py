@@ -76,7 +76,7 @@ class Release:
 
     @property
     def spent(self) -> float:
-        """What was spent on releases, in epsilon."""
+        """What was spent of the budget, on releases and whatever else it pays for, in epsilon."""
         return self.ledger.standing(self.dataset).spent
 
     def settle(self, developer: str, request_id: str, digest: bytes, epsilon: float) -> Entry:
@@ -120,18 +120,18 @@ class Release:
 
 
 def game_release(
-    deal_id: str,
+    dataset: str,
     protocol: str,
     columns: Sequence[Column],
     values: NDArray[np.uint8],
     epsilon: float,
     seed: bytes | None,
 ) -> Release:
-    """Open the release of one deal: its ledger is in memory."""
+    """Open a game's release, of a budget of epsilon: its ledger is in memory."""
     ledger = Ledger()
-    ledger.set_budget(deal_id, Neighbours.ATTRIBUTES, Budget(epsilon))
-    ledger.allocate(deal_id, DEVELOPER, epsilon)
-    return Release(deal_id, protocol, columns, values, ledger, seed)
+    ledger.set_budget(dataset, Neighbours.ATTRIBUTES, Budget(epsilon))
+    ledger.allocate(dataset, DEVELOPER, epsilon)
+    return Release(dataset, protocol, columns, values, ledger, seed)
 
 
 class HandedModel:

@@ -44,6 +44,9 @@ _CLOSE = 1e-3
 _LEAST_CURVATURE = 1e-9
 _EDGE = 1e-6
 
+_SUREST = 1e-12
+"""No probability is taken to be nearer to 0 or 1."""
+
 _CERTAIN = 350.0
 """Half the log-ratio of what leaves no doubt: its exponential is still a number."""
 
@@ -52,14 +55,16 @@ _CERTAIN = 350.0
 class Beliefs:
     """Guesses who is advantaged, uint8 (people,), from the release alone and from all that is known.
 
-    And the share of people each of whose columns is released as the encoding of one value, and the probability that
-    each person is advantaged given all that is known, float64 (people,).
+    And the share of people each of whose columns is released as the encoding of one value; the probability that each
+    person is advantaged given all that is known, float64 (people,); and the standard deviation of how many are, given
+    the same: of people who are what they are independently, and of the share among all, which was estimated, too.
     """
 
     from_release: NDArray[np.uint8]
     from_everything: NDArray[np.uint8]
     consistent: float
     probability: NDArray[np.float64]
+    spread: float
 
 
 def believe(
@@ -98,6 +103,7 @@ def believe(
         (probability > 0.5).astype(np.uint8),
         float(consistent.mean()),
         probability,
+        _spread(log_ratio, probability),
     )
 
 
@@ -192,6 +198,18 @@ def _regressed(log_ratio: NDArray[np.float64], known: NDArray[np.float64]) -> ND
 def _likelihood(log_ratio: NDArray[np.float64], prior: NDArray[np.float64]) -> float:
     """Say how likely the release of a is, on a logarithmic scale and up to a constant."""
     return float((np.logaddexp(0.0, log_ratio + prior) - np.logaddexp(0.0, prior)).sum())
+
+
+def _spread(log_ratio: NDArray[np.float64], probability: NDArray[np.float64]) -> float:
+    """Give the standard deviation of how many people are advantaged.
+
+    The variance at a given intercept of the regression is the sum v of p (1 - p), by which the number also grows with
+    the intercept. The intercept's own variance is 1/I, I the sum of squared slopes: together v + v^2 / I.
+    """
+    p = np.clip(probability, _SUREST, 1 - _SUREST)
+    slope = p - _posterior(-log_ratio, np.log(p / (1 - p)))
+    own, told = float((p * (1 - p)).sum()), float(np.square(slope).sum())
+    return float(np.sqrt(own + own**2 / max(told, _SUREST)))
 
 
 def _mean_value(likelihood: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.client import Audits, ask_models
-from developer.release.beliefs import believe, by_column
+from developer.client import Audits, ask, ask_models
+from developer.release.beliefs import Beliefs, believe, by_column
+from developer.release.mixture import from_mixture, tossed
 from developer.release.training import constant, train
 from developer.service import Shelf
 from fairwall.compliance.v1 import release_service_pb2 as wire
@@ -26,7 +27,7 @@ from fairwall.rpc.arrays import ArrivingArray, chunks_of, header_of, to_message
 from fairwall.rpc.channel import CALL_SECONDS
 from fairwall.rpc.turns import Seat, deals
 from fairwall.wire.metrics import name_of
-from fairwall.wire.queries import request_id
+from fairwall.wire.queries import request_id, trained_on
 
 LOG = logging.getLogger(__name__)
 
@@ -55,6 +56,10 @@ def play(seat: Seat, _shelf: Shelf) -> None:
             _hand(ReleaseServiceStub(connection), deal.deal_id, forest, sees_attributes=released is not None)
             queries = _audit(Audits(connection), deal)
             believed = believe(deal.terms, features, labels, released)
+            mixed = None
+            if deal.terms.HasField("queried"):
+                mixed = to_message(_ask(Audits(connection), deal, believed))
+                queries += deal.terms.queried.queries
             referee.SubmitBeliefs(
                 release.SubmitBeliefsRequest(
                     deal_id=deal.deal_id,
@@ -62,6 +67,7 @@ def play(seat: Seat, _shelf: Shelf) -> None:
                     from_everything=to_message(believed.from_everything),
                     consistent=believed.consistent,
                     queries=queries,
+                    from_mixture=mixed,
                 ),
                 timeout=SUBMIT_SECONDS,
             )
@@ -116,3 +122,11 @@ def _audit(audits: Audits, deal: release.ReleaseDeal) -> int:
     for number, metric in enumerate(deal.metrics, start=1):
         ask_models(audits, deal.deal_id, request_id("metric", number), name_of(metric), 1, deal.audit_epsilon)
     return len(deal.metrics)
+
+
+def _ask(audits: Audits, deal: release.ReleaseDeal, believed: Beliefs) -> NDArray[np.uint8]:
+    """Ask about the people that were trained on, and guess once more: shape (people,)."""
+    asked = deal.terms.queried
+    predictions = tossed(len(believed.probability), asked.queries, deal.boosting.seed)
+    answer = ask(audits, trained_on(deal.deal_id), request_id("metric", 1), "sp", predictions, asked.epsilon)
+    return from_mixture(asked, believed, predictions, answer.gaps)

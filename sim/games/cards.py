@@ -33,6 +33,15 @@ class SensitiveColumn:
     protected: bool
 
 
+@dataclass(frozen=True)
+class QueryCards:
+    """How many queries may be asked about the people trained on, by which mechanism they are answered, at what cost."""
+
+    queries: int
+    mechanism: str
+    epsilon: float
+
+
 @dataclass(frozen=True, eq=False)
 class ReleaseCards:
     """What compliance releases, and how.
@@ -40,6 +49,8 @@ class ReleaseCards:
     Attributes
     ----------
     sizes : the domains' sizes of the columns that are not sensitive.
+    epsilon : what the release costs; 0 where all is for queries.
+    budget : what it and the queries may cost together.
     values : (people to train on, columns), the columns as they are.
     tested : (n, columns), those of the test set.
     """
@@ -48,8 +59,10 @@ class ReleaseCards:
     columns: tuple[SensitiveColumn, ...]
     sizes: tuple[int, ...]
     epsilon: float
+    budget: float
     values: NDArray[np.uint8] = field(repr=False)
     tested: NDArray[np.uint8] = field(repr=False)
+    queried: QueryCards | None = None
 
     @property
     def protected(self) -> NDArray[np.uint8]:

@@ -57,16 +57,20 @@ def report_of(trial: TrialMessages) -> AuditReport:
     NotRecorded
     """
     request = submission_of(trial, "SubmitAuditReport")
-    audits = (
-        AuditRecord(one.request_id, name_of(one.metric), floats_of(one.exact), floats_of(one.released), one.flagged)
-        for one in request.audits
+    audits, release_audits = (
+        tuple(
+            AuditRecord(one.request_id, name_of(one.metric), floats_of(one.exact), floats_of(one.released), one.flagged)
+            for one in records
+        )
+        for records in (request.audits, request.release_audits)
     )
     return AuditReport(
-        tuple(audits),
+        audits,
         request.epsilon_spent,
         tuple(request.utilities),
         request.release_spent,
         tuple(request.group_rates),
+        release_audits,
     )
 
 

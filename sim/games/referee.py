@@ -131,6 +131,7 @@ class Referee(RefereeServiceServicer):
                 tuple(request.utilities),
                 request.release_spent,
                 tuple(request.group_rates),
+                tuple(take_audit(record) for record in request.release_audits),
             )
             return game.SubmitAuditReportResponse()
 
@@ -203,4 +204,6 @@ def terms_of(cards: ReleaseCards) -> game.ReleaseTerms:
         ],
         sizes=cards.sizes,
         epsilon=cards.epsilon,
+        budget=cards.budget,
+        queried=None if cards.queried is None else game.QueryTerms(**vars(cards.queried)),
     )

@@ -33,8 +33,8 @@ class AuditRecord:
 class AuditReport:
     """What compliance says of a trial: all that it answered, and what was spent on it.
 
-    In a game of releases, also the utilities of the model that was handed over and the groups' rates under it, and what
-    was spent on releases.
+    In a game of releases, also the utilities of the model that was handed over and the groups' rates under it, what was
+    spent of the budget for those whose attributes are released, and what was answered about them out of it.
     """
 
     audits: tuple[AuditRecord, ...]
@@ -42,11 +42,12 @@ class AuditReport:
     utilities: tuple[float, ...] = ()
     release_spent: float = 0.0
     group_rates: tuple[float, ...] = ()
+    release_audits: tuple[AuditRecord, ...] = ()
 
     @property
     def answered(self) -> int:
         """How many queries were answered."""
-        return sum(len(audit.exact) for audit in self.audits)
+        return sum(len(audit.exact) for audit in (*self.audits, *self.release_audits))
 
 
 def take_array(message: array_pb2.Array, shape: tuple[int | None, ...], kind: type[_Kind]) -> NDArray[_Kind]:

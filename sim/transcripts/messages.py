@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from fairwall.compliance.v1.audit_service_pb2 import AuditResponse
 from fairwall.rpc.arrays import ArrivingArray, from_message
 from fairwall.rpc.turns import collect
+from fairwall.wire.queries import deal_of
 from fairwall.wire.v1.array_pb2 import ArrayHeader
 from sim.transcripts.files import Transcript
 from sim.transcripts.methods import DEALS, SUBMISSIONS, TABLES, short
@@ -97,6 +98,8 @@ class TrialMessages:
         By the method, such as "SubmitReveal"; the last that was taken.
     batches : dict of str to Batch
         By request id; what was refused is not among them.
+    queried : dict of str to Batch
+        The same of batches about the people whose attributes a deal releases.
     served : list of Served
         To the adversary.
     releases : list of KnownCall
@@ -111,6 +114,7 @@ class TrialMessages:
     cards: dict[str, Cards] = field(default_factory=dict)
     submissions: dict[str, Submission] = field(default_factory=dict)
     batches: dict[str, Batch] = field(default_factory=dict)
+    queried: dict[str, Batch] = field(default_factory=dict)
     served: list[Served] = field(default_factory=list)
     releases: list[KnownCall] = field(default_factory=list)
     is_heard: bool = False
@@ -144,12 +148,12 @@ class Session:
                 elif method in DEALS and one.is_answered and one.answer.WhichOneof("part") == "deal":
                     self._calls.setdefault(one.answer.deal.deal_id, []).append(one)
                 elif method in SUBMISSIONS or method == _AUDIT_MODELS:
-                    self._calls.setdefault(one.request.deal_id, []).append(one)
+                    self._calls.setdefault(deal_of(one.request.deal_id), []).append(one)
                 elif method.startswith(_RELEASES):
                     named = one.request.header if one.request.DESCRIPTOR.fields_by_name.get("header") else one.request
                     self._calls.setdefault(named.deal_id, []).append(one)
                 elif method in (_AUDIT, _PREDICT):
-                    self._calls.setdefault(one.request.header.deal_id, []).append(one)
+                    self._calls.setdefault(deal_of(one.request.header.deal_id), []).append(one)
             except (ValueError, LookupError) as error:
                 # Of a call that was given up there may be nothing but the beginning.
                 if one.is_answered:
@@ -209,10 +213,12 @@ def _take(trial: TrialMessages, looks: dict[str, list[Served]], one: KnownCall) 
         trial.is_heard |= short(method).startswith("Submit") and one.script.party in ("compliance", "developer")
     elif method in (_AUDIT, _AUDIT_MODELS) and not one.is_refused:
         batch = _uploaded(one) if method == _AUDIT else _asked_models(one, looks)
-        before = trial.batches.get(batch.request_id)
+        about = one.request.header.deal_id if method == _AUDIT else one.request.deal_id
+        batches = trial.batches if about == deal_of(about) else trial.queried
+        before = batches.get(batch.request_id)
         # The same request again gets the stored answer: it was asked when it first was.
         if before is None or (batch.is_answered and not before.is_answered):
-            trial.batches[batch.request_id] = batch if before is None else replace(batch, asked=before.asked)
+            batches[batch.request_id] = batch if before is None else replace(batch, asked=before.asked)
 
 
 def _served(one: KnownCall) -> Served:

@@ -7,11 +7,11 @@ in the order that the protocol fixes, so they are the same bit for bit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.accountant import FREE, Budget
 from compliance.bounding import bounded
@@ -22,6 +22,7 @@ from compliance.metrics import gaps
 from compliance.records import Records
 from fairwall.rpc.arrays import from_message
 from fairwall.wire.metrics import name_of
+from fairwall.wire.queries import trained_on
 from sim.transcripts.findings import BY_DIGEST, UNHEARD, Findings
 from sim.transcripts.messages import Batch, Submission, TrialMessages
 
@@ -41,25 +42,49 @@ def compare(findings: Findings, trial: TrialMessages) -> None:
         findings.not_checked(f"what compliance reported: {BY_DIGEST}")
         return
     findings.reports += 1
-    _gaps(findings, trial, report, dealt.deal, dealt.arrays)
-    _listed(findings, trial, report)
-    audits = report.request.audits
-    asked = [(audit, trial.batches[audit.request_id]) for audit in audits if audit.request_id in trial.batches]
-    _order(findings, trial, report, [batch for _, batch in asked])
-    if len(asked) == len(audits):
-        _spent(findings, trial, report, dealt.deal, asked)
+    deal, arrays = dealt.deal, dealt.arrays
+    records = Records(arrays["labels"].astype(np.uint8), arrays["protected"].astype(np.uint8), ())
+    asked = _compare(
+        findings, report, _Case(trial.deal_id, records, report.request.audits, trial.batches), deal.differencing
+    )
+    if len(asked) == len(report.request.audits):
+        _spent(findings, trial, report, deal, asked)
+    if deal.HasField("terms"):
+        (groups,) = (place for place, column in enumerate(deal.terms.columns) if column.groups)
+        protected = arrays["release"].astype(np.uint8)[:, groups]
+        trained = Records(np.zeros_like(protected), protected, ())
+        name = trained_on(trial.deal_id)
+        # What it costs is compared with the release, which is paid from the same budget.
+        _compare(findings, report, _Case(name, trained, report.request.release_audits, trial.queried), 0)
 
 
-def _gaps(
-    findings: Findings, trial: TrialMessages, report: Submission, deal: Any, arrays: dict[str, NDArray[Any]]
-) -> None:
+@dataclass(frozen=True, eq=False)
+class _Case:
+    """Records that were audited, what compliance says of that, and what was asked."""
+
+    name: str
+    records: Records
+    audits: Sequence[Any]
+    batches: Mapping[str, Batch]
+
+
+def _compare(findings: Findings, report: Submission, case: _Case, differencing: int) -> list[tuple[Any, Batch]]:
+    """Compare what is said of a case's batches, but for what they cost together; those that were asked."""
+    _gaps(findings, report, case, differencing)
+    _listed(findings, report, case)
+    asked = [(audit, case.batches[audit.request_id]) for audit in case.audits if audit.request_id in case.batches]
+    _order(findings, report, case, [batch for _, batch in asked])
+    return asked
+
+
+def _gaps(findings: Findings, report: Submission, case: _Case, differencing: int) -> None:
     """Compare what is said of each batch alone: its metric, gaps, charge, and how many of its models were flagged."""
     where = report.place
-    records = Records(arrays["labels"].astype(np.uint8), arrays["protected"].astype(np.uint8), ())
-    detector: Detector | None = Detector(deal.differencing)
-    for audit in report.request.audits:
-        place = f"{trial.deal_id}: compliance reports of {audit.request_id}"
-        batch = trial.batches.get(audit.request_id)
+    records = case.records
+    detector: Detector | None = Detector(differencing)
+    for audit in case.audits:
+        place = f"{case.name}: compliance reports of {audit.request_id}"
+        batch = case.batches.get(audit.request_id)
         if batch is None:
             findings.wrong(where, f"{place}, which nobody asked")
             continue
@@ -83,24 +108,24 @@ def _gaps(
             findings.same(where, f"{place}: flagged", audit.flagged, detector.flagged.get(batch.request_id, 0))
 
 
-def _listed(findings: Findings, trial: TrialMessages, report: Submission) -> None:
+def _listed(findings: Findings, report: Submission, case: _Case) -> None:
     """See that each batch that was answered is reported once."""
-    said = Counter(audit.request_id for audit in report.request.audits)
+    said = Counter(audit.request_id for audit in case.audits)
     for request_id, times in said.items():
         if times > 1:
-            findings.wrong(report.place, f"{trial.deal_id}: compliance reports {request_id} {times} times")
-    for request_id, batch in trial.batches.items():
+            findings.wrong(report.place, f"{case.name}: compliance reports {request_id} {times} times")
+    for request_id, batch in case.batches.items():
         if batch.is_answered and request_id not in said:
-            text = f"{trial.deal_id}: compliance does not report {request_id}, which it answered"
+            text = f"{case.name}: compliance does not report {request_id}, which it answered"
             findings.wrong(report.place, text)
 
 
-def _order(findings: Findings, trial: TrialMessages, report: Submission, batches: Iterable[Batch]) -> None:
+def _order(findings: Findings, report: Submission, case: _Case, batches: Iterable[Batch]) -> None:
     """See that batches are reported in the order of charges: one asked after another's answer is charged later."""
     latest = -1
     for batch in batches:
         if batch.answered < latest:
-            text = f"{trial.deal_id}: compliance reports {batch.request_id} after one that was asked later"
+            text = f"{case.name}: compliance reports {batch.request_id} after one that was asked later"
             findings.wrong(report.place, text)
         latest = max(latest, batch.asked)
 

@@ -55,6 +55,15 @@ ALL = f"""{ONE}protocol = "clean"
 """
 
 
+MIXED = f"""{GRR}queries = 10
+[[sweep]]
+"release.queries_share" = [0.25, 1.0]
+"compliance.mechanism" = ["counts", "laplace"]
+"compliance.epsilon" = [3.0]
+"""
+MIX = ("release.queries=10", "release.queries_share=0.25", "compliance.mechanism='counts'", "compliance.epsilon=3.0")
+
+
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Write people down: ``age`` has 4 values, ``one`` has 1, ``many`` has 300."""
@@ -163,6 +172,23 @@ def test_noisy_answers_leave_out_what_noise_cannot_hide(table: Path, tmp_path: P
     assert line["sp"] != line["sp_released"]
     assert line["audit_epsilon_spent"] == pytest.approx(3)
     assert verify(folder).findings == ()
+
+
+@NEEDS_LIGHTGBM
+def test_one_budget_pays_for_a_release_and_queries(table: Path, tmp_path: Path) -> None:
+    folder = played(tmp_path, of(table, MIXED))
+    lines = lines_of(folder)
+    assert [line["epsilon_queried"] for line in lines] == [1.0, 1.0, 4.0, 4.0]
+    for line in lines:
+        assert (line["epsilon"], line["release_spent"], line["queries"]) == (4.0, 4.0, 3 + 10)
+        assert line["epsilon_protected"] == line["epsilon_queried"] + (4.0 - line["epsilon_queried"]) / 2
+        assert 0 < line["leakage_mixture"] < 100
+        # Where all is for queries nothing is released.
+        assert (line["leakage"] is None) == (line["epsilon_queried"] == 4.0)
+    assert verify(folder).findings == ()
+    done = fairwall("replay", folder)
+    assert done.returncode == 0, done.stderr
+    assert "the same bit for bit" in done.stdout
 
 
 TOLD_NOTHING = """
@@ -280,6 +306,56 @@ TWINS: dict[str, tuple[Mapping[str, str], str]] = {
 QUICK = ("draws again on a repeat", "guesses otherwise")
 
 
+OWN_BUDGET = """
+import dataclasses
+from compliance import game
+from compliance.accountant import Budget
+from compliance.ledger import Ledger
+honest = game.open_trained
+def opened(deal, release, draws=None):
+    ledger = Ledger()
+    ledger.set_budget(release.dataset, game.Neighbours.ATTRIBUTES, Budget(deal.terms.budget))
+    ledger.allocate(release.dataset, "developer", deal.terms.budget)
+    return dataclasses.replace(honest(deal, release, draws), ledger=ledger)
+game.open_trained = opened
+"""
+ASKS_FOR_ALL = """
+from developer.release import play as player
+honest = player._ask
+def ask(audits, deal, believed):
+    deal.terms.queried.epsilon = deal.terms.budget
+    return honest(audits, deal, believed)
+player._ask = ask
+"""
+OF_MIXTURES: dict[str, tuple[Mapping[str, str], str]] = {
+    "a budget of the queries' own": (
+        {"compliance": OWN_BUDGET},
+        "compliance reports: release_spent is 3.0, recomputed 4.0",
+    ),
+    "a budget of the queries' own, all of it spent": (
+        {"compliance": OWN_BUDGET, "developer": ASKS_FOR_ALL},
+        "release and queries come to 7.0, more than the budget of 4.0",
+    ),
+    "guesses otherwise": (believing("from_mixture"), "developer reports: from_mixture[0] is "),
+}
+
+
+@NEEDS_LIGHTGBM
+@pytest.mark.parametrize(
+    ("parties", "text"),
+    [
+        pytest.param(*OF_MIXTURES[name], id=name, marks=() if "spent" in name else pytest.mark.slow)
+        for name in OF_MIXTURES
+    ],
+)
+def test_a_party_that_cheats_with_queries_is_named(
+    table: Path, tmp_path: Path, twins: Twins, parties: Mapping[str, str], text: str
+) -> None:
+    twins(parties)
+    texts = reported(verify(played(tmp_path, of(table, GRR), *MIX)))
+    assert any(text in one for one in texts), texts
+
+
 @NEEDS_LIGHTGBM
 @pytest.mark.parametrize(
     ("parties", "text"),
@@ -352,6 +428,19 @@ BAD: dict[str, tuple[tuple[str, ...], str]] = {
     "weights for what is drawn": (
         (*UNNAMED, "data.sensitive_drawn=[2, 2]", JOBS, WEIGHTS, "release.weights=[0.5, 0.5]"),
         "release.split: weights fit no columns that each trial draws",
+    ),
+    "queries without a share": (("release.queries=5",), "release.queries: go with a release.queries_share"),
+    "a share without queries": (("release.queries_share=0.5",), "release.queries: go with a release.queries_share"),
+    "a share above 1": ((*MIX[:1], "release.queries_share=1.5"), "release.queries_share: "),
+    "a share below 0": ((*MIX[:1], "release.queries_share=-0.5"), "release.queries_share: "),
+    "queries answered exactly": (MIX[:2], "release.queries: must be answered by one of laplace, "),
+    "queries beside a split with an epsilon of its own": (
+        (*MIX, "release.split='uniform-at-k-based'"),
+        "release.queries: share out one epsilon, and split uniform-at-k-based spends another one",
+    ),
+    "queries beside a control": (
+        (*MIX, "release.protocol='clean'", "release.epsilon='inf'"),
+        "of which clean has none",
     ),
     "an unknown protocol": (("release.protocol='laplace'",), "release.protocol: must be one of grr, "),
 }

@@ -25,6 +25,19 @@ def request_id(kind: Kind, number: int) -> str:
     return f"{kind}-{number}"
 
 
+_TRAINED = "/trained"
+
+
+def trained_on(deal: str) -> str:
+    """Name the case of the people whose attributes a deal of the release game releases, who are trained on."""
+    return f"{deal}{_TRAINED}"
+
+
+def deal_of(case: str) -> str:
+    """Name the deal that a case belongs to; a deal's own case is called as it."""
+    return case.removesuffix(_TRAINED)
+
+
 def kind_of(request: str) -> Kind:
     """Read what a request asks for off its id.
 

@@ -27,7 +27,8 @@ def _take_release_deal_response(story: Story, message: Any, rest: Parts) -> str:
     story.kept |= cards_of(deal, rest)
     story.answers, story.left = 0, None
     people, columns = count(deal.labels.shape[0], "person"), count(len(deal.terms.columns), "sensitive column")
-    return f"{deal.deal_id}: {people} to train on, {columns} released by {deal.terms.protocol}"
+    asked = f", {count(deal.terms.queried.queries, 'query')} about them" if deal.terms.HasField("queried") else ""
+    return f"{deal.deal_id}: {people} to train on, {columns} released by {deal.terms.protocol}{asked}"
 
 
 def _sanitise_request(_story: Story, message: Any, _: Parts) -> str:

@@ -13,15 +13,17 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from compliance.records import STRATUM_MIN
 from fairwall.laws.local import LOCAL_LAWS, LocalPrivacyError, split, uniform_at_k_based
 from fairwall.laws.local.limits import require_epsilon
 from fairwall.learning.boosting import Boosting
+from fairwall.tables.errors import DataError
 from fairwall.tables.people import LeftOut
 from fairwall.tables.roles import Roles
 from sim.datasets.coded import CodedTable, load_coded, stratified_split
 from sim.datasets.roles import Asked, own
-from sim.games.cards import WRITTEN_DOWN, ComplianceCards, ReleaseCards, SensitiveColumn, party_seed
-from sim.games.release.scenario import CONTROLS, UNIFORM_AT_K_BASED, ReleaseData, ReleaseScenario
+from sim.games.cards import WRITTEN_DOWN, ComplianceCards, QueryCards, ReleaseCards, SensitiveColumn, party_seed
+from sim.games.release.scenario import CONSTANT, CONTROLS, DROPPED, UNIFORM_AT_K_BASED, ReleaseData, ReleaseScenario
 from sim.scenarios.sweep import Cell
 
 _SEEDS = 2**32
@@ -52,6 +54,11 @@ class ReleaseDeal:
         """What is to be released."""
         assert self.compliance.release is not None, "this game's"
         return self.compliance.release
+
+    @property
+    def releases(self) -> bool:
+        """Whether anything is released: not in two of the controls, nor where all of the budget is for queries."""
+        return self.release.protocol not in (DROPPED, CONSTANT) and self.release.epsilon > 0
 
     @property
     def protected(self) -> NDArray[np.uint8]:
@@ -107,8 +114,10 @@ def deal(cell: Cell[ReleaseScenario], trial: int, deal_id: str, secret: bytes = 
                 columns,
                 tuple(table.sizes[place] for place in shown),
                 epsilon,
+                scenario.release.epsilon if scenario.release.queries else epsilon,
                 values[np.ix_(training, hidden)].astype(np.uint8),
                 values[np.ix_(test, hidden)].astype(np.uint8),
+                _queried(scenario, protected[training]),
             ),
         ),
         left_out=table.left_out,
@@ -135,10 +144,21 @@ def _roles(data: ReleaseData) -> Roles | None:
     return own(data.source, Asked(**data.roles, drop=data.drop))
 
 
-def _budget(scenario: ReleaseScenario, domains: list[int], protected: int) -> tuple[float, tuple[float, ...]]:
-    """Give what all sensitive columns may spend together, in epsilon, and each one's share of it."""
+def _queried(scenario: ReleaseScenario, protected: NDArray[np.uint8]) -> QueryCards | None:
     release = scenario.release
-    epsilon, how = release.epsilon, release.weights or release.split
+    if not release.queries:
+        return None
+    if len(protected) < STRATUM_MIN or protected.min() == protected.max():
+        raise DataError(
+            f"data.test_share: leaves {len(protected)} people to train on, too few of both groups to ask queries about"
+        )
+    return QueryCards(release.queries, scenario.compliance.mechanism, release.queried_epsilon)
+
+
+def _budget(scenario: ReleaseScenario, domains: list[int], protected: int) -> tuple[float, tuple[float, ...]]:
+    """Give what the release of all sensitive columns may spend, in epsilon, and each one's share of it."""
+    release = scenario.release
+    epsilon, how = release.released_epsilon, release.weights or release.split
     if release.protocol in CONTROLS:
         return epsilon, split("uniform", domains, 1.0)
     if LOCAL_LAWS[release.protocol].domain is not None and len(domains) > 1:
@@ -149,6 +169,6 @@ def _budget(scenario: ReleaseScenario, domains: list[int], protected: int) -> tu
     if how == UNIFORM_AT_K_BASED:
         epsilon, how = epsilon * uniform_at_k_based(domains, protected, 1.0), "uniform"
     shares = split(how, domains, 1.0)
-    for share in shares:
+    for share in shares if epsilon else ():  # where all is for queries, nothing is released
         require_epsilon(share * epsilon)
     return epsilon, shares

@@ -22,13 +22,14 @@ class Beliefs:
     """What the developer believes of the people that it trained on: guesses who is advantaged, shape (people,).
 
     ``consistent`` is the share of them whose released columns are each the encoding of one value; ``queries`` are the
-    audits that it asked for.
+    audits that it asked for. ``from_mixture`` is None where none of them was about these people.
     """
 
     from_release: NDArray[np.uint8]
     from_everything: NDArray[np.uint8]
     consistent: float
     queries: int
+    from_mixture: NDArray[np.uint8] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,5 +66,6 @@ def from_messages(
         from_everything=bits_of(request.from_everything),
         consistent=request.consistent,
         queries=request.queries,
+        from_mixture=bits_of(request.from_mixture) if request.HasField("from_mixture") else None,
     )
     return dealt, ReleaseOutcome(beliefs, report)

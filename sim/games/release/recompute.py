@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from compliance.accountant import Budget, Loss
 from compliance.game import open_release
+from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import Question
 from compliance.records import Records
 from compliance.release import HandedModel, Release
-from developer.release import beliefs
+from developer.release import beliefs, mixture
 from fairwall.rpc.arrays import from_message
 from fairwall.wire.metrics import name_of
 from sim.games.game import Compare
@@ -92,11 +95,24 @@ def _model(
     for audit in reported.request.audits:
         exact = Question(name_of(audit.metric), decisions, records).gaps()
         findings.same(reported.place, f"{place}: exact of {audit.request_id}", from_message(audit.exact), exact)
-    spent = reported.request.release_spent
-    asked = {
-        one.requests[0].request_id: one.requests[0].epsilon for one in trial.releases if short(one.method) == "Sanitise"
-    }
-    findings.same(reported.place, f"{place}: release_spent", spent, float(sum(asked.values())))
+    _account(findings, trial, deal)
+
+
+def _account(findings: Findings, trial: TrialMessages, deal: Any) -> None:
+    """Compare what was spent of the budget with what releases and queries cost, and their sum with the budget."""
+    reported, terms = trial.submissions["SubmitAuditReport"], deal.terms
+    place = f"{trial.deal_id}: compliance reports"
+    asked = {one.requests[0].request_id: one for one in trial.releases if short(one.method) == "Sanitise"}
+    losses = Counter(Loss(one.requests[0].epsilon) for one in asked.values())
+    for batch in trial.queried.values():
+        if batch.is_answered:
+            losses[MECHANISMS[terms.queried.mechanism].cost(batch.epsilon, 0.0)] += 1
+    budget = Budget(terms.budget)
+    spent = budget.spent(losses)
+    findings.same(reported.place, f"{place}: release_spent", reported.request.release_spent, spent)
+    if spent > budget.epsilon:
+        text = f"release and queries come to {spent!r}, more than the budget of {budget.epsilon!r}"
+        findings.wrong(reported.place, f"{trial.deal_id}: {text}")
 
 
 def _beliefs(
@@ -112,5 +128,21 @@ def _beliefs(
         submitted.place, f"{place}: from_everything", from_message(request.from_everything), believed.from_everything
     )
     findings.same(submitted.place, f"{place}: consistent", request.consistent, believed.consistent)
-    queries = sum(batch.models for batch in trial.batches.values() if batch.is_answered)
+    _mixture(findings, trial, deal, believed)
+    batches = (*trial.batches.values(), *trial.queried.values())
+    queries = sum(batch.models for batch in batches if batch.is_answered)
     findings.same(submitted.place, f"{place}: queries", request.queries, queries)
+
+
+def _mixture(findings: Findings, trial: TrialMessages, deal: Any, believed: beliefs.Beliefs) -> None:
+    """Compare what the developer believes after its queries with what follows from their answers."""
+    submitted, asked = trial.submissions["SubmitBeliefs"], [one for one in trial.queried.values() if one.is_answered]
+    if not deal.terms.HasField("queried"):
+        return
+    if len(asked) != 1 or asked[0].predictions is None or asked[0].answer is None:
+        findings.not_checked("guesses from release and queries whose queries are not one batch, or not stored")
+        return
+    gaps = from_message(asked[0].answer.gaps).astype(np.float64)
+    again = mixture.from_mixture(deal.terms.queried, believed, asked[0].predictions, gaps)
+    place = f"{trial.deal_id}: developer reports: from_mixture"
+    findings.same(submitted.place, place, from_message(submitted.request.from_mixture), again)

@@ -33,6 +33,7 @@ def record(cell: Cell[ReleaseScenario], _trial: int, dealt: ReleaseDeal, outcome
     release, protected = dealt.release, dealt.protected
     (column,) = (column for column in release.columns if column.protected)
     exact = {audit.metric: float(audit.exact[0]) for audit in report.audits}
+    told = dealt.releases and report.release_spent
     released = {audit.metric: float(audit.released[0]) for audit in report.audits}
     return [
         {
@@ -42,8 +43,9 @@ def record(cell: Cell[ReleaseScenario], _trial: int, dealt: ReleaseDeal, outcome
             "protocol": release.protocol,
             "split": scenario.release.split,
             "sensitive": [each.name for each in release.columns],
-            "epsilon": plain(release.epsilon),
-            "epsilon_protected": plain(_epsilon_of(column.share, release.epsilon, release.protocol)),
+            "epsilon": plain(release.budget),
+            "epsilon_queried": release.queried.epsilon if release.queried else 0.0,
+            "epsilon_protected": plain(_epsilon_of(column.share, dealt)),
             "loss": plain(_loss(dealt)),
             "release_spent": plain(report.release_spent),
             "audit_epsilon_spent": plain(report.epsilon_spent),
@@ -55,8 +57,9 @@ def record(cell: Cell[ReleaseScenario], _trial: int, dealt: ReleaseDeal, outcome
             "consistent": beliefs.consistent,
             "leakage_baseline": 100 * float(max(protected.mean(), 1 - protected.mean())),
             # Where nothing is released there is nothing to guess from.
-            "leakage_release": _right(beliefs.from_release, protected) if report.release_spent else None,
-            "leakage": _right(beliefs.from_everything, protected) if report.release_spent else None,
+            "leakage_release": _right(beliefs.from_release, protected) if told else None,
+            "leakage": _right(beliefs.from_everything, protected) if told else None,
+            "leakage_mixture": None if beliefs.from_mixture is None else _right(beliefs.from_mixture, protected),
         }
     ]
 
@@ -71,6 +74,7 @@ _MEANS = (
     "leakage_baseline",
     "leakage_release",
     "leakage",
+    "leakage_mixture",
 )
 
 
@@ -84,18 +88,22 @@ def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
     return summary
 
 
-def _epsilon_of(share: float, epsilon: float, protocol: str) -> float:
-    """Say how much of epsilon the protected attribute gets by itself."""
-    return math.inf if protocol == CLEAN else share * epsilon
+def _epsilon_of(share: float, dealt: ReleaseDeal) -> float:
+    """Say how much of epsilon the protected attribute gets by itself: queries are about no other."""
+    release = dealt.release
+    if release.protocol == CLEAN:
+        return math.inf
+    return share * release.epsilon + (release.queried.epsilon if release.queried else 0.0)
 
 
 def _loss(dealt: ReleaseDeal) -> float:
-    """Say what the release costs by its exact law: less than epsilon for some protocols."""
+    """Say what release and queries cost, the release by its exact law: less than epsilon for some protocols."""
     release = dealt.release
+    queried = release.queried.epsilon if release.queried else 0.0
     if release.protocol not in LOCAL_LAWS:
         return math.inf if release.protocol == CLEAN else 0.0
-    law = LOCAL_LAWS[release.protocol]
-    return math.fsum(law.loss(column.domain, column.share * release.epsilon) for column in release.columns)
+    law, columns = LOCAL_LAWS[release.protocol], release.columns if dealt.releases else ()
+    return queried + math.fsum(law.loss(column.domain, column.share * release.epsilon) for column in columns)
 
 
 def _right(guess: NDArray[np.uint8], protected: NDArray[np.uint8]) -> float:

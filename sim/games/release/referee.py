@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import grpc
+import numpy as np
+from numpy.typing import NDArray
 
 from fairwall.game.v1 import release_game_service_pb2 as release
 from fairwall.game.v1.release_game_service_pb2_grpc import (
@@ -111,15 +113,29 @@ class ReleaseDealer(ReleaseGameServiceServicer):
                 from_everything=take_guess(request.from_everything, people),
                 consistent=request.consistent,
                 queries=request.queries,
+                from_mixture=_mixture(request, trial.deal),
             )
             return release.SubmitBeliefsResponse()
+
+
+def _mixture(request: release.SubmitBeliefsRequest, deal: ReleaseDeal) -> NDArray[np.uint8] | None:
+    """Take the guess from release and queries, which goes with them."""
+    if request.HasField("from_mixture") != (deal.release.queried is not None):
+        raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
+    return take_guess(request.from_mixture, (len(deal.labels),)) if deal.release.queried is not None else None
+
+
+def _input(deal: ReleaseDeal) -> release.TrainingInput:
+    if deal.releases:
+        return release.TRAINING_INPUT_RELEASED
+    return _INPUTS.get(deal.release.protocol, release.TRAINING_INPUT_DROPPED)
 
 
 def _developer_deal(deal: ReleaseDeal) -> release.ReleaseDeal:
     scenario, boosting = deal.scenario, deal.boosting
     return release.ReleaseDeal(
         deal_id=deal.deal_id,
-        input=_INPUTS.get(scenario.release.protocol, release.TRAINING_INPUT_RELEASED),
+        input=_input(deal),
         terms=terms_of(deal.release),
         boosting=release.Boosting(seed=deal.seed, depth=boosting.depth, rate=boosting.rate, trees=boosting.trees),
         metrics=[number_of(metric) for metric in scenario.metrics],

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from decimal import localcontext
 from typing import Annotated, Literal
 
 from pydantic import Field
 
+from developer.release.mixture import ANSWERED_BY
+from fairwall.laws.decimals import EXACT, at_most, written
 from fairwall.laws.local import CLEAN, LOCAL_LAWS
 from fairwall.laws.metric import METRICS
 from sim.scenarios.checks import mechanism_problems
-from sim.scenarios.scenario import Epsilon, Scenario, Section, TableSection, one_of
+from sim.scenarios.scenario import EPSILON_MIN, QUERIES_MAX, Epsilon, Scenario, Section, TableSection, one_of
 
 AUDITED = ("sp", "di", "eo", "oad")
 """What the model is audited by; the paper's SPD, DI, EOD and OAD."""
@@ -63,6 +66,20 @@ class ReleaseSection(Section):
     split: Literal["uniform", "k-based", "uniform-at-k-based", "weights"] = "uniform"
     weights: tuple[float, ...] = ()
     epsilon: Epsilon = float("inf")
+    queries: int = Field(default=0, strict=True, ge=0, le=QUERIES_MAX)
+    queries_share: float = Field(default=0.0, strict=True, ge=0, le=1)
+
+    @property
+    def queried_epsilon(self) -> float:
+        """What of epsilon is for queries about the people trained on."""
+        with localcontext(EXACT):
+            return at_most(written(self.queries_share) * written(self.epsilon)) if self.queries_share else 0.0
+
+    @property
+    def released_epsilon(self) -> float:
+        """What of epsilon is for the release: what queries leave, so that both together are no more."""
+        with localcontext(EXACT):
+            return at_most(written(self.epsilon) - written(self.queried_epsilon))
 
 
 class ReleaseDeveloper(Section):
@@ -109,3 +126,23 @@ class ReleaseScenario(Scenario):
         if (release.split == "weights") != bool(release.weights):
             yield 'release.weights: go with split = "weights", and that with them'
         yield from mechanism_problems(self)
+        yield from self._query_problems()
+
+    def _query_problems(self) -> Iterator[str]:
+        """Find what keeps queries about the people trained on from being asked."""
+        release, mechanism = self.release, self.compliance.mechanism
+        if bool(release.queries) != bool(release.queries_share):
+            yield "release.queries: go with a release.queries_share above 0, and that with them"
+        if not release.queries:
+            return
+        if release.protocol in CONTROLS:
+            yield f"release.queries: take a share of epsilon, of which {release.protocol} has none; leave them out"
+        elif release.split == UNIFORM_AT_K_BASED:
+            yield f"release.queries: share out one epsilon, and split {UNIFORM_AT_K_BASED} spends another one"
+        elif 0 < release.queried_epsilon < EPSILON_MIN:
+            yield f"release.queries_share: leaves less than {EPSILON_MIN:g} of epsilon to the queries"
+        if mechanism not in ANSWERED_BY:
+            yield (
+                f"release.queries: must be answered by one of {', '.join(ANSWERED_BY)} as compliance.mechanism, "
+                f"not {mechanism}"
+            )

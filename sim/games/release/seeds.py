@@ -41,7 +41,7 @@ RATES = {
 }
 """The same of the groups' rates that SPD, DI, EOD and OAD are made of; a file need not have them."""
 
-OWN = ("auc", "consistent", "leakage_baseline", "leakage_release", "leakage")
+OWN = ("auc", "consistent", "leakage_baseline", "leakage_release", "leakage", "leakage_mixture")
 """What a trial's line has besides."""
 
 _SOURCES = {"adult-26k": "adult", "acs-coverage": "ACSCoverage", "lsac-coded": "LSAC"}

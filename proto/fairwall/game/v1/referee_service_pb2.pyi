@@ -124,16 +124,30 @@ class ComplianceDeal(_message.Message):
     def __init__(self, deal_id: _Optional[str] = ..., noise_seeded: bool = ..., seed: _Optional[bytes] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., queries_max: _Optional[int] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., protected: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., delta: _Optional[float] = ..., batch_delta: _Optional[float] = ..., bounding: _Optional[str] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., differencing: _Optional[int] = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., sensitive: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., release: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., terms: _Optional[_Union[ReleaseTerms, _Mapping]] = ...) -> None: ...
 
 class ReleaseTerms(_message.Message):
-    __slots__ = ("protocol", "columns", "epsilon", "sizes")
+    __slots__ = ("protocol", "columns", "epsilon", "sizes", "budget", "queried")
     PROTOCOL_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
     EPSILON_FIELD_NUMBER: _ClassVar[int]
     SIZES_FIELD_NUMBER: _ClassVar[int]
+    BUDGET_FIELD_NUMBER: _ClassVar[int]
+    QUERIED_FIELD_NUMBER: _ClassVar[int]
     protocol: str
     columns: _containers.RepeatedCompositeFieldContainer[SensitiveColumn]
     epsilon: float
     sizes: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, protocol: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[SensitiveColumn, _Mapping]]] = ..., epsilon: _Optional[float] = ..., sizes: _Optional[_Iterable[int]] = ...) -> None: ...
+    budget: float
+    queried: QueryTerms
+    def __init__(self, protocol: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[SensitiveColumn, _Mapping]]] = ..., epsilon: _Optional[float] = ..., sizes: _Optional[_Iterable[int]] = ..., budget: _Optional[float] = ..., queried: _Optional[_Union[QueryTerms, _Mapping]] = ...) -> None: ...
+
+class QueryTerms(_message.Message):
+    __slots__ = ("queries", "mechanism", "epsilon")
+    QUERIES_FIELD_NUMBER: _ClassVar[int]
+    MECHANISM_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    queries: int
+    mechanism: str
+    epsilon: float
+    def __init__(self, queries: _Optional[int] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ...) -> None: ...
 
 class SensitiveColumn(_message.Message):
     __slots__ = ("name", "place", "domain", "share", "groups")
@@ -162,20 +176,22 @@ class ServeTrialResponse(_message.Message):
     def __init__(self, ended: bool = ...) -> None: ...
 
 class SubmitAuditReportRequest(_message.Message):
-    __slots__ = ("deal_id", "audits", "epsilon_spent", "utilities", "release_spent", "group_rates")
+    __slots__ = ("deal_id", "audits", "epsilon_spent", "utilities", "release_spent", "group_rates", "release_audits")
     DEAL_ID_FIELD_NUMBER: _ClassVar[int]
     AUDITS_FIELD_NUMBER: _ClassVar[int]
     EPSILON_SPENT_FIELD_NUMBER: _ClassVar[int]
     UTILITIES_FIELD_NUMBER: _ClassVar[int]
     RELEASE_SPENT_FIELD_NUMBER: _ClassVar[int]
     GROUP_RATES_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_AUDITS_FIELD_NUMBER: _ClassVar[int]
     deal_id: str
     audits: _containers.RepeatedCompositeFieldContainer[AuditRecord]
     epsilon_spent: float
     utilities: _containers.RepeatedScalarFieldContainer[float]
     release_spent: float
     group_rates: _containers.RepeatedScalarFieldContainer[float]
-    def __init__(self, deal_id: _Optional[str] = ..., audits: _Optional[_Iterable[_Union[AuditRecord, _Mapping]]] = ..., epsilon_spent: _Optional[float] = ..., utilities: _Optional[_Iterable[float]] = ..., release_spent: _Optional[float] = ..., group_rates: _Optional[_Iterable[float]] = ...) -> None: ...
+    release_audits: _containers.RepeatedCompositeFieldContainer[AuditRecord]
+    def __init__(self, deal_id: _Optional[str] = ..., audits: _Optional[_Iterable[_Union[AuditRecord, _Mapping]]] = ..., epsilon_spent: _Optional[float] = ..., utilities: _Optional[_Iterable[float]] = ..., release_spent: _Optional[float] = ..., group_rates: _Optional[_Iterable[float]] = ..., release_audits: _Optional[_Iterable[_Union[AuditRecord, _Mapping]]] = ...) -> None: ...
 
 class AuditRecord(_message.Message):
     __slots__ = ("request_id", "metric", "exact", "released", "epsilon", "flagged")

@@ -73,18 +73,20 @@ class Boosting(_message.Message):
     def __init__(self, seed: _Optional[int] = ..., depth: _Optional[int] = ..., rate: _Optional[float] = ..., trees: _Optional[int] = ...) -> None: ...
 
 class SubmitBeliefsRequest(_message.Message):
-    __slots__ = ("deal_id", "from_release", "from_everything", "consistent", "queries")
+    __slots__ = ("deal_id", "from_release", "from_everything", "consistent", "queries", "from_mixture")
     DEAL_ID_FIELD_NUMBER: _ClassVar[int]
     FROM_RELEASE_FIELD_NUMBER: _ClassVar[int]
     FROM_EVERYTHING_FIELD_NUMBER: _ClassVar[int]
     CONSISTENT_FIELD_NUMBER: _ClassVar[int]
     QUERIES_FIELD_NUMBER: _ClassVar[int]
+    FROM_MIXTURE_FIELD_NUMBER: _ClassVar[int]
     deal_id: str
     from_release: _array_pb2.Array
     from_everything: _array_pb2.Array
     consistent: float
     queries: int
-    def __init__(self, deal_id: _Optional[str] = ..., from_release: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., from_everything: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., consistent: _Optional[float] = ..., queries: _Optional[int] = ...) -> None: ...
+    from_mixture: _array_pb2.Array
+    def __init__(self, deal_id: _Optional[str] = ..., from_release: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., from_everything: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., consistent: _Optional[float] = ..., queries: _Optional[int] = ..., from_mixture: _Optional[_Union[_array_pb2.Array, _Mapping]] = ...) -> None: ...
 
 class SubmitBeliefsResponse(_message.Message):
     __slots__ = ()

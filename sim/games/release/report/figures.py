@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _ROWS = {
     "fairness": ("Fairness", ("di", "sp", "eo", "oad")),
     "utility": ("Utility", ("acc", "f1", "auc_hard", "recall", "auc")),
-    "guesses": ("Profiles and guesses", ("consistent", "leakage_release", "leakage")),
+    "guesses": ("Profiles and guesses", ("consistent", "leakage_release", "leakage", "leakage_mixture")),
 }
 """Each figure's rows, in the paper's order."""
 
@@ -41,12 +41,13 @@ _CONTROLS: Mapping[str, tuple[str, dict[str, Any]]] = {
     CONSTANT: ("constant model", {"color": GREY, "ls": ":"}),
     _COMMONER: ("commoner group for all", {"color": GREY, "ls": "-"}),
 }
-_GUESSES = ("leakage_release", "leakage")
+_GUESSES = ("leakage_release", "leakage", "leakage_mixture")
 _LABELS = {
     "auc_hard": "AUC*, %",
     "consistent": "consistent, %",
     "leakage_release": "from release, %",
     "leakage": "from all, %",
+    "leakage_mixture": "and queries, %",
 }
 """Shorter than the table's."""
 

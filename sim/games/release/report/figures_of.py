@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sim.games.game import Line
@@ -41,10 +42,16 @@ FIGURES = (
     CellFigure("oad", "OAD", "OAD, points"),
     CellFigure("epsilon_protected", "ε_A", "ε of the protected attribute", scale=1.0, digits=2, in_terminal=False),
     CellFigure("consistent", "one", "profiles of one person, %", in_terminal=False),
-    CellFigure("leakage_baseline", "known", "commoner group, %", scale=1.0),
-    CellFigure("leakage_release", "guess\nrelease", "guessed from the release, %", scale=1.0),
+    CellFigure("leakage_baseline", "known", "commoner group, %", scale=1.0, in_terminal=False),
+    CellFigure("leakage_release", "guess\nalone", "guessed from the release, %", scale=1.0),
     CellFigure("leakage", "guess\nall", "guessed from everything, %", scale=1.0),
+    CellFigure("leakage_mixture", "guess\nmix", "guessed with queries about them, %", scale=1.0),
 )
+
+
+def shown(summary: Sequence[Line]) -> tuple[CellFigure, ...]:
+    """Give the figures that are known of some cell."""
+    return tuple(figure for figure in FIGURES if any(cell.get(figure.key) is not None for cell in summary))
 
 
 def text_of(figure: CellFigure, cell: Line) -> str:

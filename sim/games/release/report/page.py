@@ -11,7 +11,7 @@ from compliance.mechanisms import MECHANISMS
 from fairwall.laws.local import CLEAN
 from sim.games.game import Line
 from sim.games.release.questions import Answers, answers
-from sim.games.release.report.figures_of import FIGURES, text_of
+from sim.games.release.report.figures_of import shown, text_of
 from sim.games.release.report.studied import sections
 from sim.games.release.report.verdicts import RULES, protocol_title
 from sim.games.release.scenario import ReleaseScenario
@@ -48,7 +48,14 @@ _ASSUMPTIONS: tuple[Term, ...] = (
     (
         "The guesses",
         "Bayes's posterior by the protocol's public law, from the release alone and from all that the developer has: "
-        "features, labels and the release of the protected column. What other columns' releases tell is not used.",
+        "features, labels and the release. What other columns' releases tell is used where it makes the release of the "
+        "protected column likelier by enough.",
+    ),
+    (
+        "Queries about those trained on",
+        "Where they are asked, one ledger and one epsilon pay for them and for the release, however it is shared: what "
+        "both together tell of a person's attributes stays within epsilon. Queries are about the groups alone. The "
+        "developer's last guess takes what it believes from the release for a prior, and answers for noisy sums.",
     ),
 )
 
@@ -124,7 +131,7 @@ def _table(sweep: Sweep[ReleaseScenario], summary: Sequence[Line]) -> Section:
     axes = sweep.scenario.axes
     columns = [Column(symbol(key), [setting(cell[key]) for cell in summary], numeric=False) for key in axes]
     columns.append(Column("trials", [number(cell["trials"]) for cell in summary]))
-    columns += [Column(figure.head, [text_of(figure, cell) for cell in summary]) for figure in FIGURES]
+    columns += [Column(figure.head, [text_of(figure, cell) for cell in summary]) for figure in shown(summary)]
     notes = (
         "Means over trials. SPD, EOD and OAD are the advantaged group's rate less the disadvantaged one's; DI is the "
         "disadvantaged one's over the advantaged one's. clean: attributes as they are (NonDP). dropped: no sensitive "

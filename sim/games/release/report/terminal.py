@@ -9,15 +9,21 @@ from rich.table import Table
 from rich.text import Text
 
 from sim.games.game import Line
-from sim.games.release.report.figures_of import FIGURES, text_of
+from sim.games.release.report.figures_of import shown, text_of
+from sim.games.release.scenario import UNIFORM_AT_K_BASED
 from sim.report.notation import setting, symbol
 from sim.scenarios.sweep import Sweep
 
 _CAPTION = (
     "Means over trials, of the model on clean test rows; SPD, EOD and OAD: advantaged less disadvantaged, points; DI: "
     "disadvantaged over advantaged. guess: who is advantaged, of those trained on, guessed from the release alone and "
-    "with features and labels, % right; known: the commoner group for everybody."
+    "with features and labels (mix: and queries about them), % right"
 )
+_NAMES = ("release.protocol", "release.split", "release.epsilon")
+"""What is swept and short enough for one line a cell."""
+
+_STARRED = {UNIFORM_AT_K_BASED: "uniform*"}
+_STAR = "\n* at the epsilon that k-based gives the protected column"
 
 
 def terminal(sweep: Sweep, summary: Sequence[Line]) -> Table | Text:
@@ -26,7 +32,7 @@ def terminal(sweep: Sweep, summary: Sequence[Line]) -> Table | Text:
         return Text("No trial finished.", style="dim")
     table = Table(
         title=Text(sweep.scenario.scenario.name),
-        caption=Text(_CAPTION, style="dim"),
+        caption=Text(_caption(sweep, summary), style="dim"),
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         show_edge=False,
@@ -35,11 +41,23 @@ def terminal(sweep: Sweep, summary: Sequence[Line]) -> Table | Text:
     )
     axes = sweep.scenario.axes
     for key in axes:
-        table.add_column(Text(symbol(key)), overflow="fold")
-    for figure in FIGURES:
-        if figure.in_terminal:
-            table.add_column(Text(figure.short), justify="right", no_wrap=True)
+        table.add_column(Text(_head(key)), no_wrap=key in _NAMES, overflow="fold")
+    figures = [figure for figure in shown(summary) if figure.in_terminal]
+    for figure in figures:
+        table.add_column(Text(figure.short), justify="right", no_wrap=True)
     for cell in summary:
-        texts = (text_of(figure, cell) for figure in FIGURES if figure.in_terminal)
-        table.add_row(*(Text(setting(cell[key])) for key in axes), *map(Text, texts))
+        texts = (text_of(figure, cell) for figure in figures)
+        table.add_row(*(Text(_STARRED.get(cell[key], setting(cell[key]))) for key in axes), *map(Text, texts))
     return table
+
+
+def _caption(sweep: Sweep, summary: Sequence[Line]) -> str:
+    known = sorted(cell["leakage_baseline"] for cell in summary)
+    low, high = f"{known[0]:.1f}", f"{known[-1]:.1f}"
+    commoner = f"; calling everybody by the commoner group: {low if low == high else f'{low} to {high}'}."
+    starred = any(cell.scenario.release.split in _STARRED for cell in sweep.cells)
+    return _CAPTION + commoner + (_STAR if starred else "")
+
+
+def _head(key: str) -> str:
+    return "ε" if key == "release.epsilon" else symbol(key).replace(" ", "\n")
