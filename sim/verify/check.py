@@ -100,7 +100,8 @@ def _recompute(folder: Path, sessions: Mapping[str, Mapping[str, Transcript]]) -
     lines = read_lines(findings, folder)
     game = lines.game if lines is not None else None
     for session in played:
-        comparisons = [audit_reports.compare, *(game.recompute(session) if game is not None else ())]
+        # A game's own first: what batches were asked about may follow from its messages.
+        comparisons = [*(game.recompute(session) if game is not None else ()), audit_reports.compare]
         unread = [*session.unread]
         for deal_id in session.deals:
             trial = session.trial(deal_id)

@@ -131,6 +131,7 @@ def test_a_run_verifies(whole: Path) -> None:
     found = verify(whole)
     assert found.findings == ()
     assert found.reports == 3 * 11
+    assert not [note for note in found.notes if "exact gaps" in note]
 
 
 def test_a_run_replays_bit_for_bit(whole: Path) -> None:
@@ -298,7 +299,7 @@ TWINS: dict[str, tuple[Mapping[str, str], str]] = {
     ),
     "reports another gap": (
         {"compliance": reporting("audits[0].exact.CopyFrom(to_message(np.array([0.0])))")},
-        "compliance reports: exact of metric-1[0] is 0.0",
+        "compliance reports of metric-1: exact[0] is 0.0",
     ),
     "guesses otherwise from the release": (believing("from_release"), "developer reports: from_release[0] is "),
     "guesses otherwise": (believing("from_everything"), "developer reports: from_everything[0] is "),

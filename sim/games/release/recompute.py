@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 from compliance.accountant import Budget, Loss
 from compliance.game import open_release
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.mechanism import Question
 from compliance.records import Records
 from compliance.release import HandedModel, Release
 from developer.release import beliefs, mixture
@@ -74,7 +74,7 @@ def _released(findings: Findings, trial: TrialMessages, deal: Any, release: Rele
 def _model(
     findings: Findings, trial: TrialMessages, deal: Any, arrays: dict[str, NDArray[Any]], model: HandedModel
 ) -> None:
-    """Compare utilities and exact gaps with what the model that was handed over decides."""
+    """Compare utilities and rates with what the model decides that was handed over, and put its decisions to the batches."""
     reported = trial.submissions["SubmitAuditReport"]
     place = f"{trial.deal_id}: compliance reports"
     for one in trial.releases:
@@ -91,10 +91,9 @@ def _model(
     records = Records(labels=labels, protected=protected, metrics=metrics)
     rates = list(model.group_rates(records))
     findings.same(reported.place, f"{place}: group_rates", list(reported.request.group_rates), rates)
+    # Each batch was asked about it, without its predictions in any message: exact gaps are compared by these.
     decisions = model.decisions[np.newaxis].astype(np.float64)
-    for audit in reported.request.audits:
-        exact = Question(name_of(audit.metric), decisions, records).gaps()
-        findings.same(reported.place, f"{place}: exact of {audit.request_id}", from_message(audit.exact), exact)
+    trial.batches |= {name: replace(batch, predictions=decisions) for name, batch in trial.batches.items()}
     _account(findings, trial, deal)
 
 
