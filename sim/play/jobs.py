@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import multiprocessing.resource_tracker
 import os
 import signal
 import threading
@@ -132,6 +133,8 @@ def play_at_once(
         while not workers.over.wait(_LOOK_SECONDS):
             tray.beat(beats := beats + 1)
             collect()
+            if jobs.backend == "ray":  # as it starts, Ray puts a handler before ours, that prints a stack
+                signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
     finally:
         tray.end()
         workers.over.wait(_LEAVE_SECONDS)
@@ -141,13 +144,10 @@ def play_at_once(
     for error in workers.errors:
         raise error
     missing = sorted({*numbers[collected:]} - {*tray.finished()})
-    if missing or workers.lost is not None:
-        why = (
-            f"a worker was lost ({type(workers.lost).__name__})" if workers.lost is not None else "sessions ended early"
-        )
+    if missing:
         raise TrialsMissing(
-            f"{why}: {len(missing)} of {len(numbers)} trials are missing: {ranges(missing)}; what is finished is kept, "
-            f"and --resume {folder.path} plays them"
+            f"{workers.epitaph()}: {len(missing)} of {len(numbers)} trials are missing: {ranges(missing)}; "
+            f"what is finished is kept, and --resume {folder.path} plays them"
         )
 
 
@@ -157,7 +157,6 @@ class _Workers(threading.Thread):
     Attributes
     ----------
     errors : what sessions failed with.
-    lost : what joblib raised, where it lost a worker.
     over : set at the end; not ``join``, which takes the thread for ended if a signal interrupts it (Python 3.11).
     """
 
@@ -166,7 +165,8 @@ class _Workers(threading.Thread):
         self._tasks = tasks
         self._jobs = jobs
         self.errors: list[Exception] = []
-        self.lost: BaseException | None = None
+        self._lost: BaseException | None = None
+        self._is_started = False
         self.over = threading.Event()
 
     def run(self) -> None:
@@ -175,14 +175,22 @@ class _Workers(threading.Thread):
 
         try:
             with _backend(self._jobs):
+                self._is_started = True
                 parallel = joblib.Parallel(n_jobs=self._jobs.count, batch_size=1, pre_dispatch="all")
                 came = parallel(joblib.delayed(play_session)(*task) for task in self._tasks)
         except BaseException as error:  # sessions return what they fail with; a worker may be interrupted as it starts
-            self.lost = error
+            self._lost = error
         else:
             self.errors = [error for error in came if error is not None]
         finally:
             self.over.set()
+
+    def epitaph(self) -> str:
+        """Tell why sessions ended that finished too little, and failed with nothing."""
+        if self._is_started:
+            return "a worker was lost" + (f" ({type(self._lost).__name__})" if self._lost is not None else "")
+        first, *_ = str(self._lost).splitlines() or [""]
+        return f"--backend: {self._jobs.backend} did not start ({type(self._lost).__name__}: {first})"
 
 
 @contextlib.contextmanager
@@ -192,7 +200,10 @@ def _backend(jobs: Jobs) -> Iterator[None]:
 
     if jobs.backend == "loky":
         from joblib.externals.loky import get_reusable_executor
+        from joblib.externals.loky.backend import resource_tracker
 
+        resource_tracker.ensure_running()
+        _leave_interrupts()
         try:
             with joblib.parallel_config("loky"):
                 yield
@@ -200,6 +211,7 @@ def _backend(jobs: Jobs) -> Iterator[None]:
             get_reusable_executor().shutdown(wait=True, kill_workers=True)
     elif jobs.backend == "dask":
         dask, distributed = import_module("dask"), import_module("distributed")
+        _leave_interrupts()
         address = dask.config.get("scheduler-address", None)
         own: dict[str, Any] = {
             "n_workers": jobs.count,
@@ -223,6 +235,15 @@ def _backend(jobs: Jobs) -> Iterator[None]:
                 yield
         finally:
             ray.shutdown()
+
+
+def _leave_interrupts() -> None:
+    """Keep Ctrl-C from what this thread will start: a terminal tells all its processes, and the run's own ends them.
+
+    The process that keeps track of what workers share is started first: that lifts the block (before Python 3.13).
+    """
+    multiprocessing.resource_tracker.ensure_running()
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
 
 
 def play_session(
@@ -249,8 +270,6 @@ def play_session(
     """
     limits = import_module("threadpoolctl")  # which joblib's users have, and which says nothing of its types
     folder, tray = RunFolder(Path(path), run), Tray(Path(path) / tray_name)
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the run's own process's to handle
     over, table, is_child = threading.Event(), Table(), os.getppid() == runner
     threading.Thread(target=_watch, args=(tray, table, over, runner if is_child else None), daemon=True).start()
     try:

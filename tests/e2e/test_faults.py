@@ -119,7 +119,7 @@ def ends_well(*arguments: object, trials: int, python: str = sys.executable) -> 
         wrong.append(f"it ended with status {status}: {stderr[-1000:]}")
     if status == 1 and not any(line.startswith("fairwall: ") for line in stderr.splitlines()):
         wrong.append(f"it ended without a reason: {stderr[-1000:]}")
-    _, alive = psutil.wait_procs(children, timeout=1)
+    _, alive = psutil.wait_procs(children, timeout=5)  # reaped by the system, where their parent ended first
     return status, [*wrong, *(f"{process} outlives the run" for process in alive)]
 
 
@@ -199,12 +199,12 @@ def undisturbed(variant: str) -> list[dict[str, Any]]:
 
 
 def play_through(
-    parent: Path, variant: str, trials: int, faults: str, python: str = sys.executable
+    parent: Path, variant: str, trials: int, faults: str, *jobs: object, python: str = sys.executable
 ) -> tuple[Path, int, list[str]]:
     """Play a scenario with faults, and go on with it until it is played; the folder, how often, and what was wrong."""
     file = parent / "small.toml"
     file.write_text(scenario_of(variant, trials, faults))
-    options = ("--out", parent / "runs")
+    options: tuple[object, ...] = (*jobs, "--out", parent / "runs")
     wrong: list[str] = []
     for attempt in range(1, 2 * trials + 2):
         kept = [lines_of(folder) for folder in parent.glob("runs/*")]
@@ -215,16 +215,16 @@ def play_through(
             wrong.append("a finished trial was lost, or played again")
         if status == 0:
             return folder, attempt, wrong
-        options = ("--resume", folder)
+        options = (*jobs, "--resume", folder)
     raise AssertionError(f"it does not come to an end: {wrong}")
 
 
 # Fifty plans, and a thousand ------------------------------------------------------------------------------------------
 
 
-def check_plans(parent: Path, seed: int) -> None:
+def check_plans(parent: Path, seed: int, *jobs: object) -> None:
     variant = list(VARIANTS)[seed % len(VARIANTS)]
-    folder, attempts, wrong = play_through(parent, variant, GROUP, drawn_faults(seed, variant))
+    folder, attempts, wrong = play_through(parent, variant, GROUP, drawn_faults(seed, variant), *jobs)
     assert wrong == []
     assert timeless(lines_of(folder)) == timeless(undisturbed(variant))
     found = [finding for finding in verify(folder).findings if finding.check != "open"]
@@ -232,6 +232,9 @@ def check_plans(parent: Path, seed: int) -> None:
     happened = json.loads((folder / "result.json").read_text())["faults"]
     print({"seed": seed, "attempts": attempts, "happened": [fault["kind"] for fault in happened]})  # noqa: T201
     assert happened, "most faults find their moment"
+    scenario = lay_out(tomllib.loads((folder / "scenario.toml").read_text()), "test").scenario
+    drawn = {(fault.trial, fault.kind) for number in range(1, GROUP + 1) for fault in planned(scenario, number)}
+    assert {(fault["trial"], fault["kind"]) for fault in happened} <= drawn, "none that is not in the plan"
 
 
 @pytest.mark.timeout(600)
@@ -245,6 +248,13 @@ def test_ten_faults_break_no_promise_and_change_no_result(tmp_path: Path, seed: 
 @pytest.mark.parametrize("seed", range(1, 105))
 def test_a_thousand_faults_break_no_promise_and_change_no_result(tmp_path: Path, seed: int) -> None:
     check_plans(tmp_path, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("seed", range(3))
+def test_sessions_at_once_have_the_same_faults_and_results(tmp_path: Path, seed: int) -> None:
+    check_plans(tmp_path, seed, "--jobs", 2)
 
 
 def test_what_only_takes_time_ends_no_run(tmp_path: Path) -> None:
