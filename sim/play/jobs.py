@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from fairwall.errors import RunFailed, UserError
-from sim.games import read
+from sim.games import GAMES, read
+from sim.games.cards import WRITTEN_DOWN
 from sim.games.table import Table
 from sim.play.faults import Injector
 from sim.play.session import play_turns
@@ -35,6 +36,7 @@ BACKENDS = {"loky": "joblib", "dask": "distributed", "ray": "ray"}
 """What plays sessions at once, by joblib's name for it, and the package that it needs: the extra of the same name."""
 
 _LOOK_SECONDS = 0.2
+_OPEN_SECONDS = 0.02
 _PATIENCE_SECONDS = 30.0
 """A run's process that has shown no pulse for so long is gone, wherever it was."""
 
@@ -87,6 +89,7 @@ def play_at_once(
     on_trial: Callable[[int], None],
     on_start: Callable[[dict[str, Any]], None],
     programs: Mapping[str, str],
+    meanwhile: Callable[[], None],
 ) -> None:
     """Play some of a run's trials in several sessions, and write each into ``trials.jsonl`` when it is its turn.
 
@@ -102,6 +105,8 @@ def play_at_once(
         Told, at the end, what confined the parties of each session, in the order of their transcripts.
     programs : mapping of str to str
         The commands of programs that play in our parties' place, by party.
+    meanwhile : callable
+        What is to be done while sessions start. If it raises, nothing is played.
 
     Raises
     ------
@@ -128,17 +133,19 @@ def play_at_once(
             due = next(waiting, None)
 
     workers.start()
+    threading.Thread(target=_beat, args=(tray, workers.over), daemon=True).start()
     try:
-        beats = 0
+        meanwhile()
+        tray.open()
         while not workers.over.wait(_LOOK_SECONDS):
-            tray.beat(beats := beats + 1)
             collect()
             if jobs.backend == "ray":  # as it starts, Ray puts a handler before ours, that prints a stack
                 signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
     finally:
         tray.end()
         workers.over.wait(_LEAVE_SECONDS)
-        collect()
+        if tray.is_open():
+            collect()
         for layers in tray.starts():
             on_start(layers)
     for error in workers.errors:
@@ -149,6 +156,13 @@ def play_at_once(
             f"{workers.epitaph()}: {len(missing)} of {len(numbers)} trials are missing: {ranges(missing)}; "
             f"what is finished is kept, and --resume {folder.path} plays them"
         )
+
+
+def _beat(tray: Tray, over: threading.Event) -> None:
+    """Keep a tray's pulse going, whatever else the run's process does."""
+    beats = 0
+    while not over.wait(_LOOK_SECONDS):
+        tray.beat(beats := beats + 1)
 
 
 class _Workers(threading.Thread):
@@ -208,7 +222,8 @@ def _backend(jobs: Jobs) -> Iterator[None]:
             with joblib.parallel_config("loky"):
                 yield
         finally:
-            get_reusable_executor().shutdown(wait=True, kill_workers=True)
+            # Sessions are over by now, or lost.
+            get_reusable_executor(kill_workers=True).shutdown(wait=True)
     elif jobs.backend == "dask":
         dask, distributed = import_module("dask"), import_module("distributed")
         _leave_interrupts()
@@ -286,6 +301,13 @@ def play_session(
         if first is None:
             return None
 
+        def ready() -> None:
+            # As the check did to find the data well: while parties start, and before the first trial needs the table.
+            GAMES[sweep.game].deal(first[0], first[1], "check", WRITTEN_DOWN)
+            while not tray.is_open():
+                if over.wait(_OPEN_SECONDS) or tray.pulse() is None:
+                    raise RunFailed("the run was ended")
+
         with (
             limits.threadpool_limits(1),
             Injector(folder) if sweep.scenario.faults else contextlib.nullcontext() as injector,
@@ -298,6 +320,7 @@ def play_session(
                 tray.start,
                 injector,
                 programs,
+                meanwhile=ready,
                 table=table,
                 keep=tray.lay,
                 log_suffix=f".{job}",

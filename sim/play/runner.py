@@ -151,8 +151,7 @@ def play(
                             waiting=waiting,
                         )
                 else:
-                    before_the_first()
-                    play_at_once(folder, missing, jobs, tell, confinement.append, programs)
+                    play_at_once(folder, missing, jobs, tell, confinement.append, programs, before_the_first)
             else:
                 before_the_first()
         except UserError:

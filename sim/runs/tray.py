@@ -46,6 +46,10 @@ class Tray:
 
     # What a session does.
 
+    def is_open(self) -> bool:
+        """Whether trials may be played, which a run's process says once it has found the data well."""
+        return self._open.exists()
+
     def take(self, number: int) -> bool:
         """Take a trial, by its number in the run; whether nobody had."""
         try:
@@ -81,6 +85,10 @@ class Tray:
         return True
 
     # What the run's process does.
+
+    def open(self) -> None:
+        """Let sessions play."""
+        self._open.touch()
 
     def beat(self, count: int) -> None:
         """Let the pulse change, unless it is gone."""
@@ -122,6 +130,10 @@ class Tray:
     @property
     def _starts(self) -> Path:
         return self.path / "starts"
+
+    @property
+    def _open(self) -> Path:
+        return self.path / "open"
 
     @property
     def _pulse(self) -> Path:

@@ -203,6 +203,20 @@ def test_what_cannot_be_played_is_refused(scenario: Path, tmp_path: Path, option
     assert not (tmp_path / "runs").exists()
 
 
+def test_data_that_cannot_be_played_end_sessions_that_start(tmp_path: Path) -> None:
+    scenario, table = tmp_path / "small.toml", tmp_path / "people.csv"
+    table.write_text("group,label\n" + "a,1\nb,0\n" * 5)
+    data = f'source = "{table}"\nprotected = "group"\nadvantaged = "a"\nlabel = "label"\npositive = "1"\n'
+    data += "test_size = 5\n"
+    scenario.write_text(f"{SMALL[: SMALL.index('source')]}{data}{SMALL[SMALL.index('[compliance]') :]}")
+    with begun(scenario, tmp_path / "runs") as running:
+        _, stderr = running.command.communicate(timeout=60)
+    assert running.command.returncode == 2
+    (line,) = stderr.splitlines()
+    assert "people.csv: no column is left as a feature" in line
+    assert not (tmp_path / "runs").exists()
+
+
 @pytest.mark.parametrize(
     ("mode", "size", "said"),
     [
@@ -399,7 +413,9 @@ def test_ctrl_c_while_sessions_start_is_one_line(backend: str, scenario: Path, t
             _, stderr = running.command.communicate(timeout=30)
             assert_all_left(rest)
         assert running.command.returncode == 130
-        assert [line.split(":")[0] for line in stderr.splitlines()] == ["small", "fairwall"], stderr
+        *shown, told = stderr.splitlines()
+        assert all(line.startswith("small: trials ") for line in shown), stderr
+        assert told.startswith("fairwall: interrupted; finished trials are kept: ")
 
 
 @pytest.mark.slow
