@@ -341,7 +341,7 @@ def test_a_compliance_that_breaks_a_promise_is_found_out(tmp_path: Path, kind: s
     other.chmod(0o700)
     # The second trial is broken off once it has its answers, and played again.
     fault = '[faults]\n[[faults.at]]\ntrial = 2\nkind = "kill"\nparty = "compliance"\nstep = "SubmitReveal"\n'
-    _, attempts, wrong = play_through(tmp_path, "plain", 2, fault, str(other))
+    _, attempts, wrong = play_through(tmp_path, "plain", 2, fault, python=str(other))
     assert attempts == 2
     assert any(said in one for one in wrong), wrong
 
