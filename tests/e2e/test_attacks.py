@@ -102,7 +102,7 @@ def test_one_ordinary_answer_gives_a_hundred_people_away(attack: Play) -> None:
 @pytest.mark.parametrize(
     ("n", "n0", "near", "most"),
     [
-        (100, 10, 1, 3),
+        pytest.param(100, 10, 1, 3, marks=pytest.mark.slow),
         (100, 10, 0.1, 5),
         pytest.param(1000, 104, 1, 13, marks=pytest.mark.slow),
         pytest.param(1000, 104, 0.1, 16, marks=pytest.mark.slow),
@@ -212,7 +212,7 @@ def test_the_best_strategy_reads_every_metric_under_noise(attack: Play) -> None:
         (("compliance.mechanism=pass-fail",), 60),
         pytest.param(("compliance.metric=ppv",), 40, marks=pytest.mark.slow),
         pytest.param(("compliance.precision=6", "developer.knows=[]"), 10, marks=pytest.mark.slow),
-        (("compliance.precision=float32", "developer.knows=[]"), 8),
+        pytest.param(("compliance.precision=float32", "developer.knows=[]"), 8, marks=pytest.mark.slow),
     ],
 )
 def test_the_best_strategy_adapts_to_what_answers_are(attack: Play, settings: tuple[str, ...], most: int) -> None:

@@ -402,10 +402,12 @@ NO_CALL = "function not implemented"
         pytest.param(
             *(WITHOUT_SECCOMP, "tcp-ports"),
             *("Landlock's rules leave out Multipath TCP and fast open: no layer syscalls", OUTSIDE),
-            marks=needs_landlock,
+            marks=(needs_landlock, pytest.mark.slow),
         ),
         (WITHOUT_DUMPABLE[errno.EPERM], "non-dumpable", "operation not permitted", "around referee.*"),
-        (WITHOUT_DUMPABLE[0], "non-dumpable", "set, and not kept", "around referee.*"),
+        pytest.param(
+            *(WITHOUT_DUMPABLE[0], "non-dumpable", "set, and not kept", "around referee.*"), marks=pytest.mark.slow
+        ),
     ],
     ids=["Landlock", "the filter", "closed memory", "memory that only seems closed"],
 )

@@ -199,6 +199,7 @@ def test_nobody_is_dealt_the_key_or_anothers_seed(folder: Path) -> None:
         assert key.hex() not in (folder / name).read_text()
 
 
+@pytest.mark.slow
 def test_noise_of_the_system_beside_it_replays_too(tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(REVEAL)
     folder = played(tmp_path, "small.toml", "--set", "compliance.noise=system", "--trials", "1")

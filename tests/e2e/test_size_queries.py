@@ -37,7 +37,7 @@ queries = 12
 perturbation = 1.0
 """
 
-TWO_STRATA = [("eodds_sum", 1.0), ("eodds_sum", 0.1), ("eodds_max", 1.0)]
+TWO_STRATA = [pytest.param("eodds_sum", 1.0, marks=pytest.mark.slow), ("eodds_sum", 0.1), ("eodds_max", 1.0)]
 
 
 def game(folder: Path, settings: Mapping[str, object]) -> tuple[Path, dict[str, Any], TrialMessages]:
@@ -73,9 +73,9 @@ def test_with_two_strata_every_metric_answer_is_counted_and_no_size_query(
 
 KNOWN = [
     ("sensing", "sp", "conceal", 0.1),
-    ("sensing", "eo", "randomized-response", 0.1),
+    pytest.param("sensing", "eo", "randomized-response", 0.1, marks=pytest.mark.slow),
     ("best", "di", "counts", 1.0),
-    ("best", "abs_sp", "laplace", 0.1),
+    pytest.param("best", "abs_sp", "laplace", 0.1, marks=pytest.mark.slow),
     pytest.param("best", "eodds_max", "laplace", 1.0, marks=pytest.mark.slow),
     ("best", "eodds_sum", "laplace", 1.0),
 ]

@@ -74,7 +74,7 @@ def _released(findings: Findings, trial: TrialMessages, deal: Any, release: Rele
 def _model(
     findings: Findings, trial: TrialMessages, deal: Any, arrays: dict[str, NDArray[Any]], model: HandedModel
 ) -> None:
-    """Compare utilities and rates with what the model decides that was handed over; put its decisions to the batches."""
+    """Compare utilities and rates with what the model decides; put its decisions to the batches."""
     reported = trial.submissions["SubmitAuditReport"]
     place = f"{trial.deal_id}: compliance reports"
     for one in trial.releases:

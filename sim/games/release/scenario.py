@@ -25,6 +25,9 @@ CONTROLS = (CLEAN, DROPPED, CONSTANT)
 UNIFORM_AT_K_BASED = "uniform-at-k-based"
 """The control for k-based: the uniform split of as much as leaves the protected column what k-based leaves it."""
 
+QUERIES_SHARE = "release.queries_share"
+"""What a run sweeps that shares one epsilon out to a release and to queries."""
+
 _PROTOCOLS = dict.fromkeys((*LOCAL_LAWS, *CONTROLS))
 
 

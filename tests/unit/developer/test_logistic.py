@@ -58,7 +58,7 @@ def test_any_small_table_is_fitted_as_by_scikit_learn(table: Table) -> None:
     assert fitted.scores(table[0]) == pytest.approx(reference(*table), abs=1e-6)
 
 
-@pytest.mark.parametrize("source", ["adult", "compas", "german"])
+@pytest.mark.parametrize("source", [pytest.param("adult", marks=pytest.mark.slow), "compas", "german"])
 def test_a_shipped_table_is_fitted_as_by_scikit_learn(source: str) -> None:
     table = datasets.load(source)
     features, labels = table.features[::2], table.labels[::2]

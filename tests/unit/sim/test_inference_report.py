@@ -32,6 +32,10 @@ from sim.scenarios.scenario import as_values
 from sim.scenarios.sweep import Cell, ScenarioError, Sweep, shipped
 
 NAMES = [name for name in shipped() if read(name).scenario.scenario.game == "inference"]
+FIRST = ("dia-adult-sex", "dia-german", "fft-lambda", "fft-via-compliance")
+SHOWN = [pytest.param(name, marks=() if name in FIRST else pytest.mark.slow) for name in NAMES]
+"""All, of which the default tests draw the pages of each kind's first."""
+
 MEASURED = ("gap_base", "gap", "eo_base", "eo", "accuracy_base", "accuracy", "label_gap")
 FILES = {"lsac": "bar_pass_prediction.csv.gz", "acs-coverage": "db_ACSCoverage.csv.gz"}
 
@@ -118,7 +122,7 @@ def printed(sweep: Sweep, trials: Sequence[dict[str, Any]]) -> str:
     return file.getvalue()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SHOWN)
 def test_every_scenario_gets_a_page_that_needs_nothing_else(name: str, tmp_path: Path) -> None:
     sweep = read(name)
     text = page(tmp_path / "run", sweep, lines(sweep))
@@ -144,7 +148,7 @@ def test_the_page_tells_which_layers_were_active(tmp_path: Path) -> None:
     assert "Warning: layers of confinement that were not active users around developer (none)." in text
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SHOWN)
 @pytest.mark.parametrize("splits", [0, 1, 10])
 def test_the_terminal_tables_fit_80_columns(name: str, splits: int) -> None:
     sweep = read(name)
@@ -298,7 +302,7 @@ def test_a_users_own_table_is_named_on_the_command_line(name: str) -> None:
     assert 0 < table.protected.mean() < 1
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", SHOWN)
 @pytest.mark.parametrize("splits", [1, 4])
 def test_fewer_than_five_splits_have_no_interval_anywhere(name: str, splits: int, tmp_path: Path) -> None:
     sweep = read(name, [f"scenario.trials={splits}"])

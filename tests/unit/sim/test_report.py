@@ -30,6 +30,8 @@ from sim.scenarios.scenario import as_values
 from sim.scenarios.sweep import Cell, Sweep, shipped
 
 REVEAL = [name for name in shipped() if read(name).scenario.scenario.game == "reveal"]
+DRAWN = ("demo", "conceal-attacked", "synthetic-table2", "targeted", "limit-adult-100")
+"""Scenarios whose pages differ in kind; the slow tests draw all."""
 
 
 def _trial(cell: Cell, trial: int, **changes: Any) -> dict[str, Any]:
@@ -176,7 +178,9 @@ def test_the_page_says_whether_a_party_could_recompute_the_draws(tmp_path: Path)
         assert f"Secret {secret}: cards, seeds and noise follow from the seed" in text
 
 
-@pytest.mark.parametrize("name", REVEAL)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in DRAWN else pytest.mark.slow) for name in REVEAL]
+)
 def test_every_shipped_scenario_gets_a_page_that_needs_nothing_else(name: str, tmp_path: Path) -> None:
     sweep = read(name, ["scenario.trials=3"])
     page = _report(tmp_path / "run", sweep, _trials(sweep))

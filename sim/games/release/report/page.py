@@ -14,7 +14,7 @@ from sim.games.release.questions import Answers, answers
 from sim.games.release.report.figures_of import shown, text_of
 from sim.games.release.report.studied import sections
 from sim.games.release.report.verdicts import RULES, protocol_title
-from sim.games.release.scenario import ReleaseScenario
+from sim.games.release.scenario import QUERIES_SHARE, ReleaseScenario
 from sim.games.release.seeds import Figures, of_run, table_name
 from sim.report.notation import number, setting, symbol
 from sim.report.page import Page, Section, Term
@@ -71,7 +71,8 @@ def page(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], summary: Sequence
     summary : sequence of mapping
         What they come to, for each cell.
     """
-    studied = _studied(sweep, lines)
+    # The paper shares nothing out: its questions and figures are for other runs.
+    studied = _along_shares(summary) if QUERIES_SHARE in sweep.scenario.axes else _studied(sweep, lines)
     return Page(
         played=_played(sweep, lines),
         findings=_findings(summary),
@@ -140,9 +141,16 @@ def _table(sweep: Sweep[ReleaseScenario], summary: Sequence[Line]) -> Section:
     return Section("cells", "Models and guesses", table=PageTable(columns, notes))
 
 
+def _along_shares(summary: Sequence[Line]) -> tuple[Section, ...]:
+    # Imported here and below: matplotlib costs as much as all the rest.
+    from sim.games.release.report.shares import along_shares
+
+    figures = along_shares(summary)
+    return (Section("figures", "Figures", figures=figures),) if figures else ()
+
+
 def _studied(sweep: Sweep[ReleaseScenario], lines: Sequence[Line]) -> tuple[Section, ...]:
     """Put the paper's questions, and draw its figures."""
-    # Imported here: matplotlib costs as much as all the rest.
     from sim.games.release.report.figures import draw
 
     told: list[tuple[str, Answers]] = []
