@@ -165,4 +165,4 @@ class Game(Generic[S, D, O]):
     terminal: Callable[[Sweep[S], Sequence[Line]], RenderableType]
     captions: Callable[[], Mapping[str, Caption]]
     redecoding: Redecoding | None = None
-    compare: Callable[[Sweep[S], Sequence[Line], Path, bool], Compared] | None = None
+    compare: Callable[[Sequence[tuple[Sweep[S], Sequence[Line]]], Path, bool], Compared] | None = None

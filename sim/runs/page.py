@@ -62,22 +62,33 @@ def rendered(folder: Path) -> str:
     return render(GAMES[sweep.game].page(sweep, trials, summarise(sweep, trials)), _frame(folder, sweep, trials))
 
 
-def compared_page(folder: Path, file: Path, page: Page) -> str:
-    """Put what a game tells of a run beside published figures into the run's frame.
+def compared_page(folders: Sequence[Path], file: Path, page: Page) -> str:
+    """Put what a game tells of runs beside published figures into their frame.
 
     Parameters
     ----------
-    folder : Path
-        The run's.
+    folders : sequence of Path
+        The runs'.
     file : Path
         Of the published figures.
     page : Page
     """
-    frame = _frame(folder, read(str(folder / "scenario.toml")), read_trials(folder / "trials.jsonl"))
+    frames = [
+        _frame(folder, read(str(folder / "scenario.toml")), read_trials(folder / "trials.jsonl")) for folder in folders
+    ]
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    return render(
-        page, replace(frame, beside=file.name, provenance=(*frame.provenance, (f"SHA-256 of {file.name}", digest)))
+    together = replace(
+        frames[0],
+        name=", ".join(dict.fromkeys(frame.name for frame in frames)),
+        about=frames[0].about if len(frames) == 1 else "",
+        finished=sum(frame.finished for frame in frames),
+        planned=sum(frame.planned for frame in frames),
+        complete=all(frame.complete for frame in frames),
+        left_out=tuple(dict.fromkeys(one for frame in frames for one in frame.left_out)),
+        beside=file.name,
+        provenance=(*(row for frame in frames for row in frame.provenance), (f"SHA-256 of {file.name}", digest)),
     )
+    return render(page, together)
 
 
 def _frame(folder: Path, sweep: Sweep, trials: Sequence[Mapping[str, Any]]) -> Frame:

@@ -31,11 +31,11 @@ def _terminal(sweep: Sweep, summary: Sequence[Line]) -> RenderableType:
     return terminal(sweep, summary)
 
 
-def _compare(sweep: Sweep, lines: Sequence[Line], file: Path, everything: bool) -> Compared:
+def _compare(runs: Sequence[tuple[Sweep, Sequence[Line]]], file: Path, everything: bool) -> Compared:
     from sim.games.release.compare import compare
     from sim.games.release.report.compared import compared
 
-    return compared(sweep, compare(sweep, lines, file), file.name, everything)
+    return compared([sweep for sweep, _ in runs], compare(runs, file), file.name, everything)
 
 
 GAME: Game[scenario.ReleaseScenario, deal.ReleaseDeal, outcome.ReleaseOutcome] = Game(

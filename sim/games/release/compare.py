@@ -27,6 +27,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -45,6 +46,7 @@ from sim.games.release.seeds import (
     of_run,
     published,
     studied,
+    together,
 )
 from sim.scenarios.sweep import Sweep
 
@@ -141,17 +143,19 @@ class Held:
         return self.cells(REPRODUCTION_SEEDS) >= REPRODUCTION_CELLS
 
 
-def compare(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], file: Path) -> Held:
-    """Hold a run's lines against a file of published figures, as `seeds.published` reads it.
+def compare(runs: Sequence[tuple[Sweep[ReleaseScenario], Sequence[Line]]], file: Path) -> Held:
+    """Hold the lines of one run or more against a file of published figures, as `seeds.published` reads it.
 
     Raises
     ------
     DataError
         If the file cannot be read as a table, or lacks a column.
     CompareError
-        If it holds something else, the run's data set is none of [LD]'s, or nothing can be compared.
+        If it holds something else, a run's data set is none of [LD]'s, runs are of two studies or have another model of
+        the same cell and seed, or nothing can be compared.
     """
-    printed, drawn, own = published(file), _drawn(sweep), of_run(sweep, lines, studied)
+    printed, drawn = published(file), _drawn([sweep for sweep, _ in runs])
+    own = together([of_run(sweep, lines, studied) for sweep, lines in runs])
     common = [cell for cell in own if cell in printed]
     if not common:
         raise CompareError(f"{file}: has no cell in common with the run, whose cells are like {named(next(iter(own)))}")
@@ -171,8 +175,8 @@ def compare(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], file: Path) ->
     return held
 
 
-def _drawn(sweep: Sweep[ReleaseScenario]) -> bool:
-    """Say whether the run's sensitive columns are those of [LD]'s appendix, and not of its main study.
+def _drawn(sweeps: Sequence[Sweep[ReleaseScenario]]) -> bool:
+    """Say whether the runs' sensitive columns are those of [LD]'s appendix, and not of its main study.
 
     Raises
     ------
@@ -180,7 +184,7 @@ def _drawn(sweep: Sweep[ReleaseScenario]) -> bool:
         If they are of neither.
     """
     studies = set()
-    for cell in sweep.cells:
+    for cell in chain.from_iterable(sweep.cells for sweep in sweeps):
         data = cell.scenario.data
         known = PREPARED.get(data.source.partition(":")[0])
         if data.candidates or (data.sensitive and known and set(data.sensitive) != set(known.sensitive)):
@@ -189,7 +193,7 @@ def _drawn(sweep: Sweep[ReleaseScenario]) -> bool:
             raise CompareError(f"data.sensitive_drawn: figures are published of {list(DRAWN)} alone")
         studies.add(bool(data.sensitive_drawn))
     if len(studies) > 1:
-        raise CompareError("data.sensitive_drawn: the run has cells with and without it, which are two studies")
+        raise CompareError("data.sensitive_drawn: there are cells with and without it, which are two studies")
     return studies.pop()
 
 

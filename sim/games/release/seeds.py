@@ -95,6 +95,20 @@ def of_run(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], data_set: Calla
     return _gathered(rows(), lambda cell, seed: f"the run has several trials of {named(cell)} with seed {seed}")
 
 
+def together(runs: Sequence[Figures]) -> Figures:
+    """Put the figures of several runs together.
+
+    Raises
+    ------
+    CompareError
+        If two have other figures of the same cell and seed.
+    """
+    if len(runs) == 1:
+        return runs[0]
+    rows = ((cell, seed, figures) for run in runs for cell, seeds in run.items() for seed, figures in seeds.items())
+    return _gathered(rows, lambda cell, seed: f"two runs have other figures of {named(cell)} with seed {seed}")
+
+
 def published(file: Path) -> Figures:
     """Read a file of published figures.
 

@@ -91,6 +91,7 @@ def test_every_undefended_model_is_the_official_one(dataset: str) -> None:
     assert differs(dataset, None) <= 1e-12
 
 
+@pytest.mark.slow
 def test_the_match_notices_columns_that_are_left_as_codes_or_left_out() -> None:
     """Ways to read the paper which its code does not follow."""
     table = table_of("LSAC")

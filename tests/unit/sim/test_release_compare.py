@@ -79,7 +79,7 @@ def run_of(folder: Path, lines: Rows, scenario: str = SCENARIO) -> Path:
 
 def held(folder: Path, lines: Rows, rows: Rows) -> Held:
     (folder / "scenario.toml").write_text(SCENARIO)
-    return compare(read(str(folder / "scenario.toml")), lines, file_of(folder, rows))
+    return compare([(read(str(folder / "scenario.toml")), lines)], file_of(folder, rows))
 
 
 def test_the_same_figures_agree(tmp_path: Path) -> None:
@@ -106,6 +106,23 @@ def test_groups_rates_are_compared_where_both_sides_have_them(tmp_path: Path) ->
     assert {each.metric for each in found.compared if each.beyond} == {"EO_a_0"}
     for fewer in (held(tmp_path, played(), rows), held(tmp_path, lines, published())):
         assert ({each.metric for each in fewer.comparisons}, fewer.left_out) == (METRICS.keys(), 0)
+
+
+def test_runs_together_are_held_as_one(tmp_path: Path) -> None:
+    lines, rows = played(), published()
+    (tmp_path / "scenario.toml").write_text(SCENARIO)
+    sweep, file = read(str(tmp_path / "scenario.toml")), file_of(tmp_path, rows)
+    first, second = lines[::2], lines[1::2]
+    apart, whole = compare([(sweep, first), (sweep, second)], file), compare([(sweep, lines)], file)
+    assert set(apart.comparisons) == set(whole.comparisons)
+    # The same trials twice are the same; another model of a seed is not.
+    assert compare([(sweep, lines), (sweep, first)], file).comparisons == whole.comparisons
+    with pytest.raises(CompareError, match="two runs have other figures of LSAC, "):
+        compare([(sweep, lines), (sweep, [line | {"acc": 0.1} for line in first])], file)
+    other = tmp_path / "drawn.toml"
+    other.write_text(SCENARIO.replace("[compliance]", "sensitive_drawn = [2, 6]\n[compliance]"))
+    with pytest.raises(CompareError, match="two studies"):
+        compare([(sweep, first), (read(str(other)), second)], file)
 
 
 def test_pairing_by_seed_shrinks_the_error(tmp_path: Path) -> None:

@@ -340,6 +340,7 @@ def test_one_protocol_along_epsilon_is_drawn_and_no_study(study: tuple[Path, Pat
     assert [each.name for each in page(sweep, single, summarise(sweep, single)).sections] == ["cells"]
 
 
+@pytest.mark.slow
 def test_a_part_with_something_else_swept_is_told_apart(study: tuple[Path, Path], tmp_path: Path) -> None:
     from sim.runs.trials import summarise
 

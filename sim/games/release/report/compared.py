@@ -42,30 +42,30 @@ _HOW = (
 )
 
 
-def compared(sweep: Sweep[ReleaseScenario], held: Held, file: str, everything: bool) -> Compared:
+def compared(sweeps: Sequence[Sweep[ReleaseScenario]], held: Held, file: str, everything: bool) -> Compared:
     """Lay out comparisons, all or those beyond their tolerance, and what they come to together.
 
     Parameters
     ----------
-    sweep : Sweep
-        The run's.
+    sweeps : sequence of Sweep
+        The runs'.
     held : Held
     file : str
         The published figures'.
     everything : bool
     """
     shown = [each for each in held.comparisons if everything or each.beyond]
-    told = _told(sweep, held)
+    told = _told(sweeps, held)
     parts = [*([_table(shown, held.exact)] if shown else []), *terminal(told), *_summary(held), _verdict(held)]
-    return Compared(Group(*parts), held.well, partial(_page, sweep, held, file, told))
+    return Compared(Group(*parts), held.well, partial(_page, sweeps, held, file, told))
 
 
-def _told(sweep: Sweep[ReleaseScenario], held: Held) -> Told:
+def _told(sweeps: Sequence[Sweep[ReleaseScenario]], held: Held) -> Told:
     """Put the paper's questions to both sides' common cells, if any has a protocol."""
     if held.exact:
         return ()
     controls = {cell: seeds for cell, seeds in held.ours.items() if cell.protocol in CONTROLS}
-    as_published = all(cell.scenario.developer == ReleaseDeveloper() for cell in sweep.cells)
+    as_published = all(cell.scenario.developer == ReleaseDeveloper() for sweep in sweeps for cell in sweep.cells)
     clean = {cell: seeds for cell, seeds in controls.items() if cell.protocol == CLEAN and as_published}
     sides: dict[str, Figures] = {
         "published": {**clean, **held.theirs},
@@ -74,11 +74,12 @@ def _told(sweep: Sweep[ReleaseScenario], held: Held) -> Told:
     return [(side, answered) for side, figures in sides.items() for answered in answers(figures)]
 
 
-def _page(sweep: Sweep[ReleaseScenario], held: Held, file: str, told: Told) -> Page:
+def _page(sweeps: Sequence[Sweep[ReleaseScenario]], held: Held, file: str, told: Told) -> Page:
     # Imported here: matplotlib costs as much as all the rest.
     from sim.games.release.report.figures import draw
 
     data = list(dict.fromkeys(cell.data for cell in held.theirs))
+    trees = dict.fromkeys(str(sweep.scenario.developer.trees or "as published") for sweep in sweeps)
     studied = [
         section
         for each in ([] if held.exact else data)
@@ -87,7 +88,7 @@ def _page(sweep: Sweep[ReleaseScenario], held: Held, file: str, told: Told) -> P
     return Page(
         played=f"A run of the release game was held against the published figures of {file}, seed by seed.",
         findings=[f"{'; '.join(map(str.strip, _summary(held)))}.", f"{_verdict(held)}."],
-        settings=[("Data", ", ".join(data)), ("Trees", str(sweep.scenario.developer.trees or "as published"))],
+        settings=[("Data", ", ".join(data)), ("Trees", ", ".join(trees))],
         sections=(*studied, _by_metric(held), _worst(held)),
         assumptions=(*_HOW, *([RULES] if any(section.conclusions for section in studied) else [])),
     )
