@@ -14,13 +14,14 @@ def main() -> None:
     with importing("adversary"):
         from adversary.inference import play as inference
         from adversary.reveal import play as reveal
-        from fairwall.game.v1.referee_service_pb2 import GAME_INFERENCE, GAME_RELEASE, GAME_REVEAL
+        from fairwall.game.v1.referee_service_pb2 import GAME_DISCLOSURE, GAME_INFERENCE, GAME_RELEASE, GAME_REVEAL
         from fairwall.rpc.turns import choose, enter, wait_for_the_end
 
     games = {
         GAME_REVEAL: reveal.play,
         GAME_INFERENCE: inference.play,
         GAME_RELEASE: wait_for_the_end,  # it deals no outsider in
+        GAME_DISCLOSURE: wait_for_the_end,
     }
     with process.playing(config, layers) as recorder:
         process.announce("", layers)

@@ -20,6 +20,7 @@ with importing("compliance"):
     from compliance.release import Release
     from compliance.release_service import ReleaseCase, ReleaseService
     from compliance.service import AuditService
+    from compliance.study import Study
     from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
     from fairwall.compliance.v1.release_service_pb2_grpc import add_ReleaseServiceServicer_to_server
     from fairwall.errors import UserError
@@ -48,10 +49,11 @@ def _play(config: process.PartyConfig, layers: Sequence[Layer]) -> None:
     """Take the referee's deals, until the run is over."""
     cases: dict[str, Case] = {}
     releases: dict[str, ReleaseCase] = {}
+    studies: dict[str, Study] = {}
 
     def register(grpc_server: grpc.Server) -> None:
         add_AuditServiceServicer_to_server(AuditService(cases), grpc_server)
-        add_ReleaseServiceServicer_to_server(ReleaseService(releases), grpc_server)
+        add_ReleaseServiceServicer_to_server(ReleaseService(releases, studies), grpc_server)
 
     with process.playing(config, layers) as recorder:
         listening = server.serve(
@@ -62,7 +64,7 @@ def _play(config: process.PartyConfig, layers: Sequence[Layer]) -> None:
         )
         process.announce(listening.address, layers)
         with enter(config.referee, config.credentials, recorder) as (_, seat):
-            play(seat, cases, releases)
+            play(seat, cases, releases, studies)
         listening.stop()
 
 

@@ -20,6 +20,7 @@ from compliance.mechanisms import MECHANISMS
 from compliance.records import Records
 from compliance.release import Column, HandedModel, Release, game_release
 from compliance.release_service import ReleaseCase
+from compliance.study import Study, game_study
 from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceStub
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub
@@ -33,7 +34,12 @@ from fairwall.wire.queries import trained_on
 LOG = logging.getLogger(__name__)
 
 
-def play(seat: Seat, cases: MutableMapping[str, Case], releases: MutableMapping[str, ReleaseCase]) -> None:
+def play(
+    seat: Seat,
+    cases: MutableMapping[str, Case],
+    releases: MutableMapping[str, ReleaseCase],
+    studies: MutableMapping[str, Study],
+) -> None:
     """Serve every trial of a run, whatever the game.
 
     Parameters
@@ -44,6 +50,8 @@ def play(seat: Seat, cases: MutableMapping[str, Case], releases: MutableMapping[
         Where the open case stands while its trial lasts; AuditService answers from it.
     releases : mutable mapping of str to ReleaseCase
         The same of ReleaseService, in the release game.
+    studies : mutable mapping of str to Study
+        The same, in the disclosure game.
     """
     referee = RefereeServiceStub(seat.referee)
     draws = DrawLog(seat.recorder.path.with_suffix(".draws.jsonl")) if seat.recorder is not None else None
@@ -56,6 +64,13 @@ def play(seat: Seat, cases: MutableMapping[str, Case], releases: MutableMapping[
     with seat.reach("developer") as connection:
         models = ModelServiceStub(connection)
         for deal, cards in takes:
+            if deal.HasField("study"):
+                study = studies[deal.deal_id] = open_study(deal, cards)
+                _serve(referee, deal.deal_id)
+                studies.clear()
+                spent = game.SubmitAuditReportRequest(deal_id=deal.deal_id, epsilon_spent=study.spent)
+                referee.SubmitAuditReport(spent, timeout=CALL_SECONDS)
+                continue
             release = open_release(deal, cards) if deal.HasField("terms") else None
             audited = release.model if release is not None else _models(deal, cards, models)
             case = _open(deal, cards, audited, draws)
@@ -67,8 +82,7 @@ def play(seat: Seat, cases: MutableMapping[str, Case], releases: MutableMapping[
             if trained is not None:
                 cases[trained.dataset] = trained
             LOG.info("deal %s: %d people, mechanism %s", deal.deal_id, case.records.people, case.mechanism.name)
-            while not referee.ServeTrial(game.ServeTrialRequest(deal_id=deal.deal_id), timeout=CALL_SECONDS).ended:
-                pass
+            _serve(referee, deal.deal_id)
             cases.clear()
             releases.clear()
             report = _report(deal.deal_id, case)
@@ -79,6 +93,25 @@ def play(seat: Seat, cases: MutableMapping[str, Case], releases: MutableMapping[
             if trained is not None:
                 report.release_audits.extend(_audits(trained))
             referee.SubmitAuditReport(report, timeout=CALL_SECONDS)
+
+
+def _serve(referee: RefereeServiceStub, deal_id: str) -> None:
+    """Admit the developer, until the trial has ended."""
+    while not referee.ServeTrial(game.ServeTrialRequest(deal_id=deal_id), timeout=CALL_SECONDS).ended:
+        pass
+
+
+def open_study(deal: game.ComplianceDeal, cards: dict[str, NDArray[Any]]) -> Study:
+    """Open what a deal of the disclosure game deals; ``cards`` are its arrays by name."""
+    return game_study(
+        deal.deal_id,
+        cards["study_cells"].astype(np.intp),
+        cards["study_answers"].astype(np.uint8, copy=False),
+        deal.study.cells,
+        deal.study.epsilon,
+        deal.seed if deal.noise_seeded else None,
+        records=deal.study.records,
+    )
 
 
 def _models(deal: game.ComplianceDeal, cards: dict[str, NDArray[Any]], models: ModelServiceStub) -> Models | None:

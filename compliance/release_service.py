@@ -12,6 +12,7 @@ from blake3 import blake3
 from compliance.local import PROTOCOLS
 from compliance.release import HandedModel, Release
 from compliance.service import check_request_id, developer_of, explained
+from compliance.study import Study
 from fairwall.compliance.v1 import release_service_pb2 as wire
 from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceServicer
 from fairwall.laws.local import CLEAN, LocalPrivacyError
@@ -41,10 +42,13 @@ class ReleaseService(ReleaseServiceServicer):
     ----------
     cases : mapping of str to ReleaseCase or Release
         By deal id; owned by the caller, who adds and removes them. To a deployment's mere release no model comes back.
+    studies : mapping of str to Study, optional
+        Those whose tables are released, likewise.
     """
 
-    def __init__(self, cases: Mapping[str, ReleaseCase | Release]) -> None:
+    def __init__(self, cases: Mapping[str, ReleaseCase | Release], studies: Mapping[str, Study] | None = None) -> None:
         self._cases = cases
+        self._studies = {} if studies is None else studies
 
     def GetReleaseTerms(
         self, request: wire.GetReleaseTermsRequest, context: grpc.ServicerContext
@@ -110,6 +114,28 @@ class ReleaseService(ReleaseServiceServicer):
         case.model.hand(nodes, sees_attributes=header.sees_attributes)
         LOG.info("deal %s: got a model of %d nodes", header.deal_id, len(nodes))
         return wire.HandModelResponse(utilities=case.model.utilities if case.tells_utilities else ())
+
+    def Tabulate(self, request: wire.TabulateRequest, context: grpc.ServicerContext) -> Iterator[wire.TabulateResponse]:
+        """Release a study's table."""
+        study = self._studies.get(request.deal_id)
+        if study is None:
+            raise Refusal(error_pb2.REASON_DEAL_UNKNOWN)
+        check_request_id(request.request_id)
+        if not request.epsilon >= EPSILON_MIN:
+            raise Refusal(error_pb2.REASON_EPSILON_INVALID)
+        digest = blake3(request.SerializeToString(deterministic=True)).digest()
+        with explained(request.deal_id):
+            entry = study.settle(developer_of(context), request.request_id, digest, request.epsilon)
+        table = study.table(entry)
+        LOG.info("deal %s: released a table of shape %s", request.deal_id, table.shape)
+        yield wire.TabulateResponse(
+            header=wire.TableHeader(
+                table=arrays.header_of(table),
+                epsilon_charged=entry.request.loss.epsilon,
+                epsilon_remaining=entry.remaining,
+            )
+        )
+        yield from (wire.TabulateResponse(table_chunk=chunk) for chunk in arrays.chunks_of(table))
 
     def _release(self, deal_id: str) -> Release:
         case = self._case(deal_id)

@@ -12,12 +12,13 @@ def main() -> None:
     config, layers = process.start("developer")
     # Imported here: all of it runs confined, and there is no thread before.
     with importing("developer"):
+        from developer.disclosure import play as disclosure
         from developer.inference import play as inference
         from developer.release import play as release
         from developer.reveal import play as reveal
         from developer.service import ModelService, Shelf
         from fairwall.developer.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
-        from fairwall.game.v1.referee_service_pb2 import GAME_INFERENCE, GAME_RELEASE, GAME_REVEAL
+        from fairwall.game.v1.referee_service_pb2 import GAME_DISCLOSURE, GAME_INFERENCE, GAME_RELEASE, GAME_REVEAL
         from fairwall.rpc import server
         from fairwall.rpc.turns import choose, enter
 
@@ -25,6 +26,7 @@ def main() -> None:
         GAME_REVEAL: reveal.play,
         GAME_INFERENCE: inference.play,
         GAME_RELEASE: release.play,
+        GAME_DISCLOSURE: disclosure.play,
     }
     shelf = Shelf()
     with process.playing(config, layers) as recorder:

@@ -16,6 +16,7 @@ MODULES = {
     "reveal": "sim.games.reveal",
     "inference": "sim.games.inference",
     "release": "sim.games.release",
+    "disclosure": "sim.games.disclosure",
 }
 """Where each game is, by its name as ``scenario.game`` has it: the module's ``GAME``."""
 

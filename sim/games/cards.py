@@ -72,10 +72,30 @@ class ReleaseCards:
 
 
 @dataclass(frozen=True, eq=False)
+class StudyCards:
+    """A study, and what of it is released.
+
+    Attributes
+    ----------
+    cells, answers : (people,), each person's cell and secret answer.
+    width : how many cells there are.
+    records : whether the records are released, not counts.
+    epsilon : what a release costs.
+    """
+
+    cells: NDArray[np.float64] = field(repr=False)
+    answers: NDArray[np.uint8] = field(repr=False)
+    width: int
+    records: bool
+    epsilon: float
+
+
+@dataclass(frozen=True, eq=False)
 class ComplianceCards:
     """Labels and protected attributes of the test set, both of shape (n,), and the seed of the noise.
 
-    And its features, shape (n, d), where it is hidden from the developer; and what is to be released, if anything.
+    And its features, shape (n, d), where it is hidden from the developer; and what is to be released, if anything. A
+    study is dealt alone, without a test set.
     """
 
     labels: NDArray[np.uint8]
@@ -83,6 +103,7 @@ class ComplianceCards:
     seed: bytes = field(repr=False)
     features: NDArray[np.float64] | None = None
     release: ReleaseCards | None = None
+    study: StudyCards | None = None
 
 
 class Deal(Protocol):

@@ -20,7 +20,7 @@ from fairwall.rpc.turns import PROTOCOL_VERSION
 from fairwall.wire.metrics import number_of
 from fairwall.wire.precision import to_message
 from fairwall.wire.v1 import error_pb2
-from sim.games.cards import ComplianceCards, Deal, ReleaseCards
+from sim.games.cards import ComplianceCards, Deal, ReleaseCards, StudyCards
 from sim.games.submissions import AuditReport, take_audit
 from sim.games.table import Table, Trial, TrialFailed
 from sim.scenarios.scenario import QUERIES_MAX
@@ -94,6 +94,11 @@ class Referee(RefereeServiceServicer):
             return
         cards = trial.deal.compliance
         assert cards is not None, "just waited for"
+        if cards.study is not None:
+            yield response(deal=_study_deal(trial.deal, cards, cards.study))
+            yield from (response(study_cells_chunk=chunk) for chunk in chunks_of(cards.study.cells))
+            yield from (response(study_answers_chunk=chunk) for chunk in chunks_of(cards.study.answers))
+            return
         yield response(deal=_compliance_deal(trial.deal, cards))
         yield from (response(labels_chunk=chunk) for chunk in chunks_of(cards.labels))
         yield from (response(protected_chunk=chunk) for chunk in chunks_of(cards.protected))
@@ -178,6 +183,24 @@ def _compliance_deal(deal: Deal, cards: ComplianceCards) -> game.ComplianceDeal:
         features=header_of(cards.features) if cards.features is not None else None,
         **({} if cards.release is None else _release(cards.release)),
     )
+
+
+def _study_deal(deal: Deal, cards: ComplianceCards, study: StudyCards) -> game.ComplianceDeal:
+    seeded = deal.scenario.compliance.noise == "seeded"
+    return game.ComplianceDeal(
+        deal_id=deal.deal_id,
+        noise_seeded=seeded,
+        seed=cards.seed if seeded else b"",
+        epsilon=study.epsilon,
+        study=study_terms_of(study),
+        study_cells=header_of(study.cells),
+        study_answers=header_of(study.answers),
+    )
+
+
+def study_terms_of(study: StudyCards) -> game.StudyTerms:
+    """Say what of a study is released."""
+    return game.StudyTerms(cells=study.width, records=study.records, epsilon=study.epsilon)
 
 
 def _release(cards: ReleaseCards) -> dict[str, Any]:

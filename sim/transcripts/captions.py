@@ -90,6 +90,9 @@ def _take_compliance_deal_response(story: Story, message: Any, rest: Parts) -> s
     deal = message.deal
     cards = cards_of(deal, rest)
     story.kept |= cards
+    if deal.HasField("study"):
+        people, what = count(deal.study_cells.shape[0], "person"), "records" if deal.study.records else "counts"
+        return f"{deal.deal_id}: a study of {people}; release {what}, ε {number(deal.study.epsilon)}"
     few = f", {int((cards['protected'] == 0).sum())} of them disadvantaged" if cards else ""
     names = ", ".join(name_of(number) for number in deal.metrics)
     story.answers, story.left = 0, deal.epsilon

@@ -36,6 +36,7 @@ from compliance.records import Records
 from compliance.release import Column, HandedModel, game_release
 from compliance.release_service import ReleaseCase, ReleaseService
 from compliance.service import AuditService
+from compliance.study import Study, game_study
 from developer.service import Audited, ModelService, Released
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1 import release_service_pb2 as release_pb2
@@ -43,6 +44,7 @@ from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServic
 from fairwall.compliance.v1.release_service_pb2_grpc import add_ReleaseServiceServicer_to_server
 from fairwall.developer.v1 import model_service_pb2 as model
 from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceStub, add_ModelServiceServicer_to_server
+from fairwall.game.v1 import disclosure_service_pb2 as disclosure_pb2
 from fairwall.game.v1 import inference_service_pb2 as inference
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.game.v1 import release_game_service_pb2 as release_game_pb2
@@ -56,6 +58,8 @@ from fairwall.rpc.identity import Credentials
 from fairwall.wire.v1 import error_pb2 as error
 from fairwall.wire.v1.metric_pb2 import METRIC_SP
 from sim.games import lay_out, table
+from sim.games.disclosure import deal as disclosure_deals
+from sim.games.disclosure.referee import DisclosureDealer
 from sim.games.inference import deal as inference_deal
 from sim.games.inference.referee import InferenceDealer
 from sim.games.referee import Referee
@@ -82,6 +86,7 @@ SERVED_IN = {
     "RevealService": "referee",
     "InferenceService": "referee",
     "ReleaseGameService": "referee",
+    "DisclosureService": "referee",
 }
 SERVICES = tuple(SERVED_IN)
 
@@ -120,6 +125,19 @@ def release_deal() -> Any:
     return release_deals.deal(lay_out(values, "fuzz").cells[0], 0, "deal")
 
 
+def disclosure_deal() -> Any:
+    values = {
+        "scenario": {"name": "fuzz", "game": "disclosure"},
+        "disclosure": {"mode": "identity", "people": PEOPLE, "epsilon": "inf"},
+    }
+    return disclosure_deals.deal(lay_out(values, "fuzz").cells[0], 0, "deal")
+
+
+def study() -> Study:
+    cells, answers = np.arange(PEOPLE) % 3, np.arange(PEOPLE, dtype=np.uint8) % 2
+    return game_study("deal", cells, answers, 3, EPSILON, None, records=False)
+
+
 def release_case() -> ReleaseCase:
     columns, bits = [Column(0, 2, 1.0)], np.arange(PEOPLE, dtype=np.uint8)[:, np.newaxis] % 2
     model = HandedModel(np.ones(PEOPLE, np.uint8), bits.astype(np.int64), bits, columns, [2])
@@ -152,19 +170,22 @@ def serve_all() -> None:
         credentials["compliance"],
     )
     releases = server.serve(
-        lambda grpc_server: add_ReleaseServiceServicer_to_server(ReleaseService({"deal": release_case()}), grpc_server),
+        lambda grpc_server: add_ReleaseServiceServicer_to_server(
+            ReleaseService({"deal": release_case()}, {"deal": study()}), grpc_server
+        ),
         credentials["compliance"],
     )
     laid = table.Table()
     referee, revealer = Referee("run-1", "digest", game.GAME_REVEAL, laid), RevealDealer(laid)
     inferrer, releaser = InferenceDealer(table.Table()), ReleaseDealer(table.Table())
+    discloser = DisclosureDealer(table.Table())
     referee.seat({"compliance": "127.0.0.1:1", "developer": "127.0.0.1:2", "adversary": ""})
     referees = server.serve(
         lambda grpc_server: add_RefereeServiceServicer_to_server(referee, grpc_server), credentials["referee"]
     )
-    revealers, inferrers, releasers = (
+    revealers, inferrers, releasers, disclosers = (
         server.serve(partial(dealer.register, watch=lambda servicer: servicer), credentials["referee"])
-        for dealer in (revealer, inferrer, releaser)
+        for dealer in (revealer, inferrer, releaser, discloser)
     )
     split = attack_deal()
     handed = release_deal()
@@ -172,10 +193,11 @@ def serve_all() -> None:
         (revealer.play, reveal_deal()),
         (inferrer.play, split),
         (releaser.play, handed),
+        (discloser.play, disclosure_deal()),
     ]
     for play, dealt in games:
         threading.Thread(target=again_and_again, args=(play, dealt), daemon=True).start()
-    served = (audits, releases, models, referees, revealers, inferrers, releasers)
+    served = (audits, releases, models, referees, revealers, inferrers, releasers, disclosers)
     shape = {"test": len(split.test.labels), "members": split.member_rows, "trained": len(handed.labels)}
     addresses = {name: each.address for name, each in zip(SERVICES, served, strict=True)}
     print(json.dumps({"addresses": addresses, "shape": shape}), flush=True)  # noqa: T201
@@ -308,6 +330,10 @@ def sound(shape: dict[str, int]) -> dict[str, list[Message]]:
             audit.AuditModelsRequest(request_id="r", deal_id="deal", metric=METRIC_SP, epsilon=1.0, models=1)
         ],
         "Sanitise": [release_pb2.SanitiseRequest(request_id="r", deal_id="deal", epsilon=1.0)],
+        "Tabulate": [release_pb2.TabulateRequest(request_id="r", deal_id="deal", epsilon=1.0)],
+        "SubmitPosterior": [
+            disclosure_pb2.SubmitPosteriorRequest(deal_id="deal", posterior=0.5, candidates=1, record=1)
+        ],
         "HandModel": [
             release_pb2.HandModelRequest(header=release_pb2.ModelHeader(deal_id="deal", nodes=header_of(NODES))),
             release_pb2.HandModelRequest(nodes_chunk=NODES.tobytes()),

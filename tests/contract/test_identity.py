@@ -29,6 +29,7 @@ from fairwall.rpc.errors import reason_of
 from fairwall.rpc.identity import PARTIES, SERVERS, Caller, Credentials
 from fairwall.rpc.server import CALLS_PER_CALLER
 from fairwall.wire.v1 import error_pb2 as error
+from sim.games.disclosure.referee import DisclosureDealer
 from sim.games.inference.referee import InferenceDealer
 from sim.games.referee import Referee
 from sim.games.release.referee import ReleaseDealer
@@ -48,7 +49,7 @@ def register_compliance(server: grpc.Server) -> None:
 def register_referees(server: grpc.Server) -> None:
     table = Table()
     add_RefereeServiceServicer_to_server(Referee("run-1", "digest", GAME_REVEAL, table), server)
-    for dealer in (RevealDealer(table), InferenceDealer(table), ReleaseDealer(table)):
+    for dealer in (RevealDealer(table), InferenceDealer(table), ReleaseDealer(table), DisclosureDealer(table)):
         dealer.register(server, lambda servicer: servicer)
 
 

@@ -31,6 +31,7 @@ COMMANDS = [
 
 LONG = (
     *("run limit-", "run conceal-", "run dia-", "run fft-", "run targeted", "run synthetic-", "run ldp-"),
+    "run disclosure-modes",
     *("run reveal-adult-100 --trials 1", "run hidden-adult-100 --trials 1"),
     *("replay demo", "replay conceal", "replay limit"),
 )

@@ -6,7 +6,13 @@ from google.protobuf.descriptor import ServiceDescriptor
 
 from fairwall.compliance.v1 import audit_service_pb2, release_service_pb2
 from fairwall.developer.v1 import model_service_pb2
-from fairwall.game.v1 import inference_service_pb2, referee_service_pb2, release_game_service_pb2, reveal_service_pb2
+from fairwall.game.v1 import (
+    disclosure_service_pb2,
+    inference_service_pb2,
+    referee_service_pb2,
+    release_game_service_pb2,
+    reveal_service_pb2,
+)
 
 _AUDIT = "/fairwall.compliance.v1.AuditService/"
 _RELEASE = "/fairwall.compliance.v1.ReleaseService/"
@@ -15,6 +21,7 @@ _REFEREE = "/fairwall.game.v1.RefereeService/"
 _REVEAL = "/fairwall.game.v1.RevealService/"
 _INFERENCE = "/fairwall.game.v1.InferenceService/"
 _RELEASE_GAME = "/fairwall.game.v1.ReleaseGameService/"
+_DISCLOSURE = "/fairwall.game.v1.DisclosureService/"
 _HEALTH = "/grpc.health.v1.Health/"
 
 SERVICES: tuple[ServiceDescriptor, ...] = tuple(
@@ -27,6 +34,7 @@ SERVICES: tuple[ServiceDescriptor, ...] = tuple(
         (reveal_service_pb2, "RevealService"),
         (inference_service_pb2, "InferenceService"),
         (release_game_service_pb2, "ReleaseGameService"),
+        (disclosure_service_pb2, "DisclosureService"),
     )
 )
 """Every service of ours. To import it is to know their messages: only those can be decoded."""
@@ -45,6 +53,7 @@ CALLERS: dict[str, frozenset[str]] = {
     _RELEASE + "GetReleaseTerms": frozenset({"developer"}),
     _RELEASE + "Sanitise": frozenset({"developer"}),
     _RELEASE + "HandModel": frozenset({"developer"}),
+    _RELEASE + "Tabulate": frozenset({"developer"}),
     _MODEL + "Predict": frozenset({"adversary", "compliance"}),
     _REFEREE + "Join": frozenset({"compliance", "developer", "adversary"}),
     _REFEREE + "AwaitEnd": frozenset({"compliance", "developer", "adversary"}),
@@ -63,5 +72,7 @@ CALLERS: dict[str, frozenset[str]] = {
     _INFERENCE + "SubmitGuesses": frozenset({"adversary"}),
     _RELEASE_GAME + "TakeReleaseDeal": frozenset({"developer"}),
     _RELEASE_GAME + "SubmitBeliefs": frozenset({"developer"}),
+    _DISCLOSURE + "TakeDisclosureDeal": frozenset({"developer"}),
+    _DISCLOSURE + "SubmitPosterior": frozenset({"developer"}),
     _HEALTH + "Check": PARTIES_OF_A_RUN,
 }

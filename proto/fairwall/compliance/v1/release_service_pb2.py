@@ -26,7 +26,7 @@ from fairwall.wire.v1 import array_pb2 as fairwall_dot_wire_dot_v1_dot_array__pb
 from fairwall.wire.v1 import visibility_pb2 as fairwall_dot_wire_dot_v1_dot_visibility__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,fairwall/compliance/v1/release_service.proto\x12\x16\x66\x61irwall.compliance.v1\x1a\x1c\x66\x61irwall/wire/v1/array.proto\x1a!fairwall/wire/v1/visibility.proto\"/\n\x16GetReleaseTermsRequest\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\"\xbe\x01\n\x17GetReleaseTermsResponse\x12\x14\n\x06people\x18\x01 \x01(\x04\x42\x04\x88\xb5\x18\x02\x12\x16\n\x08protocol\x18\x02 \x01(\tB\x04\x88\xb5\x18\x02\x12=\n\x07\x63olumns\x18\x03 \x03(\x0b\x32&.fairwall.compliance.v1.ReleasedColumnB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x04 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x1f\n\x11\x65psilon_remaining\x18\x05 \x01(\x01\x42\x04\x88\xb5\x18\x02\"e\n\x0eReleasedColumn\x12\x12\n\x04name\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\x12\x14\n\x06\x64omain\x18\x02 \x01(\rB\x04\x88\xb5\x18\x02\x12\x13\n\x05share\x18\x03 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x14\n\x06values\x18\x04 \x03(\tB\x04\x88\xb5\x18\x02\"Y\n\x0fSanitiseRequest\x12\x18\n\nrequest_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x64\x65\x61l_id\x18\x02 \x01(\tB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x03 \x01(\x01\x42\x04\x88\xb5\x18\x02\"z\n\x10SanitiseResponse\x12?\n\x06header\x18\x01 \x01(\x0b\x32\'.fairwall.compliance.v1.SanitisedHeaderB\x04\x88\xb5\x18\x02H\x00\x12\x1d\n\rencoded_chunk\x18\x02 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x42\x06\n\x04part\"\x9f\x01\n\x0fSanitisedHeader\x12\x16\n\x08\x65psilons\x18\x01 \x03(\x01\x42\x04\x88\xb5\x18\x02\x12\x34\n\x07\x65ncoded\x18\x02 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12\x1d\n\x0f\x65psilon_charged\x18\x03 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x1f\n\x11\x65psilon_remaining\x18\x04 \x01(\x01\x42\x04\x88\xb5\x18\x02\"t\n\x10HandModelRequest\x12;\n\x06header\x18\x01 \x01(\x0b\x32#.fairwall.compliance.v1.ModelHeaderB\x04\x88\xb5\x18\x02H\x00\x12\x1b\n\x0bnodes_chunk\x18\x02 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x42\x06\n\x04part\"w\n\x0bModelHeader\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\x12\x1d\n\x0fsees_attributes\x18\x02 \x01(\x08\x42\x04\x88\xb5\x18\x02\x12\x32\n\x05nodes\x18\x03 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\",\n\x11HandModelResponse\x12\x17\n\tutilities\x18\x01 \x03(\x01\x42\x04\x88\xb5\x18\x02\x32\xd8\x02\n\x0eReleaseService\x12w\n\x0fGetReleaseTerms\x12..fairwall.compliance.v1.GetReleaseTermsRequest\x1a/.fairwall.compliance.v1.GetReleaseTermsResponse\"\x03\x90\x02\x01\x12\x64\n\x08Sanitise\x12\'.fairwall.compliance.v1.SanitiseRequest\x1a(.fairwall.compliance.v1.SanitiseResponse\"\x03\x90\x02\x02\x30\x01\x12g\n\tHandModel\x12(.fairwall.compliance.v1.HandModelRequest\x1a).fairwall.compliance.v1.HandModelResponse\"\x03\x90\x02\x02(\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,fairwall/compliance/v1/release_service.proto\x12\x16\x66\x61irwall.compliance.v1\x1a\x1c\x66\x61irwall/wire/v1/array.proto\x1a!fairwall/wire/v1/visibility.proto\"/\n\x16GetReleaseTermsRequest\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\"\xbe\x01\n\x17GetReleaseTermsResponse\x12\x14\n\x06people\x18\x01 \x01(\x04\x42\x04\x88\xb5\x18\x02\x12\x16\n\x08protocol\x18\x02 \x01(\tB\x04\x88\xb5\x18\x02\x12=\n\x07\x63olumns\x18\x03 \x03(\x0b\x32&.fairwall.compliance.v1.ReleasedColumnB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x04 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x1f\n\x11\x65psilon_remaining\x18\x05 \x01(\x01\x42\x04\x88\xb5\x18\x02\"e\n\x0eReleasedColumn\x12\x12\n\x04name\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\x12\x14\n\x06\x64omain\x18\x02 \x01(\rB\x04\x88\xb5\x18\x02\x12\x13\n\x05share\x18\x03 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x14\n\x06values\x18\x04 \x03(\tB\x04\x88\xb5\x18\x02\"Y\n\x0fSanitiseRequest\x12\x18\n\nrequest_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x64\x65\x61l_id\x18\x02 \x01(\tB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x03 \x01(\x01\x42\x04\x88\xb5\x18\x02\"z\n\x10SanitiseResponse\x12?\n\x06header\x18\x01 \x01(\x0b\x32\'.fairwall.compliance.v1.SanitisedHeaderB\x04\x88\xb5\x18\x02H\x00\x12\x1d\n\rencoded_chunk\x18\x02 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x42\x06\n\x04part\"\x9f\x01\n\x0fSanitisedHeader\x12\x16\n\x08\x65psilons\x18\x01 \x03(\x01\x42\x04\x88\xb5\x18\x02\x12\x34\n\x07\x65ncoded\x18\x02 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12\x1d\n\x0f\x65psilon_charged\x18\x03 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x1f\n\x11\x65psilon_remaining\x18\x04 \x01(\x01\x42\x04\x88\xb5\x18\x02\"t\n\x10HandModelRequest\x12;\n\x06header\x18\x01 \x01(\x0b\x32#.fairwall.compliance.v1.ModelHeaderB\x04\x88\xb5\x18\x02H\x00\x12\x1b\n\x0bnodes_chunk\x18\x02 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x42\x06\n\x04part\"w\n\x0bModelHeader\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\x12\x1d\n\x0fsees_attributes\x18\x02 \x01(\x08\x42\x04\x88\xb5\x18\x02\x12\x32\n\x05nodes\x18\x03 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\",\n\x11HandModelResponse\x12\x17\n\tutilities\x18\x01 \x03(\x01\x42\x04\x88\xb5\x18\x02\"Y\n\x0fTabulateRequest\x12\x18\n\nrequest_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x64\x65\x61l_id\x18\x02 \x01(\tB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x03 \x01(\x01\x42\x04\x88\xb5\x18\x02\"t\n\x10TabulateResponse\x12;\n\x06header\x18\x01 \x01(\x0b\x32#.fairwall.compliance.v1.TableHeaderB\x04\x88\xb5\x18\x02H\x00\x12\x1b\n\x0btable_chunk\x18\x02 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x42\x06\n\x04part\"\x81\x01\n\x0bTableHeader\x12\x32\n\x05table\x18\x01 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12\x1d\n\x0f\x65psilon_charged\x18\x02 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x1f\n\x11\x65psilon_remaining\x18\x03 \x01(\x01\x42\x04\x88\xb5\x18\x02\x32\xbe\x03\n\x0eReleaseService\x12w\n\x0fGetReleaseTerms\x12..fairwall.compliance.v1.GetReleaseTermsRequest\x1a/.fairwall.compliance.v1.GetReleaseTermsResponse\"\x03\x90\x02\x01\x12\x64\n\x08Sanitise\x12\'.fairwall.compliance.v1.SanitiseRequest\x1a(.fairwall.compliance.v1.SanitiseResponse\"\x03\x90\x02\x02\x30\x01\x12g\n\tHandModel\x12(.fairwall.compliance.v1.HandModelRequest\x1a).fairwall.compliance.v1.HandModelResponse\"\x03\x90\x02\x02(\x01\x12\x64\n\x08Tabulate\x12\'.fairwall.compliance.v1.TabulateRequest\x1a(.fairwall.compliance.v1.TabulateResponse\"\x03\x90\x02\x02\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -83,12 +83,30 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MODELHEADER'].fields_by_name['nodes']._serialized_options = b'\210\265\030\002'
   _globals['_HANDMODELRESPONSE'].fields_by_name['utilities']._loaded_options = None
   _globals['_HANDMODELRESPONSE'].fields_by_name['utilities']._serialized_options = b'\210\265\030\002'
+  _globals['_TABULATEREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_TABULATEREQUEST'].fields_by_name['request_id']._serialized_options = b'\210\265\030\002'
+  _globals['_TABULATEREQUEST'].fields_by_name['deal_id']._loaded_options = None
+  _globals['_TABULATEREQUEST'].fields_by_name['deal_id']._serialized_options = b'\210\265\030\002'
+  _globals['_TABULATEREQUEST'].fields_by_name['epsilon']._loaded_options = None
+  _globals['_TABULATEREQUEST'].fields_by_name['epsilon']._serialized_options = b'\210\265\030\002'
+  _globals['_TABULATERESPONSE'].fields_by_name['header']._loaded_options = None
+  _globals['_TABULATERESPONSE'].fields_by_name['header']._serialized_options = b'\210\265\030\002'
+  _globals['_TABULATERESPONSE'].fields_by_name['table_chunk']._loaded_options = None
+  _globals['_TABULATERESPONSE'].fields_by_name['table_chunk']._serialized_options = b'\210\265\030\002'
+  _globals['_TABLEHEADER'].fields_by_name['table']._loaded_options = None
+  _globals['_TABLEHEADER'].fields_by_name['table']._serialized_options = b'\210\265\030\002'
+  _globals['_TABLEHEADER'].fields_by_name['epsilon_charged']._loaded_options = None
+  _globals['_TABLEHEADER'].fields_by_name['epsilon_charged']._serialized_options = b'\210\265\030\002'
+  _globals['_TABLEHEADER'].fields_by_name['epsilon_remaining']._loaded_options = None
+  _globals['_TABLEHEADER'].fields_by_name['epsilon_remaining']._serialized_options = b'\210\265\030\002'
   _globals['_RELEASESERVICE'].methods_by_name['GetReleaseTerms']._loaded_options = None
   _globals['_RELEASESERVICE'].methods_by_name['GetReleaseTerms']._serialized_options = b'\220\002\001'
   _globals['_RELEASESERVICE'].methods_by_name['Sanitise']._loaded_options = None
   _globals['_RELEASESERVICE'].methods_by_name['Sanitise']._serialized_options = b'\220\002\002'
   _globals['_RELEASESERVICE'].methods_by_name['HandModel']._loaded_options = None
   _globals['_RELEASESERVICE'].methods_by_name['HandModel']._serialized_options = b'\220\002\002'
+  _globals['_RELEASESERVICE'].methods_by_name['Tabulate']._loaded_options = None
+  _globals['_RELEASESERVICE'].methods_by_name['Tabulate']._serialized_options = b'\220\002\002'
   _globals['_GETRELEASETERMSREQUEST']._serialized_start=137
   _globals['_GETRELEASETERMSREQUEST']._serialized_end=184
   _globals['_GETRELEASETERMSRESPONSE']._serialized_start=187
@@ -107,6 +125,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MODELHEADER']._serialized_end=1096
   _globals['_HANDMODELRESPONSE']._serialized_start=1098
   _globals['_HANDMODELRESPONSE']._serialized_end=1142
-  _globals['_RELEASESERVICE']._serialized_start=1145
-  _globals['_RELEASESERVICE']._serialized_end=1489
+  _globals['_TABULATEREQUEST']._serialized_start=1144
+  _globals['_TABULATEREQUEST']._serialized_end=1233
+  _globals['_TABULATERESPONSE']._serialized_start=1235
+  _globals['_TABULATERESPONSE']._serialized_end=1351
+  _globals['_TABLEHEADER']._serialized_start=1354
+  _globals['_TABLEHEADER']._serialized_end=1483
+  _globals['_RELEASESERVICE']._serialized_start=1486
+  _globals['_RELEASESERVICE']._serialized_end=1932
 # @@protoc_insertion_point(module_scope)

@@ -93,3 +93,31 @@ class HandModelResponse(_message.Message):
     UTILITIES_FIELD_NUMBER: _ClassVar[int]
     utilities: _containers.RepeatedScalarFieldContainer[float]
     def __init__(self, utilities: _Optional[_Iterable[float]] = ...) -> None: ...
+
+class TabulateRequest(_message.Message):
+    __slots__ = ("request_id", "deal_id", "epsilon")
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    DEAL_ID_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    request_id: str
+    deal_id: str
+    epsilon: float
+    def __init__(self, request_id: _Optional[str] = ..., deal_id: _Optional[str] = ..., epsilon: _Optional[float] = ...) -> None: ...
+
+class TabulateResponse(_message.Message):
+    __slots__ = ("header", "table_chunk")
+    HEADER_FIELD_NUMBER: _ClassVar[int]
+    TABLE_CHUNK_FIELD_NUMBER: _ClassVar[int]
+    header: TableHeader
+    table_chunk: bytes
+    def __init__(self, header: _Optional[_Union[TableHeader, _Mapping]] = ..., table_chunk: _Optional[bytes] = ...) -> None: ...
+
+class TableHeader(_message.Message):
+    __slots__ = ("table", "epsilon_charged", "epsilon_remaining")
+    TABLE_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_CHARGED_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_REMAINING_FIELD_NUMBER: _ClassVar[int]
+    table: _array_pb2.ArrayHeader
+    epsilon_charged: float
+    epsilon_remaining: float
+    def __init__(self, table: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., epsilon_charged: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ...) -> None: ...

@@ -52,6 +52,11 @@ class ReleaseServiceStub(object):
                 request_serializer=fairwall_dot_compliance_dot_v1_dot_release__service__pb2.HandModelRequest.SerializeToString,
                 response_deserializer=fairwall_dot_compliance_dot_v1_dot_release__service__pb2.HandModelResponse.FromString,
                 _registered_method=True)
+        self.Tabulate = channel.unary_stream(
+                '/fairwall.compliance.v1.ReleaseService/Tabulate',
+                request_serializer=fairwall_dot_compliance_dot_v1_dot_release__service__pb2.TabulateRequest.SerializeToString,
+                response_deserializer=fairwall_dot_compliance_dot_v1_dot_release__service__pb2.TabulateResponse.FromString,
+                _registered_method=True)
 
 
 class ReleaseServiceServicer(object):
@@ -83,6 +88,14 @@ class ReleaseServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Tabulate(self, request, context):
+        """A study's table: how many people of each cell answered yes, with noise; or its records. Only in the disclosure game. The
+        same request sent again, under the same request id, gets the same table and costs nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ReleaseServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -100,6 +113,11 @@ def add_ReleaseServiceServicer_to_server(servicer, server):
                     servicer.HandModel,
                     request_deserializer=fairwall_dot_compliance_dot_v1_dot_release__service__pb2.HandModelRequest.FromString,
                     response_serializer=fairwall_dot_compliance_dot_v1_dot_release__service__pb2.HandModelResponse.SerializeToString,
+            ),
+            'Tabulate': grpc.unary_stream_rpc_method_handler(
+                    servicer.Tabulate,
+                    request_deserializer=fairwall_dot_compliance_dot_v1_dot_release__service__pb2.TabulateRequest.FromString,
+                    response_serializer=fairwall_dot_compliance_dot_v1_dot_release__service__pb2.TabulateResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -186,6 +204,33 @@ class ReleaseService(object):
             '/fairwall.compliance.v1.ReleaseService/HandModel',
             fairwall_dot_compliance_dot_v1_dot_release__service__pb2.HandModelRequest.SerializeToString,
             fairwall_dot_compliance_dot_v1_dot_release__service__pb2.HandModelResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Tabulate(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/fairwall.compliance.v1.ReleaseService/Tabulate',
+            fairwall_dot_compliance_dot_v1_dot_release__service__pb2.TabulateRequest.SerializeToString,
+            fairwall_dot_compliance_dot_v1_dot_release__service__pb2.TabulateResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -28,7 +28,7 @@ from fairwall.wire.v1 import precision_pb2 as fairwall_dot_wire_dot_v1_dot_preci
 from fairwall.wire.v1 import visibility_pb2 as fairwall_dot_wire_dot_v1_dot_visibility__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&fairwall/game/v1/referee_service.proto\x12\x10\x66\x61irwall.game.v1\x1a\x1c\x66\x61irwall/wire/v1/array.proto\x1a\x1d\x66\x61irwall/wire/v1/metric.proto\x1a fairwall/wire/v1/precision.proto\x1a!fairwall/wire/v1/visibility.proto\"-\n\x0bJoinRequest\x12\x1e\n\x10protocol_version\x18\x01 \x01(\rB\x04\x88\xb5\x18\x01\"\xa8\x01\n\x0cJoinResponse\x12*\n\x04turn\x18\x01 \x01(\x0e\x32\x16.fairwall.game.v1.TurnB\x04\x88\xb5\x18\x01\x12\x1d\n\x0fscenario_digest\x18\x02 \x01(\tB\x04\x88\xb5\x18\x01\x12!\n\x13\x63ounterpart_address\x18\x03 \x01(\tB\x04\x88\xb5\x18\x01\x12*\n\x04game\x18\x04 \x01(\x0e\x32\x16.fairwall.game.v1.GameB\x04\x88\xb5\x18\x01\"\x11\n\x0f\x41waitEndRequest\">\n\x10\x41waitEndResponse\x12*\n\x04turn\x18\x01 \x01(\x0e\x32\x16.fairwall.game.v1.TurnB\x04\x88\xb5\x18\x01\"8\n\x19TakeComplianceDealRequest\x12\x1b\n\rafter_deal_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\"\xa9\x02\n\x1aTakeComplianceDealResponse\x12,\n\x04turn\x18\x01 \x01(\x0e\x32\x16.fairwall.game.v1.TurnB\x04\x88\xb5\x18\x01H\x00\x12\x36\n\x04\x64\x65\x61l\x18\x02 \x01(\x0b\x32 .fairwall.game.v1.ComplianceDealB\x04\x88\xb5\x18\x03H\x00\x12\x1c\n\x0clabels_chunk\x18\x03 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x12\x1f\n\x0fprotected_chunk\x18\x04 \x01(\x0c\x42\x04\x88\xb5\x18\x03H\x00\x12\x1e\n\x0e\x66\x65\x61tures_chunk\x18\x05 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x12\x1f\n\x0fsensitive_chunk\x18\x06 \x01(\x0c\x42\x04\x88\xb5\x18\x03H\x00\x12\x1d\n\rrelease_chunk\x18\x07 \x01(\x0c\x42\x04\x88\xb5\x18\x03H\x00\x42\x06\n\x04part\"\xb4\x05\n\x0e\x43omplianceDeal\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12\x1a\n\x0cnoise_seeded\x18\x02 \x01(\x08\x42\x04\x88\xb5\x18\x01\x12\x12\n\x04seed\x18\x03 \x01(\x0c\x42\x04\x88\xb5\x18\x03\x12/\n\x07metrics\x18\x04 \x03(\x0e\x32\x18.fairwall.wire.v1.MetricB\x04\x88\xb5\x18\x02\x12\x17\n\tmechanism\x18\x05 \x01(\tB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x06 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x19\n\x0bqueries_max\x18\x07 \x01(\x04\x42\x04\x88\xb5\x18\x02\x12\x33\n\x06labels\x18\x08 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12\x36\n\tprotected\x18\t \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x03\x12\x13\n\x05\x64\x65lta\x18\n \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x19\n\x0b\x62\x61tch_delta\x18\x0b \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x16\n\x08\x62ounding\x18\x0c \x01(\tB\x04\x88\xb5\x18\x02\x12\x34\n\tprecision\x18\r \x01(\x0b\x32\x1b.fairwall.wire.v1.PrecisionB\x04\x88\xb5\x18\x02\x12\x1a\n\x0c\x64ifferencing\x18\x0e \x01(\x04\x42\x04\x88\xb5\x18\x02\x12\x35\n\x08\x66\x65\x61tures\x18\x0f \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12\x36\n\tsensitive\x18\x10 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x03\x12\x34\n\x07release\x18\x11 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x03\x12\x33\n\x05terms\x18\x12 \x01(\x0b\x32\x1e.fairwall.game.v1.ReleaseTermsB\x04\x88\xb5\x18\x02\"\xd7\x01\n\x0cReleaseTerms\x12\x16\n\x08protocol\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\x12\x38\n\x07\x63olumns\x18\x02 \x03(\x0b\x32!.fairwall.game.v1.SensitiveColumnB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x03 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x13\n\x05sizes\x18\x04 \x03(\rB\x04\x88\xb5\x18\x02\x12\x14\n\x06\x62udget\x18\x05 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x33\n\x07queried\x18\x06 \x01(\x0b\x32\x1c.fairwall.game.v1.QueryTermsB\x04\x88\xb5\x18\x02\"S\n\nQueryTerms\x12\x15\n\x07queries\x18\x01 \x01(\x04\x42\x04\x88\xb5\x18\x02\x12\x17\n\tmechanism\x18\x02 \x01(\tB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x03 \x01(\x01\x42\x04\x88\xb5\x18\x02\"{\n\x0fSensitiveColumn\x12\x12\n\x04name\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\x12\x13\n\x05place\x18\x02 \x01(\rB\x04\x88\xb5\x18\x02\x12\x14\n\x06\x64omain\x18\x03 \x01(\rB\x04\x88\xb5\x18\x02\x12\x13\n\x05share\x18\x04 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x14\n\x06groups\x18\x05 \x01(\x08\x42\x04\x88\xb5\x18\x02\"*\n\x11ServeTrialRequest\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\")\n\x12ServeTrialResponse\x12\x13\n\x05\x65nded\x18\x01 \x01(\x08\x42\x04\x88\xb5\x18\x01\"\x91\x02\n\x18SubmitAuditReportRequest\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12\x33\n\x06\x61udits\x18\x02 \x03(\x0b\x32\x1d.fairwall.game.v1.AuditRecordB\x04\x88\xb5\x18\x03\x12\x1b\n\repsilon_spent\x18\x03 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x17\n\tutilities\x18\x04 \x03(\x01\x42\x04\x88\xb5\x18\x03\x12\x1b\n\rrelease_spent\x18\x05 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x19\n\x0bgroup_rates\x18\x06 \x03(\x01\x42\x04\x88\xb5\x18\x03\x12;\n\x0erelease_audits\x18\x07 \x03(\x0b\x32\x1d.fairwall.game.v1.AuditRecordB\x04\x88\xb5\x18\x03\"\xe4\x01\n\x0b\x41uditRecord\x12\x18\n\nrequest_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\x12.\n\x06metric\x18\x02 \x01(\x0e\x32\x18.fairwall.wire.v1.MetricB\x04\x88\xb5\x18\x02\x12,\n\x05\x65xact\x18\x03 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x03\x12/\n\x08released\x18\x04 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x05 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x15\n\x07\x66lagged\x18\x06 \x01(\x04\x42\x04\x88\xb5\x18\x02\"\x1b\n\x19SubmitAuditReportResponse*:\n\x04Turn\x12\x14\n\x10TURN_UNSPECIFIED\x10\x00\x12\r\n\tTURN_WAIT\x10\x01\x12\r\n\tTURN_OVER\x10\x02*S\n\x04Game\x12\x14\n\x10GAME_UNSPECIFIED\x10\x00\x12\x0f\n\x0bGAME_REVEAL\x10\x01\x12\x12\n\x0eGAME_INFERENCE\x10\x02\x12\x10\n\x0cGAME_RELEASE\x10\x03\x32\xfd\x03\n\x0eRefereeService\x12J\n\x04Join\x12\x1d.fairwall.game.v1.JoinRequest\x1a\x1e.fairwall.game.v1.JoinResponse\"\x03\x90\x02\x02\x12V\n\x08\x41waitEnd\x12!.fairwall.game.v1.AwaitEndRequest\x1a\".fairwall.game.v1.AwaitEndResponse\"\x03\x90\x02\x02\x12v\n\x12TakeComplianceDeal\x12+.fairwall.game.v1.TakeComplianceDealRequest\x1a,.fairwall.game.v1.TakeComplianceDealResponse\"\x03\x90\x02\x02\x30\x01\x12\\\n\nServeTrial\x12#.fairwall.game.v1.ServeTrialRequest\x1a$.fairwall.game.v1.ServeTrialResponse\"\x03\x90\x02\x02\x12q\n\x11SubmitAuditReport\x12*.fairwall.game.v1.SubmitAuditReportRequest\x1a+.fairwall.game.v1.SubmitAuditReportResponse\"\x03\x90\x02\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&fairwall/game/v1/referee_service.proto\x12\x10\x66\x61irwall.game.v1\x1a\x1c\x66\x61irwall/wire/v1/array.proto\x1a\x1d\x66\x61irwall/wire/v1/metric.proto\x1a fairwall/wire/v1/precision.proto\x1a!fairwall/wire/v1/visibility.proto\"-\n\x0bJoinRequest\x12\x1e\n\x10protocol_version\x18\x01 \x01(\rB\x04\x88\xb5\x18\x01\"\xa8\x01\n\x0cJoinResponse\x12*\n\x04turn\x18\x01 \x01(\x0e\x32\x16.fairwall.game.v1.TurnB\x04\x88\xb5\x18\x01\x12\x1d\n\x0fscenario_digest\x18\x02 \x01(\tB\x04\x88\xb5\x18\x01\x12!\n\x13\x63ounterpart_address\x18\x03 \x01(\tB\x04\x88\xb5\x18\x01\x12*\n\x04game\x18\x04 \x01(\x0e\x32\x16.fairwall.game.v1.GameB\x04\x88\xb5\x18\x01\"\x11\n\x0f\x41waitEndRequest\">\n\x10\x41waitEndResponse\x12*\n\x04turn\x18\x01 \x01(\x0e\x32\x16.fairwall.game.v1.TurnB\x04\x88\xb5\x18\x01\"8\n\x19TakeComplianceDealRequest\x12\x1b\n\rafter_deal_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\"\xf1\x02\n\x1aTakeComplianceDealResponse\x12,\n\x04turn\x18\x01 \x01(\x0e\x32\x16.fairwall.game.v1.TurnB\x04\x88\xb5\x18\x01H\x00\x12\x36\n\x04\x64\x65\x61l\x18\x02 \x01(\x0b\x32 .fairwall.game.v1.ComplianceDealB\x04\x88\xb5\x18\x03H\x00\x12\x1c\n\x0clabels_chunk\x18\x03 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x12\x1f\n\x0fprotected_chunk\x18\x04 \x01(\x0c\x42\x04\x88\xb5\x18\x03H\x00\x12\x1e\n\x0e\x66\x65\x61tures_chunk\x18\x05 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x12\x1f\n\x0fsensitive_chunk\x18\x06 \x01(\x0c\x42\x04\x88\xb5\x18\x03H\x00\x12\x1d\n\rrelease_chunk\x18\x07 \x01(\x0c\x42\x04\x88\xb5\x18\x03H\x00\x12!\n\x11study_cells_chunk\x18\x08 \x01(\x0c\x42\x04\x88\xb5\x18\x03H\x00\x12#\n\x13study_answers_chunk\x18\t \x01(\x0c\x42\x04\x88\xb5\x18\x03H\x00\x42\x06\n\x04part\"\xdd\x06\n\x0e\x43omplianceDeal\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12\x1a\n\x0cnoise_seeded\x18\x02 \x01(\x08\x42\x04\x88\xb5\x18\x01\x12\x12\n\x04seed\x18\x03 \x01(\x0c\x42\x04\x88\xb5\x18\x03\x12/\n\x07metrics\x18\x04 \x03(\x0e\x32\x18.fairwall.wire.v1.MetricB\x04\x88\xb5\x18\x02\x12\x17\n\tmechanism\x18\x05 \x01(\tB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x06 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x19\n\x0bqueries_max\x18\x07 \x01(\x04\x42\x04\x88\xb5\x18\x02\x12\x33\n\x06labels\x18\x08 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12\x36\n\tprotected\x18\t \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x03\x12\x13\n\x05\x64\x65lta\x18\n \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x19\n\x0b\x62\x61tch_delta\x18\x0b \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x16\n\x08\x62ounding\x18\x0c \x01(\tB\x04\x88\xb5\x18\x02\x12\x34\n\tprecision\x18\r \x01(\x0b\x32\x1b.fairwall.wire.v1.PrecisionB\x04\x88\xb5\x18\x02\x12\x1a\n\x0c\x64ifferencing\x18\x0e \x01(\x04\x42\x04\x88\xb5\x18\x02\x12\x35\n\x08\x66\x65\x61tures\x18\x0f \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12\x36\n\tsensitive\x18\x10 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x03\x12\x34\n\x07release\x18\x11 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x03\x12\x33\n\x05terms\x18\x12 \x01(\x0b\x32\x1e.fairwall.game.v1.ReleaseTermsB\x04\x88\xb5\x18\x02\x12\x31\n\x05study\x18\x13 \x01(\x0b\x32\x1c.fairwall.game.v1.StudyTermsB\x04\x88\xb5\x18\x02\x12\x38\n\x0bstudy_cells\x18\x14 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x03\x12:\n\rstudy_answers\x18\x15 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x03\"O\n\nStudyTerms\x12\x13\n\x05\x63\x65lls\x18\x01 \x01(\rB\x04\x88\xb5\x18\x02\x12\x15\n\x07records\x18\x02 \x01(\x08\x42\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x03 \x01(\x01\x42\x04\x88\xb5\x18\x02\"\xd7\x01\n\x0cReleaseTerms\x12\x16\n\x08protocol\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\x12\x38\n\x07\x63olumns\x18\x02 \x03(\x0b\x32!.fairwall.game.v1.SensitiveColumnB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x03 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x13\n\x05sizes\x18\x04 \x03(\rB\x04\x88\xb5\x18\x02\x12\x14\n\x06\x62udget\x18\x05 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x33\n\x07queried\x18\x06 \x01(\x0b\x32\x1c.fairwall.game.v1.QueryTermsB\x04\x88\xb5\x18\x02\"S\n\nQueryTerms\x12\x15\n\x07queries\x18\x01 \x01(\x04\x42\x04\x88\xb5\x18\x02\x12\x17\n\tmechanism\x18\x02 \x01(\tB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x03 \x01(\x01\x42\x04\x88\xb5\x18\x02\"{\n\x0fSensitiveColumn\x12\x12\n\x04name\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\x12\x13\n\x05place\x18\x02 \x01(\rB\x04\x88\xb5\x18\x02\x12\x14\n\x06\x64omain\x18\x03 \x01(\rB\x04\x88\xb5\x18\x02\x12\x13\n\x05share\x18\x04 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x14\n\x06groups\x18\x05 \x01(\x08\x42\x04\x88\xb5\x18\x02\"*\n\x11ServeTrialRequest\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\")\n\x12ServeTrialResponse\x12\x13\n\x05\x65nded\x18\x01 \x01(\x08\x42\x04\x88\xb5\x18\x01\"\x91\x02\n\x18SubmitAuditReportRequest\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12\x33\n\x06\x61udits\x18\x02 \x03(\x0b\x32\x1d.fairwall.game.v1.AuditRecordB\x04\x88\xb5\x18\x03\x12\x1b\n\repsilon_spent\x18\x03 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x17\n\tutilities\x18\x04 \x03(\x01\x42\x04\x88\xb5\x18\x03\x12\x1b\n\rrelease_spent\x18\x05 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x19\n\x0bgroup_rates\x18\x06 \x03(\x01\x42\x04\x88\xb5\x18\x03\x12;\n\x0erelease_audits\x18\x07 \x03(\x0b\x32\x1d.fairwall.game.v1.AuditRecordB\x04\x88\xb5\x18\x03\"\xe4\x01\n\x0b\x41uditRecord\x12\x18\n\nrequest_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\x12.\n\x06metric\x18\x02 \x01(\x0e\x32\x18.fairwall.wire.v1.MetricB\x04\x88\xb5\x18\x02\x12,\n\x05\x65xact\x18\x03 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x03\x12/\n\x08released\x18\x04 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x05 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x15\n\x07\x66lagged\x18\x06 \x01(\x04\x42\x04\x88\xb5\x18\x02\"\x1b\n\x19SubmitAuditReportResponse*:\n\x04Turn\x12\x14\n\x10TURN_UNSPECIFIED\x10\x00\x12\r\n\tTURN_WAIT\x10\x01\x12\r\n\tTURN_OVER\x10\x02*h\n\x04Game\x12\x14\n\x10GAME_UNSPECIFIED\x10\x00\x12\x0f\n\x0bGAME_REVEAL\x10\x01\x12\x12\n\x0eGAME_INFERENCE\x10\x02\x12\x10\n\x0cGAME_RELEASE\x10\x03\x12\x13\n\x0fGAME_DISCLOSURE\x10\x04\x32\xfd\x03\n\x0eRefereeService\x12J\n\x04Join\x12\x1d.fairwall.game.v1.JoinRequest\x1a\x1e.fairwall.game.v1.JoinResponse\"\x03\x90\x02\x02\x12V\n\x08\x41waitEnd\x12!.fairwall.game.v1.AwaitEndRequest\x1a\".fairwall.game.v1.AwaitEndResponse\"\x03\x90\x02\x02\x12v\n\x12TakeComplianceDeal\x12+.fairwall.game.v1.TakeComplianceDealRequest\x1a,.fairwall.game.v1.TakeComplianceDealResponse\"\x03\x90\x02\x02\x30\x01\x12\\\n\nServeTrial\x12#.fairwall.game.v1.ServeTrialRequest\x1a$.fairwall.game.v1.ServeTrialResponse\"\x03\x90\x02\x02\x12q\n\x11SubmitAuditReport\x12*.fairwall.game.v1.SubmitAuditReportRequest\x1a+.fairwall.game.v1.SubmitAuditReportResponse\"\x03\x90\x02\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -63,6 +63,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TAKECOMPLIANCEDEALRESPONSE'].fields_by_name['sensitive_chunk']._serialized_options = b'\210\265\030\003'
   _globals['_TAKECOMPLIANCEDEALRESPONSE'].fields_by_name['release_chunk']._loaded_options = None
   _globals['_TAKECOMPLIANCEDEALRESPONSE'].fields_by_name['release_chunk']._serialized_options = b'\210\265\030\003'
+  _globals['_TAKECOMPLIANCEDEALRESPONSE'].fields_by_name['study_cells_chunk']._loaded_options = None
+  _globals['_TAKECOMPLIANCEDEALRESPONSE'].fields_by_name['study_cells_chunk']._serialized_options = b'\210\265\030\003'
+  _globals['_TAKECOMPLIANCEDEALRESPONSE'].fields_by_name['study_answers_chunk']._loaded_options = None
+  _globals['_TAKECOMPLIANCEDEALRESPONSE'].fields_by_name['study_answers_chunk']._serialized_options = b'\210\265\030\003'
   _globals['_COMPLIANCEDEAL'].fields_by_name['deal_id']._loaded_options = None
   _globals['_COMPLIANCEDEAL'].fields_by_name['deal_id']._serialized_options = b'\210\265\030\001'
   _globals['_COMPLIANCEDEAL'].fields_by_name['noise_seeded']._loaded_options = None
@@ -99,6 +103,18 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_COMPLIANCEDEAL'].fields_by_name['release']._serialized_options = b'\210\265\030\003'
   _globals['_COMPLIANCEDEAL'].fields_by_name['terms']._loaded_options = None
   _globals['_COMPLIANCEDEAL'].fields_by_name['terms']._serialized_options = b'\210\265\030\002'
+  _globals['_COMPLIANCEDEAL'].fields_by_name['study']._loaded_options = None
+  _globals['_COMPLIANCEDEAL'].fields_by_name['study']._serialized_options = b'\210\265\030\002'
+  _globals['_COMPLIANCEDEAL'].fields_by_name['study_cells']._loaded_options = None
+  _globals['_COMPLIANCEDEAL'].fields_by_name['study_cells']._serialized_options = b'\210\265\030\003'
+  _globals['_COMPLIANCEDEAL'].fields_by_name['study_answers']._loaded_options = None
+  _globals['_COMPLIANCEDEAL'].fields_by_name['study_answers']._serialized_options = b'\210\265\030\003'
+  _globals['_STUDYTERMS'].fields_by_name['cells']._loaded_options = None
+  _globals['_STUDYTERMS'].fields_by_name['cells']._serialized_options = b'\210\265\030\002'
+  _globals['_STUDYTERMS'].fields_by_name['records']._loaded_options = None
+  _globals['_STUDYTERMS'].fields_by_name['records']._serialized_options = b'\210\265\030\002'
+  _globals['_STUDYTERMS'].fields_by_name['epsilon']._loaded_options = None
+  _globals['_STUDYTERMS'].fields_by_name['epsilon']._serialized_options = b'\210\265\030\002'
   _globals['_RELEASETERMS'].fields_by_name['protocol']._loaded_options = None
   _globals['_RELEASETERMS'].fields_by_name['protocol']._serialized_options = b'\210\265\030\002'
   _globals['_RELEASETERMS'].fields_by_name['columns']._loaded_options = None
@@ -167,10 +183,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REFEREESERVICE'].methods_by_name['ServeTrial']._serialized_options = b'\220\002\002'
   _globals['_REFEREESERVICE'].methods_by_name['SubmitAuditReport']._loaded_options = None
   _globals['_REFEREESERVICE'].methods_by_name['SubmitAuditReport']._serialized_options = b'\220\002\002'
-  _globals['_TURN']._serialized_start=2595
-  _globals['_TURN']._serialized_end=2653
-  _globals['_GAME']._serialized_start=2655
-  _globals['_GAME']._serialized_end=2738
+  _globals['_TURN']._serialized_start=2917
+  _globals['_TURN']._serialized_end=2975
+  _globals['_GAME']._serialized_start=2977
+  _globals['_GAME']._serialized_end=3081
   _globals['_JOINREQUEST']._serialized_start=190
   _globals['_JOINREQUEST']._serialized_end=235
   _globals['_JOINRESPONSE']._serialized_start=238
@@ -182,25 +198,27 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_TAKECOMPLIANCEDEALREQUEST']._serialized_start=491
   _globals['_TAKECOMPLIANCEDEALREQUEST']._serialized_end=547
   _globals['_TAKECOMPLIANCEDEALRESPONSE']._serialized_start=550
-  _globals['_TAKECOMPLIANCEDEALRESPONSE']._serialized_end=847
-  _globals['_COMPLIANCEDEAL']._serialized_start=850
-  _globals['_COMPLIANCEDEAL']._serialized_end=1542
-  _globals['_RELEASETERMS']._serialized_start=1545
-  _globals['_RELEASETERMS']._serialized_end=1760
-  _globals['_QUERYTERMS']._serialized_start=1762
-  _globals['_QUERYTERMS']._serialized_end=1845
-  _globals['_SENSITIVECOLUMN']._serialized_start=1847
-  _globals['_SENSITIVECOLUMN']._serialized_end=1970
-  _globals['_SERVETRIALREQUEST']._serialized_start=1972
-  _globals['_SERVETRIALREQUEST']._serialized_end=2014
-  _globals['_SERVETRIALRESPONSE']._serialized_start=2016
-  _globals['_SERVETRIALRESPONSE']._serialized_end=2057
-  _globals['_SUBMITAUDITREPORTREQUEST']._serialized_start=2060
-  _globals['_SUBMITAUDITREPORTREQUEST']._serialized_end=2333
-  _globals['_AUDITRECORD']._serialized_start=2336
-  _globals['_AUDITRECORD']._serialized_end=2564
-  _globals['_SUBMITAUDITREPORTRESPONSE']._serialized_start=2566
-  _globals['_SUBMITAUDITREPORTRESPONSE']._serialized_end=2593
-  _globals['_REFEREESERVICE']._serialized_start=2741
-  _globals['_REFEREESERVICE']._serialized_end=3250
+  _globals['_TAKECOMPLIANCEDEALRESPONSE']._serialized_end=919
+  _globals['_COMPLIANCEDEAL']._serialized_start=922
+  _globals['_COMPLIANCEDEAL']._serialized_end=1783
+  _globals['_STUDYTERMS']._serialized_start=1785
+  _globals['_STUDYTERMS']._serialized_end=1864
+  _globals['_RELEASETERMS']._serialized_start=1867
+  _globals['_RELEASETERMS']._serialized_end=2082
+  _globals['_QUERYTERMS']._serialized_start=2084
+  _globals['_QUERYTERMS']._serialized_end=2167
+  _globals['_SENSITIVECOLUMN']._serialized_start=2169
+  _globals['_SENSITIVECOLUMN']._serialized_end=2292
+  _globals['_SERVETRIALREQUEST']._serialized_start=2294
+  _globals['_SERVETRIALREQUEST']._serialized_end=2336
+  _globals['_SERVETRIALRESPONSE']._serialized_start=2338
+  _globals['_SERVETRIALRESPONSE']._serialized_end=2379
+  _globals['_SUBMITAUDITREPORTREQUEST']._serialized_start=2382
+  _globals['_SUBMITAUDITREPORTREQUEST']._serialized_end=2655
+  _globals['_AUDITRECORD']._serialized_start=2658
+  _globals['_AUDITRECORD']._serialized_end=2886
+  _globals['_SUBMITAUDITREPORTRESPONSE']._serialized_start=2888
+  _globals['_SUBMITAUDITREPORTRESPONSE']._serialized_end=2915
+  _globals['_REFEREESERVICE']._serialized_start=3084
+  _globals['_REFEREESERVICE']._serialized_end=3593
 # @@protoc_insertion_point(module_scope)

@@ -23,6 +23,7 @@ class Game(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     GAME_REVEAL: _ClassVar[Game]
     GAME_INFERENCE: _ClassVar[Game]
     GAME_RELEASE: _ClassVar[Game]
+    GAME_DISCLOSURE: _ClassVar[Game]
 TURN_UNSPECIFIED: Turn
 TURN_WAIT: Turn
 TURN_OVER: Turn
@@ -30,6 +31,7 @@ GAME_UNSPECIFIED: Game
 GAME_REVEAL: Game
 GAME_INFERENCE: Game
 GAME_RELEASE: Game
+GAME_DISCLOSURE: Game
 
 class JoinRequest(_message.Message):
     __slots__ = ("protocol_version",)
@@ -66,7 +68,7 @@ class TakeComplianceDealRequest(_message.Message):
     def __init__(self, after_deal_id: _Optional[str] = ...) -> None: ...
 
 class TakeComplianceDealResponse(_message.Message):
-    __slots__ = ("turn", "deal", "labels_chunk", "protected_chunk", "features_chunk", "sensitive_chunk", "release_chunk")
+    __slots__ = ("turn", "deal", "labels_chunk", "protected_chunk", "features_chunk", "sensitive_chunk", "release_chunk", "study_cells_chunk", "study_answers_chunk")
     TURN_FIELD_NUMBER: _ClassVar[int]
     DEAL_FIELD_NUMBER: _ClassVar[int]
     LABELS_CHUNK_FIELD_NUMBER: _ClassVar[int]
@@ -74,6 +76,8 @@ class TakeComplianceDealResponse(_message.Message):
     FEATURES_CHUNK_FIELD_NUMBER: _ClassVar[int]
     SENSITIVE_CHUNK_FIELD_NUMBER: _ClassVar[int]
     RELEASE_CHUNK_FIELD_NUMBER: _ClassVar[int]
+    STUDY_CELLS_CHUNK_FIELD_NUMBER: _ClassVar[int]
+    STUDY_ANSWERS_CHUNK_FIELD_NUMBER: _ClassVar[int]
     turn: Turn
     deal: ComplianceDeal
     labels_chunk: bytes
@@ -81,10 +85,12 @@ class TakeComplianceDealResponse(_message.Message):
     features_chunk: bytes
     sensitive_chunk: bytes
     release_chunk: bytes
-    def __init__(self, turn: _Optional[_Union[Turn, str]] = ..., deal: _Optional[_Union[ComplianceDeal, _Mapping]] = ..., labels_chunk: _Optional[bytes] = ..., protected_chunk: _Optional[bytes] = ..., features_chunk: _Optional[bytes] = ..., sensitive_chunk: _Optional[bytes] = ..., release_chunk: _Optional[bytes] = ...) -> None: ...
+    study_cells_chunk: bytes
+    study_answers_chunk: bytes
+    def __init__(self, turn: _Optional[_Union[Turn, str]] = ..., deal: _Optional[_Union[ComplianceDeal, _Mapping]] = ..., labels_chunk: _Optional[bytes] = ..., protected_chunk: _Optional[bytes] = ..., features_chunk: _Optional[bytes] = ..., sensitive_chunk: _Optional[bytes] = ..., release_chunk: _Optional[bytes] = ..., study_cells_chunk: _Optional[bytes] = ..., study_answers_chunk: _Optional[bytes] = ...) -> None: ...
 
 class ComplianceDeal(_message.Message):
-    __slots__ = ("deal_id", "noise_seeded", "seed", "metrics", "mechanism", "epsilon", "queries_max", "labels", "protected", "delta", "batch_delta", "bounding", "precision", "differencing", "features", "sensitive", "release", "terms")
+    __slots__ = ("deal_id", "noise_seeded", "seed", "metrics", "mechanism", "epsilon", "queries_max", "labels", "protected", "delta", "batch_delta", "bounding", "precision", "differencing", "features", "sensitive", "release", "terms", "study", "study_cells", "study_answers")
     DEAL_ID_FIELD_NUMBER: _ClassVar[int]
     NOISE_SEEDED_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -103,6 +109,9 @@ class ComplianceDeal(_message.Message):
     SENSITIVE_FIELD_NUMBER: _ClassVar[int]
     RELEASE_FIELD_NUMBER: _ClassVar[int]
     TERMS_FIELD_NUMBER: _ClassVar[int]
+    STUDY_FIELD_NUMBER: _ClassVar[int]
+    STUDY_CELLS_FIELD_NUMBER: _ClassVar[int]
+    STUDY_ANSWERS_FIELD_NUMBER: _ClassVar[int]
     deal_id: str
     noise_seeded: bool
     seed: bytes
@@ -121,7 +130,20 @@ class ComplianceDeal(_message.Message):
     sensitive: _array_pb2.ArrayHeader
     release: _array_pb2.ArrayHeader
     terms: ReleaseTerms
-    def __init__(self, deal_id: _Optional[str] = ..., noise_seeded: bool = ..., seed: _Optional[bytes] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., queries_max: _Optional[int] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., protected: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., delta: _Optional[float] = ..., batch_delta: _Optional[float] = ..., bounding: _Optional[str] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., differencing: _Optional[int] = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., sensitive: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., release: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., terms: _Optional[_Union[ReleaseTerms, _Mapping]] = ...) -> None: ...
+    study: StudyTerms
+    study_cells: _array_pb2.ArrayHeader
+    study_answers: _array_pb2.ArrayHeader
+    def __init__(self, deal_id: _Optional[str] = ..., noise_seeded: bool = ..., seed: _Optional[bytes] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., queries_max: _Optional[int] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., protected: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., delta: _Optional[float] = ..., batch_delta: _Optional[float] = ..., bounding: _Optional[str] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., differencing: _Optional[int] = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., sensitive: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., release: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., terms: _Optional[_Union[ReleaseTerms, _Mapping]] = ..., study: _Optional[_Union[StudyTerms, _Mapping]] = ..., study_cells: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., study_answers: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ...) -> None: ...
+
+class StudyTerms(_message.Message):
+    __slots__ = ("cells", "records", "epsilon")
+    CELLS_FIELD_NUMBER: _ClassVar[int]
+    RECORDS_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    cells: int
+    records: bool
+    epsilon: float
+    def __init__(self, cells: _Optional[int] = ..., records: bool = ..., epsilon: _Optional[float] = ...) -> None: ...
 
 class ReleaseTerms(_message.Message):
     __slots__ = ("protocol", "columns", "epsilon", "sizes", "budget", "queried")

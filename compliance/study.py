@@ -1,0 +1,109 @@
+"""A study whose table compliance releases: counts of answers by cell, with noise, or the records without names."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.accountant import Budget, Loss, Neighbours
+from compliance.case import DEVELOPER
+from compliance.ledger import Ledger
+from compliance.ledger.books import Entry, Reply, Request
+from compliance.noise import Seeded, System
+from fairwall.rpc.turns import generator
+
+
+@dataclass(frozen=True, eq=False)
+class Study:
+    """The people of a study, and the ledger that pays for what is released of them.
+
+    A count of the people in a cell who answered yes moves by at most 1 where one person takes part or not, or answers
+    otherwise, and no other count moves: each gets two-sided geometric noise of scale 1/epsilon, and all of them
+    together are epsilon-private. Records as they are have no such promise, and cost infinitely much.
+
+    Parameters
+    ----------
+    dataset : str
+        What the ledger calls them.
+    cells : ndarray of intp, shape (people,)
+        From 0 to ``width`` less 1.
+    answers : ndarray of uint8, shape (people,)
+        1 is yes.
+    width : int
+        How many cells there are.
+    records : bool
+        Whether the records are released, in their order, rather than counts.
+    ledger : Ledger
+        Has a budget for the data set, and the developer's share of it.
+    seed : bytes or None
+        The seed of the noise; None draws it from the operating system.
+    """
+
+    dataset: str
+    cells: NDArray[np.intp] = field(repr=False)
+    answers: NDArray[np.uint8] = field(repr=False)
+    width: int
+    records: bool
+    ledger: Ledger = field(repr=False)
+    seed: bytes | None = field(repr=False)
+
+    @property
+    def spent(self) -> float:
+        """What was spent of the budget, in epsilon."""
+        return self.ledger.standing(self.dataset).spent
+
+    def settle(self, developer: str, request_id: str, digest: bytes, epsilon: float) -> Entry:
+        """Charge a table and make it, or find what this request has bought already: it is never drawn twice.
+
+        Raises
+        ------
+        Refusal, LedgerError, LedgerUnavailable
+            As `Ledger.settle`.
+        """
+        what = "records" if self.records else "geometric"
+        request = Request(
+            self.dataset, developer, request_id, digest, "table", what, Neighbours.RECORD, self.loss(epsilon)
+        )
+        return self.ledger.settle(request, lambda _: Reply(self.tabulated(request_id, epsilon).tobytes(), b""))
+
+    def loss(self, epsilon: float) -> Loss:
+        """Say what a table costs for which so much was to be spent."""
+        return Loss(math.inf if self.records else epsilon)
+
+    def table(self, entry: Entry) -> NDArray[np.float64]:
+        """Read what was released: shape (cells,), or (people, 2) of records."""
+        stored = np.frombuffer(entry.reply.answer, np.float64)
+        return stored.reshape(-1, 2) if self.records else stored
+
+    def tabulated(self, request_id: str, epsilon: float) -> NDArray[np.float64]:
+        """Draw a table: where there is a seed, a function of it and the request alone."""
+        if self.records:
+            return np.column_stack([self.cells, self.answers]).astype(np.float64)
+        counts = np.bincount(self.cells[self.answers == 1], minlength=self.width).astype(np.float64)
+        if self.seed is None:
+            return System().laplace(counts, 1 / epsilon, 1.0)
+        return Seeded(generator(hmac.digest(self.seed, request_id.encode(), hashlib.sha256))).laplace(
+            counts, 1 / epsilon, 1.0
+        )
+
+
+def game_study(
+    dataset: str,
+    cells: NDArray[np.intp],
+    answers: NDArray[np.uint8],
+    width: int,
+    epsilon: float,
+    seed: bytes | None,
+    *,
+    records: bool,
+) -> Study:
+    """Open a game's study, of a budget of epsilon: its ledger is in memory."""
+    ledger = Ledger()
+    ledger.set_budget(dataset, Neighbours.RECORD, Budget(epsilon))
+    ledger.allocate(dataset, DEVELOPER, epsilon)
+    return Study(dataset, cells, answers, width, records, ledger, seed)

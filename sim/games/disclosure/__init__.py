@@ -1,0 +1,48 @@
+"""The disclosure game: what a study's release tells of one person, with her in the study and without her."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from fairwall.game.v1 import disclosure_service_pb2
+from fairwall.game.v1.referee_service_pb2 import GAME_DISCLOSURE
+from sim.games.disclosure import captions, deal, outcome, recompute, record, referee, scenario
+from sim.games.game import Game, Line
+from sim.scenarios.sweep import Sweep
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from sim.report.page import Page
+
+
+def _page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
+    from sim.games.disclosure.report.page import page  # brings the drawing library
+
+    return page(sweep, lines, summary)
+
+
+def _terminal(sweep: Sweep, summary: Sequence[Line]) -> RenderableType:
+    from sim.games.disclosure.report.terminal import terminal
+
+    return terminal(sweep, summary)
+
+
+GAME: Game[scenario.DisclosureScenario, deal.DisclosureDeal, outcome.DisclosureOutcome] = Game(
+    name="disclosure",
+    wire=GAME_DISCLOSURE,
+    scenario=scenario.DisclosureScenario,
+    service=disclosure_service_pb2.DESCRIPTOR.services_by_name["DisclosureService"],
+    require=lambda: None,
+    deal=deal.deal,
+    dealer=referee.DisclosureDealer,
+    record=record.record,
+    summarise=record.summarise,
+    outcome=outcome.from_messages,
+    recompute=recompute.comparisons,
+    tolerance=1e-9,
+    page=_page,
+    terminal=_terminal,
+    captions=captions.captions,
+)

@@ -1,0 +1,42 @@
+"""What the messages of the disclosure game's services say, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from developer.disclosure.belief import MODES
+from sim.transcripts.captions import Caption, Parts, Story, count, number
+
+
+def captions() -> Mapping[str, Caption]:
+    """Give the captions by message."""
+    return {
+        "TakeDisclosureDealResponse": _take_disclosure_deal_response,
+        "TabulateRequest": _tabulate_request,
+        "TabulateResponse": _tabulate_response,
+        "SubmitPosteriorRequest": _submit_posterior_request,
+    }
+
+
+def _take_disclosure_deal_response(story: Story, message: Any, _: Parts) -> str:
+    if message.WhichOneof("part") == "turn":
+        return "the run is over"
+    deal = message.deal
+    story.answers, story.left = 0, None
+    return f"{deal.deal_id}: {MODES[deal.mode]}; Alice and {count(deal.others, 'other')} are of cell {deal.cell}"
+
+
+def _tabulate_request(_story: Story, message: Any, _: Parts) -> str:
+    return f"the study's table, at epsilon {message.epsilon:g}?"
+
+
+def _tabulate_response(_story: Story, message: Any, _: Parts) -> str:
+    header = message.header
+    what = "record" if len(header.table.shape) == 2 else "count"
+    return f"{count(header.table.shape[0], what)}, cost {header.epsilon_charged:g}"
+
+
+def _submit_posterior_request(_story: Story, message: Any, _: Parts) -> str:
+    record = f"; record {message.record} is hers" if message.HasField("record") else ""
+    return f"the secret is 1 with probability {number(message.posterior)}: my guess is {int(message.guess)}{record}"

@@ -1,0 +1,45 @@
+"""What came of a disclosure trial: what its parties submitted, as the dealer took it or as a transcript tells it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.disclosure.belief import Belief
+from sim.games.disclosure.deal import DisclosureDeal, deal
+from sim.games.disclosure.scenario import DisclosureScenario
+from sim.games.recorded import NotRecorded, cards_of, report_of, submission_of
+from sim.games.submissions import AuditReport
+from sim.scenarios.sweep import Cell
+from sim.transcripts.messages import TrialMessages
+
+
+@dataclass(frozen=True, eq=False)
+class DisclosureOutcome:
+    """What the developer believes, and compliance's report."""
+
+    belief: Belief
+    report: AuditReport
+
+
+def from_messages(
+    cell: Cell[DisclosureScenario], number: int, trial: TrialMessages, secret: bytes
+) -> tuple[DisclosureDeal, DisclosureOutcome]:
+    """Find in a trial's messages what came of it; what was dealt is drawn again, and is what the messages hold.
+
+    Raises
+    ------
+    NotRecorded
+        If something that is needed is in no message, or another study was dealt.
+    """
+    cards, request = cards_of(trial, "ComplianceDeal"), submission_of(trial, "SubmitPosterior")
+    dealt = deal(cell, number, trial.deal_id, secret)
+    drawn: dict[str, NDArray[Any]] = {"study_cells": dealt.study.cells, "study_answers": dealt.study.answers}
+    if not all(np.array_equal(cards[name], values) for name, values in drawn.items()):
+        raise NotRecorded("the study is not the one that is drawn")
+    record = request.record if request.HasField("record") else None
+    belief = Belief(request.posterior, request.guess, record, request.candidates)
+    return dealt, DisclosureOutcome(belief, report_of(trial))

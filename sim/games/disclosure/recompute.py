@@ -1,0 +1,80 @@
+"""What compliance and the developer report of a disclosure trial, computed again from its messages."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.accountant import Budget
+from compliance.game import open_study
+from compliance.study import Study
+from developer.disclosure.belief import believe
+from fairwall.laws.disclosure import PRIOR
+from sim.games.game import Compare
+from sim.transcripts.findings import BY_DIGEST, TOLERANCE, UNHEARD, Findings
+from sim.transcripts.messages import Session, TrialMessages, collected
+from sim.transcripts.methods import short
+
+
+def comparisons(_session: Session) -> Sequence[Compare]:
+    """Give the comparisons for the trials of a session."""
+    return (compare,)
+
+
+def compare(findings: Findings, trial: TrialMessages) -> None:
+    """Compare tables with the study and the seed, and what was reported with what follows from them."""
+    dealt, told = trial.cards.get("ComplianceDeal"), trial.cards.get("DisclosureDeal")
+    believed, reported = trial.submissions.get("SubmitPosterior"), trial.submissions.get("SubmitAuditReport")
+    if dealt is None or told is None or believed is None or reported is None:
+        return
+    if not trial.is_heard:
+        findings.not_checked(UNHEARD)
+        return
+    if dealt.arrays is None or not all(one.is_stored for one in trial.releases):
+        findings.not_checked(f"what was released, and what was reported of it: {BY_DIGEST}")
+        return
+    findings.reports += 1
+    study = open_study(dealt.deal, dealt.arrays)
+    table, spent = _released(findings, trial, study, dealt.deal.epsilon)
+    place = f"{trial.deal_id}: compliance reports: epsilon_spent"
+    findings.same(reported.place, place, reported.request.epsilon_spent, spent)
+    if table is None:
+        findings.wrong(believed.place, f"{trial.deal_id}: developer reports what it asked nobody about")
+    else:
+        _believed(findings, trial, told.deal, table)
+
+
+def _released(
+    findings: Findings, trial: TrialMessages, study: Study, epsilon: float
+) -> tuple[NDArray[np.float64] | None, float]:
+    """Compare tables with the study and its seed; the first of them, if any, and what all cost."""
+    first = None
+    losses = {}
+    for one in trial.releases:
+        if short(one.method) != "Tabulate":
+            continue
+        (asked,) = one.requests
+        header, *parts = one.answers
+        table = collected(header.header.table, (part.table_chunk for part in parts))
+        again = study.tabulated(asked.request_id, asked.epsilon)
+        findings.same(one.place, f"{trial.deal_id}: compliance releases {asked.request_id}", table, again)
+        losses[asked.request_id] = study.loss(asked.epsilon)
+        first = table if first is None else first
+    return first, Budget(epsilon).spent(Counter(losses.values()))
+
+
+def _believed(findings: Findings, trial: TrialMessages, deal: Any, table: NDArray[np.float64]) -> None:
+    """Compare what the developer believes with Bayes's posterior."""
+    submitted = trial.submissions["SubmitPosterior"]
+    place, request = f"{trial.deal_id}: developer reports", submitted.request
+    again = believe(deal, table)
+    near = again.posterior - TOLERANCE, again.posterior + TOLERANCE
+    findings.between(submitted.place, f"{place}: posterior", request.posterior, *near)
+    findings.same(submitted.place, f"{place}: guess", request.guess, request.posterior >= PRIOR)
+    named = request.record if request.HasField("record") else None
+    findings.same(submitted.place, f"{place}: record", named, again.record)
+    findings.same(submitted.place, f"{place}: candidates", request.candidates, again.candidates)

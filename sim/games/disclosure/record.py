@@ -1,0 +1,97 @@
+"""The line of a disclosure trial, and what a cell's lines come to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fairwall.laws.disclosure import PRIOR, advantage, bound, bound_applies
+from sim.games.disclosure.deal import DisclosureDeal
+from sim.games.disclosure.outcome import DisclosureOutcome
+from sim.games.disclosure.scenario import DisclosureScenario
+from sim.games.game import Line
+from sim.report.estimates import share_interval
+from sim.scenarios.scenario import plain
+from sim.scenarios.sweep import Cell
+
+
+def record(
+    _cell: Cell[DisclosureScenario], _trial: int, dealt: DisclosureDeal, outcome: DisclosureOutcome
+) -> list[Line]:
+    """Score what the developer believes, and write the trial down.
+
+    ``posterior`` is the probability of yes, ``posterior_of_truth`` what the true answer was given; ``advantage_law`` is
+    the largest advantage by the public law, given what was known. Where records were released, ``linked`` says whether
+    the one named is Alice's, of ``candidates`` like hers among ``people``.
+    """
+    belief, known = outcome.belief, dealt.known
+    return [
+        {
+            "mode": known.mode,
+            "people": len(dealt.study.answers),
+            "takes_part": dealt.place is not None,
+            "others": known.others,
+            "epsilon": plain(known.epsilon),
+            "secret": dealt.secret,
+            "prior": PRIOR,
+            "posterior": belief.posterior,
+            "posterior_of_truth": belief.posterior if dealt.secret else 1 - belief.posterior,
+            "guess": int(belief.guess),
+            "right": int(belief.guess) == dealt.secret,
+            "advantage_law": advantage(known),
+            "bound": bound(known.epsilon),
+            "bound_applies": bound_applies(known.mode),
+            "linked": None if belief.record is None else belief.record == dealt.place,
+            "candidates": belief.candidates,
+            "epsilon_spent": plain(outcome.report.epsilon_spent),
+        }
+    ]
+
+
+def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
+    """Sum up a cell; the advantage is None where the secret was never 0, or never 1."""
+    trials = len(lines)
+    found = _advantage(lines)
+    named = [line for line in lines if line["linked"] is not None]
+    linked = sum(line["linked"] for line in named)
+    linked_low, linked_high = share_interval(linked, len(named)) if named else (None, None)
+    return {
+        **swept,
+        "trials": trials,
+        **{key: lines[0][key] for key in ("mode", "epsilon", "prior", "bound", "bound_applies", "epsilon_spent")},
+        "takes_part": sum(line["takes_part"] for line in lines) / trials,
+        "posterior_of_truth": float(np.mean([line["posterior_of_truth"] for line in lines])),
+        "right": sum(line["right"] for line in lines),
+        **dict(zip(("advantage", "advantage_low", "advantage_high"), found, strict=True)),
+        "advantage_law": float(np.mean([line["advantage_law"] for line in lines])),
+        "named": len(named),
+        "linked": linked if named else None,
+        "linked_low": linked_low,
+        "linked_high": linked_high,
+        "linked_prior": 1 / named[0]["people"] if named else None,
+        "linked_law": float(np.mean([1 / line["candidates"] for line in named])) if named else None,
+        "unique": float(np.mean([line["candidates"] == 1 for line in named])) if named else None,
+    }
+
+
+def _advantage(lines: Sequence[Line]) -> tuple[float, float, float] | tuple[None, None, None]:
+    """Measure P(guess 1 | secret 1) - P(guess 1 | secret 0), with its 95% interval.
+
+    Trials are independent, so the two shares are. Their difference's interval is Newcombe's (Statistics in Medicine
+    1998, 17, 873-890): the distances of each share to its own limits, squared and added. The limits are Clopper and
+    Pearson's where his are Wilson's: with 8 or 30 trials of each secret it covers at least 95.8% of the time (exact, on
+    a grid of both probabilities).
+    """
+    shares = []
+    for secret in (1, 0):
+        guesses = [line["guess"] for line in lines if line["secret"] == secret]
+        if not guesses:
+            return None, None, None
+        shares.append((sum(guesses) / len(guesses), *share_interval(sum(guesses), len(guesses))))
+    (yes, yes_low, yes_high), (no, no_low, no_high) = shares
+    difference = yes - no
+    low = difference - math.hypot(yes - yes_low, no_high - no)
+    return difference, low, difference + math.hypot(yes_high - yes, no - no_low)
