@@ -160,20 +160,32 @@ def expected_sums(
     """
     # A prediction that is the same for everybody tells nothing of A: its u is 0.
     telling = spread > 0
-    if not telling.any():
-        return np.zeros_like(noisy)
-    x, t = noisy[telling], spread[telling]
-    widen = max(2.0, widest / float(np.median(t)))
-    wider = np.geomspace(1.0, widen, _SPREADS + 1)[1:, None] * t
-    t = np.vstack([t, wider])
+    expected = np.zeros_like(noisy)
+    if telling.any():
+        expected[telling] = expected_in_batches(noisy[telling], spread[telling], widest, scale, gaussian=gaussian)
+    return expected
+
+
+def expected_in_batches(
+    noisy: NDArray[np.float64],
+    spread: NDArray[np.float64],
+    widest: float | NDArray[np.float64],
+    scale: float,
+    *,
+    gaussian: bool = False,
+) -> NDArray[np.float64]:
+    """Return what `expected_sums` does, for one batch or many: shape (..., k), `widest` (...), every spread above 0."""
+    x, t = noisy, spread
+    widen = np.maximum(2.0, widest / np.median(t, axis=-1))
+    wider = np.geomspace(1.0, widen, _SPREADS + 1)[1:, ..., None] * t
+    t = np.concatenate([t[None], wider])
     # A spread far below the noise would lose its digits below, and says the same as this one: no more than chance.
     t = np.maximum(t, 1e-3 * scale)
     log_density, mean = _normal(x, t, scale) if gaussian else _laplace(x, t, scale)
-    odds = np.log([x.size + 1.0, *np.full(_SPREADS, 1 / _SPREADS)])
-    log_weight = odds + log_density.sum(axis=1)
-    weight = np.exp(log_weight - log_weight.max())
-    expected = np.zeros_like(noisy)
-    expected[telling] = np.add.reduce(weight[:, None] * mean, axis=0) / weight.sum()
+    odds = np.log([x.shape[-1] + 1.0, *np.full(_SPREADS, 1 / _SPREADS)])
+    log_weight = odds.reshape(-1, *[1] * (x.ndim - 1)) + log_density.sum(axis=-1)
+    weight = np.exp(log_weight - log_weight.max(axis=0))
+    expected: NDArray[np.float64] = np.add.reduce(weight[..., None] * mean, axis=0) / weight.sum(axis=0)[..., None]
     return expected
 
 
