@@ -20,6 +20,7 @@ from sim.cli.certificates import certificates
 from sim.cli.compare import compare
 from sim.cli.list import list_scenarios
 from sim.cli.merge import merge
+from sim.cli.plan import plan
 from sim.cli.privacy_audit import privacy_audit
 from sim.cli.recommend import recommend
 from sim.cli.replay import replay
@@ -49,6 +50,7 @@ app.command()(compare)
 app.command()(boundary)
 app.command()(sensitivity)
 app.command()(recommend)
+app.command()(plan)
 app.command()(privacy_audit)
 app.command()(certificates)
 app.add_typer(serve.app, name="serve")

@@ -1,0 +1,1 @@
+"""What a data set allows, told before any budget is spent; for whoever holds its protected attributes."""

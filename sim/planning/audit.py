@@ -1,0 +1,325 @@
+"""Whether a batch's released gaps will be near the true ones, told before any budget is spent.
+
+The question is whether P(abs(released gap - true gap) <= F) >= 95%, for each answer of a batch by itself, whatever the
+true gap is. The true gap is the test set's, which `exact` would release; how far that is from the population's is
+another matter. The probability is over the mechanism's noise alone.
+
+For counts and randomised response it holds for decisions of 0 and 1 (of scores with the same group means no more is
+possible, see `sim.planning.worst`); for noise that is added to gaps, for scores too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, Decimal
+
+from compliance.bounding import CHOICES, bounded
+from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms.recommended import SHRUNK, choose
+from fairwall.errors import UserError
+from fairwall.laws.bounding import metric_range
+from fairwall.laws.response import turning_probability
+from fairwall.laws.sensitivity import Counts
+from sim.planning.added import ADDED, added_noise
+from sim.planning.batch import Batch
+from sim.planning.counted import CountedGap, counted_noise
+from sim.planning.responded import RespondedGap
+from sim.planning.shrunk import ShrunkGap
+from sim.planning.worst import Drawn, Worst, computed_at, drawn_at, least_computed, least_drawn
+
+LEVEL = 0.95
+
+RECOMMENDED, RESPONSE = "recommended", "randomized-response"
+COUNTED = ("counts", "counts-gaussian")
+PLANNED = (RECOMMENDED, *COUNTED, RESPONSE, *ADDED)
+"""The mechanisms whose answers can be planned."""
+
+_EPSILON_MIN, _EPSILON_MAX = 1e-4, 1e4
+_PEOPLE_MAX = 10_000_000
+_REACH_MIN = 1e-7
+_CLOSE, _CLOSE_DRAWN = 1.02, 1.1
+_ROUNDS = 12
+_FEW, _FEW_ERROR = 300, 0.0126
+
+
+class PlanError(UserError):
+    """A plan that cannot be made. The text names the option."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a batch can promise, and what it would take.
+
+    Parameters
+    ----------
+    batch
+        As asked, its mechanism with ``recommended`` resolved.
+    within
+        F.
+    worst
+        The least favourable model and its probability.
+    searched
+        The mechanism that the following is for: the batch's, but counts as they are where it shrinks them.
+    reach
+        The least F that it does promise; None where there is none in the metric's range.
+    epsilon
+        About the smallest epsilon that is enough, or None where none up to 10,000 is.
+    people
+        About how many people of the table are enough, with the same shares of label and group, or None where no number
+        up to ten million is.
+    batches
+        How many such batches a budget holds; None without a budget. `batches_at_least` is that for the smallest
+        epsilon.
+    """
+
+    batch: Batch
+    within: float
+    worst: Worst
+    searched: str
+    reach: float | None
+    epsilon: float | None
+    people: int | None
+    batches: int | None
+    batches_at_least: int | None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the answer is yes."""
+        return self.worst.probability >= LEVEL
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the probability is drawn, and within two standard errors of the level."""
+        return abs(self.worst.probability - LEVEL) < 2 * self.worst.error
+
+    @property
+    def everybody(self) -> int:
+        """How many people the table has in its two groups."""
+        return _everybody(self.batch.counts)
+
+    @property
+    def binding(self) -> tuple[int | None, int, int, int] | None:
+        """The group whose size limits the answer: its label, its A, how many, and of how many; None where none does."""
+        if self.batch.mechanism in ("laplace", "gaussian"):
+            return None
+        sizes = [
+            (groups[a], label, a, sum(groups))
+            for label, groups in zip(self.batch.kind.strata, self.batch.strata, strict=True)
+            for a in (0, 1)
+        ]
+        size, label, a, of = min(sizes, key=lambda row: row[0])
+        return label, a, size, of
+
+
+def make(batch: Batch, within: float, budget: float | None = None) -> Plan:
+    """Answer the question for a batch.
+
+    Parameters
+    ----------
+    batch
+        Its mechanism is one of `PLANNED`.
+    within
+        F, above 0 and below the width of the metric's range.
+    budget
+        Epsilon in all; None for no question about it.
+
+    Raises
+    ------
+    PlanError
+        For a batch that cannot be planned or would be refused, or numbers out of range.
+    """
+    _check(batch, within, budget)
+    batch = resolved(batch)
+    worst = least_favourable(batch, within)
+    plain = replace(batch, mechanism=batch.mechanism.removesuffix(SHRUNK))
+    first = worst if plain == batch else least_favourable(plain, within)
+    low, high = metric_range(batch.metric)
+    counts, everybody = batch.counts, _everybody(batch.counts)
+
+    def of_people(n: float) -> tuple[Batch, float]:
+        return replace(plain, counts=scaled(counts, math.ceil(n) / everybody)), within
+
+    epsilon = _least(lambda x: (replace(plain, epsilon=x), within), batch.epsilon, _EPSILON_MIN, _EPSILON_MAX, first)
+    people = _least(of_people, everybody, 3.0, float(_PEOPLE_MAX), first)
+    return Plan(
+        batch=batch,
+        within=within,
+        worst=worst,
+        searched=plain.mechanism,
+        reach=_least(lambda x: (plain, x), within, _REACH_MIN, (high - low) * (1 - 1e-9), first),
+        epsilon=epsilon,
+        people=None if people is None else math.ceil(people),
+        batches=None if budget is None else _fits(budget, batch.epsilon),
+        batches_at_least=None if budget is None or epsilon is None else _fits(budget, epsilon),
+    )
+
+
+def resolved(batch: Batch) -> Batch:
+    """Put the mechanism that ``recommended`` chooses in its place, and its clamping."""
+    if batch.mechanism != RECOMMENDED:
+        return batch
+    chosen = choose(batch.metric, batch.people, batch.queries, batch.epsilon, batch.delta)
+    return replace(batch, mechanism=chosen, bounding="clamp")
+
+
+def least_favourable(batch: Batch, within: float) -> Worst:
+    """Return the least probability, over all models, that an answer is within reach of the true gap."""
+    batch = resolved(batch)
+    if batch.mechanism in ADDED:
+        probability, gap = added_noise(batch).worst(within)
+        return Worst(probability, 0.0, gap, None)
+    if _is_drawn(batch):
+        return least_drawn(batch.kind, batch.strata, _drawn_laws(batch), within)
+    return least_computed(batch.kind, batch.strata, _laws(batch), within)
+
+
+def _is_drawn(batch: Batch) -> bool:
+    return batch.mechanism.endswith(SHRUNK) or batch.metric == "eodds_sum"
+
+
+def _laws(batch: Batch) -> list[CountedGap | RespondedGap]:
+    if batch.mechanism == RESPONSE:
+        return [RespondedGap(*groups, turning_probability(batch.epsilon)) for groups in batch.strata]
+    noise = counted_noise(batch)
+    return [CountedGap.of(*groups, noise) for groups in batch.strata]
+
+
+def _drawn_laws(batch: Batch) -> list[list[Drawn]]:
+    laws = _laws(batch)
+    if not batch.mechanism.endswith(SHRUNK):
+        return [list(laws)]
+    alike = (True, False) if batch.queries > 1 else (True,)
+    return [[ShrunkGap(law, batch.queries, same) for law in laws if isinstance(law, CountedGap)] for same in alike]
+
+
+def _for_model(batch: Batch, within: float, model: Worst) -> float:
+    """Return the probability for a model with the same rates in each group as this one."""
+    if model.ones is None:
+        return least_favourable(batch, within).probability
+    ones = tuple((round(r0 * n0), round(r1 * n1)) for (r0, r1), (n0, n1) in zip(model.rates, batch.strata, strict=True))
+    if _is_drawn(batch):
+        laws = _drawn_laws(batch)
+        few = drawn_at(batch.kind, batch.strata, laws, within, ones, model.case, _FEW)
+        if abs(few.probability - LEVEL) > 4 * max(few.error, _FEW_ERROR):
+            return few.probability
+        return drawn_at(batch.kind, batch.strata, laws, within, ones, model.case).probability
+    return computed_at(batch.kind, batch.strata, _laws(batch), within, ones).probability
+
+
+def scaled(counts: Counts, factor: float) -> Counts:
+    """Return the counts of a table so many times as large, with the same shares of label and group."""
+    return Counts(*(round(factor * n) for n in (counts.n00, counts.n01, counts.n10, counts.n11)))
+
+
+def _everybody(counts: Counts) -> int:
+    return counts.n00 + counts.n01 + counts.n10 + counts.n11
+
+
+def _check(batch: Batch, within: float, budget: float | None) -> None:
+    metric, name = batch.kind, batch.mechanism
+    if name in CHOICES:
+        raise PlanError(f"--mechanism: {name} answers with choices, which are not near any gap")
+    if name not in PLANNED:
+        raise PlanError(f"--mechanism: {name} is not planned, choose one of: {', '.join(PLANNED)}")
+    for option, fits, rule in (
+        ("--epsilon", 0 < batch.epsilon < math.inf, "must be above 0 and finite"),
+        ("--delta", 0 <= batch.delta < 1, "must be at least 0 and below 1"),
+        ("--models", batch.queries >= 1, "must be at least 1"),
+        ("--budget", budget is None or 0 < budget < math.inf, "must be above 0 and finite"),
+    ):
+        if not fits:
+            raise PlanError(f"{option}: {rule}")
+    if not metric.bounded or (metric.binary and name not in ADDED):
+        raise PlanError(
+            f"--metric: an answer about {batch.metric} is as far off as few people are counted in it, so that "
+            "nothing holds for every model"
+            + ("" if not metric.bounded else f"; with --mechanism {', '.join(ADDED)} something may")
+        )
+    low, high = metric_range(batch.metric)
+    if not 0 < within < high - low:
+        raise PlanError(
+            f"--within: must be above 0 and below {high - low:g}, the width of metric {batch.metric}'s range"
+        )
+    try:
+        mechanism = bounded(MECHANISMS[name], batch.bounding)
+    except ValueError as error:
+        raise PlanError(f"--bounding: {error}") from None
+    if not batch.auditable:
+        raise PlanError(f"--data: a group of metric {batch.metric} is empty, or fewer than 3 people are in it together")
+    if why := mechanism.refuses(batch.metric, batch.epsilon, batch.delta):
+        raise PlanError(f"--mechanism: {name} does not answer this batch: {why}")
+    if budget is not None and budget < batch.epsilon:
+        raise PlanError(f"--budget: {budget:g} does not hold one batch of epsilon {batch.epsilon:g}")
+
+
+def _answerable(batch: Batch) -> bool:
+    mechanism = MECHANISMS[batch.mechanism]
+    return batch.auditable and not mechanism.refuses(batch.metric, batch.epsilon, batch.delta)
+
+
+Case = Callable[[float], tuple[Batch, float]]
+"""The batch and F that are asked for at a number that is sought."""
+
+
+def _least(case: Case, start: float, least: float, most: float, worst: Worst) -> float | None:
+    """Return the least number, rounded upwards to three digits or so, at which a case holds for every model.
+
+    First the least for the models that are known to be unfavourable; if another model is worse there, again with that
+    one too. What holds at a number is taken to hold above it.
+    """
+    models = [worst]
+
+    def holds(x: float) -> bool:
+        batch, within = case(x)
+        return _answerable(batch) and all(_for_model(batch, within, model) >= LEVEL for model in models)
+
+    known = start
+    for _ in range(_ROUNDS):
+        found = _first(holds, known, least, most)
+        if found is None:
+            return None
+        batch, within = case(found)
+        other = least_favourable(batch, within)
+        # Drawn shares are sure to twice their standard error only.
+        if other.probability >= LEVEL - 2 * other.error:
+            return found
+        models.append(other)
+        known = min((_CLOSE_DRAWN if other.error else _CLOSE) * found, most)
+    return None
+
+
+def _first(holds: Callable[[float], bool], start: float, least: float, most: float) -> float | None:
+    """Return a number at which something holds, about a fiftieth above one at which it does not; None for none."""
+    low = high = start
+    factor = 2.0
+    if holds(start):
+        while holds(low := max(high / factor, least)):
+            high = low
+            if low <= least:
+                return high
+            factor = min(factor * 2, 64.0)
+    else:
+        while not holds(high := min(low * factor, most)):
+            if high >= most:
+                return None
+            low, factor = high, min(factor * 2, 64.0)
+    while high / low > _CLOSE:
+        middle = math.sqrt(low * high)
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    for digits in (2, 3, 4):
+        rounded = _upwards(high, digits)
+        if rounded <= _CLOSE * high and rounded <= most and holds(rounded):
+            return rounded
+    return high
+
+
+def _upwards(x: float, digits: int) -> float:
+    unit = Decimal(1).scaleb(math.floor(math.log10(x)) - digits + 1)
+    return float((Decimal(x) / unit).to_integral_value(ROUND_CEILING) * unit)
+
+
+def _fits(budget: float, epsilon: float) -> int:
+    # As ledgers count: the decimals as they are written.
+    return int(Decimal(repr(float(budget))) // Decimal(repr(float(epsilon))))

@@ -1,0 +1,64 @@
+"""A batch that may be asked: all that the law of its answers depends on but the models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compliance.bounding import Bounding
+from compliance.records import STRATUM_MIN
+from fairwall.laws.metric import Metric, find_metric
+from fairwall.laws.sensitivity import Counts, Sensitivities, sensitivities
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A batch, the first that its account buys.
+
+    Parameters
+    ----------
+    metric
+        A key of `fairwall.laws.metric.METRICS`.
+    counts
+        People by label and group, as in the table. Secret.
+    queries
+        m, how many models are asked about.
+    epsilon, delta
+        The whole batch's.
+    mechanism
+        A key of `compliance.mechanisms.MECHANISMS`.
+    bounding
+        What keeps answers within the metric's range.
+    """
+
+    metric: str
+    counts: Counts
+    queries: int
+    epsilon: float
+    delta: float
+    mechanism: str
+    bounding: Bounding
+
+    @property
+    def kind(self) -> Metric:
+        """The metric's public description."""
+        return find_metric(self.metric)
+
+    @property
+    def strata(self) -> tuple[tuple[int, int], ...]:
+        """The disadvantaged and the advantaged, (n0, n1), of each of the metric's strata."""
+        return tuple(self.counts.groups(label) for label in self.kind.strata)
+
+    @property
+    def people(self) -> int:
+        """How many people the metric looks at."""
+        return sum(sum(groups) for groups in self.strata)
+
+    @property
+    def auditable(self) -> bool:
+        """Whether compliance would audit these people: see `compliance.records.Records`."""
+        return all(min(groups) >= 1 and sum(groups) >= STRATUM_MIN for groups in self.strata)
+
+    def sensitivities(self, beta: float | None = None) -> Sensitivities:
+        """Return what the mechanisms calibrate their noise to: see `compliance.mechanisms.mechanism.Question`."""
+        counts = self.strata[0] if len(self.strata) == 1 else self.counts
+        return sensitivities(self.metric, counts, beta)

@@ -1,0 +1,100 @@
+r"""Answers from attributes under randomised response: the law of a released gap of one stratum.
+
+For decisions of 0 and 1.
+Each person's group is turned over with probability p. Of the S1 advantaged people with a decision of 1 and the S0
+disadvantaged ones, V = S1 - Bin(S1, p) + Bin(S0, p) are advantaged afterwards, and likewise U of those with a decision
+of 0, independently. The released gap is a function of V and U (`fairwall.laws.response.response_estimates`), so that
+its law is a sum over pairs. Where a count may take very many values, they are taken in blocks.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.laws.response import response_estimates
+
+_DEVIATIONS = 7.0
+_BLOCKS = 100
+_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True)
+class RespondedGap:
+    """The law of a stratum's released gap: n0 disadvantaged and n1 advantaged people, turned over with a probability.
+
+    One draw takes so many answers: ``numbers``.
+    """
+
+    n0: int
+    n1: int
+    probability: float
+    numbers: int = 1
+
+    def inside(
+        self,
+        low: NDArray[np.float64],
+        high: NDArray[np.float64],
+        sum0: NDArray[np.float64],
+        sum1: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """Return P(low <= released gap <= high), ends included; see `sim.planning.counted.CountedGap.inside`."""
+        found = np.empty(len(sum0))
+        for i, (zero, one) in enumerate(zip(sum0.tolist(), sum1.tolist(), strict=True)):
+            gaps, up_to = _law(self, zero, one)
+            first = np.searchsorted(gaps, low[i] - _TOLERANCE, side="left")
+            last = np.searchsorted(gaps, high[i] + _TOLERANCE, side="right")
+            found[i] = up_to[last] - up_to[min(first, last)]
+        return found
+
+    def draw(self, sum0: float, sum1: float, generator: np.random.Generator, size: int) -> NDArray[np.float64]:
+        """Draw released gaps, shape (size,)."""
+        others = self.n1 - sum1, self.n0 - sum0
+        out1, in1, out0, in0 = (
+            generator.binomial(int(many), self.probability, size).astype(np.float64) for many in (sum1, sum0, *others)
+        )
+        return self.released(sum1 - out1 + in1, others[0] - out0 + in0, sum0 + sum1)
+
+    def released(self, v: NDArray[np.float64], u: NDArray[np.float64], total: float) -> NDArray[np.float64]:
+        """Return the gap that is released for so many advantaged people with a 1 (v) and a 0 (u), in their shape."""
+        n = self.n0 + self.n1
+        n1, sum1 = response_estimates(v + u, v, n, np.asarray(total), self.probability)
+        return np.asarray(np.clip(sum1 / n1 - (total - sum1) / (n - n1), -1, 1))
+
+
+@lru_cache(maxsize=256)
+def _law(gap: RespondedGap, zero: float, one: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the released gaps in order, and the probability of all before each and of all, shape (gaps + 1,)."""
+    v, v_chances = _kept(one, zero, gap.probability)
+    u, u_chances = _kept(gap.n1 - one, gap.n0 - zero, gap.probability)
+    gaps = gap.released(np.repeat(v, u.size), np.tile(u, v.size), zero + one)
+    order = np.argsort(gaps)
+    return gaps[order], np.concatenate([[0.0], np.cumsum(np.outer(v_chances, u_chances).ravel()[order])])
+
+
+def _kept(inside: float, outside: float, p: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the law of inside - Bin(inside, p) + Bin(outside, p): values and probabilities, shape (values,) each."""
+    out, out_chances = _binomial(int(inside), p)
+    in_, in_chances = _binomial(int(outside), p)
+    chances = np.convolve(out_chances[::-1], in_chances)
+    values = np.arange(len(chances)) + inside - out[-1] + in_[0]
+    if len(values) > _BLOCKS:
+        starts = np.unique(np.rint(np.linspace(0, len(values), _BLOCKS + 1)[:-1]).astype(np.int64))
+        sums = np.add.reduceat(chances, starts)
+        values = np.add.reduceat(values * chances, starts) / np.where(sums > 0, sums, 1.0)
+        chances = sums
+    return values, chances / chances.sum()
+
+
+def _binomial(n: int, p: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the values of Bin(n, p) that are not next to impossible, and their probabilities."""
+    from scipy.special import gammaln, xlog1py, xlogy
+
+    reach = _DEVIATIONS * math.sqrt(n * p * (1 - p)) + 20
+    k = np.arange(max(0, math.floor(n * p - reach)), min(n, math.ceil(n * p + reach)) + 1.0)
+    log = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1) + xlogy(k, p) + xlog1py(n - k, -p)
+    return k, np.exp(log)

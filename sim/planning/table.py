@@ -1,0 +1,104 @@
+"""The two groups and labels of a table, counted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from fairwall.laws.sensitivity import Counts
+from fairwall.tables.columns import Categories, Column
+from fairwall.tables.errors import DataError
+from fairwall.tables.people import check_roles, select
+from fairwall.tables.reading import header, read
+from fairwall.tables.roles import Roles
+from sim.datasets import SHIPPED
+from sim.datasets.roles import Asked
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a plan takes from a table.
+
+    Parameters
+    ----------
+    name
+        The file's.
+    counts
+        People by label and group. Secret.
+    groups
+        What the disadvantaged and the advantaged are called.
+    outcome
+        What label 1 is.
+    left_out
+        Rows that are in neither group, in words; empty where there are none.
+    """
+
+    name: str
+    counts: Counts
+    groups: tuple[str, str]
+    outcome: str
+    left_out: tuple[str, ...]
+
+
+def load(source: str, protected: str, advantaged: str | None, target: str, positive: str | None) -> Table:
+    """Read a table and count.
+
+    Parameters
+    ----------
+    source
+        A shipped table's name, or the path of a CSV or Parquet file.
+    protected, target
+        Columns.
+    advantaged, positive
+        Their values that count as 1. None for a shipped table's own, or where there are but two values, the later one:
+        which of two groups is called advantaged makes no difference to a plan.
+
+    Raises
+    ------
+    DataError
+        In one line, what is wrong with the file, a column or a value: a group that is absent, a target that never
+        varies, more than two values to choose from.
+    """
+    if source in SHIPPED:
+        path = SHIPPED[source].path
+        roles = SHIPPED[source].roles(Asked(protected, advantaged, None, target, positive, ()))
+    else:
+        path, roles = Path(source), Roles(protected, advantaged, None, target, positive)
+    if not path.suffix and not path.exists():
+        raise DataError(f"{source}: neither a shipped table ({', '.join(SHIPPED)}) nor a file")
+    check_roles(source, header(path, source), roles)
+    columns = read(path, source, (roles.protected, roles.label))
+    groups, outcomes = (Categories.of(Column.of(source, name, columns)) for name in (roles.protected, roles.label))
+    roles = Roles(
+        protected,
+        roles.advantaged or _later(groups, "--advantaged"),
+        roles.disadvantaged,
+        target,
+        roles.positive or _later(outcomes, "--positive"),
+    )
+    people = select(source, columns, roles)
+    (n00, n01), (n10, n11) = (
+        [int(np.sum((people.labels == label) & (people.protected == a))) for a in (0, 1)] for label in (0, 1)
+    )
+    others = [
+        value for value in groups.values if value != roles.advantaged and (groups.having(value) & people.kept).any()
+    ]
+    disadvantaged = others[0] if len(others) == 1 else f"not {roles.advantaged}"
+    return Table(
+        path.name,
+        Counts(n00, n01, n10, n11),
+        (disadvantaged, str(roles.advantaged)),
+        f"{target} {roles.positive}",
+        tuple(str(why) for why in people.left_out),
+    )
+
+
+def _later(column: Categories, option: str) -> str:
+    values = [value for value in column.values if not column.having(value)[column.missing()].any()]
+    if len(values) == 2:
+        return values[1]
+    if len(values) == 1:
+        raise DataError(f"{column.where} is {values[0]!r} in every row; it must have two values")
+    raise DataError(f"{column.where} has more than two values; say which with {option}; {column.known()}")

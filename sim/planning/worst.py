@@ -1,0 +1,333 @@
+"""The least favourable models of a batch: for which true gap an answer is near it least probably.
+
+The true gap is not known before the batch is asked, and where answers are clamped, or counts are released, the law of
+the error depends on it: so the least probability over all models counts, and the promise holds whatever the gap is.
+Models decide 0 or 1 here, so that a model is two counts in each stratum: how many of each group get a 1. Few people
+are gone through one by one; many by a lattice that gets finer around the least probabilities.
+
+Where there is no closed form, probabilities are shares of draws, with a standard error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.laws.metric import Metric
+
+Sums: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""How many of a stratum's disadvantaged and advantaged people get a 1, in k cases: shape (k,) each."""
+
+_STRICTLY = 2e-9
+_ALL = 4000
+_LATTICE = 13
+_FINER = 2
+_STARTS = 3
+_DESCENTS = 5
+_START_RATES = (0.0, 0.1, 0.25, 0.5, 0.75, 1.0)
+_SEED = 2012
+_FIRST_DRAWS, _DRAWS_MIN, _DRAWS = 100, 400, 4000
+_NUMBERS = 30_000
+_FINALISTS = 2
+
+
+class Computed(Protocol):
+    """The law of a stratum's released gap, where it has a closed form."""
+
+    def inside(
+        self,
+        low: NDArray[np.float64],
+        high: NDArray[np.float64],
+        sum0: NDArray[np.float64],
+        sum1: NDArray[np.float64],
+    ) -> NDArray[np.float64]:
+        """Return P(low <= released gap <= high) in k cases, shape (k,)."""
+
+
+class Drawn(Protocol):
+    """The law of a stratum's released gap, by draws."""
+
+    @property
+    def numbers(self) -> int:
+        """How many answers one draw takes."""
+
+    def draw(self, sum0: float, sum1: float, generator: np.random.Generator, size: int) -> NDArray[np.float64]:
+        """Draw released gaps, shape (size,)."""
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The least favourable model.
+
+    Parameters
+    ----------
+    probability
+        That the released gap is within reach of the true gap.
+    error
+        The probability's standard error, 0 where it is computed.
+    gap
+        The model's true gap.
+    ones
+        How many disadvantaged and advantaged people get a 1, in each stratum; None where only the gap matters.
+    rates
+        The same as shares of the groups.
+    case
+        Which of the laws it is the worst for, where there are several.
+    """
+
+    probability: float
+    error: float
+    gap: float
+    ones: tuple[tuple[int, int], ...] | None
+    rates: tuple[tuple[float, float], ...] = ()
+    case: int = 0
+
+
+def least_computed(metric: Metric, groups: Sequence[tuple[int, int]], laws: Sequence[Computed], within: float) -> Worst:
+    """Find the least favourable model, by the closed form of each stratum's law.
+
+    Parameters
+    ----------
+    metric
+        A difference of means, absolute or not, or ``eodds_max``.
+    groups, laws
+        Of each stratum: (n0, n1) and the law of its gap.
+    within
+        F, above 0.
+    """
+    if len(groups) > 1 and math.prod((n0 + 1) * (n1 + 1) for n0, n1 in groups) <= _ALL:
+        models = [range(n + 1) for pair in groups for n in pair]
+        every = [axis.ravel().astype(np.float64) for axis in np.meshgrid(*models, indexing="ij")]
+        sums = list(zip(every[::2], every[1::2], strict=True))
+        least = int(np.argmin(probabilities(metric, groups, laws, within, sums)))
+        return computed_at(metric, groups, laws, within, tuple((int(a[least]), int(b[least])) for a, b in sums))
+    found = [_descend(metric, groups, laws, within, list(start)) for start in _starts(metric, groups, laws, within)]
+    best, ones = min(found, key=lambda pair: pair[0])
+    return Worst(best, 0.0, true_gap(metric, groups, ones), ones, rates_of(groups, ones))
+
+
+def _starts(
+    metric: Metric, groups: Sequence[tuple[int, int]], laws: Sequence[Computed], within: float
+) -> list[tuple[tuple[int, int], ...]]:
+    """Choose where to start: with one stratum, which is gone through as a whole, it does not matter."""
+    if len(groups) == 1:
+        return [((0, 0),)]
+    some = [
+        sorted({(round(r0 * n0), round(r1 * n1)) for r0, r1 in product(_START_RATES, repeat=2)}) for n0, n1 in groups
+    ]
+    models = list(product(*some))
+    sums = [
+        (np.array([float(model[i][0]) for model in models]), np.array([float(model[i][1]) for model in models]))
+        for i in range(len(groups))
+    ]
+    found = probabilities(metric, groups, laws, within, sums)
+    # The last stratum's model is what the first step keeps: each start has another one.
+    starts: dict[tuple[int, int], tuple[tuple[int, int], ...]] = {}
+    for i in np.argsort(found, kind="stable"):
+        starts.setdefault(models[i][-1], models[i])
+    return list(starts.values())[:_DESCENTS]
+
+
+def _descend(
+    metric: Metric,
+    groups: Sequence[tuple[int, int]],
+    laws: Sequence[Computed],
+    within: float,
+    ones: list[tuple[int, int]],
+) -> tuple[float, tuple[tuple[int, int], ...]]:
+    """Find the least probability stratum by stratum, the other one's model as found so far."""
+    best = math.inf
+    for i in [*range(len(groups)), *range(len(groups) - 1)]:
+
+        def probability(sums: Sums, i: int = i) -> NDArray[np.float64]:
+            fixed = [(np.full(sums[0].shape, float(a)), np.full(sums[0].shape, float(b))) for a, b in ones]
+            fixed[i] = sums
+            return probabilities(metric, groups, laws, within, fixed)
+
+        best, ones[i] = _least_of_one(probability, *groups[i])
+    return best, tuple(ones)
+
+
+def computed_at(
+    metric: Metric,
+    groups: Sequence[tuple[int, int]],
+    laws: Sequence[Computed],
+    within: float,
+    ones: tuple[tuple[int, int], ...],
+) -> Worst:
+    """Compute the probability for one model; arguments as for `least_computed`."""
+    sums = [(np.array([float(s0)]), np.array([float(s1)])) for s0, s1 in ones]
+    probability = float(probabilities(metric, groups, laws, within, sums)[0])
+    return Worst(probability, 0.0, true_gap(metric, groups, ones), ones, rates_of(groups, ones))
+
+
+def probabilities(
+    metric: Metric,
+    groups: Sequence[tuple[int, int]],
+    laws: Sequence[Computed],
+    within: float,
+    sums: Sequence[Sums],
+) -> NDArray[np.float64]:
+    """Return P(abs(released - true gap) <= within) in k cases, shape (k,); arguments as for `least_computed`."""
+    gaps = [_gaps(*pair) for pair in zip(groups, sums, strict=True)]
+    if not metric.absolute:
+        return laws[0].inside(gaps[0] - within, gaps[0] + within, *sums[0])
+    largest = np.maximum.reduce([np.abs(gap) for gap in gaps])
+
+    def all_at_most(x: NDArray[np.float64]) -> NDArray[np.float64]:
+        # No gap is farther from 0 than x, in any stratum: they are independent.
+        return np.asarray(np.multiply.reduce([law.inside(-x, x, *pair) for law, pair in zip(laws, sums, strict=True)]))
+
+    below = largest - within - _STRICTLY
+    return all_at_most(largest + within) - np.where(below > 0, all_at_most(np.maximum(below, 0.0)), 0.0)
+
+
+def least_drawn(
+    metric: Metric,
+    groups: Sequence[tuple[int, int]],
+    alternatives: Sequence[Sequence[Drawn]],
+    within: float,
+) -> Worst:
+    """Find the least favourable of some models by draws.
+
+    Parameters
+    ----------
+    metric
+        Whose gap it is.
+    groups
+        (n0, n1) of each stratum.
+    alternatives
+        The strata's laws; where they depend on more than the model, each case of that.
+    within
+        F, above 0.
+    """
+    models = [list(_few(n0, n1, within)) for n0, n1 in groups]
+    first = []
+    for case, laws in enumerate(alternatives):
+        drawn = [
+            [_drawn(law, pair, _FIRST_DRAWS, i) for pair in some]
+            for i, (law, some) in enumerate(zip(laws, models, strict=True))
+        ]
+        for chosen in product(*(range(len(some)) for some in models)):
+            model = tuple(some[i] for some, i in zip(models, chosen, strict=True))
+            gaps = [some[i] for some, i in zip(drawn, chosen, strict=True)]
+            first.append((_share(metric, groups, gaps, within, model), case, model))
+    last = [
+        drawn_at(metric, groups, alternatives, within, model, case)
+        for _, case, model in sorted(first, key=lambda row: row[0])[:_FINALISTS]
+    ]
+    return min(last, key=lambda worst: worst.probability)
+
+
+def drawn_at(
+    metric: Metric,
+    groups: Sequence[tuple[int, int]],
+    alternatives: Sequence[Sequence[Drawn]],
+    within: float,
+    ones: tuple[tuple[int, int], ...],
+    case: int,
+    draws: int | None = None,
+) -> Worst:
+    """Draw for one model and one case of the laws; arguments as for `least_drawn`."""
+    laws = alternatives[case]
+    if draws is None:
+        draws = min(_DRAWS, max(_DRAWS_MIN, _NUMBERS // max(law.numbers for law in laws)))
+    gaps = [_drawn(law, pair, draws, i) for i, (law, pair) in enumerate(zip(laws, ones, strict=True))]
+    share = _share(metric, groups, gaps, within, ones)
+    # Not 0 where all draws agree: one more might not.
+    error = math.sqrt(max(share * (1 - share), 1 / draws) / draws)
+    return Worst(share, error, true_gap(metric, groups, ones), ones, rates_of(groups, ones), case)
+
+
+def rates_of(groups: Sequence[tuple[int, int]], ones: Sequence[tuple[int, int]]) -> tuple[tuple[float, float], ...]:
+    """Return the shares of each stratum's two groups that get a 1."""
+    return tuple((s0 / n0, s1 / n1) for (n0, n1), (s0, s1) in zip(groups, ones, strict=True))
+
+
+def true_gap(metric: Metric, groups: Sequence[tuple[int, int]], ones: Sequence[tuple[int, int]]) -> float:
+    """Return what the metric says of a model, given how many of each group get a 1 in each stratum."""
+    gaps = [s1 / n1 - s0 / n0 for (n0, n1), (s0, s1) in zip(groups, ones, strict=True)]
+    return float(_combined(metric, [np.array([gap]) for gap in gaps])[0])
+
+
+def _drawn(law: Drawn, ones: tuple[int, int], draws: int, stratum: int) -> NDArray[np.float64]:
+    # The same noise for every model, as far as it is drawn in the same way.
+    return law.draw(float(ones[0]), float(ones[1]), np.random.default_rng((_SEED, stratum)), draws)
+
+
+def _share(
+    metric: Metric,
+    groups: Sequence[tuple[int, int]],
+    gaps: Sequence[NDArray[np.float64]],
+    within: float,
+    ones: Sequence[tuple[int, int]],
+) -> float:
+    errors = _combined(metric, gaps) - true_gap(metric, groups, ones)
+    return float(np.mean(np.abs(errors) <= within + _STRICTLY))
+
+
+def _combined(metric: Metric, gaps: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    if not metric.absolute:
+        return gaps[0]
+    sizes = [np.abs(gap) for gap in gaps]
+    return np.asarray(np.add.reduce(sizes) if metric.name == "eodds_sum" else np.maximum.reduce(sizes))
+
+
+def _gaps(groups: tuple[int, int], sums: Sums) -> NDArray[np.float64]:
+    return sums[1] / groups[1] - sums[0] / groups[0]
+
+
+def _least_of_one(
+    probability: Callable[[Sums], NDArray[np.float64]], n0: int, n1: int
+) -> tuple[float, tuple[int, int]]:
+    """Find the least probability over one stratum's models."""
+    if (n0 + 1) * (n1 + 1) <= _ALL:
+        return _least_among(probability, _lattice(np.arange(n0 + 1.0), np.arange(n1 + 1.0)))[0]
+    rates = np.linspace(0, 1, _LATTICE)
+    sums = _lattice(np.rint(rates * n0), np.rint(rates * n1))
+    # With 0 and 1 exchanged the gap and its error change their signs.
+    half = sums[0] / n0 + sums[1] / n1 <= 1 + 1 / min(n0, n1)
+    sums = sums[0][half], sums[1][half]
+    found = _least_among(probability, sums)
+    steps = n0 / (_LATTICE - 1), n1 / (_LATTICE - 1)
+    while max(steps) > 1:
+        around = np.arange(-_FINER, _FINER + 1) / _FINER
+        near = [
+            _lattice(
+                *(np.clip(np.rint(at + step * around), 0, n) for at, step, n in zip(ones, steps, (n0, n1), strict=True))
+            )
+            for _, ones in found
+        ]
+        sums = np.concatenate([a for a, _ in near]), np.concatenate([b for _, b in near])
+        found = sorted([*found, *_least_among(probability, sums)], key=lambda pair: pair[0])[:_STARTS]
+        steps = steps[0] / _FINER, steps[1] / _FINER
+        if max(steps) < max(n0, n1) / 500:
+            break
+    return found[0]
+
+
+def _least_among(probability: Callable[[Sums], NDArray[np.float64]], sums: Sums) -> list[tuple[float, tuple[int, int]]]:
+    found = probability(sums)
+    return [(float(found[i]), (int(sums[0][i]), int(sums[1][i]))) for i in np.argsort(found, kind="stable")[:_STARTS]]
+
+
+def _lattice(first: NDArray[np.float64], second: NDArray[np.float64]) -> Sums:
+    sum0, sum1 = np.meshgrid(np.unique(first), np.unique(second), indexing="ij")
+    return sum0.ravel(), sum1.ravel()
+
+
+def _few(n0: int, n1: int, within: float) -> Iterator[tuple[int, int]]:
+    """Give models to draw: with and without gaps that are large against what is asked, at two overall rates."""
+    for rate, factors in ((0.5, (0.0, 0.5, 1.05, 1.5, 2.0, 3.0, 1 / within)), (0.2, (0.0, 1.05, 2.0))):
+        for gap in (factor * within for factor in factors):
+            share = n1 / (n0 + n1)
+            high, low = rate + gap * (1 - share), rate - gap * share
+            yield tuple(  # type: ignore[misc]
+                round(min(max(mean, 0.0), 1.0) * n) for mean, n in ((low, n0), (high, n1))
+            )
