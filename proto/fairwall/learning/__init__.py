@@ -3,8 +3,8 @@
 from fairwall.learning.backend import TrainingUnavailable
 from fairwall.learning.batches import Batches, Poisson, Shuffled, shuffled, stratified
 from fairwall.learning.ensemble import Ensemble, constant, together
-from fairwall.learning.penalty import EqualizedOdds
-from fairwall.learning.private import Private, noise_multiplier
+from fairwall.learning.penalty import EqualizedOdds, WeightedRows
+from fairwall.learning.private import Private, epsilon_spent, noise_multiplier
 from fairwall.learning.training import Recipe, train
 
 __all__ = [
@@ -16,7 +16,9 @@ __all__ = [
     "Recipe",
     "Shuffled",
     "TrainingUnavailable",
+    "WeightedRows",
     "constant",
+    "epsilon_spent",
     "noise_multiplier",
     "shuffled",
     "stratified",

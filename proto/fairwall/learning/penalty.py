@@ -16,11 +16,14 @@ in one of the groups has no gap, and adds nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+from fairwall.learning.ensemble import Ensemble
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -40,6 +43,28 @@ class EqualizedOdds:
     strength: float
     groups: NDArray[np.uint8]
     weights: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedRows:
+    """A penalty that is a sum over rows: the mean over the rows of ``weight * score``, with weights told beforehand.
+
+    Its slope in a row's logit is ``weight * p (1 - p)``, whatever else is in the batch. So private training can clip it
+    together with the loss, where a gap within a batch, which is no sum over rows, it could not.
+
+    Attributes
+    ----------
+    weigh : gives the weights, shape (models, rows of the table), for models as they are, and for their places among
+        all that are trained. What it tells of people's data has to be accounted for by whoever tells it.
+    every : steps between one weighing and the next; the first is before the first step.
+    """
+
+    weigh: Callable[[Ensemble, Sequence[int]], NDArray[np.float64]]
+    every: int
+
+    def __post_init__(self) -> None:
+        if self.every < 1:
+            raise ValueError("rows are weighed every so many steps, at least 1")
 
 
 def slope(penalty: EqualizedOdds, scores: Tensor, labels: Tensor, groups: Tensor, present: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ import importlib
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 QUANTILE = 0.5
 CLIP_RATE = 0.2
@@ -51,7 +52,7 @@ class Private:
         return max(expected / 20, self.noise)
 
 
-def noise_multiplier(epsilon: float, delta: float, rate: float, steps: int) -> float:
+def noise_multiplier(epsilon: float, delta: float, rate: float, steps: int, beside: float = 0.0) -> float:
     """Find the least noise multiplier with which so many Poisson-subsampled steps are (epsilon, delta)-private.
 
     By the privacy loss distribution of the subsampled Gaussian mechanism, adding or removing one record, discretised
@@ -63,24 +64,44 @@ def noise_multiplier(epsilon: float, delta: float, rate: float, steps: int) -> f
     rate : the sampling rate, in (0, 1]; accounted for at the next multiple of 1/1024 above it, so that groups of nearly
         one size share a search.
     steps : at least 1.
+    beside : of Gaussian releases of all rows that are to be paid for too, the l2 sensitivity over the standard
+        deviation; of several, the root of the sum of squares. 0 for none.
     """
-    return _search(epsilon, delta, math.ceil(rate * 1024) / 1024, steps)
+    return _search(epsilon, delta, math.ceil(rate * 1024) / 1024, steps, beside)
+
+
+def epsilon_spent(noise: float, delta: float, rate: float, steps: int, beside: float = 0.0) -> float:
+    """Account for the steps that were taken: the least epsilon at delta, by the same distribution.
+
+    Parameters
+    ----------
+    noise : the noise multiplier, above 0.
+    delta, rate, steps, beside : as for `noise_multiplier`; the rate as it is.
+    """
+    accountant = _accountant()
+    accountant.compose(_spending(noise, rate, steps, beside))
+    return float(accountant.get_epsilon(delta))
 
 
 @lru_cache(maxsize=256)
-def _search(epsilon: float, delta: float, rate: float, steps: int) -> float:
+def _search(epsilon: float, delta: float, rate: float, steps: int, beside: float) -> float:
     dp = importlib.import_module("dp_accounting")
-    pld = importlib.import_module("dp_accounting.pld")
-
-    def spending(noise: float) -> object:
-        return dp.SelfComposedDpEvent(dp.PoissonSampledDpEvent(rate, dp.GaussianDpEvent(noise)), steps)
-
     found = dp.calibrate_dp_mechanism(
-        lambda: pld.PLDAccountant(value_discretization_interval=1e-3),
-        spending,
+        _accountant,
+        lambda noise: _spending(noise, rate, steps, beside),
         epsilon,
         delta,
         dp.ExplicitBracketInterval(0.1, 1000.0),
         tol=1e-3,
     )
     return float(found)
+
+
+def _accountant() -> Any:
+    return importlib.import_module("dp_accounting.pld").PLDAccountant(value_discretization_interval=1e-3)
+
+
+def _spending(noise: float, rate: float, steps: int, beside: float) -> object:
+    dp = importlib.import_module("dp_accounting")
+    training = dp.SelfComposedDpEvent(dp.PoissonSampledDpEvent(rate, dp.GaussianDpEvent(noise)), steps)
+    return dp.ComposedDpEvent([training, dp.GaussianDpEvent(1 / beside)]) if beside > 0 else training

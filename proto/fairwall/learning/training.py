@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from fairwall.learning.backend import one_thread
 from fairwall.learning.batches import Batches, Poisson, Rows, Stream, shuffled
 from fairwall.learning.ensemble import Ensemble, fresh, together
-from fairwall.learning.penalty import EqualizedOdds, slope
+from fairwall.learning.penalty import EqualizedOdds, WeightedRows, slope
 from fairwall.learning.private import CLIP_RATE, QUANTILE, Private
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def train(
     seeds: Sequence[int],
     recipe: Recipe = Recipe(),
     *,
-    penalty: EqualizedOdds | None = None,
+    penalty: EqualizedOdds | WeightedRows | None = None,
     private: Sequence[Private] | None = None,
     start: Ensemble | None = None,
     on_step: Callable[[int, int], None] | None = None,
@@ -90,10 +90,10 @@ def train(
         The rows a model is trained on; or a plan of its batches, which then says how large they are.
     seeds : sequence of int, length models, each at least 0
     recipe : Recipe
-    penalty : EqualizedOdds, optional
+    penalty : EqualizedOdds or WeightedRows, optional
     private : sequence of Private, length models, optional
-        Clips and noises each model's gradients. Its batches are then Poisson, and there is no penalty: a batch's gap is
-        no sum over rows, so that no row's part in its slope is bounded.
+        Clips and noises each model's gradients. Its batches are then Poisson, and a penalty is one of weighted rows,
+        clipped together with the loss: a batch's gap is no sum over rows, so no row's part in its slope is bounded.
     start : Ensemble, optional
         Begin at these models' weights instead of fresh ones; its layers then count, not the recipe's.
     on_step : callable, optional
@@ -115,9 +115,11 @@ def train(
         raise ValueError("every model needs its rows, its seed and, where there is a start, its start")
     plans = [entry if isinstance(entry, Batches) else shuffled(entry, recipe.batch_size) for entry in rows]
     if private is not None and (
-        penalty is not None or len(private) != len(rows) or not all(isinstance(plan, Poisson) for plan in plans)
+        isinstance(penalty, EqualizedOdds)
+        or len(private) != len(rows)
+        or not all(isinstance(plan, Poisson) for plan in plans)
     ):
-        raise ValueError("private training needs Poisson batches and a noise for every model, and has no penalty")
+        raise ValueError("private training needs Poisson batches, a noise for every model, and no penalty but on rows")
     total, done = len(rows) * recipe.steps, 0
     # Models in one product have batches of one width; in that order, each wherever its model stands.
     widths = np.array([plan.width for plan in plans])
@@ -144,10 +146,20 @@ def train(
                         for p in map(plans.__getitem__, work)
                     ],
                 )
-                groups = None if penalty is None else torch.from_numpy(penalty.groups.astype(np.float32))
-                for block in range(0, recipe.steps, _BLOCK):
-                    steps = min(_BLOCK, recipe.steps - block)
-                    training.run(steps, table, outcome, penalty, groups)
+                odds = penalty if isinstance(penalty, EqualizedOdds) else None
+                groups = None if odds is None else torch.from_numpy(odds.groups.astype(np.float32))
+                taken = 0
+                while taken < recipe.steps:
+                    steps = min(_BLOCK, recipe.steps - taken)
+                    if isinstance(penalty, WeightedRows):
+                        if taken % penalty.every == 0:
+                            now = training.result().take(range(len(chunk)))
+                            weights = penalty.weigh(now, [int(model) for model in chunk]).astype(np.float32)
+                            # A model alone stands there twice.
+                            training.weigh(torch.from_numpy(np.resize(weights, (len(work), len(labels)))))
+                        steps = min(steps, penalty.every - taken % penalty.every)
+                    training.run(steps, table, outcome, odds, groups)
+                    taken += steps
                     done += steps * len(chunk)
                     if on_step is not None:
                         on_step(done, total)
@@ -193,6 +205,11 @@ class _Training:
         self._steps = 0
         self._mean, self._square = torch.zeros_like(self._flat), torch.zeros_like(self._flat)
         self._clip = None if private is None else torch.tensor([p.clip for p in private])[:, None]
+        self._weights: Tensor | None = None
+
+    def weigh(self, weights: Tensor) -> None:
+        """Set the weights of the table's rows in the penalty, shape (models, rows)."""
+        self._weights = weights
 
     def run(
         self, steps: int, table: Tensor, outcome: Tensor, penalty: EqualizedOdds | None, groups: Tensor | None
@@ -213,6 +230,8 @@ class _Training:
             scores = 0.5 + 0.5 * (0.5 * activations.pop()[:, :, 0]).tanh_()
             labels = outcome[chosen]
             delta = (scores - labels) * present[step]
+            if self._weights is not None:
+                delta += self._weights.gather(1, chosen) * scores * (1 - scores) * present[step]
             if self._private is None:
                 delta /= self._expected
                 if penalty is not None and groups is not None:

@@ -1,0 +1,121 @@
+"""The four neural networks: S-NN, F-NN (fair), DP-NN (private), DPF-NN (both).
+
+A network minimises cross-entropy, and the fair ones the penalty of `developer.training.groups` too, whose statistics
+are told anew a number of times, evenly spread over the steps. The private ones clip every row's gradient, penalty
+included, and add noise to a Poisson batch's sum (Abadi et al., CCS 2016; `fairwall.learning.private`).
+
+What is accounted for, in one composition: the subsampled steps, and every telling of statistics as a Gaussian release
+of all rows. Each group's rates are read by the fair private network only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.training.groups import Groups, held, row_weights
+from developer.training.model import Budget, People, Spent, Trained
+from fairwall.errors import UserError
+from fairwall.laws.gaussian import gaussian_multiplier
+from fairwall.learning.batches import OVERFLOW, Batches, Poisson, shuffled
+from fairwall.learning.ensemble import Ensemble
+from fairwall.learning.penalty import WeightedRows
+from fairwall.learning.private import Private, epsilon_spent, noise_multiplier
+from fairwall.learning.training import Recipe
+from fairwall.learning.training import train as fit
+
+FOLLOW = 0.25
+"""How far the penalty's gap moves towards the one that was told: all the way, it swings from one sign to the other."""
+
+
+@dataclass(frozen=True)
+class Network:
+    """How a network is trained.
+
+    Attributes
+    ----------
+    recipe : layers, steps, batch size (of a private network on average), learning rate.
+    strength : lambda, the weight of the parity penalty; 0 for none.
+    tellings : how often the groups' rates are told.
+    budget : of a private network.
+    clip : the norm at which a private network's gradients are clipped.
+    """
+
+    recipe: Recipe
+    strength: float = 0.0
+    tellings: int = 10
+    budget: Budget | None = None
+    clip: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (self.strength >= 0 and self.clip > 0 and 1 <= self.tellings <= self.recipe.steps):
+            raise ValueError("lambda is at least 0, the clipping norm above 0, and rates are told once a step at most")
+        if self.budget is not None and self.budget.delta <= OVERFLOW:
+            raise UserError(f"delta = {self.budget.delta:g}: a private network needs a delta above {OVERFLOW:g}")
+
+    @property
+    def every(self) -> int:
+        """Steps between two tellings."""
+        return -(-self.recipe.steps // self.tellings)
+
+
+def own_groups(settings: Network, protected: NDArray[np.uint8], seed: int) -> Groups:
+    """Make the groups' rates of the attribute itself, with the noise that the network's budget has for them."""
+    multiplier = 0.0
+    if settings.budget is not None:
+        asked = -(-settings.recipe.steps // settings.every)
+        together = gaussian_multiplier(settings.budget.statistics * settings.budget.epsilon, settings.budget.delta)
+        multiplier = together * math.sqrt(asked)
+    return held(protected, multiplier, np.random.default_rng([seed, 1]))
+
+
+def train(people: People, settings: Network, seed: int, groups: Groups | None = None) -> Trained:
+    """Train a network.
+
+    Parameters
+    ----------
+    people : People
+    settings : Network
+    seed : int, at least 0
+        The network is a function of it and of what it is given.
+    groups : Groups, optional
+        What a fair network is told; no other asks.
+
+    Raises
+    ------
+    UserError
+        If a fair network has no groups, the groups' rates cost more than the budget, or PyTorch is not installed.
+    """
+    n, recipe, budget = len(people.labels), settings.recipe, settings.budget
+    penalty, cost = None, 0.0
+    if settings.strength > 0:
+        if groups is None:
+            raise UserError("a fair network needs the groups' rates")
+        penalty = _penalty(people, settings, groups)
+        cost = groups.cost * math.sqrt(-(-recipe.steps // settings.every))
+    plan: Batches = shuffled(np.arange(n), min(recipe.batch_size, n))
+    private, spent = None, None
+    if budget is not None:
+        rate, delta = min(recipe.batch_size / n, 1.0), budget.delta - OVERFLOW
+        plan = Poisson(np.arange(n), rate, recipe.steps)
+        noise = noise_multiplier(budget.epsilon, delta, rate, recipe.steps, cost)
+        private = [Private(noise, settings.clip)]
+        spent = Spent(epsilon_spent(noise, delta, rate, recipe.steps, cost), budget.delta)
+    network = fit(people.features, people.labels, [plan], [seed], recipe, penalty=penalty, private=private)
+    return Trained(network, spent)
+
+
+def _penalty(people: People, settings: Network, groups: Groups) -> WeightedRows:
+    followed = 0.0
+
+    def weigh(network: Ensemble, _: Sequence[int]) -> NDArray[np.float64]:
+        nonlocal followed
+        told = groups.rates(network.scores(people.features)[0])
+        followed += FOLLOW * (told.gap - followed)
+        return row_weights(settings.strength * followed, groups.membership, told.share)[None]
+
+    return WeightedRows(weigh, settings.every)

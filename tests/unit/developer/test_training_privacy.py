@@ -1,0 +1,219 @@
+"""What private training promises: one record's reach is bounded, and no attack on a canary shows more than epsilon.
+
+Broken twins: rows that are not clipped, a penalty added after the clipping, and a perturbation that is too small.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from developer.training import Budget, Network, People, Regression, objective, train
+from developer.training.objective import ROW_NORM, minimum, perturbation, ridge
+from fairwall.learning import training as module
+from fairwall.learning.batches import Poisson, Stream
+from fairwall.learning.ensemble import fresh, unit
+from fairwall.learning.private import Private
+from fairwall.learning.training import Recipe, _Training
+from sim.privacy_audit.intervals import epsilon_bound
+
+FAR = 60.0
+"""The canary's feature: its gradient is as much longer than others'."""
+
+
+@pytest.fixture
+def torch() -> Any:
+    return pytest.importorskip("torch", reason="PyTorch is not installed")
+
+
+class Unclipped(_Training):
+    """Broken: scales no row."""
+
+    def _clip_rows(self, *_: Any) -> None:
+        self._clipped_at = self._clip.clone()
+
+
+class PenaltyOutside(_Training):
+    """Broken: clips the loss, and then adds the penalty; of a network without hidden layers and rows of one weight."""
+
+    def weigh(self, weights: Any) -> None:
+        self._outside = weights[:, :1]
+
+    def _clip_rows(self, deltas: Any, activations: Any, present: Any) -> None:
+        super()._clip_rows(deltas, activations, present)
+        scores = self._torch.baddbmm(self._blocks[1], activations[0], self._blocks[0])[:, :, 0].sigmoid()
+        deltas[0] += (self._outside * scores * (1 - scores) * present)[:, :, None]
+
+
+def reach(torch: Any, kind: type[_Training], layers: tuple[int, ...]) -> float:
+    """Measure how far one row more moves a step's sum of gradients, in clipping norms, at any of 20 weights."""
+    rng = np.random.default_rng(1)
+    features = rng.normal(size=(20, 3)).astype(np.float32)
+    features[-1] *= FAR
+    labels = np.arange(20, dtype=np.float32) % 2
+    furthest = 0.0
+    for seed in range(20):
+        sums = []
+        for n in (19, 20):
+            rngs = [np.random.default_rng(seed)]
+            start = fresh(3, layers, [np.random.default_rng(seed)])
+            streams = [Stream(Poisson(np.arange(n), 1.0, 1), rngs[0])]
+            step = kind(torch, start, streams, Recipe(layers, 1, 20), rngs, [Private(1e-9, 0.5)], [20.0])
+            step.weigh(torch.full((1, 20), 8.0))
+            step.run(1, torch.from_numpy(features), torch.from_numpy(labels), None, None)
+            sums.append(20 * step._slopes.numpy().astype(np.float64))
+        furthest = max(furthest, float(np.linalg.norm(sums[1] - sums[0])) / 0.5)
+    return furthest
+
+
+@pytest.mark.parametrize("layers", [(), (5,), (6, 4)])
+def test_a_row_moves_a_step_by_the_clipping_norm_at_most_its_penalty_included(
+    torch: Any, layers: tuple[int, ...]
+) -> None:
+    assert 0.99 < reach(torch, _Training, layers) < 1 + 1e-4
+
+
+@pytest.mark.parametrize("twin", [Unclipped, PenaltyOutside])
+def test_the_twins_are_moved_further(torch: Any, twin: type[_Training]) -> None:
+    assert reach(torch, twin, ()) > 1.5
+
+
+def losses(epsilon: float, delta: float, kappa: float, less: float, draws: int) -> NDArray[np.float64]:
+    """Draw the privacy loss of a perturbed regression, of the densities themselves, with one row more and less.
+
+    Half of the draws are of minima with the row, half of minima without. The perturbation is that of the budget, times
+    ``less``.
+    """
+    rng = np.random.default_rng(7)
+    rows = np.column_stack([unit(rng.normal(size=(12, 2))), np.ones(12)])
+    labels = np.array([1, 0] * 6, np.uint8)
+    weight = ridge(kappa)
+    across = np.array([0.7, -0.4, 0.0])
+
+    def log_density(w: NDArray[np.float64], n: int) -> float:
+        scores = 1 / (1 + np.exp(-rows[:n] @ w))
+        b = -((scores - labels[:n]) @ rows[:n] + weight * w + (across @ w + 0.3) * across)
+        hessian = (rows[:n].T * (scores * (1 - scores))) @ rows[:n] + weight * np.eye(3) + np.outer(across, across)
+        if delta > 0:
+            spread = less * ROW_NORM * objective.gaussian_multiplier(epsilon - kappa, delta / 2)
+            of_b = -(b @ b) / (2 * spread**2)
+        else:
+            of_b = -float(np.linalg.norm(b)) * (epsilon - kappa) / (less * ROW_NORM)
+        return float(of_b + np.linalg.slogdet(hessian)[1])
+
+    found = []
+    for draw in range(draws):
+        here, there = (12, 11) if draw % 2 else (11, 12)
+        tilt = less * perturbation(3, epsilon, delta, kappa, rng)
+        w = minimum(rows[:here], labels[:here], weight, tilt, across, 0.3)
+        found.append(log_density(w, here) - log_density(w, there))
+    return np.array(found)
+
+
+def test_the_pure_perturbation_keeps_epsilon_in_every_draw() -> None:
+    assert losses(0.8, 0.0, 0.2, 1.0, 300).max() <= 0.8
+    assert losses(0.8, 0.0, 0.2, 0.5, 300).max() > 0.8
+
+
+def test_the_gaussian_perturbation_keeps_delta() -> None:
+    """delta = E(1 - exp(epsilon - loss))_+, estimated; its terms lie in [0, 1]."""
+    delta, draws = 0.05, 800
+    kept, broken = (np.maximum(0, -np.expm1(0.8 - losses(0.8, delta, 0.2, less, draws))).mean() for less in (1.0, 0.25))
+    # Bernstein: a mean of delta exceeds it by as much with probability below 1e-6.
+    allowed = math.sqrt(2 * delta * math.log(1e6) / draws) + 2 * math.log(1e6) / (3 * draws)
+    assert kept < delta + allowed
+    assert kept > 0
+    assert broken > delta + allowed
+
+
+def test_the_length_of_a_row_does_not_reach_a_private_regression(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    features, labels, group = rng.normal(size=(80, 3)), np.arange(80).astype(np.uint8) % 2, rng.integers(0, 2, 80)
+    longer = features * rng.uniform(0.1, 1000, (80, 1))
+
+    def difference(settings: Regression) -> float:
+        one, other = (train(People(rows, labels), settings, 0, group.astype(np.uint8)) for rows in (features, longer))
+        return float(np.abs(one.network.weights[0] - other.network.weights[0]).max())
+
+    for settings in (Regression(budget=Budget(1.0)), Regression(strength=5.0, budget=Budget(1.0, 0.0))):
+        assert difference(settings) < 1e-6
+        with monkeypatch.context() as broken:
+            broken.setattr("developer.training.regression.unit", lambda rows: rows)
+            assert difference(settings) > 1e-3
+
+
+def test_a_delta_too_large_for_the_derivation_is_refused() -> None:
+    with pytest.raises(ValueError, match="so large a delta"):
+        perturbation(3, 0.01, 0.9, 0.005, np.random.default_rng(0))
+
+
+def audited(people: Callable[[bool], tuple[People, NDArray[np.uint8]]], settings: Network | Regression,
+            statistic: Callable[[Any], float], draws: int) -> float:  # fmt: skip
+    """Bound epsilon from below: an event chosen on half of the draws, and counted on the other; level 1e-6."""
+    drawn = np.array([
+        [statistic(train(people(there)[0], settings, 2 * seed + there, people(there)[1])) for seed in range(draws)]
+        for there in (False, True)
+    ])  # fmt: skip
+    assert settings.budget is not None
+    delta, half = settings.budget.delta, draws // 2
+    bounds = {}
+    for here in (0, 1):
+        for sign in (1, -1):
+            for threshold in np.quantile(sign * drawn[here, :half], np.linspace(0.02, 0.98, 49)):
+                chosen = [int((sign * drawn[world, :half] >= threshold).sum()) for world in (here, 1 - here)]
+                bounds[here, sign, threshold] = epsilon_bound(*chosen, half, delta, 0.05)
+    here, sign, threshold = max(bounds, key=lambda event: bounds[event])
+    hits = [int((sign * drawn[world, half:] >= threshold).sum()) for world in (here, 1 - here)]
+    return epsilon_bound(*hits, half, delta, 1e-6)
+
+
+def with_canary(there: bool) -> tuple[People, NDArray[np.uint8]]:
+    """Forty rows of noise, and perhaps a canary: the one row whose last feature is not 0, of the smaller group."""
+    rng = np.random.default_rng(3)
+    features = np.column_stack([rng.normal(size=(41, 2)), np.zeros(41)])
+    features[-1] = (0, 0, FAR)
+    labels, group = rng.integers(0, 2, 41).astype(np.uint8), (np.arange(41) % 8 > 0).astype(np.uint8)
+    labels[-1], group[-1] = 1, 0
+    keep = slice(None) if there else slice(40)
+    return People(features[keep], labels[keep]), group[keep]
+
+
+def of_canary(model: Any) -> float:
+    return float(model.network.logits(np.array([[0.0, 0.0, FAR]]))[0, 0] - model.network.logits(np.zeros((1, 3)))[0, 0])
+
+
+# Rates are told as others tell them, and paid for; every row is in every batch.
+CANARY_NETWORKS = {
+    "dp-nn": Network(Recipe((), 10, 41, 1e-2), tellings=5, budget=Budget(2.0)),
+    "dpf-nn": Network(Recipe((), 10, 41, 1e-2), strength=4.0, tellings=5, budget=Budget(2.0)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("name", CANARY_NETWORKS)
+def test_a_canary_shows_less_than_a_network_promises(torch: Any, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    settings = CANARY_NETWORKS[name]
+    spent = train(with_canary(True)[0], settings, 0, with_canary(True)[1]).spent
+    assert spent is not None
+    assert audited(with_canary, settings, of_canary, 1500) <= spent.epsilon
+    monkeypatch.setattr(module, "_Training", Unclipped)
+    assert audited(with_canary, settings, of_canary, 300) > spent.epsilon
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("strength", [0.0, 20.0])
+@pytest.mark.parametrize("delta", [0.0, 1e-5])
+def test_a_canary_shows_less_than_a_regression_promises(
+    monkeypatch: pytest.MonkeyPatch, strength: float, delta: float
+) -> None:
+    settings = Regression(strength=strength, budget=Budget(2.0, delta))
+    assert audited(with_canary, settings, of_canary, 3000) <= 2.0
+    monkeypatch.setattr("developer.training.regression.perturbation", lambda *args: 0.05 * perturbation(*args))
+    assert audited(with_canary, settings, of_canary, 500) > 2.0
