@@ -66,6 +66,11 @@ def test_the_counterexamples_are_ones() -> None:
     exec(compile("\n".join(blocks), "fair-finetuning.md", "exec"), {})  # noqa: S102 - what the page shows
 
 
+def test_the_model_that_is_shown_trains() -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "private-fair.md").read_text(), re.DOTALL)
+    exec(compile(block, "private-fair.md", "exec"), {})  # noqa: S102 - what the page shows
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
