@@ -70,6 +70,7 @@ def noise_multiplier(epsilon: float, delta: float, rate: float, steps: int, besi
     return _search(epsilon, delta, math.ceil(rate * 1024) / 1024, steps, beside)
 
 
+@lru_cache(maxsize=256)
 def epsilon_spent(noise: float, delta: float, rate: float, steps: int, beside: float = 0.0) -> float:
     """Account for the steps that were taken: the least epsilon at delta, by the same distribution.
 
