@@ -6,6 +6,8 @@ Broken twins: rows that are not clipped, a penalty added after the clipping, and
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from itertools import count, islice
 from typing import Any
 
 import numpy as np
@@ -159,8 +161,8 @@ def audited(settings: Network | Regression, draws: int) -> float:
     drawn = np.empty((2, draws))
     for there in (0, 1):
         people, group = with_canary(bool(there))
-        for draw in range(draws):
-            seed = 2 * draw + there
+        seeds = (seed for seed in count(there, 2) if start(seed) < -0.1)
+        for draw, seed in enumerate(islice(seeds, draws)):
             drawn[there, draw] = canary_weight(train(people, settings, seed, group), seed)
     assert settings.budget is not None
     delta, half = settings.budget.delta, draws // 2
@@ -189,14 +191,18 @@ def with_canary(there: bool) -> tuple[People, NDArray[np.uint8]]:
 def canary_weight(model: Trained, seed: int) -> float:
     """How far training moved the weight of the canary's feature, which a network's seed told before."""
     (weights,) = model.network.weights
-    start = 0.0 if model.network.unit_rows else fresh(3, (), [np.random.default_rng(seed)]).weights[0][0, 2, 0]
-    return float(weights[0, 2, 0] - start)
+    return float(weights[0, 2, 0] - (0.0 if model.network.unit_rows else start(seed)))
 
 
-# Rates are told as others tell them, and paid for; every row is in every batch.
+def start(seed: int) -> float:
+    """Tell where a network's weight of the canary's feature starts; above 0 the canary pulls no more."""
+    return float(fresh(3, (), [np.random.default_rng(seed)]).weights[0][0, 2, 0])
+
+
+# Every row is in every batch.
 CANARY_NETWORKS = {
-    "dp-nn": Network(Recipe((), 10, 41, 2e-4), tellings=5, budget=Budget(2.0)),
-    "dpf-nn": Network(Recipe((), 10, 41, 2e-4), strength=4.0, tellings=5, budget=Budget(2.0)),
+    "dp-nn": Network(Recipe((), 10, 41, 2e-4), tellings=5, budget=Budget(8.0)),
+    "dpf-nn": Network(Recipe((), 10, 41, 2e-4), strength=4.0, tellings=5, budget=Budget(8.0)),
 }
 
 
@@ -204,12 +210,16 @@ CANARY_NETWORKS = {
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", CANARY_NETWORKS)
 def test_a_canary_shows_less_than_a_network_promises(torch: Any, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """Something at epsilon 8, but not more; where rows are not clipped, more than epsilon 2."""
     settings = CANARY_NETWORKS[name]
-    spent = train(with_canary(True)[0], settings, 0, with_canary(True)[1]).spent
+    people, group = with_canary(True)
+    spent = train(people, settings, 0, group).spent
     assert spent is not None
-    assert audited(settings, 4000) <= spent.epsilon
+    shown = audited(settings, 2500)
+    assert shown <= spent.epsilon <= 8.0
+    assert shown > 0 or name == "dpf-nn"  # half of whose epsilon the rates take
     monkeypatch.setattr(module, "_Training", Unclipped)
-    assert audited(settings, 1000) > spent.epsilon
+    assert audited(replace(settings, budget=Budget(2.0)), 1000) > 2.0
 
 
 @pytest.mark.slow
@@ -220,7 +230,7 @@ def test_a_canary_shows_less_than_a_regression_promises(
     monkeypatch: pytest.MonkeyPatch, strength: float, delta: float
 ) -> None:
     settings, noise = Regression(strength=strength, budget=Budget(2.0, delta)), regression._noise
-    assert audited(settings, 6000) <= 2.0
+    assert audited(settings, 3000) <= 2.0
     monkeypatch.setattr(regression, "perturbation", lambda *args: 0.01 * perturbation(*args))
     monkeypatch.setattr(regression, "_noise", lambda *args: 0.01 * noise(*args))
     assert audited(settings, 1000) > 2.0
