@@ -148,7 +148,8 @@ def test_a_server_that_releases_nothing_is_not_put_to_the_checks_of_releases(kno
     assert other.verdict == "passed"
 
 
-@pytest.mark.parametrize("kind", ["developer", "referee", "client"])
+# A referee lets waiting calls wait for as long as it does.
+@pytest.mark.parametrize("kind", ["developer", pytest.param("referee", marks=pytest.mark.slow), "client"])
 def test_our_own_developer_referee_and_client_pass_every_check(fairwall: Run, kind: str) -> None:
     told = fairwall("conformance", kind, "--reference")
     assert told.returncode == 0, told.stdout

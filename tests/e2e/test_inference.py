@@ -157,6 +157,7 @@ def test_lambda_is_chosen_by_what_compliance_answers_at_its_price(asked: str, pl
         assert cell["epsilon_spent"] == cell["epsilon"]
 
 
+@pytest.mark.slow
 def test_of_several_attributes_each_has_its_bounds(small: str, play: Play) -> None:
     result = play(
         *(small, "--trials", "1", "--set", "data.source=adult", "--set", 'data.also_protected={race="White"}'),

@@ -34,6 +34,7 @@ def test_every_private_mechanism_answers_with_seeded_and_with_system_noise(play:
     assert all(a["trace"]["exact"] == b["trace"]["exact"] for a, b in zip(seeded, system, strict=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mechanism", ["exact", *(pytest.param(name, marks=pytest.mark.slow) for name in ("round", "pass-fail"))]
 )

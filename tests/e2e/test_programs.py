@@ -82,7 +82,7 @@ def test_what_a_program_started_ends_with_it(scenario: Path, tmp_path: Path) -> 
     assert not [one for one in psutil.process_iter(["cmdline"]) if mark in (one.info["cmdline"] or ())]
 
 
-@pytest.mark.parametrize("party", ["compliance", "adversary"])
+@pytest.mark.parametrize("party", ["compliance", pytest.param("adversary", marks=pytest.mark.slow)])
 def test_every_party_can_be_another(scenario: Path, tmp_path: Path, party: str) -> None:
     command = shlex.join([sys.executable, "-I", "-m", party])
     done = fairwall("run", scenario, "--trials", "1", f"--{party}", command, "--json", cwd=tmp_path)

@@ -209,6 +209,7 @@ player.ReleaseServiceStub = looking
 """
 
 
+@pytest.mark.slow
 @NEEDS_LIGHTGBM
 def test_the_control_for_k_based_costs_the_protected_column_the_same(table: Path, tmp_path: Path) -> None:
     folder = played(tmp_path, of(table, GRR), "release.split=['k-based', 'uniform-at-k-based']")
@@ -346,10 +347,7 @@ OF_MIXTURES: dict[str, tuple[Mapping[str, str], str]] = {
 @NEEDS_LIGHTGBM
 @pytest.mark.parametrize(
     ("parties", "text"),
-    [
-        pytest.param(*OF_MIXTURES[name], id=name, marks=() if "spent" in name else pytest.mark.slow)
-        for name in OF_MIXTURES
-    ],
+    [pytest.param(*OF_MIXTURES[name], id=name, marks=pytest.mark.slow) for name in OF_MIXTURES],
 )
 def test_a_party_that_cheats_with_queries_is_named(
     table: Path, tmp_path: Path, twins: Twins, parties: Mapping[str, str], text: str

@@ -407,6 +407,7 @@ def test_a_party_of_the_inference_game_replays_alone(golden: Callable[[str], Pat
     assert alone(golden("inference"), party).difference is None
 
 
+@pytest.mark.slow
 def test_parties_replay_alone_where_each_calls_the_other(tmp_path: Path) -> None:
     file = tmp_path / "hidden.toml"
     file.write_text(REVEAL.replace("[compliance]", "hidden = true\n[compliance]"))
@@ -464,6 +465,7 @@ def test_a_party_that_says_otherwise_alone_is_named(golden: Callable[[str], Path
 # Another decoder on the answers already given.
 
 
+@pytest.mark.slow
 def test_another_decoder_learns_what_it_would_have_learned_live(conceal: Path, shop: Path) -> None:
     live = played(shop, "conceal-adult-100", *AT_100, "--trials", "2", "--set", "developer.decoder=best")
     trials = [json.loads(line) for line in (live / "trials.jsonl").read_text().splitlines()]

@@ -95,6 +95,7 @@ def killed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return gone_on_with(with_faults(tmp_path_factory.mktemp("killed"), KILLED))
 
 
+@pytest.mark.slow
 def test_faults_that_only_take_time_change_nothing(tmp_path: Path) -> None:
     file = with_faults(
         tmp_path,
@@ -245,7 +246,7 @@ def replayed_without_landlock(folder: Path, *options: str) -> subprocess.Complet
 @pytest.mark.parametrize(
     "options_refused",
     [
-        [(("--party", "developer"), "developer")],
+        pytest.param([(("--party", "developer"), "developer")], marks=SLOW),
         pytest.param(
             [
                 ((), "developer and adversary"),

@@ -335,7 +335,7 @@ LONG_SWEEPS = {
 @pytest.mark.parametrize(
     ("party", "signum"),
     [
-        ("developer", signal.SIGINT),
+        pytest.param("developer", signal.SIGINT, marks=pytest.mark.slow),
         pytest.param("adversary", signal.SIGTERM, marks=pytest.mark.slow),
         pytest.param("developer", signal.SIGTERM, marks=pytest.mark.slow),
         pytest.param("adversary", signal.SIGINT, marks=pytest.mark.slow),

@@ -90,7 +90,7 @@ def test_equal_opportunity_reveals_those_it_looks_at(play: Play) -> None:
         assert not trial["exact"]
 
 
-@pytest.mark.parametrize("n0", [10, 50])
+@pytest.mark.parametrize("n0", [pytest.param(10, marks=pytest.mark.slow), 50])
 def test_an_absolute_gap_reveals_the_partition(play: Play, n0: int) -> None:
     result = play(
         "reveal-adult-100",

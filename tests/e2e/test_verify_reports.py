@@ -425,6 +425,7 @@ def test_a_developer_and_an_adversary_that_report_otherwise_are_named(tmp_path: 
     ]
 
 
+@pytest.mark.slow
 @NEEDS_TORCH
 def test_scores_other_than_those_that_were_served_are_named(tmp_path: Path, table: Path, twins: Twins) -> None:
     other = """
@@ -479,6 +480,7 @@ def test_lines_that_are_dropped_doubled_or_made_up_are_named(copied: Path) -> No
     assert "trial 7: there is no such trial in the scenario" in tampered(copied, lambda lines: lines.append(made_up))
 
 
+@pytest.mark.slow
 @NEEDS_TORCH
 def test_a_changed_line_of_an_inference_game_is_named(tmp_path: Path, table: Path) -> None:
     own = tmp_path / "own.csv"

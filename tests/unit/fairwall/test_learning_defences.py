@@ -55,7 +55,9 @@ def test_importing_loads_nothing_heavy() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
-@pytest.mark.parametrize("name", DEFENCES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow if name == "dp-sgd" else ()) for name in DEFENCES]
+)
 def test_a_model_is_a_function_of_its_own_bit_and_seed(torch: object, name: str) -> None:
     split = people()
     every = DEFENCES[name](split, BITS, SEEDS, QUICK)

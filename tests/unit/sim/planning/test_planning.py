@@ -155,7 +155,9 @@ def test_it_holds_for_every_gap() -> None:
             assert share > promised - 4 * standard_error(share, draws)
 
 
-@pytest.mark.parametrize("mechanism", ["counts", "randomized-response", "cauchy", "laplace"])
+@pytest.mark.parametrize(
+    "mechanism", ["counts", pytest.param("randomized-response", marks=pytest.mark.slow), "cauchy", "laplace"]
+)
 def test_what_is_smallest_is_enough_and_a_little_less_is_not(mechanism: str) -> None:
     asked, within = batch(mechanism, "sp", 1.0), 0.1
     plan = make(asked, within, 20.0)
