@@ -115,10 +115,7 @@ def buy(service: ReleaseServiceStub, deal_id: str, request_id: str, epsilon: flo
     request = wire.SanitiseRequest(request_id=request_id, deal_id=deal_id, epsilon=epsilon)
     parts = iter(service.Sanitise(request, timeout=RELEASE_SECONDS))
     header = next(parts, wire.SanitiseResponse()).header
-    arriving = arrays.ArrivingArray(header.encoded)
-    for part in parts:
-        arriving.append(part.encoded_chunk)
-    encoded = arriving.finish()
+    encoded = arrays.gathered(header.encoded, (part.encoded_chunk for part in parts))
     ends = np.cumsum([len(column.values) for column in columns])
     if encoded.shape[1:] != (ends[-1],) or len(header.epsilons) != len(columns):
         raise arrays.ArrayError("what was released does not fit the terms")

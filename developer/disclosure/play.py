@@ -13,7 +13,7 @@ from fairwall.compliance.v1 import release_service_pb2 as wire
 from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceStub
 from fairwall.game.v1 import disclosure_service_pb2 as disclosure
 from fairwall.game.v1.disclosure_service_pb2_grpc import DisclosureServiceStub
-from fairwall.rpc.arrays import ArrivingArray
+from fairwall.rpc.arrays import gathered
 from fairwall.rpc.channel import CALL_SECONDS
 from fairwall.rpc.turns import Seat, deals
 
@@ -54,7 +54,5 @@ def _table(compliance: ReleaseServiceStub, deal: disclosure.DisclosureDeal) -> N
     """Buy the study's table."""
     request = wire.TabulateRequest(request_id="table-1", deal_id=deal.deal_id, epsilon=deal.terms.epsilon)
     parts = iter(compliance.Tabulate(request, timeout=CALL_SECONDS))
-    arriving = ArrivingArray(next(parts).header.table)
-    for part in parts:
-        arriving.append(part.table_chunk)
-    return arriving.finish().astype(np.float64, copy=False)
+    table = gathered(next(parts).header.table, (part.table_chunk for part in parts))
+    return table.astype(np.float64, copy=False)

@@ -23,7 +23,7 @@ from fairwall.laws.local import LOCAL_LAWS
 from fairwall.learning.boosting import Boosting
 from fairwall.learning.design import design
 from fairwall.learning.forest import Forest, to_array
-from fairwall.rpc.arrays import ArrivingArray, chunks_of, header_of, to_message
+from fairwall.rpc.arrays import chunks_of, gathered, header_of, to_message
 from fairwall.rpc.channel import CALL_SECONDS
 from fairwall.rpc.turns import Seat, deals
 from fairwall.wire.metrics import name_of
@@ -77,10 +77,7 @@ def _take(compliance: ReleaseServiceStub, deal: release.ReleaseDeal) -> NDArray[
     """Buy the release: shape (people, values of all columns), as it came."""
     request = wire.SanitiseRequest(request_id="release-1", deal_id=deal.deal_id, epsilon=deal.terms.epsilon)
     parts = iter(compliance.Sanitise(request, timeout=SUBMIT_SECONDS))
-    arriving = ArrivingArray(next(parts).header.encoded)
-    for part in parts:
-        arriving.append(part.encoded_chunk)
-    return arriving.finish()
+    return gathered(next(parts).header.encoded, (part.encoded_chunk for part in parts))
 
 
 def _trained(

@@ -193,10 +193,7 @@ def _encoded(seen: Seen, described: Releases) -> NDArray[Any]:
     if any(part.WhichOneof("part") != "encoded_chunk" for part in rest):
         raise Violation("a release has something else than chunks after its header")
     try:
-        arriving = arrays.ArrivingArray(first.header.encoded)
-        for part in rest:
-            arriving.append(part.encoded_chunk)
-        encoded = arriving.finish()
+        encoded = arrays.gathered(first.header.encoded, (part.encoded_chunk for part in rest))
     except arrays.ArrayError as error:
         raise Violation(f"encodings: {error}") from None
     kind = np.float64 if described.protocol == _NUMBERS else np.uint8

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.compliance.v1.audit_service_pb2 import AuditResponse
-from fairwall.rpc.arrays import ArrivingArray, from_message
+from fairwall.rpc.arrays import from_message, gathered
 from fairwall.rpc.turns import collect
 from fairwall.wire.queries import deal_of
-from fairwall.wire.v1.array_pb2 import ArrayHeader
 from sim.transcripts.files import Transcript
 from sim.transcripts.methods import DEALS, SUBMISSIONS, TABLES, short
 from sim.transcripts.sides import KnownCall, known_calls
@@ -226,7 +225,7 @@ def _served(one: KnownCall) -> Served:
     header = first.header
     if not one.is_stored:
         return Served(header.request_id, header.model, None, None, one.call.start)
-    features = collected(header.features, (part.features_chunk for part in parts))
+    features = gathered(header.features, (part.features_chunk for part in parts)).astype(np.float64)
     scores = from_message(one.answers[0].scores).astype(np.float64)
     return Served(header.request_id, header.model, features, scores, one.call.start)
 
@@ -236,17 +235,9 @@ def _uploaded(one: KnownCall) -> Batch:
     header = first.header
     predictions = None
     if one.stores(one.call.requests):
-        predictions = collected(header.predictions, (part.predictions_chunk for part in parts))
+        predictions = gathered(header.predictions, (part.predictions_chunk for part in parts)).astype(np.float64)
     answer = next(iter(one.answers), None)
     return _batch(one, header, int(header.predictions.shape[0]), predictions, answer)
-
-
-def collected(header: ArrayHeader, chunks: Iterable[bytes]) -> NDArray[np.float64]:
-    """Put numbers together that arrived in chunks."""
-    arriving = ArrivingArray(header)
-    for chunk in chunks:
-        arriving.append(chunk)
-    return arriving.finish().astype(np.float64)
 
 
 def _asked_models(one: KnownCall, looks: Mapping[str, list[Served]]) -> Batch:

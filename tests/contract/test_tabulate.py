@@ -15,8 +15,8 @@ from fairwall.compliance.v1.release_service_pb2_grpc import (
     ReleaseServiceStub,
     add_ReleaseServiceServicer_to_server,
 )
+from fairwall.rpc.arrays import gathered
 from fairwall.wire.v1 import error_pb2 as error
-from sim.transcripts.messages import collected
 from tests.contract.refused import refusal
 
 CELLS = np.array([0, 1, 1, 3, 1])
@@ -49,7 +49,7 @@ def releases(address: str, dial: Any, credentials: Any) -> ReleaseServiceStub:
 def table(releases: ReleaseServiceStub, deal_id: str, epsilon: float, request_id: str = "r") -> tuple[Any, list[Any]]:
     request = wire.TabulateRequest(request_id=request_id, deal_id=deal_id, epsilon=epsilon)
     first, *parts = releases.Tabulate(request, timeout=5)
-    values = collected(first.header.table, (part.table_chunk for part in parts))
+    values = gathered(first.header.table, (part.table_chunk for part in parts))
     return first.header, values.tolist()
 
 

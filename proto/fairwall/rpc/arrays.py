@@ -5,7 +5,7 @@ The length is checked against the header before a byte is used; nothing that arr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import prod
 
 import numpy as np
@@ -125,6 +125,20 @@ class ArrivingArray:
         array = array.astype(self._dtype.newbyteorder("="), copy=False)
         array.flags.writeable = False
         return array
+
+
+def gathered(header: array_pb2.ArrayHeader, chunks: Iterable[bytes]) -> NDArray[np.generic]:
+    """Put an array together whose chunks follow its header, all of one kind.
+
+    Raises
+    ------
+    ArrayError
+        As `ArrivingArray`.
+    """
+    arriving = ArrivingArray(header)
+    for chunk in chunks:
+        arriving.append(chunk)
+    return arriving.finish()
 
 
 def _wire_order(array: NDArray[np.generic]) -> NDArray[np.generic]:

@@ -14,9 +14,10 @@ from compliance.game import open_study
 from compliance.study import Study
 from developer.disclosure.belief import believe
 from fairwall.laws.disclosure import PRIOR
+from fairwall.rpc.arrays import gathered
 from sim.games.game import Compare
 from sim.transcripts.findings import BY_DIGEST, TOLERANCE, UNHEARD, Findings
-from sim.transcripts.messages import Session, TrialMessages, collected
+from sim.transcripts.messages import Session, TrialMessages
 from sim.transcripts.methods import short
 
 
@@ -59,7 +60,7 @@ def _released(
             continue
         (asked,) = one.requests
         header, *parts = one.answers
-        table = collected(header.header.table, (part.table_chunk for part in parts))
+        table = gathered(header.header.table, (part.table_chunk for part in parts)).astype(np.float64)
         again = study.tabulated(asked.request_id, asked.epsilon)
         findings.same(one.place, f"{trial.deal_id}: compliance releases {asked.request_id}", table, again)
         losses[asked.request_id] = study.loss(asked.epsilon)

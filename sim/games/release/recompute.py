@@ -16,11 +16,11 @@ from compliance.mechanisms import MECHANISMS
 from compliance.records import Records
 from compliance.release import HandedModel, Release
 from developer.release import beliefs, mixture
-from fairwall.rpc.arrays import from_message
+from fairwall.rpc.arrays import from_message, gathered
 from fairwall.wire.metrics import name_of
 from sim.games.game import Compare
 from sim.transcripts.findings import BY_DIGEST, UNHEARD, Findings
-from sim.transcripts.messages import Session, TrialMessages, collected
+from sim.transcripts.messages import Session, TrialMessages
 from sim.transcripts.methods import short
 
 
@@ -58,7 +58,7 @@ def _released(findings: Findings, trial: TrialMessages, deal: Any, release: Rele
             continue
         (asked,) = one.requests
         header, *parts = one.answers
-        encoded = collected(header.header.encoded, (part.encoded_chunk for part in parts))
+        encoded = gathered(header.header.encoded, (part.encoded_chunk for part in parts))
         place = f"{trial.deal_id}: compliance releases {asked.request_id}"
         before = seen.setdefault(asked.request_id, encoded)
         if not np.array_equal(before, encoded):
@@ -80,7 +80,7 @@ def _model(
     for one in trial.releases:
         if short(one.method) == "HandModel":
             first, *parts = one.requests
-            nodes = collected(first.header.nodes, (part.nodes_chunk for part in parts))
+            nodes = gathered(first.header.nodes, (part.nodes_chunk for part in parts))
             model.hand(nodes, sees_attributes=first.header.sees_attributes)
     if not model.utilities:
         findings.wrong(reported.place, f"{place}: no model was handed over")
