@@ -10,9 +10,9 @@ s_a being the groups' shares of the rows. With g_t and s_a known beforehand that
 training can clip row by row; it is no such sum where the gap is the batch's own. Without a squared gap, lambda |g|,
 only the sign of g_t would count, and a gap near 0 would be pushed to and fro by noise.
 
-`Groups` is all that training sees of the protected attribute. Where the developer holds it, `held` makes one of it.
-Otherwise ``rates`` asks whoever holds it, who adds the noise and charges for it, and ``membership`` is what the
-developer makes of its features, such as the linear projection of a on them from the groups' noisy means.
+`Groups` is all that training sees of the protected attribute, and all of it comes from `GroupSums`: each group's sum of
+rows and size, with noise. Where the developer holds the attribute, it adds them up itself. Otherwise compliance does,
+who draws the noise and charges for it, and which row counts as whose is told by the rows' features (`told`).
 """
 
 from __future__ import annotations
@@ -25,9 +25,45 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.errors import UserError
+from fairwall.learning.ensemble import unit
 
-SENSITIVITY = math.sqrt(1.25)
-"""l2 sensitivity of (n_a, sum of p - 1/2 over group a) for both a: a record adds 1, and 1/2 at most, to one group's."""
+SENSITIVITY = math.sqrt(2)
+"""l2 sensitivity of both groups' sums and sizes to one record: its row of norm 1 at most and a 1, in one group's."""
+
+_FLAT = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class GroupSums:
+    """Adds rows up by group.
+
+    Attributes
+    ----------
+    ask : from rows (n, width), each of norm 1 at most, to (2, width + 1): the disadvantaged group's sum of rows and its
+        size, then the advantaged one's.
+    multiplier : the standard deviation of Gaussian noise on every number of it, over `SENSITIVITY`; 0 for none.
+    """
+
+    ask: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    multiplier: float
+
+    @property
+    def cost(self) -> float:
+        """What one asking costs the records: the sensitivity over the standard deviation; 0 where there is no noise."""
+        return 1 / self.multiplier if self.multiplier > 0 else 0.0
+
+    def means(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Ask for the groups' mean rows: shape (2, width). A size of less than 1 counts as 1."""
+        told = self.ask(rows)
+        return np.asarray(told[:, :-1] / np.maximum(told[:, -1:], 1))
+
+    def rates(self, scores: NDArray[np.float64]) -> GroupRates:
+        """Ask for the groups' shares and mean scores, of scores in [0, 1], shape (n,)."""
+        # Around 1/2, so that a row is as long as it may be.
+        told = self.ask(2 * scores[:, None] - 1)
+        sizes = np.maximum(told[:, 1], 1)
+        share, rate = sizes / sizes.sum(), np.clip(0.5 + told[:, 0] / sizes / 2, 0, 1)
+        return GroupRates((float(share[0]), float(share[1])), (float(rate[0]), float(rate[1])))
 
 
 @dataclass(frozen=True)
@@ -57,23 +93,28 @@ class Groups:
     ----------
     membership : (n,), in [0, 1]: how far a row counts as the advantaged group's.
     rates : tells the groups' rates of the rows' scores, shape (n,).
-    cost : what one asking costs the developer's own budget: the l2 sensitivity over the standard deviation of Gaussian
-        noise; 0 where others charge for it, or where nothing is promised.
+    cost : what one asking for rates costs the records, see `GroupSums.cost`; 0 where nothing is promised.
+    before : what was asked to know the membership, likewise.
     """
 
     membership: NDArray[np.float64]
     rates: Callable[[NDArray[np.float64]], GroupRates]
     cost: float = 0.0
+    before: float = 0.0
+
+    def spent(self, tellings: int) -> float:
+        """Give what the membership and so many tellings of rates cost together, as one Gaussian release."""
+        return math.hypot(self.before, self.cost * math.sqrt(tellings))
 
 
-def held(protected: NDArray[np.uint8], multiplier: float, rng: np.random.Generator) -> Groups:
-    """Tell the groups' rates oneself, with Gaussian noise: the developer holds the protected attribute.
+def held_sums(protected: NDArray[np.uint8], multiplier: float, rng: np.random.Generator) -> GroupSums:
+    """Add rows up oneself: the developer holds the protected attribute.
 
     Parameters
     ----------
     protected : ndarray of 0 or 1, shape (n,)
     multiplier : float
-        The noise's standard deviation over the sensitivity, at least 0; 0 for exact rates.
+        At least 0; 0 for exact sums.
     rng : Generator
 
     Raises
@@ -84,14 +125,41 @@ def held(protected: NDArray[np.uint8], multiplier: float, rng: np.random.Generat
     require_both(protected)
     of_group = np.stack([protected == 0, protected == 1]).astype(np.float64)
 
-    def rates(scores: NDArray[np.float64]) -> GroupRates:
-        told = np.stack([of_group.sum(1), of_group @ (scores - 0.5)])
-        told += multiplier * SENSITIVITY * rng.standard_normal(told.shape)
-        sizes = np.maximum(told[0], 1)
-        share, rate = sizes / sizes.sum(), np.clip(0.5 + told[1] / sizes, 0, 1)
-        return GroupRates((float(share[0]), float(share[1])), (float(rate[0]), float(rate[1])))
+    def ask(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        told = of_group @ np.column_stack([rows, np.ones(len(rows))])
+        return np.asarray(told + multiplier * SENSITIVITY * rng.standard_normal(told.shape))
 
-    return Groups(protected.astype(np.float64), rates, 1 / multiplier if multiplier > 0 else 0.0)
+    return GroupSums(ask, multiplier)
+
+
+def held(protected: NDArray[np.uint8], multiplier: float, rng: np.random.Generator) -> Groups:
+    """Know every row's group, and tell the rates oneself. Parameters and errors as for `held_sums`."""
+    sums = held_sums(protected, multiplier, rng)
+    return Groups(protected.astype(np.float64), sums.rates, sums.cost)
+
+
+def told(sums: GroupSums, features: NDArray[np.float64]) -> Groups:
+    r"""Know the groups by what somebody else adds up: the membership by one asking, rates by one each.
+
+    With m_a the told mean of the groups' rows x, scaled to norm 1 at most, and v = m_1 - m_0, a row counts as
+
+        1/2 + (x - (m_0 + m_1) / 2) v / |v|^2,    cut off at 0 and 1,
+
+    of the advantaged group. Its mean would be 1 over that group and 0 over the other, but for noise and for what is cut
+    off, so a pull along it moves the gap as far as one along the attribute itself. A row's membership depends on no
+    other row but through v and m_a, so that private training may clip row by row.
+
+    Parameters
+    ----------
+    sums : GroupSums
+    features : ndarray, shape (n, d)
+    """
+    rows = unit(features)
+    means = sums.means(rows)
+    between = means[1] - means[0]
+    length = max(float(between @ between), _FLAT)
+    membership = np.clip(0.5 + (rows - means.mean(axis=0)) @ between / length, 0, 1)
+    return Groups(membership, sums.rates, sums.cost, sums.cost)
 
 
 def require_both(protected: NDArray[np.uint8]) -> None:

@@ -1,18 +1,22 @@
-"""The eight models by name, and how they are trained by a developer that holds the protected attribute.
+"""The eight models by name, and how they are trained by a developer that holds the protected attribute, or is told of it.
 
 Layers, steps and strengths were chosen on Adult, by hand; choosing is not accounted for.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
 from developer.training import network, regression
+from developer.training.groups import GroupSums, told
 from developer.training.model import Budget, People, Trained
 from developer.training.network import Network
 from developer.training.regression import Regression
 from fairwall.errors import UserError
+from fairwall.laws.gaussian import gaussian_epsilon
 from fairwall.learning.training import Recipe
 
 _PLAIN = Recipe(layers=(64, 32), steps=1500, batch_size=256, learning_rate=1e-3)
@@ -53,7 +57,51 @@ def train(
     if fair and (protected is None or len(protected) != len(people.labels)):
         raise UserError("a fair model needs the group of every row")
     if isinstance(settings, Network):
-        told = network.own_groups(settings, protected, seed) if fair and protected is not None else None
-        return network.train(people, settings, seed, told)
-    of = regression.own_difference(settings, protected, seed) if fair and protected is not None else None
-    return regression.train(people, settings, seed, of)
+        groups = network.own_groups(settings, protected, seed) if fair and protected is not None else None
+        return network.train(people, settings, seed, groups)
+    between = regression.held_between(settings, protected, seed) if fair and protected is not None else None
+    return regression.train(people, settings, seed, between)
+
+
+def askings(settings: Network | Regression) -> int:
+    """Say how often a model asks for the groups' sums while it is trained by what it is told."""
+    if settings.strength == 0:
+        return 0
+    # A network's first one is for the membership.
+    return 1 + settings.asked if isinstance(settings, Network) else settings.tellings
+
+
+def train_told(people: People, settings: Network | Regression, seed: int, sums: GroupSums) -> Trained:
+    """Train a fair model on people of whose protected attribute only sums are told.
+
+    Parameters
+    ----------
+    people : People
+    settings : Network or Regression
+        Of a fair model. Of a budget, what the sums cost is taken first; its own share for statistics does not count.
+    seed : int, at least 0
+    sums : GroupSums
+        Asked `askings` times.
+
+    Raises
+    ------
+    UserError
+        If the sums cost more than the budget.
+    """
+    if isinstance(settings, Network):
+        return network.train(people, settings, seed, told(sums, people.features))
+    if settings.budget is not None:
+        settings = replace(settings, budget=_after(sums, settings.budget))
+    return regression.train(people, settings, seed, regression.told_between(settings, sums, people.features))
+
+
+def _after(sums: GroupSums, budget: Budget) -> Budget:
+    """Set the statistics' share of a budget to what one asking costs, at half of delta."""
+    if sums.multiplier == 0 or budget.delta == 0:
+        raise UserError("noise on the groups' sums has a delta: a private model that is told them needs one above 0")
+    cost = gaussian_epsilon(sums.multiplier, budget.delta / 2)
+    if cost >= budget.epsilon:
+        raise UserError(
+            f"the groups' sums cost epsilon {cost:.3g}, and leave nothing of {budget.epsilon:g} to train with"
+        )
+    return replace(budget, statistics=cost / budget.epsilon)

@@ -62,14 +62,18 @@ class Network:
         """Steps between two tellings."""
         return -(-self.recipe.steps // self.tellings)
 
+    @property
+    def asked(self) -> int:
+        """How often rates are told, in whole."""
+        return -(-self.recipe.steps // self.every)
+
 
 def own_groups(settings: Network, protected: NDArray[np.uint8], seed: int) -> Groups:
     """Make the groups' rates of the attribute itself, with the noise that the network's budget has for them."""
     multiplier = 0.0
     if settings.budget is not None:
-        asked = -(-settings.recipe.steps // settings.every)
         together = gaussian_multiplier(settings.budget.statistics * settings.budget.epsilon, settings.budget.delta)
-        multiplier = together * math.sqrt(asked)
+        multiplier = together * math.sqrt(settings.asked)
     return held(protected, multiplier, np.random.default_rng([seed, 1]))
 
 
@@ -96,7 +100,7 @@ def train(people: People, settings: Network, seed: int, groups: Groups | None = 
         if groups is None:
             raise UserError("a fair network needs the groups' rates")
         penalty = _penalty(people, settings, groups)
-        cost = groups.cost * math.sqrt(-(-recipe.steps // settings.every))
+        cost = groups.spent(settings.asked)
     plan: Batches = shuffled(np.arange(n), min(recipe.batch_size, n))
     private, spent = None, None
     if budget is not None:

@@ -26,15 +26,26 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.training.groups import require_both
+from developer.training.groups import GroupSums, require_both, told
 from developer.training.model import Budget, People, Spent, Trained
 from developer.training.objective import ROW_NORM, exponential_vector, minimum, perturbation, ridge
 from fairwall.errors import UserError
 from fairwall.laws.gaussian import gaussian_multiplier
 from fairwall.learning.ensemble import Ensemble, unit
 
-Difference = Callable[[NDArray[np.float64]], NDArray[np.float64]]
-"""Tells the mean of group 1's rows less that of group 0's, of rows of any length; of norm 1 at most with a budget."""
+
+@dataclass(frozen=True, eq=False)
+class Between:
+    """What a fair regression is told: the advantaged group's mean less the disadvantaged one's.
+
+    Attributes
+    ----------
+    slope : of rows, shape (n, width), to (width,); of norm 1 at most with a budget, when it is asked once.
+    gap : of scores, shape (n,); asked by a regression that asks more than once.
+    """
+
+    slope: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+    gap: Callable[[NDArray[np.float64]], float]
 
 
 @dataclass(frozen=True)
@@ -63,8 +74,8 @@ class Regression:
             raise ValueError("groups are asked at least once, and once only where there is a budget")
 
 
-def own_difference(settings: Regression, protected: NDArray[np.uint8], seed: int) -> Difference:
-    """Tell the difference oneself, with the noise that the budget has for it: the developer holds the attribute.
+def held_between(settings: Regression, protected: NDArray[np.uint8], seed: int) -> Between:
+    """Tell the groups' difference oneself, with the noise that the budget has for it: the developer holds the attribute.
 
     Each group's sum of rows and its size are released at once; a record adds a row of norm 1 at most, and 1.
 
@@ -76,7 +87,7 @@ def own_difference(settings: Regression, protected: NDArray[np.uint8], seed: int
     require_both(protected)
     budget, rng = settings.budget, np.random.default_rng([seed, 1])
 
-    def difference(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    def slope(rows: NDArray[np.float64]) -> NDArray[np.float64]:
         of_group = np.stack([protected == 0, protected == 1]).astype(np.float64)
         told = of_group @ np.column_stack([rows, np.ones(len(rows))])
         if budget is not None:
@@ -84,7 +95,26 @@ def own_difference(settings: Regression, protected: NDArray[np.uint8], seed: int
         means = told[:, :-1] / np.maximum(told[:, -1:], 1)
         return np.asarray(means[1] - means[0])
 
-    return difference
+    return Between(slope, lambda scores: float(slope(scores[:, None])[0]))
+
+
+def told_between(settings: Regression, sums: GroupSums, features: NDArray[np.float64]) -> Between:
+    """Tell the groups' difference by what somebody else adds up.
+
+    With a budget, the sums of rows are asked for. Without one, the membership that `developer.training.groups.told`
+    makes of them tells the groups' means of rows, and only the gap is asked for again: the noise on a hundred columns
+    would not be small on the rare ones, and the penalty would be met by moving weights that hardly any row feels.
+    Memberships read all rows, which is no matter for whoever holds the features, but would be for a promise to records.
+    """
+    if settings.budget is not None:
+        return Between(lambda rows: _apart(sums.means(rows)), lambda scores: sums.rates(scores).gap)
+    membership = told(sums, features).membership
+    weights = membership / max(membership.sum(), 1) - (1 - membership) / max((1 - membership).sum(), 1)
+    return Between(lambda rows: np.asarray(weights @ rows), lambda scores: sums.rates(scores).gap)
+
+
+def _apart(means: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.asarray(means[1] - means[0])
 
 
 def _noise(size: int, epsilon: float, delta: float, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -94,7 +124,7 @@ def _noise(size: int, epsilon: float, delta: float, rng: np.random.Generator) ->
     return ROW_NORM / epsilon * exponential_vector(size, rng)
 
 
-def train(people: People, settings: Regression, seed: int, difference: Difference | None = None) -> Trained:
+def train(people: People, settings: Regression, seed: int, between: Between | None = None) -> Trained:
     """Train a regression.
 
     Parameters
@@ -103,9 +133,9 @@ def train(people: People, settings: Regression, seed: int, difference: Differenc
     settings : Regression
     seed : int, at least 0
         A private regression is a function of it and of what it is given; the others draw nothing.
-    difference : callable, optional
-        What a fair regression is told, once. With a budget it costs the statistics' share of epsilon and half of delta
-        at most, whoever tells it.
+    between : Between, optional
+        What a fair regression is told. With a budget it costs the statistics' share of epsilon and half of delta at
+        most, whoever tells it.
 
     Raises
     ------
@@ -113,7 +143,7 @@ def train(people: People, settings: Regression, seed: int, difference: Differenc
         If a fair regression is not told the difference.
     """
     budget, fair = settings.budget, settings.strength > 0
-    if fair and difference is None:
+    if fair and between is None:
         raise UserError("a fair regression needs the difference of the groups' means")
     features = people.features if budget is None else unit(people.features)
     rows = np.column_stack([features, np.ones(len(features))])
@@ -127,11 +157,11 @@ def train(people: People, settings: Regression, seed: int, difference: Differenc
         weight = ridge(kappa)
         tilt = perturbation(dimension, epsilon, delta, kappa, np.random.default_rng([seed, 0]))
         spent = Spent(budget.epsilon, budget.delta)
-    if fair and difference is not None:
+    if fair and between is not None:
         found = np.zeros(dimension)
         for _ in range(settings.tellings):
             penalty = math.sqrt(n * settings.strength)
-            across, beyond = _gap(rows, found, difference)
+            across, beyond = _gap(rows, found, between)
             found = minimum(rows, people.labels, weight, tilt, penalty * across, penalty * beyond)
     else:
         found = minimum(rows, people.labels, weight, tilt)
@@ -139,12 +169,10 @@ def train(people: People, settings: Regression, seed: int, difference: Differenc
     return Trained(Ensemble((weights,), (bias,), unit_rows=budget is not None), spent)
 
 
-def _gap(
-    rows: NDArray[np.float64], at: NDArray[np.float64], difference: Difference
-) -> tuple[NDArray[np.float64], float]:
+def _gap(rows: NDArray[np.float64], at: NDArray[np.float64], between: Between) -> tuple[NDArray[np.float64], float]:
     """Linearise four times the gap: its slope in w, and what it is at w = 0."""
     if not at.any():
-        return np.append(difference(rows[:, :-1]), 0.0), 0.0
+        return np.append(between.slope(rows[:, :-1]), 0.0), 0.0
     scores = 0.5 + 0.5 * np.tanh(0.5 * (rows @ at))
-    told = 4 * difference(np.column_stack([rows * (scores * (1 - scores))[:, None], scores]))
-    return told[:-1], float(told[-1] - told[:-1] @ at)
+    slope = 4 * between.slope(rows * (scores * (1 - scores))[:, None])
+    return slope, 4 * between.gap(scores) - float(slope @ at)
