@@ -14,7 +14,14 @@ def main() -> None:
     with importing("adversary"):
         from adversary.inference import play as inference
         from adversary.reveal import play as reveal
-        from fairwall.game.v1.referee_service_pb2 import GAME_DISCLOSURE, GAME_INFERENCE, GAME_RELEASE, GAME_REVEAL
+        from adversary.training import play as training
+        from fairwall.game.v1.referee_service_pb2 import (
+            GAME_DISCLOSURE,
+            GAME_INFERENCE,
+            GAME_RELEASE,
+            GAME_REVEAL,
+            GAME_TRAINING,
+        )
         from fairwall.rpc.turns import choose, enter, wait_for_the_end
 
     games = {
@@ -22,6 +29,7 @@ def main() -> None:
         GAME_INFERENCE: inference.play,
         GAME_RELEASE: wait_for_the_end,  # it deals no outsider in
         GAME_DISCLOSURE: wait_for_the_end,
+        GAME_TRAINING: training.play,
     }
     with process.playing(config, layers) as recorder:
         process.announce("", layers)

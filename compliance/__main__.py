@@ -13,6 +13,7 @@ from fairwall.rpc.importing import importing
 with importing("compliance"):
     from compliance.accountant import Budget, Neighbours, Rule
     from compliance.case import Case
+    from compliance.cohort import Cohort
     from compliance.game import play
     from compliance.ledger import Ledger
     from compliance.ledger.seal import Seal, load_key
@@ -20,9 +21,11 @@ with importing("compliance"):
     from compliance.release import Release
     from compliance.release_service import ReleaseCase, ReleaseService
     from compliance.service import AuditService
+    from compliance.statistics_service import StatisticsService
     from compliance.study import Study
     from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
     from fairwall.compliance.v1.release_service_pb2_grpc import add_ReleaseServiceServicer_to_server
+    from fairwall.compliance.v1.statistics_service_pb2_grpc import add_StatisticsServiceServicer_to_server
     from fairwall.errors import UserError
     from fairwall.rpc import confine, identity, process, server
     from fairwall.rpc.confine import Layer
@@ -50,10 +53,12 @@ def _play(config: process.PartyConfig, layers: Sequence[Layer]) -> None:
     cases: dict[str, Case] = {}
     releases: dict[str, ReleaseCase] = {}
     studies: dict[str, Study] = {}
+    cohorts: dict[str, Cohort] = {}
 
     def register(grpc_server: grpc.Server) -> None:
         add_AuditServiceServicer_to_server(AuditService(cases), grpc_server)
         add_ReleaseServiceServicer_to_server(ReleaseService(releases, studies), grpc_server)
+        add_StatisticsServiceServicer_to_server(StatisticsService(cohorts), grpc_server)
 
     with process.playing(config, layers) as recorder:
         listening = server.serve(
@@ -64,7 +69,7 @@ def _play(config: process.PartyConfig, layers: Sequence[Layer]) -> None:
         )
         process.announce(listening.address, layers)
         with enter(config.referee, config.credentials, recorder) as (_, seat):
-            play(seat, cases, releases, studies)
+            play(seat, cases, releases, studies, cohorts)
         listening.stop()
 
 

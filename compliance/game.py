@@ -15,6 +15,7 @@ from compliance.accountant import Budget, Neighbours
 from compliance.black_box import Asked, Models
 from compliance.bounding import bounded
 from compliance.case import Case, game_case, values_of
+from compliance.cohort import Cohort, game_cohort
 from compliance.draws import DrawLog
 from compliance.mechanisms import MECHANISMS
 from compliance.records import Records
@@ -39,6 +40,7 @@ def play(
     cases: MutableMapping[str, Case],
     releases: MutableMapping[str, ReleaseCase],
     studies: MutableMapping[str, Study],
+    cohorts: MutableMapping[str, Cohort],
 ) -> None:
     """Serve every trial of a run, whatever the game.
 
@@ -52,6 +54,8 @@ def play(
         The same of ReleaseService, in the release game.
     studies : mutable mapping of str to Study
         The same, in the disclosure game.
+    cohorts : mutable mapping of str to Cohort
+        The same of StatisticsService, in the training game.
     """
     referee = RefereeServiceStub(seat.referee)
     draws = DrawLog(seat.recorder.path.with_suffix(".draws.jsonl")) if seat.recorder is not None else None
@@ -69,6 +73,13 @@ def play(
                 _serve(referee, deal.deal_id)
                 studies.clear()
                 spent = game.SubmitAuditReportRequest(deal_id=deal.deal_id, epsilon_spent=study.spent)
+                referee.SubmitAuditReport(spent, timeout=CALL_SECONDS)
+                continue
+            if deal.HasField("statistics"):
+                cohort = cohorts[deal.deal_id] = open_cohort(deal, cards)
+                _serve(referee, deal.deal_id)
+                cohorts.clear()
+                spent = game.SubmitAuditReportRequest(deal_id=deal.deal_id, epsilon_spent=cohort.spent)
                 referee.SubmitAuditReport(spent, timeout=CALL_SECONDS)
                 continue
             release = open_release(deal, cards) if deal.HasField("terms") else None
@@ -111,6 +122,17 @@ def open_study(deal: game.ComplianceDeal, cards: dict[str, NDArray[Any]]) -> Stu
         deal.study.epsilon,
         deal.seed if deal.noise_seeded else None,
         records=deal.study.records,
+    )
+
+
+def open_cohort(deal: game.ComplianceDeal, cards: dict[str, NDArray[Any]]) -> Cohort:
+    """Open what a deal of the training game deals; ``cards`` are its arrays by name."""
+    return game_cohort(
+        deal.deal_id,
+        cards["protected"].astype(np.uint8, copy=False),
+        deal.statistics.epsilon,
+        deal.statistics.delta,
+        deal.seed if deal.noise_seeded else None,
     )
 
 

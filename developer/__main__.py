@@ -17,8 +17,15 @@ def main() -> None:
         from developer.release import play as release
         from developer.reveal import play as reveal
         from developer.service import ModelService, Shelf
+        from developer.training import play as training
         from fairwall.developer.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
-        from fairwall.game.v1.referee_service_pb2 import GAME_DISCLOSURE, GAME_INFERENCE, GAME_RELEASE, GAME_REVEAL
+        from fairwall.game.v1.referee_service_pb2 import (
+            GAME_DISCLOSURE,
+            GAME_INFERENCE,
+            GAME_RELEASE,
+            GAME_REVEAL,
+            GAME_TRAINING,
+        )
         from fairwall.rpc import server
         from fairwall.rpc.turns import choose, enter
 
@@ -27,6 +34,7 @@ def main() -> None:
         GAME_INFERENCE: inference.play,
         GAME_RELEASE: release.play,
         GAME_DISCLOSURE: disclosure.play,
+        GAME_TRAINING: training.play,
     }
     shelf = Shelf()
     with process.playing(config, layers) as recorder:

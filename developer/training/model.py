@@ -65,6 +65,23 @@ class Spent:
     delta: float
 
 
+@dataclass(frozen=True)
+class Step:
+    """One step that read private rows.
+
+    Attributes
+    ----------
+    what : in a few words.
+    epsilon, delta : what it cost by itself.
+    of : whose records it read.
+    """
+
+    what: str
+    epsilon: float
+    delta: float
+    of: str = "everybody"
+
+
 @dataclass(frozen=True, eq=False)
 class Trained:
     """A trained model.
@@ -73,10 +90,12 @@ class Trained:
     ----------
     network : one model.
     spent : None where nothing is promised.
+    steps : what read private rows, and is promised something.
     """
 
     network: Ensemble
     spent: Spent | None
+    steps: tuple[Step, ...] = ()
 
     def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
         """Compute the probability of label 1, shape (rows,), in [0, 1], for features of shape (rows, d)."""

@@ -1,10 +1,11 @@
-"""The eight models by name, and how they are trained by a developer that holds the protected attribute, or is told of it.
+"""The eight models by name, trained by a developer that holds the protected attribute, or that is told of it.
 
 Layers, steps and strengths were chosen on Adult, by hand; choosing is not accounted for.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from developer.training import network, regression
 from developer.training.groups import GroupSums, told
-from developer.training.model import Budget, People, Trained
+from developer.training.model import Budget, People, Spent, Trained
 from developer.training.network import Network
 from developer.training.regression import Regression
 from fairwall.errors import UserError
@@ -63,12 +64,64 @@ def train(
     return regression.train(people, settings, seed, between)
 
 
+def chosen(
+    name: str,
+    budget: Budget,
+    strength: float | None = None,
+    steps: int | None = None,
+    batch: int | None = None,
+) -> Network | Regression:
+    """Give a model's settings, with another budget if it is private, and other settings where they are given.
+
+    Parameters
+    ----------
+    name : str
+        One of `MODELS`.
+    budget : Budget
+    strength : float, above 0, optional
+        Of a fair model's penalty.
+    steps, batch : int, optional
+        Of a network.
+    """
+    settings = MODELS[name]
+    if settings.budget is not None:
+        settings = replace(settings, budget=budget)
+    if strength is not None and settings.strength > 0:
+        settings = replace(settings, strength=strength)
+    if isinstance(settings, Network):
+        recipe = settings.recipe
+        recipe = replace(recipe, steps=steps or recipe.steps, batch_size=batch or recipe.batch_size)
+        settings = replace(settings, recipe=recipe, tellings=min(settings.tellings, recipe.steps))
+    return settings
+
+
 def askings(settings: Network | Regression) -> int:
     """Say how often a model asks for the groups' sums while it is trained by what it is told."""
     if settings.strength == 0:
         return 0
     # A network's first one is for the membership.
     return 1 + settings.asked if isinstance(settings, Network) else settings.tellings
+
+
+def promised(settings: Network | Regression, n: int, told: float | None = None) -> Spent | None:
+    """Say what a model promises that is trained on so many rows, without training it; None for nothing.
+
+    Parameters
+    ----------
+    settings : Network or Regression
+    n : int
+    told : float, optional
+        What sums by group cost the records that somebody else told, as one Gaussian release; of groups that are held,
+        None.
+    """
+    if settings.budget is None:
+        return None
+    if isinstance(settings, Regression):
+        return Spent(settings.budget.epsilon, settings.budget.delta)
+    cost = 0.0
+    if settings.strength > 0:
+        cost = math.sqrt(settings.asked) / network.own_multiplier(settings) if told is None else told
+    return network.accounted(settings, settings.budget, n, cost).spent
 
 
 def train_told(people: People, settings: Network | Regression, seed: int, sums: GroupSums) -> Trained:

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.training.groups import Groups, held, row_weights
-from developer.training.model import Budget, People, Spent, Trained
+from developer.training.model import Budget, People, Spent, Step, Trained
 from fairwall.errors import UserError
-from fairwall.laws.gaussian import gaussian_multiplier
+from fairwall.laws.gaussian import gaussian_epsilon, gaussian_multiplier
 from fairwall.learning.batches import OVERFLOW, Batches, Poisson, shuffled
 from fairwall.learning.ensemble import Ensemble
 from fairwall.learning.penalty import WeightedRows
@@ -70,11 +70,55 @@ class Network:
 
 def own_groups(settings: Network, protected: NDArray[np.uint8], seed: int) -> Groups:
     """Make the groups' rates of the attribute itself, with the noise that the network's budget has for them."""
-    multiplier = 0.0
-    if settings.budget is not None:
-        together = gaussian_multiplier(settings.budget.statistics * settings.budget.epsilon, settings.budget.delta)
-        multiplier = together * math.sqrt(settings.asked)
-    return held(protected, multiplier, np.random.default_rng([seed, 1]))
+    return held(protected, own_multiplier(settings), np.random.default_rng([seed, 1]))
+
+
+def own_multiplier(settings: Network) -> float:
+    """Return the noise of each telling over the sensitivity to a record, that spends the budget's share; 0 for none."""
+    if settings.budget is None:
+        return 0.0
+    together = gaussian_multiplier(settings.budget.statistics * settings.budget.epsilon, settings.budget.delta)
+    return together * math.sqrt(settings.asked)
+
+
+@dataclass(frozen=True)
+class Accounted:
+    """How much noise a private network gets, and what it promises.
+
+    Attributes
+    ----------
+    rate : at which a Poisson batch draws a row.
+    noise : the multiplier of a step's noise.
+    spent : on all, in one composition.
+    steps : what read private rows, each by itself: added up they cost more.
+    """
+
+    rate: float
+    noise: float
+    spent: Spent
+    steps: tuple[Step, ...]
+
+
+def accounted(settings: Network, budget: Budget, n: int, cost: float) -> Accounted:
+    """Find the noise that spends a network's budget, and account for it.
+
+    Parameters
+    ----------
+    settings : Network
+    budget : Budget
+    n : int
+        How many rows there are.
+    cost : float
+        What tellings of the groups cost, as one Gaussian release; 0 for none.
+    """
+    steps, delta = settings.recipe.steps, budget.delta - OVERFLOW
+    rate = min(settings.recipe.batch_size / n, 1.0)
+    noise = noise_multiplier(budget.epsilon, delta, rate, steps, cost)
+    read = [Step(f"{steps} clipped, noised steps", epsilon_spent(noise, delta, rate, steps, 0.0), delta)]
+    if cost > 0:
+        read.insert(0, Step("sums by group", gaussian_epsilon(1 / cost, delta), delta))
+    spent = Spent(epsilon_spent(noise, delta, rate, steps, cost), budget.delta)
+    return Accounted(rate, noise, spent, tuple(read))
 
 
 def train(people: People, settings: Network, seed: int, groups: Groups | None = None) -> Trained:
@@ -102,15 +146,13 @@ def train(people: People, settings: Network, seed: int, groups: Groups | None = 
         penalty = _penalty(people, settings, groups)
         cost = groups.spent(settings.asked)
     plan: Batches = shuffled(np.arange(n), min(recipe.batch_size, n))
-    private, spent = None, None
-    if budget is not None:
-        rate, delta = min(recipe.batch_size / n, 1.0), budget.delta - OVERFLOW
-        plan = Poisson(np.arange(n), rate, recipe.steps)
-        noise = noise_multiplier(budget.epsilon, delta, rate, recipe.steps, cost)
-        private = [Private(noise, settings.clip)]
-        spent = Spent(epsilon_spent(noise, delta, rate, recipe.steps, cost), budget.delta)
+    if budget is None:
+        return Trained(fit(people.features, people.labels, [plan], [seed], recipe, penalty=penalty), None)
+    found = accounted(settings, budget, n, cost)
+    plan = Poisson(np.arange(n), found.rate, recipe.steps)
+    private = [Private(found.noise, settings.clip)]
     network = fit(people.features, people.labels, [plan], [seed], recipe, penalty=penalty, private=private)
-    return Trained(network, spent)
+    return Trained(network, found.spent, found.steps)
 
 
 def _penalty(people: People, settings: Network, groups: Groups) -> WeightedRows:

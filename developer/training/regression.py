@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.training.groups import GroupSums, require_both, told
-from developer.training.model import Budget, People, Spent, Trained
+from developer.training.model import Budget, People, Spent, Step, Trained
 from developer.training.objective import ROW_NORM, exponential_vector, minimum, perturbation, ridge
 from fairwall.errors import UserError
 from fairwall.laws.gaussian import gaussian_multiplier
@@ -75,7 +75,7 @@ class Regression:
 
 
 def held_between(settings: Regression, protected: NDArray[np.uint8], seed: int) -> Between:
-    """Tell the groups' difference oneself, with the noise that the budget has for it: the developer holds the attribute.
+    """Tell the groups' difference oneself, with the noise that the budget has for it.
 
     Each group's sum of rows and its size are released at once; a record adds a row of norm 1 at most, and 1.
 
@@ -149,6 +149,7 @@ def train(people: People, settings: Regression, seed: int, between: Between | No
     rows = np.column_stack([features, np.ones(len(features))])
     n, dimension = rows.shape
     tilt, weight, spent = np.zeros(dimension), settings.ridge, None
+    steps: tuple[Step, ...] = ()
     if budget is not None:
         epsilon, delta = budget.epsilon, budget.delta
         if fair:
@@ -157,6 +158,9 @@ def train(people: People, settings: Regression, seed: int, between: Between | No
         weight = ridge(kappa)
         tilt = perturbation(dimension, epsilon, delta, kappa, np.random.default_rng([seed, 0]))
         spent = Spent(budget.epsilon, budget.delta)
+        steps = (Step("the perturbed minimum", epsilon, delta),)
+        if fair:
+            steps = (Step("the groups' mean rows", budget.statistics * budget.epsilon, budget.delta / 2), *steps)
     if fair and between is not None:
         found = np.zeros(dimension)
         for _ in range(settings.tellings):
@@ -166,7 +170,7 @@ def train(people: People, settings: Regression, seed: int, between: Between | No
     else:
         found = minimum(rows, people.labels, weight, tilt)
     weights, bias = found[:-1, None].astype(np.float32)[None], found[-1:].astype(np.float32)[None]
-    return Trained(Ensemble((weights,), (bias,), unit_rows=budget is not None), spent)
+    return Trained(Ensemble((weights,), (bias,), unit_rows=budget is not None), spent, steps)
 
 
 def _gap(rows: NDArray[np.float64], at: NDArray[np.float64], between: Between) -> tuple[NDArray[np.float64], float]:

@@ -17,6 +17,7 @@ MODULES = {
     "inference": "sim.games.inference",
     "release": "sim.games.release",
     "disclosure": "sim.games.disclosure",
+    "training": "sim.games.training",
 }
 """Where each game is, by its name as ``scenario.game`` has it: the module's ``GAME``."""
 

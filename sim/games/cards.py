@@ -90,12 +90,21 @@ class StudyCards:
     epsilon: float
 
 
+@dataclass(frozen=True)
+class StatisticsCards:
+    """What may be told of the people whose protected attributes are dealt: the budget, for one flip of A."""
+
+    epsilon: float
+    delta: float
+
+
 @dataclass(frozen=True, eq=False)
 class ComplianceCards:
     """Labels and protected attributes of the test set, both of shape (n,), and the seed of the noise.
 
     And its features, shape (n, d), where it is hidden from the developer; and what is to be released, if anything. A
-    study is dealt alone, without a test set.
+    study is dealt alone, without a test set; where sums by group are told, the attributes are of those who are trained
+    on, and there are no labels.
     """
 
     labels: NDArray[np.uint8]
@@ -104,6 +113,7 @@ class ComplianceCards:
     features: NDArray[np.float64] | None = None
     release: ReleaseCards | None = None
     study: StudyCards | None = None
+    statistics: StatisticsCards | None = None
 
 
 class Deal(Protocol):

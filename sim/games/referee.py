@@ -20,7 +20,7 @@ from fairwall.rpc.turns import PROTOCOL_VERSION
 from fairwall.wire.metrics import number_of
 from fairwall.wire.precision import to_message
 from fairwall.wire.v1 import error_pb2
-from sim.games.cards import ComplianceCards, Deal, ReleaseCards, StudyCards
+from sim.games.cards import ComplianceCards, Deal, ReleaseCards, StatisticsCards, StudyCards
 from sim.games.submissions import AuditReport, take_audit
 from sim.games.table import Table, Trial, TrialFailed
 from sim.scenarios.scenario import QUERIES_MAX
@@ -98,6 +98,10 @@ class Referee(RefereeServiceServicer):
             yield response(deal=_study_deal(trial.deal, cards, cards.study))
             yield from (response(study_cells_chunk=chunk) for chunk in chunks_of(cards.study.cells))
             yield from (response(study_answers_chunk=chunk) for chunk in chunks_of(cards.study.answers))
+            return
+        if cards.statistics is not None:
+            yield response(deal=_statistics_deal(trial.deal, cards, cards.statistics))
+            yield from (response(protected_chunk=chunk) for chunk in chunks_of(cards.protected))
             return
         yield response(deal=_compliance_deal(trial.deal, cards))
         yield from (response(labels_chunk=chunk) for chunk in chunks_of(cards.labels))
@@ -196,6 +200,24 @@ def _study_deal(deal: Deal, cards: ComplianceCards, study: StudyCards) -> game.C
         study_cells=header_of(study.cells),
         study_answers=header_of(study.answers),
     )
+
+
+def _statistics_deal(deal: Deal, cards: ComplianceCards, statistics: StatisticsCards) -> game.ComplianceDeal:
+    seeded = deal.scenario.compliance.noise == "seeded"
+    return game.ComplianceDeal(
+        deal_id=deal.deal_id,
+        noise_seeded=seeded,
+        seed=cards.seed if seeded else b"",
+        epsilon=statistics.epsilon,
+        delta=statistics.delta,
+        statistics=statistics_terms_of(statistics),
+        protected=header_of(cards.protected),
+    )
+
+
+def statistics_terms_of(statistics: StatisticsCards) -> game.StatisticsTerms:
+    """Say what sums by group may cost."""
+    return game.StatisticsTerms(epsilon=statistics.epsilon, delta=statistics.delta)
 
 
 def study_terms_of(study: StudyCards) -> game.StudyTerms:

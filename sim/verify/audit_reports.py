@@ -30,7 +30,7 @@ from sim.transcripts.messages import Batch, Submission, TrialMessages
 def compare(findings: Findings, trial: TrialMessages) -> None:
     """Compare each batch's exact gaps, answers and cost, in the order of their charges, and what they come to."""
     dealt, report = trial.cards.get("ComplianceDeal"), trial.submissions.get("SubmitAuditReport")
-    if dealt is None or dealt.deal.HasField("study"):  # a study has no test set; its game compares
+    if dealt is None or not dealt.deal.HasField("labels"):  # without a test set there are no audits; the game compares
         return
     if report is None:
         findings.not_checked("what compliance answered in trials that it made no report of")

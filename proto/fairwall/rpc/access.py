@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from google.protobuf.descriptor import ServiceDescriptor
 
-from fairwall.compliance.v1 import audit_service_pb2, release_service_pb2
+from fairwall.compliance.v1 import audit_service_pb2, release_service_pb2, statistics_service_pb2
 from fairwall.developer.v1 import model_service_pb2
 from fairwall.game.v1 import (
     disclosure_service_pb2,
@@ -12,16 +12,19 @@ from fairwall.game.v1 import (
     referee_service_pb2,
     release_game_service_pb2,
     reveal_service_pb2,
+    training_service_pb2,
 )
 
 _AUDIT = "/fairwall.compliance.v1.AuditService/"
 _RELEASE = "/fairwall.compliance.v1.ReleaseService/"
+_STATISTICS = "/fairwall.compliance.v1.StatisticsService/"
 _MODEL = "/fairwall.developer.v1.ModelService/"
 _REFEREE = "/fairwall.game.v1.RefereeService/"
 _REVEAL = "/fairwall.game.v1.RevealService/"
 _INFERENCE = "/fairwall.game.v1.InferenceService/"
 _RELEASE_GAME = "/fairwall.game.v1.ReleaseGameService/"
 _DISCLOSURE = "/fairwall.game.v1.DisclosureService/"
+_TRAINING = "/fairwall.game.v1.TrainingService/"
 _HEALTH = "/grpc.health.v1.Health/"
 
 SERVICES: tuple[ServiceDescriptor, ...] = tuple(
@@ -29,12 +32,14 @@ SERVICES: tuple[ServiceDescriptor, ...] = tuple(
     for module, name in (
         (audit_service_pb2, "AuditService"),
         (release_service_pb2, "ReleaseService"),
+        (statistics_service_pb2, "StatisticsService"),
         (model_service_pb2, "ModelService"),
         (referee_service_pb2, "RefereeService"),
         (reveal_service_pb2, "RevealService"),
         (inference_service_pb2, "InferenceService"),
         (release_game_service_pb2, "ReleaseGameService"),
         (disclosure_service_pb2, "DisclosureService"),
+        (training_service_pb2, "TrainingService"),
     )
 )
 """Every service of ours. To import it is to know their messages: only those can be decoded."""
@@ -54,6 +59,7 @@ CALLERS: dict[str, frozenset[str]] = {
     _RELEASE + "Sanitise": frozenset({"developer"}),
     _RELEASE + "HandModel": frozenset({"developer"}),
     _RELEASE + "Tabulate": frozenset({"developer"}),
+    _STATISTICS + "SumByGroup": frozenset({"developer"}),
     _MODEL + "Predict": frozenset({"adversary", "compliance"}),
     _REFEREE + "Join": frozenset({"compliance", "developer", "adversary"}),
     _REFEREE + "AwaitEnd": frozenset({"compliance", "developer", "adversary"}),
@@ -74,5 +80,9 @@ CALLERS: dict[str, frozenset[str]] = {
     _RELEASE_GAME + "SubmitBeliefs": frozenset({"developer"}),
     _DISCLOSURE + "TakeDisclosureDeal": frozenset({"developer"}),
     _DISCLOSURE + "SubmitPosterior": frozenset({"developer"}),
+    _TRAINING + "TakeModelDeal": frozenset({"developer"}),
+    _TRAINING + "SubmitModel": frozenset({"developer"}),
+    _TRAINING + "TakeCanaryDeal": frozenset({"adversary"}),
+    _TRAINING + "SubmitCanaries": frozenset({"adversary"}),
     _HEALTH + "Check": PARTIES_OF_A_RUN,
 }

@@ -24,6 +24,7 @@ class Game(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     GAME_INFERENCE: _ClassVar[Game]
     GAME_RELEASE: _ClassVar[Game]
     GAME_DISCLOSURE: _ClassVar[Game]
+    GAME_TRAINING: _ClassVar[Game]
 TURN_UNSPECIFIED: Turn
 TURN_WAIT: Turn
 TURN_OVER: Turn
@@ -32,6 +33,7 @@ GAME_REVEAL: Game
 GAME_INFERENCE: Game
 GAME_RELEASE: Game
 GAME_DISCLOSURE: Game
+GAME_TRAINING: Game
 
 class JoinRequest(_message.Message):
     __slots__ = ("protocol_version",)
@@ -90,7 +92,7 @@ class TakeComplianceDealResponse(_message.Message):
     def __init__(self, turn: _Optional[_Union[Turn, str]] = ..., deal: _Optional[_Union[ComplianceDeal, _Mapping]] = ..., labels_chunk: _Optional[bytes] = ..., protected_chunk: _Optional[bytes] = ..., features_chunk: _Optional[bytes] = ..., sensitive_chunk: _Optional[bytes] = ..., release_chunk: _Optional[bytes] = ..., study_cells_chunk: _Optional[bytes] = ..., study_answers_chunk: _Optional[bytes] = ...) -> None: ...
 
 class ComplianceDeal(_message.Message):
-    __slots__ = ("deal_id", "noise_seeded", "seed", "metrics", "mechanism", "epsilon", "queries_max", "labels", "protected", "delta", "batch_delta", "bounding", "precision", "differencing", "features", "sensitive", "release", "terms", "study", "study_cells", "study_answers")
+    __slots__ = ("deal_id", "noise_seeded", "seed", "metrics", "mechanism", "epsilon", "queries_max", "labels", "protected", "delta", "batch_delta", "bounding", "precision", "differencing", "features", "sensitive", "release", "terms", "study", "study_cells", "study_answers", "statistics")
     DEAL_ID_FIELD_NUMBER: _ClassVar[int]
     NOISE_SEEDED_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -112,6 +114,7 @@ class ComplianceDeal(_message.Message):
     STUDY_FIELD_NUMBER: _ClassVar[int]
     STUDY_CELLS_FIELD_NUMBER: _ClassVar[int]
     STUDY_ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    STATISTICS_FIELD_NUMBER: _ClassVar[int]
     deal_id: str
     noise_seeded: bool
     seed: bytes
@@ -133,7 +136,16 @@ class ComplianceDeal(_message.Message):
     study: StudyTerms
     study_cells: _array_pb2.ArrayHeader
     study_answers: _array_pb2.ArrayHeader
-    def __init__(self, deal_id: _Optional[str] = ..., noise_seeded: bool = ..., seed: _Optional[bytes] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., queries_max: _Optional[int] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., protected: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., delta: _Optional[float] = ..., batch_delta: _Optional[float] = ..., bounding: _Optional[str] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., differencing: _Optional[int] = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., sensitive: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., release: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., terms: _Optional[_Union[ReleaseTerms, _Mapping]] = ..., study: _Optional[_Union[StudyTerms, _Mapping]] = ..., study_cells: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., study_answers: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ...) -> None: ...
+    statistics: StatisticsTerms
+    def __init__(self, deal_id: _Optional[str] = ..., noise_seeded: bool = ..., seed: _Optional[bytes] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., queries_max: _Optional[int] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., protected: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., delta: _Optional[float] = ..., batch_delta: _Optional[float] = ..., bounding: _Optional[str] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., differencing: _Optional[int] = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., sensitive: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., release: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., terms: _Optional[_Union[ReleaseTerms, _Mapping]] = ..., study: _Optional[_Union[StudyTerms, _Mapping]] = ..., study_cells: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., study_answers: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., statistics: _Optional[_Union[StatisticsTerms, _Mapping]] = ...) -> None: ...
+
+class StatisticsTerms(_message.Message):
+    __slots__ = ("epsilon", "delta")
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
+    epsilon: float
+    delta: float
+    def __init__(self, epsilon: _Optional[float] = ..., delta: _Optional[float] = ...) -> None: ...
 
 class StudyTerms(_message.Message):
     __slots__ = ("cells", "records", "epsilon")

@@ -37,6 +37,7 @@ class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REASON_NO_FEATURES: _ClassVar[Reason]
     REASON_MODEL_UNAVAILABLE: _ClassVar[Reason]
     REASON_REQUEST_UNKNOWN: _ClassVar[Reason]
+    REASON_ROWS_TOO_LONG: _ClassVar[Reason]
 REASON_UNSPECIFIED: Reason
 REASON_CALLER_UNKNOWN: Reason
 REASON_CALLER_NOT_ALLOWED: Reason
@@ -66,6 +67,7 @@ REASON_MECHANISM_REFUSES: Reason
 REASON_NO_FEATURES: Reason
 REASON_MODEL_UNAVAILABLE: Reason
 REASON_REQUEST_UNKNOWN: Reason
+REASON_ROWS_TOO_LONG: Reason
 
 class Error(_message.Message):
     __slots__ = ("reason",)

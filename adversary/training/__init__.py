@@ -1,0 +1,1 @@
+"""The adversary in the training game."""

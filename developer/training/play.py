@@ -1,0 +1,208 @@
+"""The developer at the table of the training game: it trains the model that it is told to, and submits it."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.service import Released, Shelf
+from developer.training.groups import GroupSums, held_sums
+from developer.training.model import Budget, People, Step, Trained
+from developer.training.models import askings, chosen, train, train_told
+from developer.training.network import Network
+from developer.training.regression import Regression
+from fairwall.compliance.v1 import statistics_service_pb2 as wire
+from fairwall.compliance.v1.statistics_service_pb2_grpc import StatisticsServiceStub
+from fairwall.game.v1 import training_service_pb2 as training
+from fairwall.game.v1.training_service_pb2_grpc import TrainingServiceStub
+from fairwall.laws.gaussian import gaussian_multiplier
+from fairwall.rpc.arrays import chunks_of, from_message, header_of, to_message
+from fairwall.rpc.channel import CALL_SECONDS
+from fairwall.rpc.turns import Seat, deals
+
+LOG = logging.getLogger(__name__)
+
+SUBMIT_SECONDS = 300.0
+
+RATES = "rates"
+"""Stands in place of a model where only the groups' rates of the labels are asked for."""
+
+_FAR = 1e12
+"""Further from 0 than any standardised feature; see `developer.inference.play`."""
+
+_SLACK = 1 - 1e-3
+"""Of the purse, so that what compliance adds up, rounding upwards, is still within it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Submission:
+    """What the developer says of its model.
+
+    Attributes
+    ----------
+    scores : (test rows,), in [0, 1]; empty where there is no model.
+    decisions : (1 or 2, test rows), 0 or 1: a row for each group where they depend on it.
+    epsilon, delta : what each record is promised; infinite for nothing.
+    group_epsilons : what each group is promised, where that differs.
+    steps : what read private rows.
+    asked : how often compliance was.
+    rates : (2,), told where there is no model.
+    """
+
+    scores: NDArray[np.float32]
+    decisions: NDArray[np.uint8]
+    epsilon: float
+    delta: float
+    group_epsilons: tuple[float, ...] = ()
+    steps: tuple[Step, ...] = ()
+    asked: int = 0
+    rates: tuple[float, ...] = ()
+
+
+def play(seat: Seat, shelf: Shelf) -> None:
+    """Play every trial of a run.
+
+    Parameters
+    ----------
+    seat : Seat
+    shelf : Shelf
+        Gets each deal's model.
+    """
+    referee = TrainingServiceStub(seat.referee)
+    takes = deals(
+        lambda last: referee.TakeModelDeal(training.TakeModelDealRequest(after_deal_id=last), timeout=CALL_SECONDS)
+    )
+    # Nothing is sent to compliance where the developer may ask nothing.
+    with seat.reach("compliance") as connection:
+        compliance = StatisticsServiceStub(connection)
+        for deal, cards in takes:
+            LOG.info("deal %s: %s, practice %s", deal.deal_id, deal.terms.model, deal.terms.practice)
+            asked = Asked(compliance, deal) if deal.HasField("statistics") else None
+            model, said = made(deal, cards, asked)
+            shelf.released.clear()
+            if model is not None:
+                shelf.released[deal.deal_id] = _black_box(model, cards["features"].shape[1])
+            referee.SubmitModel(_message(deal.deal_id, said), timeout=SUBMIT_SECONDS)
+
+
+class Asked:
+    """Compliance, as it is asked for sums by group: so often, with noise that spends the purse evenly.
+
+    Parameters
+    ----------
+    compliance : StatisticsServiceStub
+    deal : ModelDeal
+        Which may ask.
+    """
+
+    def __init__(self, compliance: StatisticsServiceStub, deal: training.ModelDeal) -> None:
+        self._compliance, self._deal = compliance, deal
+        self.count = 0
+
+    def sums(self, times: int) -> GroupSums:
+        """Say how to ask as often as that."""
+        multiplier = flip_multiplier(self._deal.statistics.epsilon, self._deal.statistics.delta, times)
+        return GroupSums(lambda rows: self._ask(rows, multiplier), record_multiplier(multiplier))
+
+    def _ask(self, rows: NDArray[np.float64], multiplier: float) -> NDArray[np.float64]:
+        self.count += 1
+        # A norm of 1 may come out above 1 by rounding.
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        rows = rows / np.maximum(lengths, 1.0)
+
+        def parts() -> Iterator[wire.SumByGroupRequest]:
+            header = wire.SumsHeader(
+                request_id=f"sums-{self.count}",
+                deal_id=self._deal.deal_id,
+                multiplier=multiplier,
+                rows=header_of(rows),
+            )
+            yield wire.SumByGroupRequest(header=header)
+            yield from (wire.SumByGroupRequest(rows_chunk=chunk) for chunk in chunks_of(rows))
+
+        answer: wire.SumByGroupResponse = self._compliance.SumByGroup(parts(), timeout=CALL_SECONDS)
+        return from_message(answer.sums).astype(np.float64, copy=False)
+
+
+def flip_multiplier(epsilon: float, delta: float, times: int) -> float:
+    """Return the noise of each of so many answers, over the sensitivity to one flip of A, that spends a purse."""
+    return gaussian_multiplier(epsilon * _SLACK, delta) * math.sqrt(times)
+
+
+def record_multiplier(multiplier: float) -> float:
+    """Turn it into the noise over the sensitivity to one record: sqrt(2), where that to a flip is 2."""
+    return multiplier * math.sqrt(2)
+
+
+def made(
+    deal: training.ModelDeal, cards: dict[str, NDArray[np.generic]], asked: Asked | None
+) -> tuple[Trained | None, Submission]:
+    """Train what a deal says; ``cards`` are its arrays by name."""
+    terms, seed = deal.terms, int.from_bytes(deal.seed[:8], "big")
+    people = People(cards["features"].astype(np.float64, copy=False), cards["labels"].astype(np.uint8, copy=False))
+    protected = cards["protected"].astype(np.uint8, copy=False) if "protected" in cards else None
+    if terms.model == RATES:
+        sums = asked.sums(1) if asked is not None else held_sums(_held(protected), 0.0, np.random.default_rng(seed))
+        return None, _rates(sums, people.labels, asked)
+    settings = settings_of(terms)
+    if asked is not None and settings.strength > 0:
+        model = train_told(people, settings, seed, asked.sums(askings(settings)))
+    else:
+        model = train(people, settings, seed, protected)
+    scores = model.scores(cards["test_features"].astype(np.float64, copy=False)).astype(np.float32)
+    spent = model.spent
+    return model, Submission(
+        scores=scores,
+        decisions=(scores >= 0.5).astype(np.uint8)[None],
+        epsilon=math.inf if spent is None else spent.epsilon,
+        delta=0.0 if spent is None else spent.delta,
+        steps=model.steps,
+        asked=0 if asked is None else asked.count,
+    )
+
+
+def settings_of(terms: training.ModelTerms) -> Network | Regression:
+    """Give the settings of the model that a deal is about."""
+    return chosen(
+        terms.model,
+        Budget(terms.epsilon, terms.delta, terms.statistics_share),
+        terms.strength if terms.HasField("strength") else None,
+        terms.steps or None,
+        terms.batch or None,
+    )
+
+
+def _held(protected: NDArray[np.uint8] | None) -> NDArray[np.uint8]:
+    assert protected is not None, "the referee deals it, or terms to ask for it"
+    return protected
+
+
+def _rates(sums: GroupSums, labels: NDArray[np.uint8], asked: Asked | None) -> Submission:
+    nothing = np.empty(0, np.float32)
+    rates = sums.rates(labels.astype(np.float64)).rate
+    return Submission(
+        nothing, nothing.astype(np.uint8)[None], math.inf, 0.0, asked=0 if asked is None else asked.count, rates=rates
+    )
+
+
+def _black_box(model: Trained, features: int) -> Released:
+    return Released(lambda rows: model.scores(np.clip(rows, -_FAR, _FAR)), features)
+
+
+def _message(deal_id: str, said: Submission) -> training.SubmitModelRequest:
+    return training.SubmitModelRequest(
+        deal_id=deal_id,
+        scores=to_message(said.scores),
+        decisions=to_message(said.decisions),
+        epsilon=said.epsilon,
+        delta=said.delta,
+        group_epsilons=said.group_epsilons,
+        steps=[training.PrivateStep(what=s.what, epsilon=s.epsilon, delta=s.delta, of=s.of) for s in said.steps],
+        asked=said.asked,
+        rates=said.rates,
+    )

@@ -1,0 +1,49 @@
+"""The training game: a model is trained that is private, fair, or both, by a developer that is told sums by group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from fairwall.game.v1 import training_service_pb2
+from fairwall.game.v1.referee_service_pb2 import GAME_TRAINING
+from fairwall.learning.backend import require_pytorch
+from sim.games.game import Game, Line
+from sim.games.training import captions, deal, outcome, recompute, record, referee, scenario
+from sim.scenarios.sweep import Sweep
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from sim.report.page import Page
+
+
+def _page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
+    from sim.games.training.report.page import page  # brings the drawing library
+
+    return page(sweep, lines, summary)
+
+
+def _terminal(sweep: Sweep, summary: Sequence[Line]) -> RenderableType:
+    from sim.games.training.report.terminal import terminal
+
+    return terminal(sweep, summary)
+
+
+GAME: Game[scenario.TrainingScenario, deal.TrainingDeal, outcome.TrainingOutcome] = Game(
+    name="training",
+    wire=GAME_TRAINING,
+    scenario=scenario.TrainingScenario,
+    service=training_service_pb2.DESCRIPTOR.services_by_name["TrainingService"],
+    require=require_pytorch,
+    deal=deal.deal,
+    dealer=referee.TrainingDealer,
+    record=record.record,
+    summarise=record.summarise,
+    outcome=outcome.from_messages,
+    recompute=recompute.comparisons,
+    tolerance=1e-9,
+    page=_page,
+    terminal=_terminal,
+    captions=captions.captions,
+)

@@ -1,0 +1,53 @@
+r"""What an adversary's guesses about canaries prove of a model's epsilon, from one training each.
+
+Each of m canaries is in the training set or not, by a fair coin of its own. If training is epsilon-private, then
+however the guesser chooses, the number of right ones among its r guesses is at most Binomial(r, e^eps / (1 + e^eps)) in the
+stochastic order. With a delta the probability of v or more right ones is at most
+
+    P[B >= v] + 2 m delta max over i = 1..m of P[v > B >= v - i] / i
+
+(Steinke, Nasr and Jagielski, NeurIPS 2023, Theorem 5.2). Every epsilon for which that is below 5% is refuted. Canaries
+of several trainings are canaries of one mechanism that trains them all, so they are counted together.
+"""
+
+from __future__ import annotations
+
+import math
+
+LEVEL = 0.05
+_EPSILON_MAX = 50.0
+_BISECTIONS = 40
+
+
+def epsilon_refuted(canaries: int, guessed: int, right: int, delta: float) -> float:
+    """Return the largest epsilon that the guesses refute at 5%: a lower bound on the true one; 0 where none is.
+
+    Parameters
+    ----------
+    canaries, guessed, right : int
+        How many there were, about how many of them something was guessed, and how many guesses were right.
+    delta : float
+        Of the promise, in [0, 1).
+    """
+    if not 0 <= right <= guessed <= canaries:
+        raise ValueError("there are no more right guesses than guesses, and no more guesses than canaries")
+    if probability(canaries, guessed, right, 0.0, delta) > LEVEL:
+        return 0.0
+    low, high = 0.0, _EPSILON_MAX
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if probability(canaries, guessed, right, middle, delta) <= LEVEL else (low, middle)
+    return low
+
+
+def probability(canaries: int, guessed: int, right: int, epsilon: float, delta: float) -> float:
+    """Bound the probability of so many right guesses or more if training is (epsilon, delta)-private."""
+    if right == 0:
+        return 1.0
+    import numpy as np  # with what follows: recording alone needs no statistics
+    from scipy.stats import binom
+
+    sure = 1 / (1 + math.exp(-epsilon))
+    below = np.cumsum(binom.pmf(right - np.arange(1, right + 1), guessed, sure))
+    beyond = float((below / np.arange(1, right + 1)).max())
+    return min(1.0, float(binom.sf(right - 1, guessed, sure)) + 2 * canaries * delta * beyond)

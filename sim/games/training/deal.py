@@ -1,0 +1,155 @@
+"""Deals of the training game: rows to train on, rows to measure on, and canaries, each of which a coin puts among them.
+
+One trial is one split of the table. It does not depend on the model: cells of a sweep are played on the same splits.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.tables.people import LeftOut
+from sim import datasets
+from sim.datasets import Rows
+from sim.datasets.case_study import CASE_STUDY, case_study
+from sim.games.cards import WRITTEN_DOWN, ComplianceCards, DealError, StatisticsCards, party_seed
+from sim.games.training.scenario import TrainingData, TrainingScenario
+from sim.scenarios.sweep import Cell
+
+
+@dataclass(frozen=True, eq=False)
+class Hand:
+    """Rows of the table: features (rows, d), labels (rows,), and protected (rows,)."""
+
+    features: NDArray[np.float64]
+    labels: NDArray[np.uint8]
+    protected: NDArray[np.uint8] = field(repr=False)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingDeal:
+    """One trial's cards.
+
+    Attributes
+    ----------
+    people, test : who is trained on, canaries included, and who models are measured on.
+    public_rows : how many of the first are public.
+    canaries : whom the adversary guesses about; with the labels that they were trained on with, if they were.
+    inside : (canaries,), 1 for those who were.
+    base_rates : (2,), each group's rate of label 1 in the whole table.
+    columns : the features' names.
+    """
+
+    deal_id: str
+    scenario: TrainingScenario
+    people: Hand
+    test: Hand
+    public_rows: int
+    canaries: Hand
+    inside: NDArray[np.uint8] = field(repr=False)
+    base_rates: tuple[float, float]
+    columns: tuple[str, ...]
+    seed: bytes = field(repr=False)
+    compliance: ComplianceCards | None
+    left_out: tuple[LeftOut, ...] = ()
+
+
+def deal(cell: Cell[TrainingScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> TrainingDeal:
+    """Draw the cards of one trial: a function of the scenario, the trial's seed and the run's secret.
+
+    Raises
+    ------
+    DealError
+        If the table has too few rows, or a part of it would miss a label or a group.
+    DataError
+        If the table cannot be loaded.
+    """
+    scenario = cell.scenario
+    seed, asked = scenario.scenario.seed + trial, scenario.training
+    rng = np.random.default_rng(int.from_bytes(party_seed(secret, seed, "referee"), "big"))
+    table = _table(scenario.data)
+    order = rng.permutation(len(table.labels))
+    tested = round(scenario.data.test_share * len(order))
+    test, rest = order[:tested], order[tested:]
+    canaries, rest = rest[: asked.canaries], rest[asked.canaries :]
+    own = _drawn(scenario.data, table, rest)
+    inside = rng.integers(2, size=len(canaries)).astype(np.uint8)
+    # Mislabelled: what a model has no other reason to believe tells most of having been trained on.
+    labels = table.labels.copy()
+    labels[canaries] = 1 - labels[canaries]
+    public = round(scenario.data.public_share * len(own))
+    private = rng.permutation(np.concatenate([own[public:], canaries[inside == 1]]))
+    own = np.concatenate([own[:public], private])
+    for name, rows in (("the people trained on", own), ("the people tested on", test)):
+        _require_all(table, name, rows)
+    people = _hand(table, labels, own)
+    return TrainingDeal(
+        deal_id=deal_id,
+        scenario=scenario,
+        people=people,
+        test=_hand(table, labels, test),
+        public_rows=public,
+        canaries=_hand(table, labels, canaries),
+        inside=inside,
+        base_rates=tuple(float(table.labels[table.protected == group].mean()) for group in (0, 1)),  # type: ignore[arg-type]
+        columns=table.feature_names,
+        seed=party_seed(secret, seed, "developer"),
+        compliance=_compliance(scenario, people.protected, party_seed(secret, seed, "compliance")),
+        left_out=table.left_out,
+    )
+
+
+def _table(data: TrainingData) -> Rows:
+    if data.source == CASE_STUDY:
+        return _case_study()
+    return _loaded(data.source, tuple(data.roles.items()), data.drop)
+
+
+@functools.lru_cache(maxsize=1)
+def _case_study() -> Rows:
+    return case_study()
+
+
+@functools.lru_cache(maxsize=2)
+def _loaded(source: str, roles: tuple[tuple[str, str | None], ...], drop: tuple[str, ...]) -> Rows:
+    return datasets.load(source, drop=drop, **dict(roles))  # type: ignore[arg-type]  # the roles' names are its own
+
+
+def _drawn(data: TrainingData, table: Rows, rest: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Choose who is trained on: so many, and so many of them disadvantaged, in the order that they were drawn in."""
+    many = data.people or len(rest)
+    if many > len(rest):
+        raise DealError(f"data.people: {table.name} has {len(rest):,} people left to train on, not {many:,}")
+    if data.disadvantaged_share is None:
+        return rest[:many]
+    few = round(data.disadvantaged_share * many)
+    places = [np.flatnonzero(table.protected[rest] == group) for group in (0, 1)]
+    for group, name, wanted in ((0, "disadvantaged", few), (1, "advantaged", many - few)):
+        if not 0 < wanted <= len(places[group]):
+            raise DealError(
+                f"data.disadvantaged_share: of {many:,} people {wanted:,} would be {name}, and {table.name} has "
+                f"{len(places[group]):,} of them left to train on"
+            )
+    chosen = np.sort(np.concatenate([places[0][:few], places[1][: many - few]]))
+    return np.asarray(rest[chosen])
+
+
+def _require_all(table: Rows, name: str, rows: NDArray[np.intp]) -> None:
+    """Refuse a part of the table that misses a group or a label."""
+    for values, kind in ((table.protected[rows], "group"), (table.labels[rows], "label")):
+        if len(np.unique(values)) < 2:
+            raise DealError(f"data.source: {table.name} has too few rows: {name} are all of one {kind}")
+
+
+def _hand(table: Rows, labels: NDArray[np.uint8], rows: NDArray[np.intp]) -> Hand:
+    return Hand(table.encoded[rows], labels[rows].astype(np.uint8), table.protected[rows].astype(np.uint8))
+
+
+def _compliance(scenario: TrainingScenario, protected: NDArray[np.uint8], seed: bytes) -> ComplianceCards | None:
+    if not scenario.told:
+        return None
+    purse = StatisticsCards(scenario.epsilon, scenario.compliance.delta)
+    return ComplianceCards(np.empty(0, np.uint8), protected, seed, statistics=purse)

@@ -1,0 +1,73 @@
+"""What came of a training trial: what its parties submitted, as the dealer took it or as a transcript tells it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.training.model import Step
+from developer.training.play import Submission
+from fairwall.game.v1 import training_service_pb2 as training
+from fairwall.rpc.arrays import from_message
+from fairwall.tables.errors import DataError
+from sim.games.cards import DealError
+from sim.games.recorded import NotRecorded, cards_of, report_of
+from sim.games.recorded import submission_of as submitted
+from sim.games.submissions import AuditReport
+from sim.games.training.deal import TrainingDeal, deal
+from sim.games.training.scenario import TrainingScenario
+from sim.scenarios.sweep import Cell
+from sim.transcripts.messages import TrialMessages
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingOutcome:
+    """What the developer submitted, the adversary's guesses about canaries, if any, and compliance's report."""
+
+    model: Submission
+    guesses: NDArray[np.uint8] | None
+    report: AuditReport | None
+
+
+def from_messages(
+    cell: Cell[TrainingScenario], number: int, trial: TrialMessages, secret: bytes
+) -> tuple[TrainingDeal, TrainingOutcome]:
+    """Find in a trial's messages what came of it; what was dealt is drawn again, since test rows are in no message.
+
+    Raises
+    ------
+    NotRecorded
+        If something that is needed is in no message, or the table is not what it was.
+    """
+    scenario = cell.scenario
+    cards, request = cards_of(trial, "ModelDeal"), submitted(trial, "SubmitModel")
+    guesses = submitted(trial, "SubmitCanaries") if scenario.training.canaries else None
+    report = report_of(trial) if scenario.told else None
+    try:
+        dealt = deal(cell, number, trial.deal_id, secret)
+    except (DealError, DataError) as error:
+        raise NotRecorded(f"the test rows are in no message, and cannot be drawn again: {error}") from None
+    drawn: dict[str, NDArray[Any]] = {"features": dealt.people.features, "labels": dealt.people.labels}
+    if scenario.training.holds_protected:
+        drawn["protected"] = dealt.people.protected
+    if not all(np.array_equal(cards[name], values) for name, values in drawn.items()):
+        raise NotRecorded("the test rows are in no message, and the table is not what it was")
+    told = None if guesses is None else from_message(guesses.guesses).astype(np.uint8, copy=False)
+    return dealt, TrainingOutcome(submission_of(request), told, report)
+
+
+def submission_of(request: training.SubmitModelRequest) -> Submission:
+    """Read what the developer submitted."""
+    return Submission(
+        scores=from_message(request.scores).astype(np.float32, copy=False),
+        decisions=from_message(request.decisions).astype(np.uint8, copy=False),
+        epsilon=request.epsilon,
+        delta=request.delta,
+        group_epsilons=tuple(request.group_epsilons),
+        steps=tuple(Step(step.what, step.epsilon, step.delta, step.of) for step in request.steps),
+        asked=request.asked,
+        rates=tuple(request.rates),
+    )

@@ -1,0 +1,142 @@
+"""The line of a training trial, and what a cell's lines come to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from developer.training.play import RATES
+from sim.games.game import Line
+from sim.games.training.canaries import epsilon_refuted
+from sim.games.training.deal import Hand, TrainingDeal
+from sim.games.training.outcome import TrainingOutcome
+from sim.games.training.scenario import TrainingScenario
+from sim.report.estimates import SHARE, estimate
+from sim.scenarios.scenario import plain
+from sim.scenarios.sweep import Cell
+
+GROUPS = ("disadvantaged", "advantaged")
+"""In the order in which a pair of figures has them."""
+
+
+def record(_cell: Cell[TrainingScenario], _trial: int, dealt: TrainingDeal, outcome: TrainingOutcome) -> list[Line]:
+    """Score the model's decisions on the test rows, and write the trial down.
+
+    ``gap`` is the advantaged group's rate of decision 1 less the disadvantaged one's (risk difference); ``accuracies``,
+    ``positives`` (rates of decision 1) and ``false_positives`` are pairs, the disadvantaged first. ``epsilon`` is what
+    the model promises to records, ``epsilon_spent`` what compliance charged for flips of A. Where only rates were
+    asked for, ``noise_errors`` are the told rates' distances from those of the people trained on, and
+    ``sampling_errors`` those people's from the whole table's.
+    """
+    asked, model = dealt.scenario.training, outcome.model
+    sizes = [int((dealt.people.protected == group).sum()) for group in (0, 1)]
+    return [
+        {
+            "model": asked.model,
+            "holds_protected": asked.holds_protected,
+            "people": sum(sizes),
+            "sizes": sizes,
+            "test_people": len(dealt.test.labels),
+            "promised": plain(model.epsilon),
+            "promised_delta": model.delta,
+            "promised_groups": list(model.group_epsilons) or None,
+            "steps": [[step.what, step.epsilon, step.delta, step.of] for step in model.steps],
+            "asked": model.asked,
+            "epsilon_spent": None if outcome.report is None else plain(outcome.report.epsilon_spent),
+            **(_rates(dealt, outcome) if asked.model == RATES else _decisions(dealt, outcome)),
+            **(_canaries(dealt, outcome) if outcome.guesses is not None else {}),
+        }
+    ]
+
+
+def _decisions(dealt: TrainingDeal, outcome: TrainingOutcome) -> dict[str, Any]:
+    test, table = dealt.test, outcome.model.decisions
+    # A row's decision is that of its own group, where that matters.
+    decided = table[0] if len(table) == 1 else np.where(test.protected == 1, table[1], table[0])
+    right = decided == test.labels
+    groups = [test.protected == group for group in (0, 1)]
+    positives = [float(decided[group].mean()) for group in groups]
+    return {
+        "accuracy": float(right.mean()),
+        "gap": positives[1] - positives[0],
+        "accuracies": [float(right[group].mean()) for group in groups],
+        "positives": positives,
+        "false_positives": [_rate(decided, group & (test.labels == 0)) for group in groups],
+        "true_positives": [_rate(decided, group & (test.labels == 1)) for group in groups],
+    }
+
+
+def _rate(decided: np.ndarray[Any, Any], of: np.ndarray[Any, Any]) -> float | None:
+    return float(decided[of].mean()) if of.any() else None
+
+
+def _rates(dealt: TrainingDeal, outcome: TrainingOutcome) -> dict[str, Any]:
+    exact = _base_rates(dealt.people)
+    return {
+        "rates": exact,
+        "noise_errors": [told - rate for told, rate in zip(outcome.model.rates, exact, strict=True)],
+        "sampling_errors": [rate - base for rate, base in zip(exact, dealt.base_rates, strict=True)],
+    }
+
+
+def _base_rates(people: Hand) -> list[float]:
+    return [float(people.labels[people.protected == group].mean()) for group in (0, 1)]
+
+
+def _canaries(dealt: TrainingDeal, outcome: TrainingOutcome) -> dict[str, Any]:
+    assert outcome.guesses is not None, "there are canaries"
+    guessed = outcome.guesses != 2
+    return {
+        "canaries": len(guessed),
+        "guessed": int(guessed.sum()),
+        "right": int((outcome.guesses == dealt.inside)[guessed].sum()),
+    }
+
+
+_MEANS = ("accuracy", "gap")
+_PAIRS = ("accuracies", "positives", "false_positives", "true_positives")
+_ERRORS = ("noise_errors", "sampling_errors")
+
+
+def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
+    """Sum up a cell.
+
+    Means over the trials, with 95% intervals as ``accuracy_low`` and so on from five trials on, and standard deviations
+    as ``accuracy_sd``; pairs of means by group. Of rates, root mean squares of the errors. Of canaries, counts over all
+    trials, and the largest epsilon that they refute.
+    """
+    first = lines[0]
+    cell: dict[str, Any] = dict(swept)
+    cell |= {key: first[key] for key in ("model", "holds_protected", "people", "sizes")}
+    cell["trials"] = len(lines)
+    cell |= {key: first[key] for key in ("promised_delta", "promised_groups", "steps", "asked", "epsilon_spent")}
+    # Accountants are deterministic, but batches' rates follow the number of people, which canaries may change.
+    cell["promised"] = max((line["promised"] for line in lines), key=float)
+    for key in _MEANS if "accuracy" in first else ():
+        values = [line[key] for line in lines]
+        found = estimate(values, SHARE if key == "accuracy" else _SIGNED)
+        cell |= {key: found.mean, f"{key}_low": found.low, f"{key}_high": found.high}
+        cell[f"{key}_sd"] = float(np.std(values, ddof=1)) if len(values) > 1 else None
+    for key in _PAIRS if "accuracy" in first else ():
+        cell[key] = [_mean([line[key][group] for line in lines]) for group in (0, 1)]
+    for key in _ERRORS if "rates" in first else ():
+        cell[key] = [float(np.sqrt(np.mean(np.square([line[key][group] for line in lines])))) for group in (0, 1)]
+    if "rates" in first:
+        cell["rates"] = [_mean([line["rates"][group] for line in lines]) for group in (0, 1)]
+    if "canaries" in first:
+        cell |= {key: sum(line[key] for line in lines) for key in ("canaries", "guessed", "right")}
+        cell["epsilon_refuted"] = epsilon_refuted(
+            cell["canaries"], cell["guessed"], cell["right"], first["promised_delta"]
+        )
+    return cell
+
+
+_SIGNED = (-1.0, 1.0)
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    """Average over the trials that have a value."""
+    there = [value for value in values if value is not None]
+    return float(np.mean(there)) if there else None

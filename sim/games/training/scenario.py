@@ -1,0 +1,147 @@
+"""What the scenario files of the training game may hold."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Annotated
+
+from pydantic import Field
+
+from developer.training.models import MODELS
+from developer.training.play import RATES
+from sim.datasets.case_study import CASE_STUDY
+from sim.scenarios.scenario import Epsilon, PaperFigure, Scenario, Section, TableSection, one_of
+
+CANARIES_MAX = 10_000
+
+
+class TrainingData(TableSection):
+    """The table, and how many people of it are trained on.
+
+    Parameters
+    ----------
+    people : int
+        How many; all that are not tested on, if 0.
+    disadvantaged_share : float, optional
+        How many of them are disadvantaged; as many as the table has, if left out.
+    test_share : float
+        The part of the table that models are measured on.
+    public_share : float
+        The part of the people trained on to whom nothing is promised.
+    """
+
+    people: int = Field(default=0, strict=True, ge=0)
+    disadvantaged_share: float | None = Field(default=None, strict=True, gt=0, lt=1)
+    test_share: float = Field(default=0.2, strict=True, gt=0, lt=1)
+    public_share: float = Field(default=0.0, strict=True, ge=0, lt=1)
+
+
+class TrainingSection(Section):
+    """The model, and what it promises.
+
+    Parameters
+    ----------
+    model : str
+        One of the eight; "rates" trains none, but has the groups' rates of the labels told.
+    epsilon, delta : float
+        What a private model may spend of each record's privacy; the others promise nothing.
+    statistics_share : float
+        The share of epsilon for statistics of groups, where the developer holds them.
+    holds_protected : bool
+        Whether the developer holds A. If not, a fair model asks compliance, at `compliance.epsilon`.
+    strength : float, optional
+        The weight of a fair model's penalty; its own, if left out.
+    steps, batch : int
+        Of a network; its own, if 0.
+    canaries : int
+        How many records the adversary guesses about.
+    """
+
+    model: Annotated[str, one_of({**MODELS, RATES: None})]
+    epsilon: Epsilon = 0.1
+    delta: float = Field(default=1e-5, strict=True, ge=0, lt=1)
+    statistics_share: float = Field(default=0.5, strict=True, gt=0, lt=1)
+    holds_protected: bool = Field(default=False, strict=True)
+    strength: float | None = Field(default=None, gt=0)
+    steps: int = Field(default=0, strict=True, ge=0, le=100_000)
+    batch: int = Field(default=0, strict=True, ge=0, le=1_000_000)
+    canaries: int = Field(default=0, strict=True, ge=0, le=CANARIES_MAX)
+
+
+class TrainingFigure(PaperFigure):
+    """What a paper printed of a model: accuracy in percent and risk difference, with its standard deviations.
+
+    ``as_described`` says what is missing, where the paper does not say enough to train the model again; ``group`` has
+    printed figures of each group, the disadvantaged one's first.
+    """
+
+    accuracy: float | None = None
+    accuracy_sd: float | None = None
+    gap: float | None = None
+    gap_sd: float | None = None
+    group_accuracy: tuple[float, float] | None = None
+    group_fpr: tuple[float, float] | None = None
+    missing: str | None = None
+
+
+class TrainingScenario(Scenario):
+    """A validated scenario of the training game."""
+
+    data: TrainingData
+    training: TrainingSection
+    paper: tuple[TrainingFigure, ...] = ()
+
+    @property
+    def told(self) -> bool:
+        """Whether compliance is dealt in: the developer needs to know of the groups, and does not hold them."""
+        asked = self.training
+        fair = asked.model == RATES or MODELS[asked.model].strength > 0
+        return fair and not asked.holds_protected
+
+    @property
+    def private(self) -> bool:
+        """Whether the model promises anything to records."""
+        return self.training.model != RATES and MODELS[self.training.model].budget is not None
+
+    def steps(self) -> tuple[str, ...]:
+        """List the calls by which parties take a trial on."""
+        canaries = ("SubmitCanaries",) if self.training.canaries else ()
+        own = ("SubmitModel", *canaries)
+        return ("ServeTrial", *own, "SubmitAuditReport") if self.told else own
+
+    def problems(self) -> Iterator[str]:
+        """Find what no single key shows."""
+        asked = self.training
+        if self.data.source == "synthetic":
+            yield "data.source: synthetic people have no features to learn from"
+        if self.data.source == CASE_STUDY and any(self.data.roles.values()):
+            yield f"data.protected: the roles of {CASE_STUDY} are known; leave them out"
+        if self.private and math.isinf(asked.epsilon):
+            yield 'training.epsilon: a private model needs a number, not "inf"'
+        if asked.model == RATES and asked.canaries:
+            yield "training.canaries: are about a model, and rates are none"
+        yield from self._network_problems()
+        if self.told:
+            yield from self._purse_problems()
+
+    def _network_problems(self) -> Iterator[str]:
+        from developer.training.network import Network
+        from fairwall.learning.batches import OVERFLOW
+
+        asked = self.training
+        settings = None if asked.model == RATES else MODELS[asked.model]
+        if self.private and isinstance(settings, Network) and asked.delta <= OVERFLOW:
+            yield f"training.delta: a private network needs more than {OVERFLOW:g}"
+
+    def _purse_problems(self) -> Iterator[str]:
+        """Find what keeps compliance from telling sums by group."""
+        purse = self.compliance
+        if "compliance" not in self.model_fields_set or purse.mechanism != "gaussian":
+            yield 'compliance.mechanism: sums by group are told with "gaussian" noise, or set training.holds_protected'
+        elif purse.epsilon is None or math.isinf(purse.epsilon):
+            yield "compliance.epsilon: is missing, or infinite; sums by group are told with noise alone"
+        elif purse.delta <= 0:
+            yield "compliance.delta: must be above 0 for Gaussian noise"
+        elif self.private and self.training.delta <= 0:
+            yield "training.delta: must be above 0 where sums by group are told with Gaussian noise"
