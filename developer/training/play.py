@@ -171,7 +171,7 @@ def settings_of(terms: training.ModelTerms) -> Network | Regression:
     return chosen(
         terms.model,
         Budget(terms.epsilon, terms.delta, terms.statistics_share),
-        terms.strength if terms.HasField("strength") else None,
+        terms.strength or None,
         terms.steps or None,
         terms.batch or None,
     )

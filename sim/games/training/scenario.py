@@ -50,8 +50,8 @@ class TrainingSection(Section):
         The share of epsilon for statistics of groups, where the developer holds them.
     holds_protected : bool
         Whether the developer holds A. If not, a fair model asks compliance, at `compliance.epsilon`.
-    strength : float, optional
-        The weight of a fair model's penalty; its own, if left out.
+    strength : float
+        The weight of a fair model's penalty; its own, if 0.
     steps, batch : int
         Of a network; its own, if 0.
     canaries : int
@@ -63,7 +63,7 @@ class TrainingSection(Section):
     delta: float = Field(default=1e-5, strict=True, ge=0, lt=1)
     statistics_share: float = Field(default=0.5, strict=True, gt=0, lt=1)
     holds_protected: bool = Field(default=False, strict=True)
-    strength: float | None = Field(default=None, gt=0)
+    strength: float = Field(default=0.0, ge=0)
     steps: int = Field(default=0, strict=True, ge=0, le=100_000)
     batch: int = Field(default=0, strict=True, ge=0, le=1_000_000)
     canaries: int = Field(default=0, strict=True, ge=0, le=CANARIES_MAX)
