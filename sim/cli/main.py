@@ -18,6 +18,7 @@ from sim.cli import conformance, ledger, serve
 from sim.cli.boundary import boundary
 from sim.cli.certificates import certificates
 from sim.cli.compare import compare
+from sim.cli.limits import limits
 from sim.cli.list import list_scenarios
 from sim.cli.merge import merge
 from sim.cli.plan import plan
@@ -51,6 +52,7 @@ app.command()(boundary)
 app.command()(sensitivity)
 app.command()(recommend)
 app.command()(plan)
+app.command()(limits)
 app.command()(privacy_audit)
 app.command()(certificates)
 app.add_typer(serve.app, name="serve")
