@@ -29,7 +29,7 @@ def limits(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Tell which of a paper's limits on private and fair learning hold.
+    """Tell which published limits on privacy hold.
 
     The formulas of sections IV to VI of arXiv 2601.17909, each computed for what it claims.
     """

@@ -15,6 +15,7 @@ import typer
 import fairwall
 from fairwall.errors import RunFailed, UserError
 from sim.cli import conformance, ledger, serve
+from sim.cli.advise import advise
 from sim.cli.boundary import boundary
 from sim.cli.certificates import certificates
 from sim.cli.compare import compare
@@ -52,6 +53,7 @@ app.command()(boundary)
 app.command()(sensitivity)
 app.command()(recommend)
 app.command()(plan)
+app.command()(advise)
 app.command()(limits)
 app.command()(privacy_audit)
 app.command()(certificates)

@@ -1,0 +1,86 @@
+"""Commands of fairwall that try a piece of advice on the table that it is about."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from fairwall import toml
+from sim.planning.situation import Situation
+
+Command = tuple[str, ...]
+"""The words of a command line, ``fairwall`` first."""
+
+TRAINING = "mitigations"
+"""The scenario that plays each practice of private and fair training."""
+
+AUDIT = "reveal-adult-100"
+"""The scenario that asks compliance about gaps, with any mechanism."""
+
+_TEST_MAX, _PART = 100, 4
+_MODELS = 10
+
+
+def plan(seen: Situation, epsilon: float) -> Command:
+    """Ask `fairwall plan` the same at another epsilon."""
+    options = {
+        "data": seen.columns.source,
+        **vars(seen.columns),
+        "epsilon": f"{epsilon:g}",
+        "within": f"{seen.within:g}",
+    }
+    options.pop("source")
+    return ("fairwall", "plan", *(f"--{name}={value}" for name, value in options.items() if value is not None))
+
+
+def training_run(seen: Situation | None, epsilon: float, **training: str) -> Command:
+    """Play a practice, or a model, of the training game."""
+    settings = [
+        *(f"training.{key}={_spelled(value)}" for key, value in training.items()),
+        f"training.epsilon={epsilon:g}",
+    ]
+    return _run(TRAINING, [*settings, *([] if seen is None else _table(seen))])
+
+
+def mechanism_run(seen: Situation | None, epsilon: float, mechanism: str) -> Command:
+    """Ask compliance about ten models by a mechanism, on part of the table."""
+    settings = [f"compliance.mechanism={mechanism}", f"compliance.epsilon={epsilon:g}"]
+    settings += ["compliance.delta=1e-6"] if mechanism == "propose-test-release" else []
+    settings += ["developer.strategy=best", f"developer.queries={_MODELS}"]
+    if seen is not None and _has_pair(seen):
+        size = min(_TEST_MAX, seen.people // _PART)
+        few = min(max(1, round(size * seen.sizes[0] / seen.people)), size - 1)
+        settings += [*_table(seen), f"data.test_size={size}", f"data.n0={few}"]
+    return _run(AUDIT, settings)
+
+
+def _run(scenario: str, settings: list[str]) -> Command:
+    return ("fairwall", "run", scenario, *(f"--set={setting}" for setting in settings))
+
+
+def _table(seen: Situation) -> Iterator[str]:
+    columns, (disadvantaged, advantaged) = seen.columns, seen.table.groups
+    values = {
+        "source": columns.source,
+        "protected": columns.protected,
+        "advantaged": advantaged,
+        "disadvantaged": disadvantaged if _has_pair(seen) else None,
+        "label": columns.target,
+        "positive": seen.table.outcome.removeprefix(f"{columns.target} "),
+    }
+    return (f"data.{key}={_spelled(value)}" for key, value in values.items() if value is not None)
+
+
+def _has_pair(seen: Situation) -> bool:
+    """Whether the disadvantaged have one value, and are not all others."""
+    return seen.table.groups[0] != f"not {seen.table.groups[1]}"
+
+
+def _spelled(value: str) -> str:
+    """Write a text as `--set` reads it: what would be a number, or another value of TOML, in quotes."""
+    try:
+        toml.loads(f"value = {value}")
+    except toml.TomlError:
+        if value == value.strip():
+            return value
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,186 @@
+"""What can be done about a gap or about noise: what each practice trades, and whether it holds what a paper says of it.
+
+The practices are those of section VII of Watson (arXiv 2601.17909); their names are those of the training game's
+strategies. What is said of each is derived or measured here; where nothing was measured, it says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Verdict = Literal["holds", "holds under a condition", "does not hold as the paper says it"]
+HOLDS: Verdict = "holds"
+CONDITION: Verdict = "holds under a condition"
+FAILS: Verdict = "does not hold as the paper says it"
+
+
+@dataclass(frozen=True)
+class Practice:
+    """One thing to do.
+
+    Parameters
+    ----------
+    title
+        In a few words.
+    trades
+        What it gives, and what for.
+    verdict, checked
+        Whether the paper's claim holds in our own checks, and what they found.
+    """
+
+    title: str
+    trades: str
+    verdict: Verdict
+    checked: str
+
+
+PLAIN = "plain"
+"""The practice that does nothing besides training; what all others are compared with."""
+
+PRACTICES = {
+    PLAIN: Practice(
+        "train as it is",
+        "nothing; what the other practices are compared with at the same epsilon",
+        HOLDS,
+        "a baseline claims nothing",
+    ),
+    "adaptive-clipping": Practice(
+        "clip gradients where they are, not at a fixed norm",
+        "less noise once gradients shrink, for the budget that finding the norm takes",
+        CONDITION,
+        "the norm is found from private gradients, so that its noisy counts are charged too; that the "
+        "smaller group gains "
+        "is not proved: compare the gaps",
+    ),
+    "group-epsilon": Practice(
+        "give the smaller group a larger epsilon",
+        "less noise for the group with the larger epsilon, for its members' protection",
+        CONDITION,
+        "it weakens the smaller group's promise: with the paper's 2 and 0.5 its members' odds may move by "
+        "a factor of 7.4, "
+        "the others' by 1.6",
+    ),
+    "subsampling": Practice(
+        "train on random parts of the rows",
+        "less noise at the same epsilon, for steps that see fewer rows",
+        FAILS,
+        "at one sampling rate it amplifies every row's promise alike, not the larger group's; sampling that group less "
+        "often protects it more, and the smaller one less",
+    ),
+    "public-pretraining": Practice(
+        "train on public rows first, then privately",
+        "a better start for the same budget, for leaning on public rows that may be unlike the private ones",
+        CONDITION,
+        "free only if the public rows are nobody's private ones; what it gains depends on how alike they are: compare",
+    ),
+    "thresholds": Practice(
+        "decide by a threshold for each group",
+        "a small gap of an accurate model, for needing A at every decision, and for treating groups by "
+        "different rules, "
+        "which some laws forbid",
+        CONDITION,
+        "post-processing is free only where it reads no private rows: thresholds chosen on them read A and "
+        "labels, and are "
+        "charged",
+    ),
+    "calibration": Practice(
+        "calibrate scores within each group",
+        "scores that mean the same in both groups, for error rates that differ where base rates do",
+        CONDITION,
+        "post-processing is free only where it reads no private rows: calibration on them is charged. It "
+        "does not make the "
+        "groups' rates of yes alike",
+    ),
+    "oversampling": Practice(
+        "repeat the smaller group's rows",
+        "more weight for the smaller group, for its members' protection",
+        CONDITION,
+        "it costs epsilon: a row that stands k times is protected at k epsilon only, or the noise grows k-fold",
+    ),
+    "synthetic": Practice(
+        "add synthetic rows of the smaller group",
+        "weight for the smaller group without a copy of anybody, for budget and for what the marginals miss",
+        CONDITION,
+        "the rows come from noisy marginals of private rows, and are charged; few rows give noisy "
+        "marginals, so that it "
+        "helps least where a group is smallest",
+    ),
+    "fair-representation": Practice(
+        "learn features that do not tell the groups apart",
+        "models that cannot use A, for accuracy wherever features that stand for A also tell the outcome",
+        CONDITION,
+        "learning them reads A and private rows, and is charged; independence holds for the rows that it "
+        "was learnt on, as "
+        "far as the learner can see",
+    ),
+}
+"""The training game's strategies: ``training.practice``."""
+
+MODELS = {
+    "pflr*": Practice(
+        "a fair and private logistic regression",
+        "a small gap and coefficients that can be read, for accuracy",
+        HOLDS,
+        "Adult, epsilon 0.1: risk difference 0.023 in place of 0.174, accuracy 80.6 % in place of 84.2 % (priv-lr)",
+    ),
+    "priv-lr": Practice(
+        "a private logistic regression",
+        "strong privacy at little cost of accuracy, for nothing done about the gap",
+        HOLDS,
+        "Adult, epsilon 0.1: accuracy 84.2 % in place of 85.2 % (lr), risk difference 0.174 in place of 0.169",
+    ),
+    "dpf-nn": Practice(
+        "a fair and private neural network",
+        "a small gap of a flexible model, for accuracy, and for steps whose penalty is noisy too",
+        HOLDS,
+        "Adult, epsilon 0.1: risk difference 0.029 in place of 0.176, accuracy 80.8 % in place of 84.6 % (dp-nn)",
+    ),
+}
+"""Models of `developer.training` that are advised: ``training.model``. Figures are those of docs/private-fair.md."""
+
+MECHANISMS = {
+    "sparse-vector": Practice(
+        "ask only which models are above the limit",
+        "any number of models for one price, for yes or no in place of a gap",
+        HOLDS,
+        "noes are free in its proof and in our privacy audit; it stops at the last allowed yes",
+    ),
+    "propose-test-release": Practice(
+        "a gap where groups prove to be large",
+        "little noise for large groups, for a delta, and for no answer where the test fails",
+        HOLDS,
+        "it keeps its promise, but counts do better: median error 0.009 against 0.022 (1,000 people, 104 "
+        "of them disadvantaged, epsilon 1)",
+    ),
+    "sample-and-aggregate": Practice(
+        "a mean over random blocks",
+        "no argument about groups' sizes is needed, for answers that are pulled towards 0 where a group is small",
+        HOLDS,
+        "it keeps its promise, but counts do better: median error 0.009 against 0.026 (1,000 people, 104 "
+        "of them disadvantaged, epsilon 1)",
+    ),
+}
+"""Mechanisms of compliance that the paper advises. Figures are those of docs/choosing.md."""
+
+DATA = {
+    "collect": Practice(
+        "get more rows of the same kind",
+        "every error falls, noise by 1/n and sampling by 1/sqrt(n), for the cost of asking more people",
+        HOLDS,
+        "noise falls by 1/n, faster than the paper's 1/sqrt(n): see fairwall limits",
+    ),
+    "raise-epsilon": Practice(
+        "raise epsilon within the domain's range",
+        "less noise with the rows that there are, for everybody's protection",
+        HOLDS,
+        "noise falls by 1/epsilon; sampling error does not fall at all",
+    ),
+    "audit": Practice(
+        "audit with what there is",
+        "a gap known as well as asked, for its epsilon of the budget",
+        HOLDS,
+        "plan's answers agree with compliance's own mechanisms by simulation",
+    ),
+}
+"""What is done with the data and the budget themselves."""

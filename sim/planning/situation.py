@@ -1,0 +1,116 @@
+"""What advice takes from a table: the groups, their labels, and the errors that sampling and noise make."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from sim.planning.audit import Plan, make
+from sim.planning.batch import Batch
+from sim.planning.rate_error import of_noise, of_sampling
+from sim.planning.table import Table, load
+
+_NORMAL_95 = 1.959964
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A table, and its columns' roles and values as somebody named them; None where left to the table."""
+
+    source: str
+    protected: str
+    target: str
+    advantaged: str | None = None
+    positive: str | None = None
+
+
+@dataclass(frozen=True)
+class Situation:
+    """A table at an epsilon, asked for a gap within F. Secret: nothing here has noise.
+
+    Parameters
+    ----------
+    columns, table
+        How it was named, and its people by label and group.
+    epsilon, within
+        As asked.
+    audit
+        What `fairwall plan` answers for one model's statistical parity gap.
+    """
+
+    columns: Columns
+    table: Table
+    epsilon: float
+    within: float
+    audit: Plan
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """How many people are disadvantaged, and advantaged."""
+        ((n0, n1),) = self.audit.batch.strata
+        return n0, n1
+
+    @property
+    def people(self) -> int:
+        """How many there are in both groups."""
+        return sum(self.sizes)
+
+    @property
+    def smallest(self) -> int:
+        """The smaller group, 0 or 1."""
+        return int(self.sizes[1] < self.sizes[0])
+
+    @property
+    def share(self) -> float:
+        """Its share."""
+        return self.sizes[self.smallest] / self.people
+
+    @property
+    def base_rates(self) -> tuple[float, float]:
+        """Each group's rate of label 1."""
+        counts, (n0, n1) = self.table.counts, self.sizes
+        return counts.n10 / n0, counts.n11 / n1
+
+    @property
+    def sampling_errors(self) -> tuple[float, float]:
+        """The standard error of each group's label rate as the population's."""
+        n0, n1 = self.sizes
+        counts = self.table.counts
+        # As if two more people had been asked, one of each label: a rate of 0 among few people is not certain.
+        return (
+            of_sampling((counts.n10 + 1) / (n0 + 2), n0),
+            of_sampling((counts.n11 + 1) / (n1 + 2), n1),
+        )
+
+    @property
+    def noise_errors(self) -> tuple[float, float]:
+        """The error of each group's rate released at epsilon, by Laplace noise on one count."""
+        return of_noise(self.epsilon, self.sizes[0]), of_noise(self.epsilon, self.sizes[1])
+
+    @property
+    def reach(self) -> float:
+        """How far the labels' gap is from the population's in 95 of 100 samples, without any noise."""
+        return _NORMAL_95 * math.hypot(*self.sampling_errors)
+
+    @property
+    def people_for_reach(self) -> int:
+        """How many people with these shares bring `reach` down to F."""
+        return math.ceil(self.people * (self.reach / self.within) ** 2)
+
+
+def look(columns: Columns, epsilon: float, within: float) -> Situation:
+    """Read a table, and compute what it allows."""
+    table = load(columns.source, columns.protected, columns.advantaged, columns.target, columns.positive)
+    return judge(columns, table, epsilon, within)
+
+
+def judge(columns: Columns, table: Table, epsilon: float, within: float) -> Situation:
+    """Compute what a table allows.
+
+    Raises
+    ------
+    PlanError
+        For an epsilon or F that is out of range, or a table that is too small to be audited at all.
+    """
+    batch = Batch("sp", table.counts, 1, epsilon, 0.0, "recommended", "clamp")
+    return Situation(columns, table, epsilon, within, make(batch, within))
