@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from compliance.mechanisms.recommended import SHRUNK
+from fairwall.laws.response import turning_probability
+from sim.planning.audit import RESPONSE
 from sim.planning.commands import Command, mechanism_run, plan, training_run
 from sim.planning.domains import Domain
 from sim.planning.practices import DATA, MECHANISMS, MODELS, PLAIN, PRACTICES, Practice
@@ -19,6 +21,9 @@ from sim.planning.situation import Situation
 
 SMALL_SHARE = 0.2
 """Below this share a group counts as small. Ours."""
+
+_NOBODY = 1e-9
+"""Below this probability nobody's attribute is turned over."""
 
 RECONSTRUCTED = "reconstructed: the paper's Figure 3 is not in the text that we have"
 
@@ -150,7 +155,9 @@ def _range(case: Case) -> Answer:
     notes = {
         "below": ": more privacy than it asks for, welcome where the rows carry it",
         "above": ": less privacy than it advises; lower it if the rows carry that",
-        "within": "",
+        "within": ""
+        if case.epsilon <= priority.most
+        else f", which has no upper end; we advise none above {priority.most:g}, where a promise says little",
     }
     return Answer(place, text + notes[place], {"epsilon": case.epsilon, "above": priority.above})
 
@@ -289,8 +296,9 @@ def _about_data(case: Case, seen: Situation, taken: Mapping[str, str]) -> Iterat
         why_audit = f"{mechanism.removesuffix(SHRUNK)} does it at epsilon {case.epsilon:g}"
         if seen.audit.epsilon is not None:
             why_audit += f"; {seen.audit.epsilon:g} would do, and leaves more of a budget"
-        if mechanism == "randomized-response":
-            why_audit += f"; it publishes A but for one person in {1 + math.exp(case.epsilon):,.0f}"
+        if mechanism == RESPONSE:
+            turned = turning_probability(case.epsilon)
+            why_audit += "; it publishes A" + (f" but for one person in {1 / turned:,.0f}" if turned > _NOBODY else "")
         yield Recommendation("audit", DATA["audit"], why_audit, plan(seen, case.epsilon))
     if taken["sampled"] == "few" and seen.people_for_reach > needed:
         needed = seen.people_for_reach

@@ -17,7 +17,7 @@ TRAINING = "mitigations"
 AUDIT = "reveal-adult-100"
 """The scenario that asks compliance about gaps, with any mechanism."""
 
-_TEST_MAX, _PART = 100, 4
+_TEST_MAX, _PART, _LEAST = 100, 4, 40
 _MODELS = 10
 
 
@@ -43,11 +43,11 @@ def training_run(seen: Situation | None, epsilon: float, **training: str) -> Com
 
 
 def mechanism_run(seen: Situation | None, epsilon: float, mechanism: str) -> Command:
-    """Ask compliance about ten models by a mechanism, on part of the table."""
+    """Ask compliance about ten models by a mechanism, on part of the table; on Adult where that cannot be dealt."""
     settings = [f"compliance.mechanism={mechanism}", f"compliance.epsilon={epsilon:g}"]
     settings += ["compliance.delta=1e-6"] if mechanism == "propose-test-release" else []
     settings += ["developer.strategy=best", f"developer.queries={_MODELS}"]
-    if seen is not None and _has_pair(seen):
+    if seen is not None and seen.people >= _LEAST and _has_pair(seen):
         size = min(_TEST_MAX, seen.people // _PART)
         few = min(max(1, round(size * seen.sizes[0] / seen.people)), size - 1)
         settings += [*_table(seen), f"data.test_size={size}", f"data.n0={few}"]

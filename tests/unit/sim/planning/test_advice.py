@@ -45,6 +45,7 @@ TABLES = {
     "large": Counts(2000, 2000, 2000, 2000),
     "unequal": Counts(n00=1500, n01=5000, n10=100, n11=3000),
     "small": Counts(n00=45, n01=70, n10=25, n11=60),
+    "tiny": Counts(n00=3, n01=3, n10=3, n11=0),
     "few": Counts(n00=8, n01=90, n10=0, n11=30),
 }
 
@@ -58,7 +59,7 @@ def seen(name: str, epsilon: float) -> Situation:
     return judge(Columns("people.csv", "group", "label"), table(TABLES[name]), epsilon, 0.05)
 
 
-CASES = [("large", 1.0), ("unequal", 0.1), ("small", 0.1), ("small", 4.0), ("few", 1.0)]
+CASES = [("large", 1.0), ("unequal", 0.1), ("small", 0.1), ("small", 4.0), ("few", 1.0), ("tiny", 2.0)]
 
 
 @cache
