@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,15 +62,43 @@ class Poisson:
         if len(self.rows) == 0 or not 0 < self.rate <= 1 or self.steps < 1:
             raise ValueError("Poisson batches need rows, a rate in (0, 1] and steps")
 
-    @property
+    @cached_property
     def width(self) -> int:
         """How many rows there is room for: with probability ``OVERFLOW`` at most some step of them all draws more."""
         from scipy.stats import binom
 
         return max(int(binom.isf(OVERFLOW / self.steps, len(self.rows), self.rate)), 1)
 
+    @property
+    def expected(self) -> float:
+        """How many rows a batch holds on average."""
+        return float(len(self.rows) * self.rate)
 
-Batches = Shuffled | Poisson
+
+@dataclass(frozen=True, eq=False)
+class PoissonStrata:
+    """Poisson batches of several strata of rows, each at a rate of its own.
+
+    Attributes
+    ----------
+    strata : at least one, of different rows.
+    expected : what a step divides the sum of gradients by. A public number: the strata's own sizes may be private.
+    """
+
+    strata: tuple[Poisson, ...]
+    expected: float
+
+    def __post_init__(self) -> None:
+        if not self.strata or not self.expected > 0:
+            raise ValueError("a batch needs strata, and an expected size above 0")
+
+    @property
+    def width(self) -> int:
+        """How many rows there is room for: every stratum keeps its own."""
+        return sum(stratum.width for stratum in self.strata)
+
+
+Batches = Shuffled | Poisson | PoissonStrata
 
 
 class Stream:
@@ -78,7 +107,6 @@ class Stream:
     def __init__(self, batches: Batches, rng: np.random.Generator) -> None:
         self._batches = batches
         self._rng = rng
-        self._width = batches.width
         self._left = [np.empty(0, np.intp) for _ in getattr(batches, "strata", ())]
 
     def take(self, steps: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
@@ -92,6 +120,9 @@ class Stream:
         """
         if isinstance(self._batches, Poisson):
             return self._poisson(self._batches, steps)
+        if isinstance(self._batches, PoissonStrata):
+            chosen, masks = zip(*(self._poisson(part, steps) for part in self._batches.strata), strict=True)
+            return np.concatenate(chosen, axis=1), np.concatenate(masks, axis=1)
         parts = []
         for stratum, (rows, size) in enumerate(self._batches.strata):
             left = self._left[stratum]
@@ -104,11 +135,11 @@ class Stream:
         return drawn, np.ones(drawn.shape, np.float32)
 
     def _poisson(self, batches: Poisson, steps: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
-        drawn = np.full((steps, self._width), batches.rows[0], np.intp)
-        present = np.zeros((steps, self._width), np.float32)
+        drawn = np.full((steps, batches.width), batches.rows[0], np.intp)
+        present = np.zeros(drawn.shape, np.float32)
         for step in range(steps):
             # Which rows, given how many, is uniform.
-            size = min(int(self._rng.binomial(len(batches.rows), batches.rate)), self._width)
+            size = min(int(self._rng.binomial(len(batches.rows), batches.rate)), batches.width)
             drawn[step, :size] = self._rng.choice(batches.rows, size, replace=False, shuffle=False)
             present[step, :size] = 1
         return drawn, present

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.learning.backend import one_thread
-from fairwall.learning.batches import Batches, Poisson, Rows, Stream, shuffled
+from fairwall.learning.batches import Batches, Poisson, PoissonStrata, Rows, Stream, shuffled
 from fairwall.learning.ensemble import Ensemble, fresh, together
 from fairwall.learning.penalty import EqualizedOdds, WeightedRows, slope
 from fairwall.learning.private import CLIP_RATE, QUANTILE, Private
@@ -117,7 +117,7 @@ def train(
     if private is not None and (
         isinstance(penalty, EqualizedOdds)
         or len(private) != len(rows)
-        or not all(isinstance(plan, Poisson) for plan in plans)
+        or not all(isinstance(plan, Poisson | PoissonStrata) for plan in plans)
     ):
         raise ValueError("private training needs Poisson batches, a noise for every model, and no penalty but on rows")
     total, done = len(rows) * recipe.steps, 0
@@ -142,8 +142,8 @@ def train(
                     rngs,
                     None if private is None else [private[model] for model in work],
                     [
-                        float(len(p.rows) * p.rate) if isinstance(p, Poisson) else p.width
-                        for p in map(plans.__getitem__, work)
+                        plan.expected if isinstance(plan, Poisson | PoissonStrata) else plan.width
+                        for plan in map(plans.__getitem__, work)
                     ],
                 )
                 odds = penalty if isinstance(penalty, EqualizedOdds) else None

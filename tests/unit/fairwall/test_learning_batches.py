@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairwall.learning.batches import Poisson, Shuffled, Stream, apportion, shuffled, stratified
+from fairwall.learning.batches import Poisson, PoissonStrata, Shuffled, Stream, apportion, shuffled, stratified
 
 
 def test_every_row_is_seen_once_before_any_is_seen_again() -> None:
@@ -82,6 +82,21 @@ def test_a_rate_of_1_is_all_rows() -> None:
     assert (np.sort(drawn, axis=1) == np.arange(5)).all()
 
 
+def test_every_stratum_of_a_poisson_batch_has_its_own_rate() -> None:
+    parts = (Poisson(np.arange(40), 0.5, 2000), Poisson(np.arange(40, 240), 0.1, 2000))
+    plan = PoissonStrata(parts, 24.0)
+    drawn, present = Stream(plan, np.random.default_rng(5)).take(2000)
+    assert drawn.shape == (2000, plan.width)
+    assert plan.width == parts[0].width + parts[1].width
+    for batch, mask in zip(drawn[:200], present[:200], strict=True):
+        held = batch[mask == 1]
+        assert len(set(held)) == len(held)
+    counts = np.bincount(drawn[present == 1], minlength=240)
+    # Binomial counts, (2000, 0.5) and (2000, 0.1), standard deviations 23 and 14; 6 of them, 240 rows.
+    assert np.abs(counts[:40] - 1000).max() < 6 * 23
+    assert np.abs(counts[40:] - 200).max() < 6 * 14
+
+
 def test_plans_without_rows_are_refused() -> None:
     with pytest.raises(ValueError, match="strata"):
         Shuffled(())
@@ -89,3 +104,5 @@ def test_plans_without_rows_are_refused() -> None:
         shuffled(np.arange(0), 3)
     with pytest.raises(ValueError, match="Poisson"):
         Poisson(np.arange(0), 0.5, 1)
+    with pytest.raises(ValueError, match="strata"):
+        PoissonStrata((), 1.0)
