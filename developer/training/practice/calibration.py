@@ -1,0 +1,91 @@
+"""Scores made to mean what they say after training: of those with score s, a part s has label 1.
+
+[SD], VII-C; isotonic regression (Zadrozny and Elkan, KDD 2002) of the label on the score, by scikit-learn. It is
+fitted on a noisy histogram of private rows, which is paid for; on public rows it is free. Where the groups are held,
+each has a calibration of its own, and whoever decides needs each row's group.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.training.practice.histogram import MIDDLES, train_and_count
+from developer.training.practice.practice import Practised, Task, at_half
+from fairwall.errors import UserError
+from fairwall.learning.ensemble import Ensemble
+
+Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
+"""Scores, rising, and what they are calibrated to; straight lines in between."""
+
+
+@dataclass(frozen=True, eq=False)
+class Calibrated:
+    """Calibrates a network's scores, and decides 1 from 1/2 on.
+
+    Attributes
+    ----------
+    network : one model.
+    overall : everybody's curve.
+    of_group : the disadvantaged group's and the advantaged one's, by which it then decides.
+    """
+
+    network: Ensemble
+    overall: Curve
+    of_group: tuple[Curve, Curve] | None
+
+    def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Compute the probability of label 1, calibrated over everybody."""
+        return np.asarray(np.interp(self.network.scores(features)[0], *self.overall))
+
+    def decisions(
+        self, features: NDArray[np.float64], protected: NDArray[np.uint8] | None = None
+    ) -> NDArray[np.float64]:
+        """Decide, with probability 0 or 1.
+
+        Raises
+        ------
+        UserError
+            If the groups have their own curves and the rows' groups are not told.
+        """
+        if self.of_group is None:
+            return at_half(self.scores(features))
+        if protected is None:
+            raise UserError("a calibration for each group needs the group of every row that is decided")
+        scores = self.network.scores(features)[0]
+        first, second = (np.interp(scores, *curve) for curve in self.of_group)
+        return at_half(np.where(protected == 1, second, first))
+
+
+def train(task: Task) -> Practised:
+    """Train by DP-SGD, then calibrate: by group where groups are held.
+
+    Raises
+    ------
+    UserError
+        If groups are held and one has no row.
+    """
+    groups = None if task.protected is None else task.groups()
+    done = train_and_count(task, groups)
+    of_group = None if groups is None else (curve(done.counts[0]), curve(done.counts[1]))
+    return Practised(Calibrated(done.network, curve(done.counts.sum(0)), of_group), done.steps, done.spent)
+
+
+def curve(counts: NDArray[np.float64]) -> Curve:
+    """Fit a rising curve of the share of label 1.
+
+    Parameters
+    ----------
+    counts : ndarray, shape (2, bins)
+        By label and bin of scores, at least 0.
+    """
+    from sklearn.isotonic import IsotonicRegression
+
+    sizes = counts.sum(0)
+    there = sizes > 0
+    if not there.any():
+        return np.array([0.0, 1.0]), np.array([0.0, 1.0])
+    fitted = IsotonicRegression(y_min=0, y_max=1).fit(MIDDLES[there], counts[1, there] / sizes[there], sizes[there])
+    return np.asarray(fitted.X_thresholds_, np.float64), np.asarray(fitted.y_thresholds_, np.float64)

@@ -1,0 +1,116 @@
+"""Take out of every row the direction in which the groups' means differ, then train on what is left ([SD], VII-D).
+
+Zemel et al. (ICML 2013) learn a representation that says little about the group; this is its linear, private form.
+With v the unit vector along the difference of the groups' noisy means, x becomes x - <x, v> v, in which the groups'
+means are equal but for the noise. Rows are cut to a public norm first, which bounds what one record adds to a sum. Only
+means are made equal: what depends on the group in other ways is left, and a network may find it.
+
+The sums may be told by whoever holds the protected attribute, so that the developer need not; they are then counted in
+this budget all the same.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.training.model import People
+from developer.training.practice.descent import descent
+from developer.training.practice.practice import GroupSums, Practised, Step, Task, at_half
+from fairwall.laws.gaussian import gaussian_epsilon, gaussian_multiplier
+from fairwall.learning.ensemble import Ensemble
+
+
+@dataclass(frozen=True, eq=False)
+class Representation:
+    """What is left of rows.
+
+    Attributes
+    ----------
+    norm : to which longer rows are cut, above 0.
+    direction : (d,), of norm 1 or 0, what is taken out.
+    """
+
+    norm: float
+    direction: NDArray[np.float64]
+
+    def __call__(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Represent rows of shape (rows, d) by as many numbers each."""
+        rows = self.norm * cut(features, self.norm)
+        return np.asarray(rows - np.outer(rows @ self.direction, self.direction))
+
+
+@dataclass(frozen=True, eq=False)
+class Represented:
+    """A network of represented rows, which decides 1 from 1/2 on."""
+
+    network: Ensemble
+    representation: Representation
+
+    def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Compute the probability of label 1."""
+        return np.asarray(self.network.scores(self.representation(features))[0])
+
+    def decisions(
+        self,
+        features: NDArray[np.float64],
+        protected: NDArray[np.uint8] | None = None,  # noqa: ARG002
+    ) -> NDArray[np.float64]:
+        """Decide, with probability 0 or 1."""
+        return at_half(self.scores(features))
+
+
+@dataclass(frozen=True, eq=False)
+class OwnSums:
+    """Tells the groups' sums to a developer that holds the protected attribute; see `GroupSums`."""
+
+    protected: NDArray[np.uint8]
+    multiplier: float
+    rng: np.random.Generator
+
+    def __call__(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Tell each group's noisy sum of rows, and last its noisy size."""
+        of_group = np.stack([self.protected == 0, self.protected == 1]).astype(np.float64)
+        told = of_group @ np.column_stack([rows, np.ones(len(rows))])
+        return np.asarray(told + math.sqrt(2) * self.multiplier * self.rng.standard_normal(told.shape))
+
+
+def train(task: Task) -> Practised:
+    """Represent the rows, then train by DP-SGD.
+
+    Raises
+    ------
+    UserError
+        If groups are neither held nor told of, one has no row, or the sums cost more than the budget.
+    """
+    budget, sums = task.budget, task.sums
+    if sums is None:
+        multiplier = gaussian_multiplier(budget.statistics * budget.epsilon, budget.delta)
+        sums = OwnSums(task.groups(), multiplier, np.random.default_rng([task.seed, 1]))
+    steps = descent(task, beside=1 / sums.multiplier)
+    representation = learn(task.people.features, task.columns, sums)
+    people = People(representation(task.people.features), task.people.labels)
+    network = steps.fit(people, task.seed)
+    step = Step("noisy sum of rows by group", gaussian_epsilon(sums.multiplier, budget.delta), budget.delta)
+    return Practised(Represented(network, representation), (step, steps.step), steps.spent)
+
+
+def learn(features: NDArray[np.float64], columns: tuple[str, ...], sums: GroupSums) -> Representation:
+    """Find the direction in which the groups' means differ.
+
+    The norm is about that of an ordinary row: standardised numbers and one-hot columns each add 1 to its square.
+    """
+    norm = math.sqrt(len({name.partition("=")[0] for name in columns}) or features.shape[1])
+    told = sums(cut(features, norm))
+    means = told[:, :-1] / np.maximum(told[:, -1:], 1)
+    difference = means[1] - means[0]
+    length = float(np.linalg.norm(difference))
+    return Representation(norm, difference / length if length > 0 else difference)
+
+
+def cut(features: NDArray[np.float64], norm: float) -> NDArray[np.float64]:
+    """Divide rows by the norm, and longer ones by their own: none is then longer than 1."""
+    return np.asarray(features / np.maximum(np.linalg.norm(features, axis=1, keepdims=True), norm))

@@ -1,0 +1,176 @@
+"""What a practice is given, what it gives back, and what it says about the private rows that it read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.training.groups import require_both
+from developer.training.model import Budget, People, Spent
+from developer.training.network import Network
+from fairwall.errors import UserError
+from fairwall.learning.ensemble import Ensemble
+
+
+class GroupSums(Protocol):
+    """Tells noisy sums over each group, to a developer that need not hold the protected attribute."""
+
+    @property
+    def multiplier(self) -> float:
+        """The Gaussian noise's standard deviation over sqrt(2), the l2 sensitivity of a record more; above 0."""
+
+    def __call__(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Tell, of rows of shape (n, w) and norm 1 at most, each group's noisy sum and last its noisy size.
+
+        Shape (2, w + 1); the disadvantaged group first.
+        """
+
+
+class Decider(Protocol):
+    """A model that decides."""
+
+    def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Compute the probability of label 1, shape (rows,), in [0, 1]."""
+
+    def decisions(
+        self, features: NDArray[np.float64], protected: NDArray[np.uint8] | None = None
+    ) -> NDArray[np.float64]:
+        """Compute with what probability each row is decided 1, shape (rows,).
+
+        Raises
+        ------
+        UserError
+            If the model decides by group and is not told the rows' groups.
+        """
+
+
+@dataclass(frozen=True, eq=False)
+class Halved:
+    """Decides 1 where the network's score is 1/2 at least, whatever the group."""
+
+    network: Ensemble
+
+    def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Compute the probability of label 1."""
+        return np.asarray(self.network.scores(features)[0])
+
+    def decisions(
+        self,
+        features: NDArray[np.float64],
+        protected: NDArray[np.uint8] | None = None,  # noqa: ARG002
+    ) -> NDArray[np.float64]:
+        """Decide, with probability 0 or 1."""
+        return at_half(self.scores(features))
+
+
+def at_half(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Decide 1 where the score is 1/2 at least: probabilities 0 and 1."""
+    return (scores >= 0.5).astype(np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What to train, on whom, and what it may spend.
+
+    Attributes
+    ----------
+    people : the private rows, n of d features.
+    seed : at least 0.
+    budget : for every step that reads private rows, together.
+    settings : of the private network; its own budget is not read.
+    protected : (n,), 1 for the advantaged group; None where the developer does not hold it.
+    public : rows that nothing is promised for.
+    sums : told by whoever holds the attribute.
+    columns : d names of features, ``column=value`` for one-hot ones.
+    public_protected : the public rows' groups.
+    """
+
+    people: People
+    seed: int
+    budget: Budget
+    settings: Network
+    protected: NDArray[np.uint8] | None = None
+    public: People | None = None
+    sums: GroupSums | None = None
+    columns: tuple[str, ...] = ()
+    public_protected: NDArray[np.uint8] | None = None
+
+    def __post_init__(self) -> None:
+        if self.protected is not None and len(self.protected) != len(self.people.labels):
+            raise ValueError("every row has one group")
+        if self.public_protected is not None and (
+            self.public is None or len(self.public_protected) != len(self.public.labels)
+        ):
+            raise ValueError("every public row has one group")
+
+    def groups(self) -> NDArray[np.uint8]:
+        """Return the protected attribute.
+
+        Raises
+        ------
+        UserError
+            If it is not held, or a group has no row.
+        """
+        if self.protected is None:
+            raise UserError("this practice needs the group of every row")
+        require_both(self.protected)
+        return self.protected
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step that reads private rows.
+
+    Attributes
+    ----------
+    what : in a few words.
+    epsilon, delta : what it alone promises, above 0 and in [0, 1).
+    of : whose records it reads.
+    """
+
+    what: str
+    epsilon: float
+    delta: float
+    of: str = "everybody"
+
+
+@dataclass(frozen=True, eq=False)
+class Practised:
+    """A model, and what it promises.
+
+    Attributes
+    ----------
+    model : decides.
+    steps : every step that reads private rows.
+    spent : what everybody is promised, for all steps together: of two groups' guarantees the weaker one.
+    by_group : what the disadvantaged and the advantaged are each promised, where that differs.
+    """
+
+    model: Decider
+    steps: tuple[Step, ...]
+    spent: Spent
+    by_group: tuple[Spent, Spent] | None = None
+
+
+@dataclass(frozen=True)
+class Practice:
+    """A practice of section VII of [SD].
+
+    Attributes
+    ----------
+    title : in a few words.
+    trades : what it trades, in one line.
+    groups : whether it needs every row's group.
+    public : whether it needs public rows.
+    train : trains a network by it.
+    """
+
+    title: str
+    trades: str
+    groups: bool
+    public: bool
+    train: Callable[[Task], Practised]

@@ -1,0 +1,44 @@
+"""Pre-train on public rows, then fine-tune on private ones by DP-SGD ([SD], VII-D).
+
+The public rows are promised nothing. The private steps start where the public ones end.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from developer.training.practice.descent import descent
+from developer.training.practice.practice import Halved, Practised, Task
+from fairwall.errors import UserError
+from fairwall.learning.batches import shuffled
+from fairwall.learning.training import Recipe
+from fairwall.learning.training import train as fit
+
+STEPS, BATCH, RATE = 500, 64, 1e-3
+"""The public training's."""
+
+FINER = 0.25
+"""The fine-tuning's learning rate over the recipe's: at all of it, noise undoes what was learnt in public."""
+
+
+def train(task: Task) -> Practised:
+    """Train in public without noise, then in private with it.
+
+    Raises
+    ------
+    UserError
+        If there are no public rows, or they have other features.
+    """
+    public, recipe = task.public, task.settings.recipe
+    if public is None:
+        raise UserError("this practice needs public rows")
+    if public.features.shape[1] != task.people.features.shape[1]:
+        raise UserError("the public rows have other features than the private ones")
+    steps = descent(task, recipe=replace(recipe, learning_rate=FINER * recipe.learning_rate))
+    n = len(public.labels)
+    before = Recipe(recipe.layers, STEPS, BATCH, RATE)
+    start = fit(public.features, public.labels, [shuffled(np.arange(n), min(BATCH, n))], [task.seed], before)
+    network = steps.fit(task.people, task.seed, start=start)
+    return Practised(Halved(network), (steps.step,), steps.spent)

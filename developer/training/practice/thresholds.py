@@ -1,0 +1,106 @@
+"""Thresholds for each group, set after training for equal rates of positive decisions.
+
+[SD], VII-C; Hardt, Price and Srebro (NeurIPS 2016), by Fairlearn's `ThresholdOptimizer`: of all pairs of rules that
+decide 1 equally often in both groups, each a threshold or a lottery between two, the most accurate one. The paper calls
+it free, as post-processing is. It is not where it is fitted on private rows: here it is fitted on a noisy histogram of
+them, which is paid for, or on public rows where their groups are known. Whoever decides needs each row's group.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.training.practice.histogram import MIDDLES, train_and_count
+from developer.training.practice.practice import Practised, Task
+from fairwall.errors import UserError
+from fairwall.learning.ensemble import Ensemble
+
+Rule = tuple[tuple[float, float], ...]
+"""With what probability which threshold holds; a score above it is decided 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class ByThreshold:
+    """Decides by a rule for each group, the disadvantaged one's first."""
+
+    network: Ensemble
+    rules: tuple[Rule, Rule]
+
+    def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Compute the probability of label 1."""
+        return np.asarray(self.network.scores(features)[0])
+
+    def decisions(
+        self, features: NDArray[np.float64], protected: NDArray[np.uint8] | None = None
+    ) -> NDArray[np.float64]:
+        """Compute with what probability each row is decided 1.
+
+        Raises
+        ------
+        UserError
+            If the rows' groups are not told.
+        """
+        if protected is None:
+            raise UserError("thresholds for each group need the group of every row that is decided")
+        scores = self.scores(features)
+        first, second = (sum(part * (scores > threshold) for part, threshold in rule) for rule in self.rules)
+        return np.asarray(np.where(protected == 1, second, first), dtype=np.float64)
+
+
+def train(task: Task) -> Practised:
+    """Train by DP-SGD, then set thresholds.
+
+    Raises
+    ------
+    UserError
+        If groups are not held, or one has no row, or Fairlearn is not installed.
+    """
+    groups = task.groups()
+    if find_spec("fairlearn") is None:
+        raise UserError("thresholds by group need Fairlearn: pip install 'fairwall[training]'")
+    done = train_and_count(task, groups)
+    return Practised(ByThreshold(done.network, rules(done.counts)), done.steps, done.spent)
+
+
+def rules(counts: NDArray[np.float64]) -> tuple[Rule, Rule]:
+    """Fit the groups' rules for demographic parity.
+
+    Parameters
+    ----------
+    counts : ndarray, shape (2, 2, bins)
+        By group, label and bin of scores, at least 0; rounded to whole rows.
+    """
+    from fairlearn.postprocessing import ThresholdOptimizer
+    from sklearn.base import BaseEstimator
+
+    class Score(BaseEstimator):  # type: ignore[misc]
+        """The one feature is the score."""
+
+        def fit(self, *_: Any) -> Score:
+            return self
+
+        def __sklearn_is_fitted__(self) -> bool:
+            return True
+
+        def predict(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+            return np.asarray(X, np.float64)[:, 0]
+
+    whole = np.rint(counts).astype(np.intp)
+    # Fairlearn wants rows of both labels in each group; one row is nothing beside the noise.
+    whole[:, 0, 0], whole[:, 1, -1] = np.maximum(whole[:, 0, 0], 1), np.maximum(whole[:, 1, -1], 1)
+    group, label, bin_ = (np.repeat(index.ravel(), whole.ravel()) for index in np.indices(whole.shape))
+    optimizer = ThresholdOptimizer(
+        estimator=Score(), constraints="demographic_parity", prefit=True, predict_method="predict"
+    )
+    optimizer.fit(MIDDLES[bin_][:, None], label, sensitive_features=group)
+    fitted = optimizer.interpolated_thresholder_.interpolation_dict
+    first, second = (
+        tuple((float(part), float(operation.threshold)) for part, operation in parts)
+        for parts in (((of.p0, of.operation0), (of.p1, of.operation1)) for of in (fitted[0], fitted[1]))
+    )
+    return first, second
