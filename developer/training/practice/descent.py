@@ -14,7 +14,6 @@ import numpy as np
 from developer.training.model import Budget, People, Spent
 from developer.training.practice.practice import Step, Task
 from fairwall.errors import UserError
-from fairwall.laws.gaussian import gaussian_epsilon
 from fairwall.learning.batches import OVERFLOW, Batches, Poisson
 from fairwall.learning.ensemble import Ensemble
 from fairwall.learning.private import Private, epsilon_spent, noise_multiplier
@@ -105,14 +104,16 @@ def descent(
     Raises
     ------
     UserError
-        If the releases beside the steps take the budget alone, or delta is too small for batches drawn at random.
+        If epsilon is too small, for the releases beside the steps or at all, or delta for batches drawn at random.
     """
     budget = task.budget if budget is None else budget
     settings = replace(task.settings, budget=budget)  # which refuses too small a delta
     recipe = settings.recipe if recipe is None else recipe
     rows = len(task.people.labels) if rows is None else rows
-    if beside > 0 and gaussian_epsilon(1 / beside, budget.delta) >= budget.epsilon:
-        raise UserError(f"epsilon = {budget.epsilon:g}: what is told about the groups costs that much alone")
     rate = min(often * recipe.batch_size / rows, 1.0)
-    noise = noise_multiplier(budget.epsilon, budget.delta - strata * OVERFLOW, rate, recipe.steps, beside)
+    try:
+        noise = noise_multiplier(budget.epsilon, budget.delta - strata * OVERFLOW, rate, recipe.steps, beside)
+    except ValueError as none:
+        beyond = ", with what else is told about the rows" if beside > 0 else ""
+        raise UserError(f"epsilon = {budget.epsilon:g}: no noise of up to 1,000 norms keeps it{beyond}") from none
     return Descent(recipe, rate, noise, settings.clip, beside, budget.delta, strata)

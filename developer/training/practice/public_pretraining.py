@@ -39,6 +39,8 @@ def train(task: Task) -> Practised:
     steps = descent(task, recipe=replace(recipe, learning_rate=FINER * recipe.learning_rate))
     n = len(public.labels)
     before = Recipe(recipe.layers, STEPS, BATCH, RATE)
-    start = fit(public.features, public.labels, [shuffled(np.arange(n), min(BATCH, n))], [task.seed], before)
+    # Not the task's own seed: from it come the draws of noise, which where training starts must not tell.
+    seed = int(np.random.default_rng([task.seed, 1]).integers(2**63))
+    start = fit(public.features, public.labels, [shuffled(np.arange(n), min(BATCH, n))], [seed], before)
     network = steps.fit(task.people, task.seed, start=start)
     return Practised(Halved(network), (steps.step,), steps.spent)

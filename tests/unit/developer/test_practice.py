@@ -61,6 +61,8 @@ def practised(name: str, seed: int = 0) -> Practised:
 
 def coarse(epsilon: float, delta: float, rate: float, steps: int, beside: float = 0.0) -> float:
     """Find enough noise for the budget in a hundredth of the search's time."""
+    if epsilon_spent(1000.0, delta, rate, steps, beside) > epsilon:
+        raise ValueError("as the search says")
     noise = 0.5
     while epsilon_spent(noise, delta, rate, steps, beside) > epsilon:
         noise *= 1.2
@@ -368,7 +370,7 @@ def test_a_fair_representation_makes_the_groups_means_equal_without_holding_them
     asked, steps = made.steps
     assert 0 < asked.epsilon < made.spent.epsilon <= BUDGET.epsilon
     assert steps.epsilon < made.spent.epsilon
-    with pytest.raises(UserError, match="costs that much alone"):
+    with pytest.raises(UserError, match="with what else is told"):
         PRACTICES["fair-representation"].train(task(sums=replace(sums, multiplier=0.5)))
 
 
@@ -387,6 +389,7 @@ def test_what_cannot_be_practised_is_refused_in_one_line(monkeypatch: pytest.Mon
         ),
         ("needs public rows", lambda: PRACTICES["public-pretraining"].train(task())),
         ("other features", lambda: PRACTICES["public-pretraining"].train(replace(task(), public=wider))),
+        ("epsilon = 1e-05: no noise", lambda: PRACTICES["plain"].train(task(budget=Budget(1e-5)))),
         ("delta = 0: a private network", lambda: PRACTICES["plain"].train(task(budget=Budget(1.0, 0.0)))),
         ("row that is decided", lambda: practised("thresholds").model.decisions(people()[0].features)),
         ("row that is decided", lambda: practised("calibration").model.decisions(people()[0].features)),
@@ -458,6 +461,11 @@ def test_synthetic_rows_are_like_the_disadvantaged_groups_and_paid_for(done: Don
     assert practice.by_group[0] == practice.spent
     assert practice.by_group[1].epsilon == of_steps.epsilon
     assert isinstance(of_rows, Step)
+
+
+@pytest.mark.slow
+def test_a_search_that_fails_is_one_line() -> None:
+    refused("epsilon = 1e-05: no noise", lambda: PRACTICES["plain"].train(task(budget=Budget(1e-5))))
 
 
 @pytest.mark.slow
