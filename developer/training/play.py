@@ -6,13 +6,14 @@ import logging
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from developer.service import Released, Shelf
 from developer.training.groups import GroupSums, held_sums
-from developer.training.model import Budget, People, Step, Trained
+from developer.training.model import Budget, People, Step
 from developer.training.models import askings, chosen, train, train_told
 from developer.training.network import Network
 from developer.training.regression import Regression
@@ -25,6 +26,9 @@ from fairwall.rpc.arrays import chunks_of, from_message, header_of, to_message
 from fairwall.rpc.channel import CALL_SECONDS
 from fairwall.rpc.turns import Seat, deals
 
+if TYPE_CHECKING:
+    from developer.training.practice import Decider
+
 LOG = logging.getLogger(__name__)
 
 SUBMIT_SECONDS = 300.0
@@ -32,11 +36,35 @@ SUBMIT_SECONDS = 300.0
 RATES = "rates"
 """Stands in place of a model where only the groups' rates of the labels are asked for."""
 
+PLAIN = "plain"
+"""The practice of a model that is trained as `developer.training.models` says."""
+
 _FAR = 1e12
 """Further from 0 than any standardised feature; see `developer.inference.play`."""
 
 _SLACK = 1 - 1e-3
 """Of the purse, so that what compliance adds up, rounding upwards, is still within it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Features (rows, d), labels (rows,), and the protected attribute (rows,) where it is held."""
+
+    features: NDArray[np.float64]
+    labels: NDArray[np.uint8]
+    protected: NDArray[np.uint8] | None
+
+    def take(self, part: slice) -> Rows:
+        """Take a part of the rows."""
+        groups = None if self.protected is None else self.protected[part]
+        return Rows(self.features[part], self.labels[part], groups)
+
+
+class Scorer(Protocol):
+    """A model."""
+
+    def scores(self, features: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Compute the probability of label 1, shape (rows,), in [0, 1], for features of shape (rows, d)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,14 +169,22 @@ def record_multiplier(multiplier: float) -> float:
 
 def made(
     deal: training.ModelDeal, cards: dict[str, NDArray[np.generic]], asked: Asked | None
-) -> tuple[Trained | None, Submission]:
+) -> tuple[Scorer | None, Submission]:
     """Train what a deal says; ``cards`` are its arrays by name."""
     terms, seed = deal.terms, int.from_bytes(deal.seed[:8], "big")
-    people = People(cards["features"].astype(np.float64, copy=False), cards["labels"].astype(np.uint8, copy=False))
-    protected = cards["protected"].astype(np.uint8, copy=False) if "protected" in cards else None
+    rows = Rows(
+        cards["features"].astype(np.float64, copy=False),
+        cards["labels"].astype(np.uint8, copy=False),
+        cards["protected"].astype(np.uint8, copy=False) if "protected" in cards else None,
+    )
+    private = rows.take(slice(int(deal.public_rows), None))
+    people, protected = People(private.features, private.labels), private.protected
     if terms.model == RATES:
         sums = asked.sums(1) if asked is not None else held_sums(_held(protected), 0.0, np.random.default_rng(seed))
         return None, _rates(sums, people.labels, asked)
+    if terms.practice != PLAIN:
+        tested = cards["test_features"].astype(np.float64, copy=False)
+        return _practised(deal, private, rows.take(slice(int(deal.public_rows))), tested, asked)
     settings = settings_of(terms)
     if asked is not None and settings.strength > 0:
         model = train_told(people, settings, seed, asked.sums(askings(settings)))
@@ -164,6 +200,47 @@ def made(
         steps=model.steps,
         asked=0 if asked is None else asked.count,
     )
+
+
+def _practised(
+    deal: training.ModelDeal, private: Rows, public: Rows, tested: NDArray[np.float64], asked: Asked | None
+) -> tuple[Scorer, Submission]:
+    """Train by a practice."""
+    from developer.training.practice import PRACTICES, Task  # what most deals do without
+
+    terms, seed = deal.terms, int.from_bytes(deal.seed[:8], "big")
+    settings, practice = settings_of(terms), PRACTICES[terms.practice]
+    assert isinstance(settings, Network), "practices are of the private network"
+    task = Task(
+        people=People(private.features, private.labels),
+        seed=seed,
+        budget=Budget(terms.epsilon, terms.delta, terms.statistics_share),
+        settings=settings,
+        protected=private.protected,
+        public=People(public.features, public.labels) if practice.public else None,
+        sums=None if asked is None else asked.sums(1),
+        columns=tuple(deal.columns),
+        public_protected=public.protected if practice.public else None,
+    )
+    done = practice.train(task)
+    rng = np.random.default_rng([seed, 2])
+    return done.model, Submission(
+        scores=done.model.scores(tested).astype(np.float32),
+        decisions=_decided(done.model, tested, rng),
+        epsilon=done.spent.epsilon,
+        delta=done.spent.delta,
+        group_epsilons=() if done.by_group is None else tuple(spent.epsilon for spent in done.by_group),
+        steps=done.steps,
+        asked=0 if asked is None else asked.count,
+    )
+
+
+def _decided(model: Decider, rows: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np.uint8]:
+    """Decide, by lot where the model does: once for each group a row may be of, with the same lots."""
+    lots = rng.random(len(rows))
+    of_groups = np.stack([model.decisions(rows, np.full(len(rows), group, np.uint8)) for group in (0, 1)])
+    decisions = (lots < of_groups).astype(np.uint8)
+    return decisions[:1] if np.array_equal(of_groups[0], of_groups[1]) else decisions
 
 
 def settings_of(terms: training.ModelTerms) -> Network | Regression:
@@ -190,7 +267,7 @@ def _rates(sums: GroupSums, labels: NDArray[np.uint8], asked: Asked | None) -> S
     )
 
 
-def _black_box(model: Trained, features: int) -> Released:
+def _black_box(model: Scorer, features: int) -> Released:
     return Released(lambda rows: model.scores(np.clip(rows, -_FAR, _FAR)), features)
 
 

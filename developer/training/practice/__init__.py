@@ -16,7 +16,7 @@ from developer.training.practice import (
     synthetic,
     thresholds,
 )
-from developer.training.practice.practice import Decider, GroupSums, Practice, Practised, Step, Task
+from developer.training.practice.practice import Decider, Practice, Practised, Task
 
 PRACTICES: dict[str, Practice] = {
     "plain": Practice(
@@ -92,4 +92,4 @@ PRACTICES: dict[str, Practice] = {
 }
 """Every practice by its name."""
 
-__all__ = ["PRACTICES", "Decider", "GroupSums", "Practice", "Practised", "Step", "Task"]
+__all__ = ["PRACTICES", "Decider", "Practice", "Practised", "Task"]

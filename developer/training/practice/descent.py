@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from developer.training.model import Budget, People, Spent
-from developer.training.practice.practice import Step, Task
+from developer.training.model import Budget, People, Spent, Step
+from developer.training.practice.practice import Task
 from fairwall.errors import UserError
 from fairwall.learning.batches import OVERFLOW, Batches, Poisson
 from fairwall.learning.ensemble import Ensemble

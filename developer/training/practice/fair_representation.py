@@ -17,9 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.training.model import People
+from developer.training.groups import GroupSums, held_sums
+from developer.training.model import People, Step
 from developer.training.practice.descent import descent
-from developer.training.practice.practice import GroupSums, Practised, Step, Task, at_half
+from developer.training.practice.practice import Practised, Task, at_half
 from fairwall.laws.gaussian import gaussian_epsilon, gaussian_multiplier
 from fairwall.learning.ensemble import Ensemble
 
@@ -63,21 +64,6 @@ class Represented:
         return at_half(self.scores(features))
 
 
-@dataclass(frozen=True, eq=False)
-class OwnSums:
-    """Tells the groups' sums to a developer that holds the protected attribute; see `GroupSums`."""
-
-    protected: NDArray[np.uint8]
-    multiplier: float
-    rng: np.random.Generator
-
-    def __call__(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Tell each group's noisy sum of rows, and last its noisy size."""
-        of_group = np.stack([self.protected == 0, self.protected == 1]).astype(np.float64)
-        told = of_group @ np.column_stack([rows, np.ones(len(rows))])
-        return np.asarray(told + math.sqrt(2) * self.multiplier * self.rng.standard_normal(told.shape))
-
-
 def train(task: Task) -> Practised:
     """Represent the rows, then train by DP-SGD.
 
@@ -89,8 +75,8 @@ def train(task: Task) -> Practised:
     budget, sums = task.budget, task.sums
     if sums is None:
         multiplier = gaussian_multiplier(budget.statistics * budget.epsilon, budget.delta)
-        sums = OwnSums(task.groups(), multiplier, np.random.default_rng([task.seed, 1]))
-    steps = descent(task, beside=1 / sums.multiplier)
+        sums = held_sums(task.groups(), multiplier, np.random.default_rng([task.seed, 1]))
+    steps = descent(task, beside=sums.cost)
     representation = learn(task.people.features, task.columns, sums)
     people = People(representation(task.people.features), task.people.labels)
     network = steps.fit(people, task.seed)
@@ -104,8 +90,7 @@ def learn(features: NDArray[np.float64], columns: tuple[str, ...], sums: GroupSu
     The norm is about that of an ordinary row: standardised numbers and one-hot columns each add 1 to its square.
     """
     norm = math.sqrt(len({name.partition("=")[0] for name in columns}) or features.shape[1])
-    told = sums(cut(features, norm))
-    means = told[:, :-1] / np.maximum(told[:, -1:], 1)
+    means = sums.means(cut(features, norm))
     difference = means[1] - means[0]
     length = float(np.linalg.norm(difference))
     return Representation(norm, difference / length if length > 0 else difference)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.training.model import Spent
+from developer.training.model import Spent, Step
 from developer.training.practice.descent import descent
-from developer.training.practice.practice import Step, Task
+from developer.training.practice.practice import Task
 from fairwall.laws.gaussian import gaussian_epsilon, gaussian_multiplier
 from fairwall.learning.ensemble import Ensemble
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from developer.training.model import Spent
+from developer.training.model import Spent, Step
 from developer.training.practice.descent import Descent, descent
-from developer.training.practice.practice import Halved, Practised, Step, Task
+from developer.training.practice.practice import Halved, Practised, Task
 from fairwall.learning.batches import Poisson, PoissonStrata
 
 OFTEN = 2.0

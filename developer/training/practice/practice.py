@@ -9,25 +9,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.training.groups import require_both
-from developer.training.model import Budget, People, Spent
+from developer.training.groups import GroupSums, require_both
+from developer.training.model import Budget, People, Spent, Step
 from developer.training.network import Network
 from fairwall.errors import UserError
 from fairwall.learning.ensemble import Ensemble
-
-
-class GroupSums(Protocol):
-    """Tells noisy sums over each group, to a developer that need not hold the protected attribute."""
-
-    @property
-    def multiplier(self) -> float:
-        """The Gaussian noise's standard deviation over sqrt(2), the l2 sensitivity of a record more; above 0."""
-
-    def __call__(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Tell, of rows of shape (n, w) and norm 1 at most, each group's noisy sum and last its noisy size.
-
-        Shape (2, w + 1); the disadvantaged group first.
-        """
 
 
 class Decider(Protocol):
@@ -119,23 +105,6 @@ class Task:
             raise UserError("this practice needs the group of every row")
         require_both(self.protected)
         return self.protected
-
-
-@dataclass(frozen=True)
-class Step:
-    """One step that reads private rows.
-
-    Attributes
-    ----------
-    what : in a few words.
-    epsilon, delta : what it alone promises, above 0 and in [0, 1).
-    of : whose records it reads.
-    """
-
-    what: str
-    epsilon: float
-    delta: float
-    of: str = "everybody"
 
 
 @dataclass(frozen=True, eq=False)

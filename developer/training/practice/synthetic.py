@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.training.model import People, Spent
+from developer.training.model import People, Spent, Step
 from developer.training.practice.descent import descent
-from developer.training.practice.practice import Halved, Practised, Step, Task
+from developer.training.practice.practice import Halved, Practised, Task
 from fairwall.errors import UserError
 
 CUTS = np.array([-1.0, 0.0, 1.0])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +37,7 @@ class TrainingDeal:
     Attributes
     ----------
     people, test : who is trained on, canaries included, and who models are measured on.
-    public_rows : how many of the first are public.
+    public_rows : how many of the first are public: they are set aside, and compliance is not dealt theirs.
     canaries : whom the adversary guesses about; with the labels that they were trained on with, if they were.
     inside : (canaries,), 1 for those who were.
     base_rates : (2,), each group's rate of label 1 in the whole table.
@@ -56,6 +57,12 @@ class TrainingDeal:
     compliance: ComplianceCards | None
     left_out: tuple[LeftOut, ...] = ()
 
+    @property
+    def private(self) -> Hand:
+        """Who is trained on, but for public rows."""
+        own, public = self.people, self.public_rows
+        return Hand(own.features[public:], own.labels[public:], own.protected[public:])
+
 
 def deal(cell: Cell[TrainingScenario], trial: int, deal_id: str, secret: bytes = WRITTEN_DOWN) -> TrainingDeal:
     """Draw the cards of one trial: a function of the scenario, the trial's seed and the run's secret.
@@ -63,13 +70,15 @@ def deal(cell: Cell[TrainingScenario], trial: int, deal_id: str, secret: bytes =
     Raises
     ------
     DealError
-        If the table has too few rows, or a part of it would miss a label or a group.
+        If the table has too few rows, a part of it would miss a label or a group, or a practice's library is missing.
     DataError
         If the table cannot be loaded.
     """
     scenario = cell.scenario
     seed, asked = scenario.scenario.seed + trial, scenario.training
     rng = np.random.default_rng(int.from_bytes(party_seed(secret, seed, "referee"), "big"))
+    if asked.practice == "synthetic" and find_spec("mbi") is None:
+        raise DealError("training.practice: synthetic rows need AIM: pip install 'fairwall[synthetic]'")
     table = _table(scenario.data)
     order = rng.permutation(len(table.labels))
     tested = round(scenario.data.test_share * len(order))
@@ -97,7 +106,7 @@ def deal(cell: Cell[TrainingScenario], trial: int, deal_id: str, secret: bytes =
         base_rates=tuple(float(table.labels[table.protected == group].mean()) for group in (0, 1)),  # type: ignore[arg-type]
         columns=table.feature_names,
         seed=party_seed(secret, seed, "developer"),
-        compliance=_compliance(scenario, people.protected, party_seed(secret, seed, "compliance")),
+        compliance=_compliance(scenario, people.protected[public:], party_seed(secret, seed, "compliance")),
         left_out=table.left_out,
     )
 

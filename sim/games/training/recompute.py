@@ -15,7 +15,7 @@ from compliance.cohort import Cohort
 from compliance.game import open_cohort
 from compliance.statistics_service import bounded
 from developer.training.models import promised
-from developer.training.play import RATES, record_multiplier, settings_of
+from developer.training.play import PLAIN, RATES, record_multiplier, settings_of
 from fairwall.rpc.arrays import from_message, gathered
 from sim.games.game import Compare
 from sim.transcripts.findings import BY_DIGEST, TOLERANCE, UNHEARD, Findings
@@ -90,7 +90,7 @@ def _model(findings: Findings, trial: TrialMessages) -> None:
     if dealt.deal.terms.model == RATES:
         return
     scores, decisions = from_message(request.scores).astype(np.float64), from_message(request.decisions)
-    if dealt.deal.terms.practice == "plain":
+    if dealt.deal.terms.practice == PLAIN:
         findings.same(where, f"{place}: decisions", decisions, (scores >= 0.5).astype(np.uint8)[None])
     findings.not_checked("scores: the model is in no message, and is not trained again; `fairwall replay` does")
 
@@ -98,7 +98,7 @@ def _model(findings: Findings, trial: TrialMessages) -> None:
 def _promise(findings: Findings, trial: TrialMessages, deal: Any, submitted: Submission) -> None:
     """Compare the epsilon that records are promised with what the accountant says of the deal's terms."""
     request, place = submitted.request, f"{trial.deal_id}: developer reports"
-    if deal.terms.practice != "plain":
+    if deal.terms.practice != PLAIN:
         findings.not_checked("epsilon of what a practice did: it is in no message")
         return
     told = None
@@ -107,7 +107,7 @@ def _promise(findings: Findings, trial: TrialMessages, deal: Any, submitted: Sub
         told = math.sqrt(sum(record_multiplier(multiplier) ** -2 for multiplier in asked.values()))
     of_model = None
     if deal.terms.model != RATES:
-        of_model = promised(settings_of(deal.terms), int(deal.features.shape[0]), told)
+        of_model = promised(settings_of(deal.terms), int(deal.features.shape[0] - deal.public_rows), told)
     again = math.inf if of_model is None else of_model.epsilon
     near = (again, again) if math.isinf(again) else (again - TOLERANCE, again + TOLERANCE)
     findings.between(submitted.place, f"{place}: epsilon", request.epsilon, *near)

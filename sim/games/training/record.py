@@ -31,10 +31,11 @@ def record(_cell: Cell[TrainingScenario], _trial: int, dealt: TrainingDeal, outc
     ``sampling_errors`` those people's from the whole table's.
     """
     asked, model = dealt.scenario.training, outcome.model
-    sizes = [int((dealt.people.protected == group).sum()) for group in (0, 1)]
+    sizes = [int((dealt.private.protected == group).sum()) for group in (0, 1)]
     return [
         {
             "model": asked.model,
+            "practice": asked.practice,
             "holds_protected": asked.holds_protected,
             "people": sum(sizes),
             "sizes": sizes,
@@ -73,7 +74,7 @@ def _rate(decided: np.ndarray[Any, Any], of: np.ndarray[Any, Any]) -> float | No
 
 
 def _rates(dealt: TrainingDeal, outcome: TrainingOutcome) -> dict[str, Any]:
-    exact = _base_rates(dealt.people)
+    exact = _base_rates(dealt.private)
     return {
         "rates": exact,
         "noise_errors": [told - rate for told, rate in zip(outcome.model.rates, exact, strict=True)],
@@ -109,7 +110,7 @@ def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
     """
     first = lines[0]
     cell: dict[str, Any] = dict(swept)
-    cell |= {key: first[key] for key in ("model", "holds_protected", "people", "sizes")}
+    cell |= {key: first[key] for key in ("model", "practice", "holds_protected", "people", "sizes")}
     cell["trials"] = len(lines)
     cell |= {key: first[key] for key in ("promised_delta", "promised_groups", "steps", "asked", "epsilon_spent")}
     # Accountants are deterministic, but batches' rates follow the number of people, which canaries may change.

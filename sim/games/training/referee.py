@@ -161,7 +161,7 @@ def terms_of(deal: TrainingDeal) -> training.ModelTerms:
     asked = deal.scenario.training
     return training.ModelTerms(
         model=asked.model,
-        practice="plain",
+        practice=asked.practice,
         epsilon=asked.epsilon,
         delta=asked.delta,
         statistics_share=asked.statistics_share,

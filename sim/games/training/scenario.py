@@ -9,11 +9,16 @@ from typing import Annotated
 from pydantic import Field
 
 from developer.training.models import MODELS
-from developer.training.play import RATES
+from developer.training.play import PLAIN, RATES
+from developer.training.practice import PRACTICES
 from sim.datasets.case_study import CASE_STUDY
 from sim.scenarios.scenario import Epsilon, PaperFigure, Scenario, Section, TableSection, one_of
 
 CANARIES_MAX = 10_000
+
+
+TOLD = ("fair-representation",)
+"""The practices that need to know of the groups, and can be told."""
 
 
 class TrainingData(TableSection):
@@ -28,7 +33,8 @@ class TrainingData(TableSection):
     test_share : float
         The part of the table that models are measured on.
     public_share : float
-        The part of the people trained on to whom nothing is promised.
+        The part of them that is set aside as public: nothing is promised to it, and models that use no public rows are
+        not trained on it.
     """
 
     people: int = Field(default=0, strict=True, ge=0)
@@ -44,6 +50,8 @@ class TrainingSection(Section):
     ----------
     model : str
         One of the eight; "rates" trains none, but has the groups' rates of the labels told.
+    practice : str
+        How the private network is trained.
     epsilon, delta : float
         What a private model may spend of each record's privacy; the others promise nothing.
     statistics_share : float
@@ -59,6 +67,7 @@ class TrainingSection(Section):
     """
 
     model: Annotated[str, one_of({**MODELS, RATES: None})]
+    practice: Annotated[str, one_of(PRACTICES)] = PLAIN
     epsilon: Epsilon = 0.1
     delta: float = Field(default=1e-5, strict=True, ge=0, lt=1)
     statistics_share: float = Field(default=0.5, strict=True, gt=0, lt=1)
@@ -96,7 +105,7 @@ class TrainingScenario(Scenario):
     def told(self) -> bool:
         """Whether compliance is dealt in: the developer needs to know of the groups, and does not hold them."""
         asked = self.training
-        fair = asked.model == RATES or MODELS[asked.model].strength > 0
+        fair = asked.model == RATES or MODELS[asked.model].strength > 0 or asked.practice in TOLD
         return fair and not asked.holds_protected
 
     @property
@@ -121,9 +130,21 @@ class TrainingScenario(Scenario):
             yield 'training.epsilon: a private model needs a number, not "inf"'
         if asked.model == RATES and asked.canaries:
             yield "training.canaries: are about a model, and rates are none"
+        yield from self._practice_problems()
         yield from self._network_problems()
         if self.told:
             yield from self._purse_problems()
+
+    def _practice_problems(self) -> Iterator[str]:
+        """Find what keeps a practice from being tried."""
+        asked = self.training
+        practice = PRACTICES[asked.practice]
+        if asked.practice != PLAIN and asked.model != "dp-nn":
+            yield f"training.practice: {asked.practice} is of the private network; set training.model to dp-nn"
+        if practice.groups and not asked.holds_protected:
+            yield f"training.holds_protected: {asked.practice} needs the group of every row; set it to true"
+        if practice.public and not self.data.public_share:
+            yield f"data.public_share: is 0, and {asked.practice} needs public rows"
 
     def _network_problems(self) -> Iterator[str]:
         from developer.training.network import Network

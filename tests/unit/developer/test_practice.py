@@ -17,17 +17,17 @@ import pytest
 from numpy.typing import NDArray
 
 from developer.training import Budget, Network, People
+from developer.training.groups import GroupSums, held_sums
 from developer.training.practice import (
     PRACTICES,
     Practised,
-    Step,
     Task,
     descent,
+    fair_representation,
     group_epsilon,
     histogram,
     oversampling,
 )
-from developer.training.practice.fair_representation import OwnSums
 from fairwall.errors import UserError
 from fairwall.learning.batches import Batches, Poisson
 from fairwall.learning.ensemble import Ensemble, constant
@@ -101,7 +101,7 @@ class Done:
 def done(monkeypatch: pytest.MonkeyPatch) -> Iterator[Done]:
     """Watch the training steps and the releases of private rows."""
     watched = Done(people()[0])
-    fit, tell, told = descent.fit, histogram.tell, OwnSums.__call__
+    fit, tell, ask = descent.fit, histogram.tell, fair_representation.held_sums
 
     def fitted(features: Any, labels: Any, plans: Any, seeds: Any, recipe: Recipe, **other: Any) -> Ensemble:
         watched.steps.append((other["private"][0], plans[0], recipe.steps, len(labels)))
@@ -111,13 +111,18 @@ def done(monkeypatch: pytest.MonkeyPatch) -> Iterator[Done]:
         watched.releases.append(multiplier)
         return tell(counts, multiplier, rng)
 
-    def sums_told(self: OwnSums, rows: Any) -> Any:
-        watched.releases.append(self.multiplier)
-        return told(self, rows)
+    def sums_held(protected: Any, multiplier: float, rng: Any) -> GroupSums:
+        sums = ask(protected, multiplier, rng)
+
+        def told(rows: Any) -> Any:
+            watched.releases.append(multiplier)
+            return sums.ask(rows)
+
+        return replace(sums, ask=told)
 
     monkeypatch.setattr(descent, "fit", fitted)
     monkeypatch.setattr(histogram, "tell", histogram_told)
-    monkeypatch.setattr(OwnSums, "__call__", sums_told)
+    monkeypatch.setattr(fair_representation, "held_sums", sums_held)
     return watched
 
 
@@ -259,10 +264,10 @@ def test_a_record_moves_the_sums_by_the_square_root_of_2() -> None:
     groups = (np.arange(12) % 2).astype(np.uint8)
 
     def told(features: NDArray[np.float64], groups: NDArray[np.uint8]) -> NDArray[np.float64]:
-        return OwnSums(groups, 0.0, np.random.default_rng(0))(cut(features, 2.0))
+        return held_sums(groups, 0.0, np.random.default_rng(0)).ask(cut(features, 2.0))
 
     assert 1.4 < reach(told, features, groups) <= math.sqrt(2) + 1e-9
-    uncut = lambda features, groups: OwnSums(groups, 0.0, np.random.default_rng(0))(features)  # noqa: E731
+    uncut = lambda features, groups: held_sums(groups, 0.0, np.random.default_rng(0)).ask(features)  # noqa: E731
     assert reach(uncut, features, groups) > 2
 
 
@@ -345,24 +350,17 @@ def test_a_calibrated_score_is_the_share_of_label_1() -> None:
     assert np.array_equal(np.interp([0.0, 0.3, 1.0], *curve(np.zeros_like(counts))), [0.0, 0.3, 1.0])
 
 
-@dataclass(frozen=True, eq=False)
-class ToldSums:
-    """Told by whoever holds the attribute."""
-
-    group: NDArray[np.uint8]
-    multiplier: float
-    asked: list[float]
-
-    def __call__(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        self.asked.append(float(np.linalg.norm(rows, axis=1).max()))
-        return OwnSums(self.group, 0.0, np.random.default_rng(0))(rows)
-
-
 def test_a_fair_representation_makes_the_groups_means_equal_without_holding_them() -> None:
     table, group = people()
-    sums = ToldSums(group, 5.0, [])
+    asked_of: list[float] = []
+
+    def ask(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        asked_of.append(float(np.linalg.norm(rows, axis=1).max()))
+        return held_sums(group, 0.0, np.random.default_rng(0)).ask(rows)
+
+    sums = GroupSums(ask, 5.0)
     made = PRACTICES["fair-representation"].train(task(protected=None, sums=sums))
-    (longest,) = sums.asked
+    (longest,) = asked_of
     assert longest <= 1 + 1e-12
     representation = made.model.representation  # type: ignore[attr-defined]
     left = representation(table.features)
@@ -454,13 +452,12 @@ def test_synthetic_rows_are_like_the_disadvantaged_groups_and_paid_for(done: Don
     practice = practised("synthetic")
     ((_, _, _, trained),) = done.steps
     assert trained > 600
-    (of_rows, of_steps) = practice.steps
+    of_rows, of_steps = practice.steps
     assert practice.spent.epsilon == of_rows.epsilon + of_steps.epsilon <= BUDGET.epsilon
     assert practice.spent.delta == of_rows.delta + of_steps.delta <= BUDGET.delta
     assert practice.by_group is not None
     assert practice.by_group[0] == practice.spent
     assert practice.by_group[1].epsilon == of_steps.epsilon
-    assert isinstance(of_rows, Step)
 
 
 @pytest.mark.slow
