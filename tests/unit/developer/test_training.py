@@ -144,7 +144,8 @@ def test_a_network_asks_for_what_it_is_told_and_no_more(monkeypatch: pytest.Monk
     network.train(table, settings, 0, Groups(group.astype(np.float64), rates, 0.02))
     # Every 6 of 50 steps: 9 tellings, the last for 2 steps.
     assert (steps, asked) == (50, 9)
-    assert accounted == [(50, pytest.approx(0.02 * np.sqrt(9)))]
+    # The steps alone, to say what they cost by themselves, and with what was told.
+    assert accounted == [(50, 0.0), (50, pytest.approx(0.02 * np.sqrt(9)))]
 
 
 def test_a_row_in_between_the_groups_is_pulled_by_what_is_told_alone() -> None:

@@ -13,7 +13,8 @@ import pytest
 import typer
 import typer.core
 
-from developer.training import MODELS as TRAINED
+from developer import training
+from developer.training import practice
 from fairwall.laws.sensitivity import Counts
 from sim.cli.advise import as_text, as_values
 from sim.cli.main import app
@@ -25,21 +26,9 @@ from sim.planning.domains import DOMAINS, AdviceError, check_numbers, find_domai
 from sim.planning.practices import DATA, MECHANISMS, MODELS, PRACTICES
 from sim.planning.situation import Columns, Situation, judge, look
 from sim.planning.table import Table
-from sim.scenarios.scenario import TableSection
-from sim.scenarios.sweep import shipped
 
 DOCS = Path(__file__).parents[4] / "docs"
 LOANS = DOCS / "example" / "loans.csv"
-
-TRAINING = {
-    "scenario": "mitigations",
-    "model": {"s-nn", "f-nn", "dp-nn", "dpf-nn", "lr", "fair-lr", "priv-lr", "pflr*"},
-    "practice": {
-        *("plain", "adaptive-clipping", "group-epsilon", "subsampling", "public-pretraining", "thresholds"),
-        *("calibration", "oversampling", "synthetic", "fair-representation"),
-    },
-}
-"""Names of the training game, in one place until its scenario is shipped; from then on `read` checks them."""
 
 TABLES = {
     "large": Counts(2000, 2000, 2000, 2000),
@@ -146,18 +135,7 @@ def require_valid(command: Command) -> None:
         return
     scenario, *settings = options
     settings = [setting.removeprefix("--set=") for setting in settings]
-    if scenario in shipped():
-        assert len(read(scenario, settings).cells) == 1
-        return
-    assert scenario == TRAINING["scenario"]
-    for setting in settings:
-        section, key, value = re.fullmatch(r"(\w+)\.(\w+)=(.+)", setting).groups()  # type: ignore[union-attr]
-        if section == "data":
-            assert key in TableSection.model_fields
-        elif key == "epsilon":
-            assert float(value) > 0
-        else:
-            assert (section, value in TRAINING[key]) == ("training", True)
+    assert len(read(scenario, settings).cells) == 1
 
 
 def test_every_command_can_be_run() -> None:
@@ -166,16 +144,15 @@ def test_every_command_can_be_run() -> None:
 
 
 def test_a_command_that_names_what_is_not_there_is_found_out() -> None:
-    with pytest.raises(AssertionError):
+    with pytest.raises(Exception, match="prayer"):
         require_valid(("fairwall", "run", "mitigations", "--set=training.practice=prayer"))
     with pytest.raises(Exception, match="oracle"):
         require_valid(("fairwall", "run", "reveal-adult-100", "--set=compliance.mechanism=oracle"))
 
 
 def test_the_names_are_the_training_game_s() -> None:
-    assert set(PRACTICES) == TRAINING["practice"]
-    assert set(TRAINED) == TRAINING["model"]
-    assert set(MODELS) < set(TRAINED)
+    assert set(PRACTICES) == set(practice.PRACTICES)
+    assert set(MODELS) < set(training.MODELS)
 
 
 @pytest.mark.parametrize("value", ["1", "true", ">50K", "a b", " a ", '"a"', "[1, 2]", "a=b", "inf", "1999-01-01", "é"])
