@@ -94,6 +94,9 @@ def _take_compliance_deal_response(story: Story, message: Any, rest: Parts) -> s
         people, what = count(deal.study_cells.shape[0], "person"), "records" if deal.study.records else "counts"
         return f"{deal.deal_id}: a study of {people}; release {what}, ε {number(deal.study.epsilon)}"
     few = f", {int((cards['protected'] == 0).sum())} of them disadvantaged" if cards else ""
+    if deal.HasField("statistics"):
+        people = count(deal.protected.shape[0], "person")
+        return f"{deal.deal_id}: {people}{few}; tell sums by group, ε {number(deal.statistics.epsilon)}"
     names = ", ".join(name_of(number) for number in deal.metrics)
     story.answers, story.left = 0, deal.epsilon
     return (
@@ -103,12 +106,13 @@ def _take_compliance_deal_response(story: Story, message: Any, rest: Parts) -> s
 
 
 def _serve_trial_request(_story: Story, message: Any, _: Parts) -> str:
-    return f"{message.deal_id} is open to audits"
+    return f"{message.deal_id} is open to questions"
 
 
 def _submit_audit_report_request(_story: Story, message: Any, _: Parts) -> str:
     answered = sum(record.exact.header.shape[0] for record in message.audits)
-    return f"report: {count(answered, 'answer')}, ε {number(message.epsilon_spent)} spent"
+    answers = f"{count(answered, 'answer')}, " if message.audits else ""
+    return f"report: {answers}ε {number(message.epsilon_spent)} spent"
 
 
 def _audit_request(_story: Story, message: Any, _: Parts) -> str:
