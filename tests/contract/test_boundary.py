@@ -88,15 +88,19 @@ def test_the_whole_boundary_holds_and_every_party_learns_something() -> None:
 
 
 def test_no_field_that_reaches_the_developer_or_the_adversary_is_named_after_what_they_must_not_see() -> None:
-    names = {
-        at.field.name
-        for travel in TRAVELLING
-        if travel.party in ("developer", "adversary")
-        for at in walk(travel.message)
-    }
+    reached = [
+        at.field for travel in TRAVELLING if travel.party in ("developer", "adversary") for at in walk(travel.message)
+    ]
+    names = {field.name for field in reached}
     assert "labels_chunk" in names
     # That a game must give the developer the protected attribute is declared, not hidden.
-    assert {name for name in names if "protected" in name or "exact" in name} <= {"holds_protected"}
+    telling = {field for field in reached if "protected" in field.name or "exact" in field.name}
+    declared = {field.containing_type.name for field in telling if field.name == "holds_protected"}
+    assert {(field.containing_type.name, field.name) for field in telling if field.name != "holds_protected"} == {
+        ("ModelDeal", "protected"),
+        ("TakeModelDealResponse", "protected_chunk"),
+    }
+    assert "ModelDeal" in declared
 
 
 def test_the_numbers_of_a_refusal_reach_those_who_may_ask_for_audits_and_nobody_else() -> None:

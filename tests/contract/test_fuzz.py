@@ -31,17 +31,21 @@ from hypothesis import strategies as st
 from compliance.accountant import Budget
 from compliance.black_box import Models
 from compliance.case import game_case
+from compliance.cohort import game_cohort
 from compliance.mechanisms import MECHANISMS
 from compliance.records import Records
 from compliance.release import Column, HandedModel, game_release
 from compliance.release_service import ReleaseCase, ReleaseService
 from compliance.service import AuditService
+from compliance.statistics_service import StatisticsService
 from compliance.study import Study, game_study
 from developer.service import Audited, ModelService, Released
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1 import release_service_pb2 as release_pb2
+from fairwall.compliance.v1 import statistics_service_pb2 as statistics
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.compliance.v1.release_service_pb2_grpc import add_ReleaseServiceServicer_to_server
+from fairwall.compliance.v1.statistics_service_pb2_grpc import add_StatisticsServiceServicer_to_server
 from fairwall.developer.v1 import model_service_pb2 as model
 from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceStub, add_ModelServiceServicer_to_server
 from fairwall.game.v1 import disclosure_service_pb2 as disclosure_pb2
@@ -49,6 +53,7 @@ from fairwall.game.v1 import inference_service_pb2 as inference
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.game.v1 import release_game_service_pb2 as release_game_pb2
 from fairwall.game.v1 import reveal_service_pb2 as reveal_pb2
+from fairwall.game.v1 import training_service_pb2 as training_pb2
 from fairwall.game.v1.referee_service_pb2_grpc import add_RefereeServiceServicer_to_server
 from fairwall.rpc import channel, server
 from fairwall.rpc.access import CALLERS
@@ -68,6 +73,8 @@ from sim.games.release.referee import ReleaseDealer
 from sim.games.reveal.deal import deal
 from sim.games.reveal.referee import RevealDealer
 from sim.games.table import TrialFailed
+from sim.games.training import deal as training_deals
+from sim.games.training.referee import TrainingDealer
 from sim.play.keys import mint
 from sim.transcripts.methods import METHODS
 
@@ -81,12 +88,14 @@ GROWTH_BYTES = 32 << 20
 SERVED_IN = {
     "AuditService": "compliance",
     "ReleaseService": "compliance",
+    "StatisticsService": "compliance",
     "ModelService": "developer",
     "RefereeService": "referee",
     "RevealService": "referee",
     "InferenceService": "referee",
     "ReleaseGameService": "referee",
     "DisclosureService": "referee",
+    "TrainingService": "referee",
 }
 SERVICES = tuple(SERVED_IN)
 
@@ -133,6 +142,15 @@ def disclosure_deal() -> Any:
     return disclosure_deals.deal(lay_out(values, "fuzz").cells[0], 0, "deal")
 
 
+def training_deal() -> Any:
+    values = {
+        "scenario": {"name": "fuzz", "game": "training"},
+        "data": {"source": "german", "protected": "sex"},
+        "training": {"model": "lr", "holds_protected": True, "canaries": VICTIMS},
+    }
+    return training_deals.deal(lay_out(values, "fuzz").cells[0], 0, "deal")
+
+
 def study() -> Study:
     cells, answers = np.arange(PEOPLE) % 3, np.arange(PEOPLE, dtype=np.uint8) % 2
     return game_study("deal", cells, answers, 3, EPSILON, None, records=False)
@@ -175,30 +193,44 @@ def serve_all() -> None:
         ),
         credentials["compliance"],
     )
+    cohort = game_cohort("deal", np.arange(PEOPLE, dtype=np.uint8) % 2, 1.0, 1e-5, None)
+    statisticians = server.serve(
+        lambda grpc_server: add_StatisticsServiceServicer_to_server(StatisticsService({"deal": cohort}), grpc_server),
+        credentials["compliance"],
+    )
     laid = table.Table()
     referee, revealer = Referee("run-1", "digest", game.GAME_REVEAL, laid), RevealDealer(laid)
     inferrer, releaser = InferenceDealer(table.Table()), ReleaseDealer(table.Table())
-    discloser = DisclosureDealer(table.Table())
+    discloser, trainer = DisclosureDealer(table.Table()), TrainingDealer(table.Table())
     referee.seat({"compliance": "127.0.0.1:1", "developer": "127.0.0.1:2", "adversary": ""})
     referees = server.serve(
         lambda grpc_server: add_RefereeServiceServicer_to_server(referee, grpc_server), credentials["referee"]
     )
-    revealers, inferrers, releasers, disclosers = (
+    revealers, inferrers, releasers, disclosers, trainers = (
         server.serve(partial(dealer.register, watch=lambda servicer: servicer), credentials["referee"])
-        for dealer in (revealer, inferrer, releaser, discloser)
+        for dealer in (revealer, inferrer, releaser, discloser, trainer)
     )
     split = attack_deal()
-    handed = release_deal()
+    handed, trained = release_deal(), training_deal()
     games: list[tuple[Callable[..., Any], Any]] = [
         (revealer.play, reveal_deal()),
         (inferrer.play, split),
         (releaser.play, handed),
         (discloser.play, disclosure_deal()),
+        (trainer.play, trained),
     ]
     for play, dealt in games:
         threading.Thread(target=again_and_again, args=(play, dealt), daemon=True).start()
-    served = (audits, releases, models, referees, revealers, inferrers, releasers, disclosers)
+    served = (
+        audits,
+        releases,
+        statisticians,
+        models,
+        referees,
+        *(revealers, inferrers, releasers, disclosers, trainers),
+    )
     shape = {"test": len(split.test.labels), "members": split.member_rows, "trained": len(handed.labels)}
+    shape["decided"] = len(trained.test.labels)
     addresses = {name: each.address for name, each in zip(SERVICES, served, strict=True)}
     print(json.dumps({"addresses": addresses, "shape": shape}), flush=True)  # noqa: T201
     sys.stdin.readline()
@@ -315,7 +347,7 @@ def target() -> Iterator[Target]:
 def sound(shape: dict[str, int]) -> dict[str, list[Message]]:
     """One request that is in order, of each method; it may come out of turn."""
     predictions = np.linspace(0, 1, PEOPLE).reshape(1, -1)
-    features = np.zeros((2, COLUMNS))
+    features, rows = np.zeros((2, COLUMNS)), np.full((PEOPLE, 1), 0.5)
     guess = to_message(np.ones(PEOPLE, np.uint8))
     gaps = to_message(np.array([0.25]))
     test = to_message(np.full((VICTIMS, shape["test"]), 0.5, np.float32))
@@ -333,6 +365,24 @@ def sound(shape: dict[str, int]) -> dict[str, list[Message]]:
         "Tabulate": [release_pb2.TabulateRequest(request_id="r", deal_id="deal", epsilon=1.0)],
         "SubmitPosterior": [
             disclosure_pb2.SubmitPosteriorRequest(deal_id="deal", posterior=0.5, candidates=1, record=1)
+        ],
+        "SumByGroup": [
+            statistics.SumByGroupRequest(
+                header=statistics.SumsHeader(request_id="r", deal_id="deal", multiplier=10.0, rows=header_of(rows))
+            ),
+            statistics.SumByGroupRequest(rows_chunk=rows.tobytes()),
+        ],
+        "SubmitModel": [
+            training_pb2.SubmitModelRequest(
+                deal_id="deal",
+                scores=to_message(np.full(shape["decided"], 0.5, np.float32)),
+                decisions=to_message(np.ones((1, shape["decided"]), np.uint8)),
+                epsilon=1.0,
+                steps=[training_pb2.PrivateStep(what="a step", epsilon=1.0, of="everybody")],
+            )
+        ],
+        "SubmitCanaries": [
+            training_pb2.SubmitCanariesRequest(deal_id="deal", guesses=to_message(np.ones(VICTIMS, np.uint8)))
         ],
         "HandModel": [
             release_pb2.HandModelRequest(header=release_pb2.ModelHeader(deal_id="deal", nodes=header_of(NODES))),
@@ -557,12 +607,12 @@ def test_every_method_is_attacked() -> None:
 
 @pytest.mark.parametrize("service", SERVICES)
 def test_spoilt_bytes_are_refused_and_cost_nothing(target: Target, service: str) -> None:
-    check_bytes(target, service, 800, 1)
+    check_bytes(target, service, 640, 1)
 
 
 @pytest.mark.parametrize("service", SERVICES)
 def test_messages_that_make_no_sense_are_refused_and_cost_nothing(target: Target, service: str) -> None:
-    check_messages(target, service, 200)
+    check_messages(target, service, 160)
 
 
 @pytest.mark.slow
@@ -586,7 +636,9 @@ def test_a_careless_server_is_found_out(serve: Any, dial: Any, credentials: Any)
     )
     opened = dial(address, "compliance", credentials["developer"])
     hit = Target(
-        psutil.Process(), {("AuditService", "developer"): opened}, {"test": TEST, "members": MEMBERS, "trained": PEOPLE}
+        psutil.Process(),
+        {("AuditService", "developer"): opened},
+        {"test": TEST, "members": MEMBERS, "trained": PEOPLE, "decided": TEST},
     )
     with pytest.raises(AssertionError, match="the service failed"):
         check_bytes(hit, "AuditService", 200, 1)

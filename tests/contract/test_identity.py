@@ -17,9 +17,11 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from compliance.release_service import ReleaseService
 from compliance.service import AuditService
+from compliance.statistics_service import StatisticsService
 from developer.service import ModelService
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.compliance.v1.release_service_pb2_grpc import add_ReleaseServiceServicer_to_server
+from fairwall.compliance.v1.statistics_service_pb2_grpc import add_StatisticsServiceServicer_to_server
 from fairwall.developer.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
 from fairwall.game.v1.referee_service_pb2 import GAME_REVEAL
 from fairwall.game.v1.referee_service_pb2_grpc import add_RefereeServiceServicer_to_server
@@ -35,6 +37,7 @@ from sim.games.referee import Referee
 from sim.games.release.referee import ReleaseDealer
 from sim.games.reveal.referee import RevealDealer
 from sim.games.table import Table
+from sim.games.training.referee import TrainingDealer
 from sim.play.keys import mint
 
 AUDIT = "/fairwall.compliance.v1.AuditService/GetTerms"
@@ -44,13 +47,14 @@ HEALTH = "/grpc.health.v1.Health/"
 def register_compliance(server: grpc.Server) -> None:
     add_AuditServiceServicer_to_server(AuditService({}), server)
     add_ReleaseServiceServicer_to_server(ReleaseService({}), server)
+    add_StatisticsServiceServicer_to_server(StatisticsService({}), server)
 
 
 def register_referees(server: grpc.Server) -> None:
     table = Table()
     add_RefereeServiceServicer_to_server(Referee("run-1", "digest", GAME_REVEAL, table), server)
-    for dealer in (RevealDealer(table), InferenceDealer(table), ReleaseDealer(table), DisclosureDealer(table)):
-        dealer.register(server, lambda servicer: servicer)
+    for dealer in (RevealDealer, InferenceDealer, ReleaseDealer, DisclosureDealer, TrainingDealer):
+        dealer(table).register(server, lambda servicer: servicer)
 
 
 REGISTER: dict[str, Callable[[grpc.Server], None]] = {

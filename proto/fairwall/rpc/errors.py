@@ -79,6 +79,7 @@ CATALOGUE: dict[Reason, tuple[grpc.StatusCode, str]] = {
         _PRECONDITION,
         "a model that was asked for its scores did not answer, or not with numbers",
     ),
+    error_pb2.REASON_ROWS_TOO_LONG: (_INVALID, "a row to be added up has a norm of 1 at most"),
     error_pb2.REASON_REQUEST_UNKNOWN: (grpc.StatusCode.NOT_FOUND, "no such request is under way"),
     error_pb2.REASON_TOO_MANY_CALLS: (
         grpc.StatusCode.RESOURCE_EXHAUSTED,
