@@ -96,7 +96,8 @@ def bounded(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     Refusal
         ``ROWS_TOO_LONG``.
     """
-    lengths = np.sqrt(np.square(rows).sum(axis=1))
+    with np.errstate(over="ignore"):  # what is infinitely long is too long
+        lengths = np.sqrt(np.square(rows).sum(axis=1))
     if not (lengths <= _LONGEST).all():
         raise Refusal(error_pb2.REASON_ROWS_TOO_LONG)
     scaled = rows / np.maximum(lengths, 1.0)[:, None]
