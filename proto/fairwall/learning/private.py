@@ -20,8 +20,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from fairwall.errors import UserError
+
 QUANTILE = 0.5
 CLIP_RATE = 0.2
+
+_MULTIPLIERS = (0.1, 1000.0)
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,11 @@ def noise_multiplier(epsilon: float, delta: float, rate: float, steps: int, besi
     steps : at least 1.
     beside : of Gaussian releases of all rows that are to be paid for too, the l2 sensitivity over the standard
         deviation; of several, the root of the sum of squares. 0 for none.
+
+    Raises
+    ------
+    UserError
+        If more noise or less is needed than multipliers from 0.1 to 1000 give.
     """
     return _search(epsilon, delta, math.ceil(rate * 1024) / 1024, steps, beside)
 
@@ -87,14 +96,21 @@ def epsilon_spent(noise: float, delta: float, rate: float, steps: int, beside: f
 @lru_cache(maxsize=256)
 def _search(epsilon: float, delta: float, rate: float, steps: int, beside: float) -> float:
     dp = importlib.import_module("dp_accounting")
-    found = dp.calibrate_dp_mechanism(
-        _accountant,
-        lambda noise: _spending(noise, rate, steps, beside),
-        epsilon,
-        delta,
-        dp.ExplicitBracketInterval(0.1, 1000.0),
-        tol=1e-3,
-    )
+    least, most = _MULTIPLIERS
+    try:
+        found = dp.calibrate_dp_mechanism(
+            _accountant,
+            lambda noise: _spending(noise, rate, steps, beside),
+            epsilon,
+            delta,
+            dp.ExplicitBracketInterval(least, most),
+            tol=1e-3,
+        )
+    except ValueError:  # the search has no bracket
+        beyond = "and what else is paid for out of it " if beside > 0 else ""
+        raise UserError(
+            f"epsilon = {epsilon:g}: no noise multiplier from {least:g} to {most:g} spends it {beyond}in {steps} steps"
+        ) from None
     return float(found)
 
 

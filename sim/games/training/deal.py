@@ -83,6 +83,8 @@ def deal(cell: Cell[TrainingScenario], trial: int, deal_id: str, secret: bytes =
     order = rng.permutation(len(table.labels))
     tested = round(scenario.data.test_share * len(order))
     test, rest = order[:tested], order[tested:]
+    if asked.canaries > len(rest):
+        raise DealError(f"training.canaries: {table.name} has {len(rest):,} people to train on, not {asked.canaries:,}")
     canaries, rest = rest[: asked.canaries], rest[asked.canaries :]
     own = _drawn(scenario.data, table, rest)
     inside = rng.integers(2, size=len(canaries)).astype(np.uint8)

@@ -145,7 +145,7 @@ class TrainingDealer(TrainingServiceServicer):
         """Take the adversary's guesses."""
         with self.table.changing():
             trial = self.table.playing(_TrainingTrial, request.deal_id)
-            if trial.model is None:
+            if trial.model is None or not len(trial.deal.inside):
                 raise Refusal(error_pb2.REASON_OUT_OF_TURN)
             guesses = take_array(request.guesses, trial.deal.inside.shape, np.uint8)
             if not (guesses <= 2).all():

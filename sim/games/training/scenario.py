@@ -9,12 +9,20 @@ from typing import Annotated
 from pydantic import Field
 
 from developer.training.models import MODELS
-from developer.training.play import PLAIN, RATES
+from developer.training.play import PLAIN, RATES, flip_multiplier, record_multiplier
 from developer.training.practice import PRACTICES
+from developer.training.regression import Regression
 from sim.datasets.case_study import CASE_STUDY
 from sim.scenarios.scenario import Epsilon, PaperFigure, Scenario, Section, TableSection, one_of
 
 CANARIES_MAX = 10_000
+
+_NETWORK_EPSILON_MAX = 100.0
+"""The accountant convolves laws on a grid, and has no room for a much larger one."""
+
+_PURSE_EPSILON = (0.01, 700.0)
+_PURSE_DELTA = (1e-9, 0.01)
+"""Beyond, what the accountant rounds upwards is more than what the developer leaves for it, or it knows no epsilon."""
 
 
 TOLD = ("fair-representation",)
@@ -152,17 +160,40 @@ class TrainingScenario(Scenario):
 
         asked = self.training
         settings = None if asked.model == RATES else MODELS[asked.model]
-        if self.private and isinstance(settings, Network) and asked.delta <= OVERFLOW:
-            yield f"training.delta: a private network needs more than {OVERFLOW:g}"
+        if self.private and isinstance(settings, Network):
+            if asked.delta <= OVERFLOW:
+                yield f"training.delta: a private network needs more than {OVERFLOW:g}"
+            if asked.epsilon > _NETWORK_EPSILON_MAX:
+                yield f"training.epsilon: a private network's is at most {_NETWORK_EPSILON_MAX:g}"
 
     def _purse_problems(self) -> Iterator[str]:
         """Find what keeps compliance from telling sums by group."""
         purse = self.compliance
         if "compliance" not in self.model_fields_set or purse.mechanism != "gaussian":
             yield 'compliance.mechanism: sums by group are told with "gaussian" noise, or set training.holds_protected'
-        elif purse.epsilon is None or math.isinf(purse.epsilon):
-            yield "compliance.epsilon: is missing, or infinite; sums by group are told with noise alone"
-        elif purse.delta <= 0:
-            yield "compliance.delta: must be above 0 for Gaussian noise"
+        elif purse.epsilon is None or not _PURSE_EPSILON[0] <= purse.epsilon <= _PURSE_EPSILON[1]:
+            yield "compliance.epsilon: must be from {:g} to {:g} where sums by group are told".format(*_PURSE_EPSILON)
+        elif not _PURSE_DELTA[0] <= purse.delta <= _PURSE_DELTA[1]:
+            yield "compliance.delta: must be from {:g} to {:g} where sums by group are told".format(*_PURSE_DELTA)
         elif self.private and self.training.delta <= 0:
             yield "training.delta: must be above 0 where sums by group are told with Gaussian noise"
+        elif self.private:
+            yield from self._cost_problems(purse.epsilon)
+        for key in ("metric", "bounding", "precision", "differencing"):
+            if key in purse.model_fields_set:
+                yield f"compliance.{key}: is about audits, and sums by group are told"
+
+    def _cost_problems(self, epsilon: float) -> Iterator[str]:
+        """Find sums by group that cost the records more than they are promised."""
+        from fairwall.laws.gaussian import gaussian_epsilon
+        from fairwall.learning.batches import OVERFLOW
+
+        asked = self.training
+        delta = asked.delta / 2 if isinstance(MODELS[asked.model], Regression) else asked.delta - OVERFLOW
+        # As many as are asked for cost together what one of a smaller multiplier would.
+        cost = gaussian_epsilon(record_multiplier(flip_multiplier(epsilon, self.compliance.delta, 1)), delta)
+        if cost >= asked.epsilon:
+            yield (
+                f"training.epsilon: is {asked.epsilon:g}, and sums by group at compliance.epsilon = {epsilon:g} "
+                f"cost each record {cost:.3g} of it"
+            )
