@@ -13,7 +13,7 @@ from developer.training.play import PLAIN, RATES, flip_multiplier, record_multip
 from developer.training.practice import PRACTICES
 from developer.training.regression import Regression
 from sim.datasets.case_study import CASE_STUDY
-from sim.scenarios.scenario import Epsilon, PaperFigure, Scenario, Section, TableSection, one_of
+from sim.scenarios.scenario import ComplianceSection, Epsilon, PaperFigure, Scenario, Section, TableSection, one_of
 
 CANARIES_MAX = 10_000
 
@@ -180,7 +180,7 @@ class TrainingScenario(Scenario):
         elif self.private:
             yield from self._cost_problems(purse.epsilon)
         for key in ("metric", "bounding", "precision", "differencing"):
-            if key in purse.model_fields_set:
+            if getattr(purse, key) != ComplianceSection.model_fields[key].default:
                 yield f"compliance.{key}: is about audits, and sums by group are told"
 
     def _cost_problems(self, epsilon: float) -> Iterator[str]:
