@@ -16,7 +16,9 @@ from compliance.game import open_cohort
 from compliance.statistics_service import bounded
 from developer.training.models import promised
 from developer.training.play import PLAIN, RATES, record_multiplier, settings_of
+from fairwall.errors import UserError
 from fairwall.rpc.arrays import from_message, gathered
+from fairwall.rpc.errors import Refusal
 from sim.games.game import Compare
 from sim.transcripts.findings import BY_DIGEST, TOLERANCE, UNHEARD, Findings
 from sim.transcripts.messages import Session, Submission, TrialMessages
@@ -66,9 +68,13 @@ def _summed(findings: Findings, trial: TrialMessages, cohort: Cohort, one: Known
     first, *parts = one.requests
     header = first.header
     rows = gathered(header.rows, (part.rows_chunk for part in parts)).astype(np.float64)
-    again = cohort.summed(header.request_id, bounded(rows), header.multiplier)
-    sums = from_message(one.answers[0].sums)
-    findings.same(one.place, f"{trial.deal_id}: compliance tells {header.request_id}", sums, again)
+    place = f"{trial.deal_id}: compliance tells {header.request_id}"
+    try:
+        again = cohort.summed(header.request_id, bounded(rows), header.multiplier)
+    except Refusal:
+        findings.wrong(one.place, f"{place}, of rows that are longer than 1")
+        return
+    findings.same(one.place, place, from_message(one.answers[0].sums), again)
 
 
 def _model(findings: Findings, trial: TrialMessages) -> None:
@@ -107,7 +113,11 @@ def _promise(findings: Findings, trial: TrialMessages, deal: Any, submitted: Sub
         told = math.sqrt(sum(record_multiplier(multiplier) ** -2 for multiplier in asked.values()))
     of_model = None
     if deal.terms.model != RATES:
-        of_model = promised(settings_of(deal.terms), int(deal.features.shape[0] - deal.public_rows), told)
+        try:
+            of_model = promised(settings_of(deal.terms), int(deal.features.shape[0] - deal.public_rows), told)
+        except UserError as error:
+            findings.not_checked(f"{place}: epsilon: {error}")
+            return
     again = math.inf if of_model is None else of_model.epsilon
     near = (again, again) if math.isinf(again) else (again - TOLERANCE, again + TOLERANCE)
     findings.between(submitted.place, f"{place}: epsilon", request.epsilon, *near)
