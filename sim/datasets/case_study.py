@@ -1,9 +1,10 @@
 """People drawn as in the case study of [SD], section VI-D: two groups of unequal size and base rate.
 
 The paper prints the groups' sizes, 5,000 and 500, base rates, 0.30 and 0.45, and the accuracies of a logistic
-regression without privacy, 0.82 and 0.79; not what the features are. Here there are ten, normal around a mean that depends on the
-label, in directions that agree for both groups in part only: what tells labels apart in the small group has to be
-learned from it. The distance of the two means is such that the best linear rule has about the printed accuracies.
+regression without privacy, 0.82 and 0.79; not what the features are. Here there are ten, normal around a mean that
+depends on the label, in directions that agree for both groups in part only: what tells labels apart in the small
+group has to be learned from it. The distance of the two means is such that the best linear rule has about the printed
+accuracies.
 """
 
 from __future__ import annotations

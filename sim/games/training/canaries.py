@@ -1,8 +1,8 @@
 r"""What an adversary's guesses about canaries prove of a model's epsilon, from one training each.
 
 Each of m canaries is in the training set or not, by a fair coin of its own. If training is epsilon-private, then
-however the guesser chooses, the number of right ones among its r guesses is at most Binomial(r, e^eps / (1 + e^eps)) in the
-stochastic order. With a delta the probability of v or more right ones is at most
+however the guesser chooses, the number of right ones among its r guesses is at most Binomial(r, e^eps / (1 + e^eps))
+in the stochastic order. With a delta the probability of v or more right ones is at most
 
     P[B >= v] + 2 m delta max over i = 1..m of P[v > B >= v - i] / i
 
