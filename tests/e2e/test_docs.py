@@ -31,7 +31,7 @@ COMMANDS = [
 
 LONG = (
     *("run limit-", "run conceal-", "run dia-", "run fft-", "run targeted", "run synthetic-", "run ldp-"),
-    "run disclosure-modes",
+    *("run disclosure-modes", "run private-fair-", "run mitigations", "run minority-noise"),
     *("run reveal-adult-100 --trials 1", "run hidden-adult-100 --trials 1"),
     *("replay demo", "replay conceal", "replay limit"),
 )
@@ -87,7 +87,7 @@ def test_the_scenario_that_is_shown_is_valid() -> None:
 
 
 def test_every_key_of_a_scenario_is_documented() -> None:
-    page = "".join((ROOT / "docs" / f"{name}.md").read_text() for name in ("scenarios", "inference", "release"))
+    page = "".join((ROOT / "docs" / f"{name}.md").read_text() for name in ("scenarios", "inference", "release", "training"))
     sections = {
         (name, section.annotation)
         for game in GAMES.values()
