@@ -13,7 +13,7 @@ from sim.games.training.canaries import epsilon_refuted
 from sim.games.training.deal import Hand, TrainingDeal
 from sim.games.training.outcome import TrainingOutcome
 from sim.games.training.scenario import TrainingScenario
-from sim.report.estimates import SHARE, estimate
+from sim.report.estimates import SHARE, Estimate, estimate
 from sim.scenarios.scenario import plain
 from sim.scenarios.sweep import Cell
 
@@ -105,8 +105,8 @@ def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
     """Sum up a cell.
 
     Means over the trials, with 95% intervals as ``accuracy_low`` and so on from five trials on, and standard deviations
-    as ``accuracy_sd``; pairs of means by group. Of rates, root mean squares of the errors. Of canaries, counts over all
-    trials, and the largest epsilon that they refute.
+    as ``accuracy_sd``; pairs of means by group, with intervals. Of rates, root mean squares of the errors. Of canaries,
+    counts over all trials, and the largest epsilon that they refute.
     """
     first = lines[0]
     cell: dict[str, Any] = dict(swept)
@@ -121,7 +121,9 @@ def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
         cell |= {key: found.mean, f"{key}_low": found.low, f"{key}_high": found.high}
         cell[f"{key}_sd"] = float(np.std(values, ddof=1)) if len(values) > 1 else None
     for key in _PAIRS if "accuracy" in first else ():
-        cell[key] = [_mean([line[key][group] for line in lines]) for group in (0, 1)]
+        pair = [_share([line[key][group] for line in lines]) for group in (0, 1)]
+        cell[key] = [None if one is None else one.mean for one in pair]
+        cell |= {f"{key}_{end}": [getattr(one, end, None) for one in pair] for end in ("low", "high")}
     for key in _ERRORS if "rates" in first else ():
         cell[key] = [float(np.sqrt(np.mean(np.square([line[key][group] for line in lines])))) for group in (0, 1)]
     if "rates" in first:
@@ -141,3 +143,9 @@ def _mean(values: Sequence[float | None]) -> float | None:
     """Average over the trials that have a value."""
     there = [value for value in values if value is not None]
     return float(np.mean(there)) if there else None
+
+
+def _share(values: Sequence[float | None]) -> Estimate | None:
+    """Estimate a mean share over the trials that have one."""
+    there = [value for value in values if value is not None]
+    return estimate(there, SHARE) if there else None

@@ -89,8 +89,8 @@ class TrainingSection(Section):
 class TrainingFigure(PaperFigure):
     """What a paper printed of a model: accuracy in percent and risk difference, with its standard deviations.
 
-    ``as_described`` says what is missing, where the paper does not say enough to train the model again; ``group`` has
-    printed figures of each group, the disadvantaged one's first.
+    ``missing`` says what is missing, where the paper does not say enough to train the model again; ``group_accuracy``
+    and ``group_fpr``, rates of false positives, both in [0, 1], are of each group, the disadvantaged one's first.
     """
 
     accuracy: float | None = None

@@ -1,8 +1,8 @@
-"""The table at the end of a run of the training game, for a terminal of 80 columns."""
+"""The tables at the end of a run of the training game, for a terminal of 80 columns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich import box
 from rich.console import Group
@@ -10,25 +10,128 @@ from rich.table import Table
 from rich.text import Text
 
 from sim.games.game import Line
-from sim.games.training.report.cells import accuracy_of, gap_of, head
-from sim.report.notation import setting
+from sim.games.training.report import canary_audit
+from sim.games.training.report.cells import (
+    GROUPS,
+    accuracy_of,
+    axis_columns,
+    gap_of,
+    models_of,
+    of_group,
+    promised_of,
+    rates_of,
+)
+from sim.games.training.report.printed import comparisons, counted
+from sim.games.training.scenario import TrainingScenario
+from sim.report.estimates import Estimate
+from sim.report.notation import MISSING, number
+from sim.report.reproduction import NOT_AS_DESCRIBED
 from sim.scenarios.sweep import Sweep
 
+_MODELS = (
+    "gap: the risk difference, advantaged less disadvantaged; few, many: accuracy of the disadvantaged and of the "
+    "advantaged group; ε: promised to records."
+)
+_RATES = "Root mean square errors of the told rates: by the noise, and by which people were drawn."
+_CANARIES = "The largest ε that guesses about canaries refute, at 5%, beside the promised one."
+_SHORTER = {NOT_AS_DESCRIBED: "not as described"}
+_PRINTED = "Verdicts by the 95% interval; the page has the rule, and what is missing."
 
-def terminal(sweep: Sweep, summary: Sequence[Line]) -> Group:
+_WIDE = 21
+"""So much room what tells cells apart may take before columns move together."""
+
+_ROOM = 22
+"""So many letters what tells cells apart may have without being folded."""
+
+
+def terminal(sweep: Sweep[TrainingScenario], summary: Sequence[Line]) -> Group:
     """Lay out a run's summary for a terminal of 80 columns."""
     if not summary:
         return Group(Text("No trial finished.", style="dim"))
-    table = Table(title=Text(sweep.scenario.scenario.name), box=box.SIMPLE_HEAD, pad_edge=False)
-    for key in sweep.scenario.axes:
-        table.add_column(Text(head(key)))
-    for name in ("accuracy", "gap", "ε"):
-        table.add_column(Text(name), justify="right", no_wrap=True)
-    for cell in summary:
-        if "accuracy" in cell:
-            numbers = [accuracy_of(cell).text(3), gap_of(cell).text(3)]
-        else:
-            numbers = [", ".join(f"{error:.4f}" for error in cell[key]) for key in ("noise_errors", "sampling_errors")]
-        told = [setting(cell[key]) for key in sweep.scenario.axes]
-        table.add_row(*map(Text, (*told, *numbers, setting(cell["promised"]))))
-    return Group(table)
+    return Group(*_tables(sweep, summary))
+
+
+def _tables(sweep: Sweep[TrainingScenario], summary: Sequence[Line]) -> Iterator[Table]:
+    axes, title = sweep.scenario.axes, sweep.scenario.scenario.name
+    if models := models_of(summary):
+        columns = {
+            "accuracy": [bracketed(accuracy_of(cell)) for cell in models],
+            "gap": [bracketed(gap_of(cell)) for cell in models],
+            "few": [_mean(of_group(cell, "accuracies", 0)) for cell in models],
+            "many": [_mean(of_group(cell, "accuracies", 1)) for cell in models],
+            "ε": [number(promised_of(cell)) for cell in models],
+        }
+        yield table(axes, models, title, _MODELS, columns)
+    if rates := rates_of(summary):
+        columns = {
+            f"{group}\n{what}": [number(cell[key][place], 2) for cell in rates]
+            for place, group in enumerate(GROUPS)
+            for what, key in (("noise", "noise_errors"), ("sampling", "sampling_errors"))
+        }
+        yield table(axes, rates, None if models else title, _RATES, columns)
+    if audited := canary_audit.audited(summary):
+        columns = {
+            "right": [f"{cell['right']:,} of {cell['guessed']:,}" for cell in audited],
+            "refuted": [number(cell["epsilon_refuted"]) for cell in audited],
+            "promised": [number(promised_of(cell)) for cell in audited],
+        }
+        yield table(axes, audited, None, _CANARIES, columns)
+    if rows := comparisons(sweep, models):
+        columns = {
+            "figure": [row.what.replace("risk difference", "gap") for row in rows],
+            "printed": [row.printed for row in rows],
+            "measured": [bracketed(row.measured, row.digits) for row in rows],
+            "verdict": [_SHORTER.get(row.verdict, row.verdict) for row in rows],
+        }
+        yield table(
+            axes, [row.cell for row in rows], None, f"{counted(rows)} {_PRINTED}", columns, folded=("figure", "verdict")
+        )
+
+
+def bracketed(found: Estimate, digits: int = 3) -> str:
+    """Write a number and its interval, shorter than a page does: shares without their 0."""
+    numbers = [found.mean] if found.low is None or found.high is None else [found.mean, found.low, found.high]
+    mean, *ends = (_short(number, digits) for number in numbers)
+    return f"{mean} [{','.join(ends)}]" if ends else mean
+
+
+def _short(value: float, digits: int) -> str:
+    text = f"{value:.{digits}f}".replace("-", "−")
+    return text.replace("0.", ".", 1) if abs(value) < 1 else text
+
+
+def _mean(found: Estimate | None) -> str:
+    return MISSING if found is None else _short(found.mean, 3)
+
+
+def table(
+    axes: Sequence[str],
+    cells: Sequence[Line],
+    title: str | None,
+    caption: str,
+    columns: Mapping[str, Sequence[str]],
+    folded: Sequence[str] = (),
+) -> Table:
+    """Lay out cells, a row each: what tells them apart, and columns of texts, of which some may be folded."""
+    told = axis_columns(axes, cells)
+    letters = sum(max(map(len, column.texts)) for column in told)
+    wide = letters + 2 * len(told) > _WIDE
+    laid = Table(
+        title=None if title is None else Text(title),
+        caption=Text(caption, style="dim"),
+        box=box.SIMPLE_HEAD,
+        padding=(0, 0 if wide else 1, 0, 0),
+        pad_edge=False,
+        show_edge=False,
+        collapse_padding=True,
+        caption_justify="left",
+    )
+    for column in told:
+        laid.add_column(Text(column.head), overflow="fold", no_wrap=letters <= _ROOM)
+    for name in columns:
+        numeric = name not in folded
+        laid.add_column(Text(name), justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
+    for row in range(len(cells)):
+        texts = (*(column.texts[row] for column in told), *(column[row] for column in columns.values()))
+        laid.add_row(*map(Text, texts))
+    return laid

@@ -1,0 +1,245 @@
+r"""Rates of groups that are told with noise: how far they are off, by the size of the group.
+
+**Noise.** The developer asks once for the groups' sums of rows 2y - 1, y being the labels, and their sizes
+(`developer.training.groups.GroupSums.rates`). Compliance adds Gaussian noise to each number, of standard deviation
+
+    sigma = 2 m,
+
+2 being the l2 sensitivity of an answer to one person's A (`compliance.cohort.SENSITIVITY`) and m the multiplier at
+which one asking spends epsilon and delta (`developer.training.play.flip_multiplier`). A group of n people of whom a
+share r has label 1 has the sum (2r - 1) n. With noise e on the sum and f on the size the told rate is
+
+    1/2 + ((2r - 1) n + e) / (2 (n + f))  =  r + (e - (2r - 1) f) / (2 n) + terms of order 1/n^2,
+
+so that to first order its error is normal around 0 with the standard deviation
+
+    sigma sqrt(1 + (2r - 1)^2) / (2 n)  =  m sqrt(1 + (2r - 1)^2) / n.
+
+That is the 1/(epsilon n) of [SD]: m is about proportional to 1/epsilon where epsilon is small. It holds while sigma is
+well below n; told rates lie in [0, 1], so no error is above 1.
+
+**Sampling.** The n people are drawn from a table in which the group has rate r; their own rate is off by
+sqrt(r (1 - r) / n), and by sqrt(1 - n/N) of that where the table has N of them, since nobody is drawn twice.
+
+**Where each dominates.** The two are equal at n = m^2 (1 + (2r - 1)^2) / (r (1 - r)): below it noise is the larger
+error, above it sampling is.
+
+[SD]: "From Statistical Disclosure Control to Fair AI", arXiv 2601.17909.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from developer.training.play import flip_multiplier
+from sim.games.game import Line
+from sim.games.training.report.cells import GROUPS, axis_columns
+from sim.games.training.scenario import TrainingScenario
+from sim.report.cells import scenario_of
+from sim.report.drawing import BLACK, COLOURS, DASHES, GREY, MARKERS, Figure, canvas_svg
+from sim.report.notation import MISSING, count, number
+from sim.report.page import Section
+from sim.report.tables import Column, PageTable
+from sim.scenarios.sweep import Sweep
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+
+@dataclass(frozen=True)
+class ToldRate:
+    """The rate of one group in one cell.
+
+    Attributes
+    ----------
+    group : 0 for the disadvantaged one, 1 for the advantaged one.
+    people : of the group, who are trained on.
+    rate : their rate of label 1.
+    epsilon : that compliance charges for flips of A; None where the developer holds A, and there is no noise.
+    noise, sampling : root mean squares of the errors over the trials.
+    noise_law : the first by the law, at most 1; 0 where there is no noise.
+    sampling_law : the second.
+    crossing : the size at which the laws are equal; 0 where there is no noise, infinite where all have one label.
+    """
+
+    group: int
+    people: float
+    rate: float
+    epsilon: float | None
+    noise: float
+    sampling: float
+    noise_law: float
+    sampling_law: float
+    crossing: float
+
+    @property
+    def noise_is_larger(self) -> bool:
+        """Say whether it was, as measured."""
+        return self.noise > self.sampling
+
+    @property
+    def as_the_law_says(self) -> bool:
+        """Say whether the error that is the larger one by the laws is so as measured."""
+        return self.noise_is_larger == (self.people < self.crossing)
+
+
+def noise_scale(epsilon: float, delta: float, rate: float) -> float:
+    """Compute the standard deviation of a told rate's noise, times the number of people: see above.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Of flips of A; one asking spends them.
+    rate : float
+        In [0, 1].
+    """
+    return flip_multiplier(epsilon, delta, 1) * math.sqrt(1 + (2 * rate - 1) ** 2)
+
+
+def sampling_error(rate: float, people: float) -> float:
+    """Compute the standard deviation of the rate of so many people, drawn independently."""
+    return math.sqrt(rate * (1 - rate) / people)
+
+
+def crossing(epsilon: float, delta: float, rate: float) -> float:
+    """Compute the size of a group at which noise and sampling err alike; infinite where all have one label."""
+    spread = rate * (1 - rate)
+    return noise_scale(epsilon, delta, rate) ** 2 / spread if spread > 0 else math.inf
+
+
+def told_rates(sweep: Sweep[TrainingScenario], cells: Sequence[Line]) -> list[ToldRate]:
+    """Take the groups' rates from cells in which they were asked for."""
+    return [_of(scenario_of(sweep, cell), cell, group) for cell in cells for group in (0, 1)]
+
+
+def _of(scenario: TrainingScenario, cell: Line, group: int) -> ToldRate:
+    people, rate, delta = cell["sizes"][group], cell["rates"][group], scenario.compliance.delta
+    epsilon = scenario.epsilon if scenario.told else None
+    return ToldRate(
+        group=group,
+        people=people,
+        rate=rate,
+        epsilon=epsilon,
+        noise=cell["noise_errors"][group],
+        sampling=cell["sampling_errors"][group],
+        noise_law=0.0 if epsilon is None else min(1.0, noise_scale(epsilon, delta, rate) / people),
+        sampling_law=sampling_error(rate, people),
+        crossing=0.0 if epsilon is None else crossing(epsilon, delta, rate),
+    )
+
+
+def section(sweep: Sweep[TrainingScenario], cells: Sequence[Line]) -> Section:
+    """Tell the errors of told rates, of at least one cell."""
+    told = told_rates(sweep, cells)
+    by_cell = [told[place : place + 2] for place in range(0, len(told), 2)]
+    columns = axis_columns(sweep.scenario.axes, cells)
+    for group, name in enumerate(GROUPS):
+        own = [pair[group] for pair in by_cell]
+        columns += [
+            Column("people", [count(one.people) for one in own], group=name),
+            Column("rate", [f"{one.rate:.3f}" for one in own], group=name),
+            Column("noise", [number(one.noise, 2) for one in own], group=name),
+            Column("by its law", [number(one.noise_law, 2) if one.noise_law else MISSING for one in own], group=name),
+            Column("sampling", [number(one.sampling, 2) for one in own], group=name),
+            Column("by its law", [number(one.sampling_law, 2) for one in own], group=name),
+        ]
+    notes = (
+        "Root mean squares over the trials. Noise: the told rate less that of the people trained on; by its law "
+        "c/n to first order, at most 1. Sampling: their rate less that of the whole table; by its law √(r(1−r)/n), "
+        "of people drawn one by one: a table of which a large part is trained on errs less. Cells share their "
+        "trials' draws, so that errors of one kind are too large or too small together.",
+    )
+    return Section(
+        "rates",
+        "Rates of the groups, as told",
+        table=PageTable(columns, notes),
+        figures=(_figure(sweep, told),),
+    )
+
+
+def conclusions(told: Sequence[ToldRate]) -> list[str]:
+    """Say where noise and where sampling is the larger error."""
+    said = list(_crossings(told))
+    noisy = [one for one in told if one.epsilon is not None]
+    if noisy:
+        right = sum(one.as_the_law_says for one in noisy)
+        said.append(
+            f"As measured, the larger error was the one that the laws say in {right} of {len(noisy)} groups of cells."
+        )
+    return said
+
+
+def _crossings(told: Sequence[ToldRate]) -> Iterator[str]:
+    """For each epsilon, at the disadvantaged group's rate, averaged over its cells."""
+    own = [one for one in told if one.group == 0 and one.epsilon is not None]
+    for epsilon in sorted({one.epsilon for one in own if one.epsilon is not None}):
+        sizes = sorted(one.crossing for one in own if one.epsilon == epsilon)
+        middle = sizes[len(sizes) // 2]
+        rates = sorted(one.rate for one in own if one.epsilon == epsilon)
+        if math.isinf(middle):
+            continue
+        yield (
+            f"At ε {number(epsilon)} of A, noise is the larger error in disadvantaged groups of fewer than "
+            f"{number(middle, 2)} people (of rate {rates[len(rates) // 2]:.2f}), and sampling in larger ones."
+        )
+
+
+def _figure(sweep: Sweep[TrainingScenario], told: Sequence[ToldRate]) -> Figure:
+    title = "Error of a group's told rate, along its size"
+    caption = (
+        "Filled: noise, a mark and a line for each ε of A; the line is its law c/n, at the group's mean rate. Hollow "
+        "circles and the thick grey line: sampling, and √(r(1−r)/n). Where a line is above the grey one, noise "
+        "dominates. Small groups may lie below their line: rates end at 0 and 1."
+    )
+    scenario = sweep.cells[0].scenario
+    epsilons = sorted({one.epsilon for one in told if one.epsilon is not None})
+
+    def paint(canvas: Canvas) -> None:
+        grid = canvas.subplots(1, 2, sharex=True, sharey=True)
+        ends = (min(one.people for one in told) / 1.5, max(one.people for one in told) * 1.5)
+        for group, axes in enumerate(grid):
+            own = [one for one in told if one.group == group]
+            _panel(axes, own, epsilons, scenario.compliance.delta, ends)
+            axes.set_title(f"the {GROUPS[group]} group")
+            axes.set_xlabel("people of the group")
+        grid[0].set_ylabel("root mean square error")
+        handles, labels = grid[0].get_legend_handles_labels()
+        canvas.legend(handles, labels, loc="outside lower center", ncols=4, columnspacing=1.4)
+
+    text = "; ".join(
+        f"{GROUPS[one.group]}, {count(one.people)} people, ε {number(one.epsilon)}: "
+        f"noise {number(one.noise, 2)}, sampling {number(one.sampling, 2)}"
+        for one in told
+    )
+    return Figure(
+        "told-rates", title, caption, f"Chart. {title}. {text}.", canvas_svg("told-rates", paint, (8.6, 4.3)), wide=True
+    )
+
+
+def _panel(
+    axes: Axes, own: Sequence[ToldRate], epsilons: Sequence[float], delta: float, ends: tuple[float, float]
+) -> None:
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    sizes = np.geomspace(*ends, 50)
+    rate = float(np.mean([one.rate for one in own]))
+    axes.plot(
+        sizes, np.sqrt(rate * (1 - rate) / sizes), color=GREY, lw=2.6, alpha=0.7, zorder=1, label="sampling, by its law"
+    )
+    # Sampling does not depend on epsilon: cells that differ in it were played on the same splits.
+    drawn = sorted({(one.people, one.sampling) for one in own if one.sampling > 0})
+    axes.plot(*zip(*drawn, strict=True), ls="", marker="o", ms=7, mfc="none", mec=BLACK, zorder=3, label="sampling")
+    for place, epsilon in enumerate(epsilons):
+        style = {"color": COLOURS[place % 7], "zorder": 4}
+        points = sorted((one.people, one.noise) for one in own if one.epsilon == epsilon and one.noise > 0)
+        law = np.minimum(noise_scale(epsilon, delta, rate) / sizes, 1)
+        mark = MARKERS[(place + 1) % 7]
+        axes.plot(sizes, law, ls=DASHES[place % 7], lw=1.3, **style)  # type: ignore[arg-type]
+        axes.plot([], [], ls=DASHES[place % 7], marker=mark, ms=5, label=f"noise, ε {number(epsilon)}", **style)  # type: ignore[arg-type]
+        axes.plot(*zip(*points, strict=True), ls="", marker=mark, ms=5, **style)  # type: ignore[arg-type]

@@ -1,0 +1,99 @@
+"""Rows of dots with their intervals: a row a thing, a panel a number, a mark a series."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from matplotlib.lines import Line2D
+
+from sim.report.drawing import COLOURS, GREY, MARKERS, Figure, canvas_svg
+from sim.report.estimates import Estimate
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+Row = tuple[str, Estimate | None]
+"""What something is, and its number, if there is one."""
+
+_ASIDE = 0.46
+"""Over how much of a row its marks are spread."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One number of every row.
+
+    Parameters
+    ----------
+    title : str
+    series : mapping of str to sequence of (row, number)
+        All have the same rows in the same order.
+    level : float, optional
+        A dotted line.
+    """
+
+    title: str
+    series: Mapping[str, Sequence[Row]]
+    level: float | None = None
+
+
+def dot_plot(name: str, title: str, caption: str, panels: Sequence[Panel], *, level: str = "") -> Figure:
+    """Draw panels side by side, of the same rows and series.
+
+    Parameters
+    ----------
+    name, title, caption : str
+        See `Figure`.
+    panels : sequence of Panel
+        At least one.
+    level : str
+        What the dotted line is.
+    """
+    names = [row for row, _ in next(iter(panels[0].series.values()))]
+    series = list(panels[0].series)
+
+    def paint(canvas: Canvas) -> None:
+        grid = canvas.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+        for axes, panel in zip(grid, panels, strict=True):
+            if panel.level is not None:
+                axes.axvline(panel.level, color=GREY, lw=0.9, ls=":")
+            for place, rows in enumerate(panel.series.values()):
+                aside = _ASIDE * ((place + 0.5) / len(series) - 0.5)
+                for number, (_, found) in enumerate(rows):
+                    if found is None:
+                        continue
+                    low, high = (found.mean if end is None else end for end in (found.low, found.high))
+                    axes.plot([low, high], [number + aside] * 2, color=COLOURS[place % 7], lw=1.2)
+                    axes.plot(found.mean, number + aside, **_mark(place))
+            axes.set_title(panel.title)
+        grid[0].set_yticks(range(len(names)), names)
+        grid[0].set_ylim(len(names) - 0.5, -0.5)
+        handles = [] if len(series) < 2 else [Line2D([], [], label=told, **_mark(i)) for i, told in enumerate(series)]
+        if level:
+            handles.append(Line2D([], [], color=GREY, lw=0.9, ls=":", label=level))
+        if handles:
+            canvas.legend(handles=handles, loc="outside lower center", ncols=3)
+
+    told = "; ".join(
+        f"{panel.title}: "
+        + ", ".join(
+            f"{row} {of}".strip() + f" {found.mean:.3f}"
+            for of, rows in panel.series.items()
+            for row, found in rows
+            if found
+        )
+        for panel in panels
+    )
+    inches = (2.2 + 2.5 * len(panels), 1.3 + (0.2 + 0.11 * len(series)) * len(names))
+    return Figure(
+        name, title, caption, f"Chart. {title}. {told}.", canvas_svg(name, paint, inches), wide=len(panels) > 2
+    )
+
+
+def _mark(place: int) -> dict[str, Any]:
+    """Give a series's mark: every second one is hollow, so that marks differ on a copy without colours."""
+    colour = COLOURS[place % 7]
+    hollow = {"mfc": "white"} if place % 2 else {}
+    return {"ls": "", "marker": MARKERS[place % 7], "ms": 6, "color": colour, "mew": 1.3, "zorder": 3} | hollow
