@@ -19,6 +19,7 @@ from sim.cli.advise import advise
 from sim.cli.boundary import boundary
 from sim.cli.certificates import certificates
 from sim.cli.compare import compare
+from sim.cli.frontier import frontier
 from sim.cli.limits import limits
 from sim.cli.list import list_scenarios
 from sim.cli.merge import merge
@@ -49,6 +50,7 @@ app.command()(verify)
 app.command()(seal)
 app.command()(replay)
 app.command()(compare)
+app.command()(frontier)
 app.command()(boundary)
 app.command()(sensitivity)
 app.command()(recommend)

@@ -98,7 +98,7 @@ def run(
             given = None if key is None else given_key(key)
             folder = RunFolder.create(parent, sweep.scenario.scenario.name, given)
         try:
-            played = _play(sweep, folder, others, waiting, at_once, part, as_json=as_json)
+            played = play(sweep, folder, others, waiting, at_once, part, as_json=as_json)
             from sim.runs.page import write_report
 
             page = write_report(played.folder)
@@ -133,7 +133,7 @@ def run(
     typer.echo(f"report: {page}")
 
 
-def _play(
+def play(
     sweep: Sweep,
     folder: RunFolder,
     others: Mapping[str, str],
@@ -143,6 +143,7 @@ def _play(
     *,
     as_json: bool,
 ) -> Run:
+    """Play a run, and show on stderr how far it is."""
     from sim.play import runner
 
     with contextlib.ExitStack() as shown:

@@ -76,6 +76,22 @@ class Compared:
 
 
 @dataclass(frozen=True)
+class Front:
+    """Which cells of a run no other cell beats.
+
+    Parameters
+    ----------
+    shown : renderable
+        In 80 columns.
+    page : callable
+        Tells it at length.
+    """
+
+    shown: RenderableType
+    page: Callable[[], Page]
+
+
+@dataclass(frozen=True)
 class Redecoding:
     """What it takes to try another decoder on the answers that a developer was given.
 
@@ -147,6 +163,9 @@ class Game(Generic[S, D, O]):
     compare : callable, optional
         Holds a run against published figures, from its sweep, its lines, the figures' file, and whether to show every
         comparison or only what differs.
+    frontier : callable, optional
+        Finds the cells that no other cell beats, from its sweep, its lines and their summary. Raises UserError where no
+        cell can be held against others.
     """
 
     name: str
@@ -166,3 +185,4 @@ class Game(Generic[S, D, O]):
     captions: Callable[[], Mapping[str, Caption]]
     redecoding: Redecoding | None = None
     compare: Callable[[Sequence[tuple[Sweep[S], Sequence[Line]]], Path, bool], Compared] | None = None
+    frontier: Callable[[Sweep[S], Sequence[Line], Sequence[Line]], Front] | None = None

@@ -62,6 +62,13 @@ def rendered(folder: Path) -> str:
     return render(GAMES[sweep.game].page(sweep, trials, summarise(sweep, trials)), _frame(folder, sweep, trials))
 
 
+def frontier_page(folder: Path, page: Page) -> str:
+    """Put what a game tells of a run's front into the run's frame."""
+    sweep = read(str(folder / "scenario.toml"))
+    frame = _frame(folder, sweep, read_trials(folder / "trials.jsonl"))
+    return render(page, replace(frame, name=f"{frame.name}: the front"))
+
+
 def compared_page(folders: Sequence[Path], file: Path, page: Page) -> str:
     """Put what a game tells of runs beside published figures into their frame.
 

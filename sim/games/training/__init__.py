@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fairwall.game.v1 import training_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_TRAINING
 from fairwall.learning.backend import require_pytorch
-from sim.games.game import Game, Line
+from sim.games.game import Front, Game, Line
 from sim.games.training import captions, deal, outcome, recompute, record, referee, scenario
 from sim.scenarios.sweep import Sweep
 
@@ -30,6 +30,12 @@ def _terminal(sweep: Sweep, summary: Sequence[Line]) -> RenderableType:
     return terminal(sweep, summary)
 
 
+def _frontier(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Front:
+    from sim.games.training.report.frontier import frontier
+
+    return frontier(sweep, lines, summary)
+
+
 GAME: Game[scenario.TrainingScenario, deal.TrainingDeal, outcome.TrainingOutcome] = Game(
     name="training",
     wire=GAME_TRAINING,
@@ -46,4 +52,5 @@ GAME: Game[scenario.TrainingScenario, deal.TrainingDeal, outcome.TrainingOutcome
     page=_page,
     terminal=_terminal,
     captions=captions.captions,
+    frontier=_frontier,
 )

@@ -1,0 +1,118 @@
+"""The command ``fairwall frontier``."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fairwall.errors import UserError
+from sim.cli import run
+from sim.cli.status import WIDTH, Interrupted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rich.console import RenderableType
+
+    from sim.games.game import Front, Line
+    from sim.scenarios.sweep import Sweep
+
+
+def frontier(
+    source: Annotated[
+        str,
+        typer.Argument(help="A shipped scenario's name, a TOML file, or the folder of a run.", metavar="SCENARIO|RUN"),
+    ],
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Set a dotted key; a list sweeps it. May be repeated."),
+    ] = None,
+    trials: Annotated[int | None, typer.Option(help="How many trials a cell, in place of the scenario's.")] = None,
+    seed: Annotated[int | None, typer.Option(help="The first trial's seed, in place of the scenario's.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The folder that gets the run's own folder, or else runs.")] = None,
+    jobs: Annotated[int, typer.Option(metavar="N", help="Play so many sessions at once.")] = 1,
+) -> None:
+    """Draw the models of a sweep that no other one beats."""
+    # As settings, so that one list says all that was asked for.
+    asked = [
+        *(settings or []),
+        *(f"scenario.{key}={value}" for key, value in (("trials", trials), ("seed", seed)) if value is not None),
+    ]
+    if Path(source).is_dir():
+        if asked or out is not None or jobs != 1:
+            raise typer.BadParameter(f"{source} is a run's folder, of which nothing is played: leave the options out")
+        folder = Path(source)
+    else:
+        folder = _played(source, asked, run.writable(out or Path("runs")), jobs)
+    shown, page = _written(folder)
+    from rich.console import Console
+
+    Console(highlight=False, width=WIDTH).print(shown)
+    typer.echo(f"frontier: {page}")
+
+
+def _played(scenario: str, settings: list[str], parent: Path, jobs: int) -> Path:
+    """Play a scenario, write its report, and give the run's folder."""
+    from sim.games import read
+    from sim.play.jobs import Jobs, require
+    from sim.runs.folder import RunFolder
+    from sim.runs.page import write_report
+    from sim.runs.shard import WHOLE
+    from sim.scenarios.sweep import CELLS_MAX
+
+    sweep = read(scenario, settings, CELLS_MAX)
+    _front_of(sweep, scenario)
+    at_once = Jobs(jobs)
+    require(at_once)
+    folder = RunFolder.create(parent, sweep.scenario.scenario.name)
+    try:
+        played = run.play(sweep, folder, {}, {}, at_once, WHOLE, as_json=False)
+        write_report(played.folder)
+    except Interrupted:
+        again = [
+            "fairwall",
+            "run",
+            scenario,
+            *(f"--set={setting}" for setting in settings),
+            "--resume",
+            str(folder.path),
+        ]
+        then = ["fairwall", "frontier", str(folder.path)]
+        raise Interrupted(f"finished trials are kept: {shlex.join(again)}; then {shlex.join(then)}") from None
+    return played.folder
+
+
+def _front_of(sweep: Sweep, origin: str) -> Callable[[Sweep, Sequence[Line], Sequence[Line]], Front]:
+    """Give what finds the front of a game's runs."""
+    from sim.games import GAMES
+
+    front = GAMES[sweep.game].frontier
+    if front is None:
+        raise UserError(f"{origin}: the {sweep.game} game has no front: it trains no models to choose from")
+    return front
+
+
+def _written(folder: Path) -> tuple[RenderableType, Path]:
+    """Write the page of a run's front into its folder; what is to be printed, and the page."""
+    if not (folder / "scenario.toml").is_file():
+        raise UserError(f"{folder}: not a run's folder: it has no scenario.toml")
+    from sim.games import read
+    from sim.runs.page import frontier_page
+    from sim.runs.trials import read_trials, summarise
+
+    sweep = read(str(folder / "scenario.toml"))
+    find = _front_of(sweep, str(folder))
+    lines = read_trials(folder / "trials.jsonl")
+    if not lines:
+        raise UserError(f"{folder}: no trial finished")
+    try:
+        front = find(sweep, lines, summarise(sweep, lines))
+        text = frontier_page(folder, front.page())
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        raise UserError(f"{folder}: trials.jsonl is not as a run of its scenario writes it") from error
+    page = folder / "frontier.html"
+    page.write_text(text, encoding="utf-8")
+    return front.shown, page
