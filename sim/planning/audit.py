@@ -13,19 +13,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from decimal import ROUND_CEILING, Decimal
+from decimal import Decimal
 
 from compliance.bounding import CHOICES, bounded
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.recommended import SHRUNK, choose
-from fairwall.errors import UserError
 from fairwall.laws.bounding import metric_range
 from fairwall.laws.response import turning_probability
 from fairwall.laws.sensitivity import Counts
 from sim.planning.added import ADDED, added_noise
 from sim.planning.batch import Batch
 from sim.planning.counted import CountedGap, counted_noise
+from sim.planning.errors import PlanError
 from sim.planning.responded import RespondedGap
+from sim.planning.search import first
 from sim.planning.shrunk import ShrunkGap
 from sim.planning.worst import Drawn, Worst, computed_at, drawn_at, least_computed, least_drawn
 
@@ -42,10 +43,6 @@ _REACH_MIN = 1e-7
 _CLOSE, _CLOSE_DRAWN = 1.02, 1.1
 _ROUNDS = 12
 _FEW, _FEW_ERROR = 300, 0.0126
-
-
-class PlanError(UserError):
-    """A plan that cannot be made. The text names the option."""
 
 
 @dataclass(frozen=True)
@@ -277,7 +274,7 @@ def _least(case: Case, start: float, least: float, most: float, worst: Worst) ->
 
     known = start
     for _ in range(_ROUNDS):
-        found = _first(holds, known, least, most)
+        found = first(holds, known, least, most)
         if found is None:
             return None
         batch, within = case(found)
@@ -288,36 +285,6 @@ def _least(case: Case, start: float, least: float, most: float, worst: Worst) ->
         models.append(other)
         known = min((_CLOSE_DRAWN if other.error else _CLOSE) * found, most)
     return None
-
-
-def _first(holds: Callable[[float], bool], start: float, least: float, most: float) -> float | None:
-    """Return a number at which something holds, about a fiftieth above one at which it does not; None for none."""
-    low = high = start
-    factor = 2.0
-    if holds(start):
-        while holds(low := max(high / factor, least)):
-            high = low
-            if low <= least:
-                return high
-            factor = min(factor * 2, 64.0)
-    else:
-        while not holds(high := min(low * factor, most)):
-            if high >= most:
-                return None
-            low, factor = high, min(factor * 2, 64.0)
-    while high / low > _CLOSE:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    for digits in (2, 3, 4):
-        rounded = _upwards(high, digits)
-        if rounded <= _CLOSE * high and rounded <= most and holds(rounded):
-            return rounded
-    return high
-
-
-def _upwards(x: float, digits: int) -> float:
-    unit = Decimal(1).scaleb(math.floor(math.log10(x)) - digits + 1)
-    return float((Decimal(x) / unit).to_integral_value(ROUND_CEILING) * unit)
 
 
 def _fits(budget: float, epsilon: float) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from fairwall.tables.errors import DataError
 from fairwall.tables.people import check_roles, select
 from fairwall.tables.reading import header, read
 from fairwall.tables.roles import Roles
-from sim.datasets import SHIPPED
+from sim import datasets
+from sim.datasets import SHIPPED, Rows
 from sim.datasets.roles import Asked
 
 
@@ -33,6 +35,8 @@ class Table:
         What label 1 is.
     left_out
         Rows that are in neither group, in words; empty where there are none.
+    roles
+        Which column plays which part, nothing left open.
     """
 
     name: str
@@ -40,6 +44,7 @@ class Table:
     groups: tuple[str, str]
     outcome: str
     left_out: tuple[str, ...]
+    roles: Roles
 
 
 def load(source: str, protected: str, advantaged: str | None, target: str, positive: str | None) -> Table:
@@ -92,6 +97,27 @@ def load(source: str, protected: str, advantaged: str | None, target: str, posit
         (disadvantaged, str(roles.advantaged)),
         f"{target} {roles.positive}",
         tuple(str(why) for why in people.left_out),
+        roles,
+    )
+
+
+def load_rows(source: str, table: Table, drop: Sequence[str]) -> Rows:
+    """Read the features of a table's people, but for dropped columns.
+
+    Raises
+    ------
+    DataError
+        In one line, which column cannot be a feature, and why.
+    """
+    roles = table.roles
+    return datasets.load(
+        source,
+        protected=roles.protected,
+        advantaged=roles.advantaged,
+        disadvantaged=roles.disadvantaged,
+        label=roles.label,
+        positive=roles.positive,
+        drop=drop,
     )
 
 

@@ -1,0 +1,345 @@
+"""Whether a model can be trained at epsilon that is accurate and fair enough, told from a table like the user's.
+
+*Can be trained* means: there is a setting of the developer's private regressions such that a training with it, on three
+quarters of the table, has on average an accuracy of at least U and a gap of at most F on the last quarter. The average
+is over which quarter is held out, and over the noise. The gap is that of demographic parity, the distance between the
+two groups' rates of positive decisions. A constant decision counts as a model too; its gap is 0 at every epsilon.
+
+The setting is chosen on some trainings and judged on others, so that being chosen does not flatter it. Nothing that is
+done here is private: it looks at the table without noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.training import Regression
+from fairwall.learning.ensemble import unit
+from sim.datasets.rows import Rows
+from sim.planning.errors import PlanError
+from sim.planning.regressions import Design, Parts
+from sim.planning.search import first
+from sim.planning.trainings import Outcomes, free, outcomes, private
+
+PARTS = 4
+"""One in so many rows is held out, each of them once in a round."""
+
+EPSILON_MAX, TIMES_MAX = 100.0, 1000.0
+_EPSILON_MIN, _MEMBERS_MIN = 1e-4, 8
+_CLOSE = 1.1
+_WORK, _ROUNDS_MAX = 5_000_000, 12
+_JUDGED, _DOUBLED = 4, 3
+_CHOOSE, _JUDGE = 0, 1
+
+
+@dataclass(frozen=True)
+class Demands:
+    """What a model is to be.
+
+    Attributes
+    ----------
+    epsilon, delta : of the model, the group statistics that it was trained with included.
+    max_gap : F, in [0, 1].
+    min_accuracy : U, in (0, 1).
+    """
+
+    epsilon: float
+    delta: float
+    max_gap: float
+    min_accuracy: float
+
+    def __post_init__(self) -> None:
+        for option, fits, rule in (
+            ("--epsilon", 0 < self.epsilon < math.inf, "must be above 0 and finite"),
+            ("--delta", 0 <= self.delta < 1, "must be at least 0 and below 1"),
+            ("--max-gap", 0 <= self.max_gap <= 1, "must be at least 0 and at most 1"),
+            ("--min-accuracy", 0 < self.min_accuracy < 1, "must be above 0 and below 1"),
+        ):
+            if not fits:
+                raise PlanError(f"{option}: {rule}")
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What trainings came to: the mean, the standard deviation of one, and how many there were."""
+
+    mean: float
+    spread: float
+    count: int
+
+    @property
+    def error(self) -> float:
+        """The mean's standard error."""
+        return self.spread / math.sqrt(self.count)
+
+
+@dataclass(frozen=True)
+class Judged:
+    """How trainings with one setting came out, on people that they did not see.
+
+    Attributes
+    ----------
+    setting : as it was chosen.
+    accuracy, gap : in [0, 1].
+    both : the share of trainings that meet both demands.
+    demands : what they are held against.
+    """
+
+    setting: Regression
+    accuracy: Measure
+    gap: Measure
+    both: float
+    demands: Demands
+
+    @property
+    def holds(self) -> bool:
+        """Whether both means meet the demands."""
+        return self.accuracy.mean >= self.demands.min_accuracy and self.gap.mean <= self.demands.max_gap
+
+    @property
+    def undecided(self) -> bool:
+        """Whether the mean that decides is within two standard errors of what is demanded."""
+        over = self.accuracy.mean - self.demands.min_accuracy, self.demands.max_gap - self.gap.mean
+        errors = self.accuracy.error, self.gap.error
+        if self.holds:
+            return any(margin < 2 * error for margin, error in zip(over, errors, strict=True))
+        return all(margin > -2 * error for margin, error in zip(over, errors, strict=True))
+
+
+def _judged(setting: Regression, found: Outcomes, demands: Demands) -> Judged:
+    accuracy, gap = (
+        Measure(float(values.mean()), float(values.std(ddof=1)), values.size) for values in (found.accuracy, found.gap)
+    )
+    met = (found.accuracy >= demands.min_accuracy) & (found.gap <= demands.max_gap)
+    return Judged(setting, accuracy, gap, float(met.mean()), demands)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingPlan:
+    """What can be trained on a table, and what it would take.
+
+    Attributes
+    ----------
+    demands : as asked.
+    groups : how many people are in the disadvantaged and the advantaged group.
+    constant : the accuracy of the constant decision for the commoner label.
+    best : the best setting at epsilon; None where the constant decision meets the demands.
+    most_accurate, least_gap : the best mean accuracy, and the least mean gap, of any setting at epsilon.
+    free : the best regression without privacy, where the answer is not yes.
+    epsilon : about the smallest epsilon that is enough; None where none up to `EPSILON_MAX` is, or none is needed.
+    people : about how many people are enough at epsilon, with the same shares; None likewise, up to `TIMES_MAX` times.
+    people_least : the least number that was looked for.
+    """
+
+    demands: Demands
+    groups: tuple[int, int]
+    constant: float
+    best: Judged | None
+    most_accurate: float
+    least_gap: float
+    free: Judged | None
+    epsilon: float | None
+    people: int | None
+    people_least: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether the answer is yes."""
+        return self.best is None or self.best.holds
+
+    @property
+    def undecided(self) -> bool:
+        """Whether more trainings than there were may turn the answer."""
+        return self.best is not None and self.best.undecided
+
+    @property
+    def impossible(self) -> bool:
+        """Whether no epsilon and no regression without privacy is enough."""
+        return self.free is not None and self.epsilon is None and not self.free.holds
+
+    @property
+    def everybody(self) -> int:
+        """How many people the table has in its two groups."""
+        return sum(self.groups)
+
+    @property
+    def binding(self) -> str | None:
+        """What cannot be met at epsilon: accuracy, gap (but by a constant decision), each, or pair: both at once."""
+        if self.holds:
+            return None
+        inaccurate, unfair = self.most_accurate < self.demands.min_accuracy, self.least_gap > self.demands.max_gap
+        return {(True, True): "each", (True, False): "accuracy", (False, True): "gap"}.get((inaccurate, unfair), "pair")
+
+    @property
+    def sampling(self) -> tuple[float, float]:
+        """Two standard errors of accuracy and gap (at most) between tables of this size, for the same model."""
+        accuracy = self.constant if self.best is None else self.best.accuracy.mean
+        gap = 0.0 if self.best is None else math.sqrt(sum(0.25 / size for size in self.groups))
+        return 2 * math.sqrt(accuracy * (1 - accuracy) / self.everybody), 2 * gap
+
+
+def make(rows: Rows, demands: Demands, told: Callable[[str], None] = lambda _: None, seed: int = 0) -> TrainingPlan:
+    """Answer, and search for what would be enough.
+
+    Parameters
+    ----------
+    rows : Rows
+        The user's table.
+    demands : Demands
+    told : callable
+        Is told what is being tried, in a few words.
+    seed : int
+        The same seed gives the same plan.
+
+    Raises
+    ------
+    PlanError
+        If a group has fewer people than there are parts.
+    """
+    groups = int((rows.protected == 0).sum()), int((rows.protected == 1).sum())
+    if min(groups) < _MEMBERS_MIN:
+        raise PlanError(
+            f"--data: a group has {min(groups)} people; at least {_MEMBERS_MIN} of each are needed to hold some out"
+        )
+    constant = float(max(rows.labels.mean(), 1 - rows.labels.mean()))
+    everybody = sum(groups)
+    least = min(everybody, max(4 * PARTS, math.ceil(_MEMBERS_MIN * everybody / min(groups))))
+    if constant >= demands.min_accuracy:
+        return TrainingPlan(demands, groups, constant, None, constant, 0.0, None, None, None, least)
+    design = Design(
+        np.column_stack([unit(rows.features), np.ones(everybody)]).astype(np.float32), rows.labels, rows.protected
+    )
+    told(f"epsilon {demands.epsilon:g}")
+    trying = Trying(design, demands, seed)
+    best, tried = trying.at(demands.epsilon, everybody, thorough=True)
+    reference = None
+    if not best.holds or best.undecided:
+        told("without privacy")
+        reference = trying.without_privacy()
+
+    def at_epsilon(epsilon: float) -> bool:
+        told(f"epsilon {epsilon:.3g}")
+        return best.holds if epsilon == demands.epsilon else trying.at(epsilon, everybody)[0].holds
+
+    def at_people(people: float) -> bool:
+        told(f"{people:,.0f} people")
+        return best.holds if people == everybody else trying.at(demands.epsilon, round(people))[0].holds
+
+    epsilon = first(
+        at_epsilon,
+        demands.epsilon,
+        min(_EPSILON_MIN, demands.epsilon),
+        max(EPSILON_MAX, demands.epsilon),
+        _CLOSE,
+    )
+    people = None
+    if epsilon is not None or (reference is not None and reference.holds):
+        people = first(at_people, everybody, least, TIMES_MAX * everybody, _CLOSE)
+    return TrainingPlan(
+        demands,
+        groups,
+        constant,
+        best,
+        float(tried.accuracy.mean(1).max()),
+        float(tried.gap.mean(1).min()),
+        reference,
+        epsilon,
+        None if people is None else round(people),
+        least,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Trying:
+    """Settings, chosen on some splits of a table and judged on others.
+
+    Attributes
+    ----------
+    design : the table.
+    demands : what a setting is chosen for.
+    seed : of splits and noise; the same at every epsilon and size, so that these alone make a difference.
+    """
+
+    design: Design
+    demands: Demands
+    seed: int
+
+    def at(self, epsilon: float, people: int, *, thorough: bool = False) -> tuple[Judged, Outcomes]:
+        """Judge the best setting at epsilon, on so many people.
+
+        Fewer people than there are are drawn from the table. Of more, each row is taken to be there several times:
+        noise is then what it would be, and what the rows tell is no more than they do.
+
+        Returns
+        -------
+        Judged, Outcomes
+            Of the best setting, and of all of them when it was chosen.
+        """
+        everybody = len(self.design.labels)
+        times = max(1.0, people / everybody)
+        settings = private(epsilon, self.demands.delta, times)
+        return self._best(settings, min(people, everybody), times, thorough=thorough)
+
+    def without_privacy(self) -> Judged:
+        """Judge the best regression without privacy."""
+        return self._best(free(), len(self.design.labels), 1.0)[0]
+
+    def _best(
+        self, settings: Sequence[Regression], people: int, times: float, *, thorough: bool = False
+    ) -> tuple[Judged, Outcomes]:
+        rounds = (2 if thorough else 1) * min(_ROUNDS_MAX, max(1, _WORK // self.design.rows.size))
+        tried = self._outcomes(settings, _CHOOSE, rounds, people, times)
+        chosen = settings[_chosen(tried, self.demands)]
+        judged = self._outcomes([chosen], _JUDGE, _JUDGED * rounds, people, times)
+        found = _judged(chosen, judged, self.demands)
+        for more in range(1, _DOUBLED + 1 if thorough else 1):
+            if not found.undecided:
+                break
+            others = self._outcomes([chosen], _JUDGE + more, len(judged.gap[0]) // PARTS, people, times)
+            judged = Outcomes(*(np.hstack(both) for both in zip(judged, others, strict=True)))
+            found = _judged(chosen, judged, self.demands)
+        return found, tried
+
+    def _outcomes(
+        self, settings: Sequence[Regression], stream: int, rounds: int, people: int, times: float
+    ) -> Outcomes:
+        parts = quarters(self.design.groups, people, rounds, np.random.default_rng([self.seed, stream]))
+        seeds = np.random.SeedSequence([self.seed, stream]).generate_state(parts.splits)
+        return outcomes(self.design, parts, settings, [int(seed) for seed in seeds], times)
+
+
+def _chosen(tried: Outcomes, demands: Demands) -> int:
+    """Choose the setting whose worse mean is best, each in standard deviations of trainings."""
+    by_accuracy = (tried.accuracy.mean(1) - demands.min_accuracy) / (tried.accuracy.std(1).mean() + 1e-9)
+    by_gap = (demands.max_gap - tried.gap.mean(1)) / (tried.gap.std(1).mean() + 1e-9)
+    return int(np.minimum(by_accuracy, by_gap).argmax())
+
+
+def quarters(groups: NDArray[np.uint8], people: int, rounds: int, rng: np.random.Generator) -> Parts:
+    """Draw people, deal each group out into parts, and hold out one part after the other.
+
+    Parameters
+    ----------
+    groups : ndarray of 0 or 1, shape (n,)
+    people : int
+        How many of the n, at least `PARTS` of each group; the groups' shares stay.
+    rounds : int
+        How often; `PARTS` splits come from each.
+    rng : Generator
+    """
+    n = len(groups)
+    train, held = (np.zeros((n, PARTS * rounds), np.float32) for _ in range(2))
+    for r in range(rounds):
+        order = rng.permutation(n)
+        members = [order[groups[order] == group] for group in (0, 1)]
+        drawn = np.concatenate([group[: max(PARTS, round(people * len(group) / n))] for group in members])
+        part = np.arange(len(drawn)) % PARTS
+        for k in range(PARTS):
+            held[drawn[part == k], PARTS * r + k] = 1
+            train[drawn[part != k], PARTS * r + k] = 1
+    return Parts(train, held)

@@ -1,0 +1,109 @@
+"""What can be trained, found out with the developer's own training on people that a plan has not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.training import People, Regression, train
+from fairwall.learning.ensemble import unit
+from sim.datasets.rows import Rows
+from sim.planning.regressions import Design
+from sim.planning.training import Demands, quarters
+from sim.planning.trainings import outcomes, private
+
+
+def design_of(rows: Rows) -> Design:
+    features = np.column_stack([unit(rows.features), np.ones(len(rows.labels))])
+    return Design(features.astype(np.float32), rows.labels, rows.protected)
+
+
+def taken(rows: Rows, some: NDArray[np.intp]) -> Rows:
+    return replace(rows, encoded=rows.encoded[some], labels=rows.labels[some], protected=rows.protected[some])
+
+
+def constant(rows: Rows) -> float:
+    return float(max(rows.labels.mean(), 1 - rows.labels.mean()))
+
+
+def trained(rows: Rows, setting: Regression, seed: int, train_on: NDArray[np.bool_]) -> tuple[float, float]:
+    """Accuracy and gap of one training, on the other rows."""
+    people = People(rows.features[train_on], rows.labels[train_on])
+    decisions = train(people, setting, seed, rows.protected[train_on]).scores(rows.features[~train_on]) >= 0.5
+    group = rows.protected[~train_on]
+    rates = [decisions[group == a].mean() for a in (0, 1)]
+    return float((decisions == rows.labels[~train_on]).mean()), float(abs(rates[1] - rates[0]))
+
+
+@dataclass(frozen=True)
+class Truth:
+    """Whether some setting meets both demands in the mean, and by how much the best one misses or exceeds the worse."""
+
+    holds: bool
+    margin: float
+
+    @property
+    def near(self) -> bool:
+        return abs(self.margin) < 0.03
+
+
+def truth_of(rows: Rows, demands: Demands, trainings: int, seed: int) -> Truth:
+    if constant(rows) >= demands.min_accuracy:
+        return Truth(True, constant(rows) - demands.min_accuracy)
+    rng, margins = np.random.default_rng(seed), []
+    splits = [rng.random(len(rows.labels)) < 0.75 for _ in range(trainings)]
+    written = replace(rows, encoded=_Written(rows.features))
+    for setting in private(demands.epsilon, demands.delta):
+        found = np.array([trained(written, setting, seed + 1000 + i, split) for i, split in enumerate(splits)])
+        accuracy, gap = found.mean(0)
+        margins.append(min(accuracy - demands.min_accuracy, demands.max_gap - gap))
+    return Truth(max(margins) >= 0, float(max(margins)))
+
+
+class _Written:
+    """Features that were written out before, so that a thousand trainings need not."""
+
+    def __init__(self, features: NDArray[np.float64]) -> None:
+        self._features = features
+
+    def __getitem__(self, rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        return self._features if len(rows) == len(self._features) else self._features[rows]
+
+
+@dataclass(frozen=True)
+class Case:
+    seen: Rows
+    unseen: Rows
+    demands: Demands
+
+
+def random_case(rows: Rows, design: Design, rng: np.random.Generator, least: int, epsilons: Sequence[float]) -> Case:
+    """Two samples without a person in common, and demands about what some setting comes to at that size."""
+    everybody = len(rows.labels)
+    n, delta = int(rng.integers(least, everybody // 2 + 1)), float(rng.choice([0.0, 1e-5]))
+    epsilon = float(np.exp(rng.uniform(*np.log(epsilons))))
+    parts = quarters(design.groups, everybody, 2, rng)
+    settings = private(epsilon, delta)
+    found = outcomes(design, parts, settings, rng.integers(0, 2**31, parts.splits).tolist(), n / everybody)
+    accuracy, gap = (values.mean(1) for values in (found.accuracy, found.gap))
+    # On the front: what no other setting is better than in both; and of more use than a constant decision.
+    best = np.array([not ((accuracy > a) & (gap < g)).any() for a, g in zip(accuracy, gap, strict=True)])
+    worth = np.flatnonzero(best & (accuracy > constant(rows)))
+    at = int(rng.choice(worth)) if len(worth) else int(accuracy.argmax())
+    # As far from it as samples of n people differ, and some more. Within a standard error of what a constant decision
+    # gets, the sample's own share of labels would answer.
+    share, min_accuracy = constant(rows), constant(rows)
+    error = np.sqrt(share * (1 - share) / n)
+    while abs(min_accuracy - share) < error or not min_accuracy < 1:
+        min_accuracy = float(accuracy[at] + (0.015 + error) * rng.normal(-0.3, 1.0))
+    sizes = [n * (design.groups == group).mean() for group in (0, 1)]
+    max_gap = float(gap[at] * np.exp(rng.normal(0.2, 0.5)) + 0.25 * np.sqrt(sum(1 / size for size in sizes)))
+    order = rng.permutation(everybody)
+    return Case(
+        taken(rows, np.sort(order[:n])),
+        taken(rows, np.sort(order[n : 2 * n])),
+        Demands(epsilon, delta, min(max_gap, 1.0), min_accuracy),
+    )
