@@ -85,7 +85,7 @@ def random_case(rows: Rows, design: Design, rng: np.random.Generator, least: int
     everybody = len(rows.labels)
     n, delta = int(rng.integers(least, everybody // 2 + 1)), float(rng.choice([0.0, 1e-5]))
     epsilon = float(np.exp(rng.uniform(*np.log(epsilons))))
-    parts = quarters(design.groups, everybody, 2, rng)
+    parts = quarters(design.groups, everybody, 8, rng)
     settings = private(epsilon, delta)
     found = outcomes(design, parts, settings, rng.integers(0, 2**31, parts.splits).tolist(), n / everybody)
     accuracy, gap = (values.mean(1) for values in (found.accuracy, found.gap))

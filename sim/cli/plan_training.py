@@ -162,7 +162,7 @@ def _binding(plan: TrainingPlan) -> str:
 def _epsilon(plan: TrainingPlan) -> str:
     if plan.best is None:
         return "any"
-    return f"none up to {EPSILON_MAX:g}" if plan.epsilon is None else f"{plan.epsilon:.3g}"
+    return f"none up to {max(EPSILON_MAX, plan.demands.epsilon):g}" if plan.epsilon is None else f"{plan.epsilon:.3g}"
 
 
 def _people(plan: TrainingPlan) -> str:

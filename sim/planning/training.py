@@ -31,10 +31,11 @@ PARTS = 4
 
 EPSILON_MAX, TIMES_MAX = 100.0, 1000.0
 _EPSILON_MIN, _MEMBERS_MIN = 1e-4, 8
-_CLOSE = 1.1
-_WORK, _ROUNDS_MAX = 5_000_000, 12
-_JUDGED, _DOUBLED = 4, 3
-_CHOOSE, _JUDGE = 0, 1
+_CLOSE = 1.15
+_WORK, _SPLITS_MAX = 10_000_000, 24
+_JUDGED, _DOUBLED = 8, 3
+_SHORT, _MORE = 6, 4
+_CHOOSE, _CHOOSE_AGAIN, _JUDGE = 0, 1, 2
 
 
 @dataclass(frozen=True)
@@ -224,11 +225,16 @@ def make(rows: Rows, demands: Demands, told: Callable[[str], None] = lambda _: N
 
     def at_epsilon(epsilon: float) -> bool:
         told(f"epsilon {epsilon:.3g}")
-        return best.holds if epsilon == demands.epsilon else trying.at(epsilon, everybody)[0].holds
+        try:
+            return best.holds if epsilon == demands.epsilon else trying.at(epsilon, everybody)[0].holds
+        except PlanError:  # so large a delta, at so small an epsilon
+            return False
 
     def at_people(people: float) -> bool:
+        if (people >= everybody) == best.holds or people == everybody:
+            return best.holds
         told(f"{people:,.0f} people")
-        return best.holds if people == everybody else trying.at(demands.epsilon, round(people))[0].holds
+        return trying.at(demands.epsilon, round(people))[0].holds
 
     epsilon = first(
         at_epsilon,
@@ -237,9 +243,11 @@ def make(rows: Rows, demands: Demands, told: Callable[[str], None] = lambda _: N
         max(EPSILON_MAX, demands.epsilon),
         _CLOSE,
     )
-    people = None
+    people, most = None, TIMES_MAX * everybody
     if epsilon is not None or (reference is not None and reference.holds):
-        people = first(at_people, everybody, least, TIMES_MAX * everybody, _CLOSE)
+        # Noise is about as much smaller in more people as at a larger epsilon.
+        about = everybody * (1.0 if epsilon is None else epsilon / demands.epsilon)
+        people = first(at_people, min(max(about, least), most), least, most, _CLOSE)
     return TrainingPlan(
         demands,
         groups,
@@ -292,54 +300,57 @@ class Trying:
     def _best(
         self, settings: Sequence[Regression], people: int, times: float, *, thorough: bool = False
     ) -> tuple[Judged, Outcomes]:
-        rounds = (2 if thorough else 1) * min(_ROUNDS_MAX, max(1, _WORK // self.design.rows.size))
-        tried = self._outcomes(settings, _CHOOSE, rounds, people, times)
-        chosen = settings[_chosen(tried, self.demands)]
-        judged = self._outcomes([chosen], _JUDGE, _JUDGED * rounds, people, times)
+        splits = (2 if thorough else 1) * min(_SPLITS_MAX, max(2, _WORK // self.design.rows.size))
+        tried = self._outcomes(settings, _CHOOSE, splits, people, times)
+        short = _in_order(tried, self.demands)[:_SHORT]
+        again = self._outcomes([settings[i] for i in short], _CHOOSE_AGAIN, _MORE * splits, people, times)
+        both = Outcomes(*(np.hstack([first[short], more]) for first, more in zip(tried, again, strict=True)))
+        chosen = settings[short[_in_order(both, self.demands)[0]]]
+        judged = self._outcomes([chosen], _JUDGE, _JUDGED * splits, people, times)
         found = _judged(chosen, judged, self.demands)
-        for more in range(1, _DOUBLED + 1 if thorough else 1):
+        for doubling in range(1, _DOUBLED + 1 if thorough else 1):
             if not found.undecided:
                 break
-            others = self._outcomes([chosen], _JUDGE + more, len(judged.gap[0]) // PARTS, people, times)
-            judged = Outcomes(*(np.hstack(both) for both in zip(judged, others, strict=True)))
+            others = self._outcomes([chosen], _JUDGE + doubling, len(judged.gap[0]), people, times)
+            judged = Outcomes(*(np.hstack([first, more]) for first, more in zip(judged, others, strict=True)))
             found = _judged(chosen, judged, self.demands)
         return found, tried
 
     def _outcomes(
-        self, settings: Sequence[Regression], stream: int, rounds: int, people: int, times: float
+        self, settings: Sequence[Regression], stream: int, splits: int, people: int, times: float
     ) -> Outcomes:
-        parts = quarters(self.design.groups, people, rounds, np.random.default_rng([self.seed, stream]))
+        parts = quarters(self.design.groups, people, splits, np.random.default_rng([self.seed, stream]))
         seeds = np.random.SeedSequence([self.seed, stream]).generate_state(parts.splits)
         return outcomes(self.design, parts, settings, [int(seed) for seed in seeds], times)
 
 
-def _chosen(tried: Outcomes, demands: Demands) -> int:
-    """Choose the setting whose worse mean is best, each in standard deviations of trainings."""
+def _in_order(tried: Outcomes, demands: Demands) -> NDArray[np.intp]:
+    """Order settings by their worse mean, each in standard deviations of trainings; the best one first."""
     by_accuracy = (tried.accuracy.mean(1) - demands.min_accuracy) / (tried.accuracy.std(1).mean() + 1e-9)
     by_gap = (demands.max_gap - tried.gap.mean(1)) / (tried.gap.std(1).mean() + 1e-9)
-    return int(np.minimum(by_accuracy, by_gap).argmax())
+    return np.minimum(by_accuracy, by_gap).argsort()[::-1]
 
 
-def quarters(groups: NDArray[np.uint8], people: int, rounds: int, rng: np.random.Generator) -> Parts:
-    """Draw people, deal each group out into parts, and hold out one part after the other.
+def quarters(groups: NDArray[np.uint8], people: int, splits: int, rng: np.random.Generator) -> Parts:
+    """Draw people, deal each group out into parts, hold out one part after the other, and start again.
 
     Parameters
     ----------
     groups : ndarray of 0 or 1, shape (n,)
     people : int
         How many of the n, at least `PARTS` of each group; the groups' shares stay.
-    rounds : int
-        How often; `PARTS` splits come from each.
+    splits : int
+        How many; `PARTS` in turn are of the same people.
     rng : Generator
     """
     n = len(groups)
-    train, held = (np.zeros((n, PARTS * rounds), np.float32) for _ in range(2))
-    for r in range(rounds):
-        order = rng.permutation(n)
-        members = [order[groups[order] == group] for group in (0, 1)]
-        drawn = np.concatenate([group[: max(PARTS, round(people * len(group) / n))] for group in members])
-        part = np.arange(len(drawn)) % PARTS
-        for k in range(PARTS):
-            held[drawn[part == k], PARTS * r + k] = 1
-            train[drawn[part != k], PARTS * r + k] = 1
+    train, held = (np.zeros((n, splits), np.float32) for _ in range(2))
+    for split in range(splits):
+        if split % PARTS == 0:
+            order = rng.permutation(n)
+            members = [order[groups[order] == group] for group in (0, 1)]
+            drawn = np.concatenate([group[: max(PARTS, round(people * len(group) / n))] for group in members])
+            part = np.arange(len(drawn)) % PARTS
+        held[drawn[part == split % PARTS], split] = 1
+        train[drawn[part != split % PARTS], split] = 1
     return Parts(train, held)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from importlib import import_module
 from typing import NamedTuple
 
 import numpy as np
@@ -81,14 +82,17 @@ def outcomes(
     PlanError
         If no perturbation is known to keep so large a delta.
     """
-    if settings[0].budget is None:
-        objective = _free(parts, settings, design.rows.shape[1])
-    else:
-        objective = _private(design, parts, settings, seeds, times)
-    size = max(1, _ENTRIES // design.rows.shape[1] ** 2)
-    batches = [slice(start, start + size) for start in range(0, len(objective.split), size)]
-    strengths = np.repeat([setting.strength for setting in settings], parts.splits)
-    found = [_trained(design, parts, _part(objective, batch), strengths[batch], settings[0]) for batch in batches]
+    limits = import_module("threadpoolctl")  # which scikit-learn's users have, and which says nothing of its types
+    # Such products are too small for several threads, which wait for one another where others work too.
+    with limits.threadpool_limits(1):
+        if settings[0].budget is None:
+            objective = _free(parts, settings, design.rows.shape[1])
+        else:
+            objective = _private(design, parts, settings, seeds, times)
+        size = max(1, _ENTRIES // design.rows.shape[1] ** 2)
+        batches = [slice(start, start + size) for start in range(0, len(objective.split), size)]
+        strengths = np.repeat([setting.strength for setting in settings], parts.splits)
+        found = [_trained(design, parts, _part(objective, batch), strengths[batch], settings[0]) for batch in batches]
     shape = len(settings), parts.splits
     return Outcomes(*(np.concatenate(values).reshape(shape) for values in zip(*found, strict=True)))
 

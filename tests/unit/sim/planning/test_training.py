@@ -46,14 +46,14 @@ def biased(n: int, seed: int = 0) -> Rows:
 @pytest.fixture(autouse=True)
 def _few_rounds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if "slow" not in request.keywords:
-        monkeypatch.setattr(training, "_ROUNDS_MAX", 2)
+        monkeypatch.setattr(training, "_SPLITS_MAX", 8)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1e-5])
 def test_trainings_are_the_developer_s(delta: float) -> None:
     """Of 120 people held out, single precision may turn one decision."""
     rows = world(480)
-    parts = quarters(rows.protected, 480, 1, np.random.default_rng(1))
+    parts = quarters(rows.protected, 480, PARTS, np.random.default_rng(1))
     settings, seeds = private(2.0, delta), [11, 12, 13, 14]
     found = outcomes(design_of(rows), parts, settings, seeds)
     for i in range(0, len(settings), 4):
@@ -66,7 +66,7 @@ def test_trainings_are_the_developer_s(delta: float) -> None:
 def test_without_privacy_too() -> None:
     rows = world(480, apart=3.0)
     rows = replace(rows, encoded=rows.features / np.linalg.norm(rows.features, axis=1, keepdims=True))
-    parts = quarters(rows.protected, 480, 1, np.random.default_rng(1))
+    parts = quarters(rows.protected, 480, PARTS, np.random.default_rng(1))
     found = outcomes(design_of(rows), parts, free(), [0] * PARTS)
     for i, setting in enumerate(free()):
         accuracy, gap = trained(rows, setting, 0, parts.train[:, 0] == 1)
@@ -76,7 +76,7 @@ def test_without_privacy_too() -> None:
 
 def test_rows_many_times_are_a_table_in_which_they_are_repeated() -> None:
     rows, times = world(240), 3
-    parts = quarters(rows.protected, 240, 1, np.random.default_rng(1))
+    parts = quarters(rows.protected, 240, PARTS, np.random.default_rng(1))
     settings = [setting for setting in private(1.0, 1e-5) if setting.strength in (0.0, 1.0)]
     seeds = [1, 2, 3, 4]
     scaled = outcomes(design_of(rows), parts, settings, seeds, times)
@@ -90,7 +90,7 @@ def test_rows_many_times_are_a_table_in_which_they_are_repeated() -> None:
 @pytest.mark.parametrize("people", [400, 100, 41])
 def test_everybody_is_held_out_once_a_round_and_never_trained_on_then(people: int) -> None:
     groups = (np.arange(400) < 40).astype(np.uint8)
-    parts = quarters(groups, people, 3, np.random.default_rng(0))
+    parts = quarters(groups, people, 3 * PARTS, np.random.default_rng(0))
     assert not (parts.train * parts.held).any()
     for r in range(3):
         here = slice(PARTS * r, PARTS * (r + 1))
@@ -177,7 +177,7 @@ def test_a_setting_is_not_judged_by_the_trainings_it_was_chosen_on(monkeypatch: 
         return training.Outcomes(*(rng.normal(0.5, 0.05, (len(settings), parts.splits)) for _ in range(2)))
 
     monkeypatch.setattr(training, "outcomes", guessed)
-    monkeypatch.setattr(training, "_ROUNDS_MAX", 1)
+    monkeypatch.setattr(training, "_SPLITS_MAX", 4)
     trying, chosen, judged = Trying(design_of(noise(0)), Demands(1.0, 0.0, 1.0, 0.5), 0), [], []
     for _ in range(200):
         found, tried = trying.at(1.0, 120)
