@@ -66,7 +66,7 @@ class Parts:
 
     def sizes(self) -> NDArray[np.float64]:
         """Count the rows that are trained on, shape (S,)."""
-        return self.train.sum(0, dtype=np.float64)
+        return np.asarray(self.train.sum(0, dtype=np.float64))
 
 
 @dataclass(frozen=True, eq=False)

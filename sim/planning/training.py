@@ -33,7 +33,7 @@ EPSILON_MAX, TIMES_MAX = 100.0, 1000.0
 _EPSILON_MIN, _MEMBERS_MIN = 1e-4, 8
 _CLOSE = 1.15
 _WORK, _SPLITS_MAX = 10_000_000, 24
-_JUDGED, _DOUBLED = 8, 3
+_JUDGED, _DOUBLED = 8, 4
 _SHORT, _MORE = 6, 4
 _CHOOSE, _CHOOSE_AGAIN, _JUDGE = 0, 1, 2
 
@@ -328,7 +328,7 @@ def _in_order(tried: Outcomes, demands: Demands) -> NDArray[np.intp]:
     """Order settings by their worse mean, each in standard deviations of trainings; the best one first."""
     by_accuracy = (tried.accuracy.mean(1) - demands.min_accuracy) / (tried.accuracy.std(1).mean() + 1e-9)
     by_gap = (demands.max_gap - tried.gap.mean(1)) / (tried.gap.std(1).mean() + 1e-9)
-    return np.minimum(by_accuracy, by_gap).argsort()[::-1]
+    return np.asarray(np.minimum(by_accuracy, by_gap).argsort()[::-1])
 
 
 def quarters(groups: NDArray[np.uint8], people: int, splits: int, rng: np.random.Generator) -> Parts:
