@@ -126,7 +126,7 @@ def random_case(rows: Rows, design: Design, rng: np.random.Generator, least: int
     # As far from it as samples of n people differ, and some more.
     share = constant(rows)
     error = np.sqrt(share * (1 - share) / n)
-    min_accuracy = float(accuracy[at] + (0.01 + 2 * error) * rng.normal(-0.3, 1.0))
+    min_accuracy = float(accuracy[at] + (0.015 + 2 * error) * rng.normal(-0.3, 1.0))
     sizes = [n * (design.groups == group).mean() for group in (0, 1)]
     max_gap = float(gap[at] * np.exp(rng.normal(0.2, 0.6)) + 0.25 * np.sqrt(sum(1 / size for size in sizes)))
     order = rng.permutation(everybody)
