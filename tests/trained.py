@@ -9,16 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.training import People, Regression, train
-from fairwall.learning.ensemble import unit
 from sim.datasets.rows import Rows
 from sim.planning.regressions import Design
 from sim.planning.training import Demands, quarters
 from sim.planning.trainings import outcomes, private
-
-
-def design_of(rows: Rows) -> Design:
-    features = np.column_stack([unit(rows.features), np.ones(len(rows.labels))])
-    return Design(features.astype(np.float32), rows.labels, rows.protected)
 
 
 def taken(rows: Rows, some: NDArray[np.intp]) -> Rows:

@@ -33,7 +33,7 @@ class Design:
 
     Attributes
     ----------
-    rows : (n, d): features scaled to norm 1, and a last column of ones.
+    rows : (n, d): features, for private regressions scaled to norm 1, and a last column of ones.
     labels, groups : (n,), 0 or 1.
     """
 

@@ -18,9 +18,9 @@ from sim.planning import training
 from sim.planning.errors import PlanError
 from sim.planning.regressions import Parts
 from sim.planning.table import load, load_rows
-from sim.planning.training import PARTS, Demands, Trying, make, quarters
+from sim.planning.training import PARTS, Demands, Trying, design_of, make, quarters
 from sim.planning.trainings import free, outcomes, private
-from tests.trained import constant, design_of, random_case, trained, truth_of
+from tests.trained import constant, random_case, trained, truth_of
 
 LOANS = str(Path(__file__).parents[4] / "docs" / "example" / "loans.csv")
 
@@ -65,9 +65,8 @@ def test_trainings_are_the_developer_s(delta: float) -> None:
 
 def test_without_privacy_too() -> None:
     rows = world(480, apart=3.0)
-    rows = replace(rows, encoded=rows.features / np.linalg.norm(rows.features, axis=1, keepdims=True))
     parts = quarters(rows.protected, 480, PARTS, np.random.default_rng(1))
-    found = outcomes(design_of(rows), parts, free(), [0] * PARTS)
+    found = outcomes(design_of(rows, scaled=False), parts, free(), [0] * PARTS)
     for i, setting in enumerate(free()):
         accuracy, gap = trained(rows, setting, 0, parts.train[:, 0] == 1)
         assert found.accuracy[i, 0] == pytest.approx(accuracy, abs=1.01 / 120)
@@ -140,6 +139,19 @@ def test_a_constant_decision_is_a_model_too() -> None:
     rows = world(200)
     plan = make(rows, Demands(0.001, 0.0, 0.0, constant(rows)))
     assert (plan.holds, plan.best, plan.undecided) == (True, None, False)
+
+
+def test_what_is_lost_by_scaling_rows_is_possible_without_privacy() -> None:
+    """How long a row is tells the label, which private regressions cannot see."""
+    rng = np.random.default_rng(0)
+    lengths, labels = rng.uniform(0.5, 1.5, 600), np.zeros(600, np.uint8)
+    labels[lengths > 1] = 1
+    rows = Rows(
+        "lengths", lengths[:, None] * [[0.6, 0.8]], labels, rng.integers(0, 2, 600).astype(np.uint8), ("a", "b")
+    )
+    plan = make(rows, Demands(10.0, 0.0, 0.3, 0.8))
+    assert plan.free is not None
+    assert (plan.holds, plan.free.holds, plan.impossible, plan.epsilon) == (False, True, False, None)
 
 
 def noise(seed: int) -> Rows:
