@@ -224,9 +224,11 @@ def make(rows: Rows, demands: Demands, told: Callable[[str], None] = lambda _: N
     reference = None
     if not best.holds or best.undecided:
         told("without privacy")
-        # Scaling rows is for privacy's sake; where it helps all the same, that is possible without privacy too.
-        both = (trying, Trying(design_of(rows, scaled=False), demands, seed))
-        reference = max((each.without_privacy() for each in both), key=lambda judged: judged.margin)
+        reference = trying.without_privacy()
+        if not reference.holds:
+            # Rows are scaled for privacy's sake; without it they may stay as they are.
+            other = Trying(design_of(rows, scaled=False), demands, seed).without_privacy()
+            reference = max(reference, other, key=lambda judged: judged.margin)
 
     def at_epsilon(epsilon: float) -> bool:
         told(f"epsilon {epsilon:.3g}")
