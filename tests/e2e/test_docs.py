@@ -88,7 +88,9 @@ def test_the_scenario_that_is_shown_is_valid() -> None:
 
 
 def test_every_key_of_a_scenario_is_documented() -> None:
-    page = "".join((ROOT / "docs" / f"{name}.md").read_text() for name in ("scenarios", "inference", "release", "training"))
+    page = "".join(
+        (ROOT / "docs" / f"{name}.md").read_text() for name in ("scenarios", "inference", "release", "training")
+    )
     sections = {
         (name, section.annotation)
         for game in GAMES.values()
