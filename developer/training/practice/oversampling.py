@@ -45,7 +45,7 @@ def by_rates(task: Task, steps: Descent, rates: tuple[float, float]) -> Practise
             steps.delta,
             of,
         )
-        for of, rate in zip(("the disadvantaged", "the advantaged"), rates, strict=True)
+        for of, rate in zip(("disadvantaged", "advantaged"), rates, strict=True)
     )
     first, second = (Spent(step.epsilon, step.delta) for step in told)
     weaker = first if first.epsilon >= second.epsilon else second

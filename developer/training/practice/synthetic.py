@@ -110,7 +110,7 @@ def train(task: Task) -> Practised:
         people = People(np.concatenate([features, made[0]]), np.concatenate([people.labels, made[1]]))
     steps = descent(task, rows=len(people.labels), budget=of_steps)
     network = steps.fit(people, task.seed)
-    of = "the disadvantaged"
+    of = "disadvantaged"
     step = Step("synthetic rows by AIM from noisy counts of columns and label", of_rows.epsilon, of_rows.delta, of)
     total = Spent(of_rows.epsilon + steps.spent.epsilon, of_rows.delta + steps.spent.delta)
     return Practised(Halved(network), (step, steps.step), total, (total, steps.spent))
