@@ -99,7 +99,7 @@ def test_models_are_told_of_groups_and_guessed_about(toy: Path) -> None:
     assert all(abs(error) < 0.5 for error in rates["noise_errors"])
 
 
-def test_it_verifies_and_replays_bit_for_bit(toy: Path) -> None:
+def test_it_verifies(toy: Path) -> None:
     found = verify(toy)
     assert not found.findings
     page, scores = (note for note in found.notes if note.startswith("not checked"))
@@ -107,6 +107,10 @@ def test_it_verifies_and_replays_bit_for_bit(toy: Path) -> None:
     assert scores.startswith("not checked: scores: the model is in no message")
     assert found.reports == 3 + 3 + 2 + 3  # compliance's, the developer's, the adversary's, and lines
     assert found.columns == 2  # the models' people, and the rates'
+
+
+@pytest.mark.slow
+def test_it_replays_bit_for_bit(toy: Path) -> None:
     again = playing.again(open_run(toy))
     assert (again.difference, again.trials) == (None, 3)
 
@@ -127,17 +131,24 @@ def changed(toy: Path, tmp_path: Path, change: Callable[[list[Line]], object]) -
     return reported(verify(folder))
 
 
+LINES: dict[str, tuple[int, object]] = {
+    "accuracy": (0, 0.99),
+    "gap": (1, 0.0),
+    "promised": (0, 0.5),
+    "epsilon_spent": (0, 0.1),
+    "asked": (1, 0),
+    "right": (1, 40),
+    "noise_errors": (2, [0.0, 0.0]),
+    "steps": (0, []),
+}
+QUICK = ("accuracy", "promised")
+
+
 @pytest.mark.parametrize(
     ("trial", "key", "value"),
     [
-        (0, "accuracy", 0.99),
-        (1, "gap", 0.0),
-        (0, "promised", 0.5),
-        (0, "epsilon_spent", 0.1),
-        (1, "asked", 0),
-        (1, "right", 40),
-        (2, "noise_errors", [0.0, 0.0]),
-        (0, "steps", []),
+        pytest.param(trial, key, value, id=key, marks=() if key in QUICK else pytest.mark.slow)
+        for key, (trial, value) in LINES.items()
     ],
 )
 def test_a_changed_line_is_named(toy: Path, tmp_path: Path, trial: int, key: str, value: object) -> None:
