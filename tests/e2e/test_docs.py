@@ -87,6 +87,16 @@ def test_the_scenario_that_is_shown_is_valid() -> None:
     assert lay_out(own, "docs").scenario.data.label == "repaid"
 
 
+def test_the_keys_of_the_training_game_are_valid() -> None:
+    (block,) = re.findall(r"```text\n(.*?)```", (ROOT / "docs" / "scenarios.md").read_text(), re.DOTALL)
+    values = tomllib.loads(block)
+    values |= {"scenario": {"name": "docs", "game": "training"}, "data": {"source": "german", **values["data"]}}
+    (cell,) = lay_out(values, "docs").cells
+    shown = [*tomllib.loads(block)["training"]]
+    assert shown == [*type(cell.scenario.training).model_fields], "all keys, in their order"
+    assert cell.scenario.told
+
+
 def test_every_key_of_a_scenario_is_documented() -> None:
     page = "".join(
         (ROOT / "docs" / f"{name}.md").read_text() for name in ("scenarios", "inference", "release", "training")

@@ -17,8 +17,10 @@ import scipy.stats
 from numpy.typing import NDArray
 
 from adversary.training.play import NO_GUESS, guess
+from compliance.accountant import Budget, Law, Loss, Rule
 from developer.training.model import Step
-from developer.training.play import Submission
+from developer.training.play import Submission, flip_multiplier
+from fairwall.laws.gaussian import gaussian_epsilon
 from fairwall.tables.errors import DataError
 from sim.games import lay_out
 from sim.games.cards import DealError
@@ -446,6 +448,19 @@ def test_what_cannot_be_played_is_refused_in_one_line(changes: dict[str, Any], w
         cell(**changes)
     assert str(refused.value).startswith(f"toy.toml: {words}"), refused.value
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 700.0])
+@pytest.mark.parametrize("delta", [1e-9, 1e-5, 0.01])
+def test_a_purse_pays_for_what_it_is_shared_out_to_and_hardly_more(epsilon: float, delta: float) -> None:
+    scenario = cell(training__model="rates", compliance={**PURSE, "epsilon": epsilon, "delta": delta}).scenario
+    assert scenario.told
+    for times in (1, 2, 11):
+        multiplier = flip_multiplier(epsilon, delta, times)
+        spent = Budget(epsilon, delta, Rule.TIGHT).spent(
+            {Loss(gaussian_epsilon(multiplier, delta), delta, Law.GAUSSIAN, multiplier): times}
+        )
+        assert 0.998 * epsilon < spent <= epsilon
 
 
 def test_who_is_dealt_in_follows_from_the_model() -> None:
