@@ -88,7 +88,7 @@ def test_the_scenario_that_is_shown_is_valid() -> None:
 
 
 def test_the_keys_of_the_training_game_are_valid() -> None:
-    (block,) = re.findall(r"```text\n(.*?)```", (ROOT / "docs" / "scenarios.md").read_text(), re.DOTALL)
+    (block,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "training.md").read_text(), re.DOTALL)
     values = tomllib.loads(block)
     values |= {"scenario": {"name": "docs", "game": "training"}, "data": {"source": "german", **values["data"]}}
     (cell,) = lay_out(values, "docs").cells

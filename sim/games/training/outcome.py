@@ -19,6 +19,7 @@ from sim.games.recorded import submission_of as submitted
 from sim.games.submissions import AuditReport
 from sim.games.training.deal import TrainingDeal, deal
 from sim.games.training.scenario import TrainingScenario
+from sim.games.training.terms import terms_of
 from sim.scenarios.sweep import Cell
 from sim.transcripts.messages import TrialMessages
 
@@ -55,6 +56,8 @@ def from_messages(
         drawn["protected"] = dealt.people.protected
     if not all(np.array_equal(cards[name], values) for name, values in drawn.items()):
         raise NotRecorded("the test rows are in no message, and the table is not what it was")
+    if trial.cards["ModelDeal"].deal.terms != terms_of(scenario):
+        raise NotRecorded("the developer was dealt other terms than the scenario's")
     told = None if guesses is None else from_message(guesses.guesses).astype(np.uint8, copy=False)
     return dealt, TrainingOutcome(submission_of(request), told, report)
 

@@ -22,6 +22,7 @@ from sim.games.submissions import take_array
 from sim.games.table import Table, Trial
 from sim.games.training.deal import TrainingDeal
 from sim.games.training.outcome import TrainingOutcome, submission_of
+from sim.games.training.terms import terms_of
 
 
 @dataclass
@@ -131,7 +132,7 @@ class TrainingDealer(TrainingServiceServicer):
         yield response(
             deal=training.CanaryDeal(
                 deal_id=deal.deal_id,
-                terms=terms_of(deal),
+                terms=terms_of(deal.scenario),
                 features=header_of(deal.canaries.features),
                 labels=header_of(deal.canaries.labels),
             )
@@ -156,21 +157,6 @@ class TrainingDealer(TrainingServiceServicer):
             return training.SubmitCanariesResponse()
 
 
-def terms_of(deal: TrainingDeal) -> training.ModelTerms:
-    """Say how a deal's model is trained."""
-    asked = deal.scenario.training
-    return training.ModelTerms(
-        model=asked.model,
-        practice=asked.practice,
-        epsilon=asked.epsilon,
-        delta=asked.delta,
-        statistics_share=asked.statistics_share,
-        strength=asked.strength,
-        steps=asked.steps,
-        batch=asked.batch,
-    )
-
-
 def _holds(deal: TrainingDeal) -> bool:
     return deal.scenario.training.holds_protected
 
@@ -180,7 +166,7 @@ def _model_deal(deal: TrainingDeal) -> training.ModelDeal:
     return training.ModelDeal(
         deal_id=deal.deal_id,
         seed=deal.seed,
-        terms=terms_of(deal),
+        terms=terms_of(deal.scenario),
         features=header_of(deal.people.features),
         labels=header_of(deal.people.labels),
         protected=header_of(deal.people.protected) if _holds(deal) else None,
