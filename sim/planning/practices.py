@@ -49,17 +49,15 @@ PRACTICES = {
         "clip gradients where they are, not at a fixed norm",
         "less noise once gradients shrink, for the budget that finding the norm takes",
         CONDITION,
-        "the norm is found from private gradients, so that its noisy counts are charged too; that the "
-        "smaller group gains "
-        "is not proved: compare the gaps",
+        "finding the norm reads private gradients and is charged; on Adult at epsilon 1 it lost 0.7 points of "
+        "accuracy, 0.5 of the smaller group's",
     ),
     "group-epsilon": Practice(
         "give the smaller group a larger epsilon",
         "less noise for the group with the larger epsilon, for its members' protection",
         CONDITION,
-        "it weakens the smaller group's promise: with the paper's 2 and 0.5 its members' odds may move by "
-        "a factor of 7.4, "
-        "the others' by 1.6",
+        "it weakens the smaller group's promise: with the paper's 2 and 0.5 its members' odds may move by a factor of "
+        "7.4, the others' by 1.6. On Adult at epsilon 1 and 4 it gained 0.1 points of its accuracy, within chance",
     ),
     "subsampling": Practice(
         "train on random parts of the rows",
@@ -76,21 +74,18 @@ PRACTICES = {
     ),
     "thresholds": Practice(
         "decide by a threshold for each group",
-        "a small gap of an accurate model, for needing A at every decision, and for treating groups by "
-        "different rules, "
-        "which some laws forbid",
+        "a small gap of an accurate model, for needing A at every decision, and for treating groups by different "
+        "rules, which some laws forbid",
         CONDITION,
-        "post-processing is free only where it reads no private rows: thresholds chosen on them read A and "
-        "labels, and are "
-        "charged",
+        "post-processing is free only where it reads no private rows: thresholds chosen on them are charged. On Adult "
+        "at epsilon 1 the gap fell from 0.171 to -0.005 for 2.4 points of accuracy, 4.7 of the smaller group's",
     ),
     "calibration": Practice(
         "calibrate scores within each group",
         "scores that mean the same in both groups, for error rates that differ where base rates do",
         CONDITION,
-        "post-processing is free only where it reads no private rows: calibration on them is charged. It "
-        "does not make the "
-        "groups' rates of yes alike",
+        "post-processing is free only where it reads no private rows: calibration on them is charged. It does not make "
+        "the groups' rates of yes alike",
     ),
     "oversampling": Practice(
         "repeat the smaller group's rows",
@@ -102,17 +97,15 @@ PRACTICES = {
         "add synthetic rows of the smaller group",
         "weight for the smaller group without a copy of anybody, for budget and for what the marginals miss",
         CONDITION,
-        "the rows come from noisy marginals of private rows, and are charged; few rows give noisy "
-        "marginals, so that it "
-        "helps least where a group is smallest",
+        "the rows come from noisy marginals of private rows, and are charged; few rows give noisy marginals, so that "
+        "it helps least where a group is smallest. On Adult it lost 0.5 points, and a little of the gap",
     ),
     "fair-representation": Practice(
         "learn features that do not tell the groups apart",
         "models that cannot use A, for accuracy wherever features that stand for A also tell the outcome",
         CONDITION,
-        "learning them reads A and private rows, and is charged; independence holds for the rows that it "
-        "was learnt on, as "
-        "far as the learner can see",
+        "learning them is charged, and makes means alike, no more. On Adult at epsilon 1 the gap fell from 0.171 to "
+        "0.075 for 0.9 points of accuracy, 1.1 of the smaller group's",
     ),
 }
 """The training game's strategies: ``training.practice``."""
@@ -122,19 +115,19 @@ MODELS = {
         "a fair and private logistic regression",
         "a small gap and coefficients that can be read, for accuracy",
         HOLDS,
-        "Adult, epsilon 0.1: risk difference 0.023 in place of 0.174, accuracy 80.6 % in place of 84.2 % (priv-lr)",
+        "Adult, epsilon 0.1: risk difference 0.026 in place of 0.178, accuracy 80.8 % in place of 84.3 % (priv-lr)",
     ),
     "priv-lr": Practice(
         "a private logistic regression",
         "strong privacy at little cost of accuracy, for nothing done about the gap",
         HOLDS,
-        "Adult, epsilon 0.1: accuracy 84.2 % in place of 85.2 % (lr), risk difference 0.174 in place of 0.169",
+        "Adult, epsilon 0.1: accuracy 84.3 % in place of 85.2 % (lr), risk difference 0.178 in place of 0.172",
     ),
     "dpf-nn": Practice(
         "a fair and private neural network",
         "a small gap of a flexible model, for accuracy, and for steps whose penalty is noisy too",
         HOLDS,
-        "Adult, epsilon 0.1: risk difference 0.029 in place of 0.176, accuracy 80.8 % in place of 84.6 % (dp-nn)",
+        "Adult, epsilon 0.1: risk difference 0.014 in place of 0.187, accuracy 80.4 % in place of 84.5 % (dp-nn)",
     ),
 }
 """Models of `developer.training` that are advised: ``training.model``. Figures are those of docs/private-fair.md."""

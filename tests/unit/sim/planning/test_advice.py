@@ -16,6 +16,7 @@ import typer.core
 from developer import training
 from developer.training import practice
 from fairwall.laws.sensitivity import Counts
+from fairwall.tables.roles import Roles
 from sim.cli.advise import as_text, as_values
 from sim.cli.main import app
 from sim.games import read
@@ -30,6 +31,8 @@ from sim.planning.table import Table
 DOCS = Path(__file__).parents[4] / "docs"
 LOANS = DOCS / "example" / "loans.csv"
 
+ROLES = Roles("group", "a", "b", "label", "1")
+
 TABLES = {
     "large": Counts(2000, 2000, 2000, 2000),
     "unequal": Counts(n00=1500, n01=5000, n10=100, n11=3000),
@@ -40,7 +43,7 @@ TABLES = {
 
 
 def table(counts: Counts) -> Table:
-    return Table("people.csv", counts, ("b", "a"), "label 1", ())
+    return Table("people.csv", counts, ("b", "a"), "label 1", (), ROLES)
 
 
 @cache
@@ -161,7 +164,7 @@ def test_a_value_reaches_the_scenario_as_it_is(value: str) -> None:
 
 
 def test_a_group_of_all_others_is_not_named_as_a_value() -> None:
-    others = Table("people.csv", TABLES["small"], ("not a", "a"), "label 1", ())
+    others = Table("people.csv", TABLES["small"], ("not a", "a"), "label 1", (), ROLES)
     each = advise(Case(DOMAINS["lending"], 4.0, 0.05, replace(seen("small", 4.0), table=others)))
     for recommendation in each.recommendations:
         require_valid(recommendation.command)
