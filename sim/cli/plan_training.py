@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from sim.cli.plan import laid_out
+from sim.cli.lines import laid_out
 from sim.datasets.rows import Rows
 from sim.planning.table import Table
 from sim.planning.training import EPSILON_MAX, TIMES_MAX, Demands, Judged, TrainingPlan, make

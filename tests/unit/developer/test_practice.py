@@ -176,7 +176,7 @@ def test_each_group_is_promised_what_is_done_to_its_rows(done: Done) -> None:
         assert made.by_group[0].epsilon > 1.3 * made.by_group[1].epsilon
         assert made.by_group[1].epsilon <= BUDGET.epsilon
         assert made.spent == made.by_group[0]
-        assert [step.of for step in made.steps] == ["the disadvantaged", "the advantaged"]
+        assert [step.of for step in made.steps] == ["disadvantaged", "advantaged"]
     # The budget holds for the disadvantaged in the one, and not in the other.
     assert BUDGET.epsilon < made.spent.epsilon <= group_epsilon.RATIO * BUDGET.epsilon
 

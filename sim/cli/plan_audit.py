@@ -1,0 +1,123 @@
+"""How the command ``fairwall plan`` answers about an audit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sim.cli.lines import laid_out
+from sim.planning.audit import Plan
+from sim.planning.table import Table
+
+
+def as_values(plan: Plan, table: Table) -> dict[str, Any]:
+    """Return a plan as one JSON object."""
+    worst, batch, binding = plan.worst, plan.batch, plan.binding
+    return {
+        "data": table.name,
+        "people": plan.everybody,
+        "metric": batch.metric,
+        "models": batch.queries,
+        "mechanism": batch.mechanism,
+        "bounding": batch.bounding,
+        "epsilon": batch.epsilon,
+        "delta": batch.delta,
+        "within": plan.within,
+        "holds": plan.holds,
+        "undecided": plan.undecided,
+        "probability": worst.probability,
+        "probability_standard_error": worst.error,
+        "least_favourable": {
+            "gap": worst.gap,
+            "ones": None if worst.ones is None else [list(pair) for pair in worst.ones],
+            "others_alike": worst.case == 0,
+        },
+        "searched_with": plan.searched,
+        "within_that_holds": plan.reach,
+        "epsilon_that_holds": plan.epsilon,
+        "people_that_hold": plan.people,
+        "binding_group": None
+        if binding is None
+        else {"group": _group(plan, table), "people": binding[2], "of": binding[3]},
+        "batches": plan.batches,
+        "batches_at_epsilon_that_holds": plan.batches_at_least,
+    }
+
+
+def as_text(plan: Plan, table: Table) -> str:
+    """Lay a plan out in 80 columns."""
+    batch, worst, people = plan.batch, plan.worst, plan.everybody
+    sizes = " and ".join(
+        f"{sum(batch.counts.groups(label)[a] for label in (0, 1)):,} {table.groups[a]}" for a in (0, 1)
+    )
+    spend = f"epsilon {batch.epsilon:g}" + (f", delta {batch.delta:g}" if batch.delta else "")
+    about = "1 model" if batch.queries == 1 else f"{batch.queries:,} models"
+    kept = "not bounded" if batch.bounding == "none" else f"{batch.bounding} to the metric's range"
+    word = "undecided" if plan.undecided else "yes" if plan.holds else "no"
+    error = f" ± {worst.error:.4f}, drawn" if worst.error else ""
+    rows = [
+        ("release", f"{batch.mechanism}, {kept}, {spend}"),
+        ("asked", f"P(|released gap - true gap| <= {plan.within:g}) >= 95%, for each answer"),
+        ("answer", f"{word}: {_percent(worst.probability)}{error}, whatever the true gap"),
+        ("worst for", _worst(plan)),
+        *([("with counts", "as they are, not shrunk:")] if plan.searched != batch.mechanism else []),
+        ("holds within", _number(plan.reach) if plan.reach else "nothing short of the metric's whole range"),
+        ("smallest epsilon", _number(plan.epsilon) if plan.epsilon else "none up to 10,000"),
+        ("smallest n", _people(plan.people, people, plan.binding is not None)),
+        ("binding group", _binding(plan, table)),
+    ]
+    if plan.batches is not None:
+        least = "" if plan.batches_at_least is None else f"; {plan.batches_at_least:,} at the smallest epsilon"
+        rows.append(("budget holds", f"{_batches(plan)}{least}"))
+    lines = [
+        f"{batch.metric} of {about} on {table.name}",
+        f"{people:,} people: {sizes}; outcome: {table.outcome}",
+        *table.left_out,
+        "",
+        *(f"{name:17}{text}" for name, text in rows),
+    ]
+    return laid_out(lines)
+
+
+def _percent(probability: float) -> str:
+    return f"{100 * probability:.2f}%" if probability < 0.9999 else "more than 99.99%"
+
+
+def _number(x: float) -> str:
+    return f"{x:.3g}" if x < 1000 else f"{x:,.0f}"
+
+
+def _worst(plan: Plan) -> str:
+    worst = plan.worst
+    if worst.ones is None:
+        return f"a true gap of {worst.gap:.2g}, and most others"
+    rates = "; ".join(f"{100 * r0:.0f}% and {100 * r1:.0f}%" for r0, r1 in worst.rates)
+    others = "" if worst.case == 0 else ", the other models showing none"
+    return f"a true gap of {worst.gap:.2g} (the groups' rates: {rates}){others}"
+
+
+def _people(needed: int | None, there: int, falls: bool) -> str:
+    if needed is None:
+        return "more than 10,000,000" if falls else "none: this noise does not fall with n"
+    if needed > there:
+        return f"{needed:,} people with these shares, {needed - there:,} more ({needed / there:.1f} times as many)"
+    return f"{needed:,} people with these shares"
+
+
+def _group(plan: Plan, table: Table) -> str:
+    assert plan.binding is not None
+    label, a, _, _ = plan.binding
+    return table.groups[a] + ("" if label is None else f" with{'' if label else 'out'} {table.outcome}")
+
+
+def _binding(plan: Plan, table: Table) -> str:
+    if plan.binding is None:
+        return "none: this noise does not depend on the groups' sizes"
+    _, _, size, of = plan.binding
+    return f"{_group(plan, table)}: {size:,} of {of:,}"
+
+
+def _batches(plan: Plan) -> str:
+    assert plan.batches is not None
+    if plan.batch.mechanism == "randomized-response":
+        return "all later batches: the first buys noisy attributes, the others are free"
+    return f"{plan.batches:,} such batch" + ("" if plan.batches == 1 else "es")
