@@ -280,7 +280,7 @@ def test_the_answer_is_readable_in_words_and_as_values() -> None:
 SHIPPED = [
     ("german", "sex", 200, (1.0, 50.0), 25),
     ("compas", "race", 500, (0.3, 10.0), 25),
-    ("adult", "sex", 2000, (0.1, 5.0), 4),
+    ("adult", "sex", 2000, (0.1, 5.0), 8),
 ]
 
 
