@@ -12,6 +12,9 @@ from importlib.util import find_spec
 import numpy as np
 from numpy.typing import NDArray
 
+from developer.training.models import MODELS
+from developer.training.network import Network
+from fairwall.learning.backend import require_pytorch
 from fairwall.tables.people import LeftOut
 from sim import datasets
 from sim.datasets import Rows
@@ -73,12 +76,13 @@ def deal(cell: Cell[TrainingScenario], trial: int, deal_id: str, secret: bytes =
         If the table has too few rows, a part of it would miss a label or a group, or a practice's library is missing.
     DataError
         If the table cannot be loaded.
+    UserError
+        If PyTorch is not installed, and a network is to be trained.
     """
     scenario = cell.scenario
     seed, asked = scenario.scenario.seed + trial, scenario.training
     rng = np.random.default_rng(int.from_bytes(party_seed(secret, seed, "referee"), "big"))
-    if asked.practice == "synthetic" and find_spec("mbi") is None:
-        raise DealError("training.practice: synthetic rows need AIM: pip install 'fairwall[synthetic]'")
+    _require_libraries(scenario)
     table = _table(scenario.data)
     order = rng.permutation(len(table.labels))
     tested = round(scenario.data.test_share * len(order))
@@ -111,6 +115,14 @@ def deal(cell: Cell[TrainingScenario], trial: int, deal_id: str, secret: bytes =
         compliance=_compliance(scenario, people.protected[public:], party_seed(secret, seed, "compliance")),
         left_out=table.left_out,
     )
+
+
+def _require_libraries(scenario: TrainingScenario) -> None:
+    asked = scenario.training
+    if isinstance(MODELS.get(asked.model), Network):
+        require_pytorch()
+    if asked.practice == "synthetic" and find_spec("mbi") is None:
+        raise DealError("training.practice: synthetic rows need AIM: pip install 'fairwall[synthetic]'")
 
 
 def _table(data: TrainingData) -> Rows:
