@@ -52,6 +52,8 @@ class CountsGaussian:
         def buy(n0: int, centred: NDArray[np.float64], n: int, known: bool) -> NoisyCounts:
             about = gaussian_scales(centred.size, gaussian_multiplier(epsilon, delta), size_known=known)
             steps = [step_for(scale, GAUSSIAN_FINENESS, n) for scale in (about.size, about.sums)]
+            # N0 is whole: on a grid of at most 1 it is not rounded, which its scale has no allowance for.
+            steps[0] = min(steps[0], 1.0)
             multiplier = gridded_multiplier(epsilon, delta, centred.size + 1, _fewest_steps(about, steps))
             scales = gaussian_scales(centred.size, multiplier, size_known=known, steps=ROUNDING_STEPS * steps[1])
             size = None if known else float(noise.gaussian(np.array([float(n0)]), scales.size, steps[0])[0])

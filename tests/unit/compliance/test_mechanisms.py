@@ -407,6 +407,38 @@ def test_counts_answer_exactly_at_a_large_epsilon() -> None:
             assert released[sane] == pytest.approx(exact[sane], abs=1e-3)
 
 
+def exact_delta(name: str, models: int, epsilon: float, delta: float) -> tuple[float, set[float]]:
+    """The delta that a mechanism's noise really has where one person counts fully in every sum, and N0's grids."""
+    import mpmath
+
+    n = 8
+    protected = np.arange(n, dtype=np.uint8) % 2
+    flipped = protected.copy()
+    flipped[0] = 1
+    predictions, labels = np.ones((models, n)), np.zeros(n, np.uint8)
+    one, other = (
+        asked_for(OURS[name], question("sp", predictions, who, labels), epsilon, delta) for who in (protected, flipped)
+    )
+    with mpmath.workdps(60):
+        square = mpmath.mpf(0)
+        for a, b in zip(one, other, strict=True):
+            # A grid lays apart by a whole step what may lie on two sides of its rounding, wherever the records are.
+            apart = np.abs(a.values - b.values)
+            worst = np.ceil(apart / a.step) * a.step
+            square += sum((mpmath.mpf(float(w)) / mpmath.mpf(a.scale)) ** 2 for w in worst)
+        mu, e = mpmath.sqrt(square), mpmath.mpf(epsilon)
+        exact = mpmath.ncdf(mu / 2 - e / mu) - mpmath.exp(e) * mpmath.ncdf(-mu / 2 - e / mu)
+        return float(exact), {one[0].step}
+
+
+@pytest.mark.parametrize("models", [1, 3])
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-12, 1e-12), (1e-9, 1e-6), (1e-6, 1e-12), (1.0, 1e-12)])
+def test_counts_gaussian_keeps_a_tiny_delta_by_exact_arithmetic(epsilon: float, delta: float, models: int) -> None:
+    exact, steps = exact_delta("counts-gaussian", models, epsilon, delta)
+    assert max(steps) <= 1
+    assert 0 < exact <= delta * (1 + 1e-9)
+
+
 @pytest.mark.parametrize("name", ["counts", "counts-gaussian"])
 def test_the_size_is_bought_once(name: str) -> None:
     mechanism, delta = OURS[name], delta_for(name)
