@@ -24,6 +24,8 @@ from enum import StrEnum
 from functools import lru_cache
 
 from fairwall.laws.decimals import EXACT, at_least, at_most, written
+from fairwall.laws.gaussian import gaussian_epsilon, pure_shift
+from fairwall.laws.renyi import filter_order, laplace_divergence, renyi_epsilon, response_divergence
 
 _INFINITE = Decimal("Infinity")
 
@@ -34,9 +36,15 @@ _RAISED = _ROUGHLY.add(Decimal(1), Decimal("1e-40"))
 _CONVOLUTION_ERROR = 1e-12
 """By how much less delta a convolution is read at: float64's errors in it came to 5e-14 of delta, in 50,000 losses."""
 
-# Points of the grid that a Laplace or Gaussian loss is laid on for `Rule.TIGHT`. Rounding is upwards, so a coarse grid
-# costs budget and never privacy: against the closed form of composed Gaussians 100 points cost 2e-5 of epsilon or less.
+# Points of the grid that a Laplace loss is laid on for `Rule.TIGHT`. Rounding is upwards, so a coarse grid costs budget
+# and never privacy.
 _GRID_POINTS = 100
+
+_CLOSED_FORM_RAISED = Decimal("1.000000001")
+"""Far more than what float64 loses in a closed form of `Rule.TIGHT`."""
+
+_ALIKE, _UNLIKE = Decimal("0.5"), Decimal("0.16")
+"""Shares of delta under `Rule.TIGHT`: the first once and the second three times are below 1. See `_tight`."""
 
 _EXPONENT_MAX = 700.0
 """exp(epsilon) is a number up to here; a loss beyond is none that a convolution would tell from total."""
@@ -119,7 +127,7 @@ def pure(epsilon: float, delta: float = 0.0) -> Loss:
     return Loss(epsilon, delta)
 
 
-def composed_epsilon(losses: Mapping[Loss, int], delta: float, rule: Rule) -> Decimal:
+def composed_epsilon(losses: Mapping[Loss, int], delta: float, rule: Rule, limit: float = math.inf) -> Decimal:
     """Return the least epsilon for which a rule proves (epsilon, delta)-differential privacy of a series.
 
     A plain sum is exact, everything else rounded upwards.
@@ -138,9 +146,13 @@ def composed_epsilon(losses: Mapping[Loss, int], delta: float, rule: Rule) -> De
           beforehand, as the theorem demands.
         * ``zcdp``: rho + 2 sqrt(rho ln(1/delta)) with rho the sum (Bun and Steinke 2016, Proposition 1.3; a filter by
           Feldman and Zrnic, NeurIPS 2021). A loss with a delta that is not Gaussian has no rho.
-        * ``tight``: the privacy loss distributions of the mechanisms, convolved (Koskela et al. 2020; `dp-accounting`).
-          A convolution is no filter for losses chosen on the way, so it counts where all losses are alike; a mixed
-          series has the plain sum.
+        * ``tight``: for Gaussian noise, of whatever multipliers, the exact value: the squares of 1/multiplier add up
+          (fully adaptively: Smith and Thakurta 2022). For other losses that are all alike, the privacy loss
+          distributions of the mechanisms, convolved (Koskela et al. 2020; `dp-accounting`), at half of delta. A mixed
+          series has a filter at 0.16 of it: Gaussian where any of its noise is, else Renyi's (`fairwall.laws.renyi`).
+    limit : float
+        The budget's epsilon, which fixes the order of Renyi's filter before the first loss; infinite for none, and that
+        filter proves nothing.
 
     Returns
     -------
@@ -150,7 +162,7 @@ def composed_epsilon(losses: Mapping[Loss, int], delta: float, rule: Rule) -> De
     if not losses:
         return Decimal(0)
     surely = _INFINITE if any(loss.delta for loss in losses) else _epsilons(losses)
-    return min(surely, _RULES[rule](losses, written(delta)))
+    return min(surely, _RULES[rule](losses, written(delta), limit))
 
 
 @dataclass(frozen=True)
@@ -200,7 +212,7 @@ class Budget:
         return math.isinf(self.epsilon) or self._composed(_with(losses, loss)) <= written(self.epsilon)
 
     def _composed(self, losses: Mapping[Loss, int]) -> Decimal:
-        return composed_epsilon(losses, self.delta, self.rule)
+        return composed_epsilon(losses, self.delta, self.rule, self.epsilon)
 
     def _left(self, losses: Mapping[Loss, int]) -> Decimal:
         if math.isinf(self.epsilon):
@@ -213,11 +225,11 @@ def _with(losses: Mapping[Loss, int], loss: Loss) -> Mapping[Loss, int]:
     return {**losses, loss: losses.get(loss, 0) + 1}
 
 
-def _basic(losses: Mapping[Loss, int], delta: Decimal) -> Decimal:
+def _basic(losses: Mapping[Loss, int], delta: Decimal, _limit: float) -> Decimal:
     return _epsilons(losses) if _deltas(losses) <= delta else _INFINITE
 
 
-def _advanced(losses: Mapping[Loss, int], delta: Decimal) -> Decimal:
+def _advanced(losses: Mapping[Loss, int], delta: Decimal, _limit: float) -> Decimal:
     with localcontext(EXACT):
         half = delta / 2
         if not half or _deltas(losses) > half:
@@ -227,7 +239,7 @@ def _advanced(losses: Mapping[Loss, int], delta: Decimal) -> Decimal:
         return (squares / 2 + (-2 * half.ln() * squares).sqrt()) * _RAISED
 
 
-def _zcdp(losses: Mapping[Loss, int], delta: Decimal) -> Decimal:
+def _zcdp(losses: Mapping[Loss, int], delta: Decimal, _limit: float) -> Decimal:
     if not delta:
         return _INFINITE
     with localcontext(_ROUGHLY):
@@ -235,11 +247,57 @@ def _zcdp(losses: Mapping[Loss, int], delta: Decimal) -> Decimal:
         return (rho + 2 * (-delta.ln() * rho).sqrt()) * _RAISED
 
 
-def _tight(losses: Mapping[Loss, int], delta: Decimal) -> Decimal:
-    if delta <= _CONVOLUTION_ERROR or len(losses) > 1:
+def _tight(losses: Mapping[Loss, int], delta: Decimal, limit: float) -> Decimal:
+    """Bound a series by what it consists of.
+
+    What a series will consist of may depend on answers, and then several bounds hold side by side, each on the paths
+    of its kind. Their deltas have to add up to delta at most:
+
+    * a series that begins with Gaussian noise stays under one filter, whatever follows: mu^2 = sum of 1/multiplier^2,
+      and `pure_shift` squared for every other loss. Its limit at 0.16 delta, for mixed ones, is below that at delta,
+      for Gaussian noise alone: delta.
+    * a series that begins otherwise goes on alike (0.5), or is mixed with no Gaussian noise (0.16, and as much for the
+      losses' own deltas: a mechanism with a delta is a pure one but for an event of that probability, Murtagh and
+      Vadhan 2016), or has Gaussian noise (0.16).
+    """
+    if all(loss.law is Law.GAUSSIAN for loss in losses):
+        return _as_gaussian(losses, delta)
+    with localcontext(EXACT):
+        alike, unlike = delta * _ALIKE, delta * _UNLIKE
+    if len(losses) == 1:
+        return _convolved(losses, alike)
+    others = {loss: count for loss, count in losses.items() if loss.law is not Law.GAUSSIAN}
+    if len(others) < len(losses):
+        return _INFINITE if _deltas(others) else _as_gaussian(losses, unlike)
+    return _renyi(losses, unlike, limit) if _deltas(losses) <= unlike else _INFINITE
+
+
+def _as_gaussian(losses: Mapping[Loss, int], delta: Decimal) -> Decimal:
+    shift = math.sqrt(math.fsum(count * _shift(loss) ** 2 for loss, count in losses.items()))
+    if not delta or not 0 < shift < math.inf:
         return _INFINITE
+    return Decimal(_gaussian_epsilon(1 / shift, float(delta))) * _CLOSED_FORM_RAISED
+
+
+def _shift(loss: Loss) -> float:
+    """Return how far apart two normal laws of variance 1 are that dominate a loss, but for its own delta."""
+    return 1 / loss.multiplier if loss.law is Law.GAUSSIAN else pure_shift(loss.epsilon)
+
+
+def _renyi(losses: Mapping[Loss, int], delta: Decimal, limit: float) -> Decimal:
+    if not delta or not 0 < limit < math.inf:
+        return _INFINITE
+    order = filter_order(limit, float(delta))
+    divergence = math.fsum(
+        count * (laplace_divergence if loss.law is Law.LAPLACE else response_divergence)(loss.epsilon, order)
+        for loss, count in losses.items()
+    )
+    return Decimal(renyi_epsilon(divergence, order, float(delta))) * _CLOSED_FORM_RAISED
+
+
+def _convolved(losses: Mapping[Loss, int], delta: Decimal) -> Decimal:
     ((loss, count),) = losses.items()
-    if loss.epsilon > _EXPONENT_MAX:
+    if delta <= _CONVOLUTION_ERROR or loss.epsilon > _EXPONENT_MAX:
         return _INFINITE
     return Decimal(_convolved_epsilon(loss, count, float(delta) - _CONVOLUTION_ERROR))
 
@@ -257,15 +315,14 @@ def _rho(loss: Loss) -> Decimal:
     return _INFINITE if loss.delta else written(loss.epsilon) * written(loss.epsilon) / 2
 
 
+_gaussian_epsilon = lru_cache(maxsize=1024)(gaussian_epsilon)
+
+
 @lru_cache(maxsize=1024)
 def _convolved_epsilon(loss: Loss, count: int, delta: float) -> float:
     # By name, when it is needed: the package takes a second to load, and says nothing of its types.
     plds = importlib.import_module("dp_accounting.pld.privacy_loss_distribution")
-    if loss.law is Law.GAUSSIAN:
-        one = plds.from_gaussian_mechanism(
-            loss.multiplier, value_discretization_interval=1 / loss.multiplier / _GRID_POINTS
-        )
-    elif loss.law is Law.LAPLACE:
+    if loss.law is Law.LAPLACE:
         one = plds.from_laplace_mechanism(1 / loss.epsilon, value_discretization_interval=loss.epsilon / _GRID_POINTS)
     else:
         # Randomised response dominates whatever has this epsilon and delta, and loses +-epsilon or everything: on a

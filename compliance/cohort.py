@@ -4,8 +4,8 @@
 person's A flips, (r, 1) moves from one group to the other: the answer moves by sqrt(2) |(r, 1)| <= 2. If one record is
 added or removed, it moves by |(r, 1)| <= sqrt(2).
 
-**Composition.** Every telling is Gaussian noise on a vector, with a multiplier of its own. As many as are asked for
-with one multiplier compose exactly (`Rule.TIGHT`), however what is asked depends on what was told before.
+**Composition.** Every telling is Gaussian noise on a vector, with a multiplier of its own. They compose exactly
+(`Rule.TIGHT`), however what is asked depends on what was told before.
 """
 
 from __future__ import annotations

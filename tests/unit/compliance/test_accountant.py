@@ -1,18 +1,22 @@
 from __future__ import annotations
 
+import importlib
+import itertools
 import math
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from compliance.accountant import Budget, Law, Loss, Rule, composed_epsilon, pure
+from compliance.mechanisms.gaussian import gaussian_cost
 from fairwall.laws.decimals import part_of
 from fairwall.laws.gaussian import gaussian_epsilon
 
@@ -260,8 +264,9 @@ def test_zcdp_proves_nothing_of_a_mechanism_of_which_epsilon_and_delta_are_all_t
 @pytest.mark.parametrize(("epsilon", "count"), [(0.01, 100), (0.1, 20), (0.5, 60), (1.0, 30), (3.0, 7)])
 def test_tight_composition_of_pure_losses_is_the_optimal_one(epsilon: float, count: int) -> None:
     tight = composed(Counter({pure(epsilon): count}), DELTA, Rule.TIGHT)
-    # The theorem is read off on its grid of 2 epsilon; between two points the distribution may still do better.
-    optimal = optimal_composition(epsilon, count, DELTA)
+    # The theorem is read off on its grid of 2 epsilon; between two points the distribution may still do better. Half of
+    # delta is for series that do not stay alike.
+    optimal = optimal_composition(epsilon, count, DELTA / 2)
     assert optimal - 2 * epsilon <= tight <= optimal * (1 + 1e-9)
 
 
@@ -269,7 +274,7 @@ def test_tight_composition_of_pure_losses_is_the_optimal_one(epsilon: float, cou
 def test_tight_composition_of_gaussians_is_one_gaussian(multiplier: float, count: int) -> None:
     tight = composed(Counter({gaussian(multiplier, 1e-9): count}), DELTA, Rule.TIGHT)
     closed_form = gaussian_epsilon(multiplier / math.sqrt(count), DELTA)
-    assert closed_form * (1 - 1e-6) <= tight <= closed_form * (1 + 1e-4)
+    assert closed_form <= tight <= closed_form * (1 + 1e-8)
 
 
 def test_laplace_noise_loses_less_than_its_epsilon_alone_tells() -> None:
@@ -279,13 +284,107 @@ def test_laplace_noise_loses_less_than_its_epsilon_alone_tells() -> None:
 
 
 def test_the_delta_of_a_loss_is_used_up_by_tight_composition_too() -> None:
-    assert composed(Counter({pure(0.1, 1e-8): 99}), DELTA, Rule.TIGHT) < 0.1 * 99
-    assert composed(Counter({pure(0.1, 1e-8): 101}), DELTA, Rule.TIGHT) == math.inf
+    assert composed(Counter({pure(0.1, 1e-8): 49}), DELTA, Rule.TIGHT) < 0.1 * 49
+    assert composed(Counter({pure(0.1, 1e-8): 51}), DELTA, Rule.TIGHT) == math.inf
 
 
-def test_unlike_losses_chosen_on_the_way_have_no_convolution_but_their_sum() -> None:
-    assert composed(Counter({pure(0.1): 50, pure(0.2): 50}), DELTA, Rule.TIGHT) == pytest.approx(15)
-    assert composed(Counter([gaussian(1.0, 1e-9), pure(0.1)]), DELTA, Rule.TIGHT) == math.inf
+def test_gaussians_of_any_multipliers_are_one_gaussian() -> None:
+    losses = Counter({gaussian(5.0, 1e-9): 3, gaussian(8.0, 1e-9): 2, gaussian(20.0, 1e-7): 7})
+    one = 1 / math.sqrt(3 / 25 + 2 / 64 + 7 / 400)
+    assert composed(losses, DELTA, Rule.TIGHT) == pytest.approx(gaussian_epsilon(one, DELTA), rel=1e-8)
+
+
+def test_a_second_developer_at_another_epsilon_is_answered() -> None:
+    # At 490a673 nothing was afforded after the first, for ever.
+    for cost in (gaussian_cost, pure):
+        budget, first = Budget(2.0, DELTA, Rule.TIGHT), Counter({cost(0.1, 1e-8): 1})
+        assert budget.affords(first, cost(0.2, 1e-8))
+        assert budget.affords(first + Counter([cost(0.2, 1e-8)]), cost(0.15, 1e-8))
+
+
+def test_many_unlike_small_losses_cost_less_than_their_sum() -> None:
+    budget, losses = Budget(2.0, DELTA, Rule.TIGHT), Counter[Loss]()
+    while budget.affords(losses, pure(0.01)) and budget.affords(losses, pure(0.02)):
+        losses.update([pure(0.01), pure(0.02)])
+    assert sum(count * loss.epsilon for loss, count in losses.items()) > 2 * 2.0
+
+
+def distribution(loss: Loss) -> Any:
+    plds = importlib.import_module("dp_accounting.pld.privacy_loss_distribution")
+    if loss.law is Law.GAUSSIAN:
+        return plds.from_gaussian_mechanism(loss.multiplier, value_discretization_interval=1e-3)
+    if loss.law is Law.LAPLACE:
+        return plds.from_laplace_mechanism(1 / loss.epsilon, value_discretization_interval=1e-3)
+    parameters = plds.common.DifferentialPrivacyParameters(loss.epsilon, loss.delta)
+    return plds.from_privacy_parameters(parameters, value_discretization_interval=1e-3)
+
+
+KINDS = (pure(0.2), pure(0.9), pure(0.5, 1e-5), Loss(0.3, law=Law.LAPLACE), gaussian(2.0, 1e-5), gaussian(7.0, 1e-5))
+
+
+def test_no_series_is_proved_to_lose_less_than_it_does() -> None:
+    # Every series of up to three of each of two kinds, against the convolution, its grid rounded downwards.
+    delta, proved = 1e-3, 0
+    for a, b in itertools.combinations(KINDS, 2):
+        for i, j in itertools.product(range(1, 4), repeat=2):
+            pair = distribution(a).self_compose(i).compose(distribution(b).self_compose(j))
+            truth = pair.get_epsilon_for_delta(delta) - (i + j) * 1e-3
+            told = float(composed_epsilon(Counter({a: i, b: j}), delta, Rule.TIGHT, 5.0))
+            assert told >= truth
+            proved += told < math.inf
+    assert proved > 100
+
+
+def most_that_can_be_lost(budget: Budget, kinds: tuple[float, ...], afforded: Affords) -> float:
+    """The largest hockey-stick at the budget's epsilon of any way to choose pure losses after each answer.
+
+    Randomised response is as bad as an epsilon allows: each answer moves the privacy loss up or down by epsilon. So a
+    state is what was charged and the loss, and who asks goes the way that promises most.
+    """
+    known: dict[tuple[tuple[int, ...], int], float] = {}
+
+    def most(counts: tuple[int, ...], lost: int) -> float:
+        key = (counts, lost)
+        if key not in known:
+            best = max(0.0, -math.expm1(budget.epsilon - lost * UNIT))
+            losses = Counter({pure(kind): count for kind, count in zip(kinds, counts, strict=True) if count})
+            for place, kind in enumerate(kinds):
+                if not afforded(budget, losses, pure(kind)):
+                    continue
+                after = (*counts[:place], counts[place] + 1, *counts[place + 1 :])
+                up, steps = 1 / (1 + math.exp(-kind)), round(kind / UNIT)
+                best = max(best, up * most(after, lost + steps) + (1 - up) * most(after, lost - steps))
+            known[key] = best
+        return known[key]
+
+    return most((0,) * len(kinds), 0)
+
+
+Affords = Callable[[Budget, Counter[Loss], Loss], bool]
+UNIT = 0.05
+
+
+def test_no_way_to_choose_losses_exceeds_the_budget() -> None:
+    for epsilon, delta, kinds in ((0.6, 0.2, (0.1, 0.15)), (0.4, 0.3, (0.1, 0.25)), (0.5, 0.1, (0.05, 0.1, 0.2))):
+        budget = Budget(epsilon, delta, Rule.TIGHT)
+        assert 0 < most_that_can_be_lost(budget, kinds, Budget.affords) <= delta
+
+
+def test_a_convolution_of_unlike_losses_exceeds_the_budget_and_is_seen() -> None:
+    # The broken twin: the exact loss of each series as it stands, which is no bound of one that is chosen on the way.
+    def convolved(budget: Budget, losses: Counter[Loss], loss: Loss) -> bool:
+        states = {0: 1.0}
+        for one in (losses + Counter([loss])).elements():
+            up, steps = 1 / (1 + math.exp(-one.epsilon)), round(one.epsilon / UNIT)
+            moved = Counter[int]()
+            for lost, weight in states.items():
+                moved[lost + steps] += up * weight  # type: ignore[assignment]
+                moved[lost - steps] += (1 - up) * weight  # type: ignore[assignment]
+            states = moved  # type: ignore[assignment]
+        found = sum(weight * max(0.0, -math.expm1(budget.epsilon - lost * UNIT)) for lost, weight in states.items())
+        return found <= budget.delta
+
+    assert most_that_can_be_lost(Budget(0.5, 0.01, Rule.TIGHT), (0.1, 0.15), convolved) > 0.01
 
 
 def test_loading_the_accountant_does_not_load_what_only_tight_composition_needs() -> None:
@@ -327,7 +426,7 @@ def test_one_more_loss_never_costs_less(rule: Rule, loss: Loss, count: int) -> N
 
 
 @pytest.mark.parametrize(
-    ("rule", "covered"), [(Rule.BASIC, 100), (Rule.ADVANCED, 260), (Rule.ZCDP, 270), (Rule.TIGHT, 346)]
+    ("rule", "covered"), [(Rule.BASIC, 100), (Rule.ADVANCED, 260), (Rule.ZCDP, 270), (Rule.TIGHT, 332)]
 )
 def test_how_many_queries_a_budget_of_10_covers_at_a_tenth_each(rule: Rule, covered: int) -> None:
     budget, losses = Budget(10.0, DELTA, rule), Counter[Loss]()
