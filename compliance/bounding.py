@@ -22,6 +22,8 @@ from compliance.mechanisms.mechanism import (
     Question,
     Release,
     Reusable,
+    candidates,
+    chosen,
     require_answerable,
 )
 from compliance.noise import Noise, step_for
@@ -72,9 +74,17 @@ class Bounded:
         """Return the mechanism's price."""
         return self.mechanism.cost(epsilon, delta)
 
-    def is_free(self, facts: Facts) -> bool:
-        """Return whether the mechanism answers the next batch from what was bought before."""
-        return isinstance(self.mechanism, Reusable) and self.mechanism.is_free(facts)
+    def is_free(self, facts: Facts, epsilon: float) -> bool:
+        """Return whether the mechanism answers such a batch from what was bought before."""
+        return isinstance(self.mechanism, Reusable) and self.mechanism.is_free(facts, epsilon)
+
+    def chosen(self, metric: str, people: int, queries: int, epsilon: float, delta: float) -> Mechanism:
+        """Return what the mechanism chooses, or the mechanism."""
+        return chosen(self.mechanism, metric, people, queries, epsilon, delta)
+
+    def candidates(self, delta: float) -> tuple[Mechanism, ...]:
+        """Return what the mechanism may choose, or the mechanism."""
+        return candidates(self.mechanism, delta)
 
     def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
         """Return answers in the metric's range; NaN stays NaN. See `Mechanism.release`."""

@@ -18,7 +18,7 @@ from compliance.draws import DrawLog
 from compliance.interval import Ends, probabilities_above, within_range
 from compliance.ledger import Ledger
 from compliance.ledger.books import Entry, Reply, Request
-from compliance.mechanisms.mechanism import Facts, Mechanism, Question, Release, Reusable
+from compliance.mechanisms.mechanism import Facts, Mechanism, Question, Release, Reusable, chosen
 from compliance.noise import Noise, Seeded, System
 from compliance.records import Records
 from fairwall.laws.precision import Precision, spacing, written_down
@@ -102,9 +102,11 @@ class Case:
         """
         # Only a mechanism that may answer for nothing is worth the look at what the account has bought.
         free = isinstance(self.mechanism, Reusable) and self.mechanism.is_free(
-            _decode(self.ledger.facts(self.dataset, developer))
+            _decode(self.ledger.facts(self.dataset, developer)), epsilon
         )
-        loss = FREE if free else self.mechanism.cost(epsilon, self.delta)
+        people, queries = sum(self.records.counts(metric)), len(predictions)
+        answering = chosen(self.mechanism, metric, people, queries, epsilon, self.delta)
+        loss = FREE if free else answering.cost(epsilon, self.delta)
 
         def reply(facts: tuple[bytes, ...]) -> Reply:
             question = Question(metric, predictions, self.records)
@@ -114,7 +116,7 @@ class Case:
             self.detector.watch(request_id, predictions)
             return Reply(_encode_answer(_rounded(release, self.precision)), _encode(release.facts))
 
-        name = self.mechanism.name
+        name = self.mechanism.name if free else answering.name
         return self.ledger.settle(
             Request(self.dataset, developer, request_id, digest, metric, name, self.neighbours, loss), reply
         )

@@ -11,6 +11,7 @@ import logging
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -18,9 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
+from compliance.accountant import Budget, Rule
 from compliance.bounding import Bounding, bounded
 from compliance.mechanisms import MECHANISMS, Mechanism
 from compliance.mechanisms.cauchy import CauchyMechanism
+from compliance.mechanisms.mechanism import candidates
 from compliance.mechanisms.recommended import Recommended
 from compliance.records import Records, RecordsError
 from compliance.release import Column
@@ -36,6 +39,7 @@ from fairwall.tables.people import select
 from fairwall.tables.reading import header
 from fairwall.tables.reading import read as read_table
 from fairwall.tables.roles import Roles
+from fairwall.wire.limits import EPSILON_MIN
 
 LOG = logging.getLogger(__name__)
 
@@ -395,6 +399,26 @@ def _problems(policy: Policy) -> Iterator[str]:
     for metric in policy.audit.metrics:
         if why := mechanism.refuses(metric, policy.epsilon_max, policy.audit.delta):
             yield f"audit.mechanism: {policy.audit.mechanism} does not answer metric {metric}: {why}"
+    yield from _unaffordable(policy, mechanism)
+
+
+def _unaffordable(policy: Policy, mechanism: Mechanism) -> Iterator[str]:
+    """Find whose budget never covers a batch, whatever its epsilon, or none after somebody's at another epsilon."""
+    audited, rule = policy.audit, Rule(policy.budget.rule)
+    kinds = candidates(mechanism, audited.delta)
+    least, others = ([kind.cost(times * EPSILON_MIN, audited.delta) for kind in kinds] for times in (1, 2))
+    batch = f"a batch of {audited.mechanism} at audit.delta {audited.delta:g}"
+    accounts = {"budget": policy.budget} | {f"developers.{name}": share for name, share in policy.developers.items()}
+    for key, section in accounts.items():
+        if section.epsilon < 3 * EPSILON_MIN:
+            yield f"{key}.epsilon: must be at least {3 * EPSILON_MIN:g}, not {section.epsilon:g}"
+            continue
+        account = Budget(section.epsilon, section.delta, rule)
+        if not all(account.affords({}, loss) for loss in least):
+            yield f'{key}.delta: {section.delta:g} never covers {batch} under budget.rule "{rule}"'
+        for loss, other in product(least, others):
+            if account.affords({loss: 1}, loss) and not account.affords({loss: 1}, other):
+                yield f'{key}.delta: {section.delta:g} covers no two unlike batches: {batch} under budget.rule "{rule}"'
 
 
 def _release_problems(policy: Policy) -> Iterator[str]:

@@ -182,8 +182,31 @@ class Mechanism(Protocol):
 class Reusable(Protocol):
     """A mechanism that may answer from what an account has bought before, for nothing."""
 
-    def is_free(self, facts: Facts) -> bool:
-        """Return whether the next batch costs nothing, given what earlier batches have released."""
+    def is_free(self, facts: Facts, epsilon: float) -> bool:
+        """Return whether a batch asked for at epsilon costs nothing, given what earlier batches have released."""
+
+
+@runtime_checkable
+class Choosing(Protocol):
+    """A mechanism that answers each batch with another one, chosen from public numbers alone."""
+
+    def chosen(self, metric: str, people: int, queries: int, epsilon: float, delta: float) -> Mechanism:
+        """Return what answers a batch of so many queries, about so many people in the metric's strata."""
+
+    def candidates(self, delta: float) -> tuple[Mechanism, ...]:
+        """Return all that may be chosen at this delta."""
+
+
+def chosen(mechanism: Mechanism, metric: str, people: int, queries: int, epsilon: float, delta: float) -> Mechanism:
+    """Return what answers a batch: the mechanism, or the one that it chooses. See `Choosing.chosen`."""
+    if isinstance(mechanism, Choosing):
+        return mechanism.chosen(metric, people, queries, epsilon, delta)
+    return mechanism
+
+
+def candidates(mechanism: Mechanism, delta: float) -> tuple[Mechanism, ...]:
+    """Return what may answer a batch at this delta."""
+    return mechanism.candidates(delta) if isinstance(mechanism, Choosing) else (mechanism,)
 
 
 def require_budget(epsilon: float, delta: float) -> None:

@@ -1,7 +1,9 @@
-r"""Randomized response on the protected attribute itself (Warner 1965), once for each account.
+r"""Randomized response on the protected attribute itself (Warner 1965): noisy copies of it, sold to an account.
 
 Every person's a is turned over with probability p = 1/(1 + e^epsilon), independently: pure epsilon, for all people and
 all metrics at once. Everything afterwards is a function of the noisy attributes and of public numbers, and free.
+Who asks at a larger epsilon than any before buys one more copy, drawn independently, and epsilons add up: the worst
+outcome of each copy is the worst of all together. Estimates combine the copies by each person's likelihood.
 `fairwall.laws.response` has the price and the estimates of sums over a group.
 
 **Metrics** are ratios of such sums. They are consistent, with a bias of the order of the variance of the estimated
@@ -26,21 +28,21 @@ from compliance.metrics import GroupSums, gaps
 from compliance.noise import Noise, step_for
 from fairwall.laws.bounding import metric_range
 from fairwall.laws.metric import part_values, sums_over
-from fairwall.laws.response import response_estimates, turning_probability
+from fairwall.laws.response import combined, response_estimates, turning_probability
 
 ATTRIBUTES = "randomized-response.protected"
-"""The fact: everybody's attribute as it came out, shape (n,)."""
+"""The fact: everybody's attribute as it came out in each copy, shape (copies, n); (n,) in old ledgers."""
 
 EPSILON = "randomized-response.epsilon"
-"""The fact: what the attributes were turned over with, shape (1,)."""
+"""The fact: what each copy was turned over with, shape (copies,)."""
 
 
 @dataclass(frozen=True)
 class RandomizedResponse:
-    """Turns attributes over once, and answers every batch of the account from what came out.
+    """Turns attributes over, and answers every batch of the account from what came out.
 
-    An account's first batch buys the noisy attributes, at that batch's epsilon; `is_free` tells the later ones, which
-    draw nothing and whose epsilon is of no effect. Answers are bounded to the metric's range.
+    An account's first batch buys noisy attributes, at that batch's epsilon, and so does each one at a larger epsilon;
+    `is_free` tells the others, which draw nothing. Answers are bounded to the metric's range.
     """
 
     name: str = "randomized-response"
@@ -52,29 +54,35 @@ class RandomizedResponse:
         return None
 
     def cost(self, epsilon: float, delta: float) -> Loss:
-        """Return epsilon, the price of an account's first batch."""
+        """Return epsilon, the price of a copy."""
         require_budget(epsilon, delta)
         return pure(epsilon)
 
-    def is_free(self, facts: Facts) -> bool:
-        """Return whether the account has what all further answers are made from."""
-        return ATTRIBUTES in facts
+    def is_free(self, facts: Facts, epsilon: float) -> bool:
+        """Return whether the account has a copy at this epsilon or a larger one."""
+        return EPSILON in facts and bool(np.max(facts[EPSILON]) >= epsilon)
 
     def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
-        """Return estimates from the noisy attributes, which are the fact that the first batch buys."""
+        """Return estimates from the noisy attributes, which are the facts that are bought."""
         require_budget(epsilon, delta)
-        bought: Facts = {} if self.is_free(facts) else _buy(question, epsilon, noise)
+        bought = {} if self.is_free(facts, epsilon) else _buy(question, facts, epsilon, noise)
         known = {**facts, **bought}
-        sums = tuple(_estimates(question, known[ATTRIBUTES], turning_probability(float(known[EPSILON][0]))))
+        copies, epsilons = np.atleast_2d(known[ATTRIBUTES]), known[EPSILON].tolist()
+        sums = tuple(_estimates(question, *combined(copies, [turning_probability(one) for one in epsilons])))
         values = np.clip(gaps(question.metric, sums), *metric_range(question.metric))
         # Nothing is hidden in the last bits, since nothing but released numbers went in; but a grid is promised.
         return Release(noise.laplace(values, 0.0, step_for(0.0)), bought)
 
 
-def _buy(question: Question, epsilon: float, noise: Noise) -> Facts:
+def _buy(question: Question, facts: Facts, epsilon: float, noise: Noise) -> dict[str, NDArray[np.float64]]:
+    """Turn everybody over once more; the copies bought before stand in front, since a fact replaces its namesake."""
     records = question.records
-    turned = records.turned(noise.bernoulli(turning_probability(epsilon), records.people))
-    return {ATTRIBUTES: turned.astype(np.float64), EPSILON: np.array([epsilon])}
+    turned = records.turned(noise.bernoulli(turning_probability(epsilon), records.people)).astype(np.float64)
+    before = np.atleast_2d(facts[ATTRIBUTES]) if ATTRIBUTES in facts else np.empty((0, records.people))
+    return {
+        ATTRIBUTES: np.vstack((before, turned)),
+        EPSILON: np.append(facts.get(EPSILON, np.empty(0)), epsilon),
+    }
 
 
 def _estimates(question: Question, noisy: NDArray[np.float64], probability: float) -> Iterator[GroupSums]:

@@ -19,10 +19,12 @@ Equalized odds is ranked by what an absolute gap among n people would suffer. Pr
 with one person whatever the group sizes, gets counts and noisy attributes only, as does the unbounded ratio.
 
 **Randomized response** has the smallest error wherever epsilon is large, from 3 or so on for few people or many models,
-because it then turns few people over: it publishes A. It costs what any other costs, and is sold once. Whichever batch
-chooses it buys noisy attributes, and all later batches of the account are answered from them for nothing, whatever
-would have been chosen for them and whatever epsilon they name. So an account pays until randomized response is chosen
-for the first time and never again, and no free answer depends on the records.
+because it then turns few people over: it publishes A. It costs what any other costs. Whichever batch chooses it buys
+noisy attributes, and all later batches of the account that name no larger epsilon are answered from them for nothing,
+whatever would have been chosen for them. No free answer depends on the records.
+
+**The price** is that of what is chosen, which is public: of Gaussian noise the ledger knows the multiplier, and a pure
+mechanism is charged no delta.
 """
 
 import math
@@ -111,24 +113,37 @@ class Recommended:
         return None
 
     def cost(self, epsilon: float, delta: float) -> Loss:
-        """Return (epsilon, delta); at delta = 0 a pure mechanism is chosen."""
+        """Return (epsilon, delta), which covers whatever is chosen; a batch is charged what `chosen` costs."""
         require_budget(epsilon, delta)
         return pure(epsilon, delta)
 
-    def is_free(self, facts: Facts) -> bool:
-        """Return whether the account has bought noisy attributes."""
-        return _RESPONSE.is_free(facts)
+    def chosen(self, metric: str, people: int, queries: int, epsilon: float, delta: float) -> Mechanism:
+        """Return the mechanism that answers a batch. See `Choosing.chosen`."""
+        return (
+            self
+            if math.isinf(epsilon)
+            else mechanism_of(choose(metric, people, queries, epsilon, delta, self.shares), self.shares)
+        )
+
+    def candidates(self, delta: float) -> tuple[Mechanism, ...]:
+        """Return all that may be chosen at this delta."""
+        every = (mechanism_of(name, self.shares) for name in _ALL_CHOSEN)
+        return tuple(mechanism for mechanism in every if delta or mechanism.guarantee == "pure")
+
+    def is_free(self, facts: Facts, epsilon: float) -> bool:
+        """Return whether the account has bought noisy attributes, at this epsilon or a larger one."""
+        return _RESPONSE.is_free(facts, epsilon)
 
     def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
         """Return answers in the metric's range. See `Mechanism.release`."""
         require_answerable(self, question.metric, epsilon, delta)
         # First of all, also before an infinite epsilon: nothing is charged for this batch.
-        if self.is_free(facts):
+        if self.is_free(facts, epsilon):
             return _RESPONSE.release(question, facts, epsilon, delta, noise)
         if math.isinf(epsilon):
             return exactly(question.gaps())
-        chosen = choose(question.metric, question.people(), question.queries, epsilon, delta, self.shares)
-        released = mechanism_of(chosen, self.shares).release(question, facts, epsilon, delta, noise)
+        chosen = self.chosen(question.metric, question.people(), question.queries, epsilon, delta)
+        released = chosen.release(question, facts, epsilon, delta, noise)
         low, high = value_range(question.metric)
         return replace(released, values=np.clip(released.values, low, high))
 
@@ -212,6 +227,7 @@ def standings(
     return tuple(sorted(rows, key=lambda row: row.median_error))
 
 
+_ALL_CHOSEN = ("counts", "counts-gaussian", "laplace", "gaussian", "cauchy", "randomized-response")
 _ONLY_COMPARED = (MIDPOINT, "conceal", "conceal-laplace")
 
 

@@ -17,7 +17,8 @@ from compliance.accountant import FREE, Budget
 from compliance.bounding import bounded
 from compliance.differencing import Detector
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.mechanism import Reusable
+from compliance.mechanisms.mechanism import chosen
+from compliance.mechanisms.randomized_response import RandomizedResponse
 from compliance.metrics import gaps
 from compliance.records import Records
 from fairwall.rpc.arrays import from_message
@@ -48,7 +49,7 @@ def compare(findings: Findings, trial: TrialMessages) -> None:
         findings, report, _Case(trial.deal_id, records, report.request.audits, trial.batches), deal.differencing
     )
     if len(asked) == len(report.request.audits):
-        _spent(findings, trial, report, deal, asked)
+        _spent(findings, trial, report, deal, records, asked)
     if deal.HasField("terms"):
         (groups,) = (place for place, column in enumerate(deal.terms.columns) if column.groups)
         protected = arrays["release"].astype(np.uint8)[:, groups]
@@ -131,20 +132,32 @@ def _order(findings: Findings, report: Submission, case: _Case, batches: Iterabl
 
 
 def _spent(
-    findings: Findings, trial: TrialMessages, report: Submission, deal: Any, asked: Sequence[tuple[Any, Batch]]
+    findings: Findings,
+    trial: TrialMessages,
+    report: Submission,
+    deal: Any,
+    records: Records,
+    asked: Sequence[tuple[Any, Batch]],
 ) -> None:
     """Compute what each batch cost, and see that the budget allowed it, and what they cost together."""
     mechanism = bounded(MECHANISMS[deal.mechanism], deal.bounding)
-    # Not the bounded one, which has the method whatever it bounds.
-    is_reusable = isinstance(MECHANISMS[deal.mechanism], Reusable)
     place = f"{trial.deal_id}: compliance reports"
     budget = Budget(deal.epsilon, deal.delta)
     losses: Counter[Any] = Counter()
-    for number, (audit, batch) in enumerate(asked):
-        loss = mechanism.cost(batch.epsilon, deal.batch_delta)
-        # What the first batch bought answers all others for nothing; one asked meanwhile may have bought it too.
-        if is_reusable and number and (audit.epsilon == 0 or batch.asked > asked[0][1].answered):
+    sold = list[Batch]()
+    for audit, batch in asked:
+        metric = name_of(batch.metric)
+        answering = chosen(
+            mechanism, metric, sum(records.counts(metric)), batch.models, batch.epsilon, deal.batch_delta
+        )
+        loss = answering.cost(batch.epsilon, deal.batch_delta)
+        # Noisy attributes answer all that name no larger epsilon for nothing; one asked meanwhile may have bought them
+        # too.
+        enough = [one for one in sold if one.epsilon >= batch.epsilon]
+        if enough and (audit.epsilon == 0 or any(batch.asked > one.answered for one in enough)):
             loss = FREE
+        elif answering.name == RandomizedResponse().name:
+            sold.append(batch)
         findings.same(report.place, f"{place} of {batch.request_id}: epsilon", audit.epsilon, loss.epsilon)
         if not budget.affords(losses, loss):
             text = f"{place} {batch.request_id}, which was more than was left of the budget of {deal.epsilon!r}"

@@ -229,10 +229,13 @@ def test_recommended_sells_noisy_attributes_once_and_answers_from_them_for_nothi
     first, *price = asked_of_recommended(audits, "response", 8.0)
     left -= 8.0
     assert price == [8.0, left]
-    # Other epsilons, also infinite ones and those that nothing is left for, and other sizes: all from what was bought.
-    for number, epsilon in enumerate((8.0, 0.5, 1e-9, 100.0, math.inf)):
+    # Other epsilons that are no larger, and other sizes: all from what was bought.
+    for number, epsilon in enumerate((8.0, 0.5, 1e-9)):
         assert asked_of_recommended(audits, f"free {number}", epsilon) == (first, 0.0, left)
         assert asked_of_recommended(audits, f"fewer {number}", epsilon, 1) == (first[:1], 0.0, left)
+    # A larger one would buy another copy.
+    larger = lambda: asked_of_recommended(audits, "larger", 8.5)  # noqa: E731
+    assert refusal(larger) == error.REASON_BUDGET_EXHAUSTED
     if counted is not None:
         assert asked_of_recommended(audits, "counted", 0.5)[0] == counted[0]
     entries = cases["deal"].ledger.entries("deal")

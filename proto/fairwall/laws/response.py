@@ -16,6 +16,13 @@ estimate how many are advantaged, and the sum over them, without bias, with vari
 sum v^2 e^epsilon/(e^epsilon - 1)^2. The disadvantaged have the rest of the known total. What cannot be (a group of less
 than one person, a sum below 0 or above the group's size) is moved to the nearest that can.
 
+**Copies.** Of k independent copies with p_1 .. p_k all that matters of a person is the log-likelihood ratio
+l = sum of +-ln((1-p_j)/p_j). tanh(l/2) = P(a=1) - P(a=0) at even odds, and its mean is u for a = 1 and -u for a = 0, by
+symmetry. So y = 1/2 + tanh(l/2) / (2 t), t its largest value, lies in [0, 1] and has the means 1 - p and p, with
+p = (1 - u/t)/2: it takes the place of a noisy attribute in the estimates above, and of all functions of the copies that
+could, it has the least variance where both groups are as large. One copy gives itself. The price is the sum of the
+prices, no less: in the outcome where every copy speaks for the truth all log-ratios have one sign.
+
 **The error of a gap** follows from the people who are turned over: K1 ~ Bin(n1, p) of the advantaged and K0 ~ Bin(n0,
 p) of the disadvantaged. Then N~ = n1 - K1 + K0, and V~ loses the values of K1 people drawn without replacement from the
 one group and gains those of K0 from the other: means k mean(v), variances k (size-k)/(size-1) var(v). `noisy_sums`
@@ -24,9 +31,14 @@ at a large epsilon. So the median error of a gap is predicted from n0 and public
 """
 
 import math
+from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
+
+COPIES_MAX = 10
+"""As many copies are combined: their outcomes are gone through."""
 
 
 def turning_probability(epsilon: float) -> float:
@@ -72,6 +84,39 @@ def response_estimates(
     n1 = np.clip((noisy_size - people * probability) / kept, 1, people - 1)
     sums = (noisy_sums - probability * totals) / kept
     return n1, np.clip(sums, np.maximum(totals - (people - n1), 0), np.minimum(totals, n1))
+
+
+def combined(copies: NDArray[np.float64], probabilities: Sequence[float]) -> tuple[NDArray[np.float64], float]:
+    """Combine noisy copies of attributes by their likelihood.
+
+    Parameters
+    ----------
+    copies
+        Shape (k, n), each 0 or 1.
+    probabilities
+        With which each was turned over, at most 1/2; at most one of them 0.
+
+    Returns
+    -------
+    tuple of NDArray[np.float64] and float
+        A number in [0, 1] for each person, shape (n,), and p: its mean is p or 1 - p. Beyond `COPIES_MAX` copies the
+        noisiest are left out.
+    """
+    best = sorted(range(len(copies)), key=lambda j: probabilities[j])[:COPIES_MAX]
+    kept = np.array([probabilities[j] for j in best])
+    if len(best) == 1:
+        return copies[best[0]], float(kept[0])
+    with np.errstate(divide="ignore"):
+        weights = np.log1p(-kept) - np.log(kept)
+
+    def said(bits: NDArray[np.float64]) -> NDArray[np.float64]:
+        largest = math.tanh(float(weights.sum()) / 2)
+        speaks = np.tanh((2 * bits - 1).T @ weights / 2)
+        return 0.5 + speaks / (2 * largest) if largest else np.full(speaks.shape, 0.5)
+
+    outcomes = np.array(list(product((0.0, 1.0), repeat=len(best)))).T
+    chances = np.prod(np.where(outcomes, 1 - kept[:, np.newaxis], kept[:, np.newaxis]), axis=0)
+    return said(copies[best]), float(chances @ (1 - said(outcomes)))
 
 
 def noisy_sums(

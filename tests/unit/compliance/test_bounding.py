@@ -151,5 +151,5 @@ def test_what_was_bought_once_stays_free_once_bounded(name):
     mechanism = bounded(MECHANISMS[name], "clamp")
     assert isinstance(mechanism, Reusable)
     facts = MECHANISMS["randomized-response"].release(question(), {}, 8.0, 0.0, System()).facts
-    assert (mechanism.is_free({}), mechanism.is_free(facts)) == (False, True)
-    assert not bounded(LaplaceMechanism(), "clamp").is_free(facts)
+    assert (mechanism.is_free({}, 1.0), mechanism.is_free(facts, 1.0)) == (False, True)
+    assert not bounded(LaplaceMechanism(), "clamp").is_free(facts, 1.0)

@@ -13,7 +13,10 @@ import pytest
 import scipy.stats
 from numpy.typing import NDArray
 
-from compliance.accountant import Law
+from compliance.accountant import Budget, Law, Neighbours, Rule, pure
+from compliance.bounding import bounded
+from compliance.case import Case
+from compliance.ledger import Ledger
 from compliance.mechanisms import MECHANISMS, Mechanism
 from compliance.mechanisms.cauchy import CauchyMechanism
 from compliance.mechanisms.conceal import Conceal
@@ -23,7 +26,7 @@ from compliance.mechanisms.counts_gaussian import CountsGaussian
 from compliance.mechanisms.exact import Exact
 from compliance.mechanisms.gaussian import GaussianMechanism
 from compliance.mechanisms.laplace import LaplaceMechanism
-from compliance.mechanisms.mechanism import NO_FACTS, Question
+from compliance.mechanisms.mechanism import NO_FACTS, Question, candidates, chosen
 from compliance.mechanisms.recommended import (
     MIDPOINT,
     SHRUNK,
@@ -524,12 +527,13 @@ def test_recommended_answers_for_nothing_only_from_what_was_bought() -> None:
     assert choose("sp", n, queries, epsilon) == "randomized-response"
     counted = recommended.release(question(), NO_FACTS, 0.5, 0.0, seeded())
     assert counted.facts
-    assert not recommended.is_free(counted.facts)
+    assert not recommended.is_free(counted.facts, epsilon)
     bought = recommended.release(question(), counted.facts, epsilon, 0.0, seeded())
     facts = {**counted.facts, **bought.facts}
-    assert recommended.is_free(facts)
-    # Whatever would be chosen, and however large the epsilon: a function of the facts, for neighbours the same.
-    for metric, later in itertools.product(("sp", "eo"), (0.1, 8.0, math.inf)):
+    assert recommended.is_free(facts, epsilon)
+    assert not recommended.is_free(facts, 2 * epsilon)
+    # Whatever would be chosen: a function of the facts, for neighbours the same.
+    for metric, later in itertools.product(("sp", "eo"), (0.1, 8.0)):
         expected = response.release(question(metric), facts, epsilon, 0.0, seeded()).values
         for protected in itertools.islice(neighbours_of(GROUPS), 3):
             asked = question(metric, protected=protected)
@@ -560,3 +564,31 @@ def test_recommended_keeps_to_the_range() -> None:
 def test_standings_need_a_batch(n: int, epsilon: float) -> None:
     with pytest.raises(ValueError, match="n must be"):
         standings("sp", n, 1, epsilon)
+
+
+def test_recommended_charges_what_it_chose() -> None:
+    # 20 batches at (0.5, 1e-8): 10 by the plain sum, a fifth of that where the ledger knows the noise.
+    n, models, epsilon, delta = 1000, 100, 0.5, 1e-8
+    protected = (np.arange(n) % 3 > 0).astype(np.uint8)
+    records = Records(np.zeros(n, np.uint8), protected, ("sp",))
+    predictions = np.random.default_rng(0).random((models, n))
+    assert choose("sp", n, models, epsilon, delta).removesuffix(SHRUNK) == "counts-gaussian"
+    spent = {}
+    for name in ("recommended", "counts-gaussian"):
+        ledger = Ledger()
+        ledger.set_budget("loans", Neighbours.A_FLIP, Budget(10.0, 1e-6, Rule.TIGHT))
+        ledger.allocate("loans", "ann", 10.0, 1e-6)
+        case = Case("loans", records, bounded(MECHANISMS[name], "clamp"), ledger, models, delta=delta, seed=b"seed")
+        entries = [case.settle("ann", f"r{i}", b"", "sp", predictions, epsilon) for i in range(20)]
+        assert {entry.request.mechanism for entry in entries} == {"counts-gaussian"}
+        spent[name] = ledger.standing("loans").spent
+    assert spent["recommended"] == spent["counts-gaussian"] < 2.2
+
+
+def test_recommended_charges_no_delta_for_a_pure_mechanism() -> None:
+    assert choose("sp", 1000, 1, 1.0, 1e-8) == "counts"
+    assert chosen(MECHANISMS["recommended"], "sp", 1000, 1, 1.0, 1e-8).cost(1.0, 1e-8) == pure(1.0)
+    assert {kind.guarantee for kind in candidates(MECHANISMS["recommended"], 0.0)} == {"pure"}
+    for metric, n, models, epsilon in (("sp", 50, 1, 5.0), ("eodds_max", 60, 3, 0.1), ("di", 50, 2, 1.0)):
+        kind = chosen(MECHANISMS["recommended"], metric, n, models, epsilon, 1e-8)
+        assert kind.name in {one.name for one in candidates(MECHANISMS["recommended"], 1e-8)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import re
 import tomllib
@@ -13,6 +14,9 @@ import numpy as np
 import pytest
 import tomli_w
 
+from compliance.accountant import Budget, Rule
+from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms.mechanism import candidates
 from compliance.policy import Policy, PolicyError, ReleaseSection, load, load_release, read
 from fairwall.tables.errors import DataError
 
@@ -208,9 +212,72 @@ def test_a_policy_that_cannot_be_served_is_refused_with_its_key(tmp_path: Path, 
 def test_a_mechanism_that_needs_a_delta_is_served_with_one(tmp_path: Path, values: Values) -> None:
     values["audit"].update(mechanism="gaussian", delta=1e-7)
     values["budget"].update(delta=1e-6, rule="zcdp")
+    for share in values["developers"].values():
+        share["delta"] = 1e-6
     policy = read(written(tmp_path, values))
     assert policy.mechanism.name == "gaussian"
     assert policy.epsilon_max == 2.0
+
+
+def with_rule(values: Values, mechanism: str, rule: str, delta: float, budget: float) -> Values:
+    values["audit"].update(mechanism=mechanism, delta=delta, epsilon_max=0.9, metrics=["sp"])
+    values["budget"].update(delta=budget, rule=rule)
+    for share in values["developers"].values():
+        share["delta"] = budget
+    return values
+
+
+UNAFFORDABLE = (
+    ("propose-test-release", "zcdp", 1e-8, 1e-6),
+    ("conceal-laplace", "zcdp", 1e-8, 1e-6),
+    ("gaussian", "advanced", 6e-7, 1e-6),
+    ("counts-gaussian", "advanced", 6e-7, 1e-6),
+    ("recommended", "advanced", 6e-7, 1e-6),
+    ("propose-test-release", "tight", 6e-7, 1e-6),
+)
+
+
+@pytest.mark.parametrize(("mechanism", "rule", "delta", "budget"), UNAFFORDABLE)
+def test_a_policy_that_could_never_answer_is_refused(
+    tmp_path: Path, values: Values, mechanism: str, rule: str, delta: float, budget: float
+) -> None:
+    assert refused(tmp_path, with_rule(values, mechanism, rule, delta, budget)) == (
+        f"budget.delta: {budget:g} never covers a batch of {mechanism} at audit.delta {delta:g} under "
+        f'budget.rule "{rule}"'
+    )
+
+
+def test_a_policy_that_could_not_answer_a_second_developer_is_refused(tmp_path: Path, values: Values) -> None:
+    # Two alike are composed at half of delta, two unlike ones at less.
+    assert refused(tmp_path, with_rule(values, "propose-test-release", "tight", 2e-7, 1e-6)).startswith(
+        "budget.delta: 1e-06 covers no two unlike batches: a batch of propose-test-release at audit.delta 2e-07 under"
+    )
+
+
+def test_a_developer_without_a_delta_is_not_left_to_find_out(tmp_path: Path, values: Values) -> None:
+    del with_rule(values, "gaussian", "basic", 1e-7, 1e-6)["developers"]["bob"]["delta"]
+    assert refused(tmp_path, values).startswith("developers.bob.delta: 0 never covers a batch of gaussian at audit.d")
+    values["developers"]["bob"].update(delta=1e-6, epsilon=1e-13)
+    assert refused(tmp_path, values) == "developers.bob.epsilon: must be at least 3e-12, not 1e-13"
+
+
+@pytest.mark.parametrize("rule", Rule)
+@pytest.mark.parametrize("mechanism", [name for name, one in MECHANISMS.items() if one.guarantee != "none"])
+def test_what_is_read_answers_whoever_asks_and_what_is_refused_never_would(
+    tmp_path: Path, values: Values, mechanism: str, rule: Rule
+) -> None:
+    delta = 1e-8 if MECHANISMS[mechanism].guarantee == "approximate" else 0.0
+    path = written(tmp_path, with_rule(values, mechanism, rule, delta, 1e-6))
+    account = Budget(values["budget"]["epsilon"], 1e-6, rule)
+    kinds = candidates(MECHANISMS[mechanism], delta)
+    try:
+        read(path)
+    except PolicyError:
+        assert not any(account.affords({}, kind.cost(10.0**power, delta)) for kind in kinds for power in range(-12, 0))
+    else:
+        for first, second in itertools.product(kinds, repeat=2):  # alice's, then bob's
+            one, other = first.cost(0.01, delta), second.cost(0.02, delta)
+            assert account.affords({one: 1}, other)
 
 
 def test_a_file_that_is_no_policy_is_refused(tmp_path: Path) -> None:

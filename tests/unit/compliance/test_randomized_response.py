@@ -9,13 +9,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from compliance.accountant import Budget, Neighbours
+from compliance.case import Case
+from compliance.ledger import Ledger
 from compliance.mechanisms.mechanism import Question
 from compliance.mechanisms.randomized_response import ATTRIBUTES, EPSILON, RandomizedResponse
 from compliance.noise import Seeded, System
 from compliance.records import Records
 from fairwall.laws.bounding import metric_range
 from fairwall.laws.metric import METRICS
-from fairwall.laws.response import response_loss, turning_probability
+from fairwall.laws.response import COPIES_MAX, combined, response_loss, turning_probability
 
 MECHANISM = RandomizedResponse()
 
@@ -64,20 +67,99 @@ def test_the_answers_are_functions_of_the_facts_and_of_public_numbers():
     others = Records(asked.records.labels, 1 - asked.records.protected, asked.records.metrics)
     values = [
         MECHANISM.release(replace(asked, records=records), facts, epsilon, 0.0, System()).values
-        for records, epsilon in ((asked.records, 1.0), (others, 9.0))
+        for records, epsilon in ((asked.records, 1.0), (others, 0.3))
     ]
     np.testing.assert_array_equal(*values)
 
 
 def test_the_first_batch_buys_and_the_later_ones_are_free():
     asked = audit(40)
-    assert not MECHANISM.is_free({})
+    assert not MECHANISM.is_free({}, 1.0)
     first = MECHANISM.release(asked, {}, 1.0, 0.0, System())
-    assert MECHANISM.is_free(first.facts)
+    assert MECHANISM.is_free(first.facts, 1.0)
     assert set(first.facts) == {ATTRIBUTES, EPSILON}
     second = MECHANISM.release(asked, first.facts, 1.0, 0.0, System())
     assert not second.facts
     np.testing.assert_array_equal(first.values, second.values)
+
+
+def bought(*epsilons, asked=None, seed=0):
+    """The facts of an account that asked at these epsilons, one after the other, and its last answers."""
+    facts, noise = {}, Seeded(np.random.default_rng(seed))
+    for epsilon in epsilons:
+        released = MECHANISM.release(asked or audit(40), facts, epsilon, 0.0, noise)
+        facts = {**facts, **released.facts}
+    return facts, released.values
+
+
+def test_a_larger_epsilon_buys_one_more_copy_and_a_smaller_one_none():
+    facts, _ = bought(0.01, 0.01, 0.5, 0.2, 2.0, 0.5)
+    assert facts[EPSILON].tolist() == [0.01, 0.5, 2.0]
+    assert facts[ATTRIBUTES].shape == (3, 40)
+    assert [MECHANISM.is_free(facts, epsilon) for epsilon in (0.01, 2.0, 2.1)] == [True, True, False]
+
+
+def test_an_account_of_an_old_ledger_goes_on():
+    facts, _ = bought(0.5)
+    old = {ATTRIBUTES: facts[ATTRIBUTES][0], EPSILON: facts[EPSILON]}
+    free = [MECHANISM.release(audit(40), known, 0.3, 0.0, System()).values for known in (old, facts)]
+    np.testing.assert_array_equal(*free)
+    assert MECHANISM.release(audit(40), old, 1.0, 0.0, System()).facts[ATTRIBUTES].shape == (2, 40)
+
+
+def test_copies_cost_exactly_their_sum():
+    # Of one person, whose copies are all that a flip changes: every outcome of three copies.
+    epsilons = (0.3, 0.8, 1.1)
+    chances = [turning_probability(epsilon) for epsilon in epsilons]
+    worst = max(
+        abs(sum(math.log((1 - p) / p) * (1 if bit else -1) for bit, p in zip(bits, chances, strict=True)))
+        for bits in itertools.product((0, 1), repeat=3)
+    )
+    assert worst == pytest.approx(sum(epsilons), abs=1e-12)
+    ledger = Ledger()
+    ledger.set_budget("loans", Neighbours.A_FLIP, Budget(2.2))
+    ledger.allocate("loans", "ann", 2.2)
+    asked = audit(40)
+    case = Case("loans", asked.records, MECHANISM, ledger, 10)
+    charged = [
+        case.settle("ann", f"r{i}", b"", "sp", asked.predictions, epsilon).request.loss.epsilon
+        for i, epsilon in enumerate((0.3, 0.3, 0.8, 0.5, 1.1, 1.1))
+    ]
+    assert charged == [0.3, 0, 0.8, 0, 1.1, 0]
+    assert (ledger.standing("loans").spent, ledger.standing("loans").remaining) == (2.2, 0.0)
+
+
+@pytest.mark.parametrize("epsilons", [(0.5, 0.5), (0.2, 1.5), (1.0, 4.0), (0.1, 0.4, 2.0), (math.inf, 1.0)])
+def test_copies_are_combined_without_bias_and_err_less_than_the_best_one(epsilons):
+    # Every outcome with its exact probability.
+    chances = [turning_probability(epsilon) for epsilon in epsilons]
+    outcomes = np.array(list(itertools.product((0.0, 1.0), repeat=len(epsilons)))).T
+    noisy, probability = combined(outcomes, chances)
+    estimates = (noisy - probability) / (1 - 2 * probability)
+    for attribute in (0, 1):
+        weights = np.prod([np.where(row == attribute, 1 - p, p) for row, p in zip(outcomes, chances, strict=True)], 0)
+        assert weights @ estimates == pytest.approx(attribute, abs=1e-12)
+        variance = weights @ (estimates - attribute) ** 2
+        alone = [p * (1 - p) / (1 - 2 * p) ** 2 for p in chances]
+        inverse = 0.0 if min(alone) == 0 else 1 / sum(1 / one for one in alone)
+        assert variance <= inverse * (1 + 1e-9)  # the best weighted mean of the copies' estimates
+        assert variance < min(alone) or min(alone) == 0
+
+
+def test_more_copies_than_are_gone_through_are_combined_from_the_best():
+    copies, chances = np.ones((COPIES_MAX + 5, 3)), [turning_probability(0.1 * i) for i in range(1, COPIES_MAX + 6)]
+    noisy, probability = combined(copies, chances)
+    assert (noisy.shape, probability) == ((3,), combined(copies[5:], chances[5:])[1])
+
+
+def test_two_copies_answer_better_than_one():
+    # 200 draws of three models each: a ratio of 0.8 is expected, and at 0.9 five standard errors away.
+    asked = audit(2_000)
+    errors = [
+        np.sqrt(np.mean([(bought(*epsilons, asked=asked, seed=seed)[1] - asked.gaps()) ** 2 for seed in range(200)]))
+        for epsilons in ((0.8,), (0.6, 0.8))
+    ]
+    assert errors[1] < 0.9 * errors[0]
 
 
 @pytest.mark.parametrize("noise", [Seeded(np.random.default_rng(4)), System()])
