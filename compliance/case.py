@@ -128,7 +128,8 @@ class Case:
         """
         _, low, high = _decode_answer(entry)
         people = sum(self.records.counts(entry.request.metric))
-        return probabilities_above(low, high, people, entry.request.metric, threshold)
+        asked = entry.request
+        return probabilities_above(low, high, people, asked.metric, threshold, asked.mechanism)
 
     def _noise(self, request_id: str) -> Noise:
         if self.seed is None:

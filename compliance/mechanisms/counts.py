@@ -209,6 +209,12 @@ def _combined(metric: Metric, parts: list[Ends]) -> Ends:
     if not metric.absolute:
         (only,) = parts
         return only
+    if len(parts) == 1:
+        # As wide as before the sign came off: what lies below 0 is cut off where it is told, and till then tells how
+        # wide the noise is.
+        ((low, high),) = parts
+        middle, half = np.abs(low + high) / 2, (high - low) / 2
+        return middle - half, middle + half
     lows, highs = zip(*(_absolute(*part) for part in parts), strict=True)
     add = np.add if metric.name == "eodds_sum" else np.maximum
     return add.reduce(lows), add.reduce(highs)

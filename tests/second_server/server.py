@@ -160,18 +160,25 @@ def noise(scale):
 
 
 def probability_above(people, metric, answer, reach, threshold):
-    """P(the population's gap > threshold), the noise taken for normal."""
+    """P(the population's gap > threshold), for Laplace noise; gaps are taken to be spread evenly over the range."""
     if metric == "ppv":
         return math.nan
     sampling = 0.5 / math.sqrt(len(people.stratum(metric)) * 0.05 * 0.95)
-    deviation = reach / NORMAL.inv_cdf(0.975)
-    if not metric.startswith("abs_"):
-        return NORMAL.cdf((answer - threshold) / math.hypot(sampling, deviation))
-    total, points = 0.0, 500
+    scale, absolute = max(reach / math.log(20), 1e-3), metric.startswith("abs_")
+    least, points = (0.0 if absolute else -1.0), 2000
+    at = min(max(threshold, least), 1.0)
+    # Without 0 for noise that is far from the range.
+    nearest = abs(answer - min(max(answer, least), 1.0))
+    above = total = 0.0
     for k in range(points):
-        gap = max(answer - deviation * NORMAL.inv_cdf((k + 0.5) / points), 0.0)
-        total += NORMAL.cdf((gap - threshold) / sampling) + NORMAL.cdf((-gap - threshold) / sampling)
-    return total / points
+        gap = least + (1.0 - least) * (k + 0.5) / points
+        weight = math.exp((nearest - abs(answer - gap)) / scale)
+        inside = NORMAL.cdf((1 - gap) / sampling)
+        total += weight * (inside - NORMAL.cdf((-1 - gap) / sampling))
+        above += weight * (inside - NORMAL.cdf((at - gap) / sampling))
+        if absolute:
+            above += weight * (NORMAL.cdf((-at - gap) / sampling) - NORMAL.cdf((-1 - gap) / sampling))
+    return min(above / total, 1.0)
 
 
 # Ledger -------------------------------------------------------------------------------------------------------------

@@ -250,14 +250,82 @@ def test_intervals_are_cut_to_the_range():
 def test_probabilities_from_intervals_are_those_of_the_law(absolute):
     metric = "abs_sp" if absolute else "sp"
     answers = np.array([-0.1, 0.0, 0.15, 0.4])
-    for law, error in ((Gaussian(0.05), 1e-12), (Laplace(0.05), 0.02)):
+    for law, mechanism in ((Gaussian(0.05), "gaussian"), (Laplace(0.05), "laplace")):
         low, high = answers - noise_reach(law), answers + noise_reach(law)
         expected = [probability_above(answer, law, 900, (0.05, 0.5), 0.1, absolute=absolute) for answer in answers]
-        assert probabilities_above(low, high, 900, metric, 0.1) == pytest.approx(expected, abs=error)
+        assert probabilities_above(low, high, 900, metric, 0.1, mechanism) == pytest.approx(expected, abs=1e-12)
 
 
 def test_probabilities_are_unknown_where_the_sampling_error_or_the_interval_is():
     low, high = np.array([0.1, math.nan, -math.inf]), np.array([0.2, math.nan, 1.0])
-    assert np.isnan(probabilities_above(low, high, 100, "sp", 0.1)).tolist() == [False, True, True]
+    assert np.isnan(probabilities_above(low, high, 100, "sp", 0.1, "counts")).tolist() == [False, True, True]
     for metric in ("eodds_max", "eodds_sum", "ppv", "di"):
-        assert np.isnan(probabilities_above(low, high, 100, metric, 0.1)).all()
+        assert np.isnan(probabilities_above(low, high, 100, metric, 0.1, "counts")).all()
+
+
+@pytest.mark.parametrize("law", [Laplace(2.0), Gaussian(2.0), Laplace(0.01), Gaussian(1e-6), Laplace(0.0)])
+@pytest.mark.parametrize("answer", [-40.0, -1.0, -0.01, 0.0, 0.3, 1.0, 40.0])
+def test_a_probability_falls_with_the_threshold_from_1_to_0_over_the_range(law, answer):
+    for absolute, sign_lost in ((False, False), (True, False), (True, True)):
+        least = 0.0 if absolute else -1.0
+        told = [
+            probability_above(answer, law, 300, (0.05, 0.5), at, absolute=absolute, sign_lost=sign_lost)
+            for at in (-5.0, least, *np.linspace(least, 1.0, 7)[1:-1], 1.0, 5.0)
+        ]
+        assert told[:2] == pytest.approx([1.0, 1.0])
+        assert told[-2:] == pytest.approx([0.0, 0.0])
+        assert all(np.diff(told) <= 1e-9)
+
+
+def test_wide_noise_tells_nothing_beyond_the_range():
+    for law in (Laplace(1e3), Gaussian(1e3)):
+        for answer in (-2e3, 0.0, 700.0):
+            told = probability_above(answer, law, 10**8, (0.5, 0.5), 0.02)
+            assert told == pytest.approx(0.49, abs=2e-3)
+            told = probability_above(answer, law, 10**8, (0.5, 0.5), 0.02, absolute=True)
+            assert told == pytest.approx(0.98, abs=2e-3)
+
+
+def claims_and_truths(name, metric, epsilon, threshold, runs):
+    """What is claimed of populations whose gaps are spread evenly over the range, and whether it is so."""
+    generator, noise, n, claims, truths = np.random.default_rng(11), Seeded(np.random.default_rng(12)), 300, [], []
+    protected = (np.arange(n) % 3 > 0).astype(np.uint8)
+    labels = np.zeros(n, np.uint8)
+    mechanism, absolute = MECHANISMS[name], metric.startswith("abs_")
+    for gap in generator.uniform(-1, 1, runs).tolist():
+        rates = np.where(protected, 0.5 + gap / 2, 0.5 - gap / 2)
+        asked = Question(metric, (generator.random((1, n)) < rates).astype(np.float64), Records(labels, protected, ()))
+        released = mechanism.release(asked, NO_FACTS, epsilon, delta_of(name), noise)
+        claims += probabilities_above(released.low, released.high, n, metric, threshold, name).tolist()
+        truths.append((abs(gap) if absolute else gap) > threshold)
+    return np.array(claims), np.array(truths)
+
+
+def deviations(claims, truths):
+    """By how many standard errors truths are commoner than claimed, where they are called unlikely, and likely."""
+    called = [(claims < 0.25), (claims >= 0.25) & (claims <= 0.75), (claims > 0.75)]
+    return [
+        float(np.sum(truths[some] - claims[some]) / math.sqrt(max(np.sum(claims[some] * (1 - claims[some])), 1.0)))
+        for some in called
+    ]
+
+
+EVENLY = [("sp", 1.0, 0.1), ("sp", 4.0, -0.5), ("abs_sp", 1.0, 0.02), ("abs_sp", 4.0, 0.3)]
+
+
+# Sums of so many coins at 5 standard errors: a false alarm in any of the 36 has a probability below 1e-4. Fixed seeds.
+@pytest.mark.parametrize(("metric", "epsilon", "threshold"), EVENLY)
+@pytest.mark.parametrize("name", ["laplace", "gaussian", "propose-test-release"])
+def test_what_is_claimed_with_a_probability_is_true_that_often(name, metric, epsilon, threshold):
+    claims, truths = claims_and_truths(name, metric, epsilon, threshold, 300)
+    told = ~np.isnan(claims)
+    assert max(map(abs, deviations(claims[told], truths[told]))) <= 5
+
+
+# Intervals of counts are too wide, which may only make claims more cautious.
+@pytest.mark.parametrize(("metric", "epsilon", "threshold"), EVENLY)
+@pytest.mark.parametrize("name", ["counts", "counts-gaussian"])
+def test_what_counts_claim_is_true_at_least_as_often(name, metric, epsilon, threshold):
+    unlikely, _, likely = deviations(*claims_and_truths(name, metric, epsilon, threshold, 300))
+    assert unlikely <= 5
+    assert likely >= -5
