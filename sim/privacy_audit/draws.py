@@ -2,8 +2,9 @@
 
 A mechanism gets its noise from a `compliance.noise.Noise`. `Many` is one whose every draw has a row a session. A
 mechanism that treats its noise elementwise then answers all sessions in one call and does not know it. One that
-branches on its noise, or indexes it, cannot; so the shortcut is put to the test first: sessions whose noise is known
-must come out the same, bit for bit, drawn together and one by one. Where they do not, all are drawn one by one.
+branches on its noise, or indexes it, cannot: noise comes as `Rows`, which raise there, however seldom the mechanism
+does it. And the shortcut is put to the test first: sessions whose noise is known must come out the same, bit for bit,
+drawn together and one by one. Where they do not, or where rows raise, all are drawn one by one.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from compliance.mechanisms.mechanism import Mechanism, Question, Release
 from compliance.noise import Noise, Seeded
+from sim.privacy_audit.rows import MixedSessionsError, Rows
 
 _TRIED_TOGETHER = 16
 NO_ANSWER = -(2.0**60)
@@ -53,11 +55,14 @@ def releases(
             facts = {**facts, **answer.facts}
         return Release(np.concatenate(values, axis=-1), facts)
 
-    if not _works_together(release):
-        return np.array([_flat(release(Seeded(generator)), ()) for _ in range(sessions)])
-    most = max(_TRIED_TOGETHER, _AT_ONCE // len(question.predictions))
-    chunks = [min(most, sessions - start) for start in range(0, sessions, most)]
-    return np.concatenate([_flat(release(Many(generator, rows)), (rows,)) for rows in chunks])
+    if _works_together(release):
+        most = max(_TRIED_TOGETHER, _AT_ONCE // len(question.predictions))
+        chunks = [min(most, sessions - start) for start in range(0, sessions, most)]
+        try:
+            return np.concatenate([_flat(release(Many(generator, rows)), (rows,)) for rows in chunks])
+        except MixedSessionsError:
+            pass
+    return np.array([_flat(release(Seeded(generator)), ()) for _ in range(sessions)])
 
 
 def _works_together(release: Callable[[Noise], Release]) -> bool:
@@ -73,7 +78,7 @@ def _works_together(release: Callable[[Noise], Release]) -> bool:
 
 
 def _flat(release: Release, sessions: tuple[int, ...]) -> NDArray[np.float64]:
-    parts = [release.values, *(release.facts[name] for name in sorted(release.facts))]
+    parts = [np.asarray(release.values), *(np.asarray(release.facts[name]) for name in sorted(release.facts))]
     flat = np.concatenate([np.reshape(part, (*sessions, -1)) for part in parts], axis=-1, dtype=np.float64)
     return np.nan_to_num(flat, copy=False, nan=NO_ANSWER, posinf=2.0**61, neginf=-(2.0**61))
 
@@ -91,40 +96,41 @@ class Many:
     def laplace(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
         """See `Noise.laplace`."""
         rows = self._rows(values)
-        return self._one.laplace(rows.ravel(), scale, step).reshape(rows.shape)
+        return Rows.of(self._one.laplace(rows.ravel(), scale, step).reshape(rows.shape))
 
     def gaussian(self, values: NDArray[np.float64], sigma: float, step: float) -> NDArray[np.float64]:
         """See `Noise.gaussian`."""
         rows = self._rows(values)
-        return self._one.gaussian(rows.ravel(), sigma, step).reshape(rows.shape)
+        return Rows.of(self._one.gaussian(rows.ravel(), sigma, step).reshape(rows.shape))
 
     def cauchy(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
         """See `Noise.cauchy`."""
         rows = self._rows(values)
-        return self._one.cauchy(rows.ravel(), scale, step).reshape(rows.shape)
+        return Rows.of(self._one.cauchy(rows.ravel(), scale, step).reshape(rows.shape))
 
     def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
         """See `Noise.bernoulli`."""
-        return self._one.bernoulli(probability, self.sessions * size).reshape(self.sessions, size)
+        return Rows.of(self._one.bernoulli(probability, self.sessions * size).reshape(self.sessions, size))
 
     def bernoulli_exp(self, exponents: NDArray[np.float64]) -> NDArray[np.bool_]:
         """See `Noise.bernoulli_exp`."""
-        return self._one.bernoulli_exp(self._rows(exponents))
+        return Rows.of(self._one.bernoulli_exp(self._rows(exponents)))
 
     def integers(self, high: int, size: int) -> NDArray[np.int64]:
         """See `Noise.integers`."""
-        return self._one.integers(high, self.sessions * size).reshape(self.sessions, size)
+        return Rows.of(self._one.integers(high, self.sessions * size).reshape(self.sessions, size))
 
     def permutation(self, n: int) -> NDArray[np.int64]:
         """See `Noise.permutation`."""
-        return self.generator.permuted(np.tile(np.arange(n), (self.sessions, 1)), axis=1)
+        return Rows.of(self.generator.permuted(np.tile(np.arange(n), (self.sessions, 1)), axis=1))
 
     @property
     def _one(self) -> Seeded:
         return Seeded(self.generator)
 
     def _rows(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.broadcast_to(values, (self.sessions, np.shape(values)[-1]))
+        values = np.asarray(values)
+        return np.broadcast_to(values, (self.sessions, values.shape[-1]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,32 +141,33 @@ class Stacked:
 
     def laplace(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
         """See `Noise.laplace`."""
-        return np.stack([noise.laplace(row, scale, step) for noise, row in self._rows(values)])
+        return Rows.of(np.stack([noise.laplace(row, scale, step) for noise, row in self._rows(values)]))
 
     def gaussian(self, values: NDArray[np.float64], sigma: float, step: float) -> NDArray[np.float64]:
         """See `Noise.gaussian`."""
-        return np.stack([noise.gaussian(row, sigma, step) for noise, row in self._rows(values)])
+        return Rows.of(np.stack([noise.gaussian(row, sigma, step) for noise, row in self._rows(values)]))
 
     def cauchy(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
         """See `Noise.cauchy`."""
-        return np.stack([noise.cauchy(row, scale, step) for noise, row in self._rows(values)])
+        return Rows.of(np.stack([noise.cauchy(row, scale, step) for noise, row in self._rows(values)]))
 
     def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
         """See `Noise.bernoulli`."""
-        return np.stack([noise.bernoulli(probability, size) for noise in self.noises])
+        return Rows.of(np.stack([noise.bernoulli(probability, size) for noise in self.noises]))
 
     def bernoulli_exp(self, exponents: NDArray[np.float64]) -> NDArray[np.bool_]:
         """See `Noise.bernoulli_exp`."""
-        return np.stack([noise.bernoulli_exp(row) for noise, row in self._rows(exponents)])
+        return Rows.of(np.stack([noise.bernoulli_exp(row) for noise, row in self._rows(exponents)]))
 
     def integers(self, high: int, size: int) -> NDArray[np.int64]:
         """See `Noise.integers`."""
-        return np.stack([noise.integers(high, size) for noise in self.noises])
+        return Rows.of(np.stack([noise.integers(high, size) for noise in self.noises]))
 
     def permutation(self, n: int) -> NDArray[np.int64]:
         """See `Noise.permutation`."""
-        return np.stack([noise.permutation(n) for noise in self.noises])
+        return Rows.of(np.stack([noise.permutation(n) for noise in self.noises]))
 
     def _rows(self, values: NDArray[np.float64]) -> list[tuple[Noise, NDArray[np.float64]]]:
-        rows = np.broadcast_to(values, (len(self.noises), np.shape(values)[-1]))
+        values = np.asarray(values)
+        rows = np.broadcast_to(values, (len(self.noises), values.shape[-1]))
         return list(zip(self.noises, rows, strict=True))
