@@ -142,6 +142,30 @@ _BUILT: Mapping[str, Entry] = {
         twins.sparse_vector("sparse-endless", "endless"),
         Setting(queries=60),
     ),
+    "noise-short": Entry(
+        "broken twin",
+        "Laplace noise, a tenth too little",
+        twins.unknown(twins.Additive("noise-short", "laplace", twins.short_laplace, None)),
+        Setting(queries=1),
+    ),
+    "noise-local": Entry(
+        "broken twin",
+        "Laplace noise on the local sensitivity, which is secret",
+        twins.unknown(twins.Additive("noise-local", "laplace", twins.local_laplace, None)),
+    ),
+    "silent-few": Entry(
+        "broken twin",
+        "no answer where a group has fewer than three people",
+        twins.unknown(twins.Seldom("silent-few", "few")),
+    ),
+    "exact-seldom": Entry(
+        "broken twin", "no noise in one session of 200", twins.unknown(twins.Seldom("exact-seldom", "exact"))
+    ),
+    "flip-single": Entry(
+        "broken twin",
+        "permute-and-flip without the factor of 2",
+        twins.unknown(twins.PermuteAndFlip("flip-single", "single")),
+    ),
     "verdicts-exact": Entry(
         "broken twin",
         "whether a gap passes, without noise: it is only a bit",
@@ -169,6 +193,14 @@ _BUILT: Mapping[str, Entry] = {
         "sound sibling", "a budget that survives a restart", twins.service(twins.Restarted, broken=False)
     ),
     "counts-paid": Entry("sound sibling", "noisy counts that pay for N0", twins.counts("counts-paid", None)),
+    "silent-seldom": Entry(
+        "sound sibling",
+        "no answer in one session of 50, whatever the records",
+        twins.unknown(twins.Seldom("silent-seldom", None)),
+    ),
+    "flip-twice": Entry(
+        "sound sibling", "permute-and-flip with its factor", twins.unknown(twins.PermuteAndFlip("flip-twice", None))
+    ),
     "sparse-once": Entry(
         "sound sibling",
         "sparse vector that stops at its answer",

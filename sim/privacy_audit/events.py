@@ -24,6 +24,10 @@ _ATOMS_MAX = 256
 _JOINED_MAX = 5
 """Transcripts up to this long are looked at in all pairs of numbers, longer ones in a few."""
 _THRESHOLDS = 48
+_SAFETY = 1.0
+"""Standard deviations, against having chosen the luckiest threshold."""
+_LIMIT = 4.0
+"""Standard deviations that limits of Clopper and Pearson give away, about."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +45,10 @@ class Event:
     turned
         Whether it is likelier on the second data set of the pair than on the first.
     promise
-        A guess at the lower bound on epsilon that the next look gets from it.
+        How fast a bet against the claim is expected to win with it, on the safe side; where none is, how far below the
+        claim the bound that it gives is expected to be, negative.
+    rates
+        How often it happened where it was chosen: on the data set that it is likelier on, and on the other.
     """
 
     about: str
@@ -49,10 +56,12 @@ class Event:
     threshold: float
     turned: bool
     promise: float
+    rates: tuple[float, float]
 
-    def count(self, transcripts: Vector) -> int:
-        """Return in how many of the sessions it happens."""
-        return int(np.count_nonzero(self._sign * self.score(transcripts) >= self.threshold))
+    def happens(self, transcripts: Vector) -> NDArray[np.bool_]:
+        """Return in which of the sessions it happens."""
+        found: NDArray[np.bool_] = self._sign * self.score(transcripts) >= self.threshold
+        return found
 
     @property
     def words(self) -> str:
@@ -64,7 +73,7 @@ class Event:
         return -1 if self.turned else 1
 
 
-def learn(first: Vector, second: Vector, known: Score | None, delta: float, trials: int, deviations: float) -> Event:
+def learn(first: Vector, second: Vector, known: Score | None, epsilon: float, delta: float) -> Event:
     """Return the most promising event.
 
     Parameters
@@ -73,12 +82,8 @@ def learn(first: Vector, second: Vector, known: Score | None, delta: float, tria
         Transcripts on the two data sets, the same number each. One half teaches scores, the other chooses among them.
     known
         The true log-likelihood ratio, if there is one.
-    delta
-        The delta that is claimed.
-    trials
-        Sessions of the next look on each of the two data sets.
-    deviations
-        How many standard deviations the next look's bounds will give away.
+    epsilon, delta
+        What is claimed.
     """
     half = len(first) // 2
     best: Event | None = None
@@ -86,17 +91,15 @@ def learn(first: Vector, second: Vector, known: Score | None, delta: float, tria
     for about, score in (*scores, *([("the true log-likelihood ratio", known)] if known else [])):
         here, there = score(first[half:]), score(second[half:])
         for turned in (False, True):
-            threshold, promise = _choose(
-                -there if turned else here, -here if turned else there, delta, trials, deviations
-            )
+            threshold, promise, rates = _choose(-there if turned else here, -here if turned else there, epsilon, delta)
             if best is None or promise > best.promise:
-                best = Event(about, score, threshold, turned, promise)
+                best = Event(about, score, threshold, turned, promise, rates)
     assert best is not None
     return best
 
 
-def _choose(here: Vector, there: Vector, delta: float, trials: int, deviations: float) -> tuple[float, float]:
-    """Return the threshold that promises the best bound, and the bound."""
+def _choose(here: Vector, there: Vector, epsilon: float, delta: float) -> tuple[float, float, tuple[float, float]]:
+    """Return the threshold that promises most, its promise, and how often scores reach it, here and there."""
     ordered, others = np.sort(here), np.sort(there)
     # More thresholds where the event is rare: the ratio is largest out there.
     ranks = np.unique(np.geomspace(1, len(ordered), _THRESHOLDS).astype(np.int64))
@@ -104,14 +107,20 @@ def _choose(here: Vector, there: Vector, delta: float, trials: int, deviations: 
     hits, neighbour_hits = (
         (len(ordered) - np.searchsorted(scores, thresholds)).astype(np.float64) for scores in (ordered, others)
     )
-    # Two standard deviations against having chosen the luckiest, then what the next look gives away.
-    p = np.maximum(hits - 2 * np.sqrt(hits), 0.0) / len(here)
-    q = (neighbour_hits + 2 * np.sqrt(neighbour_hits) + 1) / len(there)
-    low = p - deviations * np.sqrt(p / trials) - delta
-    high = q + deviations * np.sqrt(q / trials) + deviations**2 / (2 * trials)
-    bounds = np.where(low > 0, np.log(np.maximum(low, 1e-300) / high), -np.inf)
-    at = int(np.argmax(bounds))
-    return float(thresholds[at]), float(bounds[at])
+    # Against having chosen the luckiest: standard deviations, and one session more next door.
+    p = np.maximum(hits - _SAFETY * np.sqrt(hits), 0.0) / len(here)
+    q = (neighbour_hits + _SAFETY * np.sqrt(neighbour_hits) + 1) / len(there)
+    loss = np.exp(epsilon)
+    margin = p - loss * q - delta
+    variance = p * (1 - p) + loss**2 * q
+    growths = margin**2 / (variance + margin**2)
+    # Where the claim holds, as far as can be seen, what is left to find is the largest bound.
+    low, high = p - _LIMIT * np.sqrt(p / len(here)) - delta, q + _LIMIT * np.sqrt(q / len(there))
+    bounds = np.where(low > 0, np.log(np.maximum(low, 1e-300) / high), -1e3)
+    promises = np.where(margin > 0, growths, np.minimum(bounds - epsilon, 0.0))
+    at = int(np.argmax(promises))
+    rates = float(hits[at] / len(here)), float((neighbour_hits[at] + 1) / len(there))
+    return float(thresholds[at]), float(promises[at]), rates
 
 
 def _learned(first: Vector, second: Vector) -> Iterator[tuple[str, Score]]:

@@ -68,8 +68,12 @@ def worst_pairs(metric: str, n: int, queries: int, generator: np.random.Generato
     for size in stratum_sizes(metric, n):
         for group in (0, 1):
             pairs += _leaving(metric, n, size, queries, group, 2)
-        if size // 2 > 2:
-            pairs += _leaving(metric, n, size, queries, 0, size // 2)[:2]
+            # Where noise, or whether there is an answer, depends on how small a group is.
+            if size > 3:
+                pairs += _leaving(metric, n, size, queries, group, 3)[:2]
+        for leaving in sorted({4, 8, size // 2} - {1, 2, 3}):
+            if leaving < size:
+                pairs += _leaving(metric, n, size, queries, 0, leaving)[:2]
         pairs += [_random(metric, n, size, queries, generator) for _ in range(_RANDOM)]
     return tuple(pairs)
 
@@ -86,6 +90,7 @@ def _leaving(metric: str, n: int, size: int, queries: int, group: int, leaving: 
         "every model accepts only the person who changes group": np.tile(signed, (queries, 1)),
         "every gap starts at zero": np.tile(absolute, (queries, 1)),
         "every other model is turned round": np.where(np.arange(queries)[:, None] % 2, 1 - signed, signed),
+        "half of the absolute gaps fall, half rise": np.where(np.arange(queries)[:, None] % 2, absolute, signed),
         "no model accepts anybody": np.zeros((queries, size)),
     }
     which = "advantaged" if group else "disadvantaged"

@@ -1,20 +1,22 @@
 """A lower bound on epsilon from sessions alone.
 
 A first draw on every pair teaches an event each. Then the looks: each takes the one event that promises most, draws
-fresh sessions, counts, and has a bound that holds at its share of the level (`intervals`). As an event is fixed before
-the sessions are drawn, one look is one hypothesis, however many pairs, scores, thresholds and directions were weighed.
-Afterwards these sessions teach too; the next look doubles their number and keeps the better half of the pairs.
+fresh sessions, and has two bounds. Half of the level is for bets on these sessions (`betting`), which go on from look
+to look; the other half for the limits of the look's own counts, each look at its share (`intervals`): bets are aimed at
+the claim, and tell little of an epsilon far from it. As an event is fixed before the sessions are drawn, one look is
+one hypothesis, however many pairs, scores, thresholds and directions were weighed. Afterwards these sessions teach too;
+the next look doubles their number, and each keeps the better third of the pairs, which it goes on to learn from.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, cast
 
 import numpy as np
 
+from sim.privacy_audit.betting import Bets, Counts
 from sim.privacy_audit.events import Event, Score, Vector, learn
 from sim.privacy_audit.intervals import epsilon_bound, reach, share
 from sim.privacy_audit.pairs import Pair
@@ -23,8 +25,14 @@ from sim.privacy_audit.subject import Subject
 Drawn: TypeAlias = tuple[Vector, Vector]
 """Transcripts on the two data sets of a pair."""
 
-FIRST = 4096
+FIRST = 512
 """Sessions of the first draw, on each data set."""
+
+_KEPT = 2
+"""Pairs that are never given up: the best of a few thousand sessions may be so by luck."""
+
+_SLICE = 2048
+"""So many sessions on each data set are drawn before the bets are looked at."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +52,7 @@ class Evidence:
     pair, event
         In words, where the best bound comes from.
     hits, neighbour_hits, trials
-        How often the event happened, in how many sessions on each data set.
+        How often the event happened, in how many sessions of that look on each data set.
     """
 
     lower: float
@@ -108,41 +116,49 @@ def lower_bound(
     def draw(pair: Pair, count: int) -> Drawn:
         return subject.sessions(pair.first, count, generator), subject.sessions(pair.second, count, generator)
 
-    def taught(pair: Pair, drawn: Drawn, look: int) -> _Trail:
+    def taught(pair: Pair, drawn: Drawn) -> _Trail:
         def known(transcripts: Vector) -> Vector | None:
             return subject.log_ratio(pair.first, pair.second, transcripts)
 
         score = None if known(drawn[0][:1]) is None else cast(Score, known)
-        deviations = math.sqrt(2 * math.log(2 / share(level, look)))
-        return _Trail(pair, drawn, learn(*drawn, score, claim.delta, sizes[look - 1], deviations))
+        return _Trail(pair, drawn, learn(*drawn, score, claim.epsilon, claim.delta))
 
-    trails = [taught(pair, draw(pair, FIRST), 1) for pair in pairs]
+    trails = [taught(pair, draw(pair, FIRST)) for pair in pairs]
+    bets = Bets(claim.epsilon, claim.delta)
     sessions = 2 * FIRST * len(trails)
     best: Evidence | None = None
     for look, trials in enumerate(sizes, start=1):
         trails.sort(key=lambda trail: -trail.event.promise)
-        if look > 1:
-            del trails[(len(trails) + 1) // 2 :]
+        del trails[max(_KEPT, (len(trails) + 2) // 3) :]
         leader = trails[0]
-        fresh = [draw(leader.pair, trials)]
-        sessions += 2 * trials
-        hits, neighbour_hits = (leader.event.count(transcripts) for transcripts in fresh[0])
-        if leader.event.turned:
-            hits, neighbour_hits = neighbour_hits, hits
-        lower = epsilon_bound(hits, neighbour_hits, trials, claim.delta, share(level, look))
+        counts, drawn = Counts.expected(leader.event.rates, len(leader.drawn[0]) // 4), list[Drawn]()
+        hits = neighbour_hits = seen = 0
+        while seen < trials and not bets.bound(level / 2) > claim.epsilon:
+            drawn.append(draw(leader.pair, min(_SLICE, trials - seen)))
+            here, there = (leader.event.happens(transcripts) for transcripts in drawn[-1])
+            if leader.event.turned:
+                here, there = there, here
+            counts = bets.place(here, there, counts)
+            hits, neighbour_hits = hits + int(np.count_nonzero(here)), neighbour_hits + int(np.count_nonzero(there))
+            seen += len(here)
+        sessions += 2 * seen
+        lower = bets.bound(level / 2)
+        if seen == trials:  # fixed beforehand, which these limits ask for and bets do not
+            counted = epsilon_bound(hits, neighbour_hits, trials, claim.delta, share(level / 2, look))
+            lower = max(lower, counted)
+        fresh = [(np.concatenate([here for here, _ in drawn]), np.concatenate([there for _, there in drawn]))]
         if best is None or lower > best.lower:
             words = leader.pair.about, leader.event.words
-            best = Evidence(lower, 0.0, look, sessions, *words, hits, neighbour_hits, trials)
+            best = Evidence(lower, 0.0, look, sessions, *words, hits, neighbour_hits, seen)
         on_look(look, best.lower)
         if best.lower > claim.epsilon or look == len(sizes):
             break
-        fresh += [draw(trail.pair, trials) for trail in trails[1:]]
-        sessions += 2 * trials * (len(trails) - 1)
-        trails = [
-            taught(trail.pair, _joined(trail.drawn, more), look + 1) for trail, more in zip(trails, fresh, strict=True)
-        ]
+        others = max(FIRST, trials // 8)
+        fresh += [draw(trail.pair, others) for trail in trails[1:]]
+        sessions += 2 * others * (len(trails) - 1)
+        trails = [taught(trail.pair, _joined(trail.drawn, more)) for trail, more in zip(trails, fresh, strict=True)]
     assert best is not None
-    farthest = max(reach(size, claim.delta, share(level, k)) for k, size in enumerate(sizes, start=1))
+    farthest = max(reach(size, claim.delta, share(level / 2, k)) for k, size in enumerate(sizes, start=1))
     return replace(best, reach=farthest, looks=look, sessions=sessions)
 
 

@@ -56,6 +56,16 @@ def right_conceal(metric: str, n0: int, n1: int, _people: int, queries: int, eps
     return conceal_law(metric, n0, n1, queries, epsilon).scale
 
 
+def short_laplace(metric: str, n0: int, n1: int, people: int, queries: int, epsilon: float) -> float:
+    """Return a tenth less than the sound scale."""
+    return 0.9 * right_laplace(metric, n0, n1, people, queries, epsilon)
+
+
+def local_laplace(metric: str, n0: int, n1: int, _people: int, queries: int, epsilon: float) -> float:
+    """Return a scale that follows the local sensitivity, which is secret: a neighbour's noise has another scale."""
+    return queries * local_sensitivity(metric, n0, n1) / epsilon
+
+
 def printed_conceal(_metric: str, n0: int, n1: int, _people: int, queries: int, epsilon: float) -> float:
     """Return the scale of Theorem 7 as printed, which halves between N0 = 1 and N0 = 2."""
     return printed_conceal_scale(n0, n1, queries, epsilon)
@@ -194,6 +204,58 @@ class SparseVector(_Pure):
         return Release(above)
 
 
+@dataclass(frozen=True)
+class PermuteAndFlip(_Pure):
+    """Chooses a model with a small absolute gap (McKenna and Sheldon, NeurIPS 2020): 1 for it, 0 for the others.
+
+    Models come up in random order; the first whose coin of exp(-epsilon (gap - least gap) / (2 Delta)) shows heads is
+    chosen. ``single``: without the 2, as if all gaps could only fall together.
+    """
+
+    fault: Literal["single"] | None
+
+    def refuses(self, metric: str, _epsilon: float, _delta: float) -> str | None:
+        """See `Mechanism.refuses`."""
+        return None if is_one_mean(metric) else f"{self.name} does not answer metric {metric}"
+
+    def release(self, question: Question, _facts: object, epsilon: float, delta: float, noise: Noise) -> Release:
+        """See `Mechanism.release`."""
+        require_budget(epsilon, delta)
+        gaps = np.abs(question.gaps())
+        moves = global_sensitivity(question.metric, sum(question.records.counts(question.metric)))
+        exponents = epsilon * (gaps - gaps.min()) / ((1 if self.fault else 2) * moves)
+        heads = noise.bernoulli_exp(exponents)
+        order = noise.permutation(gaps.size)
+        chosen = next(int(model) for model in order if heads[int(model)])
+        return Release((np.arange(gaps.size) == chosen).astype(np.float64))
+
+
+@dataclass(frozen=True)
+class Seldom(_Pure):
+    """Laplace noise on every gap, but for some sessions.
+
+    ``few``: no answer where a group has fewer than three people, which tells that it has. ``exact``: no noise in one
+    session of 200. None: no answer in one session of 50, whatever the records, which is sound.
+    """
+
+    fault: Literal["few", "exact"] | None
+
+    def refuses(self, metric: str, _epsilon: float, _delta: float) -> str | None:
+        """See `Mechanism.refuses`."""
+        return None if is_one_mean(metric) else f"{self.name} does not answer metric {metric}"
+
+    def release(self, question: Question, _facts: object, epsilon: float, delta: float, noise: Noise) -> Release:
+        """See `Mechanism.release`."""
+        require_budget(epsilon, delta)
+        counts, gaps = question.records.counts(question.metric), question.gaps()
+        if (self.fault == "few" and min(counts) < 3) or (self.fault is None and noise.bernoulli(0.02, 1)[0]):
+            return Release(np.full(gaps.shape, np.nan))
+        values = _laplace(gaps, gaps.size * global_sensitivity(question.metric, sum(counts)), epsilon, noise)
+        if self.fault == "exact":
+            values = np.where(noise.bernoulli(1 / 200, 1), gaps, values)
+        return Release(values)
+
+
 def _laplace(values: NDArray[np.float64], sensitivity: float, epsilon: float, noise: Noise) -> NDArray[np.float64]:
     """Add the Laplace noise that epsilon asks for; each of the values may move by the rounding too."""
     step = step_for(sensitivity / epsilon)
@@ -325,6 +387,11 @@ def additive(
         return Batches(mechanism, epsilon, 0.0, mechanism.loss, noise_law)
 
     return make
+
+
+def unknown(mechanism: Mechanism) -> Callable[[float], Subject]:
+    """Return the maker of a subject of which nobody has worked anything out: sessions alone can tell."""
+    return lambda epsilon: Batches(mechanism, epsilon, 0.0)
 
 
 def counts(name: str, fault: Literal["free-size", "low-bits"] | None) -> Callable[[float], Subject]:

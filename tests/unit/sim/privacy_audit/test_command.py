@@ -52,7 +52,7 @@ def test_the_list_names_everything():
     for kind in ("mechanism", "broken twin", "sound sibling"):
         for name in names(kind):
             assert f"  {name} " in result.stdout
-    assert len(names("broken twin")) == 11
+    assert len(names("broken twin")) == 16
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
@@ -76,7 +76,7 @@ def test_the_list_names_everything():
         (("abs-half", "--metric", "sp"), "does not answer metric sp"),
         (("exact",), "claims no privacy"),
         (("laplace", "--level", "0"), "level"),
-        (("laplace", "--samples", "100"), "samples: must be at least 8192"),
+        (("laplace", "--samples", "100"), "samples: must be at least 1024"),
         (("laplace", "--seed", "-1"), "seed"),
     ],
 )
