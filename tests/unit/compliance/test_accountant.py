@@ -9,11 +9,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import ndtr
 
 from compliance.accountant import Budget, Law, Loss, Rule, composed_epsilon, pure
 from compliance.mechanisms.gaussian import gaussian_cost
@@ -368,6 +371,64 @@ def test_no_way_to_choose_losses_exceeds_the_budget() -> None:
     for epsilon, delta, kinds in ((0.6, 0.2, (0.1, 0.15)), (0.4, 0.3, (0.1, 0.25)), (0.5, 0.1, (0.05, 0.1, 0.2))):
         budget = Budget(epsilon, delta, Rule.TIGHT)
         assert 0 < most_that_can_be_lost(budget, kinds, Budget.affords) <= delta
+
+
+CELL, CELLS = 0.01, 600
+"""The privacy loss on a grid: a Gaussian one is laid on its nearest cell, so deltas are compared with 0.1% of slack."""
+
+
+def law_of(loss: Loss) -> Any:
+    """The probability of each step that one answer's privacy loss can take."""
+    steps = CELL * np.arange(-CELLS, CELLS + 1)
+    if loss.law is Law.GAUSSIAN:
+        mu = 1 / loss.multiplier
+        ends = [(steps + side * CELL / 2 - mu * mu / 2) / mu for side in (1, -1)]
+        return ndtr(ends[0]) - ndtr(ends[1])
+    law = np.zeros(steps.size)
+    law[CELLS + np.array([1, -1]) * round(loss.epsilon / CELL)] = np.array([1, math.exp(-loss.epsilon)])
+    return law / law.sum()
+
+
+def most_of_any_kinds(budget: Budget, kinds: tuple[Loss, ...], afforded: Affords) -> float:
+    """As `most_that_can_be_lost`, for Gaussian noise too."""
+    stopped = np.maximum(0.0, -np.expm1(budget.epsilon - CELL * np.arange(-CELLS, CELLS + 1)))
+
+    @cache
+    def most(counts: tuple[int, ...]) -> Any:
+        best, losses = stopped, Counter({kind: count for kind, count in zip(kinds, counts, strict=True) if count})
+        for place, kind in enumerate(kinds):
+            if afforded(budget, losses, kind):
+                after = most((*counts[:place], counts[place] + 1, *counts[place + 1 :]))
+                best = np.maximum(best, np.convolve(np.pad(after, CELLS, "edge"), law_of(kind)[::-1], "valid"))
+        return best
+
+    return float(most((0,) * len(kinds))[CELLS])
+
+
+MIXED = (
+    (0.5, 0.1, (gaussian(4.0, 1e-3), gaussian(6.0, 1e-3))),
+    (0.5, 0.1, (gaussian(4.0, 1e-3), pure(0.1))),
+    (1.0, 0.02, (gaussian(5.0, 1e-3), pure(0.2), pure(0.1))),
+    (0.3, 0.2, (gaussian(3.0, 1e-3), pure(0.1), pure(0.2))),
+)
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "kinds"), MIXED)
+def test_no_way_to_choose_gaussian_and_other_losses_exceeds_the_budget(
+    epsilon: float, delta: float, kinds: tuple[Loss, ...]
+) -> None:
+    budget = Budget(epsilon, delta, Rule.TIGHT)
+    # Nearly all of delta can be used up, too.
+    assert 0.8 * delta < most_of_any_kinds(budget, kinds, Budget.affords) <= delta * 1.001
+
+
+def test_counting_each_kind_apart_exceeds_the_budget_and_is_seen() -> None:
+    epsilon, delta, kinds = MIXED[0]
+
+    def apart(budget: Budget, losses: Counter[Loss], loss: Loss) -> bool:
+        return budget.affords({loss: losses[loss]} if loss in losses else {}, loss)
+
+    assert most_of_any_kinds(Budget(epsilon, delta, Rule.TIGHT), kinds, apart) > delta * 1.1
 
 
 def test_a_convolution_of_unlike_losses_exceeds_the_budget_and_is_seen() -> None:
