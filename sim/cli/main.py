@@ -25,6 +25,7 @@ from sim.cli.list import list_scenarios
 from sim.cli.merge import merge
 from sim.cli.plan import plan
 from sim.cli.privacy_audit import privacy_audit
+from sim.cli.protocol import protocol
 from sim.cli.recommend import recommend
 from sim.cli.replay import replay
 from sim.cli.report import report
@@ -52,6 +53,7 @@ app.command()(replay)
 app.command()(compare)
 app.command()(frontier)
 app.command()(boundary)
+app.command()(protocol)
 app.command()(sensitivity)
 app.command()(recommend)
 app.command()(plan)

@@ -24,6 +24,7 @@ from sim.conformance.run import Outcome
 from sim.conformance.subject import Subject
 from sim.conformance.target import Target
 from sim.conformance.world import World
+from sim.transcripts.descriptors import descriptor_set
 
 ROOT = Path(__file__).parents[2]
 MUTANTS = ROOT / "tests" / "mutants"
@@ -94,18 +95,8 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Target:
 @pytest.fixture(scope="module")
 def second(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The command that starts the second server."""
-    pytest.importorskip("grpc_tools", reason="it reads the protocol's descriptors")
     descriptors = tmp_path_factory.mktemp("descriptors") / "protocol"
-    protos = ("fairwall/compliance/v1/audit_service.proto", "fairwall/wire/v1/error.proto")
-    subprocess.run(
-        [
-            *(sys.executable, "-m", "grpc_tools.protoc", "-I."),
-            *("--include_imports", f"--descriptor_set_out={descriptors}", *protos),
-        ],
-        cwd=ROOT / "proto",
-        check=True,
-        timeout=60,
-    )
+    descriptors.write_bytes(descriptor_set().SerializeToString())
     return f"{sys.executable} -I {SECOND} --descriptors {descriptors} --policy {{policy}}"
 
 

@@ -1,0 +1,104 @@
+"""The command that lists the protocol's methods, and writes the protocol for those who do not have our files."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from google.protobuf.descriptor_pb2 import FileDescriptorSet
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message_factory import GetMessageClass
+
+from fairwall.rpc.access import CALLERS, SERVED_BY
+from fairwall.wire.v1.error_pb2 import REASON_BUDGET_EXHAUSTED, AuditError
+from sim.transcripts.boundary import travelling, walk
+
+Fairwall = Callable[..., subprocess.CompletedProcess[str]]
+
+OPTION = "fairwall.wire.v1.visibility"
+
+
+@pytest.fixture
+def written(fairwall: Fairwall, tmp_path: Path) -> FileDescriptorSet:
+    """What the command writes, read back."""
+    told = fairwall("protocol", "--descriptors", "protocol.binpb")
+    assert (told.returncode, told.stdout, told.stderr) == (0, "", "")
+    return FileDescriptorSet.FromString((tmp_path / "protocol.binpb").read_bytes())
+
+
+def pool_of(described: FileDescriptorSet) -> DescriptorPool:
+    """A pool that knows these files alone; it takes no file before those that it imports."""
+    pool = DescriptorPool()
+    for file in described.file:
+        pool.AddSerializedFile(file.SerializeToString())
+    return pool
+
+
+def test_a_pool_that_knows_nothing_else_has_every_service_and_method(written: FileDescriptorSet) -> None:
+    pool = pool_of(written)
+    found = {
+        f"/{service.full_name}/{method.name}"
+        for file in written.file
+        for service in pool.FindFileByName(file.name).services_by_name.values()
+        for method in service.methods
+    }
+    assert found == {*CALLERS, "/grpc.health.v1.Health/Watch"}, "health has a method that nobody may call"
+
+
+def test_every_field_keeps_its_visibility(written: FileDescriptorSet) -> None:
+    pool = pool_of(written)
+    option = pool.FindExtensionByName(OPTION)
+    options = GetMessageClass(pool.FindMessageTypeByName("google.protobuf.FieldOptions"))
+    GetMessageClass(option.containing_type)
+    for reached in {at.path: at for travel in travelling() for at in walk(travel.message)}.values():
+        field = pool.FindMessageTypeByName(reached.field.containing_type.full_name).fields_by_name[reached.field.name]
+        told = options.FromString(field.GetOptions().SerializeToString())
+        assert {each.full_name: value for each, value in told.ListFields()} == {OPTION: reached.label}, reached.path
+
+
+def test_a_stranger_reads_a_refusal(written: FileDescriptorSet) -> None:
+    sent = AuditError(reason=REASON_BUDGET_EXHAUSTED, epsilon_remaining=0.5, epsilon_needed=1.0)
+    theirs = GetMessageClass(pool_of(written).FindMessageTypeByName("fairwall.wire.v1.AuditError"))
+    read = theirs.FromString(sent.SerializeToString())
+    assert (read.reason, read.epsilon_remaining, read.epsilon_needed) == (REASON_BUDGET_EXHAUSTED, 0.5, 1.0)
+    assert not read.HasField("people")
+
+
+def test_it_is_the_same_each_time(fairwall: Fairwall, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        fairwall("protocol", "--descriptors", name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+def test_a_set_without_an_import_is_no_protocol(written: FileDescriptorSet) -> None:
+    """The broken twin of the first test: a pool refuses a file whose import it does not have."""
+    del written.file[0]
+    with pytest.raises(TypeError, match="Couldn't build proto file"):
+        pool_of(written)
+
+
+def test_the_list_has_every_method_with_its_server_and_its_callers(fairwall: Fairwall) -> None:
+    told = fairwall("protocol")
+    assert (told.returncode, told.stderr) == (0, "")
+    assert max(map(len, told.stdout.splitlines())) <= 80
+    listed, served = {}, {}
+    for block in told.stdout.split("\n\n")[1:]:
+        first, *lines = block.splitlines()
+        service, server = first.split(", served by ")
+        served[f"/{service}/"] = server
+        for line in lines:
+            method, callers = line.split(maxsplit=1)
+            listed[f"/{service}/{method}"] = frozenset(re.sub(r"; .*", "", callers).split(", "))
+    assert listed == CALLERS
+    assert served == {**SERVED_BY, "/grpc.health.v1.Health/": "every server"}
+
+
+def test_a_file_that_cannot_be_written_is_one_line_and_status_2(fairwall: Fairwall) -> None:
+    told = fairwall("protocol", "--descriptors", "nowhere/protocol.binpb")
+    assert told.returncode == 2
+    assert (
+        told.stderr == "fairwall: --descriptors nowhere/protocol.binpb: cannot be written: No such file or directory\n"
+    )
