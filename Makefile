@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # Where the environment says to keep no compiled code, each of the tests' thousand processes would compile it all again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all lint bench proto clean
+.PHONY: demo test test-all second-client lint bench proto clean
 
 demo: $(VENV)/.installed
 	$(BIN)/fairwall run demo
@@ -19,13 +19,16 @@ test: $(VENV)/.installed-all
 test-all: $(VENV)/.installed-all
 	$(BIN)/python -m pytest -m "" --hypothesis-profile=default
 
+# What the tests of the client in JavaScript need; without it they are skipped.
+second-client: tests/second_client/node_modules/.package-lock.json
+
 # Format, lint, types, import contracts, and the protocol: lint, and generated code as checked in.
-lint: $(VENV)/.installed-all
+lint: $(VENV)/.installed-all proto/node_modules/.package-lock.json
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	npx --yes @bufbuild/buf@1.75.0 lint proto
+	proto/node_modules/.bin/buf lint proto
 	PYTHON=$(abspath $(BIN)/python) proto/check.sh
 
 bench: $(VENV)/.installed-all
@@ -54,3 +57,7 @@ $(VENV)/.installed: pyproject.toml
 $(VENV)/.installed-all: $(VENV)/.installed
 	$(PIP) -e '.[training,release,dev]'
 	touch $@
+
+# Exactly the packages that the lock file has hashes of.
+%/node_modules/.package-lock.json: %/package.json %/package-lock.json
+	npm ci --ignore-scripts --no-audit --no-fund --prefix $*

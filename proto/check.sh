@@ -4,6 +4,6 @@ set -euo pipefail
 here="$(cd "$(dirname "$0")" && pwd)"
 copy="$(mktemp -d)"
 trap 'rm -rf "$copy"' EXIT
-cp -r "$here" "$copy/proto"
-"$copy/proto/generate.sh"
-diff -r --exclude=__pycache__ "$here" "$copy/proto"
+cp -r "$here/fairwall" "$here/generate.sh" "$copy"
+"$copy/generate.sh"
+diff -r --exclude=__pycache__ "$here/fairwall" "$copy/fairwall"
