@@ -29,6 +29,7 @@ def protocol(
         descriptors.write_bytes(descriptor_set().SerializeToString(deterministic=True))
     except OSError as error:
         raise UserError(f"--descriptors {descriptors}: cannot be written: {error.strerror}") from None
+    typer.echo(descriptors)
 
 
 def _print() -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import grpc
+import numpy as np
 import pytest
+from google.protobuf import json_format
 from google.protobuf.descriptor_pb2 import FileDescriptorSet
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message_factory import GetMessageClass
@@ -15,9 +20,11 @@ from google.protobuf.message_factory import GetMessageClass
 from fairwall.rpc.access import CALLERS, SERVED_BY
 from fairwall.wire.v1.error_pb2 import REASON_BUDGET_EXHAUSTED, AuditError
 from sim.transcripts.boundary import travelling, walk
+from tests.e2e.test_serve import deployment, serving
 
 Fairwall = Callable[..., subprocess.CompletedProcess[str]]
 
+PAGE = Path(__file__).parents[2] / "docs" / "other-languages.md"
 OPTION = "fairwall.wire.v1.visibility"
 
 
@@ -25,7 +32,7 @@ OPTION = "fairwall.wire.v1.visibility"
 def written(fairwall: Fairwall, tmp_path: Path) -> FileDescriptorSet:
     """What the command writes, read back."""
     told = fairwall("protocol", "--descriptors", "protocol.binpb")
-    assert (told.returncode, told.stdout, told.stderr) == (0, "", "")
+    assert (told.returncode, told.stdout, told.stderr) == (0, "protocol.binpb\n", "")
     return FileDescriptorSet.FromString((tmp_path / "protocol.binpb").read_bytes())
 
 
@@ -102,3 +109,47 @@ def test_a_file_that_cannot_be_written_is_one_line_and_status_2(fairwall: Fairwa
     assert (
         told.stderr == "fairwall: --descriptors nowhere/protocol.binpb: cannot be written: No such file or directory\n"
     )
+
+
+def test_the_calls_of_the_page_are_answered_by_a_real_service(written: FileDescriptorSet, tmp_path: Path) -> None:
+    """What grpcurl does: messages by the descriptors from JSON, over TLS with a certificate."""
+    text = PAGE.read_text()
+    (commands,) = re.findall(r"```text\n(grpcurl .*?)```", text, re.DOTALL)
+    (server,) = re.findall(r"-authority ([\w.]+)", commands)
+    terms, audit = re.findall(r" (fairwall[\w.]+/\w+)", commands)
+    asked = re.findall(r"-d '(.*?)'", commands)
+    (sent,) = re.findall(r"```json\n(.*?)```", text, re.DOTALL)
+    chunk = base64.b64encode(bytes([0, 1] * 100)).decode()
+    sent = sent.replace("200 bytes, 0 or 1", chunk)
+    pool = pool_of(written)
+    (tmp_path / "loans").mkdir()
+    with serving(deployment(tmp_path / "loans")) as served:
+        own = served.folder / "certificates" / "developer-alice"
+        secure = grpc.ssl_channel_credentials(
+            *((own / f"{name}.pem").read_bytes() for name in ("authority", "key", "certificate"))
+        )
+        options = (("grpc.ssl_target_name_override", server),)
+        with grpc.secure_channel(served.address, secure, options=options) as channel:
+            assert called(channel, pool, terms, asked)["people"] == "200"
+            answer = called(channel, pool, audit, sent.splitlines())
+            with pytest.raises(grpc.RpcError, match="the call needs a deadline"):
+                called(channel, pool, terms, asked, seconds=None)
+        with served.client() as client:
+            ours = client.terms()
+    assert ours.epsilon_remaining == answer["epsilonRemaining"] == 2.5
+    gap, low, high = (
+        np.frombuffer(base64.b64decode(answer[name]["data"]), "<f8")[0] for name in ("gaps", "low", "high")
+    )
+    assert low <= gap <= high
+
+
+def called(
+    channel: grpc.Channel, pool: DescriptorPool, method: str, messages: list[str], seconds: float | None = 60
+) -> Any:
+    """Send JSON to a method, and give the answer's."""
+    service, _, name = method.partition("/")
+    described = pool.FindServiceByName(service).FindMethodByName(name)
+    request, response = GetMessageClass(described.input_type), GetMessageClass(described.output_type)
+    requests: Iterator[Any] = (json_format.Parse(each, request(), descriptor_pool=pool) for each in messages)
+    call = channel.stream_unary(f"/{method}", lambda each: each.SerializeToString(), response.FromString)
+    return json_format.MessageToDict(call(requests, timeout=seconds))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from fairwall.rpc.channel import connect
 from sim.transcripts.descriptors import descriptor_set
 from tests.e2e.test_serve import Served, deployment, serving
 
+PAGE = Path(__file__).parents[2] / "docs" / "other-languages.md"
 CLIENT = Path(__file__).parents[1] / "second_client"
 NODE = shutil.which("node")
 TIMES = 50
@@ -146,6 +148,17 @@ def test_what_cannot_be_asked_is_status_2_and_nothing_is_sent(stranger: Stranger
                 "ask: predictions have one row a model and one column a person, in [0, 1], as uint8 0 or 1\n"
             )
         assert client.terms().epsilon_remaining == before
+
+
+def test_the_program_of_the_page_runs(stranger: Stranger) -> None:
+    (shown,) = re.findall(r"```js\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    own = stranger.served.folder / "certificates" / "developer-alice"
+    places = shown.replace("127.0.0.1:7443", stranger.served.address).replace("certificates/developer-alice", str(own))
+    program = stranger.folder / "page.js"
+    program.write_text(f"const predictions = Array({PEOPLE}).fill(0.5);\n{places}\nconsole.log(low[0] <= gaps[0]);\n")
+    told = subprocess.run([str(NODE), "page.js"], cwd=stranger.folder, capture_output=True, text=True, timeout=60)
+    assert (told.returncode, told.stderr) == (0, "")
+    assert told.stdout.endswith("true\n")
 
 
 RETRIED = """
