@@ -134,6 +134,9 @@ def test_a_refusal_says_its_reason_and_its_numbers(stranger: Stranger) -> None:
     assert told.stderr.endswith(
         f": predictions have one row a model and one column a person of the test set, people {PEOPLE}\n"
     )
+    told = stranger.audit(np.zeros((21, PEOPLE)), "--epsilon", 0.25)  # refused while it is still being sent
+    assert told.stderr.startswith("ask: QUERIES_OUT_OF_RANGE: ")
+    assert told.stderr.endswith(", queries_max 20\n")
     told = stranger.ask("terms", developer="carol")
     assert (told.returncode, told.stderr) == (1, "ask: CALLER_NOT_ALLOWED: this party may not call this method\n")
 
