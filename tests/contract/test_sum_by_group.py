@@ -113,11 +113,14 @@ def test_what_the_budget_does_not_cover_is_refused_and_costs_nothing(
     spent = cohorts["deal"].spent
     assert told > 1
     assert refusal(lambda: ask(statistics, parts(request_id="one more"))) == error.REASON_BUDGET_EXHAUSTED
-    # Of another multiplier nothing is known but that losses add up, and these have a delta.
-    assert refusal(lambda: ask(statistics, parts(request_id="r", multiplier=1e6))) == error.REASON_BUDGET_EXHAUSTED
     # What was bought is told all the same.
     assert ask(statistics, parts(request_id="r0")).epsilon_charged == gaussian_epsilon(MULTIPLIER, DELTA)
     assert cohorts["deal"].spent == spent
+    # Gaussian losses compose whatever their multipliers: much noise is still within the budget.
+    ask(statistics, parts(request_id="r", multiplier=50.0))
+    together = (told / MULTIPLIER**2 + 1 / 50.0**2) ** -0.5
+    assert cohorts["deal"].spent == pytest.approx(gaussian_epsilon(together, DELTA), rel=1e-4)
+    assert spent < cohorts["deal"].spent < EPSILON
 
 
 @pytest.mark.parametrize("party", ["adversary", "compliance", "referee"])

@@ -143,7 +143,7 @@ def test_sizes_are_public_or_asked_for() -> None:
 def test_randomized_response_is_exact_about_noisy_attributes(epsilon: float, first: int) -> None:
     rows = balanced(20)
     bought = ask("randomized-response", alone(N, first)[None], epsilon, 0.0)
-    noisy = bought.facts[ATTRIBUTES]
+    (noisy,) = bought.facts[ATTRIBUTES]
     answers = ask("randomized-response", rows, epsilon, 0.0, bought.facts).values
     n0, n1, gaps = noisy_attributes(N, float(bought.values[0]), answers, epsilon)
     assert (n0, n1) == (N - noisy.sum(), noisy.sum())
