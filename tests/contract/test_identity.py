@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import socket
+import ssl
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
 from typing import Any
@@ -291,15 +295,69 @@ def test_a_developer_that_holds_all_its_calls_open_leaves_room_for_another(deplo
         yield from ()
 
     open_call = alice.stream_unary("/fairwall.compliance.v1.AuditService/Audit")
-    held = [open_call.future(silent(), timeout=10) for _ in range(CALLS_PER_CALLER)]
+    calls = [open_call.future(silent(), timeout=30) for _ in range(2 * CALLS_PER_CALLER)]
     try:
-        # The calls arrive one by one; from the last of them on, there is no room.
-        full = (failure(alice)[0] == error.REASON_TOO_MANY_CALLS for _ in range(1000))
-        assert any(full)
+        while sum(call.done() for call in calls) < CALLS_PER_CALLER:
+            time.sleep(0.01)
+        refused = [call for call in calls if call.done()]  # those that are not have all the room
+        assert {reason_of(call.exception()) for call in refused} == {error.REASON_TOO_MANY_CALLS}
+        assert failure(alice)[0] == error.REASON_TOO_MANY_CALLS
         assert failure(bob) == IN
     finally:
         hold.set()
+    held = [call for call in calls if call not in refused]
     assert {reason_of(call.exception()) for call in held} == {error.REASON_REQUEST_MALFORMED}
+
+
+@pytest.mark.parametrize("method", [AUDIT, HEALTH + "Check", "/fairwall.compliance.v1.AuditService/Audit"])
+@pytest.mark.parametrize("name", ["alice", "carol"], ids=["a developer", "one whom no policy names"])
+def test_calls_that_send_no_message_keep_nobody_else_out(deployed: str, dial: Any, method: str, name: str) -> None:
+    flooding, bob = (dial(deployed, "compliance", DEPLOYED[f"developer-{one}"]) for one in (name, "bob"))
+    over = Event()
+
+    def silent() -> Iterator[bytes]:
+        over.wait(20)
+        yield from ()
+
+    calls = [flooding.stream_unary(method).future(silent(), timeout=30) for _ in range(40)]
+    room = CALLS_PER_CALLER if name == "alice" else 0
+    reason = error.REASON_TOO_MANY_CALLS if name == "alice" else error.REASON_CALLER_NOT_ALLOWED
+    try:
+        assert failure(bob) == IN
+        while sum(call.done() for call in calls) < 40 - room:
+            time.sleep(0.01)
+        assert {reason_of(call.exception()) for call in calls if call.done()} == {reason}
+        assert failure(bob) == IN
+    finally:
+        over.set()
+
+
+def bare_connection(address: str, own: Credentials, folder: Path) -> ssl.SSLSocket:
+    """A connection that says nothing after its handshake."""
+    context = ssl.create_default_context(cadata=own.authority)
+    for name, text in (("certificate", own.certificate), ("key", own.key)):
+        (folder / name).write_text(text)
+    context.load_cert_chain(folder / "certificate", folder / "key")
+    context.set_alpn_protocols(["h2"])
+    host, port = address.rsplit(":", 1)
+    return context.wrap_socket(socket.create_connection((host, int(port))), server_hostname="compliance.loans.fairwall")
+
+
+def test_connections_that_say_nothing_keep_nobody_out(deployed: str, dial: Any, tmp_path: Path) -> None:
+    silent = [bare_connection(deployed, DEPLOYED["developer-carol"], tmp_path) for _ in range(50)]
+    try:
+        assert failure(dial(deployed, "compliance", DEPLOYED["developer-bob"])) == IN
+    finally:
+        for connection in silent:
+            connection.close()
+
+
+@pytest.mark.parametrize("messages", [0, 2])
+def test_a_method_of_one_message_takes_one(deployed: str, dial: Any, messages: int) -> None:
+    bob = dial(deployed, "compliance", DEPLOYED["developer-bob"])
+    with pytest.raises(grpc.RpcError) as caught:
+        bob.stream_unary(AUDIT)(iter([b""] * messages), timeout=5)
+    assert reason_of(caught.value) == error.REASON_REQUEST_MALFORMED
 
 
 def test_a_game_knows_no_named_developer(serve: Any, dial: Any) -> None:

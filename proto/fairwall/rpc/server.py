@@ -1,8 +1,13 @@
-"""A server's side: mTLS, and one gate before every method that checks who calls, what, and by when."""
+"""A server's side: mTLS, and one gate before every method that checks who calls, what, and by when.
+
+The gate looks at a call when it arrives, before any of its messages. To grpc every method takes a stream therefore: it
+reads a lone message before the method is asked, for as long as the caller cares to send none.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -32,6 +37,9 @@ _ROUNDED_UP_SECONDS = 30.0
 """By how much gRPC may lengthen a deadline of an hour on its way: it writes three digits."""
 
 CALLS_PER_CALLER = 8
+_REFUSING_THREADS = 4
+"""Besides one for each call that may be under way: whoever is refused must not wait for those to end."""
+
 _CANCELLED: int = grpc.StatusCode.CANCELLED.value[0]
 
 
@@ -76,7 +84,7 @@ def serve(
     """
     gate = _Gate(credentials.run, _parties_of(credentials.run) if admitted is None else admitted, recorder)
     server = grpc.server(
-        futures.ThreadPoolExecutor(max_workers=gate.calls_max, thread_name_prefix="rpc"),
+        futures.ThreadPoolExecutor(max_workers=gate.calls_max + _REFUSING_THREADS, thread_name_prefix="rpc"),
         interceptors=[gate],
         options=(
             ("grpc.so_reuseport", 0),
@@ -127,8 +135,9 @@ class _Gate(grpc.ServerInterceptor):
         if handler is None:
             return None
         method = handler_call_details.method
-        call = self._streaming(handler, method) if handler.response_streaming else self._unary(handler, method)
-        return self._wrap(handler, call)
+        if handler.response_streaming:
+            return grpc.stream_stream_rpc_method_handler(self._streaming(handler, method))
+        return grpc.stream_unary_rpc_method_handler(self._unary(handler, method))
 
     @contextlib.contextmanager
     def _admitted(self, context: grpc.ServicerContext, method: str) -> Iterator[None]:
@@ -168,46 +177,29 @@ class _Gate(grpc.ServerInterceptor):
         return self._recorder.answering(peer, method, context.invocation_metadata())
 
     def _unary(self, handler: _Handler, method: str) -> Callable[..., Any]:
-        behaviour, decode, encode = _behaviour(handler), _decoder(handler, method), _encoder(handler)
+        behaviour, ask, encode = _behaviour(handler), _asker(handler, method), _encoder(handler)
 
-        def call(request: Any, context: grpc.ServicerContext) -> Any:
+        def call(arriving: Iterator[bytes], context: grpc.ServicerContext) -> Any:
             recorded = self._recorded(context, method)
-            arriving = _arriving(handler, request, recorded)
             with self._handled(context, method, recorded):
-                return recorded.sent(encode(behaviour(decode(arriving), context)))
+                return recorded.sent(encode(behaviour(ask(arriving, recorded), context)))
 
         return call
 
     def _streaming(self, handler: _Handler, method: str) -> Callable[..., Any]:
-        behaviour, decode, encode = _behaviour(handler), _decoder(handler, method), _encoder(handler)
+        behaviour, ask, encode = _behaviour(handler), _asker(handler, method), _encoder(handler)
 
-        def call(request: Any, context: grpc.ServicerContext) -> Iterator[Any]:
+        def call(arriving: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[Any]:
             recorded = self._recorded(context, method)
-            arriving = _arriving(handler, request, recorded)
             with self._handled(context, method, recorded):
-                for answer in behaviour(decode(arriving), context):
+                for answer in behaviour(ask(arriving, recorded), context):
                     yield recorded.sent(encode(answer))
 
         return call
 
-    @staticmethod
-    def _wrap(handler: _Handler, behaviour: Callable[..., Any]) -> _Handler:
-        kind = (
-            f"{'stream' if handler.request_streaming else 'unary'}_"
-            f"{'stream' if handler.response_streaming else 'unary'}_rpc_method_handler"
-        )
-        make = getattr(grpc, kind)
-        handler_with_gate: _Handler = make(behaviour)
-        return handler_with_gate
 
-
-def _arriving(handler: _Handler, request: Any, recorded: RecordedCall) -> Any:
-    """Record what arrives: a request at once, a stream as it is read."""
-    return map(recorded.received, request) if handler.request_streaming else recorded.received(request)
-
-
-def _decoder(handler: _Handler, method: str) -> Callable[[Any], Any]:
-    """Decode after the gate: a caller who may not call is not read, and what does not decode has a reason."""
+def _asker(handler: _Handler, method: str) -> Callable[[Iterator[bytes], RecordedCall], Any]:
+    """Make what reads a request, or a stream of them, once the gate is passed: what does not decode has a reason."""
     deserialize: Callable[[bytes], Any] = handler.request_deserializer or bytes
     if handler.request_streaming and handler.request_deserializer is not None:
         message = message_type(method, is_request=True)
@@ -219,7 +211,24 @@ def _decoder(handler: _Handler, method: str) -> Callable[[Any], Any]:
         except DecodeError:
             raise Refusal(error_pb2.REASON_REQUEST_MALFORMED) from None
 
-    return (lambda stream: map(one, stream)) if handler.request_streaming else one
+    def stream(arriving: Iterator[bytes], recorded: RecordedCall) -> Iterator[Any]:
+        return map(one, map(recorded.received, _to_the_end(arriving)))
+
+    def lone(arriving: Iterator[bytes], recorded: RecordedCall) -> Any:
+        messages = [recorded.received(data) for data in itertools.islice(_to_the_end(arriving), 2)]
+        if len(messages) != 1:
+            raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
+        return one(messages[0])
+
+    return stream if handler.request_streaming else lone
+
+
+def _to_the_end(arriving: Iterator[bytes]) -> Iterator[bytes]:
+    """Pass on a stream whose caller has said that it is whole; RpcError if the caller gave it up before that."""
+    yield from arriving
+    # A stream that is given up ends like a whole one if grpc tells of its end before it tells that the call is over.
+    # It tells both in this order and at once; what it is asked now it answers after both.
+    next(arriving, None)
 
 
 def _encoder(handler: _Handler) -> Callable[[Any], bytes]:
