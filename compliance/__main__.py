@@ -16,6 +16,8 @@ with importing("compliance"):
     from compliance.cohort import Cohort
     from compliance.game import play
     from compliance.ledger import Ledger
+    from compliance.ledger.books import LedgerError
+    from compliance.ledger.file import inspect
     from compliance.ledger.seal import Seal, load_key
     from compliance.records import Records
     from compliance.release import Release
@@ -34,7 +36,7 @@ with importing("compliance"):
 if TYPE_CHECKING:
     import grpc
 
-    from compliance.policy import Policy
+    from compliance.policy import DeploymentSection, Policy
 
 LOG = logging.getLogger(__name__)
 
@@ -45,7 +47,7 @@ def main() -> None:
     if asked.policy is None:
         _play(*process.start("compliance", asked.config))
     else:
-        _deploy(Path(asked.policy))
+        _deploy(Path(asked.policy), new_ledger=asked.new_ledger)
 
 
 def _play(config: process.PartyConfig, layers: Sequence[Layer]) -> None:
@@ -73,7 +75,7 @@ def _play(config: process.PartyConfig, layers: Sequence[Layer]) -> None:
         listening.stop()
 
 
-def _deploy(path: Path) -> None:
+def _deploy(path: Path, *, new_ledger: bool) -> None:
     """Serve one data set by a policy, until told to end; a policy that cannot be served is one line and status 2."""
     # Imported here: no game waits for the library that validates policies.
     from compliance import policy as policies
@@ -85,7 +87,7 @@ def _deploy(path: Path) -> None:
             policy = policies.read(path)
             credentials = _credentials(policy)
             records, released = policies.load(policy), policies.load_release(policy)
-            ledger = _ledger(policy)
+            ledger = _ledger(policy, records, new=new_ledger)
             cases = {policy.data_name: _case(policy, records, ledger)}
 
             def register(grpc_server: grpc.Server) -> None:
@@ -117,21 +119,42 @@ def _case(policy: Policy, records: Records, ledger: Ledger) -> Case:
     )
 
 
-def _ledger(policy: Policy) -> Ledger:
+def _ledger(policy: Policy, records: Records, *, new: bool) -> Ledger:
     """Open the ledger, and set budgets and each developer's shares as the policy says."""
     place = policy.deployment
+    key = place.credentials / "seal.key"
+    _check_begun(place, key, new=new)
     for folder in (place.ledger.parent, place.seal.parent):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    ledger = Ledger(place.ledger, Seal(place.seal, load_key(place.credentials / "seal.key")))
+    seal = Seal(place.seal, load_key(key))
+    data_key = seal.derived("data")
+    ledger = Ledger(place.ledger, seal)
     budget = Budget(policy.budget.epsilon, policy.budget.delta, Rule(policy.budget.rule))
-    ledger.set_budget(policy.data_name, Neighbours.A_FLIP, budget)
+    ledger.set_budget(policy.data_name, Neighbours.A_FLIP, budget, records.fingerprint(data_key))
     for name, share in policy.developers.items():
         ledger.allocate(policy.data_name, name, share.epsilon, share.delta)
     if policy.release is not None:
-        ledger.set_budget(policy.release_name, Neighbours.ATTRIBUTES, Budget(policy.release.epsilon))
+        from compliance import policy as policies
+
+        whole = Budget(policy.release.epsilon)
+        people = policies.fingerprint_of_release(policy, data_key)
+        ledger.set_budget(policy.release_name, Neighbours.ATTRIBUTES, whole, people)
         for name, share in policy.developers.items():
             ledger.allocate(policy.release_name, name, share.release)
     return ledger
+
+
+def _check_begun(place: DeploymentSection, key: Path, *, new: bool) -> None:
+    """Tell a ledger that is begun from one that is lost: only the first has a budget of which nothing is spent."""
+    written = place.ledger.exists() and place.ledger.stat().st_size > 0
+    empty = not place.seal.exists() and not (written and inspect(place.ledger).records)
+    if empty and key.exists() and not new:
+        raise LedgerError(
+            f"{place.ledger}: the ledger and its head {place.seal} are gone, but there is {key}, which is made with "
+            "them: bring them back (is a volume not mounted?), or start with --new-ledger, which forgets what was spent"
+        )
+    if new and not empty:
+        raise LedgerError(f"{place.ledger}: it, or its head {place.seal}, is there: leave out --new-ledger")
 
 
 def _credentials(policy: Policy) -> identity.Credentials:

@@ -7,6 +7,8 @@ load, before anybody is admitted.
 from __future__ import annotations
 
 import difflib
+import hashlib
+import hmac
 import logging
 import re
 from collections.abc import Iterator
@@ -323,6 +325,17 @@ def load_release(policy: Policy) -> tuple[tuple[Column, ...], NDArray[np.uint8]]
     return columns, np.stack(
         [_codes(column, table_columns.Column.of(name, column.name, table)) for column in columns], 1
     )
+
+
+def fingerprint_of_release(policy: Policy, key: bytes) -> bytes:
+    """Return a digest of the file whose attributes are released, as `Records.fingerprint` is one of the audited people.
+
+    Of the whole file: other columns of the same people, or other domains, are paid for by the same budget.
+    """
+    assert policy.release is not None
+    with policy.release.source.open("rb") as file:
+        content = hashlib.file_digest(file, "sha256").digest()
+    return hmac.digest(key, b"released" + content, hashlib.sha256)
 
 
 def _codes(column: Column, found: table_columns.Column) -> NDArray[np.uint8]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -58,6 +60,16 @@ class Records:
     def people(self) -> int:
         """How many people the test set holds."""
         return len(self.labels)
+
+    def fingerprint(self, key: bytes) -> bytes:
+        """Return a digest that says nothing without the key: 16 bytes for whose attributes these are, 16 for all else.
+
+        The first half is the same whichever group is called the advantaged one, and whatever the labels are: what
+        audits lose is lost of the attributes.
+        """
+        whose, what = self.protected ^ self.protected[:1], np.stack([self.labels, self.protected])
+        halves = (b"whose" + whose.tobytes(), b"what" + what.tobytes())
+        return b"".join(hmac.digest(key, half, hashlib.sha256)[:16] for half in halves)
 
     def counts(self, metric: str) -> tuple[int, int]:
         """Count the disadvantaged and the advantaged in the metric's stratum: (n0, n1).

@@ -2,8 +2,8 @@
 
 A retry never buys a second noise sample: under one request id there is one answer, and charge and answer are one
 durable transaction that is over before the answer is given. Records are only ever added, each chained to the one
-before; where the chain ends is sealed outside the ledger's folder (`compliance.ledger.seal`), so that an old copy of
-the ledger is known for one.
+before under the service's key; where the chain ends is sealed outside the ledger's folder (`compliance.ledger.seal`),
+so that an old copy of the ledger is known for one.
 """
 
 from __future__ import annotations
@@ -21,13 +21,36 @@ from typing import TypeVar
 
 from compliance.accountant import Budget, Neighbours
 from compliance.ledger import file
-from compliance.ledger.books import Books, Entry, LedgerError, Reply, Request, Standing, Terms, link
+from compliance.ledger.books import (
+    Books,
+    Entry,
+    LedgerError,
+    Reply,
+    Request,
+    Standing,
+    Terms,
+    is_genuine,
+    link,
+    mac,
+)
 from compliance.ledger.file import LedgerUnavailable
-from compliance.ledger.seal import Seal, SealError
+from compliance.ledger.seal import Head, Seal, SealError
+from compliance.ledger.turns import Turns
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
 
 _Record = TypeVar("_Record", Terms, Entry)
+
+_WHOSE_BYTES = 16
+"""So much of what is bound to a name says whose data they are; the rest, what they say."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Covered:
+    """A request that is not answered yet: the facts it may use, and where the ledger stood when its charge fitted."""
+
+    facts: tuple[bytes, ...]
+    head: Head
 
 
 class Ledger:
@@ -38,7 +61,7 @@ class Ledger:
     path : Path, optional
         The SQLite file, made where there is none; on a local disk. Without it the ledger lives in memory, for a game.
     seal : Seal, optional
-        Without it an old copy of the ledger passes for the ledger.
+        Without it an old copy of the ledger passes for the ledger, and so does one that anybody wrote.
 
     Raises
     ------
@@ -55,28 +78,39 @@ class Ledger:
             )
         self._name = str(path or "the ledger in memory")
         self._seal = seal
+        self._key = seal.derived("records") if seal else b""
         self._lock = threading.Lock()
+        self._turns = Turns()
         with file.explained(self._name):
             self._db = file.connect(path)
         self.close = weakref.finalize(self, self._db.close)
         """Closes the ledger; to call it is not necessary, and nothing else may be called after it."""
         try:
             with file.explained(self._name):
-                self._books = Books(file.genesis_of(self._db))
+                self._books = Books(file.genesis_of(self._db), self._key)
             with self._transaction():
                 pass
         except BaseException:
             self.close()
             raise
 
-    def set_budget(self, dataset: str, neighbours: Neighbours, budget: Budget) -> None:
+    def set_budget(self, dataset: str, neighbours: Neighbours, budget: Budget, data: bytes = b"") -> None:
         """Set what a data set may lose in all; setting what holds already changes nothing.
+
+        Parameters
+        ----------
+        dataset : str
+        neighbours : Neighbours
+        budget : Budget
+        data : bytes
+            What the name stands for from now on, as a digest that says nothing to who lacks the key: 16 bytes for whose
+            data they are, and 16 for what they say. Empty binds nothing.
 
         Raises
         ------
         LedgerError
             If the data set has a budget for another relation or under another rule: what was charged in one unit is
-            not counted in another.
+            not counted in another. If the name stands for other data, or another one for these people's.
         LedgerUnavailable
         """
         with self._transaction():
@@ -86,7 +120,8 @@ class Ledger:
                     f"data set {dataset}: its budget is by {present.rule} composition per {relation}, not by "
                     f"{budget.rule} per {neighbours}: open another data set for other units"
                 )
-            self._agree(dataset, "", neighbours, budget)
+            self._check_data(dataset, neighbours, data)
+            self._agree(dataset, "", neighbours, budget, data)
         self._seal_head()
 
     def allocate(self, dataset: str, developer: str, epsilon: float, delta: float = 0.0) -> None:
@@ -116,7 +151,9 @@ class Ledger:
         request : Request
         answer : callable
             Computes the answer, given the facts that the developer's earlier requests have paid for. Called only when
-            the charge is covered, while everybody else waits; if it raises, nothing is charged.
+            the charge is covered, while the developer's other requests wait, and nobody else's; if it raises, nothing
+            is charged. What it gives is dropped, and nobody hears of it, where the charge is covered no longer or the
+            request is answered already: by another process. It is called again if the facts are others by then.
 
         Returns
         -------
@@ -134,10 +171,39 @@ class Ledger:
         LedgerUnavailable
             If it cannot be written; the same request may be sent again.
         """
+        found = self._open(request)
+        if isinstance(found, Entry):
+            return found
+        with self._turns.turn(request.developer):
+            if found.head is not self._books.head:  # somebody was charged while this request waited
+                found = self._open(request)
+            while not isinstance(found, Entry):
+                reply = answer(found.facts)
+                with self._transaction():
+                    entry = self._find(request)
+                    if entry is None and self._covered(request).facts == found.facts:
+                        entry = self._charge(request, reply)
+                if entry is not None:
+                    self._seal_head()
+                    return entry
+                found = self._open(request)
+        return found
+
+    def check(self) -> None:
+        """Write what stands for nothing, to the ledger and to its head.
+
+        Raises
+        ------
+        LedgerUnavailable
+            If it cannot be written.
+        """
         with self._transaction():
-            entry = self._find(request) or self._charge(request, answer)
-        self._seal_head()
-        return entry
+            file.probe(self._db)
+            if self._seal is not None and self._books.head.sequence:
+                try:
+                    self._seal.write(self._books.head)
+                except OSError as error:
+                    raise LedgerUnavailable(f"the ledger's head cannot be sealed: {error}") from error
 
     def standing(self, dataset: str, developer: str = "") -> Standing:
         """Return how a data set stands, or a developer on it, the charges of other processes counted too."""
@@ -158,11 +224,19 @@ class Ledger:
         entry = file.find(self._db, request.developer, request.request_id)
         if entry is None:
             return None
+        if self._key and not is_genuine(entry, file.chain_at(self._db, entry.sequence - 1), self._key):
+            raise LedgerError(f"record {entry.sequence} was changed: bring back an untouched copy of the ledger")
         if (entry.request.digest, entry.request.dataset) != (request.digest, request.dataset):
             raise Refusal(error_pb2.REASON_REQUEST_ID_REUSED)
         return entry
 
-    def _charge(self, request: Request, answer: Callable[[tuple[bytes, ...]], Reply]) -> Entry:
+    def _open(self, request: Request) -> Entry | _Covered:
+        """Find what a request has bought; nothing yet, if its charge is covered."""
+        with self._transaction():
+            return self._find(request) or self._covered(request)
+
+    def _covered(self, request: Request) -> _Covered:
+        """Refuse a request whose charge is not covered."""
         books = self._books
         relation = books.neighbours.get(request.dataset)
         if relation is None:
@@ -178,17 +252,36 @@ class Ledger:
                     reason=error_pb2.REASON_BUDGET_EXHAUSTED, epsilon_remaining=left, epsilon_needed=needed
                 )
             )
-        reply = answer(books.facts(request.dataset, request.developer))
+        return _Covered(books.facts(request.dataset, request.developer), books.head)
+
+    def _charge(self, request: Request, reply: Reply) -> Entry:
+        books = self._books
         return self._append(
             Entry(books.head.sequence + 1, request, reply, books.remaining_after(request), time.time(), b"")
         )
 
-    def _agree(self, dataset: str, developer: str, neighbours: Neighbours, budget: Budget) -> None:
-        if self._books.budget(dataset, developer) != budget:
-            self._append(Terms(self._books.head.sequence + 1, dataset, developer, neighbours, budget, time.time(), b""))
+    def _check_data(self, dataset: str, neighbours: Neighbours, data: bytes) -> None:
+        books = self._books
+        if data and books.data.get(dataset, data) != data:
+            raise LedgerError(
+                f"data set {dataset}: this name stands for other data, whose charges it counts: give these another name"
+            )
+        for name, bound in books.data.items():
+            same = data and name != dataset and bound[:_WHOSE_BYTES] == data[:_WHOSE_BYTES]
+            if same and books.neighbours[name] is neighbours:
+                raise LedgerError(
+                    f"data set {dataset}: these people's data are called {name}, and have one budget: keep that name"
+                )
+
+    def _agree(self, dataset: str, developer: str, neighbours: Neighbours, budget: Budget, data: bytes = b"") -> None:
+        books = self._books
+        if books.budget(dataset, developer) != budget or (data and dataset not in books.data):
+            number = books.head.sequence + 1
+            self._append(Terms(number, dataset, developer, neighbours, budget, time.time(), b"", data))
 
     def _append(self, record: _Record) -> _Record:
-        chained: _Record = dataclasses.replace(record, chain=link(self._books.head, record))
+        chain = link(self._books.head.chain, record)
+        chained: _Record = dataclasses.replace(record, chain=chain, mac=mac(self._key, chain))
         file.append(self._db, chained)
         return chained
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -33,6 +34,10 @@ class Terms:
         Seconds since 1970, as every time here.
     chain : bytes
         The digest of this record and all before.
+    data : bytes
+        A keyed digest of what the name of the data set stands for, see `Ledger.set_budget`; empty if it is not bound.
+    mac : bytes
+        What the service's key makes of the chain; empty where there is no key.
     """
 
     sequence: int
@@ -42,6 +47,8 @@ class Terms:
     budget: Budget
     time: float
     chain: bytes
+    data: bytes = b""
+    mac: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -99,8 +106,8 @@ class Entry:
     remaining : float
         What the developer could still spend after it, in epsilon.
     time : float
-    chain : bytes
-        The digest of this record and all before.
+    chain, mac : bytes
+        As in `Terms`.
     """
 
     sequence: int
@@ -109,6 +116,7 @@ class Entry:
     remaining: float
     time: float
     chain: bytes
+    mac: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -137,12 +145,17 @@ class Books:
     ----------
     genesis : bytes
         What the chain starts from: random, so that no two ledgers have a digest in common.
+    key : bytes
+        Only records that were written with it are counted. Empty for a reader without it, who sees no more than whether
+        the chain is whole.
     """
 
-    def __init__(self, genesis: bytes) -> None:
+    def __init__(self, genesis: bytes, key: bytes = b"") -> None:
+        self._key = key
         self.before: Head | None = None
         self.head = Head(0, genesis)
         self.neighbours: dict[str, Neighbours] = {}
+        self.data: dict[str, bytes] = {}
         self._budgets: dict[tuple[str, str], Budget] = {}
         self._losses: defaultdict[tuple[str, str], Counter[Loss]] = defaultdict(Counter)
         self._facts: defaultdict[tuple[str, str], list[bytes]] = defaultdict(list)
@@ -158,16 +171,18 @@ class Books:
         Raises
         ------
         LedgerError
-            If it does not continue the chain.
+            If it does not continue the chain, or was not written with the key.
         """
-        if record.sequence != self.head.sequence + 1 or record.chain != link(self.head, record):
+        if record.sequence != self.head.sequence + 1 or not is_genuine(record, self.head.chain, self._key):
             raise LedgerError(
-                f"the chain breaks at record {self.head.sequence + 1}, which was changed or taken out: "
-                "bring back an untouched copy of the ledger"
+                f"the chain breaks at record {self.head.sequence + 1}, which was changed, taken out, or written "
+                "without this key: bring back an untouched copy of the ledger, and its key"
             )
         if isinstance(record, Terms):
             self.neighbours[record.dataset] = record.neighbours
             self._budgets[record.dataset, record.developer] = record.budget
+            if record.data:
+                self.data[record.dataset] = record.data
         else:
             asked = record.request
             for developer in ("", asked.developer):
@@ -228,7 +243,7 @@ def columns_of(record: Terms | Entry) -> tuple[int | float | str | bytes, ...]:
         who = (record.sequence, record.dataset, record.developer)
         budget = record.budget
         terms = (record.neighbours.value, budget.rule.value, float(budget.epsilon), float(budget.delta))
-        return (*who, *terms, record.time)
+        return (*who, *terms, record.data, record.time)
     asked, loss, reply = record.request, record.request.loss, record.reply
     who = (record.sequence, asked.dataset, asked.developer)
     what = (asked.request_id, asked.digest, asked.metric, asked.mechanism, asked.neighbours.value)
@@ -236,8 +251,18 @@ def columns_of(record: Terms | Entry) -> tuple[int | float | str | bytes, ...]:
     return (*who, *what, *charge, reply.answer, reply.facts, float(record.remaining), record.time)
 
 
-def link(before: Head, record: Terms | Entry) -> bytes:
+def link(before: bytes, record: Terms | Entry) -> bytes:
     """Return the digest of a record and, through its predecessor's, of all records before."""
     values = [value.hex() if isinstance(value, bytes) else value for value in columns_of(record)]
     text = json.dumps([type(record).__name__, *values])
-    return hashlib.sha256(before.chain + text.encode()).digest()
+    return hashlib.sha256(before + text.encode()).digest()
+
+
+def mac(key: bytes, chain: bytes) -> bytes:
+    """Return what says that who holds the key wrote the record that ends a chain; empty without a key."""
+    return hmac.digest(key, b"fairwall ledger record" + chain, hashlib.sha256) if key else b""
+
+
+def is_genuine(record: Terms | Entry, before: bytes, key: bytes) -> bool:
+    """Return whether a record stands behind a chain, and, where there is a key, was written with it."""
+    return record.chain == link(before, record) and (not key or hmac.compare_digest(record.mac, mac(key, record.chain)))

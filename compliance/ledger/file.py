@@ -18,21 +18,23 @@ from compliance.ledger.seal import Head, sync_folder
 from fairwall.errors import UserError
 
 _APPLICATION_ID = 0x46574C44
-_FORMAT = 1
+_FORMAT = 2
 
 _BUSY_SECONDS = 10.0
-"""How long to wait for another process that writes. A transaction lasts as long as its answer takes to compute."""
+"""How long to wait for another process that writes."""
 
 _SCHEMA = (
     "CREATE TABLE genesis (chain BLOB NOT NULL)",
     """CREATE TABLE terms (sequence INTEGER PRIMARY KEY, dataset TEXT NOT NULL, developer TEXT NOT NULL,
-       neighbours TEXT NOT NULL, rule TEXT NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, time REAL NOT NULL,
-       chain BLOB NOT NULL)""",
+       neighbours TEXT NOT NULL, rule TEXT NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, data BLOB NOT NULL,
+       time REAL NOT NULL, chain BLOB NOT NULL, mac BLOB NOT NULL)""",
     """CREATE TABLE entries (sequence INTEGER PRIMARY KEY, dataset TEXT NOT NULL, developer TEXT NOT NULL,
        request_id TEXT NOT NULL, digest BLOB NOT NULL, metric TEXT NOT NULL, mechanism TEXT NOT NULL,
        neighbours TEXT NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, law TEXT NOT NULL,
        multiplier REAL NOT NULL, released BLOB NOT NULL, facts BLOB NOT NULL, remaining REAL NOT NULL,
-       time REAL NOT NULL, chain BLOB NOT NULL, UNIQUE (developer, request_id))""",
+       time REAL NOT NULL, chain BLOB NOT NULL, mac BLOB NOT NULL, UNIQUE (developer, request_id))""",
+    "CREATE TABLE probe (written INTEGER NOT NULL)",
+    "INSERT INTO probe VALUES (0)",
     f"PRAGMA application_id = {_APPLICATION_ID}",
     f"PRAGMA user_version = {_FORMAT}",
 )
@@ -42,9 +44,11 @@ _HEAD = """SELECT sequence, chain FROM (
     UNION ALL SELECT * FROM (SELECT sequence, chain FROM terms ORDER BY sequence DESC LIMIT 1)
     UNION ALL SELECT 0, chain FROM genesis) ORDER BY sequence DESC LIMIT 1"""
 
-_TERMS = "SELECT sequence, dataset, developer, neighbours, rule, epsilon, delta, time, chain FROM terms"
+_TERMS = "SELECT sequence, dataset, developer, neighbours, rule, epsilon, delta, data, time, chain, mac FROM terms"
 _ENTRIES = """SELECT sequence, dataset, developer, request_id, digest, metric, mechanism, neighbours, epsilon, delta,
-    law, multiplier, released, facts, remaining, time, chain FROM entries"""
+    law, multiplier, released, facts, remaining, time, chain, mac FROM entries"""
+_CHAIN = """SELECT chain FROM entries WHERE sequence = ?1 UNION ALL SELECT chain FROM terms WHERE sequence = ?1
+    UNION ALL SELECT chain FROM genesis WHERE ?1 = 0"""
 
 
 class LedgerUnavailable(UserError):
@@ -97,7 +101,10 @@ def genesis_of(db: sqlite3.Connection) -> bytes:
         raise LedgerError("it is not a ledger: name the service's ledger file")
     written = db.execute("PRAGMA user_version").fetchone()[0]
     if written != _FORMAT:
-        raise LedgerError(f"it is of format {written}: use the fairwall that wrote it, this one reads format {_FORMAT}")
+        raise LedgerError(
+            f"it is of format {written}, and this fairwall reads format {_FORMAT}: use the one that wrote it, or begin "
+            "another ledger with what is left of the budget"
+        )
     genesis: bytes = db.execute("SELECT chain FROM genesis").fetchone()[0]
     return genesis
 
@@ -130,24 +137,44 @@ def find(db: sqlite3.Connection, developer: str, request_id: str) -> Entry | Non
     return None if row is None else _entry(row)
 
 
+def chain_at(db: sqlite3.Connection, sequence: int) -> bytes:
+    """Return the digest of a record and all before, as it is written; of no record the one that the chain starts from.
+
+    Raises
+    ------
+    LedgerError
+        If there is no such record.
+    """
+    row = db.execute(_CHAIN, (sequence,)).fetchone()
+    if row is None:
+        raise LedgerError(f"record {sequence} was taken out: bring back an untouched copy of the ledger")
+    return bytes(row[0])
+
+
+def probe(db: sqlite3.Connection) -> None:
+    """Write what stands for nothing: whether the ledger can be written shows once the transaction is over."""
+    db.execute("UPDATE probe SET written = written + 1")
+
+
 def append(db: sqlite3.Connection, record: Terms | Entry) -> None:
     """Write one more record, which is durable once the transaction is."""
-    row = (*columns_of(record), record.chain)
+    row = (*columns_of(record), record.chain, record.mac)
     table = "terms" if isinstance(record, Terms) else "entries"
     db.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
 
 
 def _terms(row: tuple[Any, ...]) -> Terms:
-    sequence, dataset, developer, neighbours, rule, epsilon, delta, at, chain = row
-    return Terms(sequence, dataset, developer, Neighbours(neighbours), Budget(epsilon, delta, Rule(rule)), at, chain)
+    sequence, dataset, developer, neighbours, rule, epsilon, delta, data, at, chain, mac = row
+    budget = Budget(epsilon, delta, Rule(rule))
+    return Terms(sequence, dataset, developer, Neighbours(neighbours), budget, at, chain, data, mac)
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:
     sequence, dataset, developer, request_id, digest, metric, mechanism, neighbours = row[:8]
-    epsilon, delta, law, multiplier, answer, facts, remaining, at, chain = row[8:]
+    epsilon, delta, law, multiplier, answer, facts, remaining, at, chain, mac = row[8:]
     loss = Loss(epsilon, delta, Law(law), multiplier)
     request = Request(dataset, developer, request_id, digest, metric, mechanism, Neighbours(neighbours), loss)
-    return Entry(sequence, request, Reply(answer, facts), remaining, at, chain)
+    return Entry(sequence, request, Reply(answer, facts), remaining, at, chain, mac)
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,10 @@ class Seal:
     path: Path
     key: bytes = field(repr=False)
 
+    def derived(self, purpose: str) -> bytes:
+        """Derive a key for another purpose: what is made with one says nothing about another."""
+        return hmac.digest(self.key, b"fairwall ledger key for " + purpose.encode(), hashlib.sha256)
+
     def read(self) -> Head | None:
         """Return the head as it was sealed last; None if there is no file.
 

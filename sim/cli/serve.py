@@ -15,9 +15,13 @@ app = typer.Typer(help="Serve a deployment.", rich_markup_mode=None)
 @app.command()
 def compliance(
     policy: Annotated[Path, typer.Option(help="The policy, a TOML file.", metavar="FILE")],
+    new_ledger: Annotated[
+        bool, typer.Option("--new-ledger", help="Begin a ledger where one was lost; forgets what was spent.")
+    ] = False,
 ) -> NoReturn:
     """Answer audits by a policy until Ctrl-C. The noise is the operating system's."""
     # What `python -m compliance --policy FILE` does by hand: Ctrl-C and the exit status are that process's own, and it
     # prints its address as a party of a game does.
     command = [sys.executable, "-I", "-m", "compliance", "--policy", str(policy.resolve())]
+    command += ["--new-ledger"] if new_ledger else []
     os.execv(sys.executable, command)  # noqa: S606 - our own interpreter and packages

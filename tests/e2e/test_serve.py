@@ -395,3 +395,74 @@ def test_an_end_by_sigterm_is_clean_too(own: Path) -> None:
         running.process.terminate()
         assert running.process.wait(20) == 0
     assert "SIGTERM: leaving" in running.log
+
+
+# What the ledger stands for -------------------------------------------------------------------------------------------
+
+
+def ended(folder: Path, *arguments: str, command: tuple[str, ...] = BY_HAND) -> str:
+    """The one line with which a service says that it does not start."""
+    done = subprocess.run(
+        [sys.executable, *command, str(folder / "policy.toml"), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    said = [line for line in done.stderr.splitlines() if "WARNING" not in line]
+    assert (done.returncode, done.stdout, len(said)) == (2, "", 1), done.stderr
+    return said[0]
+
+
+def lose(folder: Path) -> None:
+    """Lose the ledger and its head, as by a volume that is not mounted."""
+    for name in ("ledger", "seal"):
+        shutil.rmtree(folder / name)
+
+
+@pytest.mark.parametrize("command", [BY_HAND, BY_COMMAND], ids=["by hand", "by command"])
+def test_a_lost_ledger_is_begun_anew_by_an_operator_who_says_so(own: Path, command: tuple[str, ...]) -> None:
+    with serving(own) as running, running.client() as audits:
+        audits.ask(PREDICTIONS, "sp", 0.5, request_id="once")
+    assert "leave out --new-ledger" in ended(own, "--new-ledger", command=command)
+    lose(own)
+    for _ in range(2):
+        assert "start with --new-ledger, which forgets what was spent" in ended(own, command=command)
+        (own / "ledger").mkdir(exist_ok=True)
+        (own / "ledger" / "ledger.sqlite").touch()  # an empty file is no ledger either
+    with serving(own, (*command[:-1], "--new-ledger", command[-1])) as running, running.client() as audits:
+        assert audits.terms().epsilon_remaining == 3.0
+    with serving(own) as running, running.client() as audits:
+        assert audits.terms().epsilon_remaining == 3.0
+
+
+def people(folder: Path, group: Callable[[int], str], name: str = "loans.csv") -> None:
+    """Change the file's groups, row by row."""
+    first, *rows = (folder / "loans.csv").read_text().splitlines()
+    column = first.split(",").index("group")
+    cells = [row.split(",") for row in rows]
+    for number, row in enumerate(cells):
+        row[column] = group(number) or row[column]
+    (folder / name).write_text("\n".join([first, *(",".join(row) for row in cells)]) + "\n")
+
+
+def test_a_name_stands_for_its_data_and_data_for_their_name(own: Path) -> None:
+    with serving(own):
+        pass
+    people(own, lambda _: "", "same.csv")
+    people(own, lambda number: "ab"[number % 2], "other.csv")
+    change(own, source="other.csv")
+    assert "data set loans: this name stands for other data" in ended(own)
+    change(own, source="same.csv", protected="group")
+    policy = own / "policy.toml"
+    text = policy.read_text()
+    with serving(own):
+        pass
+    policy.write_text(text.replace("[data]", '[data]\nname = "again"'))
+    assert "data set again: these people's data are called loans" in ended(own)
+    swapped = text.replace('advantaged = "a"', 'advantaged = "b"').replace('disadvantaged = "b"', 'disadvantaged = "a"')
+    policy.write_text(swapped.replace("[data]", '[data]\nname = "again"'))
+    assert "data set again: these people's data are called loans" in ended(own)
+    policy.write_text(text.replace("[data]", '[data]\nname = "others"').replace("same.csv", "other.csv"))
+    with serving(own):
+        pass

@@ -26,7 +26,7 @@ from fairwall.rpc.errors import reason_of
 from fairwall.wire.v1 import error_pb2
 from sim.play.faults import Proxy
 from sim.scenarios.scenario import Fault
-from tests.e2e.test_serve import BY_HAND, DOCS, PREDICTIONS, Served, change, deployment, refusal, serving
+from tests.e2e.test_serve import BY_HAND, DOCS, PREDICTIONS, Served, change, deployment, ended, refusal, serving
 
 PAGE = (DOCS / "serving.md").read_text()
 PEOPLE = 240
@@ -275,3 +275,15 @@ def test_numbers_are_released_as_numbers(tmp_path: Path) -> None:
         released = buyer.release(1.0, request_id="r")
         assert (released.encoded.dtype, released.encoded.shape) == (np.float64, (PEOPLE, 6))
         assert np.array_equal(buyer.release(1.0, request_id="r").encoded, released.encoded)
+
+
+def test_released_people_have_one_budget_under_one_name(own: Path) -> None:
+    with serving(own):
+        pass
+    rows = (own / "training.csv").read_text().splitlines()
+    (own / "other.csv").write_text("\n".join(rows[:-1]) + "\n")
+    text = (own / "policy.toml").read_text()
+    (own / "policy.toml").write_text(text.replace("training.csv", "other.csv"))
+    assert "data set loans-release: this name stands for other data" in ended(own)
+    (own / "policy.toml").write_text(text.replace("[release]", '[release]\nname = "again"'))
+    assert "data set again: these people's data are called loans-release" in ended(own)

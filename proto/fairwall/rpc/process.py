@@ -90,6 +90,7 @@ def arguments(party: str, *, deployable: bool = False) -> argparse.Namespace:
     sources.add_argument("--config", metavar="FILE", help="a game's configuration in JSON; - reads one line of stdin")
     if deployable:
         sources.add_argument("--policy", metavar="FILE", help="a deployment's policy in TOML")
+        parser.add_argument("--new-ledger", action="store_true", help="begin a ledger where one was lost")
     return parser.parse_args()
 
 

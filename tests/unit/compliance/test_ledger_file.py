@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sqlite3
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from compliance.accountant import Budget, Law, Loss, Neighbours, Rule, pure
-from compliance.ledger import Ledger
-from compliance.ledger.books import Entry, LedgerError, Reply, Request
+from compliance.ledger import Ledger, file
+from compliance.ledger.books import Entry, LedgerError, Reply, Request, link
 from compliance.ledger.file import LedgerUnavailable, inspect
 from compliance.ledger.seal import Head, Seal, SealError, load_key
 from fairwall.rpc.errors import Refusal
@@ -229,8 +230,8 @@ def test_threads_and_a_second_service_never_overspend_nor_answer_twice(
 
 
 def test_only_the_owner_may_read_the_ledger(ledger: Ledger, path: Path) -> None:
-    for file in path.parent.iterdir():
-        assert file.stat().st_mode & 0o077 == 0
+    for each in path.parent.iterdir():
+        assert each.stat().st_mode & 0o077 == 0
 
 
 def test_a_ledger_restored_from_a_backup_is_refused(ledger: Ledger, reopen: Callable[[], Ledger], path: Path) -> None:
@@ -290,6 +291,132 @@ def test_a_ledger_that_was_changed_is_refused(
     assert inspect(path).fault
 
 
+def forge(path: Path, *statements: str) -> None:
+    """Write to a ledger without its key, and chain what is written as anybody can."""
+    with sqlite3.connect(path) as db:
+        for statement in statements:
+            db.execute(statement)
+        before = db.execute("SELECT chain FROM genesis").fetchone()[0]
+        for record in file.records(db, 0):
+            before = link(before, record)
+            table = "entries" if isinstance(record, Entry) else "terms"
+            db.execute(f"UPDATE {table} SET chain = ? WHERE sequence = ?", (before, record.sequence))  # noqa: S608
+    db.close()
+
+
+MORE = """INSERT INTO terms SELECT (SELECT max(sequence) FROM entries) + {0}, dataset, developer, neighbours, rule, 1e6,
+    delta, data, time, chain, mac FROM terms WHERE sequence = {1}"""
+
+
+def test_who_lacks_the_key_raises_no_budget(ledger: Ledger, reopen: Callable[[], Ledger], path: Path) -> None:
+    settle_many(ledger, 2)
+    forge(path, MORE.format(1, 1))
+    assert not inspect(path).fault  # as far as anybody can see
+    for use in (lambda: ledger.settle(request("more"), never), reopen):
+        with pytest.raises(LedgerError, match=r"the chain breaks at record 6, .*written without this key"):
+            use()  # type: ignore[operator]
+
+
+def test_who_lacks_the_key_changes_no_answer_that_is_repeated(ledger: Ledger, path: Path) -> None:
+    settle_many(ledger, 2)
+    head = file.head_of(ledger._db)
+    forge(path, "UPDATE entries SET released = x'00' WHERE sequence = 4")
+    with sqlite3.connect(path) as db:  # the end of the chain is what a running service knows it by
+        db.execute("UPDATE entries SET chain = ? WHERE sequence = 5", (head.chain,))
+    db.close()
+    with pytest.raises(LedgerError, match="record 4 was changed: bring back"):
+        ledger.settle(request("0", loss=pure(1e-6)), never)
+    assert ledger.settle(request("more"), says(b"next")).reply.answer == b"next"
+
+
+# What a name stands for -----------------------------------------------------------------------------------------------
+
+DATA = bytes(range(32))
+
+
+def test_a_name_stands_for_the_same_data_for_good(reopen: Callable[[], Ledger]) -> None:
+    ledger = reopen()
+    ledger.set_budget("people", Neighbours.A_FLIP, Budget(3.0), DATA)
+    ledger.set_budget("people", Neighbours.A_FLIP, Budget(4.0), DATA)
+    for other in (DATA[::-1], DATA[:16] + DATA[:16]):
+        with pytest.raises(LedgerError, match="data set people: this name stands for other data"):
+            reopen().set_budget("people", Neighbours.A_FLIP, Budget(4.0), other)
+
+
+def test_the_same_people_have_one_budget_under_one_name(reopen: Callable[[], Ledger]) -> None:
+    ledger = reopen()
+    ledger.set_budget("people", Neighbours.A_FLIP, Budget(3.0), DATA)
+    with pytest.raises(LedgerError, match="data set again: these people's data are called people"):
+        reopen().set_budget("again", Neighbours.A_FLIP, Budget(3.0), DATA[:16] + bytes(16))
+    ledger.set_budget("released", Neighbours.ATTRIBUTES, Budget(3.0), DATA)  # another unit: the two are not added
+    ledger.set_budget("others", Neighbours.A_FLIP, Budget(3.0), DATA[::-1])
+
+
+def test_a_name_of_old_is_bound_when_its_data_are_first_told(ledger: Ledger, reopen: Callable[[], Ledger]) -> None:
+    ledger.set_budget("people", Neighbours.A_FLIP, Budget(3.0), DATA)
+    with pytest.raises(LedgerError, match="other data"):
+        reopen().set_budget("people", Neighbours.A_FLIP, Budget(3.0), DATA[::-1])
+
+
+# Who waits for whom ---------------------------------------------------------------------------------------------------
+
+
+def test_nobody_else_waits_while_an_answer_is_computed(ledger: Ledger) -> None:
+    begun, go = threading.Event(), threading.Event()
+
+    def slow(_: tuple[bytes, ...]) -> Reply:
+        begun.set()
+        assert go.wait(20)
+        return Reply(b"slow")
+
+    ledger._turns._room = threading.BoundedSemaphore(2)
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(ledger.settle, request("a"), slow)
+        assert begun.wait(20)
+        assert ledger.settle(request("b", developer="bob"), says(b"fast")).reply.answer == b"fast"
+        assert ledger.standing("people").spent == 0.5
+        go.set()
+        assert waiting.result(20).reply.answer == b"slow"
+    assert ledger.standing("people").spent == 1.0
+
+
+def test_what_another_service_has_charged_meanwhile_counts(ledger: Ledger, reopen: Callable[[], Ledger]) -> None:
+    other = reopen()
+
+    def overtaken(_: tuple[bytes, ...]) -> Reply:
+        other.settle(request("b", loss=pure(1.8)), says(b"first"))
+        return Reply(b"too late")
+
+    assert refusal(lambda: ledger.settle(request("a"), overtaken)) == REASON_BUDGET_EXHAUSTED
+    assert [entry.request.request_id for entry in ledger.entries("people")] == ["b"]
+
+
+def test_a_request_that_another_service_has_answered_meanwhile_gets_that_answer(
+    ledger: Ledger, reopen: Callable[[], Ledger]
+) -> None:
+    other = reopen()
+
+    def overtaken(_: tuple[bytes, ...]) -> Reply:
+        other.settle(request(), says(b"first"))
+        return Reply(b"second")
+
+    assert ledger.settle(request(), overtaken).reply.answer == b"first"
+    assert ledger.standing("people").spent == 0.5
+
+
+def test_an_answer_uses_the_facts_that_hold_when_it_is_charged(ledger: Ledger, reopen: Callable[[], Ledger]) -> None:
+    other, seen = reopen(), []
+
+    def look(facts: tuple[bytes, ...]) -> Reply:
+        if not seen:
+            other.settle(request("b"), says(b"", b"n0"))
+        seen.append(facts)
+        return Reply(b"%d" % len(seen))
+
+    assert ledger.settle(request("a"), look).reply.answer == b"2"
+    assert seen == [(), (b"n0",)]
+
+
 @pytest.mark.parametrize("charged", [0, 1])
 def test_a_crash_between_commit_and_seal_is_made_good(
     ledger: Ledger, reopen: Callable[[], Ledger], seal: Seal, charged: int
@@ -342,7 +469,7 @@ def test_a_forged_head_is_refused(ledger: Ledger, reopen: Callable[[], Ledger], 
 
 
 def test_another_key_is_refused(ledger: Ledger, path: Path, seal: Seal) -> None:
-    with pytest.raises(LedgerError, match="not sealed with this key"):
+    with pytest.raises(LedgerError, match="written without this key: bring back"):
         Ledger(path, Seal(seal.path, b"\1" * 32))
 
 
@@ -394,12 +521,13 @@ def test_what_is_no_ledger_is_not_opened(tmp_path: Path) -> None:
         Ledger(tmp_path / "no" / "folder" / "ledger.sqlite")
 
 
-def test_another_format_is_refused(ledger: Ledger, reopen: Callable[[], Ledger], path: Path) -> None:
+@pytest.mark.parametrize("number", [1, 3])
+def test_another_format_is_refused(ledger: Ledger, reopen: Callable[[], Ledger], path: Path, number: int) -> None:
     ledger.close()
     with sqlite3.connect(path) as db:
-        db.execute("PRAGMA user_version = 2")
+        db.execute(f"PRAGMA user_version = {number}")
     db.close()
-    with pytest.raises(LedgerError, match="format 2"):
+    with pytest.raises(LedgerError, match=f"of format {number}, and this fairwall reads format 2: .* begin another"):
         reopen()
 
 

@@ -153,3 +153,19 @@ def test_sums_do_not_change_the_records_nor_the_predictions() -> None:
     assert (predictions == before).all()
     assert (first.sum1.tolist(), first.sum0.tolist()) == (second.sum1.tolist(), second.sum0.tolist())
     assert (held.protected.tolist(), held.labels.tolist()) == (list(PROTECTED), list(LABELS))
+
+
+def test_a_fingerprint_knows_whose_attributes_these_are_whatever_they_are_called() -> None:
+    labels, protected = np.array([1, 0, 1, 0, 1], np.uint8), np.array([1, 1, 0, 0, 1], np.uint8)
+
+    def halves(labels: np.ndarray, protected: np.ndarray, key: bytes = b"key") -> tuple[bytes, bytes]:  # type: ignore[type-arg]
+        both = Records(labels, protected, ()).fingerprint(key)
+        return both[:16], both[16:]
+
+    whose, what = halves(labels, protected)
+    assert halves(labels, protected) == (whose, what)
+    for other in (halves(1 - labels, protected), halves(labels, 1 - protected)):
+        assert other[0] == whose
+        assert other[1] != what
+    assert halves(labels, protected[::-1].copy())[0] != whose
+    assert not {whose, what} & set(halves(labels, protected, b"other"))
