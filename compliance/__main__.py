@@ -19,6 +19,7 @@ with importing("compliance"):
     from compliance.ledger.books import LedgerError
     from compliance.ledger.file import inspect
     from compliance.ledger.seal import Seal, load_key
+    from compliance.ledger.writable import Writable
     from compliance.records import Records
     from compliance.release import Release
     from compliance.release_service import ReleaseCase, ReleaseService
@@ -29,8 +30,10 @@ with importing("compliance"):
     from fairwall.compliance.v1.release_service_pb2_grpc import add_ReleaseServiceServicer_to_server
     from fairwall.compliance.v1.statistics_service_pb2_grpc import add_StatisticsServiceServicer_to_server
     from fairwall.errors import UserError
-    from fairwall.rpc import confine, identity, process, server
+    from fairwall.rpc import confine, identity, journal, process, server
     from fairwall.rpc.confine import Layer
+    from fairwall.rpc.quota import Quota
+    from fairwall.rpc.server import Deployed
     from fairwall.rpc.turns import enter
 
 if TYPE_CHECKING:
@@ -81,6 +84,8 @@ def _deploy(path: Path, *, new_ledger: bool) -> None:
     from compliance import policy as policies
 
     process.log("compliance")
+    journal.start()
+    process.open_files_max()
     layers = confine.guard()
     try:
         with process.until_told():
@@ -93,10 +98,18 @@ def _deploy(path: Path, *, new_ledger: bool) -> None:
             def register(grpc_server: grpc.Server) -> None:
                 add_AuditServiceServicer_to_server(AuditService(cases), grpc_server)
                 if policy.release is not None and released is not None:
-                    release = Release(policy.release_name, policy.release.protocol, *released, ledger, seed=None)
+                    release = Release(
+                        policy.release_name,
+                        policy.release.protocol,
+                        *released,
+                        ledger,
+                        seed=None,
+                        epsilon_min=policy.release.epsilon_min,
+                    )
                     add_ReleaseServiceServicer_to_server(ReleaseService({policy.data_name: release}), grpc_server)
 
-            listening = server.serve(register, credentials, policy.deployment.listen, _admitted(policy))
+            deployed = Deployed(_admitted(policy), Writable(ledger))
+            listening = server.serve(register, credentials, policy.deployment.listen, deployed)
             LOG.info("%s", policy.summary)
             process.announce(listening.address, layers)
     except (UserError, OSError) as error:
@@ -114,6 +127,7 @@ def _case(policy: Policy, records: Records, ledger: Ledger) -> Case:
         ledger=ledger,
         queries_max=policy.audit.queries_max,
         epsilon_max=policy.epsilon_max,
+        epsilon_min=policy.audit.epsilon_min,
         delta=policy.audit.delta,
         precision=policy.audit.precision,
     )
@@ -168,11 +182,14 @@ def _credentials(policy: Policy) -> identity.Credentials:
     return credentials
 
 
-def _admitted(policy: Policy) -> list[identity.Caller]:
+def _admitted(policy: Policy) -> dict[identity.Caller, Quota]:
     """List the policy's developers, and compliance itself, which may ask whether its server is well."""
     run = policy.deployment.name
-    developers = [identity.Caller(run, "developer", name) for name in policy.developers]
-    return [identity.Caller(run, "compliance"), *developers]
+    developers = {
+        identity.Caller(run, "developer", name): Quota(each.calls_a_day, each.bytes_a_day)
+        for name, each in policy.developers.items()
+    }
+    return {identity.Caller(run, "compliance"): Quota(), **developers}
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ from compliance.mechanisms.mechanism import Facts, Mechanism, Question, Release,
 from compliance.noise import Noise, Seeded, System
 from compliance.records import Records
 from fairwall.laws.precision import Precision, spacing, written_down
+from fairwall.wire.limits import EPSILON_MIN
 
 DEVELOPER = "developer"
 """What the one developer of a game is called in its ledger."""
@@ -43,6 +44,8 @@ class Case:
         The largest number of models in one batch.
     epsilon_max, delta : float
         The most that one batch may spend; the delta that each batch is asked for at.
+    epsilon_min : float
+        The least that one batch may spend.
     seed : bytes or None
         The seed of the noise; None draws it from the operating system.
     precision : Precision
@@ -68,6 +71,7 @@ class Case:
     queries_max: int
     epsilon_max: float = math.inf
     delta: float = 0.0
+    epsilon_min: float = EPSILON_MIN
     seed: bytes | None = field(default=None, repr=False)
     precision: Precision = "float64"
     exact: dict[str, NDArray[np.float64]] | None = field(default=None, repr=False)

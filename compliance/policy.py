@@ -36,6 +36,7 @@ from fairwall.laws.metric import METRICS
 from fairwall.laws.precision import DECIMALS_MAX
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
 from fairwall.rpc.identity import NAME
+from fairwall.rpc.quota import Quota
 from fairwall.tables import columns as table_columns
 from fairwall.tables.people import select
 from fairwall.tables.reading import header
@@ -47,6 +48,9 @@ LOG = logging.getLogger(__name__)
 
 _ADDRESS = re.compile(r".+:\d{1,5}")
 _DATA_NAME = re.compile(r"[!-~]{1,64}")
+_EPSILON_MIN = 1e-3
+"""Next to nothing is sold for next to nothing: the ledger keeps every answer for good."""
+
 _RELEASE_BYTES_MAX = 64 << 20
 """The ledger keeps each release for good."""
 
@@ -106,6 +110,7 @@ def _domain(values: tuple[str, ...]) -> tuple[str, ...]:
 _Path = Annotated[Path, AfterValidator(_beside)]
 _Name = Annotated[str, AfterValidator(_name)]
 _Epsilon = Annotated[float, Field(strict=True, gt=0)]
+_LeastEpsilon = Annotated[float, Field(strict=True, ge=EPSILON_MIN)]
 _Delta = Annotated[float, Field(strict=True, ge=0, lt=1)]
 
 
@@ -142,6 +147,7 @@ class AuditSection(_Section):
     metrics: tuple[Annotated[str, AfterValidator(_metric)], ...] = Field(min_length=1)
     mechanism: Annotated[str, AfterValidator(_mechanism)]
     queries_max: int = Field(strict=True, ge=1, le=100_000)
+    epsilon_min: _LeastEpsilon = _EPSILON_MIN
     epsilon_max: _Epsilon | None = None
     delta: _Delta = 0.0
     bounding: Bounding = "none"
@@ -160,12 +166,15 @@ class BudgetSection(_Section):
 class DeveloperSection(_Section):
     """What one developer may spend of it. The developers' shares may add up to more than there is; the budget holds.
 
-    ``release`` is what it may spend of the budget of those whose attributes are released.
+    ``release`` is what it may spend of the budget of those whose attributes are released. ``calls_a_day`` and
+    ``bytes_a_day`` are how much of the service it may use, whatever that costs.
     """
 
     epsilon: _Epsilon
     delta: _Delta = 0.0
     release: Annotated[float, Field(strict=True, ge=0)] = 0.0
+    calls_a_day: int = Field(default=Quota.calls, strict=True, ge=1)
+    bytes_a_day: int = Field(default=Quota.bytes, strict=True, ge=1)
 
 
 class ReleaseSection(_Section):
@@ -177,6 +186,7 @@ class ReleaseSection(_Section):
     protocol: Annotated[str, AfterValidator(_protocol)]
     split: Literal["uniform", "k-based", "weights"] = "uniform"
     weights: tuple[float, ...] = ()
+    epsilon_min: _LeastEpsilon = _EPSILON_MIN
     epsilon: _Epsilon
 
     @property
@@ -399,6 +409,8 @@ def _problems(policy: Policy) -> Iterator[str]:
         unit = key.rpartition(".")[2].removesuffix("_max")
         if value > most[unit]:
             yield f"{key}: must be at most budget.{unit}, not {value:g}"
+    if policy.audit.epsilon_min > policy.epsilon_max:
+        yield f"audit.epsilon_min: must be at most what a batch may spend, not {policy.audit.epsilon_min:g}"
     yield from _release_problems(policy)
     low, high = policy.audit.shares
     if not 0 < low <= high < 1:

@@ -26,6 +26,7 @@ from fairwall.laws.utility import UTILITIES
 from fairwall.learning.design import design, one_hot
 from fairwall.learning.forest import from_array
 from fairwall.rpc.errors import Refusal
+from fairwall.wire.limits import EPSILON_MIN
 from fairwall.wire.v1 import error_pb2
 
 
@@ -60,6 +61,8 @@ class Release:
         Has a budget for the data set, and the developer's share of it.
     seed : bytes or None
         The seed of the randomness; None draws it from the operating system.
+    epsilon_min : float
+        The least that one release may spend.
     """
 
     dataset: str
@@ -68,6 +71,7 @@ class Release:
     values: NDArray[np.uint8] = field(repr=False)
     ledger: Ledger = field(repr=False)
     seed: bytes | None = field(repr=False)
+    epsilon_min: float = EPSILON_MIN
 
     @property
     def width(self) -> int:

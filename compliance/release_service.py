@@ -68,7 +68,7 @@ class ReleaseService(ReleaseServiceServicer):
         check_request_id(request.request_id)
         if release.protocol not in (*PROTOCOLS, CLEAN):  # the controls that release nothing
             raise Refusal(error_pb2.REASON_MECHANISM_REFUSES)
-        if not request.epsilon >= EPSILON_MIN:
+        if not request.epsilon >= release.epsilon_min:
             raise Refusal(error_pb2.REASON_EPSILON_INVALID)
         # The terms too: what was bought on others is not what this request asks for, and has another shape.
         asked = (message.SerializeToString(deterministic=True) for message in (request, _terms(release)))

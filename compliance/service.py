@@ -18,7 +18,7 @@ from compliance.ledger.file import LedgerUnavailable
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceServicer
 from fairwall.laws.metric import METRICS
-from fairwall.rpc import arrays
+from fairwall.rpc import arrays, journal
 from fairwall.rpc.errors import Refusal
 from fairwall.rpc.identity import identify
 from fairwall.wire.limits import EPSILON_MIN
@@ -62,6 +62,7 @@ class AuditService(AuditServiceServicer):
             queries_max=case.queries_max,
             precision=to_message(case.precision),
             epsilon_max=case.epsilon_max,
+            epsilon_min=case.epsilon_min,
         )
 
     def Audit(
@@ -92,6 +93,7 @@ class AuditService(AuditServiceServicer):
         case = self._cases.get(deal_id)
         if case is None:
             raise Refusal(error_pb2.REASON_DEAL_UNKNOWN)
+        journal.note(dataset=case.dataset)
         return case
 
 
@@ -143,13 +145,17 @@ def developer_of(context: grpc.ServicerContext) -> str:
 def _validate(header: _Header, case: Case) -> str:
     """Check what a request says, before any prediction is read or asked for; the name of its metric."""
     check_request_id(header.request_id)
+    journal.note(request=header.request_id)
     if header.metric == metric_pb2.METRIC_UNSPECIFIED or header.metric not in metric_pb2.Metric.values():
         raise Refusal(error_pb2.REASON_METRIC_UNKNOWN)
     metric = name_of(header.metric)
     if metric not in case.records.metrics:
         raise Refusal(error_pb2.REASON_METRIC_NOT_ALLOWED)
-    if not EPSILON_MIN <= header.epsilon <= case.epsilon_max:
-        raise Refusal(AuditError(reason=error_pb2.REASON_EPSILON_INVALID, epsilon_max=case.epsilon_max))
+    if not case.epsilon_min <= header.epsilon <= case.epsilon_max:
+        least = case.epsilon_min if case.epsilon_min > EPSILON_MIN else None
+        raise Refusal(
+            AuditError(reason=error_pb2.REASON_EPSILON_INVALID, epsilon_min=least, epsilon_max=case.epsilon_max)
+        )
     if math.isnan(header.threshold):  # 0 where there is none
         raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
     if case.mechanism.refuses(metric, header.epsilon, case.delta) is not None:

@@ -57,8 +57,8 @@ class AuditRefused(Exception):
         How many people the test set holds, where predictions do not have as many columns.
     queries_max : int or None
         The most models in one batch, where there were more.
-    epsilon_max : float or None
-        The most that one batch may spend, where it offered more.
+    epsilon_min, epsilon_max : float or None
+        The least and the most that one batch may spend, where it offered less or more.
     epsilon_remaining, epsilon_needed : float or None
         What is left of the budget and what the batch would take of it, where that is more.
     """
@@ -68,6 +68,7 @@ class AuditRefused(Exception):
         self.reason = Reason.Name(error.reason).removeprefix("REASON_")
         self.people: int | None = told.get("people")
         self.queries_max: int | None = told.get("queries_max")
+        self.epsilon_min: float | None = told.get("epsilon_min")
         self.epsilon_max: float | None = told.get("epsilon_max")
         self.epsilon_remaining: float | None = told.get("epsilon_remaining")
         self.epsilon_needed: float | None = told.get("epsilon_needed")
@@ -78,6 +79,7 @@ class AuditRefused(Exception):
 _NUMBERS = {
     "people": "it has {} people",
     "queries_max": "at most {} models",
+    "epsilon_min": "at least {!r}",
     "epsilon_max": "at most {!r}",
     "epsilon_remaining": "{!r} is left",
     "epsilon_needed": "{!r} is needed",
@@ -139,6 +141,8 @@ class Terms:
         The most that one batch may spend.
     precision : Precision
         How precisely answers are written down.
+    epsilon_min : float
+        The least that one batch may spend.
     """
 
     people: int
@@ -149,6 +153,7 @@ class Terms:
     queries_max: int
     epsilon_max: float
     precision: Precision = "float64"
+    epsilon_min: float = 0.0
 
 
 class AuditClient:
@@ -250,6 +255,7 @@ class AuditClient:
             queries_max=response.queries_max,
             epsilon_max=response.epsilon_max,
             precision=from_message(response.precision) or "float64",
+            epsilon_min=response.epsilon_min,
         )
 
     def release_terms(self) -> ReleaseTerms:

@@ -42,6 +42,7 @@ minimum_group = 5
 metrics = ["sp"]
 mechanism = "laplace"
 queries_max = 1
+epsilon_min = 1e-6
 [budget]
 epsilon = {epsilon}
 [developers]

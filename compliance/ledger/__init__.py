@@ -36,6 +36,7 @@ from compliance.ledger.books import (
 from compliance.ledger.file import LedgerUnavailable
 from compliance.ledger.seal import Head, Seal, SealError
 from compliance.ledger.turns import Turns
+from fairwall.rpc import journal
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
 
@@ -171,6 +172,7 @@ class Ledger:
         LedgerUnavailable
             If it cannot be written; the same request may be sent again.
         """
+        journal.note(dataset=request.dataset, request=request.request_id, cost=0.0)
         found = self._open(request)
         if isinstance(found, Entry):
             return found
@@ -185,6 +187,7 @@ class Ledger:
                         entry = self._charge(request, reply)
                 if entry is not None:
                     self._seal_head()
+                    journal.note(cost=request.loss.epsilon)
                     return entry
                 found = self._open(request)
         return found

@@ -13,6 +13,7 @@ import numpy as np
 import tomli_w
 
 from fairwall.rpc.identity import server_name_of, uri_of
+from fairwall.wire.limits import EPSILON_MIN
 from sim.conformance import certificates
 from sim.conformance.certificates import Authority
 
@@ -121,8 +122,14 @@ def _certificates(folder: Path) -> None:
         "another-compliance": Authority(f"fairwall {NAME}").party(NAME, "compliance", serves=True),
         "client-as-server": authority.issue(alice, server=server_name_of(NAME, "compliance"), serves=False),
     }
+    # One folder for each deployment: its service keeps its ledger's key there.
+    issued |= {_shown(deployment): issued["compliance"] for deployment in _GROUPS}
     for name, credentials in issued.items():
         certificates.write(folder / name, credentials)
+
+
+def _shown(deployment: str) -> str:
+    return f"compliance-{deployment}"
 
 
 def _people(path: Path, groups: tuple[int, int]) -> None:
@@ -154,7 +161,7 @@ def _policy(deployment: str) -> dict[str, Any]:
         "deployment": {
             "name": NAME,
             "listen": "127.0.0.1:0",
-            "credentials": "../certificates/compliance",
+            "credentials": f"../certificates/{_shown(deployment)}",
             "ledger": "ledger/ledger.sqlite",
             "seal": "seal/head",
         },
@@ -171,6 +178,7 @@ def _policy(deployment: str) -> dict[str, Any]:
             "metrics": list(METRICS),
             "mechanism": "laplace",
             "queries_max": QUERIES_MAX,
+            "epsilon_min": EPSILON_MIN,
             "epsilon_max": LITTLE if little else 2.0**30,
         },
         "budget": {"epsilon": 1.5 * LITTLE if little else PLENTY},
@@ -179,6 +187,7 @@ def _policy(deployment: str) -> dict[str, Any]:
             "protocol": "grr",
             "split": "weights",
             "weights": list(WEIGHTS),
+            "epsilon_min": EPSILON_MIN,
             "epsilon": 1.5 * LITTLE if little else ENOUGH,
             "columns": {name: list(values) for name, values in RELEASED.items()},
         },
@@ -194,6 +203,7 @@ def _policy(deployment: str) -> dict[str, Any]:
 
 def _description(deployment: str, policy: dict[str, Any]) -> dict[str, Any]:
     return {
+        "credentials": _shown(deployment),
         "deal": NAME,
         "people": PEOPLE,
         "metrics": policy["audit"]["metrics"],

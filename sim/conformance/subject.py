@@ -102,7 +102,8 @@ class Subject:
         """Start a deployment that has never answered anybody: the same policy and people, nothing else left."""
         if (process := self._running.pop(deployment, None)) is not None:
             command.end(process, signal.SIGKILL)
-        shutil.rmtree(self._place(deployment), ignore_errors=True)
+        for left in (self._place(deployment), self._shown(deployment)):
+            shutil.rmtree(left, ignore_errors=True)
         self._launch(deployment)
 
     def log(self, deployment: str) -> str:
@@ -115,6 +116,10 @@ class Subject:
         assert self._folder is not None, "only what the tester starts has one"
         return Path(self._folder.name) / deployment
 
+    def _shown(self, deployment: str) -> Path:
+        """Return the folder of the credentials that a deployment shows: a copy too."""
+        return self._place(deployment).parent / "certificates" / self.target.deployments[deployment].credentials
+
     def _launch(self, deployment: str) -> None:
         policy = self.target.deployments[deployment].policy
         if not policy:
@@ -123,8 +128,8 @@ class Subject:
         if not place.exists():
             shutil.copytree((self.target.folder / policy).parent, place)
             # The policy names the credentials from its own folder.
-            shown = self.target.deployments[deployment].credentials
-            shutil.copytree(self.target.certificates / shown, place.parent / "certificates" / shown, dirs_exist_ok=True)
+            shown = self._shown(deployment)
+            shutil.copytree(self.target.certificates / shown.name, shown, dirs_exist_ok=True)
         places = {"{policy}": str(place / Path(policy).name)}
         with (place / "stderr").open("a") as log:
             process = command.start(self.command, places, stdout=subprocess.PIPE, stderr=log)

@@ -104,7 +104,7 @@ def test_no_field_that_reaches_the_developer_or_the_adversary_is_named_after_wha
 
 
 def test_the_numbers_of_a_refusal_reach_those_who_may_ask_for_audits_and_nobody_else() -> None:
-    numbers = {"people", "queries_max", "epsilon_max", "epsilon_remaining", "epsilon_needed"}
+    numbers = {"people", "queries_max", "epsilon_min", "epsilon_max", "epsilon_remaining", "epsilon_needed"}
     assert {travel.party for travel in TRAVELLING if travel.message.name == "AuditError"} == {"developer"}
     assert set(learns("developer")["DEVELOPMENT"]["AuditError"]) == numbers
     assert learns("adversary")["OUTSIDE"]["Error"] == ["reason"]

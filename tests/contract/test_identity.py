@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import queue
 import socket
 import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
@@ -33,7 +35,8 @@ from fairwall.rpc import server
 from fairwall.rpc.access import CALLERS, SERVED_BY
 from fairwall.rpc.errors import reason_of
 from fairwall.rpc.identity import PARTIES, SERVERS, Caller, Credentials
-from fairwall.rpc.server import CALLS_PER_CALLER
+from fairwall.rpc.quota import Quota
+from fairwall.rpc.server import CALLS_PER_CALLER, Deployed
 from fairwall.wire.v1 import error_pb2 as error
 from sim.games.disclosure.referee import DisclosureDealer
 from sim.games.inference.referee import InferenceDealer
@@ -246,7 +249,11 @@ def test_credentials_do_not_show_their_private_key(credentials: Credit) -> None:
 
 
 DEPLOYED = mint("loans", ("compliance", "developer", "adversary"), developers=("alice", "bob", "carol"))
-ADMITTED = [Caller("loans", "compliance"), Caller("loans", "developer", "alice"), Caller("loans", "developer", "bob")]
+ADMITTED = {
+    Caller("loans", "compliance"): Quota(),
+    Caller("loans", "developer", "alice"): Quota(),
+    Caller("loans", "developer", "bob"): Quota(),
+}
 NOT_ALLOWED = (error.REASON_CALLER_NOT_ALLOWED, grpc.StatusCode.PERMISSION_DENIED)
 IN = (error.REASON_DEAL_UNKNOWN, grpc.StatusCode.NOT_FOUND)
 
@@ -254,7 +261,7 @@ IN = (error.REASON_DEAL_UNKNOWN, grpc.StatusCode.NOT_FOUND)
 @pytest.fixture
 def deployed() -> Iterator[str]:
     """The address of a deployment that admits two named developers."""
-    listening = server.serve(REGISTER["compliance"], DEPLOYED["compliance"], admitted=ADMITTED)
+    listening = server.serve(REGISTER["compliance"], DEPLOYED["compliance"], deployed=Deployed(ADMITTED))
     yield listening.address
     listening.stop()
 
@@ -375,3 +382,41 @@ def test_a_certificate_with_two_names_names_nobody(serve: Any, dial: Any, monkey
     minted = mint("loans", ("compliance",), developers=("alice",))
     address = serve(REGISTER["compliance"], minted["compliance"])
     assert failure(dial(address, "compliance", minted["developer-alice"])) == UNKNOWN
+
+
+def deployed_with(minted: Credit) -> server.Server:
+    return server.serve(REGISTER["compliance"], minted["compliance"], deployed=Deployed(ADMITTED))
+
+
+def test_a_connection_does_not_outlive_its_certificate(dial: Any) -> None:
+    minted = mint("loans", ("compliance",), developers=("alice",), valid=timedelta(seconds=4))
+    listening = deployed_with(minted)
+    try:
+        alice = dial(listening.address, "compliance", minted["developer-alice"])
+        assert failure(alice) == IN
+        outcomes = {IN}
+        while IN in outcomes:
+            time.sleep(0.2)
+            outcomes = {failure(alice)}
+        assert outcomes == {UNKNOWN}
+    finally:
+        listening.stop()
+
+
+def test_a_deployment_closes_old_connections(dial: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("fairwall.rpc.server._AGE_SECONDS", 1.0)
+    listening = deployed_with(DEPLOYED)
+    try:
+        alice = dial(listening.address, "compliance", DEPLOYED["developer-alice"])
+        seen: queue.SimpleQueue[grpc.ChannelConnectivity] = queue.SimpleQueue()
+        alice.subscribe(seen.put)
+        assert failure(alice) == IN
+        while seen.get(timeout=10) is not grpc.ChannelConnectivity.READY:
+            pass
+        while seen.empty():  # it is in use all the time
+            assert failure(alice) == IN
+            time.sleep(0.05)
+        assert seen.get() is grpc.ChannelConnectivity.IDLE
+        assert failure(alice) == IN  # by another one
+    finally:
+        listening.stop()

@@ -20,6 +20,7 @@ import pandas as pd
 import psutil
 import pytest
 
+from compliance.ledger.file import inspect
 from developer.client import AuditClient, AuditRefused, AuditUnavailable
 from sim.deployment.certificates import write
 
@@ -206,7 +207,7 @@ BAD: dict[str, tuple[Callable[[AuditClient], object], str]] = {
     "too many models": (lambda audits: audits.ask(np.zeros((21, 200)), "sp", 0.5), "QUERIES_OUT_OF_RANGE"),
     "a metric that is not allowed": (lambda audits: audits.ask(PREDICTIONS, "abs_sp", 0.5), "METRIC_NOT_ALLOWED"),
     "more than all": (lambda audits: audits.ask(PREDICTIONS, "sp", 1e6), "BUDGET_EXHAUSTED|EPSILON_INVALID"),
-    "next to nothing": (lambda audits: audits.ask(PREDICTIONS, "sp", 1e-13), "EPSILON_INVALID"),
+    "next to nothing": (lambda audits: audits.ask(PREDICTIONS, "sp", 9.9e-4), "EPSILON_INVALID"),
     "no request id": (lambda audits: audits.ask(PREDICTIONS, "sp", 0.5, request_id=""), "REQUEST_ID_INVALID"),
 }
 
@@ -244,8 +245,8 @@ REFUSED: dict[str, tuple[Callable[[AuditClient], object], str, dict[str, float]]
     ),
     "too much for a batch": (
         lambda audits: audits.ask(PREDICTIONS, "sp", 2.5),
-        "epsilon is a number of at least 1e-12, and at most what the policy allows a batch: at most 2.0",
-        {"epsilon_max": 2.0},
+        "epsilon is a number of at least 1e-12, and within what the policy allows a batch: at least 0.001, at most 2.0",
+        {"epsilon_min": 0.001, "epsilon_max": 2.0},
     ),
     "more than is left": (
         lambda audits: audits.ask(PREDICTIONS, "sp", 1.2),
@@ -261,7 +262,7 @@ REFUSED: dict[str, tuple[Callable[[AuditClient], object], str, dict[str, float]]
 
 
 def test_a_refused_developer_is_told_in_one_line_what_would_have_been_right(own: Path) -> None:
-    numbers = ("people", "queries_max", "epsilon_max", "epsilon_remaining", "epsilon_needed")
+    numbers = ("people", "queries_max", "epsilon_min", "epsilon_max", "epsilon_remaining", "epsilon_needed")
     with serving(own) as running, running.client("bob") as audits:
         assert audits.terms().epsilon_max == 2.0
         audits.ask(PREDICTIONS, "sp", 1.1)
@@ -288,11 +289,13 @@ def test_ten_tenths_of_an_epsilon_are_one_epsilon(own: Path) -> None:
         for _ in range(10):
             answer = audits.ask(PREDICTIONS, "sp", 0.1)
         assert answer.epsilon_remaining == 0.0
-        assert refusal(lambda: audits.ask(PREDICTIONS, "sp", 1e-12))[0] == "BUDGET_EXHAUSTED"
+        assert refusal(lambda: audits.ask(PREDICTIONS, "sp", 1e-3))[0] == "BUDGET_EXHAUSTED"
 
 
 def _without_times(log: str) -> set[str]:
-    return {re.sub(r"^\S+ \S+ |/\S+/", "", line) for line in log.splitlines()}
+    return {
+        re.sub(r'^\{"time": "[^"]*"|^\d\S+ \S+ |"request": "[0-9a-f]{32}"|/\S+/', "", line) for line in log.splitlines()
+    }
 
 
 @pytest.mark.parametrize(
@@ -355,6 +358,56 @@ def test_a_certificate_of_another_authority_gets_no_answer(served: Served, tmp_p
     stranger = write(tmp_path / "certificates", "loans", ("alice",), 1)[1]
     with AuditClient(served.address, stranger) as audits, pytest.raises(AuditUnavailable, match="certificate"):
         audits.terms()
+
+
+def calls(folder: Path) -> list[dict[str, Any]]:
+    """What a service's log says of calls, but for the times."""
+    lines = [line for line in (folder / "log").read_text().splitlines() if line.startswith("{")]
+    return [{key: value for key, value in json.loads(line).items() if key != "time"} for line in lines]
+
+
+def test_the_log_says_of_each_call_who_asked_what_and_at_what_cost(own: Path) -> None:
+    with serving(own) as running, running.client() as alice, running.client("carol") as carol:
+        alice.ask(PREDICTIONS, "sp", 0.5, request_id="once")
+        alice.ask(PREDICTIONS, "sp", 0.5, request_id="once")
+        refusal(lambda: alice.ask(PREDICTIONS, "sp", 0.25, request_id="once"))
+        refusal(lambda: alice.ask(PREDICTIONS, "sp", 1e-4, request_id="little"))
+        alice.terms()
+        refusal(carol.terms)
+        running.process.send_signal(signal.SIGHUP)
+        alice.terms()  # the service goes on
+        assert running.end() == 0
+    assert "SIGHUP: nothing is read again" in running.log
+    audit, terms = (f"fairwall.compliance.v1.AuditService/{method}" for method in ("Audit", "GetTerms"))
+    once = {"caller": "developer/alice", "method": audit, "dataset": "loans", "request": "once"}
+    told = {"caller": "developer/alice", "method": terms, "outcome": "answered", "dataset": "loans"}
+    assert calls(own) == [
+        {**once, "outcome": "answered", "cost": 0.5},
+        {**once, "outcome": "answered", "cost": 0.0},
+        {**once, "outcome": "refused", "cost": 0.0, "reason": "REQUEST_ID_REUSED"},
+        {**once, "request": "little", "outcome": "refused", "reason": "EPSILON_INVALID"},
+        told,
+        {"caller": "developer/carol", "method": terms, "outcome": "refused", "reason": "CALLER_NOT_ALLOWED"},
+        told,
+    ]
+
+
+def test_a_developer_has_no_more_of_the_service_than_its_share_of_a_day(own: Path) -> None:
+    policy = own / "policy.toml"
+    policy.write_text(policy.read_text() + "calls_a_day = 3\n\n[developers.carol]\nepsilon = 1.0\nbytes_a_day = 2000\n")
+    with serving(own) as running, running.client() as alice, running.client("bob") as bob:
+        for _ in range(3):
+            bob.terms()
+        assert refusal(bob.terms)[0] == "QUOTA_EXHAUSTED"
+        for _ in range(4):
+            alice.terms()
+        with running.client("carol") as carol:
+            answer = carol.ask(PREDICTIONS, "sp", 0.5, request_id="first")  # 1,600 bytes and a little
+            assert answer.epsilon_charged == 0.5
+            assert refusal(lambda: carol.ask(PREDICTIONS, "sp", 0.5))[0] == "QUOTA_EXHAUSTED"
+            assert refusal(carol.terms)[0] == "QUOTA_EXHAUSTED"
+    found = inspect(own / "ledger" / "ledger.sqlite")
+    assert found.books.standing("loans").spent == 0.5
 
 
 def test_another_data_set_is_not_served(served: Served) -> None:

@@ -8,7 +8,7 @@ from compliance.ledger import Ledger
 KILLED_BY = "C404"
 
 
-def ledger_of(policy):
+def ledger_of(policy, records, *, new):
     ledger = Ledger()
     budget = Budget(policy.budget.epsilon, policy.budget.delta, Rule(policy.budget.rule))
     ledger.set_budget(policy.data_name, Neighbours.A_FLIP, budget)

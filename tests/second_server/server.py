@@ -40,7 +40,10 @@ NAME = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 INVALID, PRECONDITION = grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.FAILED_PRECONDITION
 EXHAUSTED = grpc.StatusCode.RESOURCE_EXHAUSTED
 REFUSALS = {
-    "CALLER_UNKNOWN": (grpc.StatusCode.UNAUTHENTICATED, "the caller's certificate names no party of this run"),
+    "CALLER_UNKNOWN": (
+        grpc.StatusCode.UNAUTHENTICATED,
+        "the caller's certificate names no party of this run, or has expired",
+    ),
     "CALLER_NOT_ALLOWED": (grpc.StatusCode.PERMISSION_DENIED, "this party may not call this method"),
     "DEADLINE_MISSING": (INVALID, "the call needs a deadline of at most one hour"),
     "REQUEST_MALFORMED": (
@@ -57,7 +60,7 @@ REFUSALS = {
     "PREDICTIONS_OUT_OF_RANGE": (INVALID, "a prediction lies outside [0, 1]"),
     "PREDICTIONS_NOT_BINARY": (INVALID, "this metric needs decisions: every prediction 0 or 1"),
     "QUERIES_OUT_OF_RANGE": (INVALID, "a batch has at least one model and no more than the policy allows"),
-    "EPSILON_INVALID": (INVALID, "epsilon is a number of at least 1e-12, and at most what the policy allows a batch"),
+    "EPSILON_INVALID": (INVALID, "epsilon is a number of at least 1e-12, and within what the policy allows a batch"),
     "BUDGET_EXHAUSTED": (EXHAUSTED, "the remaining privacy budget does not cover this batch"),
     "LEDGER_UNAVAILABLE": (
         EXHAUSTED,

@@ -23,7 +23,7 @@ _PRECONDITION = grpc.StatusCode.FAILED_PRECONDITION
 CATALOGUE: dict[Reason, tuple[grpc.StatusCode, str]] = {
     error_pb2.REASON_CALLER_UNKNOWN: (
         grpc.StatusCode.UNAUTHENTICATED,
-        "the caller's certificate names no party of this run",
+        "the caller's certificate names no party of this run, or has expired",
     ),
     error_pb2.REASON_CALLER_NOT_ALLOWED: (
         grpc.StatusCode.PERMISSION_DENIED,
@@ -56,7 +56,7 @@ CATALOGUE: dict[Reason, tuple[grpc.StatusCode, str]] = {
     ),
     error_pb2.REASON_EPSILON_INVALID: (
         _INVALID,
-        f"epsilon is a number of at least {EPSILON_MIN:g}, and at most what the policy allows a batch",
+        f"epsilon is a number of at least {EPSILON_MIN:g}, and within what the policy allows a batch",
     ),
     error_pb2.REASON_BUDGET_EXHAUSTED: (
         grpc.StatusCode.RESOURCE_EXHAUSTED,
@@ -84,6 +84,10 @@ CATALOGUE: dict[Reason, tuple[grpc.StatusCode, str]] = {
     error_pb2.REASON_TOO_MANY_CALLS: (
         grpc.StatusCode.RESOURCE_EXHAUSTED,
         "this caller has 8 calls under way already",
+    ),
+    error_pb2.REASON_QUOTA_EXHAUSTED: (
+        grpc.StatusCode.RESOURCE_EXHAUSTED,
+        "this caller has used up its calls or its bytes of the day",
     ),
     error_pb2.REASON_INTERNAL: (grpc.StatusCode.INTERNAL, "the service failed"),
 }

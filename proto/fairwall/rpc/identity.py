@@ -7,6 +7,7 @@ several developers ask about one data set, each has a name: ``fairwall://<deploy
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -72,6 +73,18 @@ def identify(context: grpc.ServicerContext) -> Caller | None:
     """
     names: Any = context.auth_context().get("x509_subject_alternative_name", ())
     return _only_caller(name.decode("utf-8", "replace") for name in names)
+
+
+def is_valid(context: grpc.ServicerContext) -> bool:
+    """Say whether the caller's certificate holds still: a connection may be older than its certificate's end."""
+    return all(datetime.now(UTC) <= _end_of(pem) for pem in context.auth_context().get("x509_pem_cert", ()))
+
+
+@functools.lru_cache(1024)
+def _end_of(pem: bytes) -> datetime:
+    from cryptography import x509
+
+    return x509.load_pem_x509_certificate(pem).not_valid_after_utc
 
 
 def caller_of(context: grpc.ServicerContext, run: str) -> str | None:

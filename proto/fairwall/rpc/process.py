@@ -12,6 +12,7 @@ import contextlib
 import json
 import logging
 import os
+import resource
 import signal
 import stat
 import sys
@@ -187,10 +188,18 @@ def until_told() -> Iterator[None]:
     wakes, woken = os.pipe()
     os.set_blocking(woken, False)
     signal.set_wakeup_fd(woken)
-    for signum in (signal.SIGINT, signal.SIGTERM):
+    for signum in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(signum, lambda *_: None)
     yield
-    LOG.info("%s: leaving", signal.Signals(os.read(wakes, 1)[0]).name)
+    while (told := signal.Signals(os.read(wakes, 1)[0])) == signal.SIGHUP:
+        LOG.info("SIGHUP: nothing is read again; a changed policy holds from the next start on")
+    LOG.info("%s: leaving", told.name)
+
+
+def open_files_max() -> None:
+    """Allow as many open files, and connections, as the system lets this process have."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def announce(address: str, layers: Sequence[Layer]) -> None:

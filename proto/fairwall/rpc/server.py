@@ -10,7 +10,7 @@ import contextlib
 import itertools
 import logging
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent import futures
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,11 +19,12 @@ import grpc
 from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from fairwall.rpc import chunks
+from fairwall.rpc import chunks, journal
 from fairwall.rpc.access import CALLERS
 from fairwall.rpc.channel import PING_SECONDS
 from fairwall.rpc.errors import CATALOGUE, Refusal, abort
-from fairwall.rpc.identity import PARTIES, Caller, Credentials, identify
+from fairwall.rpc.identity import PARTIES, Caller, Credentials, identify, is_valid
+from fairwall.rpc.quota import Meter, Quota
 from fairwall.rpc.recorder import RecordedCall, Recorder, message_type
 from fairwall.wire.v1 import error_pb2
 
@@ -40,7 +41,39 @@ CALLS_PER_CALLER = 8
 _REFUSING_THREADS = 4
 """Besides one for each call that may be under way: whoever is refused must not wait for those to end."""
 
+_AGE_SECONDS = 600.0
+"""How long a deployment's connection lasts; calls that are under way by then may end."""
+
 _CANCELLED: int = grpc.StatusCode.CANCELLED.value[0]
+
+
+def _options_of_a_deployment() -> tuple[tuple[str, int], ...]:
+    """Keep what is not used from staying for good."""
+    return (
+        ("grpc.max_connection_age_ms", int(1000 * _AGE_SECONDS)),
+        ("grpc.max_connection_age_grace_ms", 3_600_000),
+        ("grpc.max_connection_idle_ms", int(1000 * _AGE_SECONDS / 2)),
+        ("grpc.keepalive_time_ms", 60_000),
+        ("grpc.keepalive_timeout_ms", 20_000),
+        ("grpc.server_handshake_timeout_ms", 10_000),
+        ("grpc.max_concurrent_streams", 100),
+    )
+
+
+@dataclass(frozen=True)
+class Deployed:
+    """What a server has that stands for good, among callers who are not of one run.
+
+    Parameters
+    ----------
+    admitted : mapping of Caller to Quota
+        Who may call at all, and how much; the table of callers says what.
+    is_ready : callable
+        Says whether the service can do its work, to whoever asks for its health.
+    """
+
+    admitted: Mapping[Caller, Quota]
+    is_ready: Callable[[], bool] = lambda: True
 
 
 @dataclass(frozen=True)
@@ -59,7 +92,7 @@ def serve(
     register: Callable[[grpc.Server], None],
     credentials: Credentials,
     address: str = "127.0.0.1:0",
-    admitted: Iterable[Caller] | None = None,
+    deployed: Deployed | None = None,
     recorder: Recorder | None = None,
 ) -> Server:
     """Start a server, with the standard health service beside what is registered.
@@ -72,8 +105,8 @@ def serve(
         The server's own; callers must show a certificate of the same authority.
     address : str
         "host:port"; port 0 lets the system choose.
-    admitted : iterable of Caller, optional
-        Who may call at all; the table of callers says what. By default the parties of the run, none of them named.
+    deployed : Deployed, optional
+        For a deployment. A game's server admits the parties of its run, none of them named.
     recorder : Recorder, optional
         Records every call that arrives, the refused ones too.
 
@@ -82,7 +115,7 @@ def serve(
     OSError
         If the address cannot be bound, or the credentials cannot be used.
     """
-    gate = _Gate(credentials.run, _parties_of(credentials.run) if admitted is None else admitted, recorder)
+    gate = _Gate(credentials.run, deployed, recorder)
     server = grpc.server(
         futures.ThreadPoolExecutor(max_workers=gate.calls_max + _REFUSING_THREADS, thread_name_prefix="rpc"),
         interceptors=[gate],
@@ -90,10 +123,11 @@ def serve(
             ("grpc.so_reuseport", 0),
             # Callers that wait ask whether the server is there; by default more than twice in five minutes is abuse.
             ("grpc.http2.min_ping_interval_without_data_ms", int(500 * PING_SECONDS)),
+            *(() if deployed is None else _options_of_a_deployment()),
         ),
     )
     register(server)
-    checks = health.HealthServicer()
+    checks = health.HealthServicer() if deployed is None else _Health(deployed.is_ready)
     health_pb2_grpc.add_HealthServicer_to_server(checks, server)
     secure = grpc.ssl_server_credentials(
         [(credentials.key.encode(), credentials.certificate.encode())],
@@ -109,16 +143,31 @@ def serve(
     return Server(server, f"{address.rsplit(':', 1)[0]}:{port}")
 
 
-def _parties_of(run: str) -> Iterable[Caller]:
-    return (Caller(run, party) for party in PARTIES)
+class _Health(health.HealthServicer):  # type: ignore[misc]
+    """Says that nothing is served while the service cannot do its work."""
+
+    def __init__(self, is_ready: Callable[[], bool]) -> None:
+        super().__init__()
+        self._is_ready = is_ready
+
+    def Check(self, request: Any, context: grpc.ServicerContext) -> Any:  # noqa: N802 - gRPC's own name
+        """Answer as the standard says."""
+        if not self._is_ready():
+            return health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.NOT_SERVING)
+        return super().Check(request, context)
 
 
 class _Gate(grpc.ServerInterceptor):
     """Lets a call through to its method, or refuses it."""
 
-    def __init__(self, run: str, admitted: Iterable[Caller], recorder: Recorder | None) -> None:
+    def __init__(self, run: str, deployed: Deployed | None, recorder: Recorder | None) -> None:
         self._run = run
+        self._deployed = deployed
         self._recorder = recorder
+        admitted: Iterable[Caller] = [Caller(run, party) for party in PARTIES]
+        if deployed is not None:
+            admitted = deployed.admitted
+            self._meters = {caller: Meter(quota) for caller, quota in deployed.admitted.items()}
         self._room = {caller: threading.BoundedSemaphore(CALLS_PER_CALLER) for caller in admitted}
 
     @property
@@ -140,10 +189,10 @@ class _Gate(grpc.ServerInterceptor):
         return grpc.stream_unary_rpc_method_handler(self._unary(handler, method))
 
     @contextlib.contextmanager
-    def _admitted(self, context: grpc.ServicerContext, method: str) -> Iterator[None]:
-        """Hold the call's place while it is under way."""
+    def _admitted(self, context: grpc.ServicerContext, method: str) -> Iterator[Meter | None]:
+        """Hold the call's place while it is under way; what counts its bytes, in a deployment."""
         caller = identify(context)
-        if caller is None or caller.run != self._run:
+        if caller is None or caller.run != self._run or (self._deployed and not is_valid(context)):
             raise Refusal(error_pb2.REASON_CALLER_UNKNOWN)
         if caller not in self._room or caller.party not in CALLERS.get(method, frozenset()):
             raise Refusal(error_pb2.REASON_CALLER_NOT_ALLOWED)
@@ -153,21 +202,45 @@ class _Gate(grpc.ServerInterceptor):
         if not self._room[caller].acquire(blocking=False):
             raise Refusal(error_pb2.REASON_TOO_MANY_CALLS)
         try:
-            yield
+            meter = self._meters[caller] if self._deployed else None
+            if meter is not None:
+                meter.call()
+            yield meter
         finally:
             self._room[caller].release()
 
     @contextlib.contextmanager
-    def _handled(self, context: grpc.ServicerContext, method: str, recorded: RecordedCall) -> Iterator[None]:
-        """Let a call run if it may, and record how it ended."""
-        try:
-            with self._admitted(context, method):
+    def _handled(self, context: grpc.ServicerContext, method: str) -> Iterator[_Bytes]:
+        """Let a call run if it may, and record how it ended; what its messages go through."""
+        recorded = self._recorded(context, method)
+        with self._journalled(context, method):
+            try:
+                with self._admitted(context, method) as meter:
+                    yield _Bytes(recorded, meter)
+                recorded.ended()
+            except Exception as error:
+                _end(context, method, error, recorded)
+            finally:
+                recorded.ended(_CANCELLED)  # whoever asked has left in the middle of the answer
+
+    @contextlib.contextmanager
+    def _journalled(self, context: grpc.ServicerContext, method: str) -> Iterator[None]:
+        """Write a deployment's line about a call."""
+        if self._deployed is None:
+            yield
+            return
+        outcome = "given up"
+        with journal.noting() as facts:
+            try:
                 yield
-            recorded.ended()
-        except Exception as error:
-            _end(context, method, error, recorded)
-        finally:
-            recorded.ended(_CANCELLED)  # whoever asked has left in the middle of the answer
+                outcome = "answered"
+            except Exception:
+                outcome = "refused" if "reason" in facts else "given up"
+                raise
+            finally:
+                caller = identify(context)
+                who = "/".join(filter(None, (caller.party, caller.name))) if caller else "unknown"
+                journal.write(who, method.lstrip("/"), outcome, facts)
 
     def _recorded(self, context: grpc.ServicerContext, method: str) -> RecordedCall:
         if self._recorder is None:
@@ -180,9 +253,8 @@ class _Gate(grpc.ServerInterceptor):
         behaviour, ask, encode = _behaviour(handler), _asker(handler, method), _encoder(handler)
 
         def call(arriving: Iterator[bytes], context: grpc.ServicerContext) -> Any:
-            recorded = self._recorded(context, method)
-            with self._handled(context, method, recorded):
-                return recorded.sent(encode(behaviour(ask(arriving, recorded), context)))
+            with self._handled(context, method) as passing:
+                return passing.sent(encode(behaviour(ask(arriving, passing), context)))
 
         return call
 
@@ -190,15 +262,28 @@ class _Gate(grpc.ServerInterceptor):
         behaviour, ask, encode = _behaviour(handler), _asker(handler, method), _encoder(handler)
 
         def call(arriving: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[Any]:
-            recorded = self._recorded(context, method)
-            with self._handled(context, method, recorded):
-                for answer in behaviour(ask(arriving, recorded), context):
-                    yield recorded.sent(encode(answer))
+            with self._handled(context, method) as passing:
+                for answer in behaviour(ask(arriving, passing), context):
+                    yield passing.sent(encode(answer))
 
         return call
 
 
-def _asker(handler: _Handler, method: str) -> Callable[[Iterator[bytes], RecordedCall], Any]:
+@dataclass(frozen=True)
+class _Bytes:
+    """What the messages of a call go through: they are recorded in a game, and counted in a deployment."""
+
+    recorded: RecordedCall
+    meter: Meter | None
+
+    def received(self, data: bytes) -> bytes:
+        return self.recorded.received(data if self.meter is None else self.meter.received(data))
+
+    def sent(self, data: bytes) -> bytes:
+        return self.recorded.sent(data if self.meter is None else self.meter.sent(data))
+
+
+def _asker(handler: _Handler, method: str) -> Callable[[Iterator[bytes], _Bytes], Any]:
     """Make what reads a request, or a stream of them, once the gate is passed: what does not decode has a reason."""
     deserialize: Callable[[bytes], Any] = handler.request_deserializer or bytes
     if handler.request_streaming and handler.request_deserializer is not None:
@@ -211,11 +296,11 @@ def _asker(handler: _Handler, method: str) -> Callable[[Iterator[bytes], Recorde
         except DecodeError:
             raise Refusal(error_pb2.REASON_REQUEST_MALFORMED) from None
 
-    def stream(arriving: Iterator[bytes], recorded: RecordedCall) -> Iterator[Any]:
-        return map(one, map(recorded.received, _to_the_end(arriving)))
+    def stream(arriving: Iterator[bytes], passing: _Bytes) -> Iterator[Any]:
+        return map(one, map(passing.received, _to_the_end(arriving)))
 
-    def lone(arriving: Iterator[bytes], recorded: RecordedCall) -> Any:
-        messages = [recorded.received(data) for data in itertools.islice(_to_the_end(arriving), 2)]
+    def lone(arriving: Iterator[bytes], passing: _Bytes) -> Any:
+        messages = [passing.received(data) for data in itertools.islice(_to_the_end(arriving), 2)]
         if len(messages) != 1:
             raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
         return one(messages[0])
@@ -245,11 +330,13 @@ def _behaviour(handler: _Handler) -> Callable[..., Any]:
 def _end(context: grpc.ServicerContext, method: str, error: Exception, recorded: RecordedCall) -> None:
     """End a call that raised: a refusal says its reason, a cancelled call is over already, the rest is ours."""
     if isinstance(error, Refusal):
+        journal.note(reason=error_pb2.Reason.Name(error.reason).removeprefix("REASON_"))
         recorded.ended(CATALOGUE[error.reason][0].value[0], error.reason)
         abort(context, error)
     if not context.is_active() or isinstance(error, grpc.RpcError):
         # The caller hung up or its deadline passed while it was still sending: nobody is left to answer.
         raise error
     LOG.exception("%s failed", method)
+    journal.note(reason="INTERNAL")
     recorded.ended(CATALOGUE[error_pb2.REASON_INTERNAL][0].value[0], error_pb2.REASON_INTERNAL)
     abort(context, Refusal(error_pb2.REASON_INTERNAL))

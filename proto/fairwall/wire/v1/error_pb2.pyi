@@ -38,6 +38,7 @@ class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REASON_MODEL_UNAVAILABLE: _ClassVar[Reason]
     REASON_REQUEST_UNKNOWN: _ClassVar[Reason]
     REASON_ROWS_TOO_LONG: _ClassVar[Reason]
+    REASON_QUOTA_EXHAUSTED: _ClassVar[Reason]
 REASON_UNSPECIFIED: Reason
 REASON_CALLER_UNKNOWN: Reason
 REASON_CALLER_NOT_ALLOWED: Reason
@@ -68,6 +69,7 @@ REASON_NO_FEATURES: Reason
 REASON_MODEL_UNAVAILABLE: Reason
 REASON_REQUEST_UNKNOWN: Reason
 REASON_ROWS_TOO_LONG: Reason
+REASON_QUOTA_EXHAUSTED: Reason
 
 class Error(_message.Message):
     __slots__ = ("reason",)
@@ -76,17 +78,19 @@ class Error(_message.Message):
     def __init__(self, reason: _Optional[_Union[Reason, str]] = ...) -> None: ...
 
 class AuditError(_message.Message):
-    __slots__ = ("reason", "people", "queries_max", "epsilon_max", "epsilon_remaining", "epsilon_needed")
+    __slots__ = ("reason", "people", "queries_max", "epsilon_max", "epsilon_remaining", "epsilon_needed", "epsilon_min")
     REASON_FIELD_NUMBER: _ClassVar[int]
     PEOPLE_FIELD_NUMBER: _ClassVar[int]
     QUERIES_MAX_FIELD_NUMBER: _ClassVar[int]
     EPSILON_MAX_FIELD_NUMBER: _ClassVar[int]
     EPSILON_REMAINING_FIELD_NUMBER: _ClassVar[int]
     EPSILON_NEEDED_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_MIN_FIELD_NUMBER: _ClassVar[int]
     reason: Reason
     people: int
     queries_max: int
     epsilon_max: float
     epsilon_remaining: float
     epsilon_needed: float
-    def __init__(self, reason: _Optional[_Union[Reason, str]] = ..., people: _Optional[int] = ..., queries_max: _Optional[int] = ..., epsilon_max: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., epsilon_needed: _Optional[float] = ...) -> None: ...
+    epsilon_min: float
+    def __init__(self, reason: _Optional[_Union[Reason, str]] = ..., people: _Optional[int] = ..., queries_max: _Optional[int] = ..., epsilon_max: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., epsilon_needed: _Optional[float] = ..., epsilon_min: _Optional[float] = ...) -> None: ...
