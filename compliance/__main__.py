@@ -128,6 +128,7 @@ def _case(policy: Policy, records: Records, ledger: Ledger) -> Case:
         queries_max=policy.audit.queries_max,
         epsilon_max=policy.epsilon_max,
         epsilon_min=policy.audit.epsilon_min,
+        answer_seconds=policy.audit.answer_seconds,
         delta=policy.audit.delta,
         precision=policy.audit.precision,
     )

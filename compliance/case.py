@@ -46,6 +46,8 @@ class Case:
         The most that one batch may spend; the delta that each batch is asked for at.
     epsilon_min : float
         The least that one batch may spend.
+    answer_seconds : float
+        How long an answer takes at least: noise is not drawn in constant time.
     seed : bytes or None
         The seed of the noise; None draws it from the operating system.
     precision : Precision
@@ -72,6 +74,7 @@ class Case:
     epsilon_max: float = math.inf
     delta: float = 0.0
     epsilon_min: float = EPSILON_MIN
+    answer_seconds: float = 0.0
     seed: bytes | None = field(default=None, repr=False)
     precision: Precision = "float64"
     exact: dict[str, NDArray[np.float64]] | None = field(default=None, repr=False)

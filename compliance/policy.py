@@ -153,6 +153,7 @@ class AuditSection(_Section):
     bounding: Bounding = "none"
     shares: tuple[float, float] = (DEFAULT_SHARES.low, DEFAULT_SHARES.high)
     precision: Literal["float64", "float32"] | Annotated[int, Field(strict=True, ge=0, le=DECIMALS_MAX)] = "float64"
+    answer_seconds: float = Field(default=0.0, strict=True, ge=0, le=60)
 
 
 class BudgetSection(_Section):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeAlias
@@ -101,7 +102,7 @@ def _settle(
     case: Case, header: _Header, metric: str, predictions: NDArray[np.float64], context: grpc.ServicerContext
 ) -> audit.AuditResponse:
     """Charge and answer a batch, however its predictions came."""
-    developer = developer_of(context)
+    developer, began = developer_of(context), time.monotonic()
     with explained(header.deal_id):
         entry = case.settle(
             developer, header.request_id, _digest(header, predictions), metric, predictions, header.epsilon
@@ -110,6 +111,7 @@ def _settle(
     LOG.info("deal %s: answered a batch of %d", header.deal_id, len(predictions))
     low, high = interval_of(entry)
     asked = header.HasField("threshold")
+    time.sleep(max(0.0, began + case.answer_seconds - time.monotonic()))
     return audit.AuditResponse(
         gaps=arrays.to_message(values_of(entry)),
         low=arrays.to_message(low),

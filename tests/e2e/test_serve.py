@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -408,6 +409,16 @@ def test_a_developer_has_no_more_of_the_service_than_its_share_of_a_day(own: Pat
             assert refusal(carol.terms)[0] == "QUOTA_EXHAUSTED"
     found = inspect(own / "ledger" / "ledger.sqlite")
     assert found.books.standing("loans").spent == 0.5
+
+
+def test_an_answer_takes_as_long_as_the_policy_says(own: Path) -> None:
+    policy = own / "policy.toml"
+    policy.write_text(policy.read_text().replace("[audit]", "[audit]\nanswer_seconds = 0.3"))
+    with serving(own) as running, running.client() as audits:
+        for _ in range(2):
+            began = time.monotonic()
+            audits.ask(PREDICTIONS, "sp", 0.5, request_id="once")
+            assert time.monotonic() - began >= 0.3
 
 
 def test_another_data_set_is_not_served(served: Served) -> None:
