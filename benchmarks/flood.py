@@ -34,6 +34,7 @@ from functools import partial
 from multiprocessing.synchronize import Event
 from pathlib import Path
 
+import grpc
 import numpy as np
 
 from developer.client import AuditClient, AuditRefused, AuditUnavailable
@@ -88,8 +89,9 @@ def silent_calls(folder: Path, address: str, begun: Event, over: Event) -> None:
     def hold(name: str, method: str) -> None:
         own = identity.load(folder / "certificates" / f"developer-{name}")
         with channel.connect(address, "compliance", own) as connection:
+            silent: grpc.StreamUnaryMultiCallable[bytes, bytes] = connection.stream_unary(method)
             while not over.is_set():
-                calls = [connection.stream_unary(method).future(nothing(), timeout=60) for _ in range(40)]
+                calls = [silent.future(nothing(), timeout=60) for _ in range(40)]
                 begun.set()
                 over.wait(2.0)
                 for each in calls:
