@@ -225,7 +225,7 @@ def test_bad_requests_are_refused_alike_whatever_the_protected_attributes_and_co
             assert len(texts) == 1, what
             assert re.fullmatch(reason, texts.pop()[0]), what
         assert here.terms() == there.terms() == before
-        assert _without_times(flipped.log) <= _without_times(served.log)
+        assert without_times(flipped.log) <= without_times(served.log)
 
 
 REFUSED: dict[str, tuple[Callable[[AuditClient], object], str, dict[str, float]]] = {
@@ -293,7 +293,7 @@ def test_ten_tenths_of_an_epsilon_are_one_epsilon(own: Path) -> None:
         assert refusal(lambda: audits.ask(PREDICTIONS, "sp", 1e-3))[0] == "BUDGET_EXHAUSTED"
 
 
-def _without_times(log: str) -> set[str]:
+def without_times(log: str) -> set[str]:
     return {
         re.sub(r'^\{"time": "[^"]*"|^\d\S+ \S+ |"request": "[0-9a-f]{32}"|/\S+/', "", line) for line in log.splitlines()
     }
