@@ -12,10 +12,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from compliance.ledger.books import Entry
 from compliance.ledger.file import inspect
 from developer.client import AuditClient
+from fairwall.rpc import channel, identity
 from sim.deployment.certificates import write
 
 PEOPLE = 60
@@ -129,6 +132,14 @@ def ask(audits: AuditClient, request_id: str) -> bytes:
     answer = audits.ask(PREDICTIONS, "sp", CHARGE, request_id=request_id)
     assert answer.epsilon_charged == CHARGE
     return answer.gaps.tobytes()
+
+
+def is_ready(deployment: Deployment) -> bool:
+    """Ask for the service's health."""
+    own = identity.load(deployment.folder / "certificates" / "developer-bob")
+    with channel.connect(deployment.address, "compliance", own) as connection:
+        answer = HealthStub(connection).Check(HealthCheckRequest(), timeout=20)
+    return bool(answer.status == HealthCheckResponse.SERVING)
 
 
 def _free_port() -> int:

@@ -18,8 +18,6 @@ from typing import Any
 import grpc
 import numpy as np
 import pytest
-from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
-from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from compliance.accountant import Budget
 from compliance.case import Case, game_case, values_of
@@ -40,7 +38,7 @@ from fairwall.rpc.quota import Quota
 from sim.play.faults import Proxy
 from sim.play.keys import mint
 from sim.scenarios.scenario import Fault, FaultKind
-from tests.loans import CHARGE, PEOPLE, PLENTY, Deployment, ask
+from tests.loans import CHARGE, PEOPLE, PLENTY, Deployment, ask, is_ready
 
 CLOCK = """
 #define _GNU_SOURCE
@@ -334,13 +332,6 @@ def disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
     mount("-t", "tmpfs", "-o", "size=8m,mode=700", "none", str(place))
     yield place
     subprocess.run(["umount", "--lazy", place], check=True)
-
-
-def is_ready(deployment: Deployment) -> bool:
-    own = identity.load(deployment.folder / "certificates" / "developer-bob")
-    with channel.connect(deployment.address, "compliance", own) as connection:
-        answer = HealthStub(connection).Check(HealthCheckRequest(), timeout=20)
-    return bool(answer.status == HealthCheckResponse.SERVING)
 
 
 def assert_soon(what: Callable[[], bool]) -> None:

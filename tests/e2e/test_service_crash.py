@@ -33,7 +33,7 @@ from fairwall.rpc.errors import reason_of
 from fairwall.wire.metrics import number_of
 from fairwall.wire.v1.error_pb2 import Reason
 from sim.play.keys import mint
-from tests.loans import CHARGE, DEVELOPERS, PLENTY, Deployment, ask
+from tests.loans import CHARGE, DEVELOPERS, PLENTY, Deployment, ask, is_ready
 
 LAST = 40
 
@@ -244,6 +244,7 @@ def test_a_full_disk_under_the_service_refuses_says_why_and_loses_nothing(tmp_pa
                 file.write(bytes(2 << 20))
             for _ in range(2):
                 assert refusal(lambda: ask(audits, "c")) == "LEDGER_UNAVAILABLE"
+            assert not is_ready(deployment)
             with suppress(AuditRefused):  # what stands can be read while only the ledger's own disk is full
                 audits.terms()
             assert "Traceback" not in deployment.log
