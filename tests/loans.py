@@ -67,12 +67,15 @@ class Deployment:
     address : str
     environment : mapping, optional
         What the service is started with, in place of the test's own.
+    service : tuple of str
+        What Python is to run as the service.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.address = f"127.0.0.1:{_free_port()}"
         self.environment: Mapping[str, str] | None = None
+        self.service: tuple[str, ...] = ("-I", "-m", "compliance")
         write(folder / "certificates", "loans", DEVELOPERS, 1)
         rows = [f"{'ab'[i % 2]},{i // 2 % 2}" for i in range(PEOPLE)]
         (folder / "people.csv").write_text("\n".join(["group,repaid", *rows]) + "\n")
@@ -106,7 +109,7 @@ class Deployment:
     @contextmanager
     def started(self) -> Iterator[subprocess.Popen[str]]:
         """Start the service, which may not listen yet; it ends by signal 9."""
-        command = [sys.executable, "-I", "-m", "compliance", "--policy", str(self.folder / "policy.toml")]
+        command = [sys.executable, *self.service, "--policy", str(self.folder / "policy.toml")]
         with (
             (self.folder / "log").open("a") as log,
             subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=self.environment) as process,

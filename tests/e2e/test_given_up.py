@@ -110,8 +110,18 @@ def give_up(deployment: Deployment, own: Credentials, way: str, times: int, *, w
     return names
 
 
-def give_up_before_the_end(folder: Path, times: int) -> None:
+BELIEVES_THE_FIRST_END = """
+from compliance.__main__ import main
+from fairwall.rpc import server
+server._to_the_end = lambda arriving: arriving
+main()
+"""
+
+
+def give_up_before_the_end(folder: Path, times: int, service: str = "") -> None:
     deployment = Deployment(folder)
+    if service:
+        deployment.service = ("-c", service)
     own = identity.load(folder / "certificates" / "developer-alice")
     with deployment.served():
         for way in WAYS:
@@ -148,6 +158,13 @@ def test_a_call_given_up_later_costs_no_more_than_its_repeat_gets(tmp_path: Path
 @pytest.mark.timeout(600)
 def test_501_calls_given_up_before_their_streams_have_ended_cost_nothing(tmp_path: Path) -> None:
     give_up_before_the_end(tmp_path, 167)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_service_that_takes_a_lost_stream_for_a_whole_one_is_found_out(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=r"dict_keys\(\[\("):
+        give_up_before_the_end(tmp_path, 167, BELIEVES_THE_FIRST_END)
 
 
 @pytest.mark.slow
