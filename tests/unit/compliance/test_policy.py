@@ -111,6 +111,18 @@ SPOILT: dict[str, tuple[Callable[[Values], object], str]] = {
         lambda values: values["audit"].update(epsilon_max=5.0),
         "audit.epsilon_max: must be at most budget.epsilon, not 5",
     ),
+    "less than nothing": (
+        lambda values: values["audit"].update(epsilon_min=1e-13),
+        "audit.epsilon_min: must be greater than or equal to 0.000000000001",
+    ),
+    "a least batch above the largest": (
+        lambda values: values["audit"].update(epsilon_min=1.5, epsilon_max=1.0),
+        "audit.epsilon_min: must be at most what a batch may spend, not 1.5",
+    ),
+    "no calls": (
+        lambda values: values["developers"]["bob"].update(calls_a_day=0),
+        "developers.bob.calls_a_day: must be greater than or equal to 1",
+    ),
     "a delta above all": (
         lambda values: values["audit"].update(delta=1e-6),
         "audit.delta: must be at most budget.delta",
