@@ -351,7 +351,6 @@ class Ledger:
         )
 
     def _seal_head(self) -> None:
-        """Seal what was just committed, before anybody hears of it."""
-        if self._seal is not None:
-            with self._transaction():
-                pass
+        """Count and seal what was just committed, before anybody hears of it or has the next turn."""
+        with self._transaction():
+            pass
