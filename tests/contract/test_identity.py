@@ -31,7 +31,7 @@ from fairwall.compliance.v1.statistics_service_pb2_grpc import add_StatisticsSer
 from fairwall.developer.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
 from fairwall.game.v1.referee_service_pb2 import GAME_REVEAL
 from fairwall.game.v1.referee_service_pb2_grpc import add_RefereeServiceServicer_to_server
-from fairwall.rpc import server
+from fairwall.rpc import channel, server
 from fairwall.rpc.access import CALLERS, SERVED_BY
 from fairwall.rpc.errors import reason_of
 from fairwall.rpc.identity import PARTIES, SERVERS, Caller, Credentials
@@ -365,6 +365,19 @@ def test_a_method_of_one_message_takes_one(deployed: str, dial: Any, messages: i
     with pytest.raises(grpc.RpcError) as caught:
         bob.stream_unary(AUDIT)(iter([b""] * messages), timeout=5)
     assert reason_of(caught.value) == error.REASON_REQUEST_MALFORMED
+
+
+def test_a_caller_has_as_many_calls_as_the_protocol_says() -> None:
+    text = Path("docs/protocol.md").read_text()
+    assert f"at most {CALLS_PER_CALLER} calls of one party at a time" in text
+    assert f"this caller has {CALLS_PER_CALLER} calls under way already" in text
+
+
+def test_a_channel_sends_nothing_twice_of_its_own_accord(credentials: Credit, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[tuple[str, object]] = []
+    monkeypatch.setattr(grpc, "secure_channel", lambda *_, options: given.extend(options))
+    channel.connect("127.0.0.1:1", "compliance", credentials["developer"])
+    assert ("grpc.enable_retries", 0) in given
 
 
 def test_a_game_knows_no_named_developer(serve: Any, dial: Any) -> None:

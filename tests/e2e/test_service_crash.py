@@ -231,7 +231,7 @@ def small_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]
     if mounted.returncode:
         pytest.skip(f"no right to mount a small disk here: {mounted.stderr.strip()}")
     yield disk
-    subprocess.run(["umount", disk], check=True)
+    subprocess.run(["umount", "--lazy", disk], check=True)  # a test that fails leaves files open
 
 
 def test_a_full_disk_under_the_service_refuses_says_why_and_loses_nothing(tmp_path: Path, small_disk: Path) -> None:

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from compliance import bounding
 from compliance.bounding import Bounded, bounded, to_range, truncated_laplace
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.conceal import Conceal
@@ -77,6 +78,28 @@ def test_the_scale_of_truncation_costs_epsilon(epsilon):
         loss = truncation_loss(distance, width, 1 / scale)
         assert loss <= epsilon
         assert loss >= epsilon * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("metric", [name for name, metric in METRICS.items() if metric.bounded])
+@pytest.mark.parametrize("models", [1, 5])
+@pytest.mark.parametrize("epsilon", [0.3, 4.0])
+def test_a_batch_of_truncated_answers_costs_epsilon(metric, models, epsilon, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(
+        bounding, "truncated_laplace", lambda values, *rest: drawn.append(rest) or np.zeros(values.shape)
+    )
+    asked = question(metric, models=models)
+    bounded(LaplaceMechanism(), "truncate").release(asked, {}, epsilon, 0.0, System())
+    ((width, scale, step, _),) = drawn
+    moves = asked.sensitivities().overall / step
+    assert models * truncation_loss(math.ceil(moves), int(width / step), step / scale) == pytest.approx(
+        epsilon, rel=1e-4
+    )
+    # Rounding both neighbours may move them a step apart.
+    assert (
+        models * truncation_loss(min(math.ceil(moves) + 1, int(width / step)), int(width / step), step / scale)
+        <= epsilon
+    )
 
 
 def test_clamp_and_boundary_inflate_are_one_law():

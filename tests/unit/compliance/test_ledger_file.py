@@ -581,7 +581,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     if mounted.returncode:
         pytest.skip(f"no right to mount a small disk here: {mounted.stderr.strip()}")
     yield disk
-    subprocess.run(["umount", disk], check=True)
+    subprocess.run(["umount", "--lazy", disk], check=True)  # a test that fails leaves files open
 
 
 @pytest.mark.parametrize("head_too", [False, True], ids=["the ledger's disk", "the head's disk too"])

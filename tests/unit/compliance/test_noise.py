@@ -4,6 +4,7 @@ Every statistical test of `Seeded` has a fixed seed; `System` has none to fix. E
 """
 
 import math
+import secrets
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,6 +15,7 @@ import scipy.stats
 from numpy.typing import NDArray
 
 from compliance.noise import STEPS_MAX, Noise, Seeded, System, step_for
+from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law
 
 FALSE_ALARM = 1e-7
 SOURCES = pytest.mark.parametrize("noise", [Seeded(np.random.default_rng(5)), System()], ids=["seeded", "system"])
@@ -34,6 +36,47 @@ def test_noise_follows_its_law_on_the_grid(noise: Noise, law: str, reference: sc
     released = getattr(noise, law)(np.full(4000, 0.3), 0.7, STEP)
     assert on_grid(released, STEP)
     assert scipy.stats.kstest(released - 0.3, reference(scale=0.7).cdf).pvalue > FALSE_ALARM
+
+
+@SOURCES
+@pytest.mark.parametrize("law", [Laplace(0.7), Gaussian(0.7), Cauchy(0.7)], ids=lambda law: type(law).__name__)
+def test_half_of_the_noise_is_within_its_median(noise: Noise, law: Law) -> None:
+    # A scale that is wrong by a tenth and more is found, which the whole law at once hides.
+    draws = 10_000
+    released = getattr(noise, type(law).__name__.lower())(np.full(draws, 0.25), law.scale, STEP)
+    within = int(np.count_nonzero(np.abs(released - 0.25) < law.median_abs()))
+    assert scipy.stats.binomtest(within, draws, 0.5).pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize("law", ["laplace", "gaussian"])
+def test_an_exact_sampler_gets_the_scale_in_steps(law: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import opendp.measurements
+
+    make, scales = getattr(opendp.measurements, f"make_{law}"), []
+
+    def made(*arguments: object, scale: float) -> object:
+        scales.append(scale)
+        return make(*arguments, scale=scale)
+
+    monkeypatch.setattr(opendp.measurements, f"make_{law}", made)
+    getattr(System(), law)(np.zeros(3), 0.7, 2.0**-10)
+    assert scales == [0.7 * 2.0**10]
+
+
+@pytest.mark.parametrize(("value", "scale"), [(0.0, 1.0), (0.3, 0.7), (-123.456, 1e6), (2.0**40, 2.0**-3)])
+def test_cauchy_noise_is_its_quantile_of_the_point_that_was_drawn(
+    value: float, scale: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A point of the half disk at an angle that is given, not drawn: its quantile, in integers.
+    step = 2.0**-6
+    for share in np.linspace(-0.49, 0.49, 29).tolist():
+        angle = math.pi * abs(share)
+        point = [int(0.9 * math.sin(angle) * 2**53) << 75, int(0.9 * math.cos(angle) * 2**53) << 75]
+        bits = iter([int(share > 0), *point])
+        monkeypatch.setattr(secrets, "randbits", lambda _, bits=bits: next(bits))
+        (released,) = System().cauchy(np.array([value]), scale, step).tolist()
+        quantile = scipy.stats.cauchy(value, scale).ppf(0.5 + share)
+        assert released == pytest.approx(quantile, rel=1e-9, abs=step / 2 * 1.000001)
 
 
 @SOURCES

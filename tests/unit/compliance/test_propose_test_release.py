@@ -18,7 +18,7 @@ MECHANISM = ProposeTestRelease(minority_share=0.3)
 
 def audit(n0, n1, metric="sp", models=3):
     protected = np.repeat([0, 1], [n0, n1])
-    labels = np.arange(n0 + n1) % 2
+    labels = np.arange(n0 + n1) % 10 < 3  # strata of unlike sizes
     generator = np.random.default_rng(0)
     records = Records(labels.astype(np.uint8), protected.astype(np.uint8), (metric,))
     return Question(metric, generator.random((models, n0 + n1)), records)
@@ -97,15 +97,16 @@ def test_it_passes_as_often_as_stated_and_fails_as_a_whole(noise, metric):
     epsilon, delta, runs = 2.0, 0.05, 1_500
     asked = audit(20, 24, metric)
     labels = asked.records.labels
-    minority, people = (20, 44) if metric == "sp" else (10, 22)
-    p = pass_probability(MECHANISM, minority, people, epsilon, delta)
-    assert 0.1 < p < 0.9
+    strata = {"sp": [(20, 44)], "eo": [(6, 15)], "eodds_max": [(6, 15), (14, 29)]}[metric]
+    # The smallest distance counts, so the least of the probabilities.
+    p = min(pass_probability(MECHANISM, *stratum, epsilon, delta) for stratum in strata)
+    assert 0.05 < p < 0.95
     passed = 0
     for _ in range(runs):
         values = MECHANISM.release(asked, {}, epsilon, delta, noise).values
         assert np.isnan(values).all() or not np.isnan(values).any()
         passed += not np.isnan(values).any()
-    assert labels.size == 44
+    assert [np.count_nonzero(labels == label) for label in (1, 0)] == [15, 29]
     assert abs(passed - runs * p) <= 6 * math.sqrt(runs * p * (1 - p))
 
 

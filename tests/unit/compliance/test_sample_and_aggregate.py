@@ -19,7 +19,7 @@ BOUNDED = [name for name, metric in METRICS.items() if metric.bounded]
 
 def audit(n, metric="sp", seed=0):
     generator = np.random.default_rng(seed)
-    labels = generator.random(n) < 0.5
+    labels = generator.random(n) < 0.7  # strata of unlike sizes
     protected = np.arange(n) % 5 != 0
     records = Records(labels.astype(np.uint8), protected.astype(np.uint8), (metric,))
     return Question(metric, (generator.random((4, n)) < 0.3 + 0.3 * protected).astype(np.float64), records)
@@ -51,6 +51,26 @@ def test_people_are_dealt_out_once_and_evenly_by_label():
         for label in (0, 1):
             sizes = [np.count_nonzero(labels[people] == label) for people in dealt]
             assert max(sizes) - min(sizes) <= 1
+
+
+def test_everybody_is_as_often_in_every_block():
+    # Each count at 6 standard errors: 30 false alarms of probability 2e-9.
+    labels, noise, deals = np.array([0] * 7 + [1] * 3, np.uint8), Seeded(np.random.default_rng(4)), 900
+    counts = np.zeros((3, 10))
+    for _ in range(deals):
+        for block, people in enumerate(deal(labels, 3, noise)):
+            counts[block, people] += 1
+    # Whoever of seven comes first, fourth or seventh is in the first block, and of three the second is.
+    shares = np.array([[3 / 7] * 7 + [1 / 3] * 3, *[[2 / 7] * 7 + [1 / 3] * 3] * 2])
+    assert (np.abs(counts - deals * shares) <= 6 * np.sqrt(deals * shares * (1 - shares))).all()
+
+
+def test_the_smallest_stratum_says_how_many_blocks_there_are():
+    labels = (np.arange(200) < 70).astype(np.uint8)
+    blocks = {
+        metric: SampleAndAggregate(block_size=10).blocks(metric, labels) for metric in ("sp", "eo", "fpr", "eodds_max")
+    }
+    assert blocks == {"sp": 20, "eo": 7, "fpr": 13, "eodds_max": 7}
 
 
 def test_the_blocks_do_not_depend_on_the_attributes():

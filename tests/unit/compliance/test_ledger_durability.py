@@ -1,0 +1,99 @@
+"""In which order the ledger's bytes reach the disk: what an answer rests on is there before the answer is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compliance.accountant import Budget, Neighbours, pure
+from compliance.ledger import Ledger
+from compliance.ledger.books import LedgerError, Reply, Request
+from compliance.ledger.seal import Head, Seal, SealError, load_key
+
+FULL = 2
+"""What SQLite calls it that a commit ends with a sync."""
+
+
+@pytest.fixture
+def done(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """What was asked of the disk, in order: syncs, files that took another's name, links."""
+    events: list[str] = []
+    fsync, replace, link = os.fsync, os.replace, os.link
+
+    def synced(descriptor: int) -> None:
+        events.append(f"sync {Path(f'/proc/self/fd/{descriptor}').readlink().name}")
+        fsync(descriptor)
+
+    def replaced(source: Any, target: Any, **rest: Any) -> None:
+        events.append(f"replace {Path(target).name}")
+        replace(source, target, **rest)
+
+    def linked(source: Any, target: Any, **rest: Any) -> None:
+        events.append(f"link {Path(target).name}")
+        link(source, target, **rest)
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "replace", replaced)
+    monkeypatch.setattr(os, "link", linked)
+    yield events
+
+
+SEALED = ["sync head.json.new", "replace head.json", "sync elsewhere"]
+
+
+def test_a_seal_is_whole_before_it_has_its_name_and_its_name_before_anybody_goes_on(
+    tmp_path: Path, done: list[str]
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    Seal(tmp_path / "elsewhere" / "head.json", bytes(32)).write(Head(1, b"chain"))
+    assert done == SEALED
+
+
+def test_a_key_is_whole_before_it_has_its_name(tmp_path: Path, done: list[str]) -> None:
+    (tmp_path / "keys").mkdir()
+    load_key(tmp_path / "keys" / "key")
+    assert [event for event in done if not event.endswith(".new")] == ["link key", "sync keys"]
+    assert done[0].startswith("sync key.")
+
+
+def test_a_charge_is_committed_and_synced_then_sealed_and_only_then_answered(tmp_path: Path, done: list[str]) -> None:
+    for name in ("ledger", "elsewhere"):
+        (tmp_path / name).mkdir()
+    ledger = Ledger(tmp_path / "ledger" / "ledger.sqlite", Seal(tmp_path / "elsewhere" / "head.json", bytes(32)))
+    assert done[0] == "sync ledger", "the new file's name"
+    ledger.set_budget("people", Neighbours.A_FLIP, Budget(3.0))
+    ledger.allocate("people", "ann", 2.0)
+    assert ledger._db.execute("PRAGMA synchronous").fetchone() == (FULL,)
+    assert ledger._db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    done.clear()
+    ledger._db.set_trace_callback(lambda statement: done.append(statement.split(" ")[0]))
+    asked = Request("people", "ann", "r", b"digest", "sp", "laplace", Neighbours.A_FLIP, pure(0.5))
+    ledger.settle(asked, lambda _: done.append("answer computed") or Reply(b"answer"))  # type: ignore[func-returns-value]
+    ledger._db.set_trace_callback(None)
+    ledger.close()
+    happened = iter(done)
+    assert all(step in happened for step in ("answer computed", "INSERT", "COMMIT", *SEALED)), done
+
+
+@pytest.mark.parametrize("other", [Head(2, b"chain"), Head(1, b"other")])
+def test_a_seal_is_for_one_number_and_one_chain(tmp_path: Path, other: Head) -> None:
+    seal = Seal(tmp_path / "head.json", bytes(32))
+    seal.write(Head(1, b"chain"))
+    forged = seal.path.read_text()
+    for mine, theirs in ((b"chain".hex(), other.chain.hex()), ('"sequence": 1', f'"sequence": {other.sequence}')):
+        forged = forged.replace(mine, theirs)
+    seal.path.write_text(forged)
+    with pytest.raises(SealError, match="not sealed with this key"):
+        seal.read()
+
+
+def test_the_head_is_not_kept_in_the_ledgers_folder_under_another_name(tmp_path: Path) -> None:
+    (tmp_path / "ledger").mkdir()
+    (tmp_path / "elsewhere").symlink_to(tmp_path / "ledger")
+    for ledger, head in (("ledger", "elsewhere"), ("elsewhere", "ledger")):
+        with pytest.raises(LedgerError, match="keep the head elsewhere"):
+            Ledger(tmp_path / ledger / "ledger.sqlite", Seal(tmp_path / head / "head", bytes(32)))
