@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # Where the environment says to keep no compiled code, each of the tests' thousand processes would compile it all again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all second-client lint bench proto clean
+.PHONY: demo test test-all second-client mutants lint bench proto clean
 
 demo: $(VENV)/.installed
 	$(BIN)/fairwall run demo
@@ -18,6 +18,10 @@ test: $(VENV)/.installed-all
 
 test-all: $(VENV)/.installed-all
 	$(BIN)/python -m pytest -m "" --hypothesis-profile=default
+
+# Changes the code in one place at a time, and tells which changes no test notices.
+mutants: $(VENV)/.installed-all
+	$(BIN)/python scripts/mutants.py --jobs 2
 
 # What the tests of the client in JavaScript need; without it they are skipped.
 second-client: tests/second_client/node_modules/.package-lock.json

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ FULL = 2
 
 
 @pytest.fixture
-def done(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What was asked of the disk, in order: syncs, files that took another's name, links."""
     events: list[str] = []
     fsync, replace, link = os.fsync, os.replace, os.link
@@ -39,7 +38,7 @@ def done(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(os, "replace", replaced)
     monkeypatch.setattr(os, "link", linked)
-    yield events
+    return events
 
 
 SEALED = ["sync head.json.new", "replace head.json", "sync elsewhere"]

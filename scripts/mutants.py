@@ -1,0 +1,147 @@
+"""Changes the code in one place at a time, and tells which changes no test notices: a score for each module.
+
+python scripts/mutants.py [--only TEXT] [--jobs N]
+
+The mutants stand in ``scripts/mutants.toml``: a file, the text that is replaced, what stands there instead, and the
+tests of which at least one must fail. Each is tried in a copy of the tree, with the interpreter that runs this. A
+mutant may say why it survives; any other survivor, and one whose text is not in its file just once, ends this with
+status 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections import defaultdict
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+
+ROOT = Path(__file__).parent.parent
+TESTS_FAILED = 1
+"""How pytest ends where a test failed; any other status but 0 is a mistake in the list, such as a test's name."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One change of the code.
+
+    Parameters
+    ----------
+    module : str
+        Under which name its score is counted.
+    file, old, new : str
+        Where, what is replaced, and by what.
+    tests : tuple of str
+        What pytest is given.
+    survives : str
+        Why no test can notice it; empty where one must.
+    """
+
+    module: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+    survives: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.old.strip()!r} -> {self.new.strip()!r}"
+
+
+def mutants(path: Path) -> list[Mutant]:
+    """Read the list: a table of tests and of mutants for each module."""
+    listed: list[Mutant] = []
+    for module, table in tomllib.loads(path.read_text())["module"].items():
+        for one in table["mutant"]:
+            rest = {key: one[key] for key in ("old", "new", "survives") if key in one}
+            tests = tuple(one.get("tests", table.get("tests", ())))
+            listed.append(Mutant(module, one.get("file", table.get("file")), **rest, tests=tests))
+    return listed
+
+
+def copy_of_tree(place: Path) -> Path:
+    """Copy what git knows, and what is new and not ignored."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],  # noqa: S607
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    ).stdout  # fmt: skip
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (place / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, place / name)
+    return place
+
+
+def run(tree: Path, tests: Iterable[str]) -> tuple[int, str]:
+    """Run tests on a copy of the tree; how pytest ended, and its last line."""
+    paths = os.pathsep.join((str(tree), str(tree / "proto")))
+    environment = os.environ | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+    ended = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
+    lines = (ended.stdout + ended.stderr).strip().split("\n")
+    return ended.returncode, lines[-1]
+
+
+def try_out(mutant: Mutant, tree: Path) -> str:
+    """Say how a mutant fared: killed, survived, or why it could not be tried."""
+    file = tree / mutant.file
+    whole = file.read_text()
+    if (times := whole.count(mutant.old)) != 1:
+        return f"stale: its text is there {times} times"
+    file.write_text(whole.replace(mutant.old, mutant.new))
+    try:
+        status, last = run(tree, mutant.tests)
+    finally:
+        file.write_text(whole)
+    if status not in (0, TESTS_FAILED):
+        return f"not tried: {last}"
+    return "killed" if status else "survived"
+
+
+def main() -> int:
+    """Try every mutant, print the scores, and end with 1 if one was neither killed nor excused."""
+    parser = argparse.ArgumentParser(description="Try the mutants of scripts/mutants.toml.")
+    parser.add_argument("--only", default="", help="those whose module, file or text holds this")
+    parser.add_argument("--jobs", type=int, default=1)
+    chosen = parser.parse_args()
+    listed = [mutant for mutant in mutants(ROOT / "scripts/mutants.toml") if chosen.only in f"{mutant.module} {mutant}"]
+    trees: SimpleQueue[Path] = SimpleQueue()
+
+    def fate(mutant: Mutant) -> str:
+        tree = trees.get()
+        try:
+            return try_out(mutant, tree)
+        finally:
+            trees.put(tree)
+
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(chosen.jobs) as threads:
+        for job in range(chosen.jobs):
+            trees.put(copy_of_tree(Path(folder, str(job))))
+        sound, last = run(Path(folder, "0"), sorted({test for mutant in listed for test in mutant.tests}))
+        if sound:
+            print(f"the tests fail without any mutant: {last}", file=sys.stderr)  # noqa: T201
+            return 2
+        scores: defaultdict[str, list[bool]] = defaultdict(list)
+        failed = False
+        for mutant, fared in zip(listed, threads.map(fate, listed), strict=True):
+            if not mutant.survives:
+                scores[mutant.module].append(fared == "killed")
+            expected = "survived" if mutant.survives else "killed"
+            failed |= fared != expected
+            if fared != "killed":
+                print(f"{fared}: {mutant}" + f" ({mutant.survives})" * bool(mutant.survives), flush=True)  # noqa: T201
+    for module, killed in scores.items():
+        print(f"{module}: {sum(killed)} of {len(killed)} killed, {sum(killed) / len(killed):.0%}")  # noqa: T201
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
