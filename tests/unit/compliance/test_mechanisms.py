@@ -7,7 +7,6 @@ import functools
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -47,6 +46,7 @@ from fairwall.laws.cauchy import tuned_law
 from fairwall.laws.gaussian import gaussian_delta
 from fairwall.laws.noise import Laplace
 from fairwall.laws.shares import DEFAULT_SHARES
+from tests.asked import Asked, Spy
 
 FALSE_ALARM = 1e-7
 OURS: dict[str, Mechanism] = {
@@ -220,37 +220,6 @@ def test_neighbours_release_on_one_grid(name: str, noise: Noise) -> None:
 # --- privacy, exactly: all neighbours, nasty predictions
 
 
-@dataclass(frozen=True)
-class Asked:
-    law: str
-    values: NDArray[np.float64]
-    scale: float
-    step: float
-
-
-@dataclass
-class Spy:
-    """Notes what noise a mechanism asks for, and passes it on."""
-
-    noise: Noise
-    asked: list[Asked] = field(default_factory=list)
-
-    def laplace(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
-        self.asked.append(Asked("laplace", values, scale, step))
-        return self.noise.laplace(values, scale, step)
-
-    def gaussian(self, values: NDArray[np.float64], sigma: float, step: float) -> NDArray[np.float64]:
-        self.asked.append(Asked("gaussian", values, sigma, step))
-        return self.noise.gaussian(values, sigma, step)
-
-    def cauchy(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
-        self.asked.append(Asked("cauchy", values, scale, step))
-        return self.noise.cauchy(values, scale, step)
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self.noise, name)
-
-
 def neighbours_of(protected: NDArray[np.uint8]) -> Iterator[NDArray[np.uint8]]:
     for person in range(protected.size):
         flipped = protected.copy()
@@ -278,6 +247,16 @@ def pure_loss(one: list[Asked], other: list[Asked]) -> float:
         else:
             assert a.law == "cauchy"
             total += sum(cauchy_loss(float(shift), a.scale, b.scale) for shift in a.values - b.values)
+    return total
+
+
+def gaussian_distance(one: list[Asked], other: list[Asked]) -> float:
+    """How far apart two databases' numbers are on the grid, in standard deviations."""
+    total = 0.0
+    for a, b in zip(one, other, strict=True):
+        assert (a.law, a.step, a.scale) == (b.law, b.step, b.scale)
+        moved = (np.rint(a.values / a.step) - np.rint(b.values / b.step)) * a.step
+        total = math.hypot(total, float(np.linalg.norm(moved)) / a.scale)
     return total
 
 
@@ -369,12 +348,7 @@ def test_the_worst_batch_costs_delta(name: str, metric: str, epsilon: float) -> 
         assert not METRICS[metric].bounded
         return
     for one, other in worst_batches(metric, name == "counts-gaussian"):
-        distance = 0.0
-        asked = asked_for(mechanism, one, epsilon, delta), asked_for(mechanism, other, epsilon, delta)
-        for a, b in zip(*asked, strict=True):
-            assert (a.law, a.step, a.scale) == (b.law, b.step, b.scale)
-            moved = (np.rint(a.values / a.step) - np.rint(b.values / b.step)) * a.step
-            distance = math.hypot(distance, float(np.linalg.norm(moved)) / a.scale)
+        distance = gaussian_distance(*(asked_for(mechanism, q, epsilon, delta) for q in (one, other)))
         if distance:  # else the flip is outside the stratum
             worst = max(worst, gaussian_delta(1 / distance, epsilon))
     assert worst == pytest.approx(delta, rel=1e-4)
@@ -424,19 +398,29 @@ def test_conceal_laplace_is_the_theorems_for_a_batch(metric: str) -> None:
         assert drawn.law == "laplace"
 
 
-def test_rounded_scores_cost_no_more_than_epsilon() -> None:
-    # One person counts fully; what the others add is rounded otherwise for one neighbour than for the other.
-    protected, epsilon, worst = np.array([0, 0, 1, 1, 1], np.uint8), 2.0, 0.0
-    for seed in range(30):
-        predictions = np.random.default_rng(seed).random((1, 5))
-        predictions[0, 0] = 1.0
-        asked = [
-            asked_for(OURS["counts"], question("sp", predictions, groups, np.zeros(5, np.uint8)), epsilon, 0.0)
-            for groups in (protected, np.array([1, 0, 1, 1, 1], np.uint8))
-        ]
-        worst = max(worst, pure_loss(*asked))
-    assert worst == pytest.approx(epsilon, rel=1e-4)
-    assert worst <= epsilon
+@pytest.mark.parametrize("name", ["counts", "counts-gaussian"])
+def test_a_sum_that_float64_rounds_over_to_the_next_step_costs_no_more(name: str) -> None:
+    # One person counts fully. The other's score is the last number below the middle of two steps, which 1 added to it
+    # is no longer: the neighbours' sums are half a person and one step apart.
+    protected, flipped, labels = (
+        np.array([0, 0, 1, 1], np.uint8),
+        np.array([1, 0, 1, 1], np.uint8),
+        np.zeros(4, np.uint8),
+    )
+    mechanism, epsilon, delta = OURS[name], 2.0, 1e-3
+
+    def sums(score: float) -> list[list[Asked]]:
+        predictions = np.array([[1.0, score, 0.0, 0.0]])
+        asked = (question("sp", predictions, groups, labels) for groups in (protected, flipped))
+        return [asked_for(mechanism, one, epsilon, delta if name == "counts-gaussian" else 0.0) for one in asked]
+
+    step = sums(0.3)[0][1].step
+    one, other = sums(math.nextafter((2 * round(0.15 / step) + 1.5) * step, 0.0))
+    assert abs(np.rint(one[1].values / step) - np.rint(other[1].values / step)).tolist() == [0.5 / step + 1]
+    if name == "counts":
+        assert epsilon * (1 - 1e-4) <= pure_loss(one, other) <= epsilon
+    else:
+        assert delta * (1 - 1e-4) <= gaussian_delta(1 / gaussian_distance(one, other), epsilon) <= delta
 
 
 @pytest.mark.parametrize("name", ["laplace", "gaussian"])

@@ -11,7 +11,9 @@ from compliance.mechanisms.mechanism import Question
 from compliance.mechanisms.propose_test_release import ProposeTestRelease
 from compliance.noise import Seeded, System
 from compliance.records import Records
+from fairwall.laws.proposal import proposed_bound
 from fairwall.laws.sensitivity import local_sensitivity
+from tests.asked import Spy
 
 MECHANISM = ProposeTestRelease(minority_share=0.3)
 
@@ -121,6 +123,19 @@ def test_what_passes_has_the_noise_of_the_law():
     draws = draws[~np.isnan(draws).any(axis=1)]
     assert len(draws) > 900
     assert kstest(draws.ravel(), laplace(scale=scale).cdf).pvalue > 1e-7
+
+
+@pytest.mark.parametrize("metric", ["sp", "eo", "eodds_sum"])
+def test_the_noise_on_the_distance_and_on_the_answers_share_epsilon(metric):
+    epsilon, asked, spy = 2.0, audit(20, 24, metric, models=5), Spy(Seeded(np.random.default_rng(1)))
+    MECHANISM.release(asked, {}, epsilon, 0.05, spy)
+    answers, distance = spy.asked
+    assert (distance.scale, distance.step) == (1 / (epsilon * MECHANISM.test_share), 1.0)
+    bound = answers.scale * (1 - MECHANISM.test_share) * epsilon / 5
+    strata = {"sp": (44,), "eo": (15,), "eodds_sum": (15, 29)}[metric]
+    allowance = bound - max(proposed_bound(metric, people, MECHANISM.minority_share) for people in strata)
+    # Rounding both neighbours may move them a step apart, and float64 another one.
+    assert allowance == pytest.approx(2 * answers.step, rel=1e-6)
 
 
 def test_a_proposal_that_always_holds_always_passes():

@@ -13,6 +13,7 @@ from compliance.noise import Seeded, System
 from compliance.records import Records
 from fairwall.laws.aggregation import aggregate_law, aggregate_loss, block_count
 from fairwall.laws.metric import METRICS, find_metric
+from tests.asked import Spy
 
 BOUNDED = [name for name, metric in METRICS.items() if metric.bounded]
 
@@ -106,6 +107,17 @@ def test_the_noise_is_that_of_the_law(metric):
         asked = replace(asked, metric="sp")
     draws = np.array([mechanism.release(asked, {}, 3.0, 0.0, noise).values - asked.gaps() for _ in range(1_000)])
     assert kstest(draws.ravel(), laplace(scale=law.scale).cdf).pvalue > 1e-7
+
+
+@pytest.mark.parametrize("metric", ["sp", "eo", "eodds_sum"])
+def test_the_noise_is_on_all_means_of_a_batch_together(metric):
+    epsilon, asked, spy = 2.0, audit(103, metric), Spy(Seeded(np.random.default_rng(1)))
+    mechanism = SampleAndAggregate(block_size=10)
+    mechanism.release(asked, {}, epsilon, 0.0, spy)
+    (drawn,) = spy.asked
+    moves = drawn.scale * epsilon / asked.queries - 1 / mechanism.blocks(metric, asked.records.labels)
+    # Rounding both neighbours may move them a step apart, and float64 another one.
+    assert moves == pytest.approx(2 * drawn.step, rel=1e-6)
 
 
 def test_batches_of_neighbours_are_at_most_epsilon_apart_in_the_law():

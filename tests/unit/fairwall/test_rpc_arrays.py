@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 from numpy.typing import NDArray
 
-from fairwall.rpc.arrays import CHUNK_BYTES, ArrayError, ArrivingArray, chunks_of, from_message, header_of, to_message
+from fairwall.rpc.arrays import (
+    CHUNK_BYTES,
+    ArrayError,
+    ArrivingArray,
+    chunks_of,
+    from_message,
+    gathered,
+    header_of,
+    to_message,
+)
 from fairwall.wire.v1.array_pb2 import (
     ELEMENT_TYPE_FLOAT32,
     ELEMENT_TYPE_FLOAT64,
@@ -89,6 +98,13 @@ def test_a_byte_too_few_or_too_many_is_refused(array: NDArray[Any], data: st.Dat
         kept = data.draw(st.integers(0, len(message.data) - 1))
         with pytest.raises(ArrayError):
             from_message(Array(header=message.header, data=message.data[:kept]))
+
+
+def test_an_array_whose_last_chunk_is_missing_is_refused() -> None:
+    array = np.zeros(CHUNK_BYTES + 1, np.uint8)
+    first, _ = chunks_of(array)
+    with pytest.raises(ArrayError, match="fewer bytes"):
+        gathered(header_of(array), [first])
 
 
 def test_the_bytes_are_little_endian_in_c_order() -> None:

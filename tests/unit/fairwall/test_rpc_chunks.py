@@ -60,6 +60,19 @@ def test_all_short_messages_are_read_as_protobuf_reads_them(kind: type[Message])
         agrees(kind, decode, data)
 
 
+@pytest.mark.parametrize("more", range(12))
+def test_a_length_in_more_bytes_than_it_takes_is_read_as_protobuf_reads_it(more: int) -> None:
+    decode = decoder(AuditRequest.DESCRIPTOR, lambda data: by_protobuf(AuditRequest, data))
+    length = bytes([0x83, *[0x80] * (more - 1), 0]) if more else b"\x03"
+    agrees(AuditRequest, decode, KEY + length + b"abc")
+
+
+def test_a_number_ends_within_ten_bytes() -> None:
+    assert read_varint(b"\x80" * 9 + b"\x01", 0) == (1 << 63, 10)
+    with pytest.raises(IndexError):
+        read_varint(b"\x80" * 10 + b"\x01", 0)
+
+
 def agrees(kind: type[Message], decode: Any, data: bytes) -> None:
     got, expected = decode(data), by_protobuf(kind, data)
     if isinstance(got, Chunk):

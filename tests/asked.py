@@ -1,0 +1,41 @@
+"""A source of noise that notes what it is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.noise import Noise
+
+
+@dataclass(frozen=True)
+class Asked:
+    law: str
+    values: NDArray[np.float64]
+    scale: float
+    step: float
+
+
+@dataclass
+class Spy:
+    """Notes what noise a mechanism asks for, and passes it on."""
+
+    noise: Noise
+    asked: list[Asked] = field(default_factory=list)
+
+    def laplace(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+        self.asked.append(Asked("laplace", values, scale, step))
+        return self.noise.laplace(values, scale, step)
+
+    def gaussian(self, values: NDArray[np.float64], sigma: float, step: float) -> NDArray[np.float64]:
+        self.asked.append(Asked("gaussian", values, sigma, step))
+        return self.noise.gaussian(values, sigma, step)
+
+    def cauchy(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+        self.asked.append(Asked("cauchy", values, scale, step))
+        return self.noise.cauchy(values, scale, step)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.noise, name)
