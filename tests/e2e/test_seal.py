@@ -153,6 +153,13 @@ def test_a_key_that_cannot_be_used_is_one_line(
     assert not (run / "result.json.sig").exists()
 
 
+def test_a_key_that_lies_in_the_run_by_another_way_is_refused(run: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(run, tmp_path / "run"))
+    (tmp_path / "elsewhere").symlink_to(folder)
+    with pytest.raises(SigningKeyError, match="inside the run's folder"):
+        sign(folder, tmp_path / "elsewhere" / "key.pem")
+
+
 def test_a_key_in_the_run_and_a_public_key_that_is_none_are_one_line(run: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(run, tmp_path / "run"))
     done = fairwall("seal", folder, "--key", folder / "key.pem", "--new-key")

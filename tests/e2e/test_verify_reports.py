@@ -24,6 +24,8 @@ from sim.runs.folder import RunFolder, digests
 from sim.runs.page import write_report
 from sim.runs.trials import read_trials, summarise
 from sim.transcripts.files import anchors
+from sim.transcripts.findings import Findings
+from sim.verify.audit_reports import _Case, _listed
 from sim.verify.check import verify
 from sim.verify.finding import Finding, Verification
 from tests.command import fairwall
@@ -303,6 +305,14 @@ def test_a_compliance_that_reports_otherwise_is_named(tmp_path: Path, twins: Twi
     texts = reported(found)
     assert any(one.startswith("deal-1: compliance ") and text in one for one in texts), texts
     assert all(finding.where.startswith("transcript/compliance/1.bin entry ") for finding in found.findings)
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_a_batch_is_reported_once(times: int) -> None:
+    findings, audit = Findings(), SimpleNamespace(request_id="metric-1")
+    _listed(findings, SimpleNamespace(place="entry 9"), _Case("deal-1", None, [audit] * times, {}))  # type: ignore[arg-type]
+    found = [("entry 9", f"deal-1: compliance reports metric-1 {times} times")] * (times > 1)
+    assert list(findings.result().contradictions) == found
 
 
 EXCHANGED = "audits[0].request_id, audits[1].request_id = audits[1].request_id, audits[0].request_id"

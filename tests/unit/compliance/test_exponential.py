@@ -11,6 +11,7 @@ from compliance.mechanisms.mechanism import Question
 from compliance.noise import Seeded, System
 from compliance.records import Records
 from fairwall.laws.selection import permute_and_flip_exponents, permute_and_flip_loss
+from tests.asked import Spy
 from tests.choices import permute_and_flip_gap_loss, permute_and_flip_probabilities
 
 
@@ -44,6 +45,15 @@ def test_the_law_is_that_of_all_orders():
             chosen[i] += missed * accepts[i] / 24
             missed *= 1 - accepts[i]
     np.testing.assert_allclose(permute_and_flip_probabilities(exponents), chosen, atol=1e-14)
+
+
+def test_scores_are_absolute_gaps_and_move_as_these_do():
+    # An absolute gap moves by less than one with a sign: 5/8 and not 3/4 for five people.
+    asked, spy = question([0, 0, 1, 1, 1], [[1, 0, 0, 0, 0], [0, 0, 1, 0, 0], [0, 0, 1, 1, 1]]), Spy(System())
+    spy.bernoulli_exp = lambda exponents: seen.append(exponents) or System().bernoulli_exp(exponents)
+    seen = []
+    ExponentialMechanism().release(asked, {}, 2.0, 0.0, spy)
+    np.testing.assert_allclose(seen[0], 2.0 / (2 * 5 / 8) * np.array([1 / 6, 0, 2 / 3]), atol=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [pytest.param(0.3, marks=pytest.mark.slow), 2.0])
