@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from compliance.accountant import Budget, Neighbours, pure
 from compliance.ledger import Ledger
-from compliance.ledger.books import LedgerError, Reply, Request
+from compliance.ledger.books import Books, LedgerError, Reply, Request, Terms, link
 from compliance.ledger.seal import Head, Seal, SealError, load_key
 
 FULL = 2
@@ -96,3 +97,19 @@ def test_the_head_is_not_kept_in_the_ledgers_folder_under_another_name(tmp_path:
     for ledger, head in (("ledger", "elsewhere"), ("elsewhere", "ledger")):
         with pytest.raises(LedgerError, match="keep the head elsewhere"):
             Ledger(tmp_path / ledger / "ledger.sqlite", Seal(tmp_path / head / "head", bytes(32)))
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o660])
+def test_a_key_that_a_group_or_others_can_read_is_refused(tmp_path: Path, mode: int) -> None:
+    load_key(tmp_path / "key")
+    (tmp_path / "key").chmod(mode)
+    with pytest.raises(SealError, match="chmod 600"):
+        load_key(tmp_path / "key")
+
+
+@pytest.mark.parametrize("sequence", [0, 2])
+def test_a_record_that_is_chained_under_another_number_is_refused(sequence: int) -> None:
+    books = Books(bytes(32))
+    terms = Terms(sequence, "people", "", Neighbours.A_FLIP, Budget(1.0), 0.0, b"")
+    with pytest.raises(LedgerError, match="the chain breaks at record 1"):
+        books.add(replace(terms, chain=link(books.head, terms)))
