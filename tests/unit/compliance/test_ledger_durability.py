@@ -11,7 +11,7 @@ import pytest
 
 from compliance.accountant import Budget, Neighbours, pure
 from compliance.ledger import Ledger
-from compliance.ledger.books import Books, LedgerError, Reply, Request, Terms, link
+from compliance.ledger.books import Books, LedgerError, Reply, Request, Terms, link, mac
 from compliance.ledger.seal import Head, Seal, SealError, load_key
 
 FULL = 2
@@ -109,7 +109,14 @@ def test_a_key_that_a_group_or_others_can_read_is_refused(tmp_path: Path, mode: 
 
 @pytest.mark.parametrize("sequence", [0, 2])
 def test_a_record_that_is_chained_under_another_number_is_refused(sequence: int) -> None:
-    books = Books(bytes(32))
-    terms = Terms(sequence, "people", "", Neighbours.A_FLIP, Budget(1.0), 0.0, b"")
+    key = b"k" * 32
+    books = Books(bytes(32), key)
+
+    def written(number: int) -> Terms:
+        terms = Terms(number, "people", "", Neighbours.A_FLIP, Budget(1.0), 0.0, b"")
+        chain = link(books.head.chain, terms)
+        return replace(terms, chain=chain, mac=mac(key, chain))
+
     with pytest.raises(LedgerError, match="the chain breaks at record 1"):
-        books.add(replace(terms, chain=link(books.head, terms)))
+        books.add(written(sequence))
+    books.add(written(1))
