@@ -147,11 +147,11 @@ def give_up_at_any_moment(folder: Path, times: int) -> int:
 
 
 def test_a_call_given_up_before_its_stream_has_ended_costs_nothing(tmp_path: Path) -> None:
-    give_up_before_the_end(tmp_path, 25)
+    give_up_before_the_end(tmp_path, 12)
 
 
 def test_a_call_given_up_later_costs_no_more_than_its_repeat_gets(tmp_path: Path) -> None:
-    give_up_at_any_moment(tmp_path, 10)
+    give_up_at_any_moment(tmp_path, 6)
 
 
 @pytest.mark.slow

@@ -484,7 +484,9 @@ def lose(folder: Path) -> None:
         shutil.rmtree(folder / name)
 
 
-@pytest.mark.parametrize("command", [BY_HAND, BY_COMMAND], ids=["by hand", "by command"])
+@pytest.mark.parametrize(
+    "command", [pytest.param(BY_HAND, marks=pytest.mark.slow), BY_COMMAND], ids=["by hand", "by command"]
+)
 def test_a_lost_ledger_is_begun_anew_by_an_operator_who_says_so(own: Path, command: tuple[str, ...]) -> None:
     with serving(own) as running, running.client() as audits:
         audits.ask(PREDICTIONS, "sp", 0.5, request_id="once")
