@@ -14,7 +14,7 @@ demo: $(VENV)/.installed
 	$(BIN)/fairwall run demo
 
 test: $(VENV)/.installed-all
-	$(BIN)/python -m pytest -n 4 --dist worksteal
+	$(BIN)/python -m pytest -n 3 --dist worksteal
 
 test-all: $(VENV)/.installed-all
 	$(BIN)/python -m pytest -m "" --hypothesis-profile=default
