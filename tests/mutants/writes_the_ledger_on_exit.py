@@ -10,8 +10,8 @@ from compliance.ledger import Ledger, seal
 KILLED_BY = "C308"
 
 
-def ledger_of(policy, sound=service_main._ledger):
-    ledger = sound(policy)
+def ledger_of(*given, sound=service_main._ledger, **named):
+    ledger = sound(*given, **named)
     memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     disk, ledger._db = ledger._db, memory
     disk.backup(memory)
