@@ -16,7 +16,7 @@ from compliance.study import Study
 from fairwall.compliance.v1 import release_service_pb2 as wire
 from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceServicer
 from fairwall.laws.local import CLEAN, LocalPrivacyError
-from fairwall.rpc import arrays
+from fairwall.rpc import arrays, uploads
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.limits import EPSILON_MIN
 from fairwall.wire.v1 import error_pb2
@@ -95,22 +95,11 @@ class ReleaseService(ReleaseServiceServicer):
         self, request_iterator: Iterator[wire.HandModelRequest], context: grpc.ServicerContext
     ) -> wire.HandModelResponse:
         """Take the trained model."""
-        first = next(request_iterator, None)
-        if first is None or first.WhichOneof("part") != "header":
-            raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
-        header = first.header
+        header = uploads.header_of(request_iterator)
         case = self._case(header.deal_id)
         if isinstance(case, Release):
             raise Refusal(error_pb2.REASON_NO_FEATURES)
-        try:
-            arriving = arrays.ArrivingArray(header.nodes, limit_bytes=_MODEL_BYTES_MAX)
-            for request in request_iterator:
-                if request.WhichOneof("part") != "nodes_chunk":
-                    raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
-                arriving.append(request.nodes_chunk)
-            nodes = arriving.finish()
-        except arrays.ArrayError:
-            raise Refusal(error_pb2.REASON_REQUEST_MALFORMED) from None
+        nodes = uploads.array_after(header.nodes, request_iterator, "nodes_chunk", _MODEL_BYTES_MAX)
         case.model.hand(nodes, sees_attributes=header.sees_attributes)
         LOG.info("deal %s: got a model of %d nodes", header.deal_id, len(nodes))
         return wire.HandModelResponse(utilities=case.model.utilities if case.tells_utilities else ())

@@ -19,7 +19,7 @@ from compliance.ledger.file import LedgerUnavailable
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceServicer
 from fairwall.laws.metric import METRICS
-from fairwall.rpc import arrays, journal
+from fairwall.rpc import arrays, journal, uploads
 from fairwall.rpc.errors import Refusal
 from fairwall.rpc.identity import identify
 from fairwall.wire.limits import EPSILON_MIN
@@ -70,10 +70,7 @@ class AuditService(AuditServiceServicer):
         self, request_iterator: Iterator[audit.AuditRequest], context: grpc.ServicerContext
     ) -> audit.AuditResponse:
         """Answer one batch of queries."""
-        first = next(request_iterator, None)
-        if first is None or first.WhichOneof("part") != "header":
-            raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
-        header = first.header
+        header = uploads.header_of(request_iterator)
         case = self._case(header.deal_id)
         metric = _validate(header, case)
         return _settle(case, header, metric, _receive(header, metric, request_iterator, case), context)
@@ -189,16 +186,9 @@ def _receive(
     if len(shape) != 2 or shape[1] != case.records.people:
         raise Refusal(AuditError(reason=error_pb2.REASON_PREDICTIONS_SHAPE, people=case.records.people))
     _check_size(shape[0], case)
-    try:
-        arriving = arrays.ArrivingArray(header.predictions, limit_bytes=8 * case.queries_max * case.records.people)
-        for request in requests:
-            if request.WhichOneof("part") != "predictions_chunk":
-                raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
-            arriving.append(request.predictions_chunk)
-        predictions = arriving.finish().astype(np.float64, copy=False)
-    except arrays.ArrayError:
-        raise Refusal(error_pb2.REASON_REQUEST_MALFORMED) from None
-    return _checked(metric, predictions)
+    limit = 8 * case.queries_max * case.records.people
+    predictions = uploads.array_after(header.predictions, requests, "predictions_chunk", limit)
+    return _checked(metric, predictions.astype(np.float64, copy=False))
 
 
 def _checked(metric: str, predictions: NDArray[np.float64]) -> NDArray[np.float64]:

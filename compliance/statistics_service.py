@@ -14,7 +14,7 @@ from compliance.cohort import Cohort
 from compliance.service import check_request_id, developer_of, explained
 from fairwall.compliance.v1 import statistics_service_pb2 as wire
 from fairwall.compliance.v1.statistics_service_pb2_grpc import StatisticsServiceServicer
-from fairwall.rpc import arrays
+from fairwall.rpc import arrays, uploads
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import array_pb2, error_pb2
 
@@ -44,10 +44,7 @@ class StatisticsService(StatisticsServiceServicer):
         self, request_iterator: Iterator[wire.SumByGroupRequest], context: grpc.ServicerContext
     ) -> wire.SumByGroupResponse:
         """Tell sums by group."""
-        first = next(request_iterator, None)
-        if first is None or first.WhichOneof("part") != "header":
-            raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
-        header = first.header
+        header = uploads.header_of(request_iterator)
         cohort = self._cohorts.get(header.deal_id)
         if cohort is None:
             raise Refusal(error_pb2.REASON_DEAL_UNKNOWN)
@@ -72,15 +69,7 @@ def _receive(
     shape = tuple(header.shape)
     if len(shape) != 2 or shape[0] != people or not 1 <= shape[1] <= WIDTH_MAX:
         raise Refusal(error_pb2.REASON_FEATURES_SHAPE)
-    try:
-        arriving = arrays.ArrivingArray(header, limit_bytes=8 * people * WIDTH_MAX)
-        for request in requests:
-            if request.WhichOneof("part") != "rows_chunk":
-                raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
-            arriving.append(request.rows_chunk)
-        rows = arriving.finish()
-    except arrays.ArrayError:
-        raise Refusal(error_pb2.REASON_REQUEST_MALFORMED) from None
+    rows = uploads.array_after(header, requests, "rows_chunk", 8 * people * WIDTH_MAX)
     if rows.dtype != np.float64:
         raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
     if not np.isfinite(rows).all():

@@ -12,13 +12,24 @@ from numpy.typing import NDArray
 from developer.reveal.base_model import Model
 from fairwall.developer.v1 import model_service_pb2 as model
 from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceServicer
-from fairwall.rpc import arrays
+from fairwall.rpc import arrays, uploads
 from fairwall.rpc.errors import Refusal
 from fairwall.rpc.identity import identify
 from fairwall.wire.v1 import array_pb2, error_pb2
 
 ROWS_MAX = 100_000
 """The largest number of rows in one query: its answer still fits one message."""
+
+_FAR = 1e12
+
+
+def within_reach(features: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Take what lies further from 0 than any standardised feature to lie there.
+
+    Numbers not much larger overflow models of single precision, and what is asked about them would be answered with no
+    number at all.
+    """
+    return np.clip(features, -_FAR, _FAR)
 
 
 @dataclass(frozen=True)
@@ -90,10 +101,7 @@ class ModelService(ModelServiceServicer):
         self, request_iterator: Iterator[model.PredictRequest], context: grpc.ServicerContext
     ) -> model.PredictResponse:
         """Score rows of features."""
-        first = next(request_iterator, None)
-        if first is None or first.WhichOneof("part") != "header":
-            raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
-        header = first.header
+        header = uploads.header_of(request_iterator)
         caller = identify(context)
         if caller is not None and caller.party == "compliance":
             asked = self._under_way(header)
@@ -120,15 +128,7 @@ def _receive(
     shape = header.shape
     if len(shape) != 2 or shape[1] != columns or not 1 <= shape[0] <= ROWS_MAX:
         raise Refusal(error_pb2.REASON_FEATURES_SHAPE)
-    try:
-        arriving = arrays.ArrivingArray(header)
-        for request in requests:
-            if request.WhichOneof("part") != "features_chunk":
-                raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
-            arriving.append(request.features_chunk)
-        features = arriving.finish().astype(np.float64, copy=False)
-    except arrays.ArrayError:
-        raise Refusal(error_pb2.REASON_REQUEST_MALFORMED) from None
+    features = uploads.array_after(header, requests, "features_chunk").astype(np.float64, copy=False)
     if not np.isfinite(features).all():
         raise Refusal(error_pb2.REASON_FEATURES_NOT_FINITE)
     return features

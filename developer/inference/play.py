@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.client import Audits, ask
-from developer.service import Released, Shelf
+from developer.service import Released, Shelf, within_reach
 from fairwall.game.v1 import inference_service_pb2 as inference
 from fairwall.game.v1.inference_service_pb2_grpc import InferenceServiceStub
 from fairwall.learning.defences import DEFENCES, Split
@@ -28,10 +28,6 @@ from fairwall.wire.training import settings_of
 LOG = logging.getLogger(__name__)
 
 SUBMIT_SECONDS = 300.0
-
-_FAR = 1e12
-"""Further from 0 than any standardised feature. Numbers not much larger overflow the models' single precision, and what
-is asked about them would be answered with no number at all; so all that lies beyond is taken to lie here."""
 
 Tuned = Callable[[float], Ensemble]
 """Tunes the deal's models with a lambda."""
@@ -157,5 +153,5 @@ def _black_boxes(models: Ensemble, features: int, *, labels_only: bool) -> Relea
 
 
 def _answer(model: Ensemble, labels_only: bool, features: NDArray[np.float64]) -> NDArray[np.float64]:
-    scores: NDArray[np.float64] = model.scores(np.clip(features, -_FAR, _FAR))[0]
+    scores: NDArray[np.float64] = model.scores(within_reach(features))[0]
     return (scores >= 0.5).astype(np.float64) if labels_only else scores

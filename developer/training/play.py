@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.service import Released, Shelf
+from developer.service import Released, Shelf, within_reach
 from developer.training.groups import GroupSums, held_sums
 from developer.training.model import Budget, People, Step
 from developer.training.models import askings, chosen, train, train_told
@@ -38,9 +38,6 @@ RATES = "rates"
 
 PLAIN = "plain"
 """The practice of a model that is trained as `developer.training.models` says."""
-
-_FAR = 1e12
-"""Further from 0 than any standardised feature; see `developer.inference.play`."""
 
 _SLACK = 1 - 1e-3
 """Of the purse, so that what compliance adds up, rounding upwards, is still within it."""
@@ -268,7 +265,7 @@ def _rates(sums: GroupSums, labels: NDArray[np.uint8], asked: Asked | None) -> S
 
 
 def _black_box(model: Scorer, features: int) -> Released:
-    return Released(lambda rows: model.scores(np.clip(rows, -_FAR, _FAR)), features)
+    return Released(lambda rows: model.scores(within_reach(rows)), features)
 
 
 def _message(deal_id: str, said: Submission) -> training.SubmitModelRequest:
