@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import json
 import math
 from dataclasses import dataclass, field, replace
@@ -19,7 +17,7 @@ from compliance.interval import Ends, probabilities_above, within_range
 from compliance.ledger import Ledger
 from compliance.ledger.books import Entry, Reply, Request
 from compliance.mechanisms.mechanism import Facts, Mechanism, Question, Release, Reusable, chosen
-from compliance.noise import Noise, Seeded, System
+from compliance.noise import Noise, noise_for
 from compliance.records import Records
 from fairwall.laws.precision import Precision, spacing, written_down
 from fairwall.wire.limits import EPSILON_MIN
@@ -139,10 +137,9 @@ class Case:
         return probabilities_above(low, high, people, asked.metric, threshold, asked.mechanism)
 
     def _noise(self, request_id: str) -> Noise:
-        if self.seed is None:
-            return System() if self.draws is None else self.draws.noise(self.dataset, request_id)
-        key = hmac.digest(self.seed, request_id.encode(), hashlib.sha256)
-        return Seeded(np.random.default_rng(int.from_bytes(key, "big")))
+        if self.seed is None and self.draws is not None:
+            return self.draws.noise(self.dataset, request_id)
+        return noise_for(self.seed, request_id)
 
 
 def game_case(

@@ -10,8 +10,6 @@ added or removed, it moves by |(r, 1)| <= sqrt(2).
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import math
 from dataclasses import dataclass, field
 
@@ -22,9 +20,8 @@ from compliance.accountant import Budget, Law, Loss, Neighbours, Rule
 from compliance.case import DEVELOPER
 from compliance.ledger import Ledger
 from compliance.ledger.books import Entry, Reply, Request
-from compliance.noise import GAUSSIAN_FINENESS, ROUNDING_STEPS, Seeded, System, step_for
+from compliance.noise import GAUSSIAN_FINENESS, ROUNDING_STEPS, noise_for, step_for
 from fairwall.laws.gaussian import gaussian_epsilon
-from fairwall.rpc.turns import generator
 
 SENSITIVITY = 2.0
 """l2 sensitivity of an answer to one person's A, in the ledger's unit."""
@@ -113,12 +110,8 @@ class Cohort:
         step = step_for(multiplier * SENSITIVITY, GAUSSIAN_FINENESS, float(max(len(rows), 1)))
         # Rounding moves each number of two neighbours' answers apart by so much more.
         sigma = multiplier * _GRID * (SENSITIVITY + ROUNDING_STEPS * step * math.sqrt(exact.size))
-        noise = System() if self.seed is None else Seeded(generator(_seed(self.seed, request_id)))
+        noise = noise_for(self.seed, request_id)
         return noise.gaussian(exact.reshape(-1), sigma, step).reshape(exact.shape)
-
-
-def _seed(seed: bytes, request_id: str) -> bytes:
-    return hmac.digest(seed, request_id.encode(), hashlib.sha256)
 
 
 def game_cohort(dataset: str, protected: NDArray[np.uint8], epsilon: float, delta: float, seed: bytes | None) -> Cohort:

@@ -68,18 +68,16 @@ def play(
     with seat.reach("developer") as connection:
         models = ModelServiceStub(connection)
         for deal, cards in takes:
-            if deal.HasField("study"):
-                study = studies[deal.deal_id] = open_study(deal, cards)
+            if deal.HasField("study") or deal.HasField("statistics"):
+                told: Study | Cohort
+                if deal.HasField("study"):
+                    told = studies[deal.deal_id] = open_study(deal, cards)
+                else:
+                    told = cohorts[deal.deal_id] = open_cohort(deal, cards)
                 _serve(referee, deal.deal_id)
                 studies.clear()
-                spent = game.SubmitAuditReportRequest(deal_id=deal.deal_id, epsilon_spent=study.spent)
-                referee.SubmitAuditReport(spent, timeout=CALL_SECONDS)
-                continue
-            if deal.HasField("statistics"):
-                cohort = cohorts[deal.deal_id] = open_cohort(deal, cards)
-                _serve(referee, deal.deal_id)
                 cohorts.clear()
-                spent = game.SubmitAuditReportRequest(deal_id=deal.deal_id, epsilon_spent=cohort.spent)
+                spent = game.SubmitAuditReportRequest(deal_id=deal.deal_id, epsilon_spent=told.spent)
                 referee.SubmitAuditReport(spent, timeout=CALL_SECONDS)
                 continue
             release = open_release(deal, cards) if deal.HasField("terms") else None

@@ -23,6 +23,8 @@ arithmetic underneath: no promise for a real service.
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import math
 import secrets
 from dataclasses import dataclass
@@ -66,6 +68,18 @@ def step_for(scale: float, fineness: int = 20, magnitude: float = 1.0) -> float:
         raise ValueError("the scale must be a finite number of at least 0")
     finest = _FINEST * 2.0 ** math.ceil(math.log2(magnitude))
     return finest if scale == 0 else max(finest, 2.0 ** (math.frexp(scale)[1] - 1 - fineness))
+
+
+def request_key(seed: bytes, request_id: str) -> bytes:
+    """Derive the key of one request's noise from a case's seed: 32 bytes, so that it is a function of both alone."""
+    return hmac.digest(seed, request_id.encode(), hashlib.sha256)
+
+
+def noise_for(seed: bytes | None, request_id: str) -> Noise:
+    """Give one request's noise: a function of seed and request where there is a seed, else the system's."""
+    if seed is None:
+        return System()
+    return Seeded(np.random.default_rng(int.from_bytes(request_key(seed, request_id), "big")))
 
 
 class Noise(Protocol):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +17,7 @@ from compliance.case import DEVELOPER
 from compliance.ledger import Ledger
 from compliance.ledger.books import Entry, Reply, Request
 from compliance.local import PROTOCOLS, seeded, system
+from compliance.noise import request_key
 from compliance.records import Records
 from fairwall.laws.group_rates import RATED
 from fairwall.laws.local import CLEAN
@@ -112,7 +111,7 @@ class Release:
             return np.hstack([one_hot(values, column.domain) for column, values in self._by_column()])
         draw = system()
         if self.seed is not None:
-            draw = seeded(hmac.digest(self.seed, request_id.encode(), hashlib.sha256))
+            draw = seeded(request_key(self.seed, request_id))
         parts = [
             PROTOCOLS[self.protocol].sanitise(values, column.domain, column.share * epsilon, draw)
             for column, values in self._by_column()

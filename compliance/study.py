@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import math
 from dataclasses import dataclass, field
 
@@ -14,8 +12,7 @@ from compliance.accountant import Budget, Loss, Neighbours
 from compliance.case import DEVELOPER
 from compliance.ledger import Ledger
 from compliance.ledger.books import Entry, Reply, Request
-from compliance.noise import Seeded, System
-from fairwall.rpc.turns import generator
+from compliance.noise import noise_for
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,11 +82,7 @@ class Study:
         if self.records:
             return np.column_stack([self.cells, self.answers]).astype(np.float64)
         counts = np.bincount(self.cells[self.answers == 1], minlength=self.width).astype(np.float64)
-        if self.seed is None:
-            return System().laplace(counts, 1 / epsilon, 1.0)
-        return Seeded(generator(hmac.digest(self.seed, request_id.encode(), hashlib.sha256))).laplace(
-            counts, 1 / epsilon, 1.0
-        )
+        return noise_for(self.seed, request_id).laplace(counts, 1 / epsilon, 1.0)
 
 
 def game_study(

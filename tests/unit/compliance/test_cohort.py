@@ -17,6 +17,7 @@ import scipy.stats
 from numpy.typing import NDArray
 
 from compliance import cohort as module
+from compliance import noise
 from compliance.case import DEVELOPER
 from compliance.cohort import Cohort, game_cohort
 from compliance.noise import GAUSSIAN_FINENESS, Seeded, step_for
@@ -195,7 +196,7 @@ def test_a_loss_is_what_the_worst_neighbours_show(monkeypatch: pytest.MonkeyPatc
             drawn.append(sigma)
             return super().gaussian(values, sigma, step)
 
-    monkeypatch.setattr(module, "Seeded", Watched)
+    monkeypatch.setattr(noise, "Seeded", Watched)
     rows, multiplier, epsilon = np.array([[1.0], [0.5]]), 0.5, 1.5
     worlds = [opened(protected) for protected in ([0, 1], [1, 1])]
     apart = worlds[0].exact(rows) - worlds[1].exact(rows)
