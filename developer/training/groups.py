@@ -54,8 +54,7 @@ class GroupSums:
 
     def means(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Ask for the groups' mean rows: shape (2, width). A size of less than 1 counts as 1."""
-        told = self.ask(rows)
-        return np.asarray(told[:, :-1] / np.maximum(told[:, -1:], 1))
+        return means_of(self.ask(rows))
 
     def rates(self, scores: NDArray[np.float64]) -> GroupRates:
         """Ask for the groups' shares and mean scores, of scores in [0, 1], shape (n,)."""
@@ -107,6 +106,17 @@ class Groups:
         return math.hypot(self.before, self.cost * math.sqrt(tellings))
 
 
+def exact_sums(protected: NDArray[np.uint8], rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Add rows (n, width) and their number up by group: shape (2, width + 1), as `GroupSums.ask` gives them."""
+    of_group = np.stack([protected == 0, protected == 1]).astype(np.float64)
+    return np.asarray(of_group @ np.column_stack([rows, np.ones(len(rows))]))
+
+
+def means_of(sums: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give the groups' mean rows, shape (2, width). A size of less than 1 counts as 1."""
+    return np.asarray(sums[:, :-1] / np.maximum(sums[:, -1:], 1))
+
+
 def held_sums(protected: NDArray[np.uint8], multiplier: float, rng: np.random.Generator) -> GroupSums:
     """Add rows up oneself: the developer holds the protected attribute.
 
@@ -123,10 +133,9 @@ def held_sums(protected: NDArray[np.uint8], multiplier: float, rng: np.random.Ge
         If a group has no row.
     """
     require_both(protected)
-    of_group = np.stack([protected == 0, protected == 1]).astype(np.float64)
 
     def ask(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        told = of_group @ np.column_stack([rows, np.ones(len(rows))])
+        told = exact_sums(protected, rows)
         return np.asarray(told + multiplier * SENSITIVITY * rng.standard_normal(told.shape))
 
     return GroupSums(ask, multiplier)

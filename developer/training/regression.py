@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.training.groups import GroupSums, require_both, told
+from developer.training.groups import GroupSums, exact_sums, means_of, require_both, told
 from developer.training.model import Budget, People, Spent, Step, Trained
 from developer.training.objective import ROW_NORM, exponential_vector, minimum, perturbation, ridge
 from fairwall.errors import UserError
@@ -88,12 +88,10 @@ def held_between(settings: Regression, protected: NDArray[np.uint8], seed: int) 
     budget, rng = settings.budget, np.random.default_rng([seed, 1])
 
     def slope(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        of_group = np.stack([protected == 0, protected == 1]).astype(np.float64)
-        told = of_group @ np.column_stack([rows, np.ones(len(rows))])
+        told = exact_sums(protected, rows)
         if budget is not None:
             told += _noise(told.size, budget.statistics * budget.epsilon, budget.delta / 2, rng).reshape(told.shape)
-        means = told[:, :-1] / np.maximum(told[:, -1:], 1)
-        return np.asarray(means[1] - means[0])
+        return _apart(means_of(told))
 
     return Between(slope, lambda scores: float(slope(scores[:, None])[0]))
 
