@@ -166,13 +166,16 @@ def check_queries(asked: int, report: AuditReport) -> None:
         )
 
 
+def _begun(deal: Deal, cards: ComplianceCards) -> dict[str, Any]:
+    """Say what any deal of compliance's begins with: its id, and where its noise comes from."""
+    seeded = deal.scenario.compliance.noise == "seeded"
+    return {"deal_id": deal.deal_id, "noise_seeded": seeded, "seed": cards.seed if seeded else b""}
+
+
 def _compliance_deal(deal: Deal, cards: ComplianceCards) -> game.ComplianceDeal:
     scenario = deal.scenario
-    seeded = scenario.compliance.noise == "seeded"
     return game.ComplianceDeal(
-        deal_id=deal.deal_id,
-        noise_seeded=seeded,
-        seed=cards.seed if seeded else b"",
+        **_begun(deal, cards),
         metrics=[number_of(metric) for metric in scenario.metrics],
         mechanism=scenario.compliance.mechanism,
         epsilon=scenario.epsilon,
@@ -190,11 +193,8 @@ def _compliance_deal(deal: Deal, cards: ComplianceCards) -> game.ComplianceDeal:
 
 
 def _study_deal(deal: Deal, cards: ComplianceCards, study: StudyCards) -> game.ComplianceDeal:
-    seeded = deal.scenario.compliance.noise == "seeded"
     return game.ComplianceDeal(
-        deal_id=deal.deal_id,
-        noise_seeded=seeded,
-        seed=cards.seed if seeded else b"",
+        **_begun(deal, cards),
         epsilon=study.epsilon,
         study=study_terms_of(study),
         study_cells=header_of(study.cells),
@@ -203,11 +203,8 @@ def _study_deal(deal: Deal, cards: ComplianceCards, study: StudyCards) -> game.C
 
 
 def _statistics_deal(deal: Deal, cards: ComplianceCards, statistics: StatisticsCards) -> game.ComplianceDeal:
-    seeded = deal.scenario.compliance.noise == "seeded"
     return game.ComplianceDeal(
-        deal_id=deal.deal_id,
-        noise_seeded=seeded,
-        seed=cards.seed if seeded else b"",
+        **_begun(deal, cards),
         epsilon=statistics.epsilon,
         delta=statistics.delta,
         statistics=statistics_terms_of(statistics),

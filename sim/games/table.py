@@ -42,6 +42,11 @@ class Trial:
         raise NotImplementedError
 
     @property
+    def opened(self) -> bool:
+        """Whether it is the developer's turn yet: compliance, where it is dealt in, serves first."""
+        return self.served or self.deal.compliance is None
+
+    @property
     def over(self) -> bool:
         """Whether everybody is done: compliance, where it is dealt in, reports last."""
         return self.ended and (self.deal.compliance is None or self.report is not None)

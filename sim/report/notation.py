@@ -27,6 +27,11 @@ def symbol(key: str) -> str:
     return _SYMBOLS.get(key) or key.rpartition(".")[2].replace("_", " ")
 
 
+def several(values: Iterable[object]) -> str:
+    """Write the settings of several cells, each once, in their order."""
+    return ", ".join(dict.fromkeys(map(setting, values)))
+
+
 def as_float(value: object) -> float:
     """Read a number that may be the string "inf"; NaN for anything else that is no number."""
     if value == "inf":

@@ -33,11 +33,6 @@ class _InferenceTrial(Trial):
     guesses: NDArray[np.uint8] | None = None
 
     @property
-    def opened(self) -> bool:
-        """Whether it is the developer's turn yet: compliance, where it is dealt in, serves first."""
-        return self.served or self.deal.compliance is None
-
-    @property
     def ended(self) -> bool:
         return self.guesses is not None
 

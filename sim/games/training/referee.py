@@ -35,11 +35,6 @@ class _TrainingTrial(Trial):
     guesses: NDArray[np.uint8] | None = None
 
     @property
-    def opened(self) -> bool:
-        """Whether it is the developer's turn yet: compliance, where it is dealt in, serves first."""
-        return self.served or self.deal.compliance is None
-
-    @property
     def attacked(self) -> bool:
         """Whether the adversary is done, if it is dealt in."""
         return self.guesses is not None or not len(self.deal.inside)

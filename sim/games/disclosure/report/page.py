@@ -8,7 +8,7 @@ from sim.games.disclosure.report.cells import advantage_of, advantage_text, boun
 from sim.games.disclosure.report.figures import draw
 from sim.games.disclosure.scenario import DisclosureScenario
 from sim.games.game import Line
-from sim.report.notation import count, number, setting, span
+from sim.report.notation import count, number, setting, several, span
 from sim.report.page import Page, Section, Term
 from sim.report.tables import Column, PageTable
 from sim.scenarios.sweep import Sweep
@@ -112,9 +112,6 @@ def _judged(cell: Line) -> str:
 
 def _settings(sweep: Sweep[DisclosureScenario]) -> list[Term]:
     asked = [cell.scenario.disclosure for cell in sweep.cells]
-
-    def several(values: Sequence[object]) -> str:
-        return ", ".join(dict.fromkeys(map(setting, values)))
 
     return [
         ("Modes", several([one.mode for one in asked])),

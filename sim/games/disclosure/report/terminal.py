@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rich import box
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
@@ -13,6 +12,7 @@ from sim.games.disclosure.report.cells import advantage_of, bound_text, head, li
 from sim.games.game import Line
 from sim.report.estimates import Estimate
 from sim.report.notation import MISSING, number, setting
+from sim.report.terminal import frame
 from sim.scenarios.sweep import Sweep
 
 _WORDS = ("disclosure.mode", "disclosure.alice", "disclosure.knows")
@@ -60,15 +60,7 @@ def _bracketed(found: Estimate) -> str:
 def _table(
     sweep: Sweep, cells: Sequence[Line], title: str | None, caption: str, columns: Mapping[str, Sequence[str]]
 ) -> Table:
-    table = Table(
-        title=None if title is None else Text(title),
-        caption=Text(caption, style="dim"),
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        show_edge=False,
-        collapse_padding=True,
-        caption_justify="left",
-    )
+    table = frame(title, caption)
     axes = sweep.scenario.axes
     for key in axes:
         table.add_column(Text(head(key)), overflow="fold", no_wrap=key in _WORDS)

@@ -12,7 +12,7 @@ from sim.games.inference.report.cells import Cell
 from sim.games.inference.report.tables import sections
 from sim.games.inference.scenario import InferenceScenario
 from sim.report.cells import Trial
-from sim.report.notation import setting
+from sim.report.notation import setting, several
 from sim.report.page import Page, Section
 from sim.scenarios.sweep import Sweep
 
@@ -47,9 +47,6 @@ def _figures(sweep: Sweep, summary: Sequence[Cell], trials: Sequence[Trial]) -> 
 def _settings(sweep: Sweep) -> list[tuple[str, str]]:
     """List how it was played."""
     scenarios = [cell.scenario for cell in sweep.cells]
-
-    def several(values: Sequence[object]) -> str:
-        return ", ".join(dict.fromkeys(map(setting, values)))
 
     shown = [
         ("Data", several([_data(one) for one in scenarios])),

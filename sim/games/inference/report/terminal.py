@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from rich import box
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
@@ -14,6 +13,7 @@ from sim.games.inference.report.paper_comparison import loader_only, printed_tex
 from sim.games.inference.report.wording import LOADER, guesses_note
 from sim.report.cells import paper_figure, scenario_of
 from sim.report.notation import MISSING, symbol
+from sim.report.terminal import frame
 from sim.scenarios.sweep import Sweep
 
 _VICTIMS = (
@@ -71,15 +71,7 @@ def _victims(sweep: Sweep, cells: Sequence[Cell]) -> Table:
 
 
 def _table(sweep: Sweep, title: str | None, caption: str) -> Table:
-    table = Table(
-        title=None if title is None else Text(title),
-        caption=Text(caption, style="dim"),
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        show_edge=False,
-        collapse_padding=True,
-        caption_justify="left",
-    )
+    table = frame(title, caption)
     for key in sweep.scenario.axes:
         table.add_column(Text(symbol(key)), overflow="fold")
     return table

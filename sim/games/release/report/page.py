@@ -16,7 +16,7 @@ from sim.games.release.report.studied import sections
 from sim.games.release.report.verdicts import RULES, protocol_title
 from sim.games.release.scenario import QUERIES_SHARE, ReleaseScenario
 from sim.games.release.seeds import Figures, of_run, table_name
-from sim.report.notation import number, setting, symbol
+from sim.report.notation import number, setting, several, symbol
 from sim.report.page import Page, Section, Term
 from sim.report.tables import Column, PageTable
 from sim.scenarios.sweep import Sweep
@@ -114,9 +114,6 @@ def _findings(summary: Sequence[Line]) -> list[str]:
 
 def _settings(sweep: Sweep[ReleaseScenario]) -> list[Term]:
     scenarios = [cell.scenario for cell in sweep.cells]
-
-    def several(values: Sequence[object]) -> str:
-        return ", ".join(dict.fromkeys(map(setting, values)))
 
     return [
         ("Data", several([PurePath(one.data.source).name for one in scenarios])),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -12,6 +11,7 @@ from sim.games.game import Line
 from sim.games.release.report.figures_of import shown, text_of
 from sim.games.release.scenario import UNIFORM_AT_K_BASED
 from sim.report.notation import setting, symbol
+from sim.report.terminal import frame
 from sim.scenarios.sweep import Sweep
 
 _CAPTION = (
@@ -30,15 +30,7 @@ def terminal(sweep: Sweep, summary: Sequence[Line]) -> Table | Text:
     """Lay out a run's summary for a terminal of 80 columns."""
     if not summary:
         return Text("No trial finished.", style="dim")
-    table = Table(
-        title=Text(sweep.scenario.scenario.name),
-        caption=Text(_caption(sweep, summary), style="dim"),
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        show_edge=False,
-        collapse_padding=True,
-        caption_justify="left",
-    )
+    table = frame(sweep.scenario.scenario.name, _caption(sweep, summary))
     axes = sweep.scenario.axes
     for key in axes:
         table.add_column(Text(_head(key)), no_wrap=key in _NAMES, overflow="fold")

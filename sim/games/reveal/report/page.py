@@ -15,7 +15,7 @@ from sim.games.reveal.report.printed_formulas import printed_errors
 from sim.games.reveal.report.until_known import until_known
 from sim.games.reveal.scenario import RevealScenario
 from sim.report.cells import Trial
-from sim.report.notation import MISSING, number, plural, setting
+from sim.report.notation import MISSING, number, plural, several
 from sim.report.page import Page, Section
 from sim.scenarios.sweep import Sweep
 
@@ -85,9 +85,6 @@ def _sections(cells: Sequence[ReportCell]) -> Iterator[Section]:
 def _settings(sweep: Sweep, cells: Sequence[ReportCell]) -> list[tuple[str, str]]:
     """List how it was played: what one thing had throughout, and what took several values."""
     scenarios = [cell.scenario for cell in sweep.cells]
-
-    def several(values: Sequence[object]) -> str:
-        return ", ".join(dict.fromkeys(map(setting, values)))
 
     data = [
         scenario.data.source + (f", {scenario.data.protected}" if scenario.data.protected else "")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -14,6 +13,7 @@ from sim.games.reveal.report.until_known import asked
 from sim.report.cells import paper_figure, scenario_of
 from sim.report.estimates import PERCENT, estimate_of
 from sim.report.notation import MISSING, count, number, setting, span, symbol
+from sim.report.terminal import frame
 from sim.scenarios.sweep import Sweep
 
 _ALWAYS = ("leakage\n%", "no\nquery", "all\nright", "error\nmedian")
@@ -41,14 +41,7 @@ def terminal(sweep: Sweep, summary: Sequence[Mapping[str, Any]]) -> Table:
     keys = list(sweep.scenario.axes)
     scenarios = [scenario_of(sweep, cell) for cell in summary]
     papers = [paper_figure(scenario) for scenario in scenarios]
-    table = Table(
-        title=Text(sweep.scenario.scenario.name),
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        show_edge=False,
-        collapse_padding=True,
-        caption_justify="left",
-    )
+    table = frame(sweep.scenario.scenario.name)
     columns = {
         "answers\nasked": [
             asked(cell) if any(scenario.queries == "needed" for scenario in scenarios) else MISSING for cell in summary

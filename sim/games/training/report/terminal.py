@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from rich import box
 from rich.console import Group
 from rich.table import Table
 from rich.text import Text
@@ -26,6 +25,7 @@ from sim.games.training.scenario import TrainingScenario
 from sim.report.estimates import Estimate
 from sim.report.notation import MISSING, number
 from sim.report.reproduction import NOT_AS_DESCRIBED
+from sim.report.terminal import frame
 from sim.scenarios.sweep import Sweep
 
 _MODELS = (
@@ -116,16 +116,7 @@ def table(
     told = axis_columns(axes, cells)
     letters = sum(max(map(len, column.texts)) for column in told)
     wide = letters + 2 * len(told) > _WIDE
-    laid = Table(
-        title=None if title is None else Text(title),
-        caption=Text(caption, style="dim"),
-        box=box.SIMPLE_HEAD,
-        padding=(0, 0 if wide else 1, 0, 0),
-        pad_edge=False,
-        show_edge=False,
-        collapse_padding=True,
-        caption_justify="left",
-    )
+    laid = frame(title, caption, padding=(0, 0 if wide else 1, 0, 0))
     for column in told:
         laid.add_column(Text(column.head), overflow="fold", no_wrap=letters <= _ROOM)
     for name in columns:

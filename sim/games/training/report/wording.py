@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 
 from developer.training.play import RATES
@@ -26,7 +26,7 @@ from sim.games.training.report.cells import (
 from sim.games.training.report.fronts import Placed
 from sim.games.training.report.printed import Comparison, counted
 from sim.games.training.scenario import TrainingData, TrainingScenario
-from sim.report.notation import number, plural, setting, span
+from sim.report.notation import number, plural, several, span
 from sim.report.page import Term
 from sim.scenarios.sweep import Sweep
 
@@ -70,9 +70,6 @@ def _did(scenarios: Sequence[TrainingScenario]) -> str:
 def settings(sweep: Sweep[TrainingScenario]) -> list[Term]:
     """Say how it was played."""
     scenarios = [cell.scenario for cell in sweep.cells]
-
-    def several(values: Iterable[object]) -> str:
-        return ", ".join(dict.fromkeys(map(setting, values)))
 
     private = [one for one in scenarios if one.private]
     told = [one for one in scenarios if one.told]
