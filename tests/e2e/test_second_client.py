@@ -129,7 +129,7 @@ def test_a_refusal_says_its_reason_and_its_numbers(stranger: Stranger) -> None:
     told = stranger.audit(np.zeros((1, PEOPLE)), "--epsilon", 2.5)
     assert (told.returncode, told.stdout) == (1, "")
     assert told.stderr.startswith("ask: EPSILON_INVALID: epsilon is a number of at least 1e-12")
-    assert told.stderr.endswith(", epsilon_max 2\n")
+    assert told.stderr.endswith(", epsilon_max 2, epsilon_min 0.001\n")
     told = stranger.audit(np.zeros((1, PEOPLE - 1)), "--epsilon", 0.25)
     assert told.stderr.endswith(
         f": predictions have one row a model and one column a person of the test set, people {PEOPLE}\n"

@@ -62,7 +62,8 @@ try {
   client = new AuditClient(values.address, values.credentials, values);
   console.log(await command(client, values));
 } catch (error) {
-  const numbers = Object.entries(error.numbers ?? {}).map(([name, number]) => `, ${name} ${number}`);
+  // A protobuf map arrives in any order.
+  const numbers = Object.entries(error.numbers ?? {}).sort().map(([name, number]) => `, ${name} ${number}`);
   console.error(`ask: ${error.message}${numbers.join("")}`);
   process.exitCode = error instanceof Refused || error instanceof Unavailable ? 1 : 2;
 } finally {
