@@ -27,6 +27,7 @@ from queue import SimpleQueue
 ROOT = Path(__file__).parent.parent
 TESTS_FAILED = 1
 """How pytest ends where a test failed; any other status but 0 is a mistake in the list, such as a test's name."""
+TIMED_OUT = 124
 
 
 @dataclass(frozen=True)
@@ -80,12 +81,17 @@ def copy_of_tree(place: Path) -> Path:
     return place
 
 
-def run(tree: Path, tests: Iterable[str]) -> tuple[int, str]:
+def run(tree: Path, tests: Iterable[str], seconds: float | None = None) -> tuple[int, str]:
     """Run tests on a copy of the tree; how pytest ended, and its last line."""
     paths = os.pathsep.join((str(tree), str(tree / "proto")))
     environment = os.environ | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
-    ended = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=False)  # noqa: S603
+    try:
+        ended = subprocess.run(  # noqa: S603
+            command, cwd=tree, env=environment, capture_output=True, text=True, check=False, timeout=seconds
+        )
+    except subprocess.TimeoutExpired:
+        return TIMED_OUT, "took too long"
     lines = (ended.stdout + ended.stderr).strip().split("\n")
     return ended.returncode, lines[-1]
 

@@ -1,0 +1,284 @@
+"""Draws mutants of the code by rule, tells which no test notices, and scores each module by them.
+
+python scripts/drawn_mutants.py [--module NAME] [--jobs N] [--number N]
+
+``scripts/mutants.toml`` lists defects that somebody thought of; these nobody chose. Each changes one operator, number,
+truth value, check or call. Which of all are tried is a matter of a digest of the place and of the change, so that the
+choice stays the same when other lines change. ``scripts/drawn_mutants.toml`` says which files a module has, and which
+tests; and why a mutant that survives may. Any other survivor is printed; the status is 1 where a module's score is
+below its `least`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import hashlib
+import sys
+import tempfile
+import tomllib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+
+from mutants import ROOT, TESTS_FAILED, TIMED_OUT, copy_of_tree, run
+
+COMPARED = {
+    ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==",
+    ast.Is: "is not", ast.IsNot: "is", ast.In: "not in", ast.NotIn: "in",
+}  # fmt: skip
+COMPUTED = {
+    ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.FloorDiv: "*", ast.Mod: "*", ast.Pow: "*",
+    ast.BitAnd: "|", ast.BitOr: "&", ast.LShift: ">>", ast.RShift: "<<",
+}  # fmt: skip
+NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "floor": "ceil", "ceil": "floor"}
+SAYS_ONLY = ("LOG.", "logging.", "warnings.")
+"""Calls whose loss changes no more than what people read."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change of one file.
+
+    Parameters
+    ----------
+    file : str
+    start, end : int
+        The bytes that are replaced.
+    new : str
+    line : str
+        The line before, stripped.
+    function : str
+        In which function it stands, to find it again.
+    """
+
+    file: str
+    start: int
+    end: int
+    new: str
+    line: str
+    changed: str
+    function: str
+
+    def __str__(self) -> str:
+        return f"{self.file} {self.function}: {self.line!r} -> {self.changed!r}"
+
+    @property
+    def rank(self) -> bytes:
+        """Order changes at random, and always alike."""
+        return hashlib.sha256(str(self).encode()).digest()
+
+
+class _Finder(ast.NodeVisitor):
+    """Finds every place of a module that a rule changes."""
+
+    def __init__(self, file: str, source: bytes) -> None:
+        self.file = file
+        self.source = source
+        self.lines = source.splitlines(keepends=True)
+        self.offsets = [0]
+        for line in self.lines:
+            self.offsets.append(self.offsets[-1] + len(line))
+        self.function: list[str] = []
+        self.found: list[Change] = []
+
+    def _start(self, node: ast.AST) -> int:
+        return self.offsets[node.lineno - 1] + node.col_offset  # type: ignore[attr-defined]
+
+    def _end(self, node: ast.AST) -> int:
+        return self.offsets[node.end_lineno - 1] + node.end_col_offset  # type: ignore[attr-defined]
+
+    def _change(self, start: int, end: int, new: str) -> None:
+        first = self.source.rfind(b"\n", 0, start) + 1
+        last = self.source.find(b"\n", end)
+        line = self.source[first:last].decode()
+        changed = (self.source[first:start] + new.encode() + self.source[end:last]).decode()
+        self.found.append(
+            Change(self.file, start, end, new, line.strip(), changed.strip(), ".".join(self.function) or "module")
+        )
+
+    def _between(self, left: ast.AST, right: ast.AST, old: str, new: str) -> None:
+        start, end = self._end(left), self._start(right)
+        place = self.source.find(old.encode(), start, end)
+        if place >= 0:
+            self._change(place, place + len(old), new)
+
+    def _named(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
+        self.function.append(node.name)
+        defaults = [] if isinstance(node, ast.ClassDef) else [*node.args.defaults, *filter(None, node.args.kw_defaults)]
+        for part in [*defaults, *node.body]:
+            self.visit(part)
+        self.function.pop()
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = _named  # noqa: N815 - decorators, types: not visited
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        """Leave types alone."""
+        if node.value is not None and "TypeAlias" not in ast.unparse(node.annotation):
+            self.visit(node.value)
+
+    def visit_If(self, node: ast.If) -> None:
+        """Leave what only a type checker runs alone."""
+        if ast.unparse(node.test) not in ("TYPE_CHECKING", "__name__ == '__main__'"):
+            self.generic_visit(node)
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        """Leave out a call that is made for what it does."""
+        if isinstance(node.value, ast.Call):
+            if ast.unparse(node.value).startswith(SAYS_ONLY):
+                return
+            self._change(self._start(node), self._end(node), "pass")
+        if not isinstance(node.value, ast.Constant):
+            self.generic_visit(node)
+
+    def visit_Raise(self, node: ast.Raise) -> None:
+        """Leave out a refusal; what it says is looked at by people."""
+        self._change(self._start(node), self._end(node), "pass")
+
+    def visit_Call(self, node: ast.Call) -> None:
+        """Put the opposite function, and look at what it is given."""
+        name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+        if name in ("cast", "TypeVar", "NewType"):
+            return
+        if name in NAMES:
+            end = self._end(node.func)
+            self._change(end - len(name), end, NAMES[name])
+        self.generic_visit(node)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        """Move a bound by one, or turn a question round."""
+        operands = [node.left, *node.comparators]
+        for operator, left, right in zip(node.ops, operands, operands[1:], strict=False):
+            self._between(left, right, _sign(operator), COMPARED[type(operator)])
+        self.generic_visit(node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> None:
+        """Compute something else."""
+        if type(node.op) in COMPUTED and not _is_text(node.left) and not _is_text(node.right):
+            self._between(node.left, node.right, _sign(node.op), COMPUTED[type(node.op)])
+        self.generic_visit(node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> None:
+        """Ask for one of two where both are needed, or the other way about."""
+        old, new = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
+        for left, right in zip(node.values, node.values[1:], strict=False):
+            self._between(left, right, old, new)
+        self.generic_visit(node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
+        """Leave out a sign or a not."""
+        if isinstance(node.op, ast.Not | ast.USub):
+            self._change(self._start(node), self._start(node.operand), "")
+        self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        """Take another number, or the other truth value."""
+        match node.value:
+            case bool():
+                new = str(not node.value)
+            case int():
+                new = str(node.value + 1)
+            case float():
+                new = repr(node.value * 1.1 if node.value else 1.0)
+            case _:
+                return
+        self._change(self._start(node), self._end(node), new)
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        """Leave what people read alone."""
+
+
+def _sign(operator: ast.AST) -> str:
+    signs = {
+        ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.Is: "is",
+        ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in", ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/",
+        ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**", ast.BitAnd: "&", ast.BitOr: "|", ast.LShift: "<<",
+        ast.RShift: ">>",
+    }  # fmt: skip
+    return signs[type(operator)]
+
+
+def _is_text(node: ast.AST) -> bool:
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str | bytes))
+
+
+def changes(path: Path) -> Iterator[Change]:
+    """Find every change of a file that still compiles."""
+    source = path.read_bytes()
+    finder = _Finder(str(path.relative_to(ROOT)), source)
+    finder.visit(ast.parse(source))
+    for change in finder.found:
+        try:
+            compile(source[: change.start] + change.new.encode() + source[change.end :], change.file, "exec")
+        except SyntaxError:
+            continue
+        yield change
+
+
+def drawn(paths: set[Path], number: int) -> list[Change]:
+    """Draw so many changes of a module's files, all of its places alike."""
+    unlike = {str(change): change for path in sorted(paths) for change in changes(path)}
+    return sorted(unlike.values(), key=lambda change: change.rank)[:number]
+
+
+def try_out(change: Change, tree: Path, tests: list[str], seconds: float) -> str:
+    """Say how a mutant fared: killed or survived."""
+    file = tree / change.file
+    whole = file.read_bytes()
+    file.write_bytes(whole[: change.start] + change.new.encode() + whole[change.end :])
+    try:
+        status, last = run(tree, tests, seconds)
+    finally:
+        file.write_bytes(whole)
+    if status == 0:
+        return "survived"
+    return "killed" if status in (TESTS_FAILED, TIMED_OUT) else f"killed before any test ran: {last}"
+
+
+def main() -> int:
+    """Draw mutants of each module, try them, and print the scores."""
+    parser = argparse.ArgumentParser(description="Draw mutants of the code and try them.")
+    parser.add_argument("--module", default="", help="this module alone")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--number", type=int, help="how many of each module, instead of what the list says")
+    chosen = parser.parse_args()
+    listed = tomllib.loads((ROOT / "scripts/drawn_mutants.toml").read_text())
+    trees: SimpleQueue[Path] = SimpleQueue()
+    failed = False
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(chosen.jobs) as threads:
+        for job in range(chosen.jobs):
+            trees.put(copy_of_tree(Path(folder, str(job))))
+        counted_before: set[Path] = set()
+        for name, module in listed["module"].items():
+            paths = {path for pattern in module["files"] for path in ROOT.glob(pattern)} - counted_before
+            counted_before |= paths
+            if chosen.module not in ("", name):
+                continue
+            excused = {one["mutant"]: one["why"] for one in module.get("survives", ())}
+
+            def fate(change: Change, module: dict[str, list[str]] = module) -> str:
+                tree = trees.get()
+                try:
+                    tests = [test for test in module["tests"] if (tree / test.partition("::")[0]).exists()]
+                    return try_out(change, tree, tests, listed["seconds"])
+                finally:
+                    trees.put(tree)
+
+            asked = drawn(paths, chosen.number or module["number"])
+            killed = counted = 0
+            for change, fared in zip(asked, threads.map(fate, asked), strict=True):
+                why = excused.get(str(change), "")
+                killed += fared != "survived"
+                counted += fared != "survived" or not why
+                if fared == "survived":
+                    print(f"survived: {change}" + f" ({why})" * bool(why), flush=True)  # noqa: T201
+            score = killed / counted
+            print(f"{name}: {killed} of {counted} killed, {score:.0%}", flush=True)  # noqa: T201
+            failed |= score < module["least"]
+    return int(failed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
