@@ -33,6 +33,7 @@ with importing("compliance"):
     from fairwall.rpc import confine, identity, journal, process, server
     from fairwall.rpc.confine import Layer
     from fairwall.rpc.quota import Quota
+    from fairwall.rpc.revoked import Revoked
     from fairwall.rpc.server import Deployed
     from fairwall.rpc.turns import enter
 
@@ -87,8 +88,17 @@ def _deploy(path: Path, *, new_ledger: bool) -> None:
     journal.start()
     process.open_files_max()
     layers = confine.guard()
+
+    def again() -> None:
+        try:
+            listening.show(_credentials(policy))
+        except (UserError, OSError) as error:
+            LOG.error("SIGHUP: the certificate that was read before is shown: %s", error)
+        else:
+            LOG.info("SIGHUP: the certificate is read again; a changed policy holds from the next start on")
+
     try:
-        with process.until_told():
+        with process.until_told(again):
             policy = policies.read(path)
             credentials = _credentials(policy)
             records, released = policies.load(policy), policies.load_release(policy)
@@ -108,7 +118,8 @@ def _deploy(path: Path, *, new_ledger: bool) -> None:
                     )
                     add_ReleaseServiceServicer_to_server(ReleaseService({policy.data_name: release}), grpc_server)
 
-            deployed = Deployed(_admitted(policy), Writable(ledger))
+            revoked = Revoked(policy.deployment.credentials / "revoked.pem", credentials.authority)
+            deployed = Deployed(_admitted(policy), Writable(ledger), revoked)
             listening = server.serve(register, credentials, policy.deployment.listen, deployed)
             LOG.info("%s", policy.summary)
             process.announce(listening.address, layers)

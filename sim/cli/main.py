@@ -14,10 +14,9 @@ import typer
 
 import fairwall
 from fairwall.errors import RunFailed, UserError
-from sim.cli import conformance, ledger, serve
+from sim.cli import certificates, conformance, ledger, serve
 from sim.cli.advise import advise
 from sim.cli.boundary import boundary
-from sim.cli.certificates import certificates
 from sim.cli.compare import compare
 from sim.cli.frontier import frontier
 from sim.cli.limits import limits
@@ -60,7 +59,7 @@ app.command()(plan)
 app.command()(advise)
 app.command()(limits)
 app.command()(privacy_audit)
-app.command()(certificates)
+app.add_typer(certificates.app, name="certificates")
 app.add_typer(serve.app, name="serve")
 app.add_typer(ledger.app, name="ledger")
 app.add_typer(conformance.app, name="conformance")

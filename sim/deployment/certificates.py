@@ -1,64 +1,411 @@
-"""A deployment's certificates as folders of files, one for each who needs one."""
+"""A deployment's certificates as folders of files, one for each who needs one: issued, renewed and revoked.
+
+The authority's key has a folder of its own. ``issued.pem`` has every certificate that was ever issued: the list of
+those that hold no longer knows their numbers alone.
+"""
 
 from __future__ import annotations
 
+import fcntl
 import os
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from cryptography import x509
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
 from fairwall.errors import UserError
-from fairwall.rpc.identity import NAME, Credentials
-from sim.play.keys import mint
+from fairwall.rpc.identity import NAME, Caller, Credentials, named
+from fairwall.rpc.revoked import read as read_list
+from sim.play.keys import Authority
+
+COMPLIANCE = "compliance"
+"""What the service is called, and no developer."""
+
+DAYS_MAX = 3650
+
+_PEM = serialization.Encoding.PEM
 
 
 class CertificatesError(UserError):
-    """Certificates that cannot be minted as asked. Its text is one line that says what would be right."""
+    """Certificates that cannot be issued or revoked as asked. Its text is one line that says what would be right."""
 
 
-def write(folder: Path, deployment: str, developers: Sequence[str], days: int) -> list[Path]:
-    """Mint the certificates of a deployment, each into a folder of its own, and drop the authority's key.
+@dataclass(frozen=True)
+class Issued:
+    """A certificate that was issued: whose it is, its number, until when it holds, and whether it is revoked."""
+
+    caller: Caller
+    serial: int
+    until: datetime
+    is_revoked: bool
+
+    @property
+    def owner(self) -> str:
+        """The developer's name, or the service's."""
+        return self.caller.name or self.caller.party
+
+
+def write(
+    folder: Path, deployment: str, developers: Sequence[str], days: int, authority: Authority | None = None
+) -> list[Path]:
+    """Issue the certificates of a deployment, each into a folder of its own.
 
     Parameters
     ----------
     folder : Path
-        Gets ``compliance/`` and a ``developer-<name>/`` for each developer, with ``authority.pem``,
-        ``certificate.pem`` and ``key.pem`` in it.
+        Gets ``compliance/`` and a ``developer-<name>/`` for each developer, with ``authority.pem``, ``certificate.pem``
+        and ``key.pem`` in it, in compliance's an empty list ``revoked.pem`` besides; ``issued.pem``; and, if an
+        authority is minted, ``authority/`` with its certificate and its key.
     deployment : str
     developers : sequence of str
     days : int
-        How long the certificates hold.
+        How long the certificates hold; an authority that is minted holds ten years.
+    authority : Authority, optional
+        By default one is minted.
 
     Returns
     -------
     list of Path
-        The folders.
+        The folders of compliance and of the developers.
 
     Raises
     ------
     CertificatesError
-        If a name cannot stand in a certificate, or a folder is there already.
+        If a name cannot stand in a certificate, the certificates would outlive the authority, or a folder is there
+        already.
     OSError
     """
     for name in (deployment, *developers):
-        if not NAME.fullmatch(name):
-            raise CertificatesError(f"{name!r}: a name must be 1 to 63 lower-case letters, digits and hyphens")
+        _check_name(name)
     if not developers or len(set(developers)) < len(developers):
         raise CertificatesError("--developer: name at least one developer, and each once")
-    minted = mint(deployment, ("compliance",), developers=developers, valid=timedelta(days=days))
-    folders = {folder / owner: credentials for owner, credentials in minted.items()}
-    for path in folders:
+    minted = authority is None
+    authority = authority or Authority.new(deployment, datetime.now(UTC) + timedelta(days=DAYS_MAX + 1))
+    until = _until(authority, days)
+    paths = {_folder(folder, name): name for name in (COMPLIANCE, *developers)}
+    for path in (*paths, folder / "issued.pem", *([folder / "authority"] if minted else [])):
         if path.exists():
             raise CertificatesError(f"{path}: is there already; a certificate is never overwritten")
-    for path, credentials in folders.items():
-        _write(path, credentials)
-    return list(folders)
+    credentials = {path: _issue(authority, deployment, name, until) for path, name in paths.items()}
+    folder.mkdir(parents=True, exist_ok=True)
+    _put(folder / "issued.pem", "".join(each.certificate for each in credentials.values()))
+    if minted:
+        _write(folder / "authority", {"authority": authority.pem, "key": _key_of(authority)})
+    for path, each in credentials.items():
+        _give(path, each)
+    _put(folder / COMPLIANCE / "revoked.pem", _list(authority, None, ()))
+    return list(paths)
 
 
-def _write(folder: Path, credentials: Credentials) -> None:
-    folder.mkdir(parents=True, mode=0o700)
-    for name in ("authority", "certificate", "key"):
-        # Born with its mode: there is no moment at which others can read the key.
-        descriptor = os.open(folder / f"{name}.pem", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(getattr(credentials, name))
+def authority_of(certificate: Path, key: Path) -> Authority:
+    """Read an authority's certificate (whatever follows it in its file goes to all parties) and its key, PEM.
+
+    Raises
+    ------
+    CertificatesError
+        If a file cannot be read, the certificate is no authority's or does not hold now, or the key is not its own,
+        under a password, of another kind than EC or RSA, or for others to read.
+    """
+    pem = _text(certificate)
+    try:
+        own = x509.load_pem_x509_certificates(pem.encode())[0]
+        signs = own.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
+        usage = [each.value for each in own.extensions if isinstance(each.value, x509.KeyUsage)]
+        signs = signs and all(each.key_cert_sign and each.crl_sign for each in usage)
+    except (ValueError, x509.ExtensionNotFound):
+        signs = False
+    if not signs:
+        raise CertificatesError(
+            f"{certificate}: not the certificate of an authority that may sign certificates and lists of revoked ones"
+        )
+    try:
+        private = load_pem_private_key(_text(key).encode(), None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise CertificatesError(f"{key}: not a private key in PEM, or under a password") from None
+    if key.stat().st_mode & 0o077:
+        raise CertificatesError(f"{key}: others than its owner can use it; chmod 600 it")
+    if private.public_key() != own.public_key():
+        raise CertificatesError(f"{key}: not the private key of {certificate}")
+    if not isinstance(private, ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey):
+        raise CertificatesError(f"{key}: must be an EC or an RSA key")
+    now = datetime.now(UTC)
+    if now < own.not_valid_before_utc:
+        raise CertificatesError(
+            f"{certificate}: holds only from {_moment(own.not_valid_before_utc)} on; is this machine's clock right?"
+        )
+    if own.not_valid_after_utc < now:
+        raise CertificatesError(
+            f"{certificate}: expired at {_moment(own.not_valid_after_utc)}: make new certificates for all"
+        )
+    return Authority(pem, private)
+
+
+def add(folder: Path, name: str, days: int, authority: Authority) -> Path:
+    """Issue a further developer's certificate, into a folder of its own.
+
+    Parameters
+    ----------
+    folder : Path
+        What `write` filled.
+    name : str
+    days : int
+    authority : Authority
+        The one that issued the others.
+
+    Returns
+    -------
+    Path
+        The developer's folder.
+
+    Raises
+    ------
+    CertificatesError
+        If the developer has a certificate already, or what is in ``folder`` is not this authority's.
+    OSError
+    """
+    _check_name(name)
+    with _register(folder, authority) as register:
+        path = _folder(folder, name)
+        if register.of(name) or path.exists():
+            raise CertificatesError(f"{name}: has a certificate already; renew it")
+        _give(path, register.issue(authority, name, days))
+        return path
+
+
+def renew(folder: Path, name: str, days: int, authority: Authority, *, revoke_old: bool = False) -> Path:
+    """Issue a new certificate with a new key to the service or a developer; the old files, if there, are replaced.
+
+    Parameters
+    ----------
+    folder, days, authority
+        As for `add`.
+    name : str
+        A developer's, or `COMPLIANCE`.
+    revoke_old : bool
+        Revoke a developer's older certificates, which hold on otherwise.
+
+    Returns
+    -------
+    Path
+        The folder with the new files.
+
+    Raises
+    ------
+    CertificatesError
+        If nobody of that name has a certificate, or ``folder`` is not this authority's.
+    OSError
+    """
+    with _register(folder, authority) as register:
+        old = register.known(name)
+        if revoke_old:
+            _check_revocable(name)
+        path = _folder(folder, name)
+        _give(path, register.issue(authority, name, days))
+        if revoke_old:
+            _revoke(folder, authority, old)
+        return path
+
+
+def revoke(folder: Path, name: str, authority: Authority, serial: int | None = None) -> int:
+    """Put a developer's certificates on the list, in compliance's folder, of those that hold no longer.
+
+    Parameters
+    ----------
+    folder, authority
+        As for `add`.
+    name : str
+    serial : int, optional
+        The number of the only one of them that is meant.
+
+    Returns
+    -------
+    int
+        How many are on the list that were not before.
+
+    Raises
+    ------
+    CertificatesError
+        If the developer has no certificate, or none of that number, or ``folder`` is not this authority's.
+    RevokedError
+        If the list as it is now cannot be read, or was signed by somebody else.
+    OSError
+    """
+    with _register(folder, authority) as register:
+        meant = register.known(name)
+        _check_revocable(name)
+        if serial is not None:
+            meant = [each for each in meant if each.serial_number == serial]
+            if not meant:
+                raise CertificatesError(f"--serial: {name} has no certificate of number {serial:X}")
+        return _revoke(folder, authority, meant)
+
+
+def issued(folder: Path) -> list[Issued]:
+    """List the certificates that were issued, in order.
+
+    Raises
+    ------
+    CertificatesError, RevokedError
+    """
+    with _register(folder) as register:
+        listed = read_list(folder / COMPLIANCE / "revoked.pem", _text(folder / COMPLIANCE / "authority.pem"))
+        revoked = {each.serial_number for each in listed}
+        return [
+            Issued(caller, each.serial_number, each.not_valid_after_utc, each.serial_number in revoked)
+            for caller, each in register.certificates
+        ]
+
+
+@dataclass(frozen=True)
+class _Register:
+    """The certificates that were issued, and the file that has them, locked."""
+
+    descriptor: int
+    certificates: tuple[tuple[Caller, x509.Certificate], ...]
+
+    def of(self, name: str) -> list[x509.Certificate]:
+        return [each for caller, each in self.certificates if name == (caller.name or caller.party)]
+
+    def known(self, name: str) -> list[x509.Certificate]:
+        found = self.of(name)
+        if not found:
+            raise CertificatesError(f"{name}: nobody of that name has a certificate")
+        return found
+
+    def issue(self, authority: Authority, name: str, days: int) -> Credentials:
+        """Issue one, which is on record before anybody has it."""
+        (deployment,) = {caller.run for caller, _ in self.certificates}
+        credentials = _issue(authority, deployment, name, _until(authority, days))
+        os.write(self.descriptor, credentials.certificate.encode())
+        os.fsync(self.descriptor)
+        return credentials
+
+
+@contextmanager
+def _register(folder: Path, authority: Authority | None = None) -> Iterator[_Register]:
+    path = folder / "issued.pem"
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_APPEND)
+    except OSError as error:
+        raise CertificatesError(
+            f"{path}: cannot be opened: {error.strerror}; name a folder that 'fairwall certificates new' made"
+        ) from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)  # whoever renews and revokes at once must not undo the other
+        try:
+            certificates = x509.load_pem_x509_certificates(path.read_bytes())
+        except ValueError:
+            raise CertificatesError(f"{path}: not certificates in PEM: bring back an untouched copy") from None
+        callers = [(caller, each) for each in certificates if (caller := named(each)) is not None]
+        if len(callers) < len(certificates) or len({caller.run for caller, _ in callers}) != 1:
+            raise CertificatesError(f"{path}: not the certificates of one deployment: bring back an untouched copy")
+        if authority is not None:
+            try:
+                certificates[0].verify_directly_issued_by(authority.certificate)
+            except (ValueError, TypeError, InvalidSignature):
+                raise CertificatesError(f"{path}: these certificates were issued by another authority") from None
+        yield _Register(descriptor, tuple(callers))
+    finally:
+        os.close(descriptor)
+
+
+def _issue(authority: Authority, deployment: str, name: str, until: datetime) -> Credentials:
+    if name == COMPLIANCE:
+        return authority.issue(deployment, COMPLIANCE, until=until)
+    return authority.issue(deployment, "developer", name, until=until)
+
+
+def _revoke(folder: Path, authority: Authority, certificates: Sequence[x509.Certificate]) -> int:
+    path = folder / COMPLIANCE / "revoked.pem"
+    before = read_list(path, authority.pem)
+    listed = {each.serial_number for each in before}
+    new = [each.serial_number for each in certificates if each.serial_number not in listed]
+    if new:
+        _put(path, _list(authority, before, new))
+    return len(new)
+
+
+def _list(authority: Authority, before: x509.CertificateRevocationList | None, serials: Sequence[int]) -> str:
+    """Sign a list: what is on the one before, and more."""
+    now = datetime.now(UTC)
+    number = 1
+    builder = x509.CertificateRevocationListBuilder().issuer_name(authority.certificate.subject).last_update(now)
+    # The next one is due when somebody is revoked, which nobody knows beforehand.
+    builder = builder.next_update(authority.certificate.not_valid_after_utc)
+    if before is not None:
+        numbers = [each.value for each in before.extensions if isinstance(each.value, x509.CRLNumber)]
+        number += numbers[0].crl_number if numbers else 0
+        for each in before:
+            builder = builder.add_revoked_certificate(each)
+    for serial in serials:
+        revoked = x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(now).build()
+        builder = builder.add_revoked_certificate(revoked)
+    builder = builder.add_extension(x509.CRLNumber(number), critical=False)
+    return builder.sign(authority.key, hashes.SHA256()).public_bytes(_PEM).decode()
+
+
+def _until(authority: Authority, days: int) -> datetime:
+    until, end = datetime.now(UTC) + timedelta(days=days), authority.certificate.not_valid_after_utc
+    if until > end:
+        raise CertificatesError(f"--days: at most {(end - datetime.now(UTC)).days}, for then the authority's end comes")
+    return until
+
+
+def _check_name(name: str) -> None:
+    if not NAME.fullmatch(name):
+        raise CertificatesError(f"{name!r}: a name must be 1 to 63 lower-case letters, digits and hyphens")
+    if name == COMPLIANCE:
+        raise CertificatesError(f"{name}: is the service, and nobody else's name")
+
+
+def _check_revocable(name: str) -> None:
+    if name == COMPLIANCE:
+        raise CertificatesError(f"{name}: developers read no list of revoked certificates; make new ones for all")
+
+
+def _folder(folder: Path, name: str) -> Path:
+    return folder / (name if name == COMPLIANCE else f"developer-{name}")
+
+
+def _give(folder: Path, credentials: Credentials) -> None:
+    _write(folder, {part: getattr(credentials, part) for part in ("authority", "key", "certificate")})
+
+
+def _write(folder: Path, files: dict[str, str]) -> None:
+    folder.mkdir(parents=True, mode=0o700, exist_ok=True)
+    for name, text in files.items():
+        _put(folder / f"{name}.pem", text)
+
+
+def _put(path: Path, text: str) -> None:
+    """Write a file or replace it, at once and durably, for its owner alone from the beginning."""
+    aside = path.with_name(f"{path.name}.new")
+    with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    aside.replace(path)
+
+
+def _key_of(authority: Authority) -> str:
+    form = serialization.PrivateFormat.PKCS8
+    return authority.key.private_bytes(_PEM, form, serialization.NoEncryption()).decode()
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "not PEM text"
+        raise CertificatesError(f"{path}: cannot be read: {why}") from None
+
+
+def _moment(time: datetime) -> str:
+    return f"{time:%Y-%m-%d %H:%M} UTC"

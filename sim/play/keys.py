@@ -1,15 +1,15 @@
-"""Certificates of a run or a deployment: an authority minted for it alone, its key dropped once all have theirs."""
+"""Authorities, and the certificates they issue. A run's is minted for it alone, its key dropped once all have one."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from typing import Self
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from fairwall.rpc.identity import PARTIES, SERVERS, Credentials, server_name_of, uri_of
@@ -38,31 +38,55 @@ def mint(
         By party, a named developer's as ``developer-<name>``. Elliptic-curve keys on P-256. Only a server's
         certificate may stand for a server.
     """
-    authority = _Authority(run, datetime.now(UTC) + valid)
-    minted = {party: authority.issue(party, serves=party in SERVERS) for party in parties}
-    return minted | {f"developer-{name}": authority.issue("developer", name) for name in developers}
+    until = datetime.now(UTC) + valid
+    authority = Authority.new(run, until)
+    minted = {party: authority.issue(run, party, until=until) for party in parties}
+    return minted | {f"developer-{name}": authority.issue(run, "developer", name, until=until) for name in developers}
 
 
 @dataclass(frozen=True)
-class _Authority:
-    """The one whose word both sides of a connection trust. Its key lives as long as this object."""
+class Authority:
+    """The one whose word both sides of a connection trust.
 
-    run: str
-    until: datetime
-    key: ec.EllipticCurvePrivateKey = field(
-        default_factory=lambda: ec.generate_private_key(ec.SECP256R1()), init=False, repr=False
-    )
+    Parameters
+    ----------
+    pem : str
+        What parties are given to know it by: its certificate, which comes first, and whatever stands behind that.
+    key : private key
+    """
 
-    def issue(self, party: str, name: str = "", *, serves: bool = False) -> Credentials:
-        """Make a key, and a certificate that says whose it is."""
+    pem: str
+    key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey = field(repr=False)
+
+    @classmethod
+    def new(cls, run: str, until: datetime) -> Self:
+        """Mint one for a run or a deployment."""
         key = ec.generate_private_key(ec.SECP256R1())
-        names: list[x509.GeneralName] = [x509.UniformResourceIdentifier(uri_of(self.run, party, name))]
-        uses = [ExtendedKeyUsageOID.CLIENT_AUTH]
-        if serves:
-            names.append(x509.DNSName(server_name_of(self.run, party)))
-            uses.append(ExtendedKeyUsageOID.SERVER_AUTH)
+        name = _common_name(f"fairwall {run}")
         certificate = (
-            self._builder(_common_name(f"{party} {name}".strip()), key.public_key())
+            _builder(name, name, key.public_key(), until)
+            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+            .add_extension(_key_usage(signs_certificates=True), critical=True)
+            .sign(key, hashes.SHA256())
+        )
+        return cls(certificate.public_bytes(serialization.Encoding.PEM).decode(), key)
+
+    @property
+    def certificate(self) -> x509.Certificate:
+        """Its own."""
+        return x509.load_pem_x509_certificate(self.pem.encode())
+
+    def issue(self, run: str, party: str, name: str = "", *, until: datetime) -> Credentials:
+        """Make a key, and a certificate that says whose it is; only a server's may stand for a server."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        names: list[x509.GeneralName] = [x509.UniformResourceIdentifier(uri_of(run, party, name))]
+        uses = [ExtendedKeyUsageOID.CLIENT_AUTH]
+        if party in SERVERS and not name:
+            names.append(x509.DNSName(server_name_of(run, party)))
+            uses.append(ExtendedKeyUsageOID.SERVER_AUTH)
+        subject = _common_name(f"{party} {name}".strip())
+        certificate = (
+            _builder(subject, self.certificate.subject, key.public_key(), until)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_key_usage(signs_certificates=False), critical=True)
             .add_extension(x509.ExtendedKeyUsage(uses), critical=True)
@@ -70,40 +94,29 @@ class _Authority:
             .sign(self.key, hashes.SHA256())
         )
         return Credentials(
-            run=self.run,
+            run=run,
             party=party,
-            authority=self._pem,
+            authority=self.pem,
             certificate=certificate.public_bytes(serialization.Encoding.PEM).decode(),
             key=key.private_bytes(
                 serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
             ).decode(),
         )
 
-    @property
-    def _name(self) -> x509.Name:
-        return _common_name(f"fairwall {self.run}")
 
-    @cached_property
-    def _pem(self) -> str:
-        certificate = (
-            self._builder(self._name, self.key.public_key())
-            .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(_key_usage(signs_certificates=True), critical=True)
-            .sign(self.key, hashes.SHA256())
-        )
-        return certificate.public_bytes(serialization.Encoding.PEM).decode()
-
-    def _builder(self, subject: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
-        return (
-            x509.CertificateBuilder()
-            .subject_name(subject)
-            .issuer_name(self._name)
-            .public_key(key)
-            .serial_number(x509.random_serial_number())
-            # A clock that is a little behind must still find the certificate valid.
-            .not_valid_before(datetime.now(UTC) - timedelta(minutes=5))
-            .not_valid_after(self.until)
-        )
+def _builder(
+    subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, until: datetime
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        # A clock that is a little behind must still find the certificate valid.
+        .not_valid_before(datetime.now(UTC) - timedelta(minutes=5))
+        .not_valid_after(until)
+    )
 
 
 def _common_name(text: str) -> x509.Name:

@@ -8,11 +8,11 @@ from fairwall.rpc import identity, server
 
 KILLED_BY = "C102"
 
-sound_credentials, sound_identify = grpc.ssl_server_credentials, identity.identify
+sound_credentials, sound_identify = grpc.dynamic_ssl_server_credentials, identity.identify
 
 
-def credentials(pairs, root_certificates, require_client_auth):
-    return sound_credentials(pairs, root_certificates, require_client_auth=False)
+def credentials(certificate, fetch, require_client_authentication):
+    return sound_credentials(certificate, fetch, require_client_authentication=False)
 
 
 def identify(context):
@@ -20,7 +20,7 @@ def identify(context):
     return sound_identify(context) if names else identity.Caller("kit", "developer", "alice")
 
 
-grpc.ssl_server_credentials = credentials
+grpc.dynamic_ssl_server_credentials = credentials
 server.identify = service.identify = identify
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ EXHAUSTED = grpc.StatusCode.RESOURCE_EXHAUSTED
 REFUSALS = {
     "CALLER_UNKNOWN": (
         grpc.StatusCode.UNAUTHENTICATED,
-        "the caller's certificate names no party of this run, or has expired",
+        "the caller's certificate names no party of this run, has expired, or is revoked",
     ),
     "CALLER_NOT_ALLOWED": (grpc.StatusCode.PERMISSION_DENIED, "this party may not call this method"),
     "DEADLINE_MISSING": (INVALID, "the call needs a deadline of at most one hour"),

@@ -23,7 +23,7 @@ _PRECONDITION = grpc.StatusCode.FAILED_PRECONDITION
 CATALOGUE: dict[Reason, tuple[grpc.StatusCode, str]] = {
     error_pb2.REASON_CALLER_UNKNOWN: (
         grpc.StatusCode.UNAUTHENTICATED,
-        "the caller's certificate names no party of this run, or has expired",
+        "the caller's certificate names no party of this run, has expired, or is revoked",
     ),
     error_pb2.REASON_CALLER_NOT_ALLOWED: (
         grpc.StatusCode.PERMISSION_DENIED,

@@ -13,11 +13,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import grpc
 
 from fairwall.errors import UserError
+from fairwall.rpc.revoked import Revoked
+
+if TYPE_CHECKING:
+    from cryptography import x509
 
 PARTIES = ("compliance", "developer", "adversary", "referee")
 SERVERS = ("compliance", "developer", "referee")
@@ -75,9 +79,16 @@ def identify(context: grpc.ServicerContext) -> Caller | None:
     return _only_caller(name.decode("utf-8", "replace") for name in names)
 
 
-def is_valid(context: grpc.ServicerContext) -> bool:
-    """Say whether the caller's certificate holds still: a connection may be older than its certificate's end."""
-    return all(datetime.now(UTC) <= _end_of(pem) for pem in context.auth_context().get("x509_pem_cert", ()))
+def is_valid(context: grpc.ServicerContext, revoked: Revoked | None = None) -> bool:
+    """Say whether the caller's certificate holds still: a connection may be older than its certificate's end.
+
+    Raises
+    ------
+    RevokedError
+        If nobody knows which certificates are revoked.
+    """
+    shown: Any = context.auth_context().get("x509_pem_cert", ())
+    return all(datetime.now(UTC) <= _end_of(pem) and not (revoked and revoked.holds(pem)) for pem in shown)
 
 
 @functools.lru_cache(1024)
@@ -100,7 +111,7 @@ def load(folder: Path) -> Credentials:
     ------
     CredentialsError
         If a file cannot be read, the key may be read by others or is another certificate's, or the certificate names
-        no party or has expired.
+        no party, does not hold yet or has expired.
     """
     # Imported here: a game's parties are told who they are, and need not wait for it.
     from cryptography import x509
@@ -111,13 +122,17 @@ def load(folder: Path) -> Credentials:
         raise CredentialsError(f"{folder / 'key.pem'}: others than its owner can use it; chmod 600 it")
     try:
         certificate = x509.load_pem_x509_certificate(chain.encode())
-        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        caller = _only_caller(names.get_values_for_type(x509.UniformResourceIdentifier))
-    except (ValueError, x509.ExtensionNotFound):
+        caller = named(certificate)
+    except ValueError:
         caller = None
     if caller is None:
         raise CredentialsError(
             f"{folder / 'certificate.pem'}: no certificate of one party; mint it as docs/serving.md says"
+        )
+    if certificate.not_valid_before_utc > datetime.now(UTC):
+        raise CredentialsError(
+            f"{folder / 'certificate.pem'}: holds only from {certificate.not_valid_before_utc:%Y-%m-%d %H:%M} UTC on; "
+            "is this machine's clock right?"
         )
     if certificate.not_valid_after_utc < datetime.now(UTC):
         raise CredentialsError(
@@ -130,6 +145,17 @@ def load(folder: Path) -> Credentials:
     if not fits:
         raise CredentialsError(f"{folder / 'key.pem'}: not the private key of certificate.pem, or under a password")
     return Credentials(caller.run, caller.party, authority, chain, key)
+
+
+def named(certificate: x509.Certificate) -> Caller | None:
+    """Say whom a certificate names; None if that is nobody, or more than one caller."""
+    from cryptography import x509
+
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return None
+    return _only_caller(names.get_values_for_type(x509.UniformResourceIdentifier))
 
 
 def _only_caller(names: Iterable[str]) -> Caller | None:

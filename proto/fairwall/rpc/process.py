@@ -17,7 +17,7 @@ import signal
 import stat
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import NoReturn
@@ -181,8 +181,15 @@ def playing(config: PartyConfig, layers: Sequence[Layer] = ()) -> Iterator[Recor
 
 
 @contextlib.contextmanager
-def until_told() -> Iterator[None]:
-    """Let the body start what then serves, wait for Ctrl-C or a request to terminate, and go on."""
+def until_told(again: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """Let the body start what then serves, wait for Ctrl-C or a request to terminate, and go on.
+
+    Parameters
+    ----------
+    again : callable
+        Called at each SIGHUP once it serves, to read again what may have changed; by default nothing. It says itself
+        what is wrong with that: whatever it raises, the service goes on.
+    """
     # The kernel gives a signal to any thread. A byte in a pipe wakes this one whichever it was, and waits for it if it
     # is still starting.
     wakes, woken = os.pipe()
@@ -192,7 +199,10 @@ def until_told() -> Iterator[None]:
         signal.signal(signum, lambda *_: None)
     yield
     while (told := signal.Signals(os.read(wakes, 1)[0])) == signal.SIGHUP:
-        LOG.info("SIGHUP: nothing is read again; a changed policy holds from the next start on")
+        try:
+            again()
+        except Exception:
+            LOG.exception("SIGHUP: what was read before holds")
     LOG.info("%s: leaving", told.name)
 
 

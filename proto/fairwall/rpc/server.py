@@ -7,6 +7,7 @@ reads a lone message before the method is asked, for as long as the caller cares
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import logging
 import threading
@@ -26,6 +27,7 @@ from fairwall.rpc.errors import CATALOGUE, Refusal, abort
 from fairwall.rpc.identity import PARTIES, Caller, Credentials, identify, is_valid
 from fairwall.rpc.quota import Meter, Quota
 from fairwall.rpc.recorder import RecordedCall, Recorder, message_type
+from fairwall.rpc.revoked import Revoked, RevokedError
 from fairwall.wire.v1 import error_pb2
 
 if TYPE_CHECKING:
@@ -70,10 +72,13 @@ class Deployed:
         Who may call at all, and how much; the table of callers says what.
     is_ready : callable
         Says whether the service can do its work, to whoever asks for its health.
+    revoked : Revoked, optional
+        Whose certificates hold no longer; it is asked at every message.
     """
 
     admitted: Mapping[Caller, Quota]
     is_ready: Callable[[], bool] = lambda: True
+    revoked: Revoked | None = None
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,11 @@ class Server:
 
     grpc_server: grpc.Server
     address: str
+    _shown: _Shown
+
+    def show(self, credentials: Credentials) -> None:
+        """Prove itself with other credentials, in a deployment, to whoever connects from now on."""
+        self._shown.change(credentials)
 
     def stop(self) -> None:
         """Refuse new calls, give the running ones half a second, and end."""
@@ -129,10 +139,11 @@ def serve(
     register(server)
     checks = health.HealthServicer() if deployed is None else _Health(deployed.is_ready)
     health_pb2_grpc.add_HealthServicer_to_server(checks, server)
-    secure = grpc.ssl_server_credentials(
-        [(credentials.key.encode(), credentials.certificate.encode())],
-        root_certificates=credentials.authority.encode(),
-        require_client_auth=True,
+    shown = _Shown()
+    secure = grpc.dynamic_ssl_server_credentials(
+        _shown(credentials),
+        shown,  # type: ignore[arg-type]  # None is for no change
+        require_client_authentication=True,
     )
     try:
         port = server.add_secure_port(address, secure)
@@ -140,7 +151,26 @@ def serve(
         raise OSError(f"cannot listen on {address} with this certificate, key and authority") from error
     server.start()
     checks.set("", health_pb2.HealthCheckResponse.SERVING)
-    return Server(server, f"{address.rsplit(':', 1)[0]}:{port}")
+    return Server(server, f"{address.rsplit(':', 1)[0]}:{port}", shown)
+
+
+def _shown(credentials: Credentials) -> grpc.ServerCertificateConfiguration:
+    pair = (credentials.key.encode(), credentials.certificate.encode())
+    return grpc.ssl_server_certificate_configuration([pair], credentials.authority.encode())
+
+
+class _Shown:
+    """What a server is to prove itself with from now on; called for each connection, it gives what is new once."""
+
+    def __init__(self) -> None:
+        self._new: grpc.ServerCertificateConfiguration | None = None
+
+    def change(self, credentials: Credentials) -> None:
+        self._new = _shown(credentials)
+
+    def __call__(self) -> grpc.ServerCertificateConfiguration | None:
+        new, self._new = self._new, None
+        return new
 
 
 class _Health(health.HealthServicer):  # type: ignore[misc]
@@ -188,14 +218,23 @@ class _Gate(grpc.ServerInterceptor):
             return grpc.stream_stream_rpc_method_handler(self._streaming(handler, method))
         return grpc.stream_unary_rpc_method_handler(self._unary(handler, method))
 
-    @contextlib.contextmanager
-    def _admitted(self, context: grpc.ServicerContext, method: str) -> Iterator[Meter | None]:
-        """Hold the call's place while it is under way; what counts its bytes, in a deployment."""
-        caller = identify(context)
-        if caller is None or caller.run != self._run or (self._deployed and not is_valid(context)):
+    def _caller(self, context: grpc.ServicerContext, method: str) -> Caller:
+        """Say who is calling; refuse who may not, or no longer."""
+        caller, deployed = identify(context), self._deployed
+        try:
+            holds = deployed is None or is_valid(context, deployed.revoked)
+        except RevokedError:
+            raise Refusal(error_pb2.REASON_INTERNAL) from None
+        if caller is None or caller.run != self._run or not holds:
             raise Refusal(error_pb2.REASON_CALLER_UNKNOWN)
         if caller not in self._room or caller.party not in CALLERS.get(method, frozenset()):
             raise Refusal(error_pb2.REASON_CALLER_NOT_ALLOWED)
+        return caller
+
+    @contextlib.contextmanager
+    def _admitted(self, context: grpc.ServicerContext, method: str) -> Iterator[Meter | None]:
+        """Hold the call's place while it is under way; what counts its bytes, in a deployment."""
+        caller = self._caller(context, method)
         remaining = context.time_remaining()
         if remaining is None or remaining > DEADLINE_SECONDS_MAX + _ROUNDED_UP_SECONDS:
             raise Refusal(error_pb2.REASON_DEADLINE_MISSING)
@@ -216,7 +255,8 @@ class _Gate(grpc.ServerInterceptor):
         with self._journalled(context, method):
             try:
                 with self._admitted(context, method) as meter:
-                    yield _Bytes(recorded, meter)
+                    check = functools.partial(self._caller, context, method) if self._deployed else lambda: None
+                    yield _Bytes(recorded, meter, check)
                 recorded.ended()
             except Exception as error:
                 _end(context, method, error, recorded)
@@ -271,15 +311,23 @@ class _Gate(grpc.ServerInterceptor):
 
 @dataclass(frozen=True)
 class _Bytes:
-    """What the messages of a call go through: they are recorded in a game, and counted in a deployment."""
+    """What the messages of a call go through: they are recorded in a game, and counted in a deployment.
+
+    A deployment's caller may be refused from any message on: whoever is revoked is not heard out.
+    """
 
     recorded: RecordedCall
     meter: Meter | None
+    check: Callable[[], object]
 
-    def received(self, data: bytes) -> bytes:
-        return self.recorded.received(data if self.meter is None else self.meter.received(data))
+    def all_received(self, arriving: Iterator[bytes]) -> Iterator[bytes]:
+        for data in _to_the_end(arriving):
+            self.check()
+            yield self.recorded.received(data if self.meter is None else self.meter.received(data))
+        self.check()
 
     def sent(self, data: bytes) -> bytes:
+        self.check()
         return self.recorded.sent(data if self.meter is None else self.meter.sent(data))
 
 
@@ -297,10 +345,10 @@ def _asker(handler: _Handler, method: str) -> Callable[[Iterator[bytes], _Bytes]
             raise Refusal(error_pb2.REASON_REQUEST_MALFORMED) from None
 
     def stream(arriving: Iterator[bytes], passing: _Bytes) -> Iterator[Any]:
-        return map(one, map(passing.received, _to_the_end(arriving)))
+        return map(one, passing.all_received(arriving))
 
     def lone(arriving: Iterator[bytes], passing: _Bytes) -> Any:
-        messages = [passing.received(data) for data in itertools.islice(_to_the_end(arriving), 2)]
+        messages = [*itertools.islice(passing.all_received(arriving), 2)]
         if len(messages) != 1:
             raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
         return one(messages[0])

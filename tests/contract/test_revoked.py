@@ -1,0 +1,366 @@
+"""Who is revoked is refused at once, on an open connection and within a call; a broken list lets nobody in."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import grpc
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+
+from fairwall.compliance.v1 import audit_service_pb2 as audit
+from fairwall.compliance.v1.audit_service_pb2_grpc import (
+    AuditServiceServicer,
+    AuditServiceStub,
+    add_AuditServiceServicer_to_server,
+)
+from fairwall.rpc import channel, identity, server
+from fairwall.rpc.errors import reason_of
+from fairwall.rpc.identity import Caller, load
+from fairwall.rpc.quota import Quota
+from fairwall.rpc.revoked import Revoked
+from fairwall.rpc.server import Deployed
+from fairwall.wire.v1 import error_pb2 as error
+from sim.deployment.certificates import authority_of, renew, revoke, write
+from sim.play.keys import Authority
+
+IN = error.REASON_UNSPECIFIED
+OUT = error.REASON_CALLER_UNKNOWN
+
+
+class Answering(AuditServiceServicer):
+    """Answers whoever is let in, once it has heard all; `answering` is set once it has, and waits for `may_answer`."""
+
+    def __init__(self) -> None:
+        self.heard: queue.SimpleQueue[object] = queue.SimpleQueue()
+        self.answering = threading.Event()
+        self.may_answer = threading.Event()
+        self.may_answer.set()
+
+    def GetTerms(self, __: audit.GetTermsRequest, _: grpc.ServicerContext) -> audit.GetTermsResponse:  # noqa: N802
+        return audit.GetTermsResponse()
+
+    def Audit(self, request_iterator: Iterator[Any], _: grpc.ServicerContext) -> audit.AuditResponse:  # noqa: N802
+        for message in request_iterator:
+            self.heard.put(message)
+        self.answering.set()
+        assert self.may_answer.wait(10)
+        return audit.AuditResponse()
+
+
+@dataclass(frozen=True)
+class Place:
+    """A deployment that is served: its folder of certificates, its authority, its server."""
+
+    folder: Path
+    authority: Authority
+    listening: server.Server
+    service: Answering
+
+    @contextmanager
+    def dialled(self, name: str) -> Iterator[grpc.Channel]:
+        own = load(self.folder / f"developer-{name}")
+        with channel.connect(self.listening.address, "compliance", own) as opened:
+            yield opened
+
+    def revoke(self, name: str) -> None:
+        revoke(self.folder, name, self.authority)
+
+    @property
+    def list(self) -> Path:
+        return self.folder / "compliance" / "revoked.pem"
+
+
+@contextmanager
+def serving(folder: Path, kind: type[Revoked] = Revoked) -> Iterator[Place]:
+    write(folder, "loans", ("alice", "bob"), 1)
+    authority = authority_of(folder / "authority/authority.pem", folder / "authority/key.pem")
+    service = Answering()
+    admitted = {Caller("loans", "developer", name): Quota() for name in ("alice", "bob")}
+    listening = server.serve(
+        lambda grpc_server: add_AuditServiceServicer_to_server(service, grpc_server),
+        load(folder / "compliance"),
+        deployed=Deployed(admitted, revoked=kind(folder / "compliance" / "revoked.pem", authority.pem)),
+    )
+    try:
+        yield Place(folder, authority, listening, service)
+    finally:
+        listening.stop()
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    with serving(tmp_path) as served:
+        yield served
+
+
+def outcome(opened: grpc.Channel) -> error.Reason:
+    try:
+        AuditServiceStub(opened).GetTerms(audit.GetTermsRequest(), timeout=5)
+    except grpc.RpcError as failed:
+        return reason_of(failed)
+    return IN
+
+
+# An open connection --------------------------------------------------------------------------------------------------
+
+
+def is_refused_at_once(place: Place) -> bool:
+    with place.dialled("alice") as alice, place.dialled("bob") as bob:
+        assert (outcome(alice), outcome(bob)) == (IN, IN)
+        place.revoke("alice")
+        refused = outcome(alice) == OUT
+        assert outcome(bob) == IN
+        return refused
+
+
+def test_who_is_revoked_is_refused_on_an_open_connection(place: Place) -> None:
+    assert is_refused_at_once(place)
+    with place.dialled("alice") as again:
+        assert outcome(again) == OUT
+
+
+def test_a_server_that_looks_at_the_handshake_alone_is_caught(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, bool] = {}
+
+    def once(context: grpc.ServicerContext, revoked: Revoked | None) -> bool:
+        return seen.setdefault(context.peer(), identity.is_valid(context, revoked))
+
+    monkeypatch.setattr(server, "is_valid", once)
+    assert not is_refused_at_once(place)
+
+
+def test_a_server_that_reads_the_list_once_is_caught(tmp_path: Path) -> None:
+    class Once(Revoked):
+        def _look(self) -> None:
+            if self._stamp is None:
+                super()._look()
+
+    with serving(tmp_path, Once) as place:
+        assert not is_refused_at_once(place)
+
+
+# A call that is under way --------------------------------------------------------------------------------------------
+
+
+def ends_under_way(place: Place, when: str) -> tuple[error.Reason, int]:
+    """How a stream ends whose caller is revoked in its middle, and how many messages the service has heard of it."""
+    messages: queue.SimpleQueue[audit.AuditRequest | None] = queue.SimpleQueue()
+    if when == "before the answer":
+        place.service.may_answer.clear()
+    with place.dialled("alice") as alice:
+        call = AuditServiceStub(alice).Audit.future(iter(messages.get, None), timeout=10)
+        messages.put(audit.AuditRequest())
+        place.service.heard.get(timeout=5)
+        if when == "before the answer":
+            messages.put(None)
+            assert place.service.answering.wait(5)
+        place.revoke("alice")
+        if when == "before a message":
+            messages.put(audit.AuditRequest())
+        messages.put(None)
+        place.service.may_answer.set()
+        failed = call.exception(timeout=10)
+    heard = 1
+    while not place.service.heard.empty():
+        place.service.heard.get()
+        heard += 1
+    return (IN if failed is None else reason_of(failed)), heard
+
+
+WHEN = ("before a message", "before the end", "before the answer")
+
+
+@pytest.mark.parametrize("when", WHEN)
+def test_who_is_revoked_in_the_middle_of_a_call_is_not_heard_out(place: Place, when: str) -> None:
+    assert ends_under_way(place, when) == (OUT, 1)
+    assert place.service.answering.is_set() == (when == "before the answer")
+
+
+@pytest.mark.parametrize("when", WHEN)
+def test_a_server_that_looks_at_the_beginning_of_a_call_alone_is_caught(
+    place: Place, when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "_Bytes", lambda recorded, meter, _: SOUND(recorded, meter, lambda: None))
+    assert ends_under_way(place, when)[0] == IN
+
+
+SOUND = server._Bytes
+
+
+# Renewed -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_renewed_certificate_is_let_in_while_the_old_one_is_refused(place: Place) -> None:
+    with place.dialled("alice") as old:
+        assert outcome(old) == IN
+        renew(place.folder, "alice", 1, place.authority)
+        with place.dialled("alice") as new:
+            assert (outcome(old), outcome(new)) == (IN, IN)
+            renew(place.folder, "alice", 1, place.authority, revoke_old=True)
+            with place.dialled("alice") as newest:
+                assert [outcome(each) for each in (old, new, newest)] == [OUT, OUT, IN]
+
+
+def shown(place: Place) -> int:
+    """The number of the certificate with which the server proves itself to who connects now."""
+    folder = place.folder / "developer-bob"
+    context = ssl.create_default_context(cafile=str(folder / "authority.pem"))
+    context.load_cert_chain(folder / "certificate.pem", folder / "key.pem")
+    context.set_alpn_protocols(["h2"])
+    host, port = place.listening.address.rsplit(":", 1)
+    with (
+        socket.create_connection((host, int(port)), timeout=5) as plain,
+        context.wrap_socket(plain, server_hostname="compliance.loans.fairwall") as connection,
+    ):
+        certificate = connection.getpeercert(binary_form=True)
+    assert certificate is not None
+    return x509.load_der_x509_certificate(certificate).serial_number
+
+
+def test_a_server_shows_a_renewed_certificate_and_loses_no_call(place: Place) -> None:
+    before, numbers = shown(place), []
+    outcomes: list[error.Reason] = []
+    over = threading.Event()
+
+    def keep_asking() -> None:
+        with place.dialled("alice") as alice:
+            while not over.is_set():
+                outcomes.append(outcome(alice))
+                with place.dialled("bob") as fresh:
+                    outcomes.append(outcome(fresh))
+
+    asking = threading.Thread(target=keep_asking)
+    asking.start()
+    try:
+        for _ in range(5):
+            renew(place.folder, "compliance", 1, place.authority)
+            place.listening.show(load(place.folder / "compliance"))
+            numbers.append(shown(place))
+    finally:
+        over.set()
+        asking.join()
+    assert len({before, *numbers}) == 6
+    assert set(outcomes) == {IN}
+
+
+# A list that cannot be relied on -------------------------------------------------------------------------------------
+
+
+def signed(authority: Authority, *extensions: x509.ExtensionType, ends: timedelta = timedelta(hours=1)) -> bytes:
+    now = datetime.now(UTC)
+    builder = (
+        x509.CertificateRevocationListBuilder()
+        .issuer_name(authority.certificate.subject)
+        .last_update(now - timedelta(hours=2))
+        .next_update(now + ends)
+    )
+    for extension in extensions:
+        builder = builder.add_extension(extension, critical=True)
+    return builder.sign(authority.key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+
+def replace(path: Path, text: bytes) -> None:
+    aside = path.with_name("aside")
+    aside.write_bytes(text)
+    aside.replace(path)
+
+
+def fold(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+OTHER = Authority.new("loans", datetime.now(UTC) + timedelta(days=1))
+"""Of the same name, with another key."""
+
+BROKEN: dict[str, tuple[Callable[[Place], object], str]] = {
+    "empty": (lambda place: replace(place.list, b""), "not a list of revoked certificates"),
+    "half": (lambda place: replace(place.list, place.list.read_bytes()[:200]), "not a list of revoked certificates"),
+    "a certificate": (
+        lambda place: replace(place.list, place.authority.pem.encode()),
+        "not a list of revoked certificates",
+    ),
+    "gone": (lambda place: place.list.unlink(), "cannot be read: No such file"),
+    "a folder": (lambda place: fold(place.list), "cannot be read: Is a directory"),
+    "signed by another": (lambda place: replace(place.list, signed(OTHER)), "not signed by the authority"),
+    "changed": (
+        lambda place: replace(place.list, resigned(place.list.read_bytes())),
+        "not signed by the authority",
+    ),
+    "of changes alone": (
+        lambda place: replace(place.list, signed(place.authority, x509.DeltaCRLIndicator(1))),
+        "critical extensions",
+    ),
+    "overdue": (
+        lambda place: replace(place.list, signed(place.authority, ends=-timedelta(hours=1))),
+        "too old: a newer list was due at 20",
+    ),
+}
+
+
+def resigned(pem: bytes) -> bytes:
+    """The same list with its last byte changed, which is the signature's."""
+    der = bytearray(x509.load_pem_x509_crl(pem).public_bytes(serialization.Encoding.DER))
+    der[-1] ^= 1
+    return x509.load_der_x509_crl(bytes(der)).public_bytes(serialization.Encoding.PEM)
+
+
+def outcomes_with_a_broken_list(place: Place, what: str) -> list[error.Reason]:
+    sound = place.list.read_bytes()
+    with place.dialled("bob") as bob:
+        outcomes = [outcome(bob)]
+        BROKEN[what][0](place)
+        outcomes += [outcome(bob), outcome(bob)]
+        if place.list.is_dir():
+            place.list.rmdir()
+        replace(place.list, sound)
+        return [*outcomes, outcome(bob)]
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_list_that_cannot_be_relied_on_lets_nobody_in_and_is_one_line_of_the_log(
+    place: Place, what: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, "fairwall.rpc.revoked"):
+        failed = error.REASON_INTERNAL
+        assert outcomes_with_a_broken_list(place, what) == [IN, failed, failed, IN]
+    said = [record.getMessage() for record in caplog.records if record.name == "fairwall.rpc.revoked"]
+    assert len(said) == 2
+    assert said[0].startswith(f"nobody is let in: {place.list}: ")
+    assert BROKEN[what][1] in said[0]
+    assert said[1] == f"{place.list}: can be relied on again"
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_server_that_takes_a_broken_list_for_an_empty_one_is_caught(tmp_path: Path, what: str) -> None:
+    class Open(Revoked):
+        def _look(self) -> None:
+            super()._look()
+            self._problem = ""
+
+    with serving(tmp_path, Open) as place:
+        assert outcomes_with_a_broken_list(place, what) == [IN, IN, IN, IN]
+
+
+def test_without_a_list_nobody_is_revoked_until_there_is_one(tmp_path: Path) -> None:
+    with serving(tmp_path / "loans") as place:
+        sound = place.list.read_bytes()
+        place.list.unlink()
+        revoked = Revoked(place.list, place.authority.pem)
+        bob = (place.folder / "developer-bob" / "certificate.pem").read_bytes()
+        assert not revoked.holds(bob)
+        replace(place.list, sound)
+        place.revoke("bob")
+        assert revoked.holds(bob)
