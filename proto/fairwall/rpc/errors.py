@@ -30,6 +30,10 @@ CATALOGUE: dict[Reason, tuple[grpc.StatusCode, str]] = {
         "this party may not call this method",
     ),
     error_pb2.REASON_DEADLINE_MISSING: (_INVALID, "the call needs a deadline of at most one hour"),
+    error_pb2.REASON_MESSAGE_LATE: (
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        "the call's first message, or its next one, did not come within the time that the service waits for one",
+    ),
     error_pb2.REASON_PROTOCOL_VERSION: (_PRECONDITION, "the caller speaks another version of the protocol"),
     error_pb2.REASON_REQUEST_MALFORMED: (
         _INVALID,

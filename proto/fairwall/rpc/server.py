@@ -11,6 +11,7 @@ import functools
 import itertools
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent import futures
 from dataclasses import dataclass
@@ -46,6 +47,9 @@ _REFUSING_THREADS = 4
 _AGE_SECONDS = 600.0
 """How long a deployment's connection lasts; calls that are under way by then may end."""
 
+_SILENCE_SECONDS = 30.0
+"""How long a deployment waits for a call's first message, or its next one: a silent call holds a place."""
+
 _CANCELLED: int = grpc.StatusCode.CANCELLED.value[0]
 
 
@@ -74,11 +78,14 @@ class Deployed:
         Says whether the service can do its work, to whoever asks for its health.
     revoked : Revoked, optional
         Whose certificates hold no longer; it is asked at every message.
+    silence_seconds : float
+        How long a call may send no message; then it is refused as ``MESSAGE_LATE``.
     """
 
     admitted: Mapping[Caller, Quota]
     is_ready: Callable[[], bool] = lambda: True
     revoked: Revoked | None = None
+    silence_seconds: float = _SILENCE_SECONDS
 
 
 @dataclass(frozen=True)
@@ -289,12 +296,16 @@ class _Gate(grpc.ServerInterceptor):
         peer = caller.party if caller is not None and caller.run == self._run else ""
         return self._recorder.answering(peer, method, context.invocation_metadata())
 
+    def _prompt(self, arriving: Iterator[bytes]) -> Iterator[bytes]:
+        """Let no call of a deployment be silent for long."""
+        return arriving if self._deployed is None else _Prompt(arriving, self._deployed.silence_seconds)
+
     def _unary(self, handler: _Handler, method: str) -> Callable[..., Any]:
         behaviour, ask, encode = _behaviour(handler), _asker(handler, method), _encoder(handler)
 
         def call(arriving: Iterator[bytes], context: grpc.ServicerContext) -> Any:
             with self._handled(context, method) as passing:
-                return passing.sent(encode(behaviour(ask(arriving, passing), context)))
+                return passing.sent(encode(behaviour(ask(self._prompt(arriving), passing), context)))
 
         return call
 
@@ -303,7 +314,7 @@ class _Gate(grpc.ServerInterceptor):
 
         def call(arriving: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[Any]:
             with self._handled(context, method) as passing:
-                for answer in behaviour(ask(arriving, passing), context):
+                for answer in behaviour(ask(self._prompt(arriving), passing), context):
                     yield passing.sent(encode(answer))
 
         return call
@@ -354,6 +365,35 @@ def _asker(handler: _Handler, method: str) -> Callable[[Iterator[bytes], _Bytes]
         return one(messages[0])
 
     return stream if handler.request_streaming else lone
+
+
+class _Prompt:
+    """A call's messages, each of which has to come within a time; Refusal ``MESSAGE_LATE`` if one does not.
+
+    grpc's own iterator waits on a condition for as long as the call lasts, and cannot be told to give up. This does
+    what that does, step by step, but for the end of the wait. Another thread that waits instead would cost each message
+    a change of threads: a sixth of what a small call takes.
+    """
+
+    def __init__(self, arriving: Any, seconds: float) -> None:
+        self._arriving = arriving
+        self._seconds = seconds
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        condition: threading.Condition = self._arriving._state.condition
+        until = time.monotonic() + self._seconds
+        with condition:
+            self._arriving._raise_or_start_receive_message()
+            while True:
+                in_time = condition.wait(until - time.monotonic())
+                message: bytes | None = self._arriving._look_for_request()
+                if message is not None:
+                    return message
+                if not in_time:
+                    raise Refusal(error_pb2.REASON_MESSAGE_LATE)
 
 
 def _to_the_end(arriving: Iterator[bytes]) -> Iterator[bytes]:

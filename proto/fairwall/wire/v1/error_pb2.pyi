@@ -39,6 +39,7 @@ class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REASON_REQUEST_UNKNOWN: _ClassVar[Reason]
     REASON_ROWS_TOO_LONG: _ClassVar[Reason]
     REASON_QUOTA_EXHAUSTED: _ClassVar[Reason]
+    REASON_MESSAGE_LATE: _ClassVar[Reason]
 REASON_UNSPECIFIED: Reason
 REASON_CALLER_UNKNOWN: Reason
 REASON_CALLER_NOT_ALLOWED: Reason
@@ -70,6 +71,7 @@ REASON_MODEL_UNAVAILABLE: Reason
 REASON_REQUEST_UNKNOWN: Reason
 REASON_ROWS_TOO_LONG: Reason
 REASON_QUOTA_EXHAUSTED: Reason
+REASON_MESSAGE_LATE: Reason
 
 class Error(_message.Message):
     __slots__ = ("reason",)
