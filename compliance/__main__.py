@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fairwall.rpc import handshakes
 from fairwall.rpc.importing import importing
+
+if any(argument.startswith("--policy") for argument in sys.argv) and "GRPC_TRACE" not in os.environ:
+    os.environ.update(handshakes.ENVIRONMENT)  # gRPC reads it when it is imported
 
 with importing("compliance"):
     from compliance.accountant import Budget, Neighbours, Rule
@@ -51,7 +56,8 @@ def main() -> None:
     if asked.policy is None:
         _play(*process.start("compliance", asked.config))
     else:
-        _deploy(Path(asked.policy), new_ledger=asked.new_ledger)
+        with handshakes.reported():
+            _deploy(Path(asked.policy), new_ledger=asked.new_ledger)
 
 
 def _play(config: process.PartyConfig, layers: Sequence[Layer]) -> None:

@@ -139,10 +139,12 @@ def test_fairwall_serve_is_the_service_itself_and_ctrl_c_leaves_nobody(own: Path
     with serving(own, BY_COMMAND) as running, running.client() as audits:
         process = psutil.Process(running.process.pid)
         assert process.cmdline()[1:] == [*BY_HAND, str(own / "policy.toml")]
-        assert process.children() == []
+        (log,) = process.children()  # which writes lines about failed handshakes
+        assert log.cmdline()[1:] == ["-I", "-m", "fairwall.rpc.handshakes"]
         assert "PRIVATE KEY" not in " ".join([*process.cmdline(), *process.environ().values()])
         assert audits.terms().people == 200
         assert running.end() == 0
+        assert not log.is_running()
     assert "SIGINT: leaving" in running.log
     assert "Traceback" not in running.log
 

@@ -43,6 +43,11 @@ def write(caller: str, method: str, outcome: str, facts: dict[str, _Value]) -> N
     LOG.info("", extra={"call": {"caller": caller, "method": method, "outcome": outcome, **facts}})
 
 
+def handshake(**facts: _Value) -> None:
+    """Write the line of a connection that failed before there was a call."""
+    LOG.info("", extra={"call": {"outcome": "handshake failed", **facts}})
+
+
 def start() -> None:
     """Send the lines to stderr, as they are."""
     handler = logging.StreamHandler(sys.stderr)
