@@ -19,9 +19,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from compliance.accountant import Budget, Neighbours
+from compliance.accountant import Budget, Loss, Neighbours
 from compliance.ledger import file
 from compliance.ledger.books import (
+    LOST,
     Books,
     Entry,
     LedgerError,
@@ -191,6 +192,26 @@ class Ledger:
                     return entry
                 found = self._open(request)
         return found
+
+    def write_off(self, dataset: str, loss: Loss) -> Entry:
+        """Charge what was charged before and is not in the ledger any more, whether the budget covers it or not.
+
+        Nobody's share pays, since nobody knows whose did.
+
+        Raises
+        ------
+        LedgerError
+            If the data set has no budget.
+        LedgerUnavailable
+        """
+        with self._transaction():
+            relation = self._books.neighbours.get(dataset)
+            if relation is None:
+                raise LedgerError(f"data set {dataset}: it has no budget")
+            name = f"{dataset} after record {self._books.head.sequence}"
+            entry = self._charge(Request(dataset, LOST, name, b"", LOST, LOST, relation, loss), Reply(b""))
+        self._seal_head()
+        return entry
 
     def check(self) -> None:
         """Write what stands for nothing, to the ledger and to its head.

@@ -12,6 +12,9 @@ from compliance.accountant import FREE, Budget, Loss, Neighbours
 from compliance.ledger.seal import Head
 from fairwall.errors import UserError
 
+LOST = "(lost)"
+"""Who asked, what for and what answered, of charges that were lost with a ledger: a name that no certificate has."""
+
 
 class LedgerError(UserError):
     """A ledger that must not be used, or not like this. The text says in one line what to do."""

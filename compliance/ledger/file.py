@@ -196,8 +196,14 @@ class Inspection:
     fault: str
 
 
-def inspect(path: Path) -> Inspection:
+def inspect(path: Path, key: bytes = b"") -> Inspection:
     """Read a ledger without changing it, also while a service uses it, and without its seal.
+
+    Parameters
+    ----------
+    path : Path
+    key : bytes
+        As in `Books`.
 
     Raises
     ------
@@ -211,7 +217,7 @@ def inspect(path: Path) -> Inspection:
             raise LedgerError("there is no such file")
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)) as db:
             db.execute("BEGIN")
-            books, counted = Books(genesis_of(db)), []
+            books, counted = Books(genesis_of(db), key), []
             try:
                 for record in records(db, 0):
                     books.add(record)
