@@ -110,6 +110,12 @@ class Frame:
 
 def render(page: Page, frame: Frame) -> str:
     """Write the page: the same bytes for the same arguments."""
+    assumptions = (*page.assumptions, *frame.left_out, *frame.secrecy, *frame.confinement)
+    return fill("report.html.j2", page=page, frame=frame, assumptions=assumptions)
+
+
+def fill(template: str, **values: object) -> str:
+    """Fill one of the templates beside this file in."""
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -118,5 +124,4 @@ def render(page: Page, frame: Frame) -> str:
         lstrip_blocks=True,
     )
     environment.filters["inline"] = Markup  # our own drawings, whose texts matplotlib has escaped
-    assumptions = (*page.assumptions, *frame.left_out, *frame.secrecy, *frame.confinement)
-    return environment.get_template("report.html.j2").render(page=page, frame=frame, assumptions=assumptions)
+    return environment.get_template(template).render(**values)

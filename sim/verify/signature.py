@@ -9,10 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fairwall.errors import UserError
 from sim.verify.finding import Finding, NoRun
 from sim.verify.run_files import result_of
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 _RESULT, _SIGNATURE = "result.json", "result.json.sig"
 
@@ -90,23 +94,54 @@ def sign(folder: Path, key: Path) -> Path:
         If the key cannot be read, may be read by others, is none, or lies in the folder.
     OSError
     """
+    require_sealable(folder, key)
+    private = private_key(key)
+    path = folder / _SIGNATURE
+    path.write_bytes(private.sign((folder / _RESULT).read_bytes()))
+    return path
+
+
+def private_key(path: Path) -> Ed25519PrivateKey:
+    """Read an Ed25519 private key in PEM without a password, which its owner alone can read.
+
+    Raises
+    ------
+    SigningKeyError
+    """
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    require_sealable(folder, key)
-    text = _read(key)
-    if key.stat().st_mode & 0o077:
-        raise SigningKeyError(f"{key}: others than its owner can use it; chmod 600 it")
+    text = _read(path)
+    if path.stat().st_mode & 0o077:
+        raise SigningKeyError(f"{path}: others than its owner can use it; chmod 600 it")
     try:
         private = load_pem_private_key(text, None)
     except (ValueError, TypeError, UnsupportedAlgorithm):
         private = None
     if not isinstance(private, Ed25519PrivateKey):
-        raise SigningKeyError(f"{key}: no Ed25519 private key in PEM, or under a password")
-    path = folder / _SIGNATURE
-    path.write_bytes(private.sign((folder / _RESULT).read_bytes()))
-    return path
+        raise SigningKeyError(f"{path}: no Ed25519 private key in PEM, or under a password")
+    return private
+
+
+def public_key(path: Path) -> Ed25519PublicKey:
+    """Read an Ed25519 public key in PEM.
+
+    Raises
+    ------
+    SigningKeyError
+    """
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+
+    try:
+        key = load_pem_public_key(_read(path))
+    except (ValueError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PublicKey):
+        raise SigningKeyError(f"{path}: no Ed25519 public key in PEM")
+    return key
 
 
 def wrong_signature(folder: Path, public: Path | None, notes: list[str]) -> Iterator[Finding]:
@@ -125,21 +160,14 @@ def wrong_signature(folder: Path, public: Path | None, notes: list[str]) -> Iter
     SigningKeyError
         If the key cannot be read, or is none.
     """
-    from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
-    from cryptography.hazmat.primitives.serialization import load_pem_public_key
+    from cryptography.exceptions import InvalidSignature
 
     path = folder / _SIGNATURE
     if public is None:
         if path.exists():
             notes.append(f"not checked: {_SIGNATURE}, since no public key was given (--seal)")
         return
-    try:
-        key = load_pem_public_key(_read(public))
-    except (ValueError, UnsupportedAlgorithm):
-        key = None
-    if not isinstance(key, Ed25519PublicKey):
-        raise SigningKeyError(f"{public}: no Ed25519 public key in PEM")
+    key = public_key(public)
     try:
         key.verify(path.read_bytes(), (folder / _RESULT).read_bytes())
     except FileNotFoundError:

@@ -1,0 +1,80 @@
+"""Refused calls, counted in a service's log: the ledger keeps what was charged, and a refusal is charged nothing."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from fairwall.errors import UserError
+
+_LONGEST_LINE = 1 << 16
+_LONGEST_WORD = 200
+
+
+class LogError(UserError):
+    """A log that cannot be read. Its text is one line."""
+
+
+def count(logs: Sequence[Path], dataset: str | None = None, caller: str | None = None) -> dict[str, Any]:
+    """Count the refused calls in the lines that `fairwall.rpc.journal` has written; other lines are passed over.
+
+    Parameters
+    ----------
+    logs : sequence of Path
+    dataset : str, optional
+        Count those about this data set alone.
+    caller : str, optional
+        Count those of this caller alone, such as ``developer/alice``.
+
+    Returns
+    -------
+    dict
+        ``logs`` by name and SHA-256, ``from`` and ``to`` which time they tell of calls, and ``calls``: how many by
+        caller, method, data set (None where the refusal came before it was known) and reason.
+
+    Raises
+    ------
+    LogError
+    """
+    files, times, counts = [], [], Counter[tuple[str, str, str, str]]()
+    for log in logs:
+        try:
+            text = log.read_bytes()
+        except OSError as error:
+            raise LogError(f"{log}: cannot be read: {error.strerror}") from None
+        files.append({"name": log.name, "digest": {"sha256": hashlib.sha256(text).hexdigest()}})
+        for call in _calls(text):
+            times.append(call["time"])
+            asked = (call["caller"], call["method"], call.get("dataset", ""), call.get("reason", ""))
+            if call["outcome"] == "refused" and dataset in (None, asked[2]) and caller in (None, asked[0]):
+                counts[asked] += 1
+    return {
+        "logs": files,
+        "from": min(times, default=None),
+        "to": max(times, default=None),
+        "calls": [
+            {"caller": who, "method": method, "dataset": about or None, "reason": reason, "calls": many}
+            for (who, method, about, reason), many in sorted(counts.items())
+        ],
+    }
+
+
+def _calls(text: bytes) -> Iterator[dict[str, str]]:
+    for line in text.splitlines():
+        if not line.startswith(b"{") or len(line) > _LONGEST_LINE:
+            continue
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        words = {name: value for name, value in found.items() if _is_word(value)}
+        if {"time", "caller", "method", "outcome"} <= words.keys():
+            yield words
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and len(value) <= _LONGEST_WORD and value.isprintable()

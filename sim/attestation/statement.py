@@ -1,0 +1,241 @@
+"""What is stated: an in-toto Statement v1 about the predictions of each batch that was answered.
+
+Everything is taken from the ledger's records but for the refused calls, which the ledger does not keep. Of an answer it
+has what the developer was told, and of the data nothing else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import fairwall
+from compliance.accountant import FREE, Budget, Loss
+from compliance.case import interval_of, values_of
+from compliance.interval import LEVEL
+from compliance.ledger.books import LOST, Entry, Terms
+from compliance.ledger.file import Inspection
+
+STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+PREDICATE_TYPE = "fairwall://attestation/audit-account/v1"
+
+_POINTS = 40
+"""At so many charges of a data set, at most, it is said what was spent by then: a rule may take long to add up."""
+
+_RELEASE = "release"
+"""What the ledger calls the metric of a release of sanitised attributes."""
+
+
+def account_of(
+    found: Inspection,
+    deployment: str,
+    at: datetime,
+    signer: dict[str, str],
+    *,
+    dataset: str | None = None,
+    developer: str | None = None,
+    refusals: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Lay out what a ledger holds, as the predicate of a statement.
+
+    Parameters
+    ----------
+    found : Inspection
+        Whole.
+    deployment : str
+    at : datetime
+        When it is signed.
+    signer : dict of str to str
+        See `sim.attestation.envelope.Signer`.
+    dataset, developer : str, optional
+        Tell of this data set, or of this developer's questions, alone. What a data set has lost in all is told anyway.
+    refusals : dict, optional
+        See `sim.attestation.refusals`.
+
+    Returns
+    -------
+    dict
+        Of what JSON can write; an infinite number is ``"inf"``, an end of an interval that nobody knows is None.
+    """
+    records = [record for record in found.records if _concerns(record, dataset, developer)]
+    charges = [record for record in records if isinstance(record, Entry)]
+    asked = [entry for entry in charges if entry.request.metric not in (_RELEASE, LOST)]
+    return {
+        "deployment": deployment,
+        "signedAt": _time(at.timestamp()),
+        "signer": signer,
+        "fairwall": fairwall.__version__,
+        "ledger": {"records": len(found.records), "head": found.books.head.chain.hex()},
+        "only": {"dataset": dataset, "developer": developer},
+        "confidence": LEVEL,
+        "accounts": [_account(found, *names) for names in found.books.accounts if _is_told(*names, dataset, developer)],
+        "budgets": _budgets([record for record in records if isinstance(record, Terms)]),
+        "course": _course(found.records, dataset, developer),
+        "audits": [_audit(entry) for entry in asked],
+        "releases": [_charge(entry) for entry in charges if entry.request.metric == _RELEASE],
+        "lost": [_charge(entry) for entry in charges if entry.request.metric == LOST],
+        "others": [
+            {**_frame(record), "kind": type(record).__name__}
+            for record in records
+            if not isinstance(record, Entry | Terms)
+        ],
+        "refusals": refusals,
+    }
+
+
+def statement_of(account: dict[str, Any], name: str, page: bytes) -> bytes:
+    """State an account, and which page it is told on.
+
+    Parameters
+    ----------
+    account : dict
+    name : str
+        The page's.
+    page : bytes
+
+    Returns
+    -------
+    bytes
+        JSON.
+    """
+    subjects = [{"name": name, "digest": {"sha256": hashlib.sha256(page).hexdigest()}}]
+    subjects += [{"name": audit["subject"], "digest": {"blake3": audit["digest"]}} for audit in account["audits"]]
+    whole = {"_type": STATEMENT_TYPE, "subject": subjects, "predicateType": PREDICATE_TYPE, "predicate": account}
+    return json.dumps(whole, allow_nan=False).encode()
+
+
+def _concerns(record: object, dataset: str | None, developer: str | None) -> bool:
+    if isinstance(record, Terms):
+        return _is_told(record.dataset, record.developer, dataset, developer)
+    if isinstance(record, Entry):
+        return _is_told(record.request.dataset, record.request.developer, dataset, developer)
+    return True
+
+
+def _is_told(about: str, whose: str, dataset: str | None, developer: str | None) -> bool:
+    return dataset in (None, about) and (developer is None or whose in ("", LOST, developer))
+
+
+def _account(found: Inspection, dataset: str, developer: str) -> dict[str, Any]:
+    standing = found.books.standing(dataset, developer)
+    assert standing.budget is not None, "accounts are those that have one"
+    losses = found.books.losses(dataset, developer)
+    return {
+        "dataset": dataset,
+        "developer": developer or None,
+        "neighbours": found.books.neighbours[dataset].value,
+        **_terms(standing.budget),
+        "spent": _number(standing.spent),
+        "left": _number(standing.remaining),
+        "charges": sum(losses.values()),
+    }
+
+
+def _budgets(records: Sequence[Terms]) -> list[dict[str, Any]]:
+    """Tell each change of a budget or a share, and which way it went."""
+    told, before = [], dict[tuple[str, str], Budget]()
+    for record in records:
+        account = (record.dataset, record.developer)
+        if before.get(account) != record.budget:
+            told.append(
+                {
+                    **_frame(record),
+                    "dataset": record.dataset,
+                    "developer": record.developer or None,
+                    "neighbours": record.neighbours.value,
+                    **_terms(record.budget),
+                    "change": _change(before.get(account), record.budget),
+                }
+            )
+        before[account] = record.budget
+    return told
+
+
+def _change(before: Budget | None, now: Budget) -> str:
+    if before is None:
+        return "set"
+    return "raised" if now.epsilon > before.epsilon or now.delta > before.delta else "lowered"
+
+
+def _course(records: Sequence[object], dataset: str | None, developer: str | None) -> list[dict[str, Any]]:
+    """Tell what was spent of each data set, and by each developer, as time went on."""
+    budgets: dict[tuple[str, str], Budget] = {}
+    losses: defaultdict[tuple[str, str], Counter[Loss]] = defaultdict(Counter)
+    points: defaultdict[tuple[str, str], list[list[Any]]] = defaultdict(list)
+    charged = Counter(record.request.dataset for record in records if isinstance(record, Entry))
+    seen: Counter[str] = Counter()
+    for record in records:
+        if isinstance(record, Terms):
+            budgets[record.dataset, record.developer] = record.budget
+        if not isinstance(record, Entry):
+            continue
+        about, whose = record.request.dataset, record.request.developer
+        for account in {(about, ""), (about, whose)}:
+            if record.request.loss != FREE:
+                losses[account][record.request.loss] += 1
+        seen[about] += 1
+        every = math.ceil(charged[about] / _POINTS)
+        if seen[about] % every and seen[about] != charged[about]:
+            continue
+        for account in budgets:
+            if account[0] == about and losses[account] and _is_told(*account, dataset, developer):
+                spent = _number(budgets[account].spent(losses[account]))
+                if not points[account] or points[account][-1][1] != spent:
+                    points[account].append([_time(record.time), spent])
+    return [
+        {"dataset": about, "developer": whose or None, "points": points[about, whose]}
+        for about, whose in sorted(points)
+    ]
+
+
+def _audit(entry: Entry) -> dict[str, Any]:
+    """Tell one batch as its developer was told it."""
+    ends = zip(values_of(entry), *interval_of(entry), strict=True)
+    return {
+        **_charge(entry),
+        "subject": f"{entry.request.developer}/{entry.request.request_id}",
+        "digest": entry.request.digest.hex(),
+        "models": [{"gap": _number(gap), "low": _number(low), "high": _number(high)} for gap, low, high in ends],
+    }
+
+
+def _charge(entry: Entry) -> dict[str, Any]:
+    asked, loss = entry.request, entry.request.loss
+    return {
+        **_frame(entry),
+        "dataset": asked.dataset,
+        "developer": asked.developer,
+        "request": asked.request_id,
+        "metric": asked.metric,
+        "mechanism": asked.mechanism,
+        "neighbours": asked.neighbours.value,
+        "law": loss.law.value,
+        "epsilon": _number(loss.epsilon),
+        "delta": loss.delta,
+        "multiplier": loss.multiplier or None,
+    }
+
+
+def _frame(record: Any) -> dict[str, Any]:
+    return {"record": record.sequence, "time": _time(record.time)}
+
+
+def _terms(budget: Budget) -> dict[str, Any]:
+    return {"rule": budget.rule.value, "epsilon": _number(budget.epsilon), "delta": budget.delta}
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+
+
+def _number(value: float) -> float | str | None:
+    if math.isnan(value):
+        return None
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return float(value)
