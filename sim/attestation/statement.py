@@ -20,9 +20,7 @@ from compliance.case import interval_of, values_of
 from compliance.interval import LEVEL
 from compliance.ledger.books import LOST, Entry, Terms
 from compliance.ledger.file import Inspection
-
-STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
-PREDICATE_TYPE = "fairwall://attestation/audit-account/v1"
+from sim.attestation.envelope import PREDICATE_TYPE, STATEMENT_TYPE
 
 _POINTS = 40
 """At so many charges of a data set, at most, it is said what was spent by then: a rule may take long to add up."""

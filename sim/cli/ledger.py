@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sim.cli.ledger_copies import backup, restore
+from sim.cli.ledger_page import check, report
 from sim.cli.status import FAILED, WIDTH
 
 if TYPE_CHECKING:
@@ -23,7 +25,10 @@ _LAST = 10
 
 File = Annotated[Path, typer.Argument(help="A compliance service's ledger.", metavar="FILE")]
 
-app = typer.Typer(no_args_is_help=True, help="Read a compliance service's ledger. A running service is not disturbed.")
+app = typer.Typer(
+    no_args_is_help=True,
+    help="Read, sign, copy and restore a compliance service's ledger. A running service is not disturbed.",
+)
 
 
 @app.command()
@@ -51,6 +56,12 @@ def export(file: File) -> None:
         typer.echo(json.dumps(line, allow_nan=False))
     if found.fault:
         raise typer.Exit(FAILED)
+
+
+app.command()(report)
+app.command()(check)
+app.command()(backup)
+app.command()(restore)
 
 
 def _read(file: Path) -> Inspection:

@@ -8,16 +8,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its head, its texts, and whether they are numbers."""
+    """A column of a table: its head, its texts, whether they are numbers, or sentences, which go over several lines."""
 
     head: str
     texts: Sequence[str]
     numeric: bool = True
     group: str = ""
+    prose: bool = False
 
     @property
     def kind(self) -> str:
         """How it is set."""
+        if self.prose:
+            return "prose"
         return "number" if self.numeric else "text"
 
 

@@ -1,0 +1,156 @@
+"""The check of a page and its statement: offline, with the reader's own copy of an authority or a public key."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairwall.errors import UserError
+from fairwall.rpc.identity import uri_of
+from sim.attestation.envelope import (
+    PREDICATE_TYPE,
+    STATEMENT_TYPE,
+    EnvelopeError,
+    Opened,
+    authorities,
+    open_with_authority,
+    open_with_key,
+)
+from sim.verify.signature import public_key
+
+if TYPE_CHECKING:
+    from cryptography import x509
+
+PAGE, STATEMENT = ".html", ".intoto.json"
+"""How the names of the two files end that belong together."""
+
+_BYTES_MAX = 64 << 20
+
+
+class NotFound(UserError):
+    """A file that is to be checked and is not there. Its text is one line."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What was found to be signed.
+
+    Parameters
+    ----------
+    account : dict
+        See `sim.attestation.statement.account_of`.
+    notes : tuple of str
+        What the reader should know besides.
+    """
+
+    account: dict[str, Any]
+    notes: tuple[str, ...]
+
+
+def statement_of(page: Path) -> Path:
+    """Name the statement beside a page.
+
+    Raises
+    ------
+    NotFound
+        If the page's name does not end as one.
+    """
+    if page.suffix != PAGE:
+        raise NotFound(f"{page}: the page's name must end with {PAGE}")
+    return page.with_name(page.name.removesuffix(PAGE) + STATEMENT)
+
+
+def check(file: Path, *, authority: Path | None = None, key: Path | None = None) -> Checked:
+    """Check a page and the statement beside it.
+
+    Parameters
+    ----------
+    file : Path
+        Either of the two.
+    authority : Path, optional
+        The deployment's ``authority.pem``, from the reader's own credentials.
+    key : Path, optional
+        Instead, compliance's public key, if it signs with a key of its own.
+
+    Raises
+    ------
+    EnvelopeError
+        If either file is not what compliance has signed.
+    NotFound, SigningKeyError
+        If there is nothing to check, or nothing to check it with.
+    """
+    page = file
+    if file.name.endswith(STATEMENT):
+        page = file.with_name(file.name.removesuffix(STATEMENT) + PAGE)
+    envelope, shown = _read(statement_of(page)), _read(page)
+    if authority is not None:
+        opened = open_with_authority(envelope, authorities(authority))
+    else:
+        assert key is not None, "one of the two"
+        opened = open_with_key(envelope, public_key(key))
+    account = _account(opened, shown)
+    return Checked(account, tuple(_notes(account, opened.certificate)))
+
+
+def _account(opened: Opened, page: bytes) -> dict[str, Any]:
+    """Read what is stated, of this page; who signed it wrote it, or something else."""
+    try:
+        stated = json.loads(opened.payload)
+        account: dict[str, Any] = stated["predicate"]
+        types, subject, signer = (stated["_type"], stated["predicateType"]), stated["subject"][0], account["signer"]
+        at, deployment, digest = datetime.fromisoformat(account["signedAt"]), account["deployment"], subject["digest"]
+    except (ValueError, KeyError, TypeError, IndexError, RecursionError):
+        raise EnvelopeError("what is signed is no statement about a ledger") from None
+    if types != (STATEMENT_TYPE, PREDICATE_TYPE):
+        raise EnvelopeError("what is signed is another kind of statement")
+    if signer != opened.described:
+        raise EnvelopeError("the certificate or key beside the statement is not the one that it names")
+    if opened.certificate is not None:
+        _check_signer(opened.certificate, deployment, at)
+    if digest != {"sha256": hashlib.sha256(page).hexdigest()}:
+        raise EnvelopeError("the page is not the one that was signed with this statement")
+    return account
+
+
+def _check_signer(certificate: x509.Certificate, deployment: str, at: datetime) -> None:
+    """Refuse a signer that is not compliance, or was not any more, or not yet."""
+    from cryptography import x509
+
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        uris = [uri for uri in names.get_values_for_type(x509.UniformResourceIdentifier) if uri.startswith("fairwall:")]
+    except x509.ExtensionNotFound:
+        uris = []
+    if uris != [uri_of(deployment, "compliance")]:
+        raise EnvelopeError(f"its certificate is {' and '.join(uris) or 'nobody'}'s, not compliance's of {deployment}")
+    if not certificate.not_valid_before_utc <= at <= certificate.not_valid_after_utc:
+        raise EnvelopeError(f"its certificate did not hold when it was signed, at {at:%Y-%m-%d %H:%M} UTC")
+
+
+def _notes(account: dict[str, Any], certificate: x509.Certificate | None) -> list[str]:
+    notes = []
+    if certificate is not None and certificate.not_valid_after_utc < datetime.now(UTC):
+        notes.append(
+            f"the signer's certificate ended at {certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC, after the "
+            "page was signed; when that was, is compliance's word"
+        )
+    if any(account["only"].values()):
+        notes.append("the page is about a part of the ledger, as it says")
+    if account["refusals"] is None:
+        notes.append("refused calls were not counted: no log was given")
+    return notes
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            text = file.read(_BYTES_MAX + 1)
+    except OSError as error:
+        raise NotFound(f"{path}: cannot be read: {error.strerror}") from None
+    if len(text) > _BYTES_MAX:
+        raise EnvelopeError(f"{path.name} is larger than {_BYTES_MAX >> 20} MiB")
+    return text

@@ -1,0 +1,145 @@
+"""The figures of a ledger's page: what was spent as time went on, and the answers with their intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from matplotlib import dates as untyped_dates
+from matplotlib.lines import Line2D
+
+from sim.report.drawing import BLACK, COLOURS, DASHES, GREY, MARKERS, Figure, legend, svg
+from sim.report.notation import as_float, number
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+dates: Any = untyped_dates
+
+ANSWERS_MAX = 60
+"""So many answers fit into a figure; the last ones are drawn."""
+
+_WIDE = (10.4, 3.7)
+
+
+def spent(account: Mapping[str, Any], dataset: str, developers: Sequence[str]) -> Figure | None:
+    """Draw what was spent of a data set's budget, in all and by each developer; None if nothing was.
+
+    Parameters
+    ----------
+    account : mapping
+        See `sim.attestation.statement.account_of`.
+    dataset : str
+    developers : sequence of str
+        All on the page: each is drawn in one way in every figure.
+    """
+    lines = {one["developer"]: one["points"] for one in account["course"] if one["dataset"] == dataset}
+    if not lines:
+        return None
+    ends = [_day(point[0]) for points in lines.values() for point in points]
+    pause = max(max(ends) - min(ends), 60 / 86400) / 20
+    first, last = min(ends) - pause, max(ends) + pause
+    limits = [
+        (max(_day(one["time"]), first), as_float(one["epsilon"]))
+        for one in account["budgets"]
+        if (one["dataset"], one["developer"]) == (dataset, None)
+    ]
+
+    def draw(axes: Axes) -> None:
+        for who, points in sorted(lines.items(), key=lambda line: (line[0] is not None, line[0])):
+            days = [first, *(_day(at) for at, _ in points), last]
+            values = [0.0, *(as_float(value) for _, value in points)]
+            values.append(values[-1])
+            if who is None:
+                axes.step(days, values, where="post", color=BLACK, lw=2.2, label="all developers")
+            else:
+                i = developers.index(who)
+                axes.step(
+                    days,
+                    values,
+                    where="post",
+                    color=COLOURS[i % 6],
+                    ls=DASHES[i % 7],
+                    lw=1.5,
+                    marker=MARKERS[i % 7],
+                    ms=5,
+                    markevery=slice(1, -1),
+                    label=who,
+                )
+        if all(math.isfinite(epsilon) for _, epsilon in limits):
+            axes.step(
+                [*(day for day, _ in limits), last],
+                [*(epsilon for _, epsilon in limits), limits[-1][1]],
+                where="post",
+                color=GREY,
+                lw=1.2,
+                ls=(0, (1, 1.5)),
+                label="the data set's budget",
+            )
+        place = dates.AutoDateLocator(tz=UTC, minticks=3, maxticks=8)
+        axes.xaxis.set_major_locator(place)
+        axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(place, tz=UTC))
+        axes.set_xlim(first, last)
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("time, UTC")
+        axes.set_ylabel("ε spent")
+        legend(axes, [])
+
+    title = f"Spent of {dataset}"
+    values = ", ".join(f"{who or 'all'} {number(points[-1][1])}" for who, points in lines.items())
+    caption = "Composed by the data set's rule. Shares of developers may add up to more than its budget."
+    place = sorted({one["dataset"] for one in account["course"]}).index(dataset)
+    return _figure(f"spent-{place}", title, caption, f"Chart. {title}: {values}.", draw)
+
+
+def answers(account: Mapping[str, Any], metric: str, developers: Sequence[str]) -> Figure:
+    """Draw the answers about a metric and their intervals, in the order in which they were given."""
+    told = [
+        (audit, which, model)
+        for audit in account["audits"]
+        if audit["metric"] == metric
+        for which, model in enumerate(audit["models"], start=1)
+    ]
+    shown = told[-ANSWERS_MAX:]
+
+    def draw(axes: Axes) -> None:
+        axes.axhline(0, color=GREY, lw=0.9, ls=":")
+        for i, who in enumerate(developers):
+            rows = [(x, model) for x, (audit, _, model) in enumerate(shown) if audit["developer"] == who]
+            if not rows:
+                continue
+            xs = [x for x, _ in rows]
+            gaps, lows, highs = (
+                np.array([as_float(model[key]) for _, model in rows]) for key in ("gap", "low", "high")
+            )
+            # Noise may carry an answer out of its interval, which is within the metric's range.
+            middle, half = (lows + highs) / 2, (highs - lows) / 2
+            axes.errorbar(xs, middle, half, ls="", capsize=3, elinewidth=1.3, color=COLOURS[i % 6], marker="")
+            axes.plot(xs, gaps, ls="", marker=MARKERS[i % 7], ms=5.5, color=COLOURS[i % 6], label=who)
+        names = [f"{audit['record']}" + (f".{which}" if len(audit["models"]) > 1 else "") for audit, which, _ in shown]
+        every = math.ceil(len(shown) / 30)
+        axes.set_xticks(range(0, len(shown), every), names[::every], rotation=90 if len(shown) > 12 else 0)
+        axes.set_xlim(-0.7, len(shown) - 0.3)
+        axes.set_xlabel("record of the ledger, and model of the batch")
+        axes.set_ylabel(f"gap, {metric}")
+        legend(axes, [Line2D([], [], color=GREY, lw=0.9, ls=":", label="no gap")])
+
+    title = f"Answers: {metric}"
+    left_out = f" The last {ANSWERS_MAX} of {len(told)}." if len(told) > ANSWERS_MAX else ""
+    caption = (
+        f"Marks are answers, bars hold the test set's exact gap with at least {account['confidence']:.0%} each; no bar "
+        f"where the mechanism knows none.{left_out}"
+    )
+    values = ", ".join(f"{number(model['gap'])}" for _, _, model in shown)
+    return _figure(f"answers-{metric}", title, caption, f"Chart. {title}: {values}.", draw)
+
+
+def _figure(name: str, title: str, caption: str, alt: str, draw: Callable[[Axes], None]) -> Figure:
+    return Figure(name, title, caption, alt, svg(name, draw, _WIDE), wide=True)
+
+
+def _day(time: str) -> float:
+    return float(dates.date2num(datetime.fromisoformat(time)))

@@ -1,0 +1,409 @@
+"""The page of a ledger: drawn from what is stated, and from nothing else."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from compliance.accountant import Neighbours, Rule
+from compliance.mechanisms import MECHANISMS
+from sim.attestation import figures
+from sim.report.notation import MISSING, as_float, number, plural
+from sim.report.page import Section, Term, fill
+from sim.report.tables import Column, PageTable
+
+_Told = Mapping[str, Any]
+
+_ROWS_MAX = 400
+"""So many answers are in the page's table; the statement has them all."""
+
+_UNITS = {
+    Neighbours.A_FLIP: "One person's protected attribute: which of two groups a row of the test set is in. A person is "
+    "one row.",
+    Neighbours.ATTRIBUTES: "All of one person's sensitive attributes that are released, together. A person is one row.",
+    Neighbours.RECORD: "One record.",
+    Neighbours.USER: "One person, with all of that person's records.",
+}
+
+_RELATIONS = {
+    Neighbours.A_FLIP: "Two data sets are neighbours if they have the same people and labels, and the protected "
+    "attribute of one person differs. Nobody is added or left out (the relation is bounded), so how many people there "
+    "are is not protected.",
+    Neighbours.ATTRIBUTES: "Two data sets are neighbours if they have the same people, and the sensitive attributes of "
+    "one person differ, all of them or some. Each person's are randomised on their own (local differential privacy).",
+    Neighbours.RECORD: "Two data sets are neighbours if one record differs.",
+    Neighbours.USER: "Two data sets are neighbours if they differ in the records of one person.",
+}
+
+_RULES = {
+    Rule.BASIC: "Epsilons add up, and so do deltas (Rogers et al. 2016).",
+    Rule.ADVANCED: "Advanced composition in the form that holds for adaptive questions (Whitehouse et al. 2023).",
+    Rule.ZCDP: "Zero-concentrated differential privacy: rho adds up, and is stated as epsilon at delta (Bun and "
+    "Steinke 2016; Feldman and Zrnic 2021).",
+    Rule.TIGHT: "Exact for Gaussian noise; privacy loss distributions or Renyi divergences for other losses "
+    "(Koskela et al. 2020; Smith and Thakurta 2022; Feldman and Zrnic 2021).",
+}
+
+_LIMITS: tuple[Term, ...] = (
+    (
+        "Groups, and what is true of them",
+        "The guarantee is for each person. That one group is treated worse than the other is what audits are meant to "
+        "tell, and they do. Of k people whose attributes go together, the loss is up to k times epsilon.",
+    ),
+    (
+        "What is public",
+        "Labels, features, predictions and the number of people. Where developers lack the labels, answers about a "
+        "metric that looks at them tell of the labels as well.",
+    ),
+    (
+        "Whoever holds the data",
+        "Compliance sees the protected attribute in the clear. The guarantee is about the answers that leave it, not "
+        "about who can read its files; with these answers, its policy and its key, its word is what is signed here.",
+    ),
+    (
+        "Other sources",
+        "The same people in other data sets, in another ledger, or in what others publish: each adds its own loss. "
+        "Budgets for different units are not added up either.",
+    ),
+    ("How long an answer takes", "Time is not part of the guarantee, nor are the refusals below, which are public."),
+    (
+        "What answers are worth",
+        "An interval is about the test set and not about other people, and several intervals do not all hold with that "
+        "probability at once. A subject of the statement is the predictions that were sent: whether a model in use "
+        "makes them, nobody here can tell.",
+    ),
+    (
+        "The ledger",
+        "Its records are compliance's own, and chained under its key. A ledger and its head that were both put back to "
+        "an older state are not found out. Refusals are counted in a log, which nothing protects.",
+    ),
+)
+
+
+def render(account: _Told) -> bytes:
+    """Write the page: the same bytes for the same account, under one version of matplotlib.
+
+    Parameters
+    ----------
+    account : mapping
+        See `sim.attestation.statement.account_of`.
+
+    Returns
+    -------
+    bytes
+        HTML in UTF-8 that needs nothing else.
+    """
+    only = account["only"]
+    part = [f"{what} {only[key]}" for key, what in (("dataset", "data set"), ("developer", "developer")) if only[key]]
+    page = fill(
+        "account.html.j2",
+        name=account["deployment"],
+        about="What audits were answered, at what cost in privacy, and what bounds that cost.",
+        part=f"This page is about {' and '.join(part)} alone; the ledger may hold more." if part else "",
+        findings=_findings(account),
+        settings=(
+            ("signed", f"{_moment(account['signedAt'])} UTC, by compliance of {account['deployment']}"),
+            ("ledger", plural(account["ledger"]["records"], "record")),
+        ),
+        told=[section for write in _SECTIONS for section in write(account)],
+        limits=_LIMITS,
+        provenance=(
+            *((f"signer's {_SIGNERS[kind]}, SHA-256", digest) for kind, digest in account["signer"].items()),
+            ("ledger's head", account["ledger"]["head"]),
+            ("fairwall", account["fairwall"]),
+        ),
+    )
+    return page.encode()
+
+
+_SIGNERS = {"certificate": "certificate", "publicKey": "public key"}
+
+
+def _findings(account: _Told) -> list[str]:
+    audits = account["audits"]
+    models = sum(len(audit["models"]) for audit in audits)
+    askers = len({audit["developer"] for audit in audits})
+    found = [
+        f"{plural(len(audits), 'question')} about {plural(models, 'model')} from {plural(askers, 'developer')} "
+        f"{'was' if len(audits) == 1 else 'were'} answered."
+    ]
+    for one in _wholes(account):
+        found.append(
+            f"{one['dataset']}: ε = {number(one['spent'])} of {number(one['epsilon'])} is spent. {_meaning(one)}"
+        )
+    raised = sum(one["change"] == "raised" for one in account["budgets"])
+    found.append(
+        f"Budgets and shares were raised {'once' if raised == 1 else f'{raised} times'}."
+        if raised
+        else "No budget and no share was raised."
+    )
+    if account["lost"]:
+        found.append(
+            "The ledger was lost and put back from an older copy; what it had charged since is charged as below."
+        )
+    if account["refusals"] is not None:
+        found.append(
+            f"{plural(_refused(account), 'call')} {'was' if _refused(account) == 1 else 'were'} refused, by the log."
+        )
+    return found
+
+
+def _meaning(one: _Told) -> str:
+    """Say what a loss means, in words."""
+    spent = as_float(one["spent"])
+    if not spent:
+        return ""
+    if spent > 700:
+        return "That bounds nothing."
+    delta = f", but for a probability of {number(one['delta'])}" if one["delta"] else ""
+    return (
+        "Whatever the answers are, they are at most "
+        f"{number(math.exp(spent))} times as probable as with a neighbouring data set{delta}."
+    )
+
+
+def _unit(account: _Told) -> list[Section]:
+    return [_by_data_set("unit", "Unit of privacy", account, "neighbours", "what is protected", _units)]
+
+
+def _relation(account: _Told) -> list[Section]:
+    return [
+        _by_data_set(
+            "relation", "Neighbour relation", account, "neighbours", "which data sets are neighbours", _relations
+        )
+    ]
+
+
+def _units(value: str) -> str:
+    return _UNITS[Neighbours(value)]
+
+
+def _relations(value: str) -> str:
+    return _RELATIONS[Neighbours(value)]
+
+
+def _composition(account: _Told) -> list[Section]:
+    section = _by_data_set(
+        "composition", "Composition", account, "rule", "how losses add up", lambda value: _RULES[Rule(value)]
+    )
+    after = (
+        "Developers choose each question after the answers before it, its epsilon too: each rule is a privacy filter, "
+        "which bounds the loss also then. Losses for different units are never added up. A repeated request gets its "
+        "stored answer and costs nothing."
+    )
+    return [Section(section.name, section.heading, table=section.table, after=(after,))]
+
+
+def _by_data_set(name: str, heading: str, account: _Told, key: str, what: str, said: Callable[[str], str]) -> Section:
+    wholes = _wholes(account)
+    columns = (
+        Column("data set", [one["dataset"] for one in wholes], numeric=False),
+        Column("in the ledger", [one[key] for one in wholes], numeric=False),
+        Column(what, [said(one[key]) for one in wholes], numeric=False, prose=True),
+    )
+    return Section(name, heading, table=PageTable(columns))
+
+
+def _budget(account: _Told) -> list[Section]:
+    accounts, changes = account["accounts"], account["budgets"]
+    standing = PageTable(
+        (
+            _texts("data set", accounts, "dataset"),
+            Column("developer", [one["developer"] or "all" for one in accounts], numeric=False),
+            _numbers("budget, ε", accounts, "epsilon"),
+            _numbers("at δ", accounts, "delta"),
+            _numbers("spent, ε", accounts, "spent"),
+            _numbers("left, ε", accounts, "left"),
+            _numbers("charges", accounts, "charges"),
+        ),
+        (
+            "A data set's budget bounds all developers together. A developer's row is a share of it; shares may add "
+            "up to more. What is spent is rounded up, what is left down.",
+        ),
+    )
+    drawn = [figures.spent(account, one["dataset"], _developers(account)) for one in _wholes(account)]
+    history = PageTable(
+        (
+            _numbers("record", changes, "record"),
+            _times(changes),
+            _texts("data set", changes, "dataset"),
+            Column("developer", [one["developer"] or "all" for one in changes], numeric=False),
+            _texts("change", changes, "change"),
+            _numbers("budget, ε", changes, "epsilon"),
+            _numbers("at δ", changes, "delta"),
+        )
+    )
+    return [
+        Section("budget", "Privacy budget", table=standing, figures=[one for one in drawn if one is not None]),
+        Section("changes", "Privacy budget: how it was set and raised", table=history),
+        *_lost(account),
+    ]
+
+
+def _lost(account: _Told) -> list[Section]:
+    lost = account["lost"]
+    if not lost:
+        return []
+    table = PageTable(
+        (
+            _numbers("record", lost, "record"),
+            _times(lost),
+            _texts("data set", lost, "dataset"),
+            _numbers("ε", lost, "epsilon"),
+            _numbers("δ", lost, "delta"),
+        )
+    )
+    before = (
+        "The ledger was lost and put back from a copy that was not the newest. Which answers had left since is "
+        "unknown; compliance charged what it states they came to, at most."
+    )
+    return [Section("lost", "Privacy budget: charged for what was lost", before=(before,), table=table)]
+
+
+def _mechanisms(account: _Told) -> list[Section]:
+    charges = [*account["audits"], *account["releases"]]
+    if not charges:
+        return []
+    names = sorted({charge["mechanism"] for charge in charges})
+    several = [[charge for charge in charges if charge["mechanism"] == name] for name in names]
+    table = PageTable(
+        (
+            Column(
+                "mechanism", [MECHANISMS[name].title if name in MECHANISMS else name for name in names], numeric=False
+            ),
+            Column("in the ledger", names, numeric=False),
+            Column(
+                "law of the loss", [", ".join(sorted({one["law"] for one in some})) for some in several], numeric=False
+            ),
+            Column("charges", [str(len(some)) for some in several]),
+            Column("ε of one, least", [number(min(as_float(one["epsilon"]) for one in some)) for some in several]),
+            Column("most", [number(max(as_float(one["epsilon"]) for one in some)) for some in several]),
+        ),
+        ("Noise is drawn from the operating system's generator. An answer made from what was paid for costs 0.",),
+    )
+    return [Section("mechanisms", "Mechanisms", table=table)]
+
+
+def _audits(account: _Told) -> list[Section]:
+    audits = account["audits"]
+    rows = [(audit, which, model) for audit in audits for which, model in enumerate(audit["models"], start=1)]
+    shown = rows[-_ROWS_MAX:]
+    firsts = [audit for audit, _, _ in shown]
+    notes = [
+        "Gap: advantaged minus disadvantaged, as answered, with noise. The interval holds the test set's exact gap "
+        f"with at least {account['confidence']:.0%}. ε and δ are of the whole batch. Digest: how the batch's digest in the "
+        "statement begins; who has the predictions can compute it."
+    ]
+    if len(shown) < len(rows):
+        notes.append(f"The last {len(shown):,} of {len(rows):,} answers; the statement has all.")
+    table = PageTable(
+        (
+            _numbers("record", firsts, "record"),
+            _times(firsts),
+            _texts("data set", firsts, "dataset"),
+            _texts("developer", firsts, "developer"),
+            _texts("request", firsts, "request"),
+            _texts("metric", firsts, "metric"),
+            _numbers("ε", firsts, "epsilon"),
+            _numbers("δ", firsts, "delta"),
+            Column("model", [f"{which}" for _, which, _ in shown]),
+            Column("gap", [number(model["gap"]) for _, _, model in shown]),
+            Column("interval", [_interval(model) for _, _, model in shown]),
+            Column("digest", [audit["digest"][:12] for audit in firsts], numeric=False),
+        ),
+        notes,
+    )
+    metrics = sorted({audit["metric"] for audit in audits})
+    drawn = [figures.answers(account, metric, _developers(account)) for metric in metrics]
+    if not rows:
+        return [Section("answers", "Questions and answers", before=("Nothing was asked.",))]
+    return [Section("answers", "Questions and answers", table=table, figures=drawn)]
+
+
+def _releases(account: _Told) -> list[Section]:
+    releases = account["releases"]
+    if not releases:
+        return []
+    table = PageTable(
+        (
+            _numbers("record", releases, "record"),
+            _times(releases),
+            _texts("data set", releases, "dataset"),
+            _texts("developer", releases, "developer"),
+            _texts("request", releases, "request"),
+            _texts("protocol", releases, "mechanism"),
+            _numbers("ε", releases, "epsilon"),
+        )
+    )
+    return [Section("releases", "Sanitised attributes", table=table)]
+
+
+def _refusals(account: _Told) -> list[Section]:
+    told = account["refusals"]
+    heading = "Refusals"
+    if told is None:
+        said = "A refusal is charged nothing, and is not in the ledger. No log was given in which to count them."
+        return [Section("refusals", heading, before=(said,))]
+    calls = told["calls"]
+    files = ", ".join(f"{log['name']} (SHA-256 {log['digest']['sha256'][:12]})" for log in told["logs"])
+    span = f", of calls from {_moment(told['from'])} to {_moment(told['to'])} UTC" if told["from"] else ""
+    before = f"A refusal is charged nothing, and is not in the ledger. These were counted in {files}{span}."
+    table = PageTable(
+        (
+            _texts("caller", calls, "caller"),
+            Column("data set", [one["dataset"] or MISSING for one in calls], numeric=False),
+            Column("call", [one["method"].rpartition(".")[2] for one in calls], numeric=False),
+            _texts("reason", calls, "reason"),
+            _numbers("calls", calls, "calls"),
+        )
+    )
+    return [Section("refusals", heading, before=(before,), table=table if calls else None)]
+
+
+def _others(account: _Told) -> list[Section]:
+    others = account["others"]
+    if not others:
+        return []
+    table = PageTable((_numbers("record", others, "record"), _times(others), _texts("kind", others, "kind")))
+    return [Section("others", "Other records", table=table)]
+
+
+_SECTIONS: tuple[Callable[[_Told], list[Section]], ...] = (
+    *(_unit, _relation, _budget, _composition, _mechanisms, _audits, _releases, _refusals, _others),
+)
+"""Those that a reader of SP 800-226 looks for first."""
+
+
+def _wholes(account: _Told) -> list[_Told]:
+    return [one for one in account["accounts"] if one["developer"] is None]
+
+
+def _developers(account: _Told) -> list[str]:
+    return sorted({one["developer"] for one in (*account["accounts"], *account["audits"]) if one["developer"]})
+
+
+def _refused(account: _Told) -> int:
+    return sum(one["calls"] for one in account["refusals"]["calls"])
+
+
+def _texts(head: str, rows: Sequence[_Told], key: str) -> Column:
+    return Column(head, [str(row[key]) for row in rows], numeric=False)
+
+
+def _numbers(head: str, rows: Sequence[_Told], key: str) -> Column:
+    return Column(head, [number(row[key], digits=6) for row in rows])
+
+
+def _times(rows: Sequence[_Told]) -> Column:
+    return Column("time, UTC", [_moment(row["time"]) for row in rows], numeric=False)
+
+
+def _interval(model: _Told) -> str:
+    if model["low"] is None or model["high"] is None:
+        return MISSING
+    return f"{number(model['low'])} to {number(model['high'])}"
+
+
+def _moment(time: str) -> str:
+    return f"{time[:10]} {time[11:19]}"

@@ -1,0 +1,130 @@
+"""The digest of a batch's predictions, as anybody who has them can compute it.
+
+It is BLAKE3 of two things, one behind the other: the request's header, an ``AuditHeader`` of the protocol serialised
+with its fields in the order of their numbers, and the predictions as float64, little-endian, model by model. All that
+stands in a header is on the page but for three things that the developer knows: the type that the predictions were sent
+as (float64 by `AuditClient`), the threshold, where there was one, and the epsilon that was asked for, where less was
+charged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from blake3 import blake3
+from numpy.typing import ArrayLike, NDArray
+
+from fairwall.compliance.v1.audit_service_pb2 import AuditHeader
+from fairwall.errors import UserError
+from fairwall.rpc import arrays
+from fairwall.wire.metrics import number_of
+
+_SENT_AS = (np.float64, np.float32, np.uint8)
+
+
+class PredictionsError(UserError):
+    """A file that holds no predictions. Its text is one line."""
+
+
+def request_digest(
+    predictions: ArrayLike,
+    *,
+    dataset: str,
+    request: str,
+    metric: str,
+    epsilon: float,
+    threshold: float | None = None,
+    sent_as: type[np.float64 | np.float32 | np.uint8] = np.float64,
+) -> str:
+    """Compute the digest under which a batch is a subject of a statement.
+
+    Parameters
+    ----------
+    predictions : array_like, shape (people,) or (models, people)
+        In the order in which they were sent.
+    dataset, request, metric : str
+        As on the page.
+    epsilon : float
+        What was asked for.
+    threshold : float, optional
+        As it was asked.
+    sent_as : type
+        The predictions' type on the wire.
+
+    Returns
+    -------
+    str
+        In hexadecimal.
+    """
+    batch = np.atleast_2d(np.asarray(predictions)).astype(sent_as)
+    header = AuditHeader(
+        request_id=request,
+        deal_id=dataset,
+        metric=number_of(metric),
+        epsilon=epsilon,
+        predictions=arrays.header_of(batch),
+        threshold=threshold,
+    )
+    asked = blake3(header.SerializeToString(deterministic=True))
+    return asked.update(np.ascontiguousarray(batch, "<f8").tobytes()).hexdigest()
+
+
+def read(path: Path) -> NDArray[np.generic]:
+    """Read predictions from a ``.npy`` file.
+
+    Raises
+    ------
+    PredictionsError
+    """
+    try:
+        found = np.load(path, allow_pickle=False)
+    except (OSError, ValueError, EOFError) as error:
+        why = getattr(error, "strerror", None) or "no array as numpy.save writes it"
+        raise PredictionsError(f"{path}: cannot be read: {why}") from None
+    if not isinstance(found, np.ndarray) or found.ndim not in (1, 2) or found.dtype.kind not in "fiub":
+        raise PredictionsError(f"{path}: not numbers of the shape (people,) or (models, people)")
+    return found
+
+
+def asked_about(
+    predictions: NDArray[np.generic],
+    audits: Sequence[Mapping[str, Any]],
+    *,
+    epsilon: float | None = None,
+    threshold: float | None = None,
+) -> list[Mapping[str, Any]]:
+    """List the audits of an account that were about these predictions.
+
+    Parameters
+    ----------
+    predictions : ndarray, shape (people,) or (models, people)
+    audits : sequence of mapping
+        See `sim.attestation.statement.account_of`.
+    epsilon : float, optional
+        What was asked for, where it is not what was charged: an answer may cost less.
+    threshold : float, optional
+        As it was asked; without one, audits without a threshold are found.
+    """
+    models = len(np.atleast_2d(predictions))
+    exactly = [kind for kind in _SENT_AS if np.array_equal(predictions.astype(kind), predictions)]
+    return [
+        audit
+        for audit in audits
+        if len(audit["models"]) == models
+        and any(
+            audit["digest"]
+            == request_digest(
+                predictions,
+                dataset=audit["dataset"],
+                request=audit["request"],
+                metric=audit["metric"],
+                epsilon=float(audit["epsilon"]) if epsilon is None else epsilon,
+                threshold=threshold,
+                sent_as=kind,
+            )
+            for kind in exactly
+        )
+    ]

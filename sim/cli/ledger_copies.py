@@ -1,0 +1,82 @@
+"""The commands ``fairwall ledger backup`` and ``fairwall ledger restore``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from compliance.accountant import Loss
+    from compliance.ledger.seal import Seal
+    from compliance.policy import DeploymentSection
+
+Policy = Annotated[Path, typer.Option("--policy", help="The policy that the service is started with.", metavar="FILE")]
+
+
+def backup(
+    folder: Annotated[Path, typer.Argument(help="Gets the copy.", metavar="FOLDER")],
+    policy: Policy,
+) -> None:
+    """Copy the ledger as it is now, and check the copy. The service may be running."""
+    from compliance.ledger.copies import back_up
+
+    place = place_of(policy)
+    copy, end = back_up(place.ledger, folder, seal_of(place))
+    typer.echo(f"copy: {copy}\n{end.sequence} records, up to\n{end.chain.hex()}")
+
+
+def restore(
+    copy: Annotated[Path, typer.Argument(help="A copy of the ledger.", metavar="COPY")],
+    policy: Policy,
+    lost: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Where the copy is not the newest: what this data set was charged after it, at most; inf if nobody "
+            "knows. Give it once for each data set.",
+            metavar="DATA=EPSILON[:DELTA]",
+        ),
+    ] = None,
+) -> None:
+    """Put a copy in the place of a ledger that was lost. The service must not be running."""
+    from compliance.ledger.copies import restore as put_back
+
+    losses = dict(map(_loss, lost or ()))
+    place = place_of(policy)
+    end = put_back(copy, place.ledger, seal_of(place), losses)
+    typer.echo(f"ledger: {place.ledger}\n{end.sequence} records, up to\n{end.chain.hex()}")
+
+
+def place_of(policy: Path) -> DeploymentSection:
+    """Read where a deployment keeps what it must not lose."""
+    from compliance import policy as policies
+
+    return policies.read(policy).deployment
+
+
+def seal_of(place: DeploymentSection) -> Seal:
+    """Read the key that a deployment's ledger is sealed with.
+
+    Raises
+    ------
+    SealError
+        If it is gone: without it no record can be told from a forged one.
+    """
+    from compliance.ledger.seal import Seal, SealError, load_key
+
+    key = place.credentials / "seal.key"
+    if not key.exists():
+        raise SealError(f"{key}: is not there: bring back the key that the ledger was written with")
+    return Seal(place.seal, load_key(key))
+
+
+def _loss(text: str) -> tuple[str, Loss]:
+    from compliance.accountant import Loss
+
+    name, _, amount = text.rpartition("=")
+    epsilon, _, delta = amount.partition(":")
+    try:
+        return name, Loss(float(epsilon), float(delta or 0))
+    except ValueError:
+        raise typer.BadParameter(f"--lost {text}: must be DATA=EPSILON or DATA=EPSILON:DELTA") from None

@@ -1,0 +1,131 @@
+"""The commands ``fairwall ledger report`` and ``fairwall ledger check``: the signed page of a ledger."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from textwrap import fill
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from sim.cli.status import FAILED, WIDTH
+
+if TYPE_CHECKING:
+    from compliance.policy import DeploymentSection
+    from sim.attestation.envelope import Signer
+
+Policy = Annotated[Path, typer.Option("--policy", help="The policy that the service is started with.", metavar="FILE")]
+
+
+def report(
+    policy: Policy,
+    out: Annotated[Path, typer.Option(help="The page; its statement goes beside it.", metavar="PAGE.html")],
+    log: Annotated[
+        list[Path] | None, typer.Option(help="Count refused calls in this log of the service, too.", metavar="FILE")
+    ] = None,
+    data: Annotated[str | None, typer.Option(help="Tell of this data set alone.", metavar="NAME")] = None,
+    developer: Annotated[str | None, typer.Option(help="Tell of this developer alone.", metavar="NAME")] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(help="Sign with this Ed25519 key instead of the certificate's.", metavar="FILE"),
+    ] = None,
+) -> None:
+    """Write a signed page of the ledger: questions, answers, their cost, and what bounds it."""
+    from datetime import UTC, datetime
+
+    from compliance.ledger.copies import sealed
+    from sim.attestation import envelope, refusals, statement
+    from sim.attestation.check import statement_of
+    from sim.attestation.page import render
+    from sim.cli.ledger_copies import place_of, seal_of
+
+    beside = statement_of(out)
+    place = place_of(policy)
+    found = sealed(place.ledger, seal_of(place))
+    signer = _signer(place, key)
+    account = statement.account_of(
+        found,
+        place.name,
+        datetime.now(UTC),
+        signer.described,
+        dataset=data,
+        developer=developer,
+        refusals=refusals.count(log, data, f"developer/{developer}" if developer else None) if log else None,
+    )
+    page = render(account)
+    _replace(out, page)
+    _replace(beside, envelope.sign(statement.statement_of(account, out.name, page), signer))
+    typer.echo(f"page: {out}\nstatement: {beside}")
+
+
+def check(
+    file: Annotated[Path, typer.Argument(help="A page, or its statement; the other is beside it.", metavar="FILE")],
+    authority: Annotated[
+        Path | None, typer.Option(help="The deployment's authority.pem, of your own credentials.", metavar="FILE")
+    ] = None,
+    key: Annotated[
+        Path | None, typer.Option(help="Instead: compliance's public key, where it signs with one.", metavar="FILE")
+    ] = None,
+    predictions: Annotated[
+        Path | None, typer.Option(help="Say which batches were about these predictions (.npy).", metavar="FILE")
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="With --predictions: what was asked for, if less was charged.")
+    ] = None,
+    threshold: Annotated[float | None, typer.Option(help="With --predictions: the threshold that was asked.")] = None,
+) -> None:
+    """Check a signed page offline: that compliance signed it, and that no byte was changed since."""
+    from sim.attestation.check import check as checked
+    from sim.attestation.envelope import EnvelopeError
+
+    if (authority is None) == (key is None):
+        raise typer.BadParameter("give --authority or --key, and not both")
+    try:
+        found = checked(file, authority=authority, key=key)
+    except EnvelopeError as error:
+        typer.echo(f"REFUSED: {file.name}: {error}")
+        raise typer.Exit(FAILED) from None
+    account = found.account
+    typer.echo(f"signed by compliance of {account['deployment']} at {account['signedAt'][:19]}Z, unchanged since")
+    typer.echo(f"ledger: {account['ledger']['records']} records, up to\n{account['ledger']['head']}")
+    for note in found.notes:
+        typer.echo(fill(f"note: {note}", WIDTH, subsequent_indent="      "))
+    if predictions is not None:
+        _say_where(predictions, account, epsilon, threshold)
+
+
+def _signer(place: DeploymentSection, key: Path | None) -> Signer:
+    from fairwall.rpc import identity
+    from sim.attestation import envelope
+
+    if key is not None:
+        return envelope.own_signer(key)
+    credentials = identity.load(place.credentials)
+    if (credentials.run, credentials.party) != (place.name, "compliance"):
+        raise identity.CredentialsError(
+            f"{place.credentials}: the certificate is for {credentials.party} of {credentials.run}, "
+            f"not for compliance of {place.name}"
+        )
+    return envelope.signer_of(credentials)
+
+
+def _say_where(path: Path, account: dict[str, Any], epsilon: float | None, threshold: float | None) -> None:
+    from sim.attestation import subjects
+
+    found = subjects.asked_about(subjects.read(path), account["audits"], epsilon=epsilon, threshold=threshold)
+    for audit in found:
+        typer.echo(f"{path.name}: asked about in record {audit['record']}, {audit['subject']}, {audit['metric']}")
+    if not found:
+        typer.echo(f"{path.name}: NO batch on this page is about these predictions")
+        raise typer.Exit(FAILED)
+
+
+def _replace(path: Path, text: bytes) -> None:
+    """Write a file at once: a reader sees the old one or the new one."""
+    aside = path.with_name(f"{path.name}.{os.getpid()}.new")
+    try:
+        aside.write_bytes(text)
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
