@@ -7,6 +7,7 @@ it is old. The seal is an HMAC-SHA256 and no signature, since who seals is who c
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import hmac
 import json
@@ -18,6 +19,9 @@ from pathlib import Path
 from fairwall.errors import UserError
 
 _KEY_BYTES = 32
+
+_PLACE_BYTES = 4096
+"""A disk may lose what it was writing when the power went, of a file so much at a time."""
 
 
 class SealError(UserError):
@@ -57,35 +61,65 @@ class Seal:
         Raises
         ------
         SealError
-            If the file is not one that this key sealed.
+            If the file holds nothing that this key sealed.
         OSError
         """
         try:
             text = self.path.read_bytes()
         except FileNotFoundError:
             return None
-        try:
-            sealed = json.loads(text)
-            head = Head(sealed["sequence"], bytes.fromhex(sealed["chain"]))
-            genuine = hmac.compare_digest(bytes.fromhex(sealed["seal"]), self._mac(head))
-        except (ValueError, KeyError, TypeError):
-            genuine = False
-        if not genuine:
+        places = (text[start : start + _PLACE_BYTES] for start in range(0, len(text), _PLACE_BYTES))
+        heads = [head for head in map(self._genuine, places) if head is not None]
+        if not heads:
             raise SealError(
                 f"{self.path}: not sealed with this key: put back the head file and the key it was made with"
             )
-        return head
+        return max(heads, key=lambda head: head.sequence)
 
     def write(self, head: Head) -> None:
-        """Replace the sealed head, durably and at once: a crash leaves the old one or the new one."""
+        """Seal a head, durably: a crash leaves the one before or this one.
+
+        The file has two places, which successive heads take in turn: what is being written is never the only head, and
+        a place that is written over costs the disk one sync of its bytes and none of names and sizes.
+        """
         sealed = {"sequence": head.sequence, "chain": head.chain.hex(), "seal": self._mac(head).hex()}
+        place = json.dumps(sealed).encode().ljust(_PLACE_BYTES - 1) + b"\n"
+        if self.path.exists() and self.path.stat().st_size == 2 * _PLACE_BYTES:
+            self._write_over(place, head.sequence % 2 * _PLACE_BYTES)
+        else:
+            self._begin(2 * place)
+
+    def _write_over(self, place: bytes, start: int) -> None:
+        descriptor = os.open(self.path, os.O_WRONLY)
+        try:
+            if os.pwrite(descriptor, place, start) < len(place):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fdatasync(descriptor)
+        except OSError:
+            os.pwrite(descriptor, bytes(len(place)), start)  # what may not be on the disk must not pass for sealed
+            raise
+        finally:
+            os.close(descriptor)
+
+    def _begin(self, text: bytes) -> None:
+        """Write the file anew, and at once: a crash leaves the old one or the new one."""
         temporary = self.path.with_name(self.path.name + ".new")
         with temporary.open("wb") as file:
-            file.write(json.dumps(sealed).encode() + b"\n")
+            file.write(text)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(self.path)
         sync_folder(self.path.parent)
+
+    def _genuine(self, place: bytes) -> Head | None:
+        """Read a place of the file; None if what it holds was not sealed with this key."""
+        try:
+            sealed = json.loads(place)
+            head = Head(sealed["sequence"], bytes.fromhex(sealed["chain"]))
+            genuine = hmac.compare_digest(bytes.fromhex(sealed["seal"]), self._mac(head))
+        except (ValueError, KeyError, TypeError):
+            return None
+        return head if genuine else None
 
     def _mac(self, head: Head) -> bytes:
         return hmac.digest(self.key, b"fairwall ledger head %d " % head.sequence + head.chain, hashlib.sha256)

@@ -142,34 +142,52 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
             moved = math.ceil(noise_reach(noisy.size_law, 1 - _SIZE_MISSED))
             bought[name] = np.array([np.clip(np.rint(noisy.size), 1, n - 1), moved])
         size, reach = (float(number) for number in (facts[name] if noisy.size is None else bought[name]))
-        sizes = np.arange(max(1.0, size - reach), min(n - 1.0, size + reach) + 1)
+        first, last = int(max(1.0, size - reach)), int(min(n - 1.0, size + reach))
         centred_reach = noise_reach(noisy.law, 1 - missed) + noisy.step
         for i, centred in zip(inside, np.split(noisy.sums, len(inside)), strict=True):
             people = np.compress(values[i][0], values[i][1], axis=1)
             totals = Totals(n, sums_over(*values[i]), people.var(axis=1))
+            least, most = possible_sums(people, first, last)
             if has_interval:
-                intervals.append(possible_gaps(metric, people, totals.total, sizes, centred, centred_reach))
+                sizes = np.arange(first, last + 1.0)
+                intervals.append(possible_gaps(metric, n, totals.total, sizes, (least, most), centred, centred_reach))
             if shrinks:
                 centred = shrunk_sums(centred, size, totals, noisy.law.scale, gaussian=gaussian)
-            sum0 = np.clip(centred + size / 2, *possible_sums(people, int(size)))
+            at = int(size) - first
+            sum0 = np.clip(centred + size / 2, least[:, at], most[:, at])
             estimates[i] = GroupSums(sum1=totals.total - sum0, sum0=sum0, n1=n - size, n0=size)
     parts = _consistent(metric, [estimates[i] for i in range(len(metric.parts))])
     low, high = _combined(metric, intervals) if has_interval else (None, None)
     return Release(gaps(question.metric, parts), bought, low, high)
 
 
-def possible_sums(values: NDArray[np.float64], size: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return each model's least and largest sum over so many people, of values in the shape (m, n): two of (m,)."""
+def possible_sums(values: NDArray[np.float64], first: int, last: int) -> Ends:
+    """Return each model's least and largest sum over k people, for each k from first to last.
+
+    Parameters
+    ----------
+    values
+        Shape (m, n).
+    first, last
+        At least 1, and below n.
+
+    Returns
+    -------
+    Ends
+        Shape (m, last - first + 1) each. The order of addition may cost the last bits.
+    """
     n = values.shape[1]
-    ordered = np.partition(values, sorted({size - 1, n - size}), axis=1)
-    return ordered[:, :size].sum(axis=1), ordered[:, n - size :].sum(axis=1)
+    ordered = np.sort(values, axis=1)
+    np.cumsum(ordered, axis=1, out=ordered)
+    return ordered[:, first - 1 : last], ordered[:, -1:] - ordered[:, n - last - 1 : n - first][:, ::-1]
 
 
 def possible_gaps(
     metric: Metric,
-    people: NDArray[np.float64],
+    n: int,
     totals: NDArray[np.float64],
     sizes: NDArray[np.float64],
+    sums: Ends,
     centred: NDArray[np.float64],
     reach: float,
 ) -> Ends:
@@ -179,19 +197,18 @@ def possible_gaps(
     ----------
     metric
         What is asked for.
-    people, totals
-        The stratum's values, shape (m, n), and their totals.
+    n, totals
+        The people in the stratum, and the totals of their values, shape (m,).
     sizes
         The possible N0, ascending.
+    sums
+        What so many people can add up to, see `possible_sums`.
     centred, reach
         The noisy centred sums, shape (m,), and how far from them the exact ones may be.
     """
-    n, ends = people.shape[1], list[NDArray[np.float64]]()
-    # What so many people can add up to at least and at most, for each possible N0.
-    ordered, so_many = np.cumsum(np.sort(people, axis=1), axis=1), sizes.astype(np.int64)
-    least, most = ordered[:, so_many - 1], ordered[:, -1:] - ordered[:, n - so_many - 1]
+    ends = list[NDArray[np.float64]]()
     for end in (centred - reach, centred + reach):
-        sum0 = np.clip(end[:, np.newaxis] + sizes / 2, least, most)
+        sum0 = np.clip(end[:, np.newaxis] + sizes / 2, *sums)
         # The order of addition may cost the last bits, and what is left of a total be below 0.
         mean0, mean1 = sum0 / sizes, np.maximum(totals[:, np.newaxis] - sum0, 0.0) / (n - sizes)
         if metric.bounded:

@@ -16,7 +16,7 @@ from compliance.interval import (
     within_range,
 )
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.counts import possible_gaps
+from compliance.mechanisms.counts import possible_gaps, possible_sums
 from compliance.mechanisms.mechanism import NO_FACTS, Question
 from compliance.mechanisms.propose_test_release import ProposeTestRelease
 from compliance.noise import Seeded
@@ -172,7 +172,8 @@ def test_possible_gaps_hold_those_of_all_groups_that_fit(metric):
     for _ in range(20):
         values = generator.random((1, n))
         centre, reach, sizes = generator.normal(0, 1, 1), generator.random(), np.array([2.0, 3.0, 4.0, 5.0])
-        low, high = possible_gaps(find_metric(metric), values, values.sum(axis=1), sizes, centre, reach)
+        sums = possible_sums(values, 2, 5)
+        low, high = possible_gaps(find_metric(metric), n, values.sum(axis=1), sizes, sums, centre, reach)
         for protected in worlds:
             disadvantaged = values[0, protected == 0]
             if disadvantaged.size in sizes and abs((disadvantaged - 0.5).sum() - centre[0]) <= reach:

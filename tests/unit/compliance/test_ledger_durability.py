@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -20,13 +21,24 @@ FULL = 2
 
 @pytest.fixture
 def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was asked of the disk, in order: syncs, files that took another's name, links."""
+    """What was asked of the disk, in order: writes in place, syncs, files that took another's name, links."""
     events: list[str] = []
-    fsync, replace, link = os.fsync, os.replace, os.link
+    fsync, fdatasync, pwrite, replace, link = os.fsync, os.fdatasync, os.pwrite, os.replace, os.link
+
+    def name_of(descriptor: int) -> str:
+        return Path(f"/proc/self/fd/{descriptor}").readlink().name
 
     def synced(descriptor: int) -> None:
-        events.append(f"sync {Path(f'/proc/self/fd/{descriptor}').readlink().name}")
+        events.append(f"sync {name_of(descriptor)}")
         fsync(descriptor)
+
+    def synced_bytes(descriptor: int) -> None:
+        events.append(f"sync {name_of(descriptor)}")
+        fdatasync(descriptor)
+
+    def written(descriptor: int, *given: Any) -> int:
+        events.append(f"write {name_of(descriptor)}")
+        return pwrite(descriptor, *given)
 
     def replaced(source: Any, target: Any, **rest: Any) -> None:
         events.append(f"replace {Path(target).name}")
@@ -37,20 +49,70 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         link(source, target, **rest)
 
     monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "fdatasync", synced_bytes)
+    monkeypatch.setattr(os, "pwrite", written)
     monkeypatch.setattr(os, "replace", replaced)
     monkeypatch.setattr(os, "link", linked)
     return events
 
 
-SEALED = ["sync head.json.new", "replace head.json", "sync elsewhere"]
+BEGUN = ["sync head.json.new", "replace head.json", "sync elsewhere"]
+SEALED = ["write head.json", "sync head.json"]
 
 
 def test_a_seal_is_whole_before_it_has_its_name_and_its_name_before_anybody_goes_on(
     tmp_path: Path, done: list[str]
 ) -> None:
     (tmp_path / "elsewhere").mkdir()
-    Seal(tmp_path / "elsewhere" / "head.json", bytes(32)).write(Head(1, b"chain"))
-    assert done == SEALED
+    seal = Seal(tmp_path / "elsewhere" / "head.json", bytes(32))
+    seal.write(Head(1, b"chain"))
+    assert done == BEGUN
+    seal.write(Head(2, b"chain"))
+    assert done == [*BEGUN, *SEALED]
+
+
+def test_a_seal_that_is_half_written_leaves_the_one_before(tmp_path: Path) -> None:
+    seal = Seal(tmp_path / "head.json", bytes(32))
+    seal.write(Head(1, b"one"))
+    for number in range(2, 5):
+        before, old = Head(number - 1, seal.read().chain), seal.path.read_bytes()  # type: ignore[union-attr]
+        after = Head(number, b"chain %d" % number)
+        seal.write(after)
+        new = seal.path.read_bytes()
+        (changed,) = (at for at in (0, 4096) if new[at : at + 4096] != old[at : at + 4096])
+        for cut in (*range(300), 4095, 4096):
+            seal.path.write_bytes(old[:changed] + new[changed : changed + cut] + old[changed + cut :])
+            assert seal.read() == (after if old[changed + cut :] == new[changed + cut :] else before), cut
+            seal.path.write_bytes(old[:changed] + bytes(4096 - cut) + new[changed + 4096 - cut :])
+            assert seal.read() == (after if cut == 4096 else before), "noughts instead of what was there"
+        seal.path.write_bytes(new)
+
+
+def test_a_seal_of_which_the_sync_fails_does_not_pass_for_sealed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seal = Seal(tmp_path / "head.json", bytes(32))
+    seal.write(Head(1, b"one"))
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fdatasync", fail)
+        with pytest.raises(OSError, match="Input/output error"):
+            seal.write(Head(2, b"two"))
+    assert seal.read() == Head(1, b"one")
+    seal.write(Head(2, b"two"))
+    assert seal.read() == Head(2, b"two")
+
+
+def fail(*_: Any) -> None:
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+
+def test_a_seal_of_one_place_only_is_read_and_gets_two(tmp_path: Path) -> None:
+    seal = Seal(tmp_path / "head.json", bytes(32))
+    seal.write(Head(1, b"one"))
+    seal.path.write_bytes(seal.path.read_bytes()[:4096].rstrip() + b"\n")  # as it was written up to now
+    assert seal.read() == Head(1, b"one")
+    seal.write(Head(2, b"two"))
+    assert (seal.read(), seal.path.stat().st_size) == (Head(2, b"two"), 8192)
 
 
 def test_a_key_is_whole_before_it_has_its_name(tmp_path: Path, done: list[str]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -557,15 +559,18 @@ def test_a_read_only_ledger_refuses(ledger: Ledger) -> None:
         ledger.settle(request(), says(b""))
 
 
-def test_a_head_that_cannot_be_sealed_keeps_the_answer_back_and_nothing_is_lost(ledger: Ledger, seal: Seal) -> None:
-    folder = seal.path.parent
-    blocked = folder / "head.json.new"
-    blocked.mkdir()
-    with pytest.raises(LedgerUnavailable, match="head cannot be sealed"):
-        ledger.settle(request("a"), says(b"committed"))
-    with pytest.raises(LedgerUnavailable, match="head cannot be sealed"):
-        ledger.settle(request("b"), never)
-    blocked.rmdir()
+def test_a_head_that_cannot_be_sealed_keeps_the_answer_back_and_nothing_is_lost(
+    ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as broken:
+        broken.setattr(os, "fdatasync", fail)
+        with pytest.raises(LedgerUnavailable, match="head cannot be sealed"):
+            ledger.settle(request("a"), says(b"committed"))
+        with pytest.raises(LedgerUnavailable, match="head cannot be sealed"):
+            ledger.settle(request("b"), never)
     assert ledger.settle(request("a"), never).reply.answer == b"committed"
     assert ledger.standing("people").spent == 0.5
 

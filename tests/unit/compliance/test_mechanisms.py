@@ -537,11 +537,13 @@ def test_counts_answers_are_possible() -> None:
 
 def test_possible_sums_are_those_of_the_extreme_people() -> None:
     values = np.random.default_rng(8).random((5, 9))
-    for size in range(1, 9):
-        low, high = possible_sums(values, size)
-        ordered = np.sort(values, axis=1)
-        assert low == pytest.approx(ordered[:, :size].sum(axis=1))
-        assert high == pytest.approx(ordered[:, 9 - size :].sum(axis=1))
+    ordered = np.sort(values, axis=1)
+    for first in range(1, 9):
+        for last in range(first, 9):
+            low, high = possible_sums(values, first, last)
+            for at, size in enumerate(range(first, last + 1)):
+                assert low[:, at] == pytest.approx(ordered[:, :size].sum(axis=1))
+                assert high[:, at] == pytest.approx(ordered[:, 9 - size :].sum(axis=1))
 
 
 # --- recommended
