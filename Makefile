@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # Where the environment says to keep no compiled code, each of the tests' thousand processes would compile it all again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all second-client mutants lint bench proto clean
+.PHONY: demo test test-all second-client mutants lint bench proto lock supply clean
 
 demo: $(VENV)/.installed
 	$(BIN)/fairwall run demo
@@ -50,8 +50,34 @@ bench: $(VENV)/.installed-all
 proto: $(VENV)/.installed-all
 	PYTHON=$(abspath $(BIN)/python) proto/generate.sh
 
+# All packages that pyproject.toml asks for, with hashes, at the versions that the files have now; without a file, the newest.
+LOCK = build/tools/bin/uv pip compile --quiet --universal --python-version 3.11 --prerelease disallow --generate-hashes \
+	--no-annotate --custom-compile-command "make lock"
+
+lock: build/tools/.installed
+	$(LOCK) pyproject.toml --all-extras --output-file locks/extras.txt
+	$(LOCK) pyproject.toml --constraints locks/extras.txt --output-file locks/service.txt
+	$(LOCK) locks/tools.in --output-file locks/tools.txt
+
+# The service as it is deployed, from hashed packages alone, in build/service; what it consists of, under which licences.
+supply: build/tools/.installed
+	rm -rf build/service build/wheel
+	$(PYTHON) -m venv --without-pip build/service
+	build/tools/bin/python -m pip --python build/service install --quiet --require-hashes --only-binary :all: -r locks/service.txt
+	build/tools/bin/cyclonedx-py environment --output-reproducible --pyproject pyproject.toml build/service --output-file build/sbom.json
+	$(PYTHON) scripts/licences.py build/sbom.json locks/licences.toml > build/licences.txt
+	build/tools/bin/python -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir build/wheel .
+	build/tools/bin/python -m pip --python build/service install --quiet --no-deps build/wheel/*.whl
+	build/tools/bin/python -m pip --python build/service check
+
+build/tools/.installed: locks/tools.txt
+	rm -rf build/tools
+	$(PYTHON) -m venv build/tools
+	build/tools/bin/python -m pip --disable-pip-version-check install --quiet --require-hashes -r locks/tools.txt
+	touch $@
+
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) build
 
 $(VENV)/.installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
