@@ -17,8 +17,9 @@ from fairwall.compliance.v1.audit_service_pb2 import AuditHeader, AuditModelsReq
 from fairwall.rpc import arrays
 from fairwall.wire.metrics import name_of, number_of
 from fairwall.wire.v1.metric_pb2 import Metric
-from sim.conformance import calls, law
+from sim.conformance import calls, law, told
 from sim.conformance.calls import Seen, Violation
+from sim.conformance.promise import promise_of
 from sim.conformance.vocabulary import Expect, Header, Number, Part, Words, stream_of
 from sim.conformance.world import SECONDS, NotRun, Result, World, lasting
 
@@ -150,11 +151,11 @@ class Audit(Words):
         asked = self._asked(world)
         seen = self._finish(self._start(world, asked))
         self.expect.check_end(seen)
-        noise = self._check_answer(world, asked, seen) if seen.answered else None
+        result = self._check_answer(world, asked, seen) if seen.answered else Result(seen)
         world.require_numbers(self.caller, self.deployment, seen)
-        self._compare(world, Result(seen, noise))
+        self._compare(world, result)
         if self.name:
-            world.results[self.name] = Result(seen, noise)
+            world.results[self.name] = result
 
     def _run_together(self, world: World) -> None:
         steps = [
@@ -217,33 +218,39 @@ class Audit(Words):
     def _finish(self, call: Any) -> Seen:
         return calls.finish(AUDIT, call)
 
-    def _check_answer(self, world: World, asked: _Asked, seen: Seen) -> NDArray[np.float64] | None:
+    def _check_answer(self, world: World, asked: _Asked, seen: Seen) -> Result:
         answer = seen.messages[0]
         header, people = asked.header, world.subject.target.people(self.deployment or world.deployment)
         world.enter(self.caller, self.deployment, header.request_id, header.epsilon, answer)
         models = len(asked.predictions)
         gaps, low, high = (_numbers(answer, field, models) for field in ("gaps", "low", "high"))
         self._check_probability(answer, models)
-        metric = name_of(header.metric)
+        metric, about = name_of(header.metric), world.about(self.deployment)
+        told.require_written_down(gaps, about)
         if people is None:
             if self.expect.close or self.expect.noise or self.expect.interval:
                 raise NotRun("needs the table of the test set")
-            return None
+            return Result(seen)
+        above = _numbers(answer, "probability_above", models) if self.threshold is not None else None
+        told.require_recomputed(
+            told.Answers(gaps, low, high, above), about, people, metric, header.epsilon, self.threshold
+        )
         exact = law.exact_gaps(people, metric, asked.predictions.astype(np.float64))
         world.exact.extend(exact)
         noise: NDArray[np.float64] = gaps - exact
-        promised = law.law_of(world.about(self.deployment), people, metric, models, header.epsilon)
+        promised = promise_of(about, people, metric, models, header.epsilon)
         if promised is None:
             if self.expect.close or self.expect.noise or self.expect.interval:
                 raise NotRun("needs a mechanism whose law the tester knows")
-            return noise
+            return Result(seen, noise, exact)
         if self.expect.close:
-            law.require_close(noise, promised)
+            law.require_close(noise, promised.law)
         if self.expect.noise:
-            law.require_noise(noise, promised)
+            law.require_noise(noise, promised.law)
         if self.expect.interval:
-            law.require_interval(low, high, gaps, exact, metric, promised)
-        return noise
+            law.require_interval(low, high, gaps, exact, metric, promised.law)
+        # Not seeded: what is tested must not be able to tell it in advance.
+        return Result(seen, noise, exact, promised.uniform(gaps, exact, np.random.default_rng()))
 
     def _check_probability(self, answer: Any, models: int) -> None:
         if answer.HasField("probability_above") != (self.threshold is not None):
@@ -291,6 +298,7 @@ def _numbers(answer: Any, field: str, models: int) -> NDArray[np.float64]:
         raise Violation(f"{field}: {error}") from None
     if values.dtype != np.float64 or values.shape != (models,):
         raise Violation(f"{field}: must be one float64 a model, not {values.dtype} of shape {values.shape}")
+    told.require_plain(field, values)
     return values.astype(np.float64)
 
 
@@ -308,7 +316,7 @@ class Repeated(Words):
         about, people = world.about(), world.people()
         metric = self.metric or about.metrics[0]
         models, epsilon = int(world.number(self.predictions.models)), world.number(self.epsilon)
-        promised = law.law_of(about, people, metric, models, epsilon)
+        promised = promise_of(about, people, metric, models, epsilon)
         if promised is None:
             raise NotRun("needs a mechanism whose law the tester knows")
         noise = []
@@ -320,7 +328,7 @@ class Repeated(Words):
             found = world.results[name].noise
             assert found is not None, "the table is known"
             noise.append(found)
-        law.require_noise_everywhere(np.stack(noise), promised)
+        law.require_noise_everywhere(np.stack(noise), promised.law)
 
 
 class Alike(Words):
@@ -344,7 +352,7 @@ class Alike(Words):
         """Call, and compare."""
         for number, request in enumerate(self._requests(world)):
             ends = [self._end(world, request, number, deployment) for deployment in self.deployments]
-            if len(set(ends)) > 1:
+            if any(end != ends[0] for end in ends):
                 told = "; ".join(f"{name}: {end.text}" for name, end in zip(self.deployments, ends, strict=True))
                 raise Violation(f"call {number + 1} ended otherwise for other people: {told}")
 
@@ -366,7 +374,7 @@ class Alike(Words):
         seen = step._finish(step._start(world, asked))
         if seen.answered:
             step._check_answer(world, asked, seen)
-        return replace(seen, messages=())
+        return replace(seen, messages=tuple(told.without_noise(each, world.about(deployment)) for each in seen.messages))
 
 
 class AuditModels(Words):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
+from email.utils import format_datetime, parsedate_to_datetime
 from typing import Any, TypeAlias
 
 import grpc
@@ -31,8 +34,18 @@ NUMBERS: dict[str, dict[str, tuple[str, ...]]] = {
 
 Metadata: TypeAlias = tuple[tuple[str, str | bytes], ...]
 
-_TRANSPORT = ("grpc-", "content-type", "date", "server", "user-agent", "accept-encoding")
-"""Metadata that a gRPC library may add by itself."""
+_ENCODINGS = r"(identity|deflate|gzip)(, ?(identity|deflate|gzip))*"
+
+_TRANSPORT = {
+    "content-type": r"application/grpc(\+proto)?",
+    "grpc-encoding": _ENCODINGS,
+    "grpc-accept-encoding": _ENCODINGS,
+    "accept-encoding": _ENCODINGS,
+}
+"""Metadata that a gRPC library may add by itself, and what it says there; beside it the time of day, in ``date``."""
+
+_DATE_SECONDS = 2.0
+"""How far a server's ``date`` may be from the tester's clock: it has whole seconds, and says no more than that."""
 
 _SILENT = {
     grpc.StatusCode.UNAVAILABLE,
@@ -219,7 +232,18 @@ def _refusal(method: str, failed: Any) -> Seen:
 
 
 def _kept(metadata: Any) -> Metadata:
-    return tuple((key, value) for key, value in metadata or () if not key.startswith(_TRANSPORT))
+    return tuple((key, value) for key, value in metadata or () if not _is_transport(key, value))
+
+
+def _is_transport(key: str, value: str | bytes) -> bool:
+    text = value if isinstance(value, str) else value.decode("latin-1")
+    if key == "date":
+        try:
+            told = parsedate_to_datetime(text)
+        except ValueError:
+            return False
+        return format_datetime(told, usegmt=True) == text and abs(told.timestamp() - time.time()) <= _DATE_SECONDS
+    return key in _TRANSPORT and re.fullmatch(_TRANSPORT[key], text) is not None
 
 
 def _require_quiet(metadata: Any, allowed: tuple[str, ...]) -> None:
@@ -241,4 +265,6 @@ def _decoded(kind: Any, data: Any) -> Any:
     known.DiscardUnknownFields()
     if known.ByteSize() != message.ByteSize():
         raise Violation(f"{kind.DESCRIPTOR.name} came with fields that the protocol does not know")
+    if message.SerializeToString(deterministic=True) != bytes(data):
+        raise Violation(f"{kind.DESCRIPTOR.name} came in other bytes than its fields have: in another order, or twice")
     return message

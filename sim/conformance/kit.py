@@ -16,6 +16,7 @@ from fairwall.rpc.identity import server_name_of, uri_of
 from fairwall.wire.limits import EPSILON_MIN
 from sim.conformance import certificates
 from sim.conformance.certificates import Authority
+from sim.conformance.variants import VARIANTS
 
 NAME = "kit"
 PEOPLE = 48
@@ -26,8 +27,10 @@ ENOUGH = 2.0**16
 """Of the budget of those whose attributes are released."""
 LITTLE = 2.0
 DEVELOPERS = ("alice", "bob")
-SPENDERS = tuple(f"spender-{number}" for number in range(1, 10))
+SPENDERS = tuple(f"spender-{number}" for number in range(1, 30))
 """Developers whose share is soon spent, one for each case that spends it."""
+CROWD = tuple(f"one-of-many-{number}" for number in range(1, 41))
+"""Developers who ask next to nothing: what an account buys once is drawn as often as there are accounts."""
 
 RELEASED = {
     "region": ("north", "east", "south", "west", "abroad"),
@@ -38,8 +41,15 @@ RELEASED = {
 WEIGHTS = (0.5, 0.2, 0.3)
 RELEASED_PEOPLE = 3000
 
-_GROUPS = {"main": (13, 8), "mirror": (17, 5), "little": (13, 8), "lopsided": (13, 0)}
-"""How many people with label 0, and with label 1, are advantaged."""
+_GROUPS = {
+    "main": (13, 8),
+    "mirror": (20, 19),
+    "second-mirror": (4, 9),
+    "little": (13, 8),
+    "lopsided": (13, 0),
+    **{name: variant.groups for name, variant in VARIANTS.items()},
+}
+"""How many people with label 0, and with label 1, are advantaged. Mirrors have other groups, of quite other sizes."""
 
 
 def make(folder: Path) -> Path:
@@ -56,7 +66,7 @@ def make(folder: Path) -> Path:
     for deployment, groups in _GROUPS.items():
         place = folder / deployment
         place.mkdir(mode=0o700)
-        _people(place / "people.csv", groups)
+        _people(place / "people.csv", groups, VARIANTS[deployment].people if deployment in VARIANTS else PEOPLE)
         _released(place / "released.csv", groups)
         policy = _policy(deployment)
         (place / "policy.toml").write_text(tomli_w.dumps(policy), encoding="utf-8")
@@ -84,8 +94,9 @@ _GAME_FACTS = {"credentials": "referee", "deal": NAME, "people": 20}
 
 _CALLERS = {
     "developer": "developer-alice",
+    "renewed": "developer-renewed",
     "other": "developer-bob",
-    **{name: f"developer-{name}" for name in SPENDERS},
+    **{name: f"developer-{name}" for name in (*SPENDERS, *CROWD)},
 }
 
 
@@ -94,7 +105,9 @@ def _certificates(folder: Path) -> None:
     alice = uri_of(NAME, "developer", "alice")
     issued = {
         "compliance": authority.party(NAME, "compliance", serves=True),
-        **{f"developer-{name}": authority.party(NAME, "developer", name) for name in (*DEVELOPERS, *SPENDERS)},
+        **{f"developer-{name}": authority.party(NAME, "developer", name) for name in (*DEVELOPERS, *SPENDERS, *CROWD)},
+        # alice, under another certificate than her first.
+        "developer-renewed": authority.party(NAME, "developer", "alice"),
         # Of this deployment, but not in its policy.
         "unlisted": authority.party(NAME, "developer", "mallory"),
         "longer-name": authority.party(NAME, "developer", "alice2"),
@@ -132,10 +145,10 @@ def _shown(deployment: str) -> str:
     return f"compliance-{deployment}"
 
 
-def _people(path: Path, groups: tuple[int, int]) -> None:
+def _people(path: Path, groups: tuple[int, int], people: int) -> None:
     """Write a table; all have the same labels."""
-    labels = np.random.default_rng(0).permutation(np.arange(PEOPLE) % 2)
-    advantaged = np.zeros(PEOPLE, int)
+    labels = np.random.default_rng(0).permutation(np.arange(people) % 2)
+    advantaged = np.zeros(people, int)
     for label, size in enumerate(groups):
         who = np.flatnonzero(labels == label)
         advantaged[np.random.default_rng(size).permutation(who)[:size]] = 1
@@ -157,7 +170,7 @@ def _released(path: Path, seed: tuple[int, int]) -> None:
 
 def _policy(deployment: str) -> dict[str, Any]:
     little = deployment == "little"
-    return {
+    policy: dict[str, Any] = {
         "deployment": {
             "name": NAME,
             "listen": "127.0.0.1:0",
@@ -194,15 +207,16 @@ def _policy(deployment: str) -> dict[str, Any]:
         "developers": {
             **{
                 name: {"epsilon": LITTLE if little else PLENTY / 4, "release": LITTLE if little else ENOUGH / 4}
-                for name in DEVELOPERS
+                for name in (*DEVELOPERS, *CROWD)
             },
             **{name: {"epsilon": LITTLE, "release": LITTLE} for name in SPENDERS},
         },
     }
+    return VARIANTS[deployment].changed(policy) if deployment in VARIANTS else policy
 
 
 def _description(deployment: str, policy: dict[str, Any]) -> dict[str, Any]:
-    return {
+    facts = {
         "credentials": _shown(deployment),
         "deal": NAME,
         "people": PEOPLE,
@@ -215,6 +229,17 @@ def _description(deployment: str, policy: dict[str, Any]) -> dict[str, Any]:
         "shares": {name: share["epsilon"] for name, share in policy["developers"].items()},
         "policy": f"{deployment}/policy.toml",
         "table": f"{deployment}/people.csv",
+    }
+    if (variant := VARIANTS.get(deployment)) is not None:
+        return facts | {
+            "people": variant.people,
+            "rule": variant.rule,
+            "precision": variant.precision,
+            "bounding": variant.bounding,
+            "batch_delta": variant.batch_delta,
+            "delta": variant.delta,
+        }
+    return facts | {
         "releases": {
             "people": RELEASED_PEOPLE,
             "protocol": policy["release"]["protocol"],

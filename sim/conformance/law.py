@@ -19,11 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.laws.bounding import metric_range
-from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
-from fairwall.laws.metric import find_metric, stratum
-from fairwall.laws.noise import Cauchy, Laplace
+from fairwall.laws.metric import find_metric
+from fairwall.laws.noise import Laplace
 from sim.conformance.calls import Violation
-from sim.conformance.target import Deployment, People
+from sim.conformance.promise import Array, Known, cdf, quantile
+from sim.conformance.target import People
 
 FALSE_ALARM = 1e-7
 """With what probability one case accuses a sound server, at most: it has several looks at each of its batches."""
@@ -34,11 +34,6 @@ _P = FALSE_ALARM / _LOOKS
 _NEAR = 4e-6
 """Wider than a grid of 2^-20 of the scale."""
 
-_TESTED = ("laplace", "conceal")
-"""Whose noise is tested. A kit says no delta and no range of shares, which other laws of independent noise need."""
-
-Array = NDArray[np.float64]
-Known = Laplace | Cauchy
 
 
 def exact_gaps(people: People, metric: str, predictions: Array) -> Array:
@@ -59,22 +54,10 @@ def exact_gaps(people: People, metric: str, predictions: Array) -> Array:
     return np.abs(gaps) if find_metric(metric).absolute else gaps
 
 
-def law_of(deployment: Deployment, people: People, metric: str, queries: int, epsilon: float) -> Known | None:
-    """Return the law of the noise that a deployment's mechanism promises; None where the tester does not know it."""
-    found = find_metric(metric)
-    if deployment.mechanism not in _TESTED or not found.bounded or len(found.strata) > 1:
-        return None
-    groups = people.protected[stratum(metric, people.labels)]
-    n0, n1 = int((groups == 0).sum()), int((groups == 1).sum())
-    law = MECHANISM_LAWS[deployment.mechanism].error(Batch(metric, n0, n1, queries, epsilon))
-    assert isinstance(law, Known)
-    return law
-
-
 def require_close(noise: Array, law: Known) -> None:
     """Demand that answers are the exact gaps but for noise of the law."""
     tail = _P / len(noise)
-    bound = law.scale * (math.log(1 / tail) if isinstance(law, Laplace) else 1 / tail)
+    bound = quantile(law, tail)
     worst = float(np.abs(noise).max())
     if worst > bound + 1e-12:
         raise Violation(f"an answer is {worst:.3g} away from the exact gap; noise of its law is at most {bound:.3g}")
@@ -83,7 +66,7 @@ def require_close(noise: Array, law: Known) -> None:
 def require_noise(noise: Array, law: Known) -> None:
     """Demand that noise has its law, and that the noise of one answer says nothing about the next one's."""
     size = len(noise)
-    centred = 2 * _cdf(noise, law) - 1
+    centred = 2 * cdf(noise, law) - 1
     mean = float(np.mean(_sizes(noise, law)))
     if mean < 1 and _chernoff(mean, size) < _P:
         raise Violation(f"{size} answers have noise of {mean:.3g} times the scale that the mechanism promises")
@@ -166,16 +149,9 @@ def _precision(row: Array, labels: NDArray[np.uint8], group: NDArray[np.bool_]) 
     return float(labels[chosen].mean()) if chosen.any() else 0.0
 
 
-def _cdf(values: Array, law: Known) -> Array:
-    x = values / law.scale
-    if isinstance(law, Cauchy):
-        return 0.5 + np.arctan(x) / math.pi
-    return np.where(x < 0, 0.5 * np.exp(-np.abs(x)), 1 - 0.5 * np.exp(-np.abs(x)))
-
-
 def _sizes(noise: Array, law: Known) -> Array:
     """Map noise to numbers that are exponential with mean 1 if it has its law."""
-    sizes: Array = -np.log1p(-np.minimum(np.abs(2 * _cdf(noise, law) - 1), 1 - 1e-16))
+    sizes: Array = -np.log1p(-np.minimum(np.abs(2 * cdf(noise, law) - 1), 1 - 1e-16))
     return sizes
 
 

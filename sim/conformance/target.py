@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from fairwall import toml
+from fairwall.laws.precision import Precision
 from fairwall.rpc.identity import NAME, Credentials
 from sim.conformance import certificates
 from sim.conformance.errors import ConformanceError
@@ -72,6 +73,10 @@ class Deployment(_Section):
         In the test set. The other facts up to `table` are what a policy of compliance says.
     unit : float
         The smallest charge that can be told apart in what is left.
+    precision, bounding, rule : str
+        How answers are written down and bounded, and how losses add up.
+    batch_delta, delta : float
+        What each batch costs in delta; the budget's, and every share's.
     shares : mapping of str to float
         By developer.
     table : str
@@ -95,6 +100,11 @@ class Deployment(_Section):
     epsilon_max: float = 0.0
     budget: float = 0.0
     unit: float = Field(default=1.0, gt=0)
+    precision: Precision = "float64"
+    bounding: str = "none"
+    rule: str = "basic"
+    batch_delta: float = 0.0
+    delta: float = 0.0
     shares: Mapping[str, float] = Field(default_factory=dict)
     table: str = ""
     releases: Releases | None = None

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 import grpc
@@ -39,6 +40,9 @@ class Result:
 
     seen: Seen
     noise: NDArray[np.float64] | None = None
+    exact: NDArray[np.float64] | None = None
+    uniform: NDArray[np.float64] | None = None
+    """What the answers are made of, where the law of their noise is known: see `sim.conformance.promise`."""
 
 
 @dataclass
@@ -71,6 +75,7 @@ class World:
     closing: ExitStack = field(default_factory=ExitStack)
     _channels: dict[tuple[str, str], grpc.Channel] = field(default_factory=dict)
     _left: dict[tuple[str, str], float] = field(default_factory=dict)
+    _exactly: dict[tuple[str, str], Fraction] = field(default_factory=dict)
     _bought: dict[tuple[str, str, str], Any] = field(default_factory=dict)
 
     def about(self, deployment: str = "") -> Deployment:
@@ -130,6 +135,7 @@ class World:
         """Expect nothing of what was bought of a deployment: it is another one now."""
         self._bought = {key: answer for key, answer in self._bought.items() if key[1] != deployment}
         self._left = {key: left for key, left in self._left.items() if key[1] != deployment}
+        self._exactly = {key: left for key, left in self._exactly.items() if key[1] != deployment}
         self.released = {key: told for key, told in self.released.items() if key[1] != deployment}
 
     def call(
@@ -153,7 +159,11 @@ class World:
         place = (caller, deployment or self.deployment)
         if self.accounts and place not in self._left:
             terms = self._terms(caller, deployment)
-            self._left[place] = terms.messages[0].epsilon_remaining if terms.answered else math.nan
+            known = terms.answered and self.about(deployment).rule == "basic"
+            self._left[place] = terms.messages[0].epsilon_remaining if known else math.nan
+            if known and terms.messages[0].epsilon == terms.messages[0].epsilon_remaining:
+                # Of an account that has spent nothing it is known to the last digit what it has.
+                self._exactly[place] = _written(terms.messages[0].epsilon)
 
     def enter(self, caller: str, deployment: str, request_id: str, epsilon: float, answer: Any) -> None:
         """Enter an answer: the first one under a request id is charged, the others are the same."""
@@ -165,25 +175,24 @@ class World:
             self._require_left_now(answer, self._left.get(place, math.nan), deployment)
             return
         self._bought[(*place, request_id)] = lasting(answer)
-        if answer.epsilon_charged != epsilon and self.about(deployment).mechanism != "recommended":
+        free = self.about(deployment).mechanism in ("recommended", "randomized-response")
+        if answer.epsilon_charged != epsilon and not (free and answer.epsilon_charged == 0):
             raise Violation(f"a batch that offered epsilon {epsilon:g} was charged {answer.epsilon_charged:g}")
-        left = self._left.get(place, math.nan) - answer.epsilon_charged
-        self._left[place] = left
+        left = self._charge(place, answer.epsilon_charged)
         if not self._is(answer.epsilon_remaining, left, deployment):
             raise Violation(f"an answer says that {answer.epsilon_remaining!r} is left; it should be {left!r}")
+        self._require_exactly(place, answer.epsilon_remaining)
         self._require_left_now(answer, left, deployment)
 
     def enter_together(self, caller: str, deployment: str, answers: dict[str, Any]) -> None:
         """Enter answers to requests that were made at the same time, whose order nobody knows, by request id."""
         place = (caller, deployment or self.deployment)
         fresh = {key: answer for key, answer in answers.items() if (*place, key) not in self._bought}
-        left = self._left.get(place, math.nan)
         for key, answer in sorted(fresh.items(), key=lambda item: -item[1].epsilon_remaining):
             self._bought[(*place, key)] = lasting(answer)
-            left -= answer.epsilon_charged
-            if not self._is(answer.epsilon_remaining, left, deployment):
+            if not self._is(answer.epsilon_remaining, self._charge(place, answer.epsilon_charged), deployment):
                 raise Violation("answers at the same time do not say what was left after each")
-        self._left[place] = left
+            self._require_exactly(place, answer.epsilon_remaining)
 
     def require_numbers(self, caller: str, deployment: str, seen: Seen) -> None:
         """Demand that the numbers of a refusal are those of the policy, and what the caller has left."""
@@ -208,6 +217,24 @@ class World:
             found = self._remaining(caller, deployment)
             if not self._is(found, left, deployment):
                 raise Violation(f"{caller} has epsilon {found!r} left; it should be {left!r}")
+            self._require_exactly((caller, deployment), found)
+
+    def _charge(self, place: tuple[str, str], epsilon: float) -> float:
+        self._left[place] = left = self._left.get(place, math.nan) - epsilon
+        if place in self._exactly:
+            self._exactly[place] -= _written(epsilon)
+        return left
+
+    def _require_exactly(self, place: tuple[str, str], told: float) -> None:
+        """Demand that what is left is told to the last digit: the largest float64 that is no more than it."""
+        left = self._exactly.get(place)
+        if left is None:
+            return
+        expected = float(left)
+        while _written(expected) > left:
+            expected = math.nextafter(expected, 0.0)
+        if told != expected:
+            raise Violation(f"{place[0]} is told that {told!r} is left; it is {expected!r}, rounded down")
 
     def _require_left_now(self, answer: Any, left: float, deployment: str) -> None:
         is_told = answer.HasField("epsilon_remaining_now")
@@ -263,6 +290,11 @@ def closing(world: World) -> Iterator[World]:
             call.release.set()
             call.call.cancel()
         world.closing.close()
+
+
+def _written(amount: float) -> Fraction:
+    """Return an amount as it was written: the shortest decimal that reads back as it."""
+    return Fraction(repr(amount))
 
 
 def lasting(answer: Any) -> Any:

@@ -1,0 +1,119 @@
+r"""What a deployment promises of its answers' noise, and answers made into numbers that are uniform if it keeps that.
+
+An answer is the exact gap g and noise of a law F, moved to the metric's range where the policy says so, and written down
+with some precision. Whoever knows g maps it to u = F(answer - g), uniform on [0, 1] whatever was asked. Where answers
+are rounded or moved, several noises gave the same one: u is then drawn between the F of the nearest and of the farthest
+of them, and is uniform again. So noise of every law, scale, metric and batch is one kind of number, and can be tested
+together.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.laws.bounding import metric_range, truncated_scale
+from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
+from fairwall.laws.metric import find_metric, stratum
+from fairwall.laws.noise import Cauchy, Gaussian, Laplace
+from fairwall.laws.precision import Precision, spacing
+from fairwall.laws.sensitivity import global_sensitivity
+from sim.conformance.target import Deployment, People
+
+Array = NDArray[np.float64]
+Known: TypeAlias = Laplace | Gaussian | Cauchy
+
+_TESTED = ("laplace", "gaussian", "conceal", "conceal-laplace", "cauchy", "sample-and-aggregate", "propose-test-release")
+"""Whose answers are a number and independent noise of a law that is known to who knows the groups."""
+
+_STEP = 2.0**-20
+"""Of a truncated answer, as the least of what its grid may be."""
+
+
+@dataclass(frozen=True)
+class Promise:
+    """How the answers of one batch must be spread.
+
+    Parameters
+    ----------
+    law : Laplace, Gaussian or Cauchy
+        Of the noise.
+    range : (float, float)
+        What answers are moved into, or drawn within.
+    truncated : bool
+        Whether noise is drawn again until the answer lies there, rather than moved.
+    precision : Precision
+    """
+
+    law: Known
+    range: tuple[float, float] = (-math.inf, math.inf)
+    truncated: bool = False
+    precision: Precision = "float64"
+
+    def uniform(self, answers: Array, exact: Array, rng: np.random.Generator) -> Array:
+        """Map answers, shape (m,), to uniform numbers."""
+        least, most = self.range
+        if self.truncated:
+            low, high = self._cdf(least - exact), self._cdf(most - exact)
+            found: Array = (self._cdf(answers - exact) - low) / (high - low)
+            return found
+        half = spacing(answers, self.precision) / 2 if self.precision != "float64" else np.zeros(answers.shape)
+        down = np.where(answers - half <= least, -math.inf, answers - half)
+        up = np.where(answers + half >= most, math.inf, answers + half)
+        low, high = self._cdf(down - exact), self._cdf(up - exact)
+        spread: Array = low + (high - low) * rng.random(answers.shape)
+        return spread
+
+    def _cdf(self, noise: Array) -> Array:
+        return cdf(noise, self.law)
+
+
+def cdf(noise: Array, law: Known) -> Array:
+    """Return the distribution function of a law at each number; infinities are allowed."""
+    x = noise / law.scale
+    if isinstance(law, Cauchy):
+        return np.asarray(0.5 + np.arctan(x) / math.pi)
+    if isinstance(law, Gaussian):
+        from scipy.special import ndtr
+
+        return np.asarray(ndtr(x))
+    return np.where(x < 0, 0.5 * np.exp(-np.abs(x)), 1 - 0.5 * np.exp(-np.abs(x)))
+
+
+def quantile(law: Known, missed: float) -> float:
+    """Return what noise is at most, either way, but with a probability of `missed`, in (0, 1)."""
+    if isinstance(law, Cauchy):
+        return law.scale / math.tan(math.pi * missed / 2)
+    if isinstance(law, Gaussian):
+        from scipy.special import ndtri
+
+        return -law.scale * float(ndtri(missed / 2))
+    return -law.scale * math.log(missed)
+
+
+def promise_of(about: Deployment, people: People, metric: str, queries: int, epsilon: float) -> Promise | None:
+    """Return what a deployment promises of a batch; None where no law of independent noise is known.
+
+    Of `sample-and-aggregate` it is that of models which predict one number for everybody, whose gap is 0 in each block
+    as well; of `propose-test-release` that of answers that are given.
+    """
+    found = find_metric(metric)
+    if about.mechanism not in _TESTED or not found.bounded or len(found.strata) > 1:
+        return None
+    if about.mechanism == "sample-and-aggregate" and found.absolute:
+        return None
+    groups = people.protected[stratum(metric, people.labels)]
+    n0, n1 = int((groups == 0).sum()), int((groups == 1).sum())
+    law = MECHANISM_LAWS[about.mechanism].error(Batch(metric, n0, n1, queries, epsilon, about.batch_delta))
+    if not isinstance(law, Laplace | Gaussian | Cauchy):
+        return None
+    whole = (-math.inf, math.inf) if about.bounding == "none" else metric_range(metric)
+    if about.bounding != "truncate":
+        return Promise(law, whole, precision=about.precision)
+    width = int((whole[1] - whole[0]) / _STEP)
+    distance = min(math.ceil(global_sensitivity(metric, n0 + n1) / _STEP), width)
+    return Promise(Laplace(truncated_scale(distance, width, _STEP, epsilon / queries)), whole, truncated=True)

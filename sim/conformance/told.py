@@ -1,0 +1,221 @@
+"""What an answer tells beside its noisy gaps: that it is made of them and of public numbers, and of nothing else.
+
+Whoever has an answer can work out its intervals and probabilities again: the law of the noise is public, and so are the
+precision and the metric's range. What is other than that was made of something that is not public.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.laws.bounding import metric_range
+from fairwall.laws.metric import find_metric, stratum
+from fairwall.laws.noise import Gaussian, Laplace
+from fairwall.laws.precision import spacing, written_down
+from sim.conformance.calls import Violation
+from sim.conformance.promise import Array, Known, promise_of, quantile
+from sim.conformance.target import Deployment, People
+
+_LEVEL_MISSED = 0.05
+"""How often an interval may miss the exact gap."""
+
+_ALLOWANCE = 1e-3
+"""By how much of itself an interval may reach farther than it must."""
+
+_GRID_ALLOWANCE = 2.0**-18
+"""The same for each unit of queries over epsilon: noise on a coarser grid is enlarged, since rounding moves gaps."""
+
+_PROBABILITY_ERROR = 2e-4
+"""By how much two ways to integrate may differ, and two laws that differ by that allowance."""
+
+_INTERVALS = ("laplace", "gaussian", "propose-test-release")
+"""Whose intervals are their noise's, of a public scale. Those of counts are ends of what is possible."""
+
+_NONE = ("conceal", "conceal-laplace", "cauchy", "sample-and-aggregate", "randomized-response", "sparse-vector")
+_NO_INTERVALS = (*_NONE, "exponential")
+"""Who knows nothing to tell."""
+
+_SHARE = 0.05
+"""The least share of a group that sampling errors are told for."""
+
+_FINEST = 2.0**-36
+"""Of the noise's scale, how fine a grid answers may lie on: float64 noise would lie on none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What is told of each model, shape (models,) each; `above` where a threshold was given."""
+
+    gaps: Array
+    low: Array
+    high: Array
+    above: Array | None
+
+
+def require_plain(name: str, values: Array) -> None:
+    """Demand that numbers have one form: 0 has no sign, and what is no number is always the same bits.
+
+    Raises
+    ------
+    Violation
+    """
+    bits = values.view(np.uint64)
+    if name == "gaps" and (bits == np.float64(-0.0).view(np.uint64)).any():
+        raise Violation(f"{name}: a zero has a sign")
+    unknown = bits[np.isnan(values)] & np.uint64(2**63 - 1)
+    if (unknown != np.float64(np.nan).view(np.uint64)).any() or len(np.unique(bits[np.isnan(values)])) > 1:
+        raise Violation(f"{name}: a NaN has bits of its own")
+
+
+def require_written_down(gaps: Array, about: Deployment) -> None:
+    """Demand that answers are as precise as the policy has them, and no more precise.
+
+    Raises
+    ------
+    Violation
+    """
+    known = gaps[~np.isnan(gaps)]
+    if not np.array_equal(written_down(known, about.precision), known):
+        raise Violation(f"answers are written down more precisely than {about.precision!r}")
+
+
+def require_recomputed(
+    told: Answers, about: Deployment, people: People, metric: str, epsilon: float, threshold: float | None
+) -> None:
+    """Demand that intervals and probabilities are those that follow from what was released.
+
+    Raises
+    ------
+    Violation
+    """
+    if about.mechanism in _NO_INTERVALS or about.bounding == "truncate":
+        if not (np.isnan(told.low).all() and np.isnan(told.high).all()):
+            raise Violation(f"an answer of {about.mechanism} has an interval, of which it cannot know")
+        if told.above is not None and not np.isnan(told.above).all():
+            raise Violation(f"an answer of {about.mechanism} has a probability, of which it cannot know")
+        return
+    promised = promise_of(about, people, metric, len(told.gaps), epsilon) if about.mechanism in _INTERVALS else None
+    if promised is None or np.isnan(told.gaps).any():
+        return
+    law = promised.law
+    _require_grid(told.gaps, about, law)
+    if np.isnan(told.low).all() and np.isnan(told.high).all():
+        return
+    allowance = _ALLOWANCE + _GRID_ALLOWANCE * len(told.gaps) / epsilon
+    reach = _reach(told, about, metric, quantile(law, _LEVEL_MISSED), allowance)
+    if told.above is not None and about.bounding == "none" and isinstance(law, Laplace | Gaussian):
+        found = find_metric(metric)
+        if len(found.parts) != 1:
+            if not np.isnan(told.above).all():
+                raise Violation(f"P(gap > threshold) is told of {metric}, whose sampling error is not known")
+            return
+        assert threshold is not None
+        size = int(stratum(metric, people.labels).sum())
+        scaled = type(law)(law.scale * reach / quantile(law, _LEVEL_MISSED))
+        expected = probabilities(told.gaps, scaled, size, threshold, absolute=found.absolute)
+        worst = float(np.max(np.abs(told.above - expected)))
+        if not worst <= _PROBABILITY_ERROR:
+            raise Violation(f"P(gap > threshold) is {worst:.2g} away from what follows from the answer")
+
+
+def _require_grid(gaps: Array, about: Deployment, law: Known) -> None:
+    if about.precision != "float64":
+        return
+    step = law.scale * _FINEST
+    if step < np.finfo(np.float64).eps:
+        return
+    steps = gaps / 2.0 ** math.floor(math.log2(step))
+    # An answer at the end of the metric's range is that end.
+    if not np.array_equal(np.rint(steps), steps):
+        raise Violation("answers do not lie on a grid: their last bits tell what the noise was to hide")
+
+
+def _reach(told: Answers, about: Deployment, metric: str, least_reach: float, allowance: float) -> float:
+    """Return how far intervals reach on either side; the same for every answer of a batch."""
+    least, most = metric_range(metric)
+    if not ((told.low <= told.high) & (told.low >= least) & (told.high <= most)).all():
+        raise Violation("an interval is upside down, or leaves the metric's range")
+    loose = 2 * spacing(np.abs(told.gaps) + least_reach, about.precision)
+    if about.bounding != "none":
+        # Where answers were moved to the range's ends, the middles of their intervals were not.
+        inside = (told.gaps > least) & (told.gaps < most)
+    else:
+        inside = np.ones(told.gaps.shape, np.bool_)
+    reaches = [
+        side[inside & whole]
+        for side, whole in (
+            (told.gaps - told.low, (told.low > least) & (told.low < most)),
+            (told.high - told.gaps, (told.high > least) & (told.high < most)),
+        )
+    ]
+    known, worst = np.concatenate(reaches), float(np.max(loose))
+    reach = float(np.median(known)) if known.size else least_reach
+    if not least_reach * (1 - 1e-9) - worst <= reach <= least_reach * (1 + allowance) + 2 * worst:
+        raise Violation(f"an interval reaches {reach:.6g} from its answer; 95% needs {least_reach:.6g}")
+    # Where every end was cut off nobody sees how far they reached.
+    slack = 2 * worst if known.size else 2 * worst + least_reach * allowance
+    for end, side in ((told.low, -1.0), (told.high, 1.0)):
+        nearest, farthest = (np.clip(told.gaps + side * (reach + off), least, most) for off in (-slack, slack))
+        if ((end < np.minimum(nearest, farthest)) | (end > np.maximum(nearest, farthest)))[inside].any():
+            raise Violation("an interval does not lie around its answer: it tells what the noise was to hide")
+    return reach
+
+
+def probabilities(answers: Array, law: Laplace | Gaussian, people: int, threshold: float, *, absolute: bool) -> Array:
+    """Return P(the population's gap > threshold) of each answer, as docs/choosing.md has it.
+
+    Parameters
+    ----------
+    answers : shape (models,)
+    law : Laplace or Gaussian
+        Of the noise.
+    people : int
+        In the metric's stratum.
+    threshold : float
+    absolute : bool
+        Whether gaps have lost their sign.
+    """
+    from scipy.special import ndtr
+
+    sigma = 0.5 / math.sqrt(people * _SHARE * (1 - _SHARE))
+    least = 0.0 if absolute else -1.0
+    at = min(max(threshold, least), 1.0)
+    nodes, weights = np.polynomial.legendre.leggauss(12)
+    found = np.empty(answers.shape)
+    near = 2.0 ** np.arange(-6, 8)
+    for place, answer in enumerate(answers.tolist()):
+        around = np.concatenate([answer + law.scale * near, answer - law.scale * near, at + sigma * near, at - sigma * near])
+        cuts = np.unique(np.clip(np.concatenate([around, [answer, at, -at, least, 1.0]]), least, 1.0))
+        half, middle = np.diff(cuts) / 2, (cuts[1:] + cuts[:-1]) / 2
+        gaps = (middle[:, None] + half[:, None] * nodes).ravel()
+        logs = law.log_density(answer - gaps)
+        mass = np.exp(logs - logs.max()) * (half[:, None] * weights).ravel()
+
+        def between(low: float, high: float, gaps: Array = gaps, mass: Array = mass) -> float:
+            return float(mass @ (ndtr((high - gaps) / sigma) - ndtr((low - gaps) / sigma)))
+
+        above = between(at, 1.0) + (between(-1.0, -at) if absolute else 0.0)
+        found[place] = above / between(-1.0, 1.0)
+    return found
+
+
+def without_noise(answer: Any, about: Deployment) -> Any:
+    """Return an AuditResponse with only what may not depend on who the people are: all but the noisy numbers.
+
+    Of those, how many there are, of which type, and which of them are no numbers, where that is not noisy as well.
+    """
+    kept = type(answer)()
+    kept.CopyFrom(answer)
+    for name in ("gaps", "low", "high", "probability_above"):
+        if not kept.HasField(name):
+            continue
+        array = getattr(kept, name)
+        values: NDArray[np.float64] = np.frombuffer(array.data, "<f8")
+        silent = np.isnan(values) & (about.mechanism not in ("sparse-vector", "propose-test-release"))
+        array.data = np.where(silent, np.nan, 0.0).tobytes()
+    return kept

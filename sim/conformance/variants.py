@@ -1,0 +1,90 @@
+"""Policies of a kit that answer otherwise than ``main``: each mechanism that a policy may name, rules and precisions.
+
+Every rule, every precision and every bounding goes with some mechanism; mechanisms do not know of rules, nor rules of
+precisions, so that not every three of them have to be tried together.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+BATCH_DELTA = 2.0**-30
+TOTAL_DELTA = 2.0**-10
+"""Of a budget: a million batches' under ``basic``."""
+
+SPENDABLE = 4.0
+"""What those developers have whose share is soon spent."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One policy.
+
+    Parameters
+    ----------
+    mechanism, rule, precision, bounding
+        As a policy has them.
+    epsilon_max : float
+    batch_delta : float
+        What every batch is asked for at; 0 where the mechanism needs none.
+    delta : float
+        Of the budget, and of every share.
+    people : int
+    groups : (int, int)
+        How many people with label 0, and with label 1, are advantaged.
+    """
+
+    mechanism: str
+    rule: str = "basic"
+    precision: str | int = "float64"
+    bounding: str = "none"
+    epsilon_max: float = 2.0**20
+    batch_delta: float = 0.0
+    delta: float = 0.0
+    people: int = 48
+    groups: tuple[int, int] = field(default=(17, 7))
+
+    def changed(self, policy: dict[str, Any]) -> dict[str, Any]:
+        """Return a policy that is this one where this one says something."""
+        audit = policy["audit"] | {
+            "mechanism": self.mechanism,
+            "precision": self.precision,
+            "bounding": self.bounding,
+            "epsilon_max": self.epsilon_max,
+            "delta": self.batch_delta,
+        }
+        budget = policy["budget"] | {"rule": self.rule, "delta": self.delta}
+        metrics = [metric for metric in audit["metrics"] if metric != "ppv"]
+        developers = {name: {"epsilon": share["epsilon"], "delta": self.delta} for name, share in _shares(policy)}
+        kept = {name: section for name, section in policy.items() if name != "release"}
+        return kept | {"audit": audit | {"metrics": metrics}, "budget": budget, "developers": developers}
+
+
+def _shares(policy: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    # Whoever is soon spent has a little more here: rules that know more sell nothing of a small share.
+    return [
+        (name, share | ({"epsilon": SPENDABLE} if name.startswith("spender") else {}))
+        for name, share in policy["developers"].items()
+    ]
+
+
+VARIANTS: dict[str, Variant] = {
+    "decimals": Variant("laplace", rule="advanced", precision=3, bounding="clamp", delta=2.0**-20),
+    "truncated": Variant("laplace", rule="zcdp", bounding="truncate", delta=2.0**-20),
+    "gaussian": Variant("gaussian", rule="tight", batch_delta=BATCH_DELTA, delta=TOTAL_DELTA),
+    "conceal": Variant("conceal", precision="float32"),
+    "conceal-laplace": Variant("conceal-laplace", epsilon_max=0.75, batch_delta=BATCH_DELTA, delta=TOTAL_DELTA),
+    "cauchy": Variant("cauchy", precision=6, bounding="boundary-inflate"),
+    "counts": Variant("counts"),
+    "counts-gaussian": Variant(
+        "counts-gaussian", rule="zcdp", precision="float32", batch_delta=BATCH_DELTA, delta=TOTAL_DELTA
+    ),
+    "randomized-response": Variant("randomized-response"),
+    "sparse-vector": Variant("sparse-vector"),
+    "exponential": Variant("exponential", rule="advanced", delta=2.0**-20),
+    "sample-and-aggregate": Variant("sample-and-aggregate", people=96, groups=(30, 20), precision=9),
+    "propose-test-release": Variant("propose-test-release", batch_delta=BATCH_DELTA, delta=TOTAL_DELTA),
+    "recommended": Variant("recommended", epsilon_max=2.0**10),
+}
+"""By the deployment's name."""
