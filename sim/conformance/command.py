@@ -12,7 +12,8 @@ import shlex
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
@@ -22,8 +23,29 @@ _SECONDS = 20.0
 _PAUSE = 0.02
 
 
+@dataclass(frozen=True)
+class Surroundings:
+    """What a command is started in.
+
+    Parameters
+    ----------
+    prefix : tuple of str
+        Words before its own: a program that starts it.
+    variables : mapping of str to str
+        Of its environment, beside the tester's own.
+    """
+
+    prefix: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+
 def start(
-    command: str, places: Mapping[str, str], *, stdout: int = subprocess.DEVNULL, stderr: int | IO[str]
+    command: str,
+    places: Mapping[str, str],
+    *,
+    stdout: int = subprocess.DEVNULL,
+    stderr: int | IO[str],
+    inside: Surroundings = Surroundings(),
 ) -> subprocess.Popen[str]:
     """Start a command without a shell.
 
@@ -35,6 +57,7 @@ def start(
         What stands in it for something else: "{policy}", for example.
     stdout, stderr
         As `subprocess` has them.
+    inside : Surroundings
 
     Raises
     ------
@@ -49,12 +72,13 @@ def start(
         words = [word.replace(name, value) for word in words]
     try:
         return subprocess.Popen(  # noqa: S603 - the tester's own command
-            words or [""],
+            [*inside.prefix, *(words or [""])],
             stdin=subprocess.DEVNULL,
             stdout=stdout,
             stderr=stderr,
             text=True,
             start_new_session=True,
+            env={**os.environ, **inside.variables},
         )
     except OSError as error:
         raise ConformanceError(f"--start: {words[0] if words else command!r}: {error.strerror}") from None
@@ -64,7 +88,7 @@ def end(process: subprocess.Popen[str], signum: signal.Signals) -> None:
     """Send a signal to a command and all that it started, and kill what is left of them after a while."""
     _signal(process.pid, signum)
     give_up = time.monotonic() + _SECONDS
-    while (process.poll() is None or _runs(process.pid)) and time.monotonic() < give_up:
+    while (process.poll() is None or any(processes(process.pid))) and time.monotonic() < give_up:
         time.sleep(_PAUSE)
     _signal(process.pid, signal.SIGKILL)
     process.wait()
@@ -77,12 +101,11 @@ def _signal(group: int, signum: signal.Signals) -> None:
         os.killpg(group, signum)
 
 
-def _runs(group: int) -> bool:
-    """Whether a process of a group runs; one that has ended and that nobody waits for does not."""
+def processes(group: int) -> Iterator[int]:
+    """Give the processes of a group that run; one that has ended and that nobody waits for does not."""
     for path in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError):  # it has ended since
             # After the name, which may hold anything: the state, the parent, the group.
             state, _, its_group, *_ = path.read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
             if int(its_group) == group and state not in "ZX":
-                return True
-    return False
+                yield int(path.parent.name)

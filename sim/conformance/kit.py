@@ -47,6 +47,12 @@ _GROUPS = {
     "second-mirror": (4, 9),
     "little": (13, 8),
     "lopsided": (13, 0),
+    # These are started anew by each case that needs them, and nothing is left of them for the next one.
+    "troubled": (13, 8),
+    "left": (13, 8),
+    "right": (4, 17),
+    # This one answers as long as the test takes.
+    "waiting": (13, 8),
     **{name: variant.groups for name, variant in VARIANTS.items()},
 }
 """How many people with label 0, and with label 1, are advantaged. Mirrors have other groups, of quite other sizes."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from sim.conformance.calls import Violation
 from sim.conformance.cases import Case
 from sim.conformance.subject import Subject
-from sim.conformance.world import NotRun, World, closing
+from sim.conformance.world import NotRun, Over, World, closing
 
 Verdict = Literal["passed", "failed", "known failure", "now passes", "not run"]
 
@@ -45,7 +45,7 @@ def run(
     known: frozenset[str] = frozenset(),
     on_start: Callable[[Case], None] = lambda _: None,
 ) -> Iterator[Outcome]:
-    """Run cases one after another.
+    """Run cases one after another; one that waits for long begins first and ends last.
 
     Parameters
     ----------
@@ -63,25 +63,62 @@ def run(
         If the server does not start.
     """
     nonce = secrets.token_hex(6)
-    for case in cases:
+    waiting: list[tuple[float, Case, _Course, float]] = []
+    for case in sorted(cases, key=lambda case: not _waits(case)):
         on_start(case)
         began = time.monotonic()
-        verdict, text = _verdict(subject, server, case, f"{nonce}-{case.number}")
-        if case.number in known:
-            verdict = {"passed": "now passes", "failed": "known failure"}.get(verdict, verdict)  # type: ignore[assignment]
-        yield Outcome(case, verdict, text, time.monotonic() - began)
+        course = _course(World(subject, server, case.deployment, f"{nonce}-{case.number}", case.accounts), case)
+        due = _advance(course)
+        if isinstance(due, float):
+            waiting.append((due, case, course, began))
+            continue
+        yield _outcome(case, due, known, began)
+    for due, case, course, began in waiting:
+        on_start(case)
+        end: float | tuple[Verdict, str] = due
+        while isinstance(end, float):
+            time.sleep(max(0.0, end - time.monotonic()))
+            end = _advance(course)
+        yield _outcome(case, end, known, began)
 
 
-def _verdict(subject: Subject, server: str, case: Case, nonce: str) -> tuple[Verdict, str]:
-    world = World(subject, server, case.deployment, nonce, case.accounts)
+_Course: TypeAlias = Generator[float, None, tuple[Verdict, str]]
+"""The course of a case: the times that it waits for, and what came of it."""
+
+
+def _waits(case: Case) -> bool:
+    return any(step.do == "later" for step in case.steps)
+
+
+def _advance(course: _Course) -> float | tuple[Verdict, str]:
+    """Go on with a case until it waits or is over."""
+    try:
+        return next(course)
+    except StopIteration as over:
+        end: tuple[Verdict, str] = over.value
+        return end
+
+
+def _outcome(case: Case, end: tuple[Verdict, str], known: frozenset[str], began: float) -> Outcome:
+    verdict, text = end
+    if case.number in known:
+        verdict = {"passed": "now passes", "failed": "known failure"}.get(verdict, verdict)  # type: ignore[assignment]
+    return Outcome(case, verdict, text, time.monotonic() - began)
+
+
+def _course(world: World, case: Case) -> _Course:
     try:
         with closing(world):
             world.about()
             for step in case.steps:
                 world.step += 1
+                if step.do == "later":
+                    yield time.monotonic() + step.seconds
                 step.run(world)
             world.step += 1
             world.balance()
+    except Over:
+        return "passed", ""
     except NotRun as missing:
         return "not run", str(missing)
     except Violation as violation:

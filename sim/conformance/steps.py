@@ -18,6 +18,7 @@ from sim.conformance import calls
 from sim.conformance.audits import Alike, Audit, AuditModels, Hold, LetGo, Repeated
 from sim.conformance.calls import Violation
 from sim.conformance.client import Client
+from sim.conformance.disk import Anew, Disk, KilledAmid, Ledger, Remembers
 from sim.conformance.errors import ConformanceError
 from sim.conformance.releases import Release, ReleaseTerms
 from sim.conformance.vocabulary import Expect, Header, Number, Part, Words, stream_of
@@ -274,6 +275,16 @@ class Pause(Words):
         time.sleep(self.seconds)
 
 
+class Later(Words):
+    """Goes on so much later; the other cases are run meanwhile."""
+
+    do: Literal["later"]
+    seconds: float = Field(gt=0, le=120)
+
+    def run(self, world: World) -> None:
+        """Do nothing: who runs cases waits."""
+
+
 class SilentLog(Words):
     """Demands that the log does not hold the exact gaps of what was asked so far, nor anybody's group."""
 
@@ -306,6 +317,12 @@ Step = Annotated[
     | Until
     | Client
     | Restart
+    | Anew
+    | Disk
+    | Ledger
+    | Remembers
+    | KilledAmid
+    | Later
     | NoStart
     | Pause
     | SilentLog,

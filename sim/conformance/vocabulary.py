@@ -61,6 +61,8 @@ class Expect(Words):
         Reasons, one of which it must be refused for.
     fails : list of str
         Statuses, one of which it must fail with, without a reason.
+    maybe : bool
+        It may be answered as well.
     same_as, unlike : str
         An earlier step whose answer (for a refusal: all that a caller sees) it must repeat; whose noise it must not.
     close : bool
@@ -75,6 +77,7 @@ class Expect(Words):
 
     refused: tuple[Annotated[str, AfterValidator(_known_reason)], ...] = ()
     fails: tuple[Annotated[str, AfterValidator(_known_status)], ...] = ()
+    maybe: bool = False
     same_as: str = ""
     unlike: str = ""
     close: bool = False
@@ -88,10 +91,10 @@ class Expect(Words):
         fits = (
             seen.reason in self.refused
             or (not seen.reason and seen.status.name in self.fails)
-            or (not wanted and seen.answered)
+            or ((self.maybe or not wanted) and seen.answered)
         )
         if not fits:
-            raise Violation(f"a call {seen.text}; it should have been {' or '.join(wanted) or 'answered'}")
+            raise Violation(f"a call {seen.text}; it should have been {' or '.join([*wanted, *(('answered',) if self.maybe or not wanted else ())])}")
 
 
 class Header(Words):

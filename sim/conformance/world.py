@@ -34,6 +34,10 @@ class NotRun(Exception):
     """A case that this target cannot be put to; the text says what is missing."""
 
 
+class Over(Exception):
+    """A case that is decided before its last step: it is passed."""
+
+
 @dataclass(frozen=True, eq=False)
 class Result:
     """What came of a step that others may refer to."""

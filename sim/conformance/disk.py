@@ -1,0 +1,225 @@
+"""The kinds of steps that take a server's disk from it, or its ledger: as its owner's backups and accidents do.
+
+A full disk is a limit on the size of the files that the server's processes may write (``RLIMIT_FSIZE``), which needs no
+rights and can be lifted again. What the server says goes through pipes, which have no such limit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import resource
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from fairwall import toml
+from sim.conformance.audits import Audit, Predictions
+from sim.conformance.calls import Violation
+from sim.conformance.command import Surroundings
+from sim.conformance.errors import ConformanceError
+from sim.conformance.vocabulary import Words
+from sim.conformance.world import SECONDS, NotRun, Over, World, lasting
+
+PATIENT = Surroundings(("sh", "-c", 'trap "" XFSZ; exec "$@"', "sh"))
+"""Where a file may not grow, a write fails, and does not kill who writes."""
+
+_FULL = Surroundings(("sh", "-c", 'trap "" XFSZ; ulimit -S -f 0; exec "$@"', "sh"))
+
+_LEDGER = ("ledger", "seal")
+
+
+class Anew(Words):
+    """Starts a deployment as if it had never run.
+
+    Parameters
+    ----------
+    deployment : str
+    on : "any disk" or "a disk that fills up"
+        What it writes to.
+    """
+
+    do: Literal["anew"]
+    deployment: str = ""
+    on: Literal["any disk", "a disk that fills up"] = "any disk"
+
+    def run(self, world: World) -> None:
+        """Start it."""
+        start_anew(world, self.deployment, PATIENT if self.on == "a disk that fills up" else Surroundings())
+
+
+def start_anew(world: World, deployment: str, inside: Surroundings) -> None:
+    """Start a deployment as if it had never run.
+
+    Raises
+    ------
+    NotRun
+        If the tester does not start it.
+    """
+    name = deployment or world.deployment
+    world.about(name)
+    if not world.subject.starts:
+        raise NotRun("needs a server that the tester starts")
+    world.forget_connections()
+    world.subject.renew(name, inside)
+    world.forget_purchases(name)
+
+
+class Disk(Words):
+    """Fills the disk of a server, or makes room again.
+
+    Parameters
+    ----------
+    full : bool
+    room : int
+        By how many bytes the largest file of the ledger may grow until it is full; 0: nothing can be written at all.
+    """
+
+    do: Literal["disk"]
+    full: bool
+    room: int = Field(default=0, ge=0)
+
+    def run(self, world: World) -> None:
+        """Set the limit, or lift it."""
+        if not sys.platform.startswith("linux"):
+            raise NotRun("needs Linux, to fill a server's disk")
+        largest = max((path.stat().st_size for path in _files(_folders(world)["ledger"])), default=0)
+        for process in world.subject.processes(world.deployment):
+            with contextlib.suppress(ProcessLookupError):
+                try:
+                    _, most = resource.prlimit(process, resource.RLIMIT_FSIZE)
+                    limit = (largest + self.room if self.room else 0) if self.full else most
+                    resource.prlimit(process, resource.RLIMIT_FSIZE, (limit, most))
+                except PermissionError:
+                    raise NotRun("needs a server of the same user, to fill its disk") from None
+
+
+class Ledger(Words):
+    """Ends a server, and does something to its ledger before it is started again.
+
+    Parameters
+    ----------
+    act : "keep", "bring back", "lose" or "lose all"
+        Whether its files are copied; the copy is put in their place; they are lost; or also the head that was sealed.
+    ends : "kill" or "end"
+        How the server ends.
+    """
+
+    do: Literal["ledger"]
+    act: Literal["keep", "bring back", "lose", "lose all"]
+    ends: Literal["kill", "end"] = "kill"
+
+    def run(self, world: World) -> None:
+        """End it, and do so."""
+        if not world.subject.starts:
+            raise NotRun("needs a server that the tester starts")
+        world.subject.address(world.deployment)
+        world.forget_connections()
+        world.subject.end(world.deployment, gently=self.ends == "end")
+        folders = _folders(world)
+        ledger, copy = folders["ledger"], world.subject.place(world.deployment).parent / f"copy-of-{world.deployment}"
+        if not _files(ledger):
+            raise NotRun("needs a server whose ledger lies where the policy says")
+        if self.act == "keep":
+            shutil.rmtree(copy, ignore_errors=True)
+            shutil.copytree(ledger, copy)
+            return
+        for name, folder in folders.items():
+            if name == "ledger" or self.act == "lose all":
+                shutil.rmtree(folder, ignore_errors=True)
+        if self.act == "bring back":
+            shutil.copytree(copy, ledger)
+
+
+class Remembers(Words):
+    """Demands that a server does not start, which ends the case, or that it still knows what it has charged.
+
+    Parameters
+    ----------
+    full : bool
+        Whether nothing can be written when it starts. If it does not start then, it starts once there is room again.
+    """
+
+    do: Literal["remembers"]
+    full: bool = False
+
+    def run(self, world: World) -> None:
+        """Start it, and ask what its callers have left."""
+        name = world.deployment
+        if self.full:
+            world.subject.surround(name, _FULL)
+        try:
+            world.subject.address(name)
+        except ConformanceError:
+            if not self.full:
+                raise Over from None
+            world.subject.surround(name, PATIENT)
+            world.subject.address(name)
+            return
+        if self.full:
+            return
+        try:
+            world.balance()
+        except Violation as violation:
+            raise Violation(f"it starts, and has forgotten what it charged: {violation}") from None
+
+
+class KilledAmid(Words):
+    """Asks several times at once, ends the server when some are answered, and asks again after it is started.
+
+    Parameters
+    ----------
+    calls : int
+        At the same time.
+    answers : int
+        How many have been answered when it ends.
+    how : "kill" or "end"
+    models : int
+        In each batch.
+    """
+
+    do: Literal["killed_amid"]
+    calls: int = Field(default=6, ge=1, le=8)
+    answers: int = Field(default=1, ge=0)
+    how: Literal["kill", "end"] = "kill"
+    models: int = 64
+
+    def run(self, world: World) -> None:
+        """Ask, end it, and ask again."""
+        if not world.subject.can_restart:
+            raise NotRun("needs a command that starts the server again")
+        world.open_account("developer")
+        steps = [
+            Audit(do="audit", id=f"amid-{world.step}-{number}", predictions=Predictions(models=self.models))
+            for number in range(self.calls)
+        ]
+        asked = [step._asked(world) for step in steps]
+        started = [step._start(world, each) for step, each in zip(steps, asked, strict=True)]
+        give_up = time.monotonic() + SECONDS
+        while sum(call.done() for call in started) < self.answers and time.monotonic() < give_up:
+            time.sleep(0.0005)
+        world.subject.stop(world.deployment, gently=self.how == "end")
+        before = [step._finish(call) for step, call in zip(steps, started, strict=True)]
+        world.forget_connections()
+        answers = {}
+        for step, each, earlier in zip(steps, asked, before, strict=True):
+            seen = step._finish(step._start(world, each))
+            step.expect.check_end(seen)
+            if earlier.answered and lasting(earlier.messages[0]) != lasting(seen.messages[0]):
+                raise Violation("what was answered just before it ended is answered otherwise")
+            answers[each.header.request_id] = seen.messages[0]
+        world.enter_together("developer", "", answers)
+
+
+def _folders(world: World) -> dict[str, Path]:
+    """Say where a deployment keeps its ledger and what it is sealed with, by the policy that it was started with."""
+    policy = world.subject.policy(world.deployment)
+    place = toml.read(policy)["deployment"]
+    return {name: (policy.parent / place[name]).parent for name in _LEDGER if name in place}
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
