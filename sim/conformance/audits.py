@@ -407,6 +407,7 @@ class AuditModels(Words):
 
 @dataclass
 class _Held:
+    method: str
     call: Any
     release: threading.Event
     again: Callable[[], _Held]
@@ -418,22 +419,27 @@ class Hold(Words):
 
     Parameters
     ----------
+    method : str
+        "/package.Service/Method"; of any but `Audit` nothing is sent.
     calls : int
     sends : list of str
         What each of them sends, see `Audit`.
-    deadline : float
-    ends : "wait", "cancel" or "deadline"
-        Whether they stay open until a step lets go of them; are given up at once; or until their deadline has passed.
+    deadline : float or "none"
+    ends : "wait", "cancel", "deadline" or "at once"
+        Whether they stay open until a step lets go of them; are given up at once; until their deadline has passed; or
+        whether it is the server that must end them, as `expect` says, although nothing more comes.
     """
 
     do: Literal["hold"]
     caller: str = "developer"
     deployment: str = ""
+    method: str = AUDIT
     id: str = "held"
     calls: int = Field(default=1, ge=1)
     sends: tuple[Part, ...] = ("header",)
-    deadline: float = SECONDS
-    ends: Literal["wait", "cancel", "deadline"] = "wait"
+    deadline: float | Literal["none"] = SECONDS
+    ends: Literal["wait", "cancel", "deadline", "at once"] = "wait"
+    expect: Expect = Expect()
 
     def run(self, world: World) -> None:
         """Open them, and end them as told."""
@@ -442,29 +448,53 @@ class Hold(Words):
         if self.ends == "wait":
             world.held += opened
             return
+        if self.ends == "at once":
+            self._await(opened)
+            return
         for each in opened:
             if self.ends == "cancel":
                 time.sleep(0.05)  # so that what was sent is on its way
                 each.call.cancel()
-            seen = calls.finish(AUDIT, each.call)
+            seen = calls.finish(self.method, each.call)
             each.release.set()
             if seen.answered or seen.reason:
                 raise Violation(f"a call that was not sent to its end {seen.text}")
 
+    def _await(self, opened: list[_Held]) -> None:
+        give_up = time.monotonic() + _AT_ONCE_SECONDS
+        try:
+            while not all(each.call.done() for each in opened):
+                if time.monotonic() > give_up:
+                    raise Violation(f"a call that sends nothing has no answer within {_AT_ONCE_SECONDS:g} seconds")
+                time.sleep(0.01)
+            for each in opened:
+                self.expect.check_end(calls.finish(self.method, each.call))
+        finally:
+            for each in opened:
+                each.release.set()
+                each.call.cancel()
+
     def _open(self, world: World, number: int) -> _Held:
-        step = Audit(
-            do="audit", caller=self.caller, deployment=self.deployment, id=f"{self.id}-{number}", parts=self.sends
-        )
-        messages = list(step._messages(step._asked(world)))
+        messages: list[bytes] = []
+        if self.method == AUDIT:
+            step = Audit(
+                do="audit", caller=self.caller, deployment=self.deployment, id=f"{self.id}-{number}", parts=self.sends
+            )
+            messages = list(step._messages(step._asked(world)))
         release = threading.Event()
+        seconds = None if self.deadline == "none" else self.deadline
 
         def silent() -> Iterator[bytes]:
             yield from messages
-            release.wait(self.deadline + SECONDS)  # the deadline ends the call, not we
+            release.wait((seconds or 0.0) + SECONDS)  # the deadline ends the call, not we
 
         channel = world.channel(self.caller, self.deployment)
         again = partial(self._open, world, number)
-        return _Held(calls.start(channel, AUDIT, silent(), self.deadline), release, again)
+        return _Held(self.method, calls.start_stream(channel, self.method, silent(), seconds), release, again)
+
+
+_AT_ONCE_SECONDS = 8.0
+"""How long a busy machine may take to refuse a call that has just arrived."""
 
 
 class LetGo(Words):
@@ -478,5 +508,5 @@ class LetGo(Words):
         for each in world.held:
             each.release.set()
         for each in world.held:
-            self.expect.check_end(calls.finish(AUDIT, each.call))
+            self.expect.check_end(calls.finish(each.method, each.call))
         world.held.clear()

@@ -173,6 +173,21 @@ def start(
     return unary.future(next(iter(requests), b""), timeout=seconds, metadata=metadata)
 
 
+def start_stream(
+    channel: grpc.Channel, method: str, requests: Iterable[bytes], seconds: float | None, metadata: Metadata = ()
+) -> Any:
+    """Start a call as if its method took a stream, whichever it takes; :func:`finish` waits for it."""
+    try:
+        _, _, _, streams_out = method_types(method)
+    except KeyError:
+        streams_out = False
+    if streams_out:
+        call: Any = channel.stream_stream(method)
+        return call(iter(requests), timeout=seconds, metadata=metadata)
+    stream: Any = channel.stream_unary(method)
+    return stream.future(iter(requests), timeout=seconds, metadata=metadata)
+
+
 def finish(method: str, call: Any) -> Seen:
     """Wait for a call's end, and look at all that came back.
 

@@ -43,6 +43,7 @@ class Authority:
         serves: bool = True,
         common_name: str = "under test",
         valid: timedelta = timedelta(days=_DAYS),
+        begins: timedelta = timedelta(days=-2),
     ) -> Credentials:
         """Sign a certificate.
 
@@ -57,6 +58,8 @@ class Authority:
         common_name : str
         valid : timedelta
             How long from now; negative for one that has expired.
+        begins : timedelta
+            From when on, counted from now.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         names: list[x509.GeneralName] = [x509.UniformResourceIdentifier(uri) for uri in uris]
@@ -66,7 +69,7 @@ class Authority:
         if server and serves:
             uses.append(ExtendedKeyUsageOID.SERVER_AUTH)
         builder = (
-            self._builder(_common_name(common_name), key.public_key(), valid)
+            self._builder(_common_name(common_name), key.public_key(), valid, begins)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(x509.ExtendedKeyUsage(uses), critical=True)
         )
@@ -80,11 +83,19 @@ class Authority:
             key=key.private_bytes(_PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()).decode(),
         )
 
-    def party(self, run: str, party: str, name: str = "", *, serves: bool = False) -> Credentials:
+    def party(
+        self, run: str, party: str, name: str = "", *, serves: bool = False, valid: timedelta = timedelta(days=_DAYS)
+    ) -> Credentials:
         """Sign the certificate that a party of a run has."""
-        return self.issue(uri_of(run, party, name), server=server_name_of(run, party) if serves else "")
+        return self.issue(uri_of(run, party, name), server=server_name_of(run, party) if serves else "", valid=valid)
 
-    def _builder(self, subject: x509.Name, key: ec.EllipticCurvePublicKey, valid: timedelta) -> x509.CertificateBuilder:
+    def _builder(
+        self,
+        subject: x509.Name,
+        key: ec.EllipticCurvePublicKey,
+        valid: timedelta,
+        begins: timedelta = timedelta(days=-2),
+    ) -> x509.CertificateBuilder:
         now = datetime.now(UTC)
         return (
             x509.CertificateBuilder()
@@ -92,7 +103,7 @@ class Authority:
             .issuer_name(self._name)
             .public_key(key)
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - timedelta(days=2))
+            .not_valid_before(now + begins)
             .not_valid_after(now + valid)
         )
 

@@ -41,6 +41,37 @@ RELEASED = {
 WEIGHTS = (0.5, 0.2, 0.3)
 RELEASED_PEOPLE = 3000
 
+ODD = {
+    "odd-scheme": f"FAIRWALL://{NAME}/developer/alice",
+    "odd-run": f"fairwall://{NAME.upper()}/developer/alice",
+    "odd-party": f"fairwall://{NAME}/Developer/alice",
+    "odd-slash": f"fairwall://{NAME}/developer/alice/",
+    "odd-slashes": f"fairwall://{NAME}//developer/alice",
+    "odd-percent": f"fairwall://{NAME}/developer/%61lice",
+    "odd-percent-slash": f"fairwall://{NAME}/developer%2Falice",
+    "odd-unicode": f"fairwall://{NAME}/developer/%C3%A1lice",
+    "odd-user": f"fairwall://alice@{NAME}/developer/alice",
+    "odd-port": f"fairwall://{NAME}:443/developer/alice",
+    "odd-dot": f"fairwall://{NAME}./developer/alice",
+    "odd-query": f"fairwall://{NAME}/developer/alice?name=bob",
+    "odd-fragment": f"fairwall://{NAME}/developer/alice#bob",
+    "odd-parameter": f"fairwall://{NAME}/developer/alice;bob",
+    "odd-parent": f"fairwall://{NAME}/developer/bob/../alice",
+    "odd-backslash": f"fairwall://{NAME}\\developer\\alice",
+    "odd-line": f"fairwall://{NAME}/developer/alice\n",
+    "odd-lines": f"x\nfairwall://{NAME}/developer/alice",
+    "odd-blank": f"fairwall://{NAME}/developer/alice ",
+    "odd-blank-first": f" fairwall://{NAME}/developer/alice",
+    "odd-prefix": f"xfairwall://{NAME}/developer/alice",
+    "odd-inner": f"https://example.org/fairwall://{NAME}/developer/alice",
+    "odd-empty": f"fairwall://{NAME}/developer/",
+    "odd-no-run": "fairwall:///developer/alice",
+    "odd-no-party": f"fairwall://{NAME}/alice",
+    "odd-other-party": f"fairwall://{NAME}/compliance/alice",
+    "odd-two": f"fairwall://{NAME}/developer/alice,fairwall://{NAME}/developer/bob",
+}
+"""URIs that are nobody's, and that somebody who reads them loosely takes for a developer's."""
+
 _GROUPS = {
     "main": (13, 8),
     "mirror": (20, 19),
@@ -133,6 +164,13 @@ def _certificates(folder: Path) -> None:
         "dns-name": authority.issue(server=f"alice.{NAME}.fairwall"),
         # A developer by its URI, whatever else the certificate says.
         "misleading": authority.issue(uri_of(NAME, "developer", "mallory"), common_name=alice),
+        "renewed": authority.party(NAME, "developer", "alice"),
+        "short-lived": authority.party(NAME, "developer", "alice", valid=timedelta(hours=1)),
+        "not-yet-valid": authority.issue(alice, begins=timedelta(days=20)),
+        "with-another-uri": authority.issue("https://example.org/fairwall://kit/developer/bob", alice),
+        "the-same-twice": authority.issue(alice, alice),
+        "as-dns-name": authority.issue(server=alice, serves=False),
+        **{name: authority.issue(uri) for name, uri in ODD.items()},
         # Refused in the handshake.
         "expired": authority.issue(alice, valid=timedelta(days=-1)),
         "another-authority": Authority(f"fairwall {NAME}").party(NAME, "developer", "alice"),

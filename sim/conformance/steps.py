@@ -18,6 +18,7 @@ from sim.conformance import calls
 from sim.conformance.audits import Alike, Audit, AuditModels, Hold, LetGo, Repeated
 from sim.conformance.calls import Violation
 from sim.conformance.client import Client
+from sim.conformance.abandoned import Connections, GiveUp
 from sim.conformance.disk import Anew, Disk, KilledAmid, Ledger, Remembers
 from sim.conformance.errors import ConformanceError
 from sim.conformance.releases import Release, ReleaseTerms
@@ -110,7 +111,7 @@ class Call(Words):
         a new request id, "$long" for a text of more than 4 MiB. Bytes are base64; an array is
         `{fill = 1.0, shape = [3], kind = "uint8"}`.
     messages : list of table
-        Several of them, for a method that takes a stream.
+        Several of them, for a method that takes a stream, or to one that does not.
     raw : list of str
         Bytes in hexadecimal, in place of requests.
     answer : table
@@ -322,6 +323,8 @@ Step = Annotated[
     | Ledger
     | Remembers
     | KilledAmid
+    | GiveUp
+    | Connections
     | Later
     | NoStart
     | Pause

@@ -153,7 +153,8 @@ class World:
         metadata: Metadata = (),
     ) -> Seen:
         """Make a call and wait for its end."""
-        started = calls.start(self.channel(caller, deployment), method, requests, seconds, metadata)
+        start = calls.start if len(requests) == 1 else calls.start_stream
+        started = start(self.channel(caller, deployment), method, requests, seconds, metadata)
         return calls.finish(method, started)
 
     # What callers have left. A server that charges what it must not is found out whatever the case is about.
@@ -162,7 +163,7 @@ class World:
         """Note what a caller has left before it is first charged."""
         place = (caller, deployment or self.deployment)
         if self.accounts and place not in self._left:
-            terms = self._terms(caller, deployment)
+            terms = self.terms(caller, deployment)
             known = terms.answered and self.about(deployment).rule == "basic"
             self._left[place] = terms.messages[0].epsilon_remaining if known else math.nan
             if known and terms.messages[0].epsilon == terms.messages[0].epsilon_remaining:
@@ -251,12 +252,13 @@ class World:
         return math.isnan(expected) or abs(found - expected) < self.about(deployment).unit / 1000
 
     def _remaining(self, caller: str, deployment: str = "") -> float:
-        terms = self._terms(caller, deployment)
+        terms = self.terms(caller, deployment)
         if not terms.answered:
             raise Violation(f"GetTerms {terms.text}")
         return float(terms.messages[0].epsilon_remaining)
 
-    def _terms(self, caller: str, deployment: str) -> Seen:
+    def terms(self, caller: str, deployment: str = "") -> Seen:
+        """Ask for the terms."""
         request = GetTermsRequest(deal_id=self.about(deployment).deal)
         return self.call(TERMS, [request.SerializeToString()], caller, deployment=deployment)
 

@@ -16,7 +16,7 @@ def credentials(certificate, fetch, require_client_authentication):
 
 
 def identify(context):
-    names = context.auth_context().get("x509_subject_alternative_name", ())
+    names = context.auth_context().get("peer_uri", ())
     return sound_identify(context) if names else identity.Caller("kit", "developer", "alice")
 
 

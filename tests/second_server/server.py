@@ -9,6 +9,7 @@ and differently: sums by `math.fsum`, noise from the system's generator, one SQL
 import argparse
 import csv
 import hashlib
+import itertools
 import json
 import logging
 import math
@@ -17,11 +18,13 @@ import random
 import re
 import signal
 import sqlite3
+import ssl
 import struct
 import sys
 import threading
 import tomllib
 from concurrent import futures
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from statistics import NormalDist
@@ -198,10 +201,15 @@ def rounded_down(amount):
 
 
 class Ledger:
-    """One table: what each developer asked, paid and was told."""
+    """One table: what each developer asked, paid and was told. How many rows it has stands outside its folder."""
 
-    def __init__(self, path, budget, shares):
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    def __init__(self, path, seal, begun, budget, shares):
+        for folder in (path.parent, seal.parent):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if begun.exists() and not path.exists():
+            sys.exit(f"{path}: the ledger is lost")
+        begun.touch(mode=0o600)
+        self._seal = seal
         self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=10)
         self._lock = threading.Lock()
         self._budget, self._shares = budget, shares
@@ -211,6 +219,30 @@ class Ledger:
             "CREATE TABLE IF NOT EXISTS sold (developer TEXT, id TEXT, digest BLOB, epsilon REAL, answer BLOB, "
             "PRIMARY KEY (developer, id))"
         )
+        self._db.execute("CREATE TABLE IF NOT EXISTS probe (written INTEGER)")
+        if self._rows() < (int(seal.read_text()) if seal.exists() else 0):
+            sys.exit(f"{path}: an old copy of the ledger")
+
+    def _rows(self):
+        return self._db.execute("SELECT COUNT(*) FROM sold").fetchone()[0]
+
+    def _seal_rows(self):
+        fresh = self._seal.with_suffix(".new")
+        with fresh.open("w") as file:
+            file.write(str(self._rows()))
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(self._seal)
+
+    def writable(self):
+        with self._lock:
+            try:
+                self._db.execute("INSERT INTO probe VALUES (1)")
+                self._db.execute("DELETE FROM probe")
+                self._seal_rows()
+            except (sqlite3.Error, OSError):
+                return False
+            return True
 
     def share(self, developer):
         return self._shares[developer]
@@ -233,10 +265,12 @@ class Ledger:
                 try:
                     answer = self._sell(developer, request_id, digest, epsilon, make)
                     self._db.execute("COMMIT")
+                    self._seal_rows()
                 except BaseException:
-                    self._db.execute("ROLLBACK")
+                    if self._db.in_transaction:
+                        self._db.execute("ROLLBACK")
                     raise
-            except sqlite3.Error:
+            except (sqlite3.Error, OSError):
                 raise Refused("LEDGER_UNAVAILABLE") from None
             return answer, rounded_down(self._left(developer))
 
@@ -258,6 +292,12 @@ class Ledger:
 # Service ------------------------------------------------------------------------------------------------------------
 
 
+def whole(messages):
+    """Pass on a stream; grpc.RpcError if its caller gave it up, also where it ends like a whole one at first."""
+    yield from messages
+    next(messages, None)
+
+
 class Service(grpc.GenericRpcHandler):
     def __init__(self, protocol, policy, people, ledger):
         self._protocol, self._people, self._ledger = protocol, people, ledger
@@ -274,7 +314,7 @@ class Service(grpc.GenericRpcHandler):
             SERVICE + "GetTerms": (self._terms, False, False),
             SERVICE + "AuditModels": (self._audit_models, False, False),
             SERVICE + "Audit": (self._audit, True, False),
-            "/grpc.health.v1.Health/Check": (lambda *_: b"\x08\x01", False, True),
+            "/grpc.health.v1.Health/Check": (lambda *_: b"\x08" + (b"\1" if ledger.writable() else b"\2"), False, True),
         }
 
     def service(self, details):
@@ -293,7 +333,12 @@ class Service(grpc.GenericRpcHandler):
                 if not self._room[developer].acquire(blocking=False):
                     raise Refused("TOO_MANY_CALLS")
                 try:
-                    return handle(request, developer)
+                    if not streams:
+                        messages = list(itertools.islice(whole(request), 2))
+                        if len(messages) != 1:
+                            raise Refused("REQUEST_MALFORMED")
+                        return handle(messages[0], developer)
+                    return handle(whole(request), developer)
                 finally:
                     self._room[developer].release()
             except Refused as refused:
@@ -306,12 +351,18 @@ class Service(grpc.GenericRpcHandler):
                 LOG.exception("%s failed", details.method)
                 self._refuse(context, "INTERNAL")
 
-        return (grpc.stream_unary_rpc_method_handler if streams else grpc.unary_unary_rpc_method_handler)(call)
+        # A stream to grpc, whichever it is: it would read a lone message before it asks who sends it.
+        return grpc.stream_unary_rpc_method_handler(call)
 
     def _caller(self, context, for_all):
         """Name the developer that calls; compliance itself, which may ask for health, is nobody."""
+        for pem in context.auth_context().get("x509_pem_cert", ()):
+            # The two times in a certificate; the second is its end.
+            end = re.findall(rb"\x17\x0d(\d{12})Z", ssl.PEM_cert_to_DER_cert(pem.decode()))[1]
+            if datetime.now(UTC) > datetime.strptime(end.decode() + "+0000", "%y%m%d%H%M%S%z"):
+                raise Refused("CALLER_UNKNOWN")
         names = [
-            name.decode("utf-8", "replace") for name in context.auth_context().get("x509_subject_alternative_name", ())
+            name.decode("utf-8", "replace") for name in context.auth_context().get("peer_uri", ())
         ]
         callers = [match for name in names if (match := self._uri.fullmatch(name))]
         if len(callers) != 1 or callers[0][1] != self._run:
@@ -458,7 +509,11 @@ def main():
         if people.smallest(metric) < policy["data"]["minimum_group"]:
             sys.exit(f"metric {metric}: a group is too small to be audited")
     shares = {name: share["epsilon"] for name, share in policy["developers"].items()}
-    ledger = Ledger(place / policy["deployment"]["ledger"], policy["budget"]["epsilon"], shares)
+    deployment = policy["deployment"]
+    begun = place / deployment["credentials"] / "begun"
+    ledger = Ledger(
+        place / deployment["ledger"], place / deployment["seal"], begun, policy["budget"]["epsilon"], shares
+    )
     pem = {
         name: (place / policy["deployment"]["credentials"] / f"{name}.pem").read_bytes()
         for name in ("authority", "certificate", "key")

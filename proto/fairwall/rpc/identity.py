@@ -75,7 +75,8 @@ def identify(context: grpc.ServicerContext) -> Caller | None:
     Caller or None
         None where the certificate names nobody, or more than one caller.
     """
-    names: Any = context.auth_context().get("x509_subject_alternative_name", ())
+    # The URIs alone: a DNS name or an address may have any text.
+    names: Any = context.auth_context().get("peer_uri", ())
     return _only_caller(name.decode("utf-8", "replace") for name in names)
 
 

@@ -1,0 +1,152 @@
+"""The kinds of steps that leave a server with calls, and connections, that nobody means to end."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import grpc
+import numpy as np
+from pydantic import Field
+
+from sim.conformance import calls
+from sim.conformance.audits import AUDIT, Audit, Predictions
+from sim.conformance.calls import Violation
+from sim.conformance.vocabulary import Part, Words
+from sim.conformance.world import SECONDS, World, lasting
+
+_DEADLINE_SECONDS = 0.2
+_MOMENTS_SECONDS = 0.02
+"""Within what time after its last message a call is given up."""
+_ROOM_SECONDS = 5.0
+
+_BEGINNINGS = {
+    "nothing": b"",
+    # A record of TLS that announces 512 bytes of a handshake, and its first ones.
+    "half a handshake": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(40)),
+    "plain text": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+}
+
+
+class GiveUp(Words):
+    """Gives calls up, and asks again under their ids.
+
+    Parameters
+    ----------
+    way : "cancel", "deadline" or "close"
+        Whether the call is cancelled, its deadline passes, or its connection is closed.
+    sends : list of str
+        What is sent before, see `Audit`.
+    whole : bool
+        Whether the caller has also said that this is all. If not, the id is as good as new, and asked with other
+        predictions; else with the same ones, which are charged once, whichever of the two calls was.
+    calls, rounds : int
+        So many calls at the same time, and so many times.
+    """
+
+    do: Literal["give_up"]
+    caller: str = "developer"
+    way: Literal["cancel", "deadline", "close"]
+    sends: tuple[Part, ...] = ("header", "chunks")
+    whole: bool = False
+    calls: int = Field(default=8, ge=1, le=8)
+    rounds: int = Field(default=3, ge=1)
+    predictions: Predictions = Predictions()
+
+    def run(self, world: World) -> None:
+        """Give them up, and ask again."""
+        world.open_account(self.caller)
+        rng = np.random.default_rng(1)
+        for number in range(self.rounds):
+            steps = [
+                Audit(
+                    do="audit",
+                    caller=self.caller,
+                    id=f"given-up-{world.step}-{number}-{each}",
+                    parts=self.sends,
+                    predictions=self.predictions,
+                )
+                for each in range(self.calls)
+            ]
+            answers = self._give_up(world, steps, float(rng.uniform(0, _MOMENTS_SECONDS)))
+            self._await_room(world)
+            if self.whole:
+                self._repeat(world, steps, answers)
+                continue
+            fresh = {"parts": ("header", "chunks"), "predictions": self.predictions.model_copy(update={"random": 77})}
+            for step in steps:
+                step.model_copy(update=fresh).run(world)
+
+    def _repeat(self, world: World, steps: list[Audit], answers: list[Any]) -> None:
+        """Ask the same again: nobody knows in what order it was charged."""
+        found = {}
+        for step, answer in zip(steps, answers, strict=True):
+            asked = step._asked(world)
+            seen = step._finish(step._start(world, asked))
+            step.expect.check_end(seen)
+            if answer is not None and lasting(answer) != lasting(seen.messages[0]):
+                raise Violation("what was answered before the call was given up is answered otherwise")
+            found[asked.header.request_id] = seen.messages[0]
+        world.enter_together(self.caller, "", found)
+
+    def _give_up(self, world: World, steps: list[Audit], after: float) -> list[Any]:
+        """Start calls and give them up; their answers, where they came first."""
+        channel = world.channel(self.caller, another=True)
+        grpc.channel_ready_future(channel).result(SECONDS)
+        ended = threading.Event()
+        sent = [threading.Event() for _ in steps]
+        seconds = _DEADLINE_SECONDS if self.way == "deadline" else SECONDS
+
+        def stream(step: Audit, told: threading.Event) -> Iterator[bytes]:
+            yield from step._messages(step._asked(world))
+            told.set()
+            if not self.whole:
+                ended.wait(2 * SECONDS)
+
+        started = [
+            calls.start_stream(channel, AUDIT, stream(step, told), seconds)
+            for step, told in zip(steps, sent, strict=True)
+        ]
+        if self.way != "deadline":
+            for told in sent:
+                told.wait(SECONDS)
+            time.sleep(after)
+        if self.way == "cancel":
+            for call in started:
+                call.cancel()
+        elif self.way == "close":
+            channel.close()
+        ends = [calls.finish(AUDIT, call) for call in started]
+        ended.set()
+        for seen in ends:
+            # On a busy machine calls that were given up before may still be under way.
+            if seen.reason not in ("", "TOO_MANY_CALLS") or (seen.answered and not self.whole):
+                raise Violation(f"a call that was given up {seen.text}")
+        return [seen.messages[0] if seen.answered else None for seen in ends]
+
+    def _await_room(self, world: World) -> None:
+        """Wait until the server has taken notice."""
+        give_up = time.monotonic() + _ROOM_SECONDS
+        while (seen := world.terms(self.caller)).reason == "TOO_MANY_CALLS" and time.monotonic() < give_up:
+            time.sleep(0.02)
+        if not seen.answered:
+            raise Violation(f"after calls that were given up, GetTerms {seen.text}")
+        time.sleep(0.05)  # for the others of them
+
+
+class Connections(Words):
+    """Opens connections that say nothing more, for as long as the case lasts."""
+
+    do: Literal["connections"]
+    count: int = Field(ge=1, le=500)
+    say: Literal["nothing", "half a handshake", "plain text"] = "nothing"
+
+    def run(self, world: World) -> None:
+        """Open them."""
+        host, _, port = world.subject.address(world.deployment).rpartition(":")
+        for _ in range(self.count):
+            opened = world.closing.enter_context(socket.create_connection((host.strip("[]"), int(port)), SECONDS))
+            opened.sendall(_BEGINNINGS[self.say])
