@@ -134,6 +134,20 @@ def test_truncated_draws_follow_the_law(noise, scale):
         assert (np.abs(counts - runs * p) <= 6 * np.sqrt(runs * p * (1 - p)) + 6).all()
 
 
+def test_truncated_draws_are_made_until_each_value_has_one():
+    class MissesAtFirst:
+        """Noise whose first draws lie outside the range, but for the first value's."""
+
+        calls = 0
+
+        def laplace(self, values, scale, step):
+            self.calls += scale > 0
+            return values if scale == 0 or self.calls > 1 else np.where(values < 0.2, values, 7.0)
+
+    drawn = truncated_laplace(np.array([0.125, 0.5, 0.75]), 1.0, 0.3, 0.125, MissesAtFirst())
+    assert drawn.tolist() == [0.125, 0.5, 0.75]
+
+
 @pytest.mark.parametrize("metric", [name for name, metric in METRICS.items() if metric.bounded])
 @pytest.mark.parametrize("bounding", ["clamp", "truncate", "boundary-inflate"])
 def test_bounded_laplace_stays_in_the_range_at_any_epsilon(metric, bounding):

@@ -632,6 +632,8 @@ def test_recommended_keeps_to_the_range() -> None:
 def test_standings_need_a_batch(n: int, epsilon: float) -> None:
     with pytest.raises(ValueError, match="n must be"):
         standings("sp", n, 1, epsilon)
+    with pytest.raises(ValueError, match="queries"):
+        standings("sp", 100, 0, 1.0)
 
 
 def test_recommended_charges_what_it_chose() -> None:

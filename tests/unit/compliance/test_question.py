@@ -25,6 +25,11 @@ def question(metric: str, labels: tuple[int, ...], protected: tuple[int, ...]) -
     return Question(metric, decisions, records)
 
 
+def test_what_a_question_says_of_itself_names_nobodys_group() -> None:
+    one, other = (question("sp", (0, 1, 0, 1), protected) for protected in ((0, 0, 1, 1), (0, 1, 1, 1)))
+    assert repr(one) == repr(other)
+
+
 @pytest.mark.parametrize("metric", [name for name, metric in METRICS.items() if metric.bounded])
 def test_no_flip_moves_an_answer_by_more_than_the_sensitivities_say(metric: str) -> None:
     checked = 0
