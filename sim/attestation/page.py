@@ -59,14 +59,17 @@ _LIMITS: tuple[Term, ...] = (
     (
         "Whoever holds the data",
         "Compliance sees the protected attribute in the clear. The guarantee is about the answers that leave it, not "
-        "about who can read its files; with these answers, its policy and its key, its word is what is signed here.",
+        "about who can read its files. What is signed is compliance's word: nobody else has seen how it computed them.",
     ),
     (
         "Other sources",
         "The same people in other data sets, in another ledger, or in what others publish: each adds its own loss. "
         "Budgets for different units are not added up either.",
     ),
-    ("How long an answer takes", "Time is not part of the guarantee, nor are the refusals below, which are public."),
+    (
+        "Time, and refusals",
+        "How long an answer takes is not part of the guarantee. A refusal depends on nothing that is protected.",
+    ),
     (
         "What answers are worth",
         "An interval is about the test set and not about other people, and several intervals do not all hold with that "
@@ -200,7 +203,7 @@ def _by_data_set(name: str, heading: str, account: _Told, key: str, what: str, s
     columns = (
         Column("data set", [one["dataset"] for one in wholes], numeric=False),
         Column("in the ledger", [one[key] for one in wholes], numeric=False),
-        Column(what, [said(one[key]) for one in wholes], numeric=False, prose=True),
+        Column(what, [said(one[key]) for one in wholes], numeric=False, wraps=True),
     )
     return Section(name, heading, table=PageTable(columns))
 
@@ -273,9 +276,6 @@ def _mechanisms(account: _Told) -> list[Section]:
                 "mechanism", [MECHANISMS[name].title if name in MECHANISMS else name for name in names], numeric=False
             ),
             Column("in the ledger", names, numeric=False),
-            Column(
-                "law of the loss", [", ".join(sorted({one["law"] for one in some})) for some in several], numeric=False
-            ),
             Column("charges", [str(len(some)) for some in several]),
             Column("ε of one, least", [number(min(as_float(one["epsilon"]) for one in some)) for some in several]),
             Column("most", [number(max(as_float(one["epsilon"]) for one in some)) for some in several]),
@@ -292,8 +292,8 @@ def _audits(account: _Told) -> list[Section]:
     firsts = [audit for audit, _, _ in shown]
     notes = [
         "Gap: advantaged minus disadvantaged, as answered, with noise. The interval holds the test set's exact gap "
-        f"with at least {account['confidence']:.0%}. ε and δ are of the whole batch. Digest: how the batch's digest in the "
-        "statement begins; who has the predictions can compute it."
+        f"with at least {account['confidence']:.0%}. ε and δ are of the whole batch. Digest: how the batch's digest in "
+        "the statement begins; who has the predictions can compute it."
     ]
     if len(shown) < len(rows):
         notes.append(f"The last {len(shown):,} of {len(rows):,} answers; the statement has all.")
@@ -303,7 +303,7 @@ def _audits(account: _Told) -> list[Section]:
             _times(firsts),
             _texts("data set", firsts, "dataset"),
             _texts("developer", firsts, "developer"),
-            _texts("request", firsts, "request"),
+            Column("request", [audit["request"] for audit in firsts], numeric=False, wraps=True),
             _texts("metric", firsts, "metric"),
             _numbers("ε", firsts, "epsilon"),
             _numbers("δ", firsts, "delta"),
@@ -331,7 +331,7 @@ def _releases(account: _Told) -> list[Section]:
             _times(releases),
             _texts("data set", releases, "dataset"),
             _texts("developer", releases, "developer"),
-            _texts("request", releases, "request"),
+            Column("request", [one["request"] for one in releases], numeric=False, wraps=True),
             _texts("protocol", releases, "mechanism"),
             _numbers("ε", releases, "epsilon"),
         )

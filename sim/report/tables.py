@@ -8,19 +8,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its head, its texts, whether they are numbers, or sentences, which go over several lines."""
+    """A column of a table: its head, its texts, whether they are numbers, and whether they go over several lines."""
 
     head: str
     texts: Sequence[str]
     numeric: bool = True
     group: str = ""
-    prose: bool = False
+    wraps: bool = False
 
     @property
     def kind(self) -> str:
         """How it is set."""
-        if self.prose:
-            return "prose"
+        if self.wraps:
+            return "wraps"
         return "number" if self.numeric else "text"
 
 
