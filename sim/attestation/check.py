@@ -92,28 +92,32 @@ def check(file: Path, *, authority: Path | None = None, key: Path | None = None)
     else:
         assert key is not None, "one of the two"
         opened = open_with_key(envelope, public_key(key))
-    account = _account(opened, shown)
+    account, digest = _stated(opened)
+    if opened.certificate is not None:
+        _check_signer(opened.certificate, account["deployment"], datetime.fromisoformat(account["signedAt"]))
+    _check_page(shown, digest)
     return Checked(account, tuple(_notes(account, opened.certificate)))
 
 
-def _account(opened: Opened, page: bytes) -> dict[str, Any]:
-    """Read what is stated, of this page; who signed it wrote it, or something else."""
+def _stated(opened: Opened) -> tuple[dict[str, Any], object]:
+    """Read what is stated, and the digest of the page; who signed it wrote it, or something else."""
     try:
         stated = json.loads(opened.payload)
         account: dict[str, Any] = stated["predicate"]
-        types, subject, signer = (stated["_type"], stated["predicateType"]), stated["subject"][0], account["signer"]
-        at, deployment, digest = datetime.fromisoformat(account["signedAt"]), account["deployment"], subject["digest"]
+        types, signer = (stated["_type"], stated["predicateType"]), account["signer"]
+        digest = stated["subject"][0]["digest"]
     except (ValueError, KeyError, TypeError, IndexError, RecursionError):
         raise EnvelopeError("what is signed is no statement about a ledger") from None
     if types != (STATEMENT_TYPE, PREDICATE_TYPE):
         raise EnvelopeError("what is signed is another kind of statement")
     if signer != opened.described:
         raise EnvelopeError("the certificate or key beside the statement is not the one that it names")
-    if opened.certificate is not None:
-        _check_signer(opened.certificate, deployment, at)
+    return account, digest
+
+
+def _check_page(page: bytes, digest: object) -> None:
     if digest != {"sha256": hashlib.sha256(page).hexdigest()}:
         raise EnvelopeError("the page is not the one that was signed with this statement")
-    return account
 
 
 def _check_signer(certificate: x509.Certificate, deployment: str, at: datetime) -> None:
@@ -123,7 +127,7 @@ def _check_signer(certificate: x509.Certificate, deployment: str, at: datetime) 
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
         uris = [uri for uri in names.get_values_for_type(x509.UniformResourceIdentifier) if uri.startswith("fairwall:")]
-    except x509.ExtensionNotFound:
+    except (ValueError, x509.ExtensionNotFound):
         uris = []
     if uris != [uri_of(deployment, "compliance")]:
         raise EnvelopeError(f"its certificate is {' and '.join(uris) or 'nobody'}'s, not compliance's of {deployment}")

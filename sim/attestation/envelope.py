@@ -117,7 +117,7 @@ def authorities(path: Path) -> list[x509.Certificate]:
         found = x509.load_pem_x509_certificates(path.read_bytes())
     except OSError as error:
         raise SigningKeyError(f"{path}: cannot be read: {error.strerror}") from None
-    except ValueError:
+    except (ValueError, x509.InvalidVersion):
         raise SigningKeyError(f"{path}: no certificate in PEM") from None
     for certificate in found:
         try:
@@ -266,7 +266,7 @@ def _certificate(pem: str) -> x509.Certificate:
 
     try:
         return x509.load_pem_x509_certificate(pem.encode())
-    except ValueError:
+    except (ValueError, x509.InvalidVersion):
         raise EnvelopeError("its certificate is none") from None
 
 

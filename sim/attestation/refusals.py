@@ -28,7 +28,7 @@ def count(logs: Sequence[Path], dataset: str | None = None, caller: str | None =
     dataset : str, optional
         Count those about this data set alone.
     caller : str, optional
-        Count those of this caller alone, such as ``developer/alice``.
+        Count those of this caller alone, as the log writes it, such as "developer/alice".
 
     Returns
     -------
