@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 from compliance.accountant import Loss
 from compliance.ledger import Ledger
 from compliance.ledger.books import LedgerError
-from compliance.ledger.file import Inspection, explained, inspect
+from compliance.ledger.file import Inspection, append, connect, explained, genesis_of, inspect
 from compliance.ledger.seal import Head, Seal, sync_folder
 
 
@@ -82,7 +82,7 @@ def back_up(path: Path, folder: Path, seal: Seal) -> tuple[Path, Head]:
 
 
 def restore(copy: Path, path: Path, seal: Seal, lost: Mapping[str, Loss]) -> Head:
-    """Put a copy in the place of a ledger that is gone.
+    """Put a copy in the place of a ledger that is gone: the records that were checked, in a file that is laid out anew.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def restore(copy: Path, path: Path, seal: Seal, lost: Mapping[str, Loss]) -> Hea
         something is said though none are.
     LedgerUnavailable, SealError, OSError
     """
-    for name in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
+    for name in (path, *_beside(path)):
         if name.exists() and (name != path or name.stat().st_size):
             raise LedgerError(f"{name}: is there, and is never overwritten: move it away first")
     head, found = seal.read(), _genuine(copy, seal)
@@ -114,7 +114,7 @@ def restore(copy: Path, path: Path, seal: Seal, lost: Mapping[str, Loss]) -> Hea
     _check_lost(copy, found, "" if whole else _why_not(found, head), lost)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     aside = path.with_name(f"{path.name}.new")
-    _copy(copy, aside)
+    _lay_out(aside, copy, found)
     end = found.books.head if whole else _written_off(aside, found, seal, lost)
     aside.replace(path)
     sync_folder(path.parent)
@@ -183,15 +183,40 @@ def _written_off(aside: Path, found: Inspection, seal: Seal, lost: Mapping[str, 
 
 def _copy(source: Path, target: Path) -> None:
     """Copy a ledger as of one moment, into one file that needs no other, durably."""
-    for name in (target, *(target.with_name(target.name + end) for end in ("-wal", "-shm"))):
-        name.unlink(missing_ok=True)
-    os.close(os.open(target, os.O_CREAT | os.O_EXCL, 0o600))
-    with (
-        explained(str(source)),
-        closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)) as whole,
-        closing(sqlite3.connect(target)) as copied,
-    ):
+    _begin(target)
+    with explained(str(source)), _reading(source) as whole, closing(sqlite3.connect(target)) as copied:
         whole.backup(copied)
         copied.execute("PRAGMA journal_mode = DELETE")
     with target.open("rb") as file:
         os.fsync(file.fileno())
+
+
+def _lay_out(target: Path, copy: Path, found: Inspection) -> None:
+    """Write records into a new file: an index or a table that somebody changed in the copy is left behind."""
+    _begin(target)
+    with explained(str(copy)), _reading(copy) as whole:
+        genesis = genesis_of(whole)
+    with explained(str(target)), closing(connect(target)) as db:
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("UPDATE genesis SET chain = ?", (genesis,))
+        for record in found.records:
+            append(db, record)
+        db.execute("COMMIT")
+
+
+def _begin(target: Path) -> None:
+    """Make an empty file for its owner alone, where nothing is left of another."""
+    for name in (target, *_beside(target)):
+        name.unlink(missing_ok=True)
+    os.close(os.open(target, os.O_CREAT | os.O_EXCL, 0o600))
+
+
+def _beside(path: Path) -> Iterator[Path]:
+    """Name what SQLite keeps beside a file."""
+    return (path.with_name(path.name + end) for end in ("-wal", "-shm"))
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as db:
+        yield db

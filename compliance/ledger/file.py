@@ -51,6 +51,14 @@ _CHAIN = """SELECT chain FROM entries WHERE sequence = ?1 UNION ALL SELECT chain
     UNION ALL SELECT chain FROM genesis WHERE ?1 = 0"""
 
 
+# A digest of a record takes bytes for their hexadecimal digits: which of the two a column holds is looked at besides.
+_TERMS_TYPES = (int, str, str, str, str, float, float, bytes, float, bytes, bytes)
+_ENTRY_TYPES = (
+    *(int, str, str, str, bytes, str, str, str, float, float),
+    *(str, float, bytes, bytes, float, float, bytes, bytes),
+)
+
+
 class LedgerUnavailable(UserError):
     """The ledger cannot be written at present. The text says in one line why; no answer has left."""
 
@@ -105,8 +113,10 @@ def genesis_of(db: sqlite3.Connection) -> bytes:
             f"it is of format {written}, and this fairwall reads format {_FORMAT}: use the one that wrote it, or begin "
             "another ledger with what is left of the budget"
         )
-    genesis: bytes = db.execute("SELECT chain FROM genesis").fetchone()[0]
-    return genesis
+    begun = db.execute("SELECT chain FROM genesis").fetchone()
+    if begun is None or not isinstance(begun[0], bytes):
+        raise LedgerError("what its chain starts from was changed: bring back an untouched copy of the ledger")
+    return begun[0]
 
 
 def head_of(db: sqlite3.Connection) -> Head:
@@ -164,12 +174,19 @@ def append(db: sqlite3.Connection, record: Terms | Entry) -> None:
 
 
 def _terms(row: tuple[Any, ...]) -> Terms:
+    _check_types(row, _TERMS_TYPES)
     sequence, dataset, developer, neighbours, rule, epsilon, delta, data, at, chain, mac = row
     budget = Budget(epsilon, delta, Rule(rule))
     return Terms(sequence, dataset, developer, Neighbours(neighbours), budget, at, chain, data, mac)
 
 
+def _check_types(row: tuple[Any, ...], types: tuple[type, ...]) -> None:
+    if tuple(map(type, row)) != types:
+        raise TypeError("a value is of another type")
+
+
 def _entry(row: tuple[Any, ...]) -> Entry:
+    _check_types(row, _ENTRY_TYPES)
     sequence, dataset, developer, request_id, digest, metric, mechanism, neighbours = row[:8]
     epsilon, delta, law, multiplier, answer, facts, remaining, at, chain, mac = row[8:]
     loss = Loss(epsilon, delta, Law(law), multiplier)
