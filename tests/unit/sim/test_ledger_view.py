@@ -127,3 +127,9 @@ def test_a_ledger_in_use_can_be_read(path: Path) -> None:
     )
     assert "The chain is whole: 19 records" in call("show", path)[1]
     ledger.close()
+
+
+@pytest.mark.parametrize("text", ["loans", "loans=", "loans=x", "loans=-1", "loans=nan", "loans=1:1", "loans=1:x"])
+def test_what_is_lost_is_said_in_one_way(text: str) -> None:
+    status, _ = call("restore", "copy", "--policy", "policy.toml", "--lost", text)
+    assert status == 2
