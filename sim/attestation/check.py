@@ -92,27 +92,30 @@ def check(file: Path, *, authority: Path | None = None, key: Path | None = None)
     else:
         assert key is not None, "one of the two"
         opened = open_with_key(envelope, public_key(key))
-    account, digest = _stated(opened)
     if opened.certificate is not None:
-        _check_signer(opened.certificate, account["deployment"], datetime.fromisoformat(account["signedAt"]))
+        _check_is_compliance(opened.certificate)
+    account, at, digest = _stated(opened)
+    if opened.certificate is not None:
+        _check_held(opened.certificate, account["deployment"], at)
     _check_page(shown, digest)
     return Checked(account, tuple(_notes(account, opened.certificate)))
 
 
-def _stated(opened: Opened) -> tuple[dict[str, Any], object]:
-    """Read what is stated, and the digest of the page; who signed it wrote it, or something else."""
+def _stated(opened: Opened) -> tuple[dict[str, Any], datetime, object]:
+    """Read what is stated, when, and the page's digest; who signed it wrote it, or something else."""
     try:
         stated = json.loads(opened.payload)
         account: dict[str, Any] = stated["predicate"]
         types, signer = (stated["_type"], stated["predicateType"]), account["signer"]
-        digest = stated["subject"][0]["digest"]
-    except (ValueError, KeyError, TypeError, IndexError, RecursionError):
+        at, digest = datetime.fromisoformat(account["signedAt"]).astimezone(UTC), stated["subject"][0]["digest"]
+        account["deployment"], account["only"], account["refusals"]  # noqa: B018 - they are there
+    except (ArithmeticError, ValueError, KeyError, TypeError, IndexError, RecursionError):
         raise EnvelopeError("what is signed is no statement about a ledger") from None
     if types != (STATEMENT_TYPE, PREDICATE_TYPE):
         raise EnvelopeError("what is signed is another kind of statement")
     if signer != opened.described:
         raise EnvelopeError("the certificate or key beside the statement is not the one that it names")
-    return account, digest
+    return account, at, digest
 
 
 def _check_page(page: bytes, digest: object) -> None:
@@ -120,19 +123,28 @@ def _check_page(page: bytes, digest: object) -> None:
         raise EnvelopeError("the page is not the one that was signed with this statement")
 
 
-def _check_signer(certificate: x509.Certificate, deployment: str, at: datetime) -> None:
-    """Refuse a signer that is not compliance, or was not any more, or not yet."""
+def _check_is_compliance(certificate: x509.Certificate) -> None:
+    """Refuse what anybody else has signed, before it is read: developers have certificates of the same authority."""
+    names = _names(certificate)
+    if len(names) != 1 or not names[0].endswith("/compliance"):
+        raise EnvelopeError(f"its certificate is {' and '.join(names) or 'nobody'}'s, and not compliance's")
+
+
+def _check_held(certificate: x509.Certificate, deployment: str, at: datetime) -> None:
+    if _names(certificate) != [uri_of(deployment, "compliance")]:
+        raise EnvelopeError(f"its certificate is {_names(certificate)[0]}'s, and not that of {deployment}")
+    if not certificate.not_valid_before_utc <= at <= certificate.not_valid_after_utc:
+        raise EnvelopeError(f"its certificate did not hold when it was signed, at {at:%Y-%m-%d %H:%M} UTC")
+
+
+def _names(certificate: x509.Certificate) -> list[str]:
     from cryptography import x509
 
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-        uris = [uri for uri in names.get_values_for_type(x509.UniformResourceIdentifier) if uri.startswith("fairwall:")]
     except (ValueError, x509.ExtensionNotFound):
-        uris = []
-    if uris != [uri_of(deployment, "compliance")]:
-        raise EnvelopeError(f"its certificate is {' and '.join(uris) or 'nobody'}'s, not compliance's of {deployment}")
-    if not certificate.not_valid_before_utc <= at <= certificate.not_valid_after_utc:
-        raise EnvelopeError(f"its certificate did not hold when it was signed, at {at:%Y-%m-%d %H:%M} UTC")
+        return []
+    return [uri for uri in names.get_values_for_type(x509.UniformResourceIdentifier) if uri.startswith("fairwall:")]
 
 
 def _notes(account: dict[str, Any], certificate: x509.Certificate | None) -> list[str]:

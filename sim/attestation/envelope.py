@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fairwall.errors import UserError
 from fairwall.rpc.identity import Credentials
 from sim.verify.signature import SigningKeyError, private_key
 
@@ -30,7 +31,7 @@ PREDICATE_TYPE = "fairwall://attestation/audit-account/v1"
 _P256_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 
 
-class EnvelopeError(Exception):
+class EnvelopeError(UserError):
     """What is no envelope, or not signed by whom it should be. Its text is one line that says why."""
 
 
