@@ -108,10 +108,9 @@ def _stated(opened: Opened) -> tuple[dict[str, Any], datetime, object]:
         account: dict[str, Any] = stated["predicate"]
         types, signer = (stated["_type"], stated["predicateType"]), account["signer"]
         at, digest = datetime.fromisoformat(account["signedAt"]).astimezone(UTC), stated["subject"][0]["digest"]
-        account["deployment"], account["only"], account["refusals"]  # noqa: B018 - they are there
     except (ArithmeticError, ValueError, KeyError, TypeError, IndexError, RecursionError):
         raise EnvelopeError("what is signed is no statement about a ledger") from None
-    if types != (STATEMENT_TYPE, PREDICATE_TYPE):
+    if types != (STATEMENT_TYPE, PREDICATE_TYPE) or not {"deployment", "only", "refusals"} <= account.keys():
         raise EnvelopeError("what is signed is another kind of statement")
     if signer != opened.described:
         raise EnvelopeError("the certificate or key beside the statement is not the one that it names")

@@ -88,7 +88,7 @@ def spent(account: Mapping[str, Any], dataset: str, developers: Sequence[str]) -
         axes.set_ylabel("ε spent")
         legend(axes, [])
 
-    title = f"Spent of {dataset}"
+    title = f"Spent of the budget of {dataset}"
     values = ", ".join(f"{who or 'all'} {number(points[-1][1])}" for who, points in lines.items())
     caption = "Composed by the data set's rule. Shares of developers may add up to more than its budget."
     place = sorted({one["dataset"] for one in account["course"]}).index(dataset)

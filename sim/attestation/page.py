@@ -222,7 +222,7 @@ def _budget(account: _Told) -> list[Section]:
         ),
         (
             "A data set's budget bounds all developers together. A developer's row is a share of it; shares may add "
-            "up to more. What is spent is rounded up, what is left down.",
+            "up to more. In the statement, what is spent is rounded up, and what is left down.",
         ),
     )
     drawn = [figures.spent(account, one["dataset"], _developers(account)) for one in _wholes(account)]
