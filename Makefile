@@ -51,7 +51,7 @@ proto: $(VENV)/.installed-all
 	PYTHON=$(abspath $(BIN)/python) proto/generate.sh
 
 # All packages that pyproject.toml asks for, with hashes, at the versions that the files have now; without a file, the newest.
-LOCK = build/tools/bin/uv pip compile --quiet --universal --python-version 3.11 --prerelease disallow --generate-hashes \
+LOCK = build/tools/bin/uv pip compile --quiet --universal --python-version 3.11 --prerelease if-necessary --generate-hashes \
 	--no-annotate --custom-compile-command "make lock"
 
 lock: build/tools/.installed

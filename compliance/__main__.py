@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -126,6 +126,7 @@ def _deploy(path: Path, *, new_ledger: bool) -> None:
 
             revoked = Revoked(policy.deployment.credentials / "revoked.pem", credentials.authority)
             deployed = Deployed(_admitted(policy), Writable(ledger), revoked)
+            stop_telemetry = _telemetry(policy, ledger, deployed)
             listening = server.serve(register, credentials, policy.deployment.listen, deployed)
             LOG.info("%s", policy.summary)
             process.announce(listening.address, layers)
@@ -133,6 +134,20 @@ def _deploy(path: Path, *, new_ledger: bool) -> None:
         print(f"compliance: {error}", file=sys.stderr)  # noqa: T201
         raise SystemExit(2) from None
     listening.stop()
+    stop_telemetry()
+
+
+def _telemetry(policy: Policy, ledger: Ledger, deployed: Deployed) -> Callable[[], object]:
+    """Send metrics and traces if the policy says where to; what ends that."""
+    if policy.deployment.telemetry is None:
+        return lambda: None
+    from compliance import telemetry
+
+    names = [policy.data_name, *([policy.release_name] if policy.release else [])]
+    accounts = [(name, developer) for name in names for developer in ("", *policy.developers)]
+    return telemetry.start(
+        policy.deployment.telemetry, policy.deployment.name, ledger, lambda: accounts, deployed.is_ready
+    )
 
 
 def _case(policy: Policy, records: Records, ledger: Ledger) -> Case:

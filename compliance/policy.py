@@ -16,6 +16,7 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,6 +77,13 @@ def _address(value: str) -> str:
     return value
 
 
+def _url(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname or not parts.port:
+        raise ValueError("must be http://host:port or https://host:port")
+    return value
+
+
 def _data_name(value: str) -> str:
     if not _DATA_NAME.fullmatch(value):
         raise ValueError("must be 1 to 64 printable ASCII characters without spaces")
@@ -126,6 +134,7 @@ class DeploymentSection(_Section):
     credentials: _Path
     ledger: _Path
     seal: _Path
+    telemetry: Annotated[str, AfterValidator(_url)] | None = None
 
 
 class DataSection(_Section):

@@ -38,9 +38,10 @@ def noting() -> Iterator[dict[str, _Value]]:
         _noted.reset(token)
 
 
-def write(caller: str, method: str, outcome: str, facts: dict[str, _Value]) -> None:
-    """Write a call's line."""
-    LOG.info("", extra={"call": {"caller": caller, "method": method, "outcome": outcome, **facts}})
+def write(caller: str, method: str, outcome: str, facts: dict[str, _Value], seconds: float) -> None:
+    """Write a call's line; how long it took is for those who listen besides."""
+    call = {"caller": caller, "method": method, "outcome": outcome, **facts}
+    LOG.info("", extra={"call": call, "seconds": seconds})
 
 
 def handshake(**facts: _Value) -> None:

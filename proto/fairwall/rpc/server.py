@@ -276,7 +276,7 @@ class _Gate(grpc.ServerInterceptor):
         if self._deployed is None:
             yield
             return
-        outcome = "given up"
+        outcome, began = "given up", time.monotonic()
         with journal.noting() as facts:
             try:
                 yield
@@ -287,7 +287,7 @@ class _Gate(grpc.ServerInterceptor):
             finally:
                 caller = identify(context)
                 who = "/".join(filter(None, (caller.party, caller.name))) if caller else "unknown"
-                journal.write(who, method.lstrip("/"), outcome, facts)
+                journal.write(who, method.lstrip("/"), outcome, facts, time.monotonic() - began)
 
     def _recorded(self, context: grpc.ServicerContext, method: str) -> RecordedCall:
         if self._recorder is None:

@@ -145,6 +145,10 @@ SPOILT: dict[str, tuple[Callable[[Values], object], str]] = {
         "developers.A/b: must be",
     ),
     "a strange deployment": (lambda values: values["deployment"].update(name="Loans."), "deployment.name: must be 1"),
+    "telemetry to nowhere": (
+        lambda values: values["deployment"].update(telemetry="collector:4318"),
+        "deployment.telemetry: must be http://host:port or https://host:port",
+    ),
     "no port": (lambda values: values["deployment"].update(listen="localhost"), "deployment.listen: must be host:port"),
     "a seal beside the ledger": (
         lambda values: values["deployment"].update(seal="ledger/head"),
