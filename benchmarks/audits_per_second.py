@@ -5,6 +5,7 @@
 Of each version a real service process with a ledger on disk, and a real client that makes one call after the other:
 
 * a new query: 40 models about 1,000 people;
+* four new queries at a time: the same, from four threads of the client;
 * a stored repeat of it;
 * the terms: nothing computed, nothing committed;
 * a large stream: a new query of so many MiB, about 32,768 people.
@@ -27,6 +28,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -38,6 +40,7 @@ from developer.client import AuditClient
 HERE = Path(__file__).resolve().parents[1]
 PEOPLE, MODELS, EPSILON = 1000, 40, 1.0
 MANY_PEOPLE = 1 << 15
+FOUR = "four new queries at a time"
 POLICY = """
 [deployment]
 name = "bench"
@@ -100,7 +103,7 @@ def processor_seconds(pid: int) -> float:
 
 
 def drive(folder: Path, mib: int) -> None:
-    """Serve what is laid out in a folder, and make calls as stdin says: what to call, and how often; print the time of each and the service's."""
+    """Serve what is laid out in a folder, make calls as stdin says, how many of which kind; print what they took."""
     rng = np.random.default_rng(0)
     with ExitStack() as running:
         small, small_pid = running.enter_context(serving(folder / "small"))
@@ -111,6 +114,7 @@ def drive(folder: Path, mib: int) -> None:
             "a stored repeat": (small_pid, lambda: small.ask(batch, "sp", EPSILON, request_id="stored")),
             "a large stream": (large_pid, lambda: large.ask(stream, "sp", EPSILON)),
             "a new query": (small_pid, lambda: small.ask(batch, "sp", EPSILON)),
+            FOUR: (small_pid, lambda: small.ask(batch, "sp", EPSILON)),
             "terms, nothing computed": (small_pid, small.terms),
         }
         for _, call in calls.values():
@@ -119,12 +123,12 @@ def drive(folder: Path, mib: int) -> None:
         for line in sys.stdin:
             what, times = json.loads(line)
             pid, call = calls[what]
-            waits, before = [], processor_seconds(pid)
-            for _ in range(times):
-                began = time.perf_counter()
-                call()
-                waits.append(time.perf_counter() - began)
-            told = {"seconds": statistics.median(waits), "processor": (processor_seconds(pid) - before) / times}
+            before, began = processor_seconds(pid), time.perf_counter()
+            with ThreadPoolExecutor(4 if what == FOUR else 1) as threads:
+                for done in [threads.submit(call) for _ in range(times)]:
+                    done.result()
+            took = time.perf_counter() - began
+            told = {"seconds": took / times, "processor": (processor_seconds(pid) - before) / times}
             print(json.dumps(told), flush=True)
 
 
@@ -184,7 +188,7 @@ def main() -> None:
         drive(asked.drive, asked.mib)
         return
     trees = {"ours": HERE} | ({"other": asked.against.resolve()} if asked.against else {})
-    kinds = ("a stored repeat", "a large stream", "a new query", "terms, nothing computed")
+    kinds = ("a stored repeat", "a large stream", "a new query", FOUR, "terms, nothing computed")
     measured: dict[tuple[str, str], list[dict[str, float]]] = {}
     alone: dict[str, list[float]] = {}
     with tempfile.TemporaryDirectory() as name, ExitStack() as running:
@@ -207,7 +211,7 @@ def main() -> None:
     for kind in kinds:
         print(say(kind, {which: measured[kind, which] for which in trees}))
     for what, values in alone.items():
-        print(f"{what:25} {1000 * statistics.median(values):7.2f} ms")
+        print(f"{what:26} {1000 * statistics.median(values):7.2f} ms")
 
 
 def say(kind: str, by: dict[str, list[dict[str, float]]]) -> str:
@@ -228,7 +232,7 @@ def say(kind: str, by: dict[str, list[dict[str, float]]]) -> str:
             for field in ("seconds", "processor")
         }
         parts.append(f"other / ours {ratios['seconds']:5.2f} (processor {ratios['processor']:5.2f})")
-    return f"{kind:25} " + "   ".join(parts)
+    return f"{kind:26} " + "   ".join(parts)
 
 
 if __name__ == "__main__":

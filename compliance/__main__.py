@@ -35,7 +35,7 @@ with importing("compliance"):
     from fairwall.compliance.v1.release_service_pb2_grpc import add_ReleaseServiceServicer_to_server
     from fairwall.compliance.v1.statistics_service_pb2_grpc import add_StatisticsServiceServicer_to_server
     from fairwall.errors import UserError
-    from fairwall.rpc import confine, identity, journal, process, server
+    from fairwall.rpc import confine, identity, journal, process, room, server
     from fairwall.rpc.confine import Layer
     from fairwall.rpc.quota import Quota
     from fairwall.rpc.revoked import Revoked
@@ -93,6 +93,7 @@ def _deploy(path: Path, *, new_ledger: bool) -> None:
     process.log("compliance")
     journal.start()
     process.open_files_max()
+    room.keep_small()
     layers = confine.guard()
 
     def again() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,7 +107,7 @@ class Case:
             As `Ledger.settle`.
         """
         # Only a mechanism that may answer for nothing is worth the look at what the account has bought.
-        free = isinstance(self.mechanism, Reusable) and self.mechanism.is_free(
+        free = self._reusable is not None and self._reusable.is_free(
             _decode(self.ledger.facts(self.dataset, developer)), epsilon
         )
         people, queries = sum(self.records.counts(metric)), len(predictions)
@@ -135,6 +136,10 @@ class Case:
         people = sum(self.records.counts(entry.request.metric))
         asked = entry.request
         return probabilities_above(low, high, people, asked.metric, threshold, asked.mechanism)
+
+    @cached_property
+    def _reusable(self) -> Reusable | None:
+        return self.mechanism if isinstance(self.mechanism, Reusable) else None  # which takes a while to find out
 
     def _noise(self, request_id: str) -> Noise:
         if self.seed is None and self.draws is not None:

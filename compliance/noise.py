@@ -29,7 +29,8 @@ import math
 import secrets
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+from functools import lru_cache
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -209,7 +210,6 @@ def _on_grid(steps: NDArray[np.float64], step: float) -> NDArray[np.float64]:
 def _exactly(law: str, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
     """Add discrete noise by the samplers of a library that is exact."""
     # Its parts, not its prelude: that imports scikit-learn, for two seconds, while a first caller waits.
-    from opendp.domains import atom_domain, vector_domain
     from opendp.measurements import make_gaussian, make_laplace
     from opendp.metrics import l1_distance, l2_distance
     from opendp.mod import enable_features
@@ -218,12 +218,19 @@ def _exactly(law: str, values: NDArray[np.float64], scale: float, step: float) -
     rounded = _steps(values, step)
     if scale == 0:
         return _on_grid(np.array(rounded, dtype=np.float64), step)
-    domain = vector_domain(atom_domain(T="i64"))
+    domain = _vectors()
     if law == "laplace":
         add = make_laplace(domain, l1_distance(T="i64"), scale=scale / step)
     else:
         add = make_gaussian(domain, l2_distance(T=float), scale=scale / step)
     return _on_grid(np.array(add(rounded), dtype=np.float64), step)
+
+
+@lru_cache(maxsize=1)
+def _vectors() -> Any:
+    from opendp.domains import atom_domain, vector_domain
+
+    return vector_domain(atom_domain(T="i64"))
 
 
 def _cauchy_steps(value: Fraction, scale: Fraction) -> int:

@@ -107,8 +107,8 @@ def _settle(
         entry = case.settle(
             developer, header.request_id, _digest(header, predictions), metric, predictions, header.epsilon
         )
-        now = case.ledger.standing(case.dataset, developer).remaining
-    LOG.info("deal %s: answered a batch of %d", header.deal_id, len(predictions))
+        now = case.ledger.remaining(case.dataset, developer)
+    LOG.debug("deal %s: answered a batch of %d", header.deal_id, len(predictions))
     low, high = interval_of(entry)
     asked = header.HasField("threshold")
     if case.answer_seconds:  # a sleep of 0 lets everybody else run first

@@ -234,6 +234,11 @@ class Ledger:
         with self._transaction():
             return self._books.standing(dataset, developer)
 
+    def remaining(self, dataset: str, developer: str) -> float:
+        """Return the epsilon that a developer could be charged yet when the ledger was last looked at, by any call."""
+        with self._lock:
+            return self._books.remaining(dataset, developer)
+
     def facts(self, dataset: str, developer: str) -> tuple[bytes, ...]:
         """Return the facts that a developer's charges on a data set have paid for, in order."""
         with self._transaction():

@@ -213,6 +213,10 @@ class Books:
         spent = budget.spent(self.losses(dataset, developer)) if budget else 0.0
         return Standing(budget, spent, self._remaining(dataset, developer, Counter()))
 
+    def remaining(self, dataset: str, developer: str) -> float:
+        """Return what a developer can still be charged."""
+        return self._remaining(dataset, developer, Counter())
+
     def remaining_after(self, request: Request) -> float:
         """Return what the developer can still be charged once a request is."""
         more = Counter(() if request.loss == FREE else (request.loss,))

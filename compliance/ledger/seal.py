@@ -14,6 +14,7 @@ import json
 import os
 import secrets
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from fairwall.errors import UserError
@@ -65,11 +66,15 @@ class Seal:
         OSError
         """
         try:
-            text = self.path.read_bytes()
+            descriptor = os.open(self.path, os.O_RDONLY)
         except FileNotFoundError:
             return None
-        places = (text[start : start + _PLACE_BYTES] for start in range(0, len(text), _PLACE_BYTES))
-        heads = [head for head in map(self._genuine, places) if head is not None]
+        try:
+            text = os.read(descriptor, 2 * _PLACE_BYTES)
+        finally:
+            os.close(descriptor)
+        places = text[:_PLACE_BYTES], text[_PLACE_BYTES:]
+        heads = [head for head in (_head_in(place, self.key) for place in places) if head is not None]
         if not heads:
             raise SealError(
                 f"{self.path}: not sealed with this key: put back the head file and the key it was made with"
@@ -82,7 +87,7 @@ class Seal:
         The file has two places, which successive heads take in turn: what is being written is never the only head, and
         a place that is written over costs the disk one sync of its bytes and none of names and sizes.
         """
-        sealed = {"sequence": head.sequence, "chain": head.chain.hex(), "seal": self._mac(head).hex()}
+        sealed = {"sequence": head.sequence, "chain": head.chain.hex(), "seal": _mac(head, self.key).hex()}
         place = json.dumps(sealed).encode().ljust(_PLACE_BYTES - 1) + b"\n"
         if self.path.exists() and self.path.stat().st_size == 2 * _PLACE_BYTES:
             self._write_over(place, head.sequence % 2 * _PLACE_BYTES)
@@ -111,18 +116,21 @@ class Seal:
         temporary.replace(self.path)
         sync_folder(self.path.parent)
 
-    def _genuine(self, place: bytes) -> Head | None:
-        """Read a place of the file; None if what it holds was not sealed with this key."""
-        try:
-            sealed = json.loads(place)
-            head = Head(sealed["sequence"], bytes.fromhex(sealed["chain"]))
-            genuine = hmac.compare_digest(bytes.fromhex(sealed["seal"]), self._mac(head))
-        except (ValueError, KeyError, TypeError):
-            return None
-        return head if genuine else None
 
-    def _mac(self, head: Head) -> bytes:
-        return hmac.digest(self.key, b"fairwall ledger head %d " % head.sequence + head.chain, hashlib.sha256)
+@lru_cache(maxsize=8)
+def _head_in(place: bytes, key: bytes) -> Head | None:
+    """Read a place of the file; None if what it holds was not sealed with this key."""
+    try:
+        sealed = json.loads(place)
+        head = Head(sealed["sequence"], bytes.fromhex(sealed["chain"]))
+        genuine = hmac.compare_digest(bytes.fromhex(sealed["seal"]), _mac(head, key))
+    except (ValueError, KeyError, TypeError):
+        return None
+    return head if genuine else None
+
+
+def _mac(head: Head, key: bytes) -> bytes:
+    return hmac.digest(key, b"fairwall ledger head %d " % head.sequence + head.chain, hashlib.sha256)
 
 
 def load_key(path: Path) -> bytes:

@@ -176,10 +176,13 @@ def possible_sums(values: NDArray[np.float64], first: int, last: int) -> Ends:
     Ends
         Shape (m, last - first + 1) each. The order of addition may cost the last bits.
     """
-    n = values.shape[1]
     ordered = np.sort(values, axis=1)
-    np.cumsum(ordered, axis=1, out=ordered)
-    return ordered[:, first - 1 : last], ordered[:, -1:] - ordered[:, n - last - 1 : n - first][:, ::-1]
+
+    def sums(of: NDArray[np.float64]) -> NDArray[np.float64]:
+        fewest = of[:, :first].sum(axis=1, keepdims=True)
+        return np.cumsum(np.concatenate((fewest, of[:, first:last]), axis=1), axis=1)
+
+    return sums(ordered), sums(ordered[:, ::-1])
 
 
 def possible_gaps(

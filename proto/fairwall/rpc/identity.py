@@ -77,6 +77,11 @@ def identify(context: grpc.ServicerContext) -> Caller | None:
     """
     # The URIs alone: a DNS name or an address may have any text.
     names: Any = context.auth_context().get("peer_uri", ())
+    return _caller_named(tuple(names))
+
+
+@functools.lru_cache(1024)
+def _caller_named(names: tuple[bytes, ...]) -> Caller | None:
     return _only_caller(name.decode("utf-8", "replace") for name in names)
 
 

@@ -7,6 +7,8 @@ pieces are kept by the allocator.
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import weakref
 from collections import deque
 
@@ -18,6 +20,8 @@ LARGE_BYTES = 32 << 20
 
 KEPT_BYTES_MAX = 256 << 20
 """What a process may hold on to between two arrays."""
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # as malloc.h numbers what can be set
 
 _spare: deque[memoryview] = deque(maxlen=1)  # its methods are atomic: a lock could be wanted while it is held
 
@@ -48,3 +52,14 @@ def room(size: int) -> NDArray[np.uint8]:
     if len(memory) <= KEPT_BYTES_MAX:
         weakref.finalize(array, _spare.append, memory).atexit = False
     return array
+
+
+def keep_small() -> None:
+    """Have the allocator keep smaller pieces from the start, and not only once it has seen how large they come.
+
+    The limits are the highest that glibc's would rise to by themselves. Another allocator is left as it is.
+    """
+    with contextlib.suppress(AttributeError):
+        allocator = ctypes.CDLL(None)
+        allocator.mallopt(_MMAP_THRESHOLD, LARGE_BYTES)
+        allocator.mallopt(_TRIM_THRESHOLD, 2 * LARGE_BYTES)
