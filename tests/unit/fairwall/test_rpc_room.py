@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -99,3 +102,28 @@ def test_an_array_that_arrives_in_used_memory_holds_its_own_bytes() -> None:
         places.append(place(received))
         del received, arriving
     assert len(set(places)) == 1
+
+
+FAULTS = """
+import resource, sys
+import numpy as np
+from fairwall.rpc import room
+
+if {kept}:
+    room.keep_small()
+for number in range(60):
+    if number == 10:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    held = [np.ones(40_000) for _ in range(8)]
+    del held
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="not glibc's allocator")
+def test_the_system_is_not_asked_again_for_what_a_batch_of_a_usual_size_takes() -> None:
+    def faults(kept: bool) -> int:
+        code = FAULTS.format(kept=kept)
+        return int(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout)
+
+    assert faults(kept=True) < 100 < faults(kept=False)
