@@ -162,6 +162,7 @@ class Books:
         self._budgets: dict[tuple[str, str], Budget] = {}
         self._losses: defaultdict[tuple[str, str], Counter[Loss]] = defaultdict(Counter)
         self._facts: defaultdict[tuple[str, str], list[bytes]] = defaultdict(list)
+        self._left: dict[tuple[str, str], float] = {}  # what was computed since the last record
 
     @property
     def accounts(self) -> tuple[tuple[str, str], ...]:
@@ -193,6 +194,7 @@ class Books:
                     self._losses[asked.dataset, developer][asked.loss] += 1
             if record.reply.facts:
                 self._facts[asked.dataset, asked.developer].append(record.reply.facts)
+        self._left.clear()
         self.before, self.head = self.head, Head(record.sequence, record.chain)
 
     def budget(self, dataset: str, developer: str = "") -> Budget | None:
@@ -211,11 +213,14 @@ class Books:
         """Return how a data set stands, or a developer on it."""
         budget = self.budget(dataset, developer)
         spent = budget.spent(self.losses(dataset, developer)) if budget else 0.0
-        return Standing(budget, spent, self._remaining(dataset, developer, Counter()))
+        return Standing(budget, spent, self.remaining(dataset, developer))
 
     def remaining(self, dataset: str, developer: str) -> float:
-        """Return what a developer can still be charged."""
-        return self._remaining(dataset, developer, Counter())
+        """Return what a developer can still be charged; of a data set, what is left in all."""
+        account = dataset, developer
+        if account not in self._left:
+            self._left[account] = self._remaining(dataset, developer, Counter())
+        return self._left[account]
 
     def remaining_after(self, request: Request) -> float:
         """Return what the developer can still be charged once a request is."""
