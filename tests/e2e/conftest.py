@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -77,6 +78,7 @@ def live_run(tmp_path: Path) -> Iterator[LiveRun]:
 def seen_run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveRun]:
     """Start such a run for all of a module's tests that only look at it."""
     with _live(tmp_path_factory.mktemp("seen")) as run:
+        run.command.send_signal(signal.SIGSTOP)  # it would take a core for as long as the tests take
         yield run
 
 

@@ -11,6 +11,7 @@ import os
 import platform
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -122,6 +123,8 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         children = psutil.Process(command.pid).children()
         parties = {name: child for child in children for name in confine.USERS if name in child.cmdline()}
         (folder,) = place.glob("runs/*")
+        # Looked at as it stands: played on, it would take a core for as long as the tests take.
+        command.send_signal(signal.SIGSTOP)
         yield Running(command, parties, folder)
     finally:
         command.kill()

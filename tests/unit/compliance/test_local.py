@@ -36,8 +36,11 @@ def cells(name: str, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def fits(outputs: NDArray[np.float64], expected: NDArray[np.float64], drawn: NDArray[np.float64]) -> bool:
     """Chi-square test of drawn rows; outputs of which less than 5 are expected count as one."""
-    index = {tuple(row): i for i, row in enumerate(outputs.tolist())}
-    counts = np.bincount([index[tuple(row)] for row in drawn.tolist()], minlength=len(outputs))
+    code = 7.0 ** np.arange(outputs.shape[1])  # an entry is one of seven: a multiple of 1/2 from -1 to 2
+    order = np.argsort(outputs @ code)
+    place = order[np.searchsorted(outputs @ code, drawn @ code, sorter=order).clip(max=len(outputs) - 1)]
+    assert np.array_equal(outputs[place], drawn)
+    counts = np.bincount(place, minlength=len(outputs))
     rare = expected * len(drawn) < 5
     observed = np.append(counts[~rare], counts[rare].sum())
     theory = np.append(expected[~rare], expected[rare].sum()) * len(drawn)

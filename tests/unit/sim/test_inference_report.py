@@ -122,6 +122,7 @@ def printed(sweep: Sweep, trials: Sequence[dict[str, Any]]) -> str:
     return file.getvalue()
 
 
+@pytest.mark.usefixtures("rendered")
 @pytest.mark.parametrize("name", SHOWN)
 def test_every_scenario_gets_a_page_that_needs_nothing_else(name: str, tmp_path: Path) -> None:
     sweep = read(name)

@@ -306,6 +306,7 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return run_of(folder, swept_lines(), SWEPT), file_of(folder, rows)
 
 
+@pytest.mark.usefixtures("rendered")
 def test_a_run_is_reported_with_its_figures_and_the_questions(study: tuple[Path, Path]) -> None:
     folder, _ = study
     sweep = read(str(folder / "scenario.toml"))

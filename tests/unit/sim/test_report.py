@@ -178,6 +178,7 @@ def test_the_page_says_whether_a_party_could_recompute_the_draws(tmp_path: Path)
         assert f"Secret {secret}: cards, seeds and noise follow from the seed" in text
 
 
+@pytest.mark.usefixtures("rendered")
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in DRAWN else pytest.mark.slow) for name in REVEAL]
 )
@@ -263,12 +264,14 @@ def test_an_incomplete_run_says_so(tmp_path: Path) -> None:
     assert "No trial finished" in _shown(write_report(tmp_path / "none").read_text())
 
 
+@pytest.mark.usefixtures("rendered")
 def test_the_same_run_gives_the_same_bytes(tmp_path: Path) -> None:
     sweep = read("conceal-adult-100", ["scenario.trials=2"])
     trials = _trials(sweep, 2)
     assert _report(tmp_path / "a", sweep, trials) == _report(tmp_path / "b", sweep, trials)
 
 
+@pytest.mark.usefixtures("rendered")
 def test_what_a_scenario_says_is_escaped(tmp_path: Path) -> None:
     nasty = '<script>alert("&amp;")</script>'
     sweep = read(
