@@ -607,12 +607,12 @@ def test_every_method_is_attacked() -> None:
 
 @pytest.mark.parametrize("service", SERVICES)
 def test_spoilt_bytes_are_refused_and_cost_nothing(target: Target, service: str) -> None:
-    check_bytes(target, service, 640, 1)
+    check_bytes(target, service, 320, 1)
 
 
 @pytest.mark.parametrize("service", SERVICES)
 def test_messages_that_make_no_sense_are_refused_and_cost_nothing(target: Target, service: str) -> None:
-    check_messages(target, service, 160)
+    check_messages(target, service, 80)
 
 
 @pytest.mark.slow

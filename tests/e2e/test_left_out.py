@@ -47,7 +47,7 @@ def folder(tmp_path: Path) -> Path:
     [
         ('disadvantaged = "south"', [MISSING, NEITHER]),
         # Everybody else is then disadvantaged, whose place is known.
-        ("", [MISSING]),
+        pytest.param("", [MISSING], marks=pytest.mark.slow),
     ],
     ids=["two named", "one named"],
 )

@@ -220,7 +220,7 @@ def test_a_game_of_three_replays_bit_for_bit(all_three: Path, shop: Path) -> Non
     assert found["messages"] > 100
 
 
-@pytest.mark.parametrize("name", ["reveal", "inference"])
+@pytest.mark.parametrize("name", ["reveal", pytest.param("inference", marks=pytest.mark.slow)])
 def test_the_golden_run_of_each_game_replays(golden: Callable[[str], Path], name: str) -> None:
     folder = golden(name)
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}

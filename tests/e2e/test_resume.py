@@ -143,7 +143,9 @@ def whole_run(game: str, parent: Path) -> Whole:
 def whole(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Whole:
     if request.param == "inference":
         pytest.importorskip("torch", reason="the training extra is not installed")
-    return whole_run(request.param, tmp_path_factory.mktemp(request.param))
+        return whole_run("inference", tmp_path_factory.mktemp("inference"))
+    alone: Whole = request.getfixturevalue("reveal")
+    return alone
 
 
 @pytest.fixture(scope="module")
@@ -390,7 +392,9 @@ def test_a_run_is_not_joined_by_another_and_ends_parties_that_hang(tmp_path: Pat
 # The extra that is missing.
 
 
-@pytest.mark.parametrize("hidden", ["sys.modules['torch'] = None", "sys.meta_path.insert(0, Hidden())"])
+@pytest.mark.parametrize(
+    "hidden", ["sys.modules['torch'] = None", pytest.param("sys.meta_path.insert(0, Hidden())", marks=pytest.mark.slow)]
+)
 def test_without_the_training_extra_a_line_says_what_to_install(tmp_path: Path, hidden: str) -> None:
     scenario = tmp_path / "small.toml"
     scenario.write_text(INFERENCE)

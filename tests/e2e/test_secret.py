@@ -77,6 +77,9 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """Play a small game of all three parties."""
     if request.param == "inference":
         pytest.importorskip("torch", reason="the training extra is not installed")
+    else:
+        alone: Path = request.getfixturevalue("reveal")
+        return alone
     place = tmp_path_factory.mktemp(request.param)
     (place / "small.toml").write_text(SCENARIOS[request.param])
     return played(place, "small.toml")

@@ -74,7 +74,7 @@ def test_with_two_strata_every_metric_answer_is_counted_and_no_size_query(
 KNOWN = [
     ("sensing", "sp", "conceal", 0.1),
     pytest.param("sensing", "eo", "randomized-response", 0.1, marks=pytest.mark.slow),
-    ("best", "di", "counts", 1.0),
+    pytest.param("best", "di", "counts", 1.0, marks=pytest.mark.slow),
     pytest.param("best", "abs_sp", "laplace", 0.1, marks=pytest.mark.slow),
     pytest.param("best", "eodds_max", "laplace", 1.0, marks=pytest.mark.slow),
     ("best", "eodds_sum", "laplace", 1.0),
