@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from fairwall.rpc import handshakes
 from fairwall.rpc.importing import importing
@@ -21,13 +21,14 @@ with importing("compliance"):
     from compliance.cohort import Cohort
     from compliance.game import play
     from compliance.ledger import Ledger
-    from compliance.ledger.books import LedgerError
+    from compliance.ledger.books import Account, LedgerError, Served
     from compliance.ledger.file import inspect
     from compliance.ledger.seal import Seal, load_key
     from compliance.ledger.writable import Writable
     from compliance.records import Records
     from compliance.release import Release
     from compliance.release_service import ReleaseCase, ReleaseService
+    from compliance.running import Running
     from compliance.service import AuditService
     from compliance.statistics_service import StatisticsService
     from compliance.study import Study
@@ -44,10 +45,17 @@ with importing("compliance"):
 
 if TYPE_CHECKING:
     import grpc
+    import numpy as np
+    from numpy.typing import NDArray
 
     from compliance.policy import DeploymentSection, Policy
+    from compliance.release import Column
+
+    Released: TypeAlias = tuple[tuple[Column, ...], NDArray[np.uint8]]
 
 LOG = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
 
 
 def main() -> None:
@@ -86,7 +94,7 @@ def _play(config: process.PartyConfig, layers: Sequence[Layer]) -> None:
 
 
 def _deploy(path: Path, *, new_ledger: bool) -> None:
-    """Serve one data set by a policy, until told to end; a policy that cannot be served is one line and status 2."""
+    """Serve by a policy, until told to end; a policy that cannot be served is one line and status 2."""
     # Imported here: no game waits for the library that validates policies.
     from compliance import policy as policies
 
@@ -95,40 +103,52 @@ def _deploy(path: Path, *, new_ledger: bool) -> None:
     process.open_files_max()
     room.keep_small()
     layers = confine.guard()
+    policy: Policy
+    cases: dict[str, Case] = {}
+    releases: dict[str, ReleaseCase | Release] = {}
+
+    def register(grpc_server: grpc.Server) -> None:
+        add_AuditServiceServicer_to_server(AuditService(cases), grpc_server)
+        if policy.release is not None:
+            add_ReleaseServiceServicer_to_server(ReleaseService(releases), grpc_server)
+
+    def put_in_force(policy: Policy, records: Records, released: Released | None, ledger: Ledger) -> None:
+        """From here on nothing can be refused; calls that are under way end by what they began with."""
+        _replace(cases, {policy.data_name: _case(policy, records, ledger)})
+        _replace(releases, {} if released is None else {policy.data_name: _release(policy, released, ledger)})
 
     def again() -> None:
+        """Put the policy in force as it is now, or leave all as it was."""
+        nonlocal policy
         try:
-            listening.show(_credentials(policy))
+            new = policies.read(path)
+            policies.check_change(policy, new)
+            credentials, revoked = _credentials(new)
+            records, released = policies.load(new), policies.load_release(new)
+            _agree(new, records, ledger)
         except (UserError, OSError) as error:
-            LOG.error("SIGHUP: the certificate that was read before is shown: %s", error)
-        else:
-            LOG.info("SIGHUP: the certificate is read again; a changed policy holds from the next start on")
+            LOG.error("SIGHUP: what was in force before stays so: %s", error)
+            running.says(policy.digest, str(error))
+            return
+        put_in_force(new, records, released, ledger)
+        listening.admit(Deployed(_admitted(new), writable, revoked))
+        listening.show(credentials)
+        policy = new
+        running.says(policy.digest)
+        LOG.info("SIGHUP: %s", policy.summary)
 
     try:
         with process.until_told(again):
             policy = policies.read(path)
-            credentials = _credentials(policy)
+            credentials, revoked = _credentials(policy)
             records, released = policies.load(policy), policies.load_release(policy)
             ledger = _ledger(policy, records, new=new_ledger)
-            cases = {policy.data_name: _case(policy, records, ledger)}
-
-            def register(grpc_server: grpc.Server) -> None:
-                add_AuditServiceServicer_to_server(AuditService(cases), grpc_server)
-                if policy.release is not None and released is not None:
-                    release = Release(
-                        policy.release_name,
-                        policy.release.protocol,
-                        *released,
-                        ledger,
-                        seed=None,
-                        epsilon_min=policy.release.epsilon_min,
-                    )
-                    add_ReleaseServiceServicer_to_server(ReleaseService({policy.data_name: release}), grpc_server)
-
-            revoked = Revoked(policy.deployment.credentials / "revoked.pem", credentials.authority)
-            deployed = Deployed(_admitted(policy), Writable(ledger), revoked)
+            running, writable = Running(policy.deployment.ledger), Writable(ledger)
+            put_in_force(policy, records, released, ledger)
+            deployed = Deployed(_admitted(policy), writable, revoked)
             stop_telemetry = _telemetry(policy, ledger, deployed)
             listening = server.serve(register, credentials, policy.deployment.listen, deployed)
+            running.says(policy.digest)
             LOG.info("%s", policy.summary)
             process.announce(listening.address, layers)
     except (UserError, OSError) as error:
@@ -151,6 +171,13 @@ def _telemetry(policy: Policy, ledger: Ledger, deployed: Deployed) -> Callable[[
     )
 
 
+def _replace(served: dict[str, _T], by: Mapping[str, _T]) -> None:
+    """Change what is served while it is: what stays is there at every moment."""
+    served.update(by)
+    for name in served.keys() - by.keys():
+        del served[name]
+
+
 def _case(policy: Policy, records: Records, ledger: Ledger) -> Case:
     """Choose the mechanism that a deployment answers with; its noise is the system's, never seeded."""
     return Case(
@@ -167,29 +194,58 @@ def _case(policy: Policy, records: Records, ledger: Ledger) -> Case:
     )
 
 
+def _release(policy: Policy, released: Released, ledger: Ledger) -> Release:
+    assert policy.release is not None, "what was released was read by it"
+    return Release(
+        policy.release_name,
+        policy.release.protocol,
+        *released,
+        ledger,
+        seed=None,
+        epsilon_min=policy.release.epsilon_min,
+    )
+
+
 def _ledger(policy: Policy, records: Records, *, new: bool) -> Ledger:
-    """Open the ledger, and set budgets and each developer's shares as the policy says."""
+    """Open the ledger, and put the policy in force there."""
     place = policy.deployment
     key = place.credentials / "seal.key"
     _check_begun(place, key, new=new)
     for folder in (place.ledger.parent, place.seal.parent):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     seal = Seal(place.seal, load_key(key))
-    data_key = seal.derived("data")
     ledger = Ledger(place.ledger, seal)
-    budget = Budget(policy.budget.epsilon, policy.budget.delta, Rule(policy.budget.rule))
-    ledger.set_budget(policy.data_name, Neighbours.A_FLIP, budget, records.fingerprint(data_key))
-    for name, share in policy.developers.items():
-        ledger.allocate(policy.data_name, name, share.epsilon, share.delta)
+    _agree(policy, records, ledger)
+    return ledger
+
+
+def _agree(policy: Policy, records: Records, ledger: Ledger) -> None:
+    """Set budgets and each developer's shares as the policy says, and record it; all of it, or nothing."""
+    data_key = Seal(policy.deployment.seal, load_key(policy.deployment.credentials / "seal.key")).derived("data")
+    audited = policy.budget
+    budget = Budget(audited.epsilon, audited.delta, Rule(audited.rule))
+    accounts = [Account(policy.data_name, Neighbours.A_FLIP, budget, records.fingerprint(data_key))]
+    shares = [(policy.data_name, name, share.epsilon, share.delta) for name, share in policy.developers.items()]
+    served = [Served(policy.data_name, tuple(policy.developers), policy.audit.metrics)]
     if policy.release is not None:
         from compliance import policy as policies
 
-        whole = Budget(policy.release.epsilon)
         people = policies.fingerprint_of_release(policy, data_key)
-        ledger.set_budget(policy.release_name, Neighbours.ATTRIBUTES, whole, people)
-        for name, share in policy.developers.items():
-            ledger.allocate(policy.release_name, name, share.release)
-    return ledger
+        accounts.append(Account(policy.release_name, Neighbours.ATTRIBUTES, Budget(policy.release.epsilon), people))
+        shares += [(policy.release_name, name, share.release, 0.0) for name, share in policy.developers.items()]
+        served.append(Served(policy.release_name, tuple(policy.developers)))
+    ledger.check_budgets(accounts)
+    for account in accounts:
+        ledger.set_budget(account.dataset, account.neighbours, account.budget, account.data)
+    for share in shares:
+        ledger.allocate(*share)
+    ledger.admit(policy.digest, served)
+    for account in accounts:
+        spent = ledger.standing(account.dataset).spent
+        if spent >= account.budget.epsilon:
+            LOG.warning(
+                "%s: %g is spent, of %g: it answers repeats alone", account.dataset, spent, account.budget.epsilon
+            )
 
 
 def _check_begun(place: DeploymentSection, key: Path, *, new: bool) -> None:
@@ -205,7 +261,8 @@ def _check_begun(place: DeploymentSection, key: Path, *, new: bool) -> None:
         raise LedgerError(f"{place.ledger}: it, or its head {place.seal}, is there: leave out --new-ledger")
 
 
-def _credentials(policy: Policy) -> identity.Credentials:
+def _credentials(policy: Policy) -> tuple[identity.Credentials, Revoked]:
+    """Read what the service proves itself with, and whose certificates hold no longer."""
     credentials = identity.load(policy.deployment.credentials)
     expected = (policy.deployment.name, "compliance")
     if (credentials.run, credentials.party) != expected:
@@ -213,7 +270,7 @@ def _credentials(policy: Policy) -> identity.Credentials:
             f"{policy.deployment.credentials}: the certificate is for {credentials.party} of {credentials.run}, "
             f"not for compliance of {policy.deployment.name}"
         )
-    return credentials
+    return credentials, Revoked(policy.deployment.credentials / "revoked.pem", credentials.authority)
 
 
 def _admitted(policy: Policy) -> dict[identity.Caller, Quota]:

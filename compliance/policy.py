@@ -215,6 +215,12 @@ class Policy(_Section):
     budget: BudgetSection
     developers: dict[_Name, DeveloperSection] = Field(min_length=1)
     release: ReleaseSection | None = None
+    _digest: bytes = b""
+
+    @property
+    def digest(self) -> bytes:
+        """The SHA-256 of its text."""
+        return self._digest
 
     @property
     def data_name(self) -> str:
@@ -259,10 +265,19 @@ def read(path: Path) -> Policy:
         With one line that names the file, the key and what is wrong.
     """
     try:
-        values = toml.read(path)
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "not UTF-8 text"
-        raise PolicyError(f"{path}: cannot be read: {why}") from None
+        return parse(toml.content(path), path)
+    except OSError as error:
+        raise PolicyError(f"{path}: cannot be read: {error.strerror}") from None
+    except toml.TomlError as error:
+        raise PolicyError(f"{path}: not valid TOML: {error}") from None
+
+
+def parse(content: bytes, path: Path) -> Policy:
+    """Read the text of a policy that is in a file, or is to be; PolicyError as `read`."""
+    try:
+        values = toml.loads(content.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise PolicyError(f"{path}: cannot be read: not UTF-8 text") from None
     except toml.TomlError as error:
         raise PolicyError(f"{path}: not valid TOML: {error}") from None
     try:
@@ -271,7 +286,22 @@ def read(path: Path) -> Policy:
         raise PolicyError(f"{path}: {_first(error)}") from None
     for problem in _problems(policy):
         raise PolicyError(f"{path}: {problem}")
+    policy._digest = hashlib.sha256(content).digest()
     return policy
+
+
+def check_change(before: Policy, after: Policy) -> None:
+    """Refuse a policy that a running service cannot take up: it listens, and writes its ledger, where it did.
+
+    Raises
+    ------
+    PolicyError
+    """
+    for key in DeploymentSection.model_fields:
+        if getattr(before.deployment, key) != getattr(after.deployment, key):
+            raise PolicyError(f"deployment.{key}: cannot change while the service runs: start it again")
+    if (before.release is None) != (after.release is None):
+        raise PolicyError("release: cannot come or go while the service runs: start it again")
 
 
 def load(policy: Policy) -> Records:

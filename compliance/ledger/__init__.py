@@ -14,7 +14,7 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
@@ -23,11 +23,14 @@ from compliance.accountant import Budget, Loss, Neighbours
 from compliance.ledger import file
 from compliance.ledger.books import (
     LOST,
+    Account,
+    Admission,
     Books,
     Entry,
     LedgerError,
     Reply,
     Request,
+    Served,
     Standing,
     Terms,
     is_genuine,
@@ -41,7 +44,7 @@ from fairwall.rpc import journal
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
 
-_Record = TypeVar("_Record", Terms, Entry)
+_Record = TypeVar("_Record", Terms, Admission, Entry)
 
 _WHOSE_BYTES = 16
 """So much of what is bound to a name says whose data they are; the rest, what they say."""
@@ -116,14 +119,47 @@ class Ledger:
         LedgerUnavailable
         """
         with self._transaction():
-            present, relation = self._books.budget(dataset), self._books.neighbours.get(dataset)
-            if present and (present.rule, relation) != (budget.rule, neighbours):
-                raise LedgerError(
-                    f"data set {dataset}: its budget is by {present.rule} composition per {relation}, not by "
-                    f"{budget.rule} per {neighbours}: open another data set for other units"
-                )
-            self._check_data(dataset, neighbours, data)
+            self._check(Account(dataset, neighbours, budget, data))
             self._agree(dataset, "", neighbours, budget, data)
+        self._seal_head()
+
+    def check_budgets(self, accounts: Sequence[Account]) -> None:
+        """Refuse budgets of which one could not be set; `set_budget` does nothing else, and nothing is written.
+
+        Raises
+        ------
+        LedgerError, LedgerUnavailable
+        """
+        with self._transaction():
+            for place, account in enumerate(accounts):
+                self._check(account)
+                for other in accounts[:place]:
+                    _check_people(account, other.dataset, other.neighbours, other.data)
+
+    def admit(self, policy: bytes, served: Sequence[Served]) -> None:
+        """Record a policy that holds from now on; one that holds already adds nothing.
+
+        Parameters
+        ----------
+        policy : bytes
+            The SHA-256 of its text.
+        served : sequence of Served
+            What it serves, to whom. Whoever has a share of one of these data sets and is not named loses it.
+
+        Raises
+        ------
+        LedgerUnavailable
+        """
+        with self._transaction():
+            named = {each.dataset: each.developers for each in served}
+            accounts = [(dataset, developer) for dataset, developer in self._books.accounts if dataset in named]
+        for dataset, developer in accounts:
+            if developer and developer not in named[dataset]:
+                self.allocate(dataset, developer, 0.0)
+        with self._transaction():
+            last, number = self._books.admission, self._books.head.sequence + 1
+            if last is None or (last.policy, last.served) != (policy, tuple(served)):
+                self._append(Admission(number, policy, tuple(served), time.time(), b""))
         self._seal_head()
 
     def allocate(self, dataset: str, developer: str, epsilon: float, delta: float = 0.0) -> None:
@@ -289,18 +325,21 @@ class Ledger:
             Entry(books.head.sequence + 1, request, reply, books.remaining_after(request), time.time(), b"")
         )
 
-    def _check_data(self, dataset: str, neighbours: Neighbours, data: bytes) -> None:
-        books = self._books
-        if data and books.data.get(dataset, data) != data:
+    def _check(self, account: Account) -> None:
+        """Refuse a budget in other units, or for other data, than the name has stood for so far."""
+        books, dataset, budget = self._books, account.dataset, account.budget
+        present, relation = books.budget(dataset), books.neighbours.get(dataset)
+        if present and (present.rule, relation) != (budget.rule, account.neighbours):
+            raise LedgerError(
+                f"data set {dataset}: its budget is by {present.rule} composition per {relation}, not by "
+                f"{budget.rule} per {account.neighbours}: open another data set for other units"
+            )
+        if account.data and books.data.get(dataset, account.data) != account.data:
             raise LedgerError(
                 f"data set {dataset}: this name stands for other data, whose charges it counts: give these another name"
             )
         for name, bound in books.data.items():
-            same = data and name != dataset and bound[:_WHOSE_BYTES] == data[:_WHOSE_BYTES]
-            if same and books.neighbours[name] is neighbours:
-                raise LedgerError(
-                    f"data set {dataset}: these people's data are called {name}, and have one budget: keep that name"
-                )
+            _check_people(account, name, books.neighbours[name], bound)
 
     def _agree(self, dataset: str, developer: str, neighbours: Neighbours, budget: Budget, data: bytes = b"") -> None:
         books = self._books
@@ -380,3 +419,12 @@ class Ledger:
         """Count and seal what was just committed, before anybody hears of it or has the next turn."""
         with self._transaction():
             pass
+
+
+def _check_people(account: Account, name: str, neighbours: Neighbours, data: bytes) -> None:
+    """Refuse to call people anew who have a name already: they have one budget."""
+    same = account.data and name != account.dataset and data[:_WHOSE_BYTES] == account.data[:_WHOSE_BYTES]
+    if same and neighbours is account.neighbours:
+        raise LedgerError(
+            f"data set {account.dataset}: these people's data are called {name}, and have one budget: keep that name"
+        )

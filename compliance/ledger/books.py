@@ -7,6 +7,7 @@ import hmac
 import json
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from compliance.accountant import FREE, Budget, Loss, Neighbours
 from compliance.ledger.seal import Head
@@ -52,6 +53,49 @@ class Terms:
     chain: bytes
     data: bytes = b""
     mac: bytes = b""
+
+
+@dataclass(frozen=True)
+class Served:
+    """One data set as a policy serves it: to whom, and in an audit which metrics."""
+
+    dataset: str
+    developers: tuple[str, ...]
+    metrics: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Admission:
+    """One record of a policy that was read: whom it admits to what from here on. The budgets are in `Terms`.
+
+    Parameters
+    ----------
+    sequence : int
+    policy : bytes
+        The SHA-256 of the policy's text.
+    served : tuple of Served
+        In the policy's order.
+    time : float
+    chain, mac : bytes
+        As in `Terms`.
+    """
+
+    sequence: int
+    policy: bytes
+    served: tuple[Served, ...]
+    time: float
+    chain: bytes
+    mac: bytes = b""
+
+
+@dataclass(frozen=True)
+class Account:
+    """What a data set may lose in all, see `Ledger.set_budget`."""
+
+    dataset: str
+    neighbours: Neighbours
+    budget: Budget
+    data: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -141,6 +185,9 @@ class Standing:
     remaining: float
 
 
+Record: TypeAlias = Terms | Admission | Entry
+
+
 class Books:
     """What the records of a ledger add up to.
 
@@ -159,6 +206,7 @@ class Books:
         self.head = Head(0, genesis)
         self.neighbours: dict[str, Neighbours] = {}
         self.data: dict[str, bytes] = {}
+        self.admission: Admission | None = None
         self._budgets: dict[tuple[str, str], Budget] = {}
         self._losses: defaultdict[tuple[str, str], Counter[Loss]] = defaultdict(Counter)
         self._facts: defaultdict[tuple[str, str], list[bytes]] = defaultdict(list)
@@ -169,7 +217,7 @@ class Books:
         """Every data set (with developer empty) and every developer on it, in order."""
         return tuple(sorted(self._budgets))
 
-    def add(self, record: Terms | Entry) -> None:
+    def add(self, record: Record) -> None:
         """Count one more record.
 
         Raises
@@ -187,6 +235,8 @@ class Books:
             self._budgets[record.dataset, record.developer] = record.budget
             if record.data:
                 self.data[record.dataset] = record.data
+        elif isinstance(record, Admission):
+            self.admission = record
         else:
             asked = record.request
             for developer in ("", asked.developer):
@@ -249,13 +299,16 @@ class Books:
         return min(budget.remaining(self.losses(dataset, name) + more) if budget else 0.0 for name, budget in budgets)
 
 
-def columns_of(record: Terms | Entry) -> tuple[int | float | str | bytes, ...]:
+def columns_of(record: Record) -> tuple[int | float | str | bytes, ...]:
     """Lay a record out in the order of its columns, but for the chain. Floats are floats: a digest tells 1 from 1.0."""
     if isinstance(record, Terms):
         who = (record.sequence, record.dataset, record.developer)
         budget = record.budget
         terms = (record.neighbours.value, budget.rule.value, float(budget.epsilon), float(budget.delta))
         return (*who, *terms, record.data, record.time)
+    if isinstance(record, Admission):
+        served = [[each.dataset, each.developers, each.metrics] for each in record.served]
+        return (record.sequence, record.policy, json.dumps(served), record.time)
     asked, loss, reply = record.request, record.request.loss, record.reply
     who = (record.sequence, asked.dataset, asked.developer)
     what = (asked.request_id, asked.digest, asked.metric, asked.mechanism, asked.neighbours.value)
@@ -263,7 +316,7 @@ def columns_of(record: Terms | Entry) -> tuple[int | float | str | bytes, ...]:
     return (*who, *what, *charge, reply.answer, reply.facts, float(record.remaining), record.time)
 
 
-def link(before: bytes, record: Terms | Entry) -> bytes:
+def link(before: bytes, record: Record) -> bytes:
     """Return the digest of a record and, through its predecessor's, of all records before."""
     values = [value.hex() if isinstance(value, bytes) else value for value in columns_of(record)]
     text = json.dumps([type(record).__name__, *values])
@@ -275,6 +328,6 @@ def mac(key: bytes, chain: bytes) -> bytes:
     return hmac.digest(key, b"fairwall ledger record" + chain, hashlib.sha256) if key else b""
 
 
-def is_genuine(record: Terms | Entry, before: bytes, key: bytes) -> bool:
+def is_genuine(record: Record, before: bytes, key: bytes) -> bool:
     """Return whether a record stands behind a chain, and, where there is a key, was written with it."""
     return record.chain == link(before, record) and (not key or hmac.compare_digest(record.mac, mac(key, record.chain)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import json
 import os
 import secrets
 import sqlite3
@@ -13,15 +14,29 @@ from pathlib import Path
 from typing import Any
 
 from compliance.accountant import Budget, Law, Loss, Neighbours, Rule
-from compliance.ledger.books import Books, Entry, LedgerError, Reply, Request, Terms, columns_of
+from compliance.ledger.books import (
+    Admission,
+    Books,
+    Entry,
+    LedgerError,
+    Record,
+    Reply,
+    Request,
+    Served,
+    Terms,
+    columns_of,
+)
 from compliance.ledger.seal import Head, sync_folder
 from fairwall.errors import UserError
 
 _APPLICATION_ID = 0x46574C44
-_FORMAT = 2
+_FORMAT = 3
 
 _BUSY_SECONDS = 10.0
 """How long to wait for another process that writes."""
+
+_ADMISSIONS = """CREATE TABLE admissions (sequence INTEGER PRIMARY KEY, policy BLOB NOT NULL, served TEXT NOT NULL,
+    time REAL NOT NULL, chain BLOB NOT NULL, mac BLOB NOT NULL)"""
 
 _SCHEMA = (
     "CREATE TABLE genesis (chain BLOB NOT NULL)",
@@ -33,26 +48,33 @@ _SCHEMA = (
        neighbours TEXT NOT NULL, epsilon REAL NOT NULL, delta REAL NOT NULL, law TEXT NOT NULL,
        multiplier REAL NOT NULL, released BLOB NOT NULL, facts BLOB NOT NULL, remaining REAL NOT NULL,
        time REAL NOT NULL, chain BLOB NOT NULL, mac BLOB NOT NULL, UNIQUE (developer, request_id))""",
+    _ADMISSIONS,
     "CREATE TABLE probe (written INTEGER NOT NULL)",
     "INSERT INTO probe VALUES (0)",
     f"PRAGMA application_id = {_APPLICATION_ID}",
     f"PRAGMA user_version = {_FORMAT}",
 )
 
+_EXTENSIONS = {2: (_ADMISSIONS, f"PRAGMA user_version = {_FORMAT}")}
+"""What makes a ledger of an older format one of this: all that it holds means the same."""
+
 _HEAD = """SELECT sequence, chain FROM (
     SELECT * FROM (SELECT sequence, chain FROM entries ORDER BY sequence DESC LIMIT 1)
     UNION ALL SELECT * FROM (SELECT sequence, chain FROM terms ORDER BY sequence DESC LIMIT 1)
+    UNION ALL SELECT * FROM (SELECT sequence, chain FROM admissions ORDER BY sequence DESC LIMIT 1)
     UNION ALL SELECT 0, chain FROM genesis) ORDER BY sequence DESC LIMIT 1"""
 
 _TERMS = "SELECT sequence, dataset, developer, neighbours, rule, epsilon, delta, data, time, chain, mac FROM terms"
+_ADMITTED = "SELECT sequence, policy, served, time, chain, mac FROM admissions"
 _ENTRIES = """SELECT sequence, dataset, developer, request_id, digest, metric, mechanism, neighbours, epsilon, delta,
     law, multiplier, released, facts, remaining, time, chain, mac FROM entries"""
 _CHAIN = """SELECT chain FROM entries WHERE sequence = ?1 UNION ALL SELECT chain FROM terms WHERE sequence = ?1
-    UNION ALL SELECT chain FROM genesis WHERE ?1 = 0"""
+    UNION ALL SELECT chain FROM admissions WHERE sequence = ?1 UNION ALL SELECT chain FROM genesis WHERE ?1 = 0"""
 
 
 # A digest of a record takes bytes for their hexadecimal digits: which of the two a column holds is looked at besides.
 _TERMS_TYPES = (int, str, str, str, str, float, float, bytes, float, bytes, bytes)
+_ADMISSION_TYPES = (int, bytes, str, float, bytes, bytes)
 _ENTRY_TYPES = (
     *(int, str, str, str, bytes, str, str, str, float, float),
     *(str, float, bytes, bytes, float, float, bytes, bytes),
@@ -96,6 +118,9 @@ def connect(path: Path | None) -> sqlite3.Connection:
             for statement in _SCHEMA:
                 db.execute(statement)
             db.execute("INSERT INTO genesis VALUES (?)", (secrets.token_bytes(32),))
+        elif db.execute("PRAGMA application_id").fetchone()[0] == _APPLICATION_ID:
+            for statement in _EXTENSIONS.get(db.execute("PRAGMA user_version").fetchone()[0], ()):
+                db.execute(statement)
         db.execute("COMMIT")
     except BaseException:
         db.close()
@@ -108,6 +133,8 @@ def genesis_of(db: sqlite3.Connection) -> bytes:
     if db.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
         raise LedgerError("it is not a ledger: name the service's ledger file")
     written = db.execute("PRAGMA user_version").fetchone()[0]
+    if written in _EXTENSIONS:
+        raise LedgerError(f"it is of format {written}: start this fairwall's service, which makes it format {_FORMAT}")
     if written != _FORMAT:
         raise LedgerError(
             f"it is of format {written}, and this fairwall reads format {_FORMAT}: use the one that wrote it, or begin "
@@ -124,13 +151,13 @@ def head_of(db: sqlite3.Connection) -> Head:
     return Head(*db.execute(_HEAD).fetchone())
 
 
-def records(db: sqlite3.Connection, after: int) -> Iterator[Terms | Entry]:
+def records(db: sqlite3.Connection, after: int) -> Iterator[Record]:
     """Read the records behind a sequence number, in order."""
     behind = " WHERE sequence > ? ORDER BY sequence"
-    terms: Iterator[Terms | Entry] = map(_terms, db.execute(_TERMS + behind, (after,)))
-    charges: Iterator[Terms | Entry] = map(_entry, db.execute(_ENTRIES + behind, (after,)))
+    kinds = ((_TERMS, _terms), (_ADMITTED, _admission), (_ENTRIES, _entry))
+    parts: list[Iterator[Record]] = [map(made, db.execute(select + behind, (after,))) for select, made in kinds]
     try:
-        yield from heapq.merge(terms, charges, key=lambda record: record.sequence)
+        yield from heapq.merge(*parts, key=lambda record: record.sequence)
     except (ValueError, TypeError) as error:
         raise LedgerError(f"a record was changed ({error}): bring back an untouched copy of the ledger") from error
 
@@ -166,10 +193,10 @@ def probe(db: sqlite3.Connection) -> None:
     db.execute("UPDATE probe SET written = written + 1")
 
 
-def append(db: sqlite3.Connection, record: Terms | Entry) -> None:
+def append(db: sqlite3.Connection, record: Record) -> None:
     """Write one more record, which is durable once the transaction is."""
     row = (*columns_of(record), record.chain, record.mac)
-    table = "terms" if isinstance(record, Terms) else "entries"
+    table = {Terms: "terms", Admission: "admissions", Entry: "entries"}[type(record)]
     db.execute(f"INSERT INTO {table} VALUES ({', '.join('?' * len(row))})", row)  # noqa: S608
 
 
@@ -183,6 +210,13 @@ def _terms(row: tuple[Any, ...]) -> Terms:
 def _check_types(row: tuple[Any, ...], types: tuple[type, ...]) -> None:
     if tuple(map(type, row)) != types:
         raise TypeError("a value is of another type")
+
+
+def _admission(row: tuple[Any, ...]) -> Admission:
+    _check_types(row, _ADMISSION_TYPES)
+    sequence, policy, served, at, chain, mac = row
+    each = tuple(Served(name, tuple(developers), tuple(metrics)) for name, developers, metrics in json.loads(served))
+    return Admission(sequence, policy, each, at, chain, mac)
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:
@@ -202,14 +236,14 @@ class Inspection:
     ----------
     books : Books
         What the records add up to, as far as the chain is whole.
-    records : tuple of Terms or Entry
+    records : tuple of Record
         Those that are in the books, in order.
     fault : str
         What is wrong with the chain; empty if it is whole.
     """
 
     books: Books
-    records: tuple[Terms | Entry, ...]
+    records: tuple[Record, ...]
     fault: str
 
 

@@ -29,11 +29,16 @@ def read(path: Path) -> dict[str, Any]:
     OSError, UnicodeDecodeError
         If the file cannot be read, or is not UTF-8.
     """
+    return loads(content(path).decode("utf-8"))
+
+
+def content(path: Path) -> bytes:
+    """Read a file's bytes; TomlError if they are more than a text may have, OSError if it cannot be read."""
     with path.open("rb") as file:
-        content = file.read(BYTES_MAX + 1)
-    if len(content) > BYTES_MAX:
+        read = file.read(BYTES_MAX + 1)
+    if len(read) > BYTES_MAX:
         raise TomlError(f"more than {BYTES_MAX:,} bytes")
-    return loads(content.decode("utf-8"))
+    return read
 
 
 def loads(text: str) -> dict[str, Any]:

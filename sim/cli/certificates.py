@@ -25,6 +25,9 @@ Key = Annotated[
     Path | None, typer.Option("--authority-key", help="Its key; by default in DIR/authority.", metavar="FILE")
 ]
 Days = Annotated[int, typer.Option(min=1, max=3650, help="How long a certificate holds.")]
+Policy = Annotated[
+    Path | None, typer.Option(help="The policy, whose service is told if it is running.", metavar="FILE")
+]
 Name = Annotated[str, typer.Argument(help="A developer's name.", metavar="NAME")]
 
 _CERTIFICATES = Path("certificates")
@@ -50,15 +53,32 @@ def new(
 @app.command()
 def add(
     name: Name,
+    policy: Annotated[
+        Path | None,
+        typer.Option(help="Take the developer into this policy, and tell its service.", metavar="FILE"),
+    ] = None,
+    epsilon: Annotated[float | None, typer.Option(help="What the developer may spend; with --policy.")] = None,
+    delta: Annotated[float | None, typer.Option(help="Its delta; left out: 0.")] = None,
+    release: Annotated[float | None, typer.Option(help="What it may spend on releases; left out: 0.")] = None,
     folder: Folder = _CERTIFICATES,
     days: Days = 365,
     authority: Certificate = None,
     authority_key: Key = None,
 ) -> None:
-    """Issue a further developer's certificate."""
-    from sim.deployment import certificates
+    """Issue a further developer's certificate; with --policy, admit the developer to a service that goes on running."""
+    from sim.deployment import admission, certificates
+    from sim.deployment.replacing import replace
 
-    typer.echo(certificates.add(folder, name, days, _authority(folder, authority, authority_key)))
+    given = {"epsilon": epsilon, "delta": delta, "release": release}
+    terms = {key: value for key, value in given.items() if value is not None}
+    if (policy is None) != (epsilon is None) or (policy is None and terms):
+        raise certificates.CertificatesError("--policy, --epsilon: a developer comes into a policy with an epsilon")
+    own = _authority(folder, authority, authority_key)
+    text = "" if policy is None else admission.with_developer(policy, name, terms)
+    typer.echo(certificates.add(folder, name, days, own))
+    if policy is not None:
+        replace(policy, text)
+        typer.echo(admission.tell(policy))
 
 
 @app.command()
@@ -69,14 +89,17 @@ def renew(
     revoke_old: Annotated[
         bool, typer.Option("--revoke-old", help="Revoke the developer's older certificates.")
     ] = False,
+    policy: Policy = None,
     authority: Certificate = None,
     authority_key: Key = None,
 ) -> None:
-    """Issue a new certificate to a developer or to compliance. A service shows its new one after a SIGHUP."""
-    from sim.deployment import certificates
+    """Issue a new certificate to a developer or to compliance. A service shows its new one once it is told."""
+    from sim.deployment import admission, certificates
 
     own = _authority(folder, authority, authority_key)
     typer.echo(certificates.renew(folder, name, days, own, revoke_old=revoke_old))
+    if policy is not None:
+        typer.echo(admission.tell(policy))
 
 
 @app.command()

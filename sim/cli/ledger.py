@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from collections.abc import Iterator
@@ -16,9 +17,10 @@ from sim.cli.ledger_page import check, report
 from sim.cli.status import FAILED, WIDTH
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
-    from compliance.ledger.books import Entry, Terms
+    from compliance.ledger.books import Record
     from compliance.ledger.file import Inspection
 
 _LAST = 10
@@ -41,6 +43,7 @@ def show(file: File) -> None:
     console.print(_budgets(found))
     console.print()
     console.print(_charges(found))
+    _print_policies(console, found)
     count = len(found.records)
     if found.fault:
         typer.echo(f"\nThe chain is BROKEN; shown are the {count} records before.\n{found.fault}")
@@ -111,6 +114,32 @@ def _charges(found: Inspection) -> Table:
     return table
 
 
+def _print_policies(console: Console, found: Inspection) -> None:
+    """Print the last policies that were read; a game's ledger has none."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    from compliance.ledger.books import Admission
+
+    last = [record for record in found.records if isinstance(record, Admission)][-_LAST:]
+    if not last:
+        return
+    table = Table(box=SIMPLE_HEAD, title="Last policies", title_justify="left", expand=True, pad_edge=False)
+    table.add_column("no.", justify="right", no_wrap=True)
+    table.add_column("time, UTC", no_wrap=True)
+    for heading in ("policy", "data set", "metrics", "developers"):
+        table.add_column(heading, overflow="fold")
+    for record in last:
+        for place, each in enumerate(record.served):
+            first = ("", "", "")
+            if not place:
+                first = (str(record.sequence), f"{_moment(record.time):%m-%d %H:%M:%S}", record.policy.hex()[:12])
+            named = (each.dataset, ", ".join(each.metrics), ", ".join(each.developers))
+            table.add_row(*first, *map(_printable, named))
+    console.print()
+    console.print(table)
+
+
 def _lines(found: Inspection) -> Iterator[dict[str, Any]]:
     for record in found.records:
         yield _line(record)
@@ -119,9 +148,9 @@ def _lines(found: Inspection) -> Iterator[dict[str, Any]]:
     yield end | ({"fault": found.fault} if found.fault else {})
 
 
-def _line(record: Terms | Entry) -> dict[str, Any]:
+def _line(record: Record) -> dict[str, Any]:
     """Lay a record out. The ledger holds no exact answer; what is here is what the developer was given, or less."""
-    from compliance.ledger.books import Terms
+    from compliance.ledger.books import Admission, Terms
 
     frame = {"sequence": record.sequence, "time": _moment(record.time).isoformat(), "chain": record.chain.hex()}
     if isinstance(record, Terms):
@@ -136,6 +165,9 @@ def _line(record: Terms | Entry) -> dict[str, Any]:
             "epsilon": _number(budget.epsilon),
             "delta": budget.delta,
         }
+    if isinstance(record, Admission):
+        served = [dataclasses.asdict(each) for each in record.served]
+        return {"record": "policy", **frame, "policy": record.policy.hex(), "served": served}
     asked = record.request
     loss = asked.loss
     return {

@@ -23,6 +23,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from fairwall.errors import UserError
 from fairwall.rpc.identity import NAME, Caller, Credentials, named
 from fairwall.rpc.revoked import read as read_list
+from sim.deployment.replacing import replace
 from sim.play.keys import Authority
 
 COMPLIANCE = "compliance"
@@ -95,12 +96,12 @@ def write(
             raise CertificatesError(f"{path}: is there already; a certificate is never overwritten")
     credentials = {path: _issue(authority, deployment, name, until) for path, name in paths.items()}
     folder.mkdir(parents=True, exist_ok=True)
-    _put(folder / "issued.pem", "".join(each.certificate for each in credentials.values()))
+    replace(folder / "issued.pem", "".join(each.certificate for each in credentials.values()))
     if minted:
         _write(folder / "authority", {"authority": authority.pem, "key": _key_of(authority)})
     for path, each in credentials.items():
         _give(path, each)
-    _put(folder / COMPLIANCE / "revoked.pem", _list(authority, None, ()))
+    replace(folder / COMPLIANCE / "revoked.pem", _list(authority, None, ()))
     return list(paths)
 
 
@@ -328,7 +329,7 @@ def _revoke(folder: Path, authority: Authority, certificates: Sequence[x509.Cert
     listed = {each.serial_number for each in before}
     new = [each.serial_number for each in certificates if each.serial_number not in listed]
     if new:
-        _put(path, _list(authority, before, new))
+        replace(path, _list(authority, before, new))
     return len(new)
 
 
@@ -381,17 +382,7 @@ def _give(folder: Path, credentials: Credentials) -> None:
 def _write(folder: Path, files: dict[str, str]) -> None:
     folder.mkdir(parents=True, mode=0o700, exist_ok=True)
     for name, text in files.items():
-        _put(folder / f"{name}.pem", text)
-
-
-def _put(path: Path, text: str) -> None:
-    """Write a file or replace it, at once and durably, for its owner alone from the beginning."""
-    aside = path.with_name(f"{path.name}.new")
-    with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    aside.replace(path)
+        replace(folder / f"{name}.pem", text)
 
 
 def _key_of(authority: Authority) -> str:

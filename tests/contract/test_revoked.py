@@ -32,7 +32,7 @@ from fairwall.rpc.quota import Quota
 from fairwall.rpc.revoked import Revoked
 from fairwall.rpc.server import Deployed
 from fairwall.wire.v1 import error_pb2 as error
-from sim.deployment.certificates import authority_of, renew, revoke, write
+from sim.deployment.certificates import add, authority_of, renew, revoke, write
 from sim.play.keys import Authority
 
 IN = error.REASON_UNSPECIFIED
@@ -364,3 +364,38 @@ def test_without_a_list_nobody_is_revoked_until_there_is_one(tmp_path: Path) -> 
         replace(place.list, sound)
         place.revoke("bob")
         assert revoked.holds(bob)
+
+
+# Admitted later ------------------------------------------------------------------------------------------------------
+
+
+def bob_is_heard_beside_calls_that_say_nothing(place: Place) -> bool:
+    """Let two more developers in, who hold open as many calls as they may."""
+    for name in ("carol", "dave"):
+        add(place.folder, name, 1, place.authority)
+    names = ("alice", "bob", "carol", "dave")
+    place.listening.admit(Deployed({Caller("loans", "developer", name): Quota() for name in names}))
+    with place.dialled("carol") as carol, place.dialled("dave") as dave, place.dialled("bob") as bob:
+        silent = [
+            AuditServiceStub(each).Audit.future(iter(queue.SimpleQueue[Any]().get, None), timeout=20)
+            for each in (carol, dave)
+            for _ in range(server.CALLS_PER_CALLER)
+        ]
+        failed = AuditServiceStub(bob).GetTerms.future(audit.GetTermsRequest(), timeout=2).exception()
+        for call in silent:
+            call.cancel()
+    assert failed is None or failed.code() == grpc.StatusCode.DEADLINE_EXCEEDED
+    return failed is None
+
+
+def test_who_is_admitted_later_keeps_nobody_out(place: Place) -> None:
+    assert bob_is_heard_beside_calls_that_say_nothing(place)
+
+
+def test_a_server_that_has_no_more_room_than_at_the_start_is_caught(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server._Threads, "grow", lambda *_: None)
+    place.listening.admit(Deployed({Caller("loans", "developer", "alice"): Quota()}))
+    place.listening._threads._max_workers = 8 + 4
+    assert not bob_is_heard_beside_calls_that_say_nothing(place)

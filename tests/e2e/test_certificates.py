@@ -55,13 +55,13 @@ def test_a_renewed_certificate_of_the_service_needs_no_restart(deployment: Deplo
         alice.terms()
         run(deployment, "certificates", "renew", "compliance")
         process.send_signal(signal.SIGHUP)
-        wait_for(deployment, "SIGHUP: the certificate is read again")
+        wait_for(deployment, "SIGHUP: loans: metrics sp")
         alice.terms()
         with deployment.client("bob") as bob:
             bob.terms()
         (deployment.folder / "certificates/compliance/key.pem").write_text("no key")
         process.send_signal(signal.SIGHUP)
-        wait_for(deployment, "SIGHUP: the certificate that was read before is shown: ")
+        wait_for(deployment, "SIGHUP: what was in force before stays so: ")
         with deployment.client("bob") as bob:
             bob.terms()
     assert "Traceback" not in deployment.log

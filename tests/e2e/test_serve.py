@@ -380,7 +380,7 @@ def test_the_log_says_of_each_call_who_asked_what_and_at_what_cost(own: Path) ->
         running.process.send_signal(signal.SIGHUP)
         alice.terms()  # the service goes on
         assert running.end() == 0
-    assert "SIGHUP: the certificate is read again" in running.log
+    assert "SIGHUP: loans: metrics sp, eo" in running.log
     audit, terms = (f"fairwall.compliance.v1.AuditService/{method}" for method in ("Audit", "GetTerms"))
     once = {"caller": "developer/alice", "method": audit, "dataset": "loans", "request": "once"}
     told = {"caller": "developer/alice", "method": terms, "outcome": "answered", "dataset": "loans"}

@@ -42,6 +42,11 @@ class Meter:
         self._until = 0.0
         self._calls = self._bytes = 0
 
+    def allow(self, quota: Quota) -> None:
+        """Change the quota; what is used of it stays used."""
+        with self._lock:
+            self._quota = quota
+
     def call(self) -> None:
         """Count a call.
 

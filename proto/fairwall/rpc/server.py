@@ -94,11 +94,18 @@ class Server:
 
     grpc_server: grpc.Server
     address: str
+    _gate: _Gate
+    _threads: _Threads
     _shown: _Shown
 
     def show(self, credentials: Credentials) -> None:
         """Prove itself with other credentials, in a deployment, to whoever connects from now on."""
         self._shown.change(credentials)
+
+    def admit(self, deployed: Deployed) -> None:
+        """Admit others from now on, whose calls are counted on; who is not among them is refused at once."""
+        self._gate.admit(deployed)
+        self._threads.grow(self._gate.calls_max + _REFUSING_THREADS)
 
     def stop(self) -> None:
         """Refuse new calls, give the running ones half a second, and end."""
@@ -133,8 +140,9 @@ def serve(
         If the address cannot be bound, or the credentials cannot be used.
     """
     gate = _Gate(credentials.run, deployed, recorder)
+    threads = _Threads(max_workers=gate.calls_max + _REFUSING_THREADS, thread_name_prefix="rpc")
     server = grpc.server(
-        futures.ThreadPoolExecutor(max_workers=gate.calls_max + _REFUSING_THREADS, thread_name_prefix="rpc"),
+        threads,
         interceptors=[gate],
         options=(
             ("grpc.so_reuseport", 0),
@@ -158,7 +166,14 @@ def serve(
         raise OSError(f"cannot listen on {address} with this certificate, key and authority") from error
     server.start()
     checks.set("", health_pb2.HealthCheckResponse.SERVING)
-    return Server(server, f"{address.rsplit(':', 1)[0]}:{port}", shown)
+    return Server(server, f"{address.rsplit(':', 1)[0]}:{port}", gate, threads, shown)
+
+
+class _Threads(futures.ThreadPoolExecutor):
+    """Threads that may become more."""
+
+    def grow(self, most: int) -> None:
+        self._max_workers = max(self._max_workers, most)
 
 
 def _shown(credentials: Credentials) -> grpc.ServerCertificateConfiguration:
@@ -207,6 +222,18 @@ class _Gate(grpc.ServerInterceptor):
             self._meters = {caller: Meter(quota) for caller, quota in deployed.admitted.items()}
         self._room = {caller: threading.BoundedSemaphore(CALLS_PER_CALLER) for caller in admitted}
 
+    def admit(self, deployed: Deployed) -> None:
+        """Admit others than before; who stays keeps its calls that are under way, and what it has used of its quota."""
+        room, meters = self._room, self._meters
+        for caller, quota in deployed.admitted.items():
+            if caller in meters:
+                meters[caller].allow(quota)
+        self._meters = {caller: meters.get(caller) or Meter(quota) for caller, quota in deployed.admitted.items()}
+        self._room = {
+            caller: room.get(caller) or threading.BoundedSemaphore(CALLS_PER_CALLER) for caller in deployed.admitted
+        }
+        self._deployed = deployed
+
     @property
     def calls_max(self) -> int:
         """How many calls there can be: one caller that holds its own open must not keep the others out."""
@@ -245,15 +272,18 @@ class _Gate(grpc.ServerInterceptor):
         remaining = context.time_remaining()
         if remaining is None or remaining > DEADLINE_SECONDS_MAX + _ROUNDED_UP_SECONDS:
             raise Refusal(error_pb2.REASON_DEADLINE_MISSING)
-        if not self._room[caller].acquire(blocking=False):
+        try:
+            room, meter = self._room[caller], self._meters[caller] if self._deployed else None
+        except KeyError:  # admitted until just now
+            raise Refusal(error_pb2.REASON_CALLER_NOT_ALLOWED) from None
+        if not room.acquire(blocking=False):
             raise Refusal(error_pb2.REASON_TOO_MANY_CALLS)
         try:
-            meter = self._meters[caller] if self._deployed else None
             if meter is not None:
                 meter.call()
             yield meter
         finally:
-            self._room[caller].release()
+            room.release()
 
     @contextlib.contextmanager
     def _handled(self, context: grpc.ServicerContext, method: str) -> Iterator[_Bytes]:

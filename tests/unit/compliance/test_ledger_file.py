@@ -16,7 +16,7 @@ import pytest
 
 from compliance.accountant import Budget, Law, Loss, Neighbours, Rule, pure
 from compliance.ledger import Ledger, file
-from compliance.ledger.books import Entry, LedgerError, Reply, Request, link
+from compliance.ledger.books import Account, Admission, Entry, LedgerError, Reply, Request, Served, link
 from compliance.ledger.file import LedgerUnavailable, inspect
 from compliance.ledger.seal import Head, Seal, SealError, load_key
 from fairwall.rpc.errors import Refusal
@@ -523,14 +523,76 @@ def test_what_is_no_ledger_is_not_opened(tmp_path: Path) -> None:
         Ledger(tmp_path / "no" / "folder" / "ledger.sqlite")
 
 
-@pytest.mark.parametrize("number", [1, 3])
+@pytest.mark.parametrize("number", [1, 4])
 def test_another_format_is_refused(ledger: Ledger, reopen: Callable[[], Ledger], path: Path, number: int) -> None:
     ledger.close()
     with sqlite3.connect(path) as db:
         db.execute(f"PRAGMA user_version = {number}")
     db.close()
-    with pytest.raises(LedgerError, match=f"of format {number}, and this fairwall reads format 2: .* begin another"):
+    with pytest.raises(LedgerError, match=f"of format {number}, and this fairwall reads format 3: .* begin another"):
         reopen()
+
+
+def test_a_ledger_of_format_2_becomes_one_of_format_3_and_keeps_all_it_holds(
+    ledger: Ledger, reopen: Callable[[], Ledger], path: Path
+) -> None:
+    entry = ledger.settle(request(), says(b"answer"))
+    ledger.close()
+    with sqlite3.connect(path) as db:
+        db.execute("DROP TABLE admissions")
+        db.execute("PRAGMA user_version = 2")
+    db.close()
+    with pytest.raises(LedgerError, match="of format 2: start this fairwall's service, which makes it format 3"):
+        inspect(path)
+    again = reopen()
+    assert again.settle(request(), never) == entry
+    again.admit(b"policy", [Served("people", ("ann", "bob"), ("sp",))])
+    again.close()
+    found = inspect(path)
+    assert found.fault == ""
+    assert isinstance(found.records[-1], Admission)
+
+
+def test_a_policy_is_recorded_once_and_who_is_not_in_it_has_no_share(ledger: Ledger, path: Path) -> None:
+    ledger.set_budget("other", Neighbours.A_FLIP, Budget(9.0))
+    ledger.allocate("other", "bob", 1.0)
+    ledger.settle(request(loss=pure(0.5)), says(b""))
+    for _ in range(2):
+        ledger.admit(b"first", [Served("people", ("ann",), ("sp", "eo"))])
+    assert ledger.standing("people", "ann").remaining == 1.5
+    assert (ledger.standing("people", "bob").remaining, ledger.standing("other", "bob").remaining) == (0.0, 1.0)
+    assert refusal(lambda: ledger.settle(request(developer="bob"), never)) == REASON_BUDGET_EXHAUSTED
+    ledger.admit(b"second", [Served("people", ("ann",), ("sp", "eo"))])
+    ledger.admit(b"second", [Served("people", ("ann",), ("sp",)), Served("other", ())])
+    found = [each for each in inspect(path).records if isinstance(each, Admission)]
+    assert [(each.policy, [one.dataset for one in each.served]) for each in found] == [
+        *((b"first", ["people"]), (b"second", ["people"]), (b"second", ["people", "other"])),
+    ]
+
+
+def test_a_policy_s_record_that_was_changed_breaks_the_chain(
+    ledger: Ledger, reopen: Callable[[], Ledger], path: Path
+) -> None:
+    ledger.admit(b"policy", [Served("people", ("ann", "bob"), ("sp",))])
+    ledger.close()
+    forge(path, "UPDATE admissions SET served = replace(served, 'ann', 'eve')")
+    with pytest.raises(LedgerError, match="the chain breaks"):
+        reopen()
+
+
+def test_budgets_are_checked_before_one_is_set(ledger: Ledger, path: Path) -> None:
+    def account(name: str, people: bytes, rule: Rule = Rule.BASIC) -> Account:
+        return Account(name, Neighbours.A_FLIP, Budget(1.0, 0.0, rule), people * 16 + b"what they say...")
+
+    before = len(inspect(path).records)
+    ledger.check_budgets([account("people", b"a"), account("new", b"b")])
+    for refused, why in (
+        ([account("new", b"a"), account("people", b"b", Rule.ZCDP)], "not by zcdp"),
+        ([account("new", b"a"), account("newer", b"a")], "newer: these people's data are called new"),
+    ):
+        with pytest.raises(LedgerError, match=why):
+            ledger.check_budgets(refused)
+    assert len(inspect(path).records) == before
 
 
 def test_a_ledger_that_may_not_grow_refuses_and_recovers(ledger: Ledger) -> None:

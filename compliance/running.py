@@ -1,0 +1,99 @@
+"""Which process serves a ledger, for commands that have something to tell it.
+
+Beside the ledger lies a file that the service keeps locked, and in which it says what policy it has read last. Who
+holds the lock is asked of the kernel: a number in a file may be another process's by now, or another container's.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+LOG = logging.getLogger(__name__)
+
+_LOCK = "@hhqqi"
+"""The kernel's ``struct flock``: kind, whence, start, length, process."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """What a service has read.
+
+    Parameters
+    ----------
+    times : int
+        How often it has read its policy since it was started.
+    policy : str
+        The SHA-256 of the policy that is in force, in hexadecimal.
+    problem : str
+        Why the last one that it read is not; empty if it is.
+    """
+
+    times: int
+    policy: str
+    problem: str
+
+
+class Running:
+    """The service's side of the file.
+
+    Parameters
+    ----------
+    ledger : Path
+
+    Raises
+    ------
+    OSError
+        If the file cannot be made.
+    """
+
+    def __init__(self, ledger: Path) -> None:
+        path = _path(ledger)
+        # Never closed: the kernel lets go of the lock when the process is over, however it ends.
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        self._times = 0
+        try:
+            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self._descriptor = -1
+            LOG.warning("%s: another service uses this ledger; send this one SIGHUP yourself", path)
+
+    def says(self, policy: bytes, problem: str = "") -> None:
+        """Tell which policy is in force once another was read, and why if it is not that."""
+        self._times += 1
+        if self._descriptor >= 0:
+            told = {"times": self._times, "policy": policy.hex(), "problem": problem}
+            text = json.dumps(told).encode() + b"\n"
+            os.pwrite(self._descriptor, text, 0)
+            os.truncate(self._descriptor, len(text))
+
+
+def service_of(ledger: Path) -> int | None:
+    """Return the process that serves a ledger, None if none does; 0 if this process cannot see it."""
+    try:
+        descriptor = os.open(_path(ledger), os.O_RDWR)
+    except FileNotFoundError:
+        return None
+    try:
+        asked = struct.pack(_LOCK, fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
+        kind, *_, holder = struct.unpack(_LOCK, fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))
+    finally:
+        os.close(descriptor)
+    return None if kind == fcntl.F_UNLCK else int(holder)
+
+
+def read_by(ledger: Path) -> Read:
+    """Return what the service of a ledger says it has read; nothing, while it writes that down."""
+    try:
+        return Read(**json.loads(_path(ledger).read_bytes()))
+    except (OSError, ValueError, TypeError):
+        return Read(0, "", "")
+
+
+def _path(ledger: Path) -> Path:
+    return ledger.with_name(f"{ledger.name}.service")

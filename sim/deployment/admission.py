@@ -1,0 +1,87 @@
+"""A developer comes into a policy that is being served, and the service hears of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from compliance import policy as policies
+from compliance.policy import Policy
+from compliance.running import read_by, service_of
+from fairwall.errors import RunFailed, UserError
+
+_PATIENCE_SECONDS = 60.0
+"""How long a service may take to read its policy, and its data, again."""
+
+
+class AdmissionError(UserError):
+    """A developer that a policy cannot take in. Its text is one line that says what would be right."""
+
+
+def with_developer(path: Path, name: str, terms: Mapping[str, float]) -> str:
+    """Return a policy's text with one more developer at its end.
+
+    Parameters
+    ----------
+    path : Path
+        The policy.
+    name : str
+    terms : mapping of str to float
+        The keys of the developer's section.
+
+    Raises
+    ------
+    AdmissionError
+        If the developer is there already.
+    PolicyError
+        If it could not be served so.
+    """
+    if name in policies.read(path).developers:
+        raise AdmissionError(f"{path}: developers.{name}: is there already")
+    text = path.read_text(encoding="utf-8")
+    section = "".join(f"{key} = {value!r}\n" for key, value in terms.items())
+    text = f"{text.rstrip()}\n\n[developers.{name}]\n{section}"
+    policies.parse(text.encode(), path)
+    return text
+
+
+def tell(path: Path) -> str:
+    """Have the service of a policy read it again, if it is running; what came of it, in one line.
+
+    Raises
+    ------
+    PolicyError
+        If the policy cannot be served.
+    AdmissionError
+        If the service is there, and cannot be told.
+    RunFailed
+        If it does not serve the policy now.
+    """
+    policy = policies.read(path)
+    ledger = policy.deployment.ledger
+    process = service_of(ledger)
+    if process is None:
+        return "the service is not running: it reads its policy when it starts"
+    if not process:
+        raise AdmissionError(f"{ledger}: its service runs in another container: send it SIGHUP")
+    before = read_by(ledger).times
+    try:
+        os.kill(process, signal.SIGHUP)
+    except PermissionError:
+        raise AdmissionError(f"process {process}, the service, is another user's: send it SIGHUP") from None
+    _wait(policy, process, before)
+    return f"the service (process {process}) has read its policy again"
+
+
+def _wait(policy: Policy, process: int, before: int) -> None:
+    ledger = policy.deployment.ledger
+    give_up = time.monotonic() + _PATIENCE_SECONDS
+    while (told := read_by(ledger)).times <= before:
+        if time.monotonic() > give_up or service_of(ledger) != process:
+            raise RunFailed(f"the service (process {process}) has not read its policy again: see its log")
+        time.sleep(0.01)
+    if told.policy != policy.digest.hex():
+        raise RunFailed(f"the service (process {process}) keeps the policy that it had: {told.problem}")
