@@ -6,6 +6,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
@@ -48,7 +49,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from compliance.policy import DeploymentSection, Policy
+    from compliance.policy import DeploymentSection, Policies, Policy
     from compliance.release import Column
 
     Released: TypeAlias = tuple[tuple[Column, ...], NDArray[np.uint8]]
@@ -103,19 +104,20 @@ def _deploy(path: Path, *, new_ledger: bool) -> None:
     process.open_files_max()
     room.keep_small()
     layers = confine.guard()
-    policy: Policy
+    policy: Policies
     cases: dict[str, Case] = {}
     releases: dict[str, ReleaseCase | Release] = {}
 
     def register(grpc_server: grpc.Server) -> None:
         add_AuditServiceServicer_to_server(AuditService(cases), grpc_server)
-        if policy.release is not None:
+        if policy.releases:
             add_ReleaseServiceServicer_to_server(ReleaseService(releases), grpc_server)
 
-    def put_in_force(policy: Policy, records: Records, released: Released | None, ledger: Ledger) -> None:
+    def put_in_force(data: Sequence[_Data], ledger: Ledger) -> None:
         """From here on nothing can be refused; calls that are under way end by what they began with."""
-        _replace(cases, {policy.data_name: _case(policy, records, ledger)})
-        _replace(releases, {} if released is None else {policy.data_name: _release(policy, released, ledger)})
+        _replace(cases, {each.policy.data_name: _case(each.policy, each.records, ledger) for each in data})
+        sold = [(each.policy, each.released) for each in data if each.released is not None]
+        _replace(releases, {policy.data_name: _release(policy, released, ledger) for policy, released in sold})
 
     def again() -> None:
         """Put the policy in force as it is now, or leave all as it was."""
@@ -124,32 +126,34 @@ def _deploy(path: Path, *, new_ledger: bool) -> None:
             new = policies.read(path)
             policies.check_change(policy, new)
             credentials, revoked = _credentials(new)
-            records, released = policies.load(new), policies.load_release(new)
-            _agree(new, records, ledger)
+            data = _load(new)
+            _agree(new, data, ledger)
         except (UserError, OSError) as error:
             LOG.error("SIGHUP: what was in force before stays so: %s", error)
             running.says(policy.digest, str(error))
             return
-        put_in_force(new, records, released, ledger)
+        put_in_force(data, ledger)
         listening.admit(Deployed(_admitted(new), writable, revoked))
         listening.show(credentials)
         policy = new
         running.says(policy.digest)
-        LOG.info("SIGHUP: %s", policy.summary)
+        for each in data:
+            LOG.info("SIGHUP: %s", each.policy.summary)
 
     try:
         with process.until_told(again):
             policy = policies.read(path)
             credentials, revoked = _credentials(policy)
-            records, released = policies.load(policy), policies.load_release(policy)
-            ledger = _ledger(policy, records, new=new_ledger)
+            data = _load(policy)
+            ledger = _ledger(policy, data, new=new_ledger)
             running, writable = Running(policy.deployment.ledger), Writable(ledger)
-            put_in_force(policy, records, released, ledger)
+            put_in_force(data, ledger)
             deployed = Deployed(_admitted(policy), writable, revoked)
-            stop_telemetry = _telemetry(policy, ledger, deployed)
+            stop_telemetry = _telemetry(policy, lambda: _accounts(policy), ledger, deployed)
             listening = server.serve(register, credentials, policy.deployment.listen, deployed)
             running.says(policy.digest)
-            LOG.info("%s", policy.summary)
+            for each in data:
+                LOG.info("%s", each.policy.summary)
             process.announce(listening.address, layers)
     except (UserError, OSError) as error:
         print(f"compliance: {error}", file=sys.stderr)  # noqa: T201
@@ -158,17 +162,42 @@ def _deploy(path: Path, *, new_ledger: bool) -> None:
     stop_telemetry()
 
 
-def _telemetry(policy: Policy, ledger: Ledger, deployed: Deployed) -> Callable[[], object]:
+def _telemetry(
+    policy: Policies, accounts: Callable[[], list[tuple[str, str]]], ledger: Ledger, deployed: Deployed
+) -> Callable[[], object]:
     """Send metrics and traces if the policy says where to; what ends that."""
     if policy.deployment.telemetry is None:
         return lambda: None
     from compliance import telemetry
 
-    names = [policy.data_name, *([policy.release_name] if policy.release else [])]
-    accounts = [(name, developer) for name in names for developer in ("", *policy.developers)]
-    return telemetry.start(
-        policy.deployment.telemetry, policy.deployment.name, ledger, lambda: accounts, deployed.is_ready
-    )
+    return telemetry.start(policy.deployment.telemetry, policy.deployment.name, ledger, accounts, deployed.is_ready)
+
+
+def _accounts(policy: Policies) -> list[tuple[str, str]]:
+    """List the data sets, and the developers on them; "" for all developers together."""
+    return [
+        (name, developer)
+        for each in policy.datasets.values()
+        for name in (each.data_name, *([each.release_name] if each.release else []))
+        for developer in ("", *each.developers)
+    ]
+
+
+
+
+@dataclass(frozen=True)
+class _Data:
+    """A data set: its policy, and what was read by it."""
+
+    policy: Policy
+    records: Records
+    released: Released | None
+
+
+def _load(policy: Policies) -> list[_Data]:
+    from compliance import policy as policies
+
+    return [_Data(each, policies.load(each), policies.load_release(each)) for each in policy.datasets.values()]
 
 
 def _replace(served: dict[str, _T], by: Mapping[str, _T]) -> None:
@@ -191,6 +220,7 @@ def _case(policy: Policy, records: Records, ledger: Ledger) -> Case:
         answer_seconds=policy.audit.answer_seconds,
         delta=policy.audit.delta,
         precision=policy.audit.precision,
+        developers=frozenset(policy.developers),
     )
 
 
@@ -203,10 +233,11 @@ def _release(policy: Policy, released: Released, ledger: Ledger) -> Release:
         ledger,
         seed=None,
         epsilon_min=policy.release.epsilon_min,
+        developers=frozenset(policy.developers),
     )
 
 
-def _ledger(policy: Policy, records: Records, *, new: bool) -> Ledger:
+def _ledger(policy: Policies, data: Sequence[_Data], *, new: bool) -> Ledger:
     """Open the ledger, and put the policy in force there."""
     place = policy.deployment
     key = place.credentials / "seal.key"
@@ -215,25 +246,30 @@ def _ledger(policy: Policy, records: Records, *, new: bool) -> Ledger:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     seal = Seal(place.seal, load_key(key))
     ledger = Ledger(place.ledger, seal)
-    _agree(policy, records, ledger)
+    _agree(policy, data, ledger)
     return ledger
 
 
-def _agree(policy: Policy, records: Records, ledger: Ledger) -> None:
+def _agree(policy: Policies, data: Sequence[_Data], ledger: Ledger) -> None:
     """Set budgets and each developer's shares as the policy says, and record it; all of it, or nothing."""
     data_key = Seal(policy.deployment.seal, load_key(policy.deployment.credentials / "seal.key")).derived("data")
-    audited = policy.budget
-    budget = Budget(audited.epsilon, audited.delta, Rule(audited.rule))
-    accounts = [Account(policy.data_name, Neighbours.A_FLIP, budget, records.fingerprint(data_key))]
-    shares = [(policy.data_name, name, share.epsilon, share.delta) for name, share in policy.developers.items()]
-    served = [Served(policy.data_name, tuple(policy.developers), policy.audit.metrics)]
-    if policy.release is not None:
-        from compliance import policy as policies
+    accounts: list[Account] = []
+    served: list[Served] = []
+    shares: list[tuple[str, str, float, float]] = []
+    for each in data:
+        name, developers, audited = each.policy.data_name, each.policy.developers, each.policy.budget
+        budget = Budget(audited.epsilon, audited.delta, Rule(audited.rule))
+        accounts.append(Account(name, Neighbours.A_FLIP, budget, each.records.fingerprint(data_key)))
+        served.append(Served(name, tuple(developers), each.policy.audit.metrics))
+        shares += [(name, developer, share.epsilon, share.delta) for developer, share in developers.items()]
+        if each.policy.release is not None:
+            from compliance import policy as policies
 
-        people = policies.fingerprint_of_release(policy, data_key)
-        accounts.append(Account(policy.release_name, Neighbours.ATTRIBUTES, Budget(policy.release.epsilon), people))
-        shares += [(policy.release_name, name, share.release, 0.0) for name, share in policy.developers.items()]
-        served.append(Served(policy.release_name, tuple(policy.developers)))
+            name, whole = each.policy.release_name, Budget(each.policy.release.epsilon)
+            people = policies.fingerprint_of_release(each.policy, data_key)
+            accounts.append(Account(name, Neighbours.ATTRIBUTES, whole, people))
+            served.append(Served(name, tuple(developers)))
+            shares += [(name, developer, share.release, 0.0) for developer, share in developers.items()]
     ledger.check_budgets(accounts)
     for account in accounts:
         ledger.set_budget(account.dataset, account.neighbours, account.budget, account.data)
@@ -261,7 +297,7 @@ def _check_begun(place: DeploymentSection, key: Path, *, new: bool) -> None:
         raise LedgerError(f"{place.ledger}: it, or its head {place.seal}, is there: leave out --new-ledger")
 
 
-def _credentials(policy: Policy) -> tuple[identity.Credentials, Revoked]:
+def _credentials(policy: Policies) -> tuple[identity.Credentials, Revoked]:
     """Read what the service proves itself with, and whose certificates hold no longer."""
     credentials = identity.load(policy.deployment.credentials)
     expected = (policy.deployment.name, "compliance")
@@ -273,13 +309,10 @@ def _credentials(policy: Policy) -> tuple[identity.Credentials, Revoked]:
     return credentials, Revoked(policy.deployment.credentials / "revoked.pem", credentials.authority)
 
 
-def _admitted(policy: Policy) -> dict[identity.Caller, Quota]:
+def _admitted(policy: Policies) -> dict[identity.Caller, Quota]:
     """List the policy's developers, and compliance itself, which may ask whether its server is well."""
     run = policy.deployment.name
-    developers = {
-        identity.Caller(run, "developer", name): Quota(each.calls_a_day, each.bytes_a_day)
-        for name, each in policy.developers.items()
-    }
+    developers = {identity.Caller(run, "developer", name): quota for name, quota in policy.quotas.items()}
     return {identity.Caller(run, "compliance"): Quota(), **developers}
 
 

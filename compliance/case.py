@@ -51,6 +51,8 @@ class Case:
         The seed of the noise; None draws it from the operating system.
     precision : Precision
         How precisely answers are written down.
+    developers : frozenset of str, optional
+        Who may ask; nobody else hears that there is such a data set. None where whoever is let in may.
     exact : dict or None
         Gets each batch's gaps without noise, by request id: a game's referee is told them. None keeps none.
     detector : Detector
@@ -76,6 +78,7 @@ class Case:
     answer_seconds: float = 0.0
     seed: bytes | None = field(default=None, repr=False)
     precision: Precision = "float64"
+    developers: frozenset[str] | None = None
     exact: dict[str, NDArray[np.float64]] | None = field(default=None, repr=False)
     detector: Detector = field(default_factory=lambda: Detector(0), repr=False)
     models: Asked | None = None

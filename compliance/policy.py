@@ -11,8 +11,8 @@ import hashlib
 import hmac
 import logging
 import re
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -207,7 +207,7 @@ class ReleaseSection(_Section):
 
 
 class Policy(_Section):
-    """A validated policy; relative paths in the file start from its folder."""
+    """A validated policy for one data set; relative paths in the file start from its folder."""
 
     deployment: DeploymentSection
     data: DataSection
@@ -215,12 +215,6 @@ class Policy(_Section):
     budget: BudgetSection
     developers: dict[_Name, DeveloperSection] = Field(min_length=1)
     release: ReleaseSection | None = None
-    _digest: bytes = b""
-
-    @property
-    def digest(self) -> bytes:
-        """The SHA-256 of its text."""
-        return self._digest
 
     @property
     def data_name(self) -> str:
@@ -256,7 +250,45 @@ class Policy(_Section):
         )
 
 
-def read(path: Path) -> Policy:
+@dataclass(frozen=True)
+class Policies:
+    """What one file says: a deployment, and for each of its data sets a policy.
+
+    Parameters
+    ----------
+    deployment : DeploymentSection
+    datasets : mapping of str to Policy
+        By what requests call the data set.
+    digest : bytes
+        The SHA-256 of the file.
+    is_several : bool
+        Whether each data set has sections of its own below ``datasets``.
+    """
+
+    deployment: DeploymentSection
+    datasets: Mapping[str, Policy]
+    digest: bytes
+    is_several: bool
+
+    @property
+    def releases(self) -> bool:
+        """Whether attributes of any data set are released."""
+        return any(policy.release is not None for policy in self.datasets.values())
+
+    @property
+    def quotas(self) -> dict[str, Quota]:
+        """How much each developer may use of the service; who has several data sets, the most that one allows."""
+        sections = [(name, each) for policy in self.datasets.values() for name, each in policy.developers.items()]
+        named: dict[str, list[DeveloperSection]] = {}
+        for name, each in sections:
+            named.setdefault(name, []).append(each)
+        return {
+            name: Quota(max(each.calls_a_day for each in its), max(each.bytes_a_day for each in its))
+            for name, its in named.items()
+        }
+
+
+def read(path: Path) -> Policies:
     """Read a policy.
 
     Raises
@@ -272,7 +304,7 @@ def read(path: Path) -> Policy:
         raise PolicyError(f"{path}: not valid TOML: {error}") from None
 
 
-def parse(content: bytes, path: Path) -> Policy:
+def parse(content: bytes, path: Path) -> Policies:
     """Read the text of a policy that is in a file, or is to be; PolicyError as `read`."""
     try:
         values = toml.loads(content.decode("utf-8"))
@@ -280,17 +312,61 @@ def parse(content: bytes, path: Path) -> Policy:
         raise PolicyError(f"{path}: cannot be read: not UTF-8 text") from None
     except toml.TomlError as error:
         raise PolicyError(f"{path}: not valid TOML: {error}") from None
+    several = "datasets" in values
     try:
-        policy = Policy.model_validate(values, context=path.parent)
+        parts = _by_dataset(values) if several else {"": values}
+        policies = [_policy(part, path.parent, f"datasets.{name}." * several) for name, part in parts.items()]
+        _check_names(policies)
+    except PolicyError as error:
+        raise PolicyError(f"{path}: {error}") from None
+    datasets = {policy.data_name: policy for policy in policies}
+    return Policies(policies[0].deployment, datasets, hashlib.sha256(content).digest(), several)
+
+
+def _by_dataset(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Make of sections for several data sets what each would have alone."""
+    sections = values["datasets"]
+    for key in values.keys() - {"deployment", "datasets"}:
+        raise PolicyError(f"{key}: belongs to one data set: name it datasets.NAME.{key}")
+    if not isinstance(sections, dict) or not sections:
+        raise PolicyError("datasets: must have a table for each data set")
+    parts = {}
+    for name, section in sections.items():
+        if not isinstance(section, dict):
+            raise PolicyError(f"datasets.{name}: must be a table")
+        data = section.get("data")
+        if isinstance(data, dict):
+            if "name" in data:
+                raise PolicyError(f"datasets.{name}.data.name: leave it out: the data set is called {name}")
+            section = section | {"data": data | {"name": name}}
+        if "deployment" in section:
+            raise PolicyError(f"datasets.{name}.deployment: there is one for all data sets")
+        parts[name] = section | ({"deployment": values["deployment"]} if "deployment" in values else {})
+    return parts
+
+
+def _policy(values: dict[str, Any], folder: Path, prefix: str) -> Policy:
+    """Validate one data set's part; what is wrong with a key begins with the prefix, but for the deployment's."""
+    try:
+        policy = Policy.model_validate(values, context=folder)
+        problem = next(_problems(policy), "")
     except ValidationError as error:
-        raise PolicyError(f"{path}: {_first(error)}") from None
-    for problem in _problems(policy):
-        raise PolicyError(f"{path}: {problem}")
-    policy._digest = hashlib.sha256(content).digest()
+        problem = _first(error)
+    if problem:
+        raise PolicyError(problem if problem.startswith("deployment") else prefix + problem)
     return policy
 
 
-def check_change(before: Policy, after: Policy) -> None:
+def _check_names(policies: Sequence[Policy]) -> None:
+    """Refuse two data sets of one name in the ledger."""
+    names = [policy.data_name for policy in policies]
+    names += [policy.release_name for policy in policies if policy.release is not None]
+    for name in names:
+        if names.count(name) > 1:
+            raise PolicyError(f"datasets: two of them, or of what they release, are called {name} in the ledger")
+
+
+def check_change(before: Policies, after: Policies) -> None:
     """Refuse a policy that a running service cannot take up: it listens, and writes its ledger, where it did.
 
     Raises
@@ -300,8 +376,8 @@ def check_change(before: Policy, after: Policy) -> None:
     for key in DeploymentSection.model_fields:
         if getattr(before.deployment, key) != getattr(after.deployment, key):
             raise PolicyError(f"deployment.{key}: cannot change while the service runs: start it again")
-    if (before.release is None) != (after.release is None):
-        raise PolicyError("release: cannot come or go while the service runs: start it again")
+    if before.releases != after.releases:
+        raise PolicyError("release: the first cannot come, nor the last go, while the service runs: start it again")
 
 
 def load(policy: Policy) -> Records:

@@ -62,6 +62,8 @@ class Release:
         The seed of the randomness; None draws it from the operating system.
     epsilon_min : float
         The least that one release may spend.
+    developers : frozenset of str, optional
+        Who may ask, as in `Case`.
     """
 
     dataset: str
@@ -71,6 +73,7 @@ class Release:
     ledger: Ledger = field(repr=False)
     seed: bytes | None = field(repr=False)
     epsilon_min: float = EPSILON_MIN
+    developers: frozenset[str] | None = None
 
     @property
     def width(self) -> int:

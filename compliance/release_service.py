@@ -11,7 +11,7 @@ from blake3 import blake3
 
 from compliance.local import PROTOCOLS
 from compliance.release import HandedModel, Release
-from compliance.service import check_request_id, developer_of, explained
+from compliance.service import check_developer, check_request_id, developer_of, explained
 from compliance.study import Study
 from fairwall.compliance.v1 import release_service_pb2 as wire
 from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceServicer
@@ -55,6 +55,7 @@ class ReleaseService(ReleaseServiceServicer):
     ) -> wire.GetReleaseTermsResponse:
         """Tell what may be bought."""
         release = self._release(request.deal_id)
+        check_developer(release.developers, context)
         with explained(request.deal_id):
             standing = release.ledger.standing(release.dataset, developer_of(context))
         terms = _terms(release)
@@ -65,6 +66,7 @@ class ReleaseService(ReleaseServiceServicer):
     def Sanitise(self, request: wire.SanitiseRequest, context: grpc.ServicerContext) -> Iterator[wire.SanitiseResponse]:
         """Release sanitised attributes."""
         release = self._release(request.deal_id)
+        check_developer(release.developers, context)
         check_request_id(request.request_id)
         if release.protocol not in (*PROTOCOLS, CLEAN):  # the controls that release nothing
             raise Refusal(error_pb2.REASON_MECHANISM_REFUSES)

@@ -6,6 +6,7 @@ holds the lock is asked of the kernel: a number in a file may be another process
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import logging
@@ -45,30 +46,30 @@ class Running:
     Parameters
     ----------
     ledger : Path
-
-    Raises
-    ------
-    OSError
-        If the file cannot be made.
     """
 
     def __init__(self, ledger: Path) -> None:
         path = _path(ledger)
-        # Never closed: the kernel lets go of the lock when the process is over, however it ends.
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         self._times = 0
+        self._descriptor: int | None = None
         try:
-            fcntl.lockf(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Never closed: the kernel lets go of the lock when the process is over, however it ends.
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._descriptor = descriptor
         except BlockingIOError:
-            self._descriptor = -1
             LOG.warning("%s: another service uses this ledger; send this one SIGHUP yourself", path)
+        except OSError as error:  # the ledger may be there only to be read: what was bought is given again
+            LOG.warning("%s: %s; send this service SIGHUP yourself", path, error.strerror)
 
     def says(self, policy: bytes, problem: str = "") -> None:
         """Tell which policy is in force once another was read, and why if it is not that."""
         self._times += 1
-        if self._descriptor >= 0:
-            told = {"times": self._times, "policy": policy.hex(), "problem": problem}
-            text = json.dumps(told).encode() + b"\n"
+        if self._descriptor is None:
+            return
+        told = {"times": self._times, "policy": policy.hex(), "problem": problem}
+        text = json.dumps(told).encode() + b"\n"
+        with contextlib.suppress(OSError):  # a full disk: who waits for it is told to look at the log
             os.pwrite(self._descriptor, text, 0)
             os.truncate(self._descriptor, len(text))
 

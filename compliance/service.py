@@ -55,6 +55,7 @@ class AuditService(AuditServiceServicer):
     def GetTerms(self, request: audit.GetTermsRequest, context: grpc.ServicerContext) -> audit.GetTermsResponse:
         """Tell the terms of a deal."""
         case = self._case(request.deal_id)
+        check_developer(case.developers, context)
         with explained(request.deal_id):
             standing = case.ledger.standing(case.dataset, developer_of(context))
         return audit.GetTermsResponse(
@@ -75,6 +76,7 @@ class AuditService(AuditServiceServicer):
         """Answer one batch of queries."""
         header = uploads.header_of(request_iterator)
         case = self._case(header.deal_id)
+        check_developer(case.developers, context)
         metric = _validate(header, case)
         return _settle(case, header, metric, _receive(header, metric, request_iterator, case), context)
 
@@ -83,6 +85,7 @@ class AuditService(AuditServiceServicer):
     ) -> audit.AuditModelsResponse:
         """Ask the developer's models about the test set, and answer as Audit does."""
         case = self._case(request.deal_id)
+        check_developer(case.developers, context)
         metric = _validate(request, case)
         if case.models is None:
             raise Refusal(error_pb2.REASON_NO_FEATURES)
@@ -143,6 +146,17 @@ def developer_of(context: grpc.ServicerContext) -> str:
     """Name the developer that is calling: a deployment's by the certificate, a game's one by its part."""
     caller = identify(context)
     return caller.name if caller is not None and caller.name else DEVELOPER
+
+
+def check_developer(developers: frozenset[str] | None, context: grpc.ServicerContext) -> None:
+    """Refuse whom a data set is not for, as if there were none of that name.
+
+    Raises
+    ------
+    Refusal
+    """
+    if developers is not None and developer_of(context) not in developers:
+        raise Refusal(error_pb2.REASON_DEAL_UNKNOWN)
 
 
 def _validate(header: _Header, case: Case) -> str:

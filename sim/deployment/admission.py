@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import signal
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
 from compliance import policy as policies
-from compliance.policy import Policy
+from compliance.policy import Policies
 from compliance.running import read_by, service_of
 from fairwall.errors import RunFailed, UserError
 
@@ -17,12 +19,18 @@ _PATIENCE_SECONDS = 60.0
 """How long a service may take to read its policy, and its data, again."""
 
 
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+"""What TOML takes for a key without quotes."""
+
+
 class AdmissionError(UserError):
     """A developer that a policy cannot take in. Its text is one line that says what would be right."""
 
 
-def with_developer(path: Path, name: str, terms: Mapping[str, float]) -> str:
-    """Return a policy's text with one more developer at its end.
+def with_developer(path: Path, name: str, terms: Mapping[str, float], data: str | None = None) -> tuple[str, bool]:
+    """Return a policy's text with one more developer at its end, and whether it names that developer already.
+
+    It does where the developer is one of another data set.
 
     Parameters
     ----------
@@ -31,21 +39,30 @@ def with_developer(path: Path, name: str, terms: Mapping[str, float]) -> str:
     name : str
     terms : mapping of str to float
         The keys of the developer's section.
+    data : str, optional
+        The data set; may be left out where there is one.
 
     Raises
     ------
     AdmissionError
-        If the developer is there already.
+        If the developer is there already, or there is no such data set, or several.
     PolicyError
         If it could not be served so.
     """
-    if name in policies.read(path).developers:
-        raise AdmissionError(f"{path}: developers.{name}: is there already")
+    policy = policies.read(path)
+    chosen = data or (next(iter(policy.datasets)) if len(policy.datasets) == 1 else "")
+    if chosen not in policy.datasets:
+        raise AdmissionError(f"--data: {path} serves {' and '.join(policy.datasets)}: choose one")
+    key = f"developers.{name}"
+    if policy.is_several:
+        key = f"datasets.{chosen if _BARE.fullmatch(chosen) else json.dumps(chosen)}.{key}"
+    if name in policy.datasets[chosen].developers:
+        raise AdmissionError(f"{path}: {key}: is there already")
     text = path.read_text(encoding="utf-8")
-    section = "".join(f"{key} = {value!r}\n" for key, value in terms.items())
-    text = f"{text.rstrip()}\n\n[developers.{name}]\n{section}"
+    section = "".join(f"{term} = {value!r}\n" for term, value in terms.items())
+    text = f"{text.rstrip()}\n\n[{key}]\n{section}"
     policies.parse(text.encode(), path)
-    return text
+    return text, name in policy.quotas
 
 
 def tell(path: Path) -> str:
@@ -76,7 +93,7 @@ def tell(path: Path) -> str:
     return f"the service (process {process}) has read its policy again"
 
 
-def _wait(policy: Policy, process: int, before: int) -> None:
+def _wait(policy: Policies, process: int, before: int) -> None:
     ledger = policy.deployment.ledger
     give_up = time.monotonic() + _PATIENCE_SECONDS
     while (told := read_by(ledger)).times <= before:

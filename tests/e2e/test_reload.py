@@ -182,7 +182,7 @@ BAD: dict[str, tuple[Callable[[Deployment], object], str]] = {
             '[release]\nsource = "people.csv"\nprotocol = "grr"\nepsilon = 1.0\n[release.columns]\n'
             'group = ["a", "b"]\n[developers]',
         ),
-        "release: cannot come or go while",
+        "release: the first cannot come",
     ),
     "a broken list": (
         lambda it: (it.folder / "certificates/compliance/revoked.pem").write_text(""),
@@ -247,12 +247,13 @@ service.main()
 """
 
 WRITES_FIRST = """
-from compliance import __main__ as service, policy
-def agree(policy, records, ledger, sound=service._agree):
-    for name, share in policy.developers.items():
-        if ledger.standing(policy.data_name).budget:
-            ledger.allocate(policy.data_name, name, share.epsilon)
-    sound(policy, records, ledger)
+from compliance import __main__ as service
+def agree(policies, data, ledger, sound=service._agree):
+    for policy in policies.datasets.values():
+        for name, share in policy.developers.items():
+            if ledger.standing(policy.data_name).budget:
+                ledger.allocate(policy.data_name, name, share.epsilon)
+    sound(policies, data, ledger)
 service._agree = agree
 service.main()
 """

@@ -8,12 +8,13 @@ from compliance.ledger import Ledger
 KILLED_BY = "C404"
 
 
-def ledger_of(policy, records, *, new):
+def ledger_of(policies, data, *, new):
     ledger = Ledger()
-    budget = Budget(policy.budget.epsilon, policy.budget.delta, Rule(policy.budget.rule))
-    ledger.set_budget(policy.data_name, Neighbours.A_FLIP, budget)
-    for name, share in policy.developers.items():
-        ledger.allocate(policy.data_name, name, share.epsilon, share.delta)
+    for policy in policies.datasets.values():
+        budget = Budget(policy.budget.epsilon, policy.budget.delta, Rule(policy.budget.rule))
+        ledger.set_budget(policy.data_name, Neighbours.A_FLIP, budget)
+        for name, share in policy.developers.items():
+            ledger.allocate(policy.data_name, name, share.epsilon, share.delta)
     return ledger
 
 

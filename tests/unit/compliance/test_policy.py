@@ -14,10 +14,11 @@ import numpy as np
 import pytest
 import tomli_w
 
+from compliance import policy as policies
 from compliance.accountant import Budget, Rule
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import candidates
-from compliance.policy import Policy, PolicyError, ReleaseSection, load, load_release, read
+from compliance.policy import Policy, PolicyError, ReleaseSection, load, load_release
 from fairwall.tables.errors import DataError
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "example"
@@ -30,6 +31,12 @@ PEOPLE = [("a", 1)] * 6 + [("a", 0)] * 6 + [("b", 1)] * 4 + [("b", 0)] * 8
 @pytest.fixture
 def values() -> Values:
     return tomllib.loads((EXAMPLE / "policy.toml").read_text())
+
+
+def read(path: Path) -> Policy:
+    """The only data set's policy."""
+    (policy,) = policies.read(path).datasets.values()
+    return policy
 
 
 def written(folder: Path, values: Values) -> Path:
@@ -439,3 +446,86 @@ def test_a_release_that_the_ledger_could_not_keep_is_refused(
 def test_a_column_that_is_not_there_is_not_released(tmp_path: Path, values: Values) -> None:
     with pytest.raises(DataError, match="no column 'race'"):
         load_release(with_released(tmp_path, values, ROWS, columns={"race": ["a", "b"]}))
+
+
+# Several data sets -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def several() -> Values:
+    return tomllib.loads((EXAMPLE / "several.toml").read_text())
+
+
+def test_each_data_set_has_a_policy_as_if_it_were_alone(several: Values, values: Values, tmp_path: Path) -> None:
+    found = policies.read(EXAMPLE / "several.toml")
+    assert found.is_several
+    assert list(found.datasets) == ["loans", "applications"]
+    for name, policy in found.datasets.items():
+        assert (policy.data_name, policy.deployment) == (name, found.deployment)
+    alone = policies.read(written(tmp_path, values))
+    assert not alone.is_several
+    assert list(alone.datasets) == ["loans"]
+    assert alone.digest != found.digest
+
+
+def test_a_developer_of_several_data_sets_has_the_largest_quota(several: Values, tmp_path: Path) -> None:
+    several["datasets"]["loans"]["developers"]["bob"] |= {"calls_a_day": 5, "bytes_a_day": 50}
+    several["datasets"]["applications"]["developers"]["bob"] |= {"calls_a_day": 7, "bytes_a_day": 40}
+    quotas = policies.read(written(tmp_path, several)).quotas
+    assert set(quotas) == {"alice", "bob"}
+    assert (quotas["bob"].calls, quotas["bob"].bytes) == (7, 50)
+
+
+BAD_SEVERAL: dict[str, tuple[Callable[[Values], Any], str]] = {
+    "a section of one": (
+        lambda it: it.update(audit={}),
+        "audit: belongs to one data set: name it datasets.NAME.audit",
+    ),
+    "none": (lambda it: it.update(datasets={}), "datasets: must have a table for each data set"),
+    "no table": (lambda it: it["datasets"].update(loans=1), "datasets.loans: must be a table"),
+    "a name": (
+        lambda it: it["datasets"]["loans"]["data"].update(name="x"),
+        "datasets.loans.data.name: leave it out: the data set is called loans",
+    ),
+    "two deployments": (
+        lambda it: it["datasets"]["loans"].update(deployment={}),
+        "datasets.loans.deployment: there is one for all data sets",
+    ),
+    "a bad name": (
+        lambda it: it["datasets"].update({"a b": it["datasets"].pop("loans")}),
+        "datasets.a b.data.name: must be 1 to 64 printable ASCII characters without spaces, not 'a b'",
+    ),
+    "a key": (
+        lambda it: it["datasets"]["applications"]["audit"].update(metric=["sp"]),
+        "datasets.applications.audit.metric: unknown key; did you mean metrics?",
+    ),
+    "a problem": (
+        lambda it: it["datasets"]["applications"]["developers"]["bob"].update(epsilon=3.0),
+        "datasets.applications.developers.bob.epsilon: must be at most budget.epsilon, not 3",
+    ),
+    "a deployment's key": (lambda it: it["deployment"].update(listen="x"), "deployment.listen: must be host:port"),
+    "no deployment": (lambda it: it.pop("deployment"), "deployment: is missing"),
+    "one name twice": (
+        lambda it: it["datasets"]["applications"].update(
+            release={
+                "name": "loans",
+                "source": "x.csv",
+                "protocol": "grr",
+                "epsilon": 1.0,
+                "columns": {"group": ["a", "b"]},
+            }
+        ),
+        "datasets: two of them, or of what they release, are called loans in the ledger",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", BAD_SEVERAL)
+def test_what_several_data_sets_cannot_be_is_refused_in_one_line(several: Values, tmp_path: Path, what: str) -> None:
+    spoil, why = BAD_SEVERAL[what]
+    spoil(several)
+    path = written(tmp_path, several)
+    with pytest.raises(PolicyError) as caught:
+        policies.read(path)
+    assert str(caught.value).startswith(f"{path}: {why}")
+    assert "\n" not in str(caught.value)
