@@ -105,6 +105,7 @@ def _deploy(path: Path, *, new_ledger: bool) -> None:
     room.keep_small()
     layers = confine.guard()
     policy: Policies
+    deployed: Deployed
     cases: dict[str, Case] = {}
     releases: dict[str, ReleaseCase | Release] = {}
 
@@ -121,11 +122,11 @@ def _deploy(path: Path, *, new_ledger: bool) -> None:
 
     def again() -> None:
         """Put the policy in force as it is now, or leave all as it was."""
-        nonlocal policy
+        nonlocal policy, deployed
         try:
             new = policies.read(path)
             policies.check_change(policy, new)
-            credentials, revoked = _credentials(new)
+            credentials, revoked = _credentials(new, deployed.revoked)
             data = _load(new)
             _agree(new, data, ledger)
         except (UserError, OSError) as error:
@@ -133,7 +134,8 @@ def _deploy(path: Path, *, new_ledger: bool) -> None:
             running.says(policy.digest, str(error))
             return
         put_in_force(data, ledger)
-        listening.admit(Deployed(_admitted(new), writable, revoked))
+        deployed = Deployed(_admitted(new), writable, revoked)
+        listening.admit(deployed)
         listening.show(credentials)
         policy = new
         running.says(policy.digest)
@@ -297,7 +299,7 @@ def _check_begun(place: DeploymentSection, key: Path, *, new: bool) -> None:
         raise LedgerError(f"{place.ledger}: it, or its head {place.seal}, is there: leave out --new-ledger")
 
 
-def _credentials(policy: Policies) -> tuple[identity.Credentials, Revoked]:
+def _credentials(policy: Policies, before: Revoked | None = None) -> tuple[identity.Credentials, Revoked]:
     """Read what the service proves itself with, and whose certificates hold no longer."""
     credentials = identity.load(policy.deployment.credentials)
     expected = (policy.deployment.name, "compliance")
@@ -306,7 +308,7 @@ def _credentials(policy: Policies) -> tuple[identity.Credentials, Revoked]:
             f"{policy.deployment.credentials}: the certificate is for {credentials.party} of {credentials.run}, "
             f"not for compliance of {policy.deployment.name}"
         )
-    return credentials, Revoked(policy.deployment.credentials / "revoked.pem", credentials.authority)
+    return credentials, Revoked(policy.deployment.credentials / "revoked.pem", credentials.authority, before)
 
 
 def _admitted(policy: Policies) -> dict[identity.Caller, Quota]:

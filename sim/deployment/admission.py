@@ -96,9 +96,9 @@ def tell(path: Path) -> str:
 def _wait(policy: Policies, process: int, before: int) -> None:
     ledger = policy.deployment.ledger
     give_up = time.monotonic() + _PATIENCE_SECONDS
-    while (told := read_by(ledger)).times <= before:
+    while (told := read_by(ledger)).times <= before or not (told.problem or told.policy == policy.digest.hex()):
         if time.monotonic() > give_up or service_of(ledger) != process:
             raise RunFailed(f"the service (process {process}) has not read its policy again: see its log")
         time.sleep(0.01)
-    if told.policy != policy.digest.hex():
+    if told.problem:
         raise RunFailed(f"the service (process {process}) keeps the policy that it had: {told.problem}")

@@ -30,7 +30,7 @@ from fairwall.rpc import channel, identity, server
 from fairwall.rpc.errors import reason_of
 from fairwall.rpc.identity import Caller, load
 from fairwall.rpc.quota import Quota
-from fairwall.rpc.revoked import Revoked
+from fairwall.rpc.revoked import Revoked, RevokedError
 from fairwall.rpc.server import Deployed
 from fairwall.wire.v1 import error_pb2 as error
 from sim.deployment.certificates import add, authority_of, renew, revoke, write
@@ -145,7 +145,7 @@ def test_a_server_that_looks_at_the_handshake_alone_is_caught(place: Place, monk
 def test_a_server_that_reads_the_list_once_is_caught(tmp_path: Path) -> None:
     class Once(Revoked):
         def _look(self) -> None:
-            if self._stamp is None:
+            if self._stamp == ():
                 super()._look()
 
     with serving(tmp_path, Once) as place:
@@ -318,41 +318,50 @@ def resigned(pem: bytes) -> bytes:
     return x509.load_der_x509_crl(bytes(der)).public_bytes(serialization.Encoding.PEM)
 
 
-def outcomes_with_a_broken_list(place: Place, what: str) -> list[error.Reason]:
-    sound = place.list.read_bytes()
+def outcomes_with_broken_lists(place: Place) -> dict[str, list[error.Reason]]:
+    """What bob hears before a list is broken, twice while it is, and after."""
+    sound, outcomes = place.list.read_bytes(), {}
     with place.dialled("bob") as bob:
-        outcomes = [outcome(bob)]
-        BROKEN[what][0](place)
-        outcomes += [outcome(bob), outcome(bob)]
-        if place.list.is_dir():
-            place.list.rmdir()
-        replace(place.list, sound)
-        return [*outcomes, outcome(bob)]
+        for what, (spoil, _) in BROKEN.items():
+            heard = [outcome(bob)]
+            spoil(place)
+            heard += [outcome(bob), outcome(bob)]
+            if place.list.is_dir():
+                place.list.rmdir()
+            replace(place.list, sound)
+            outcomes[what] = [*heard, outcome(bob)]
+    return outcomes
 
 
-@pytest.mark.parametrize("what", BROKEN)
 def test_a_list_that_cannot_be_relied_on_lets_nobody_in_and_is_one_line_of_the_log(
-    place: Place, what: str, caplog: pytest.LogCaptureFixture
+    place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.INFO, "fairwall.rpc.revoked"):
         failed = error.REASON_INTERNAL
-        assert outcomes_with_a_broken_list(place, what) == [IN, failed, failed, IN]
+        assert outcomes_with_broken_lists(place) == {what: [IN, failed, failed, IN] for what in BROKEN}
     said = [record.getMessage() for record in caplog.records if record.name == "fairwall.rpc.revoked"]
-    assert len(said) == 2
-    assert said[0].startswith(f"nobody is let in: {place.list}: ")
-    assert BROKEN[what][1] in said[0]
-    assert said[1] == f"{place.list}: can be relied on again"
+    assert len(said) == 2 * len(BROKEN)
+    for what, began, over in zip(BROKEN, said[::2], said[1::2], strict=True):
+        assert began.startswith(f"nobody is let in: {place.list}: ")
+        assert BROKEN[what][1] in began
+        assert over == f"{place.list}: can be relied on again"
 
 
-@pytest.mark.parametrize("what", BROKEN)
-def test_a_server_that_takes_a_broken_list_for_an_empty_one_is_caught(tmp_path: Path, what: str) -> None:
+def test_a_server_that_takes_a_broken_list_for_an_empty_one_is_caught(tmp_path: Path) -> None:
     class Open(Revoked):
         def _look(self) -> None:
             super()._look()
             self._problem = ""
 
     with serving(tmp_path, Open) as place:
-        assert outcomes_with_a_broken_list(place, what) == [IN, IN, IN, IN]
+        assert outcomes_with_broken_lists(place) == {what: [IN, IN, IN, IN] for what in BROKEN}
+
+
+def test_a_list_that_is_gone_is_missed_by_what_takes_its_place_too(place: Place) -> None:
+    before = Revoked(place.list, place.authority.pem)
+    place.list.unlink()
+    with pytest.raises(RevokedError, match="cannot be read: No such file"):
+        Revoked(place.list, place.authority.pem, before)
 
 
 def test_without_a_list_nobody_is_revoked_until_there_is_one(tmp_path: Path) -> None:

@@ -188,6 +188,14 @@ BAD: dict[str, tuple[Callable[[Deployment], object], str]] = {
         lambda it: (it.folder / "certificates/compliance/revoked.pem").write_text(""),
         "revoked.pem: not a list",
     ),
+    "no list": (
+        lambda it: (it.folder / "certificates/compliance/revoked.pem").unlink(),
+        "revoked.pem: cannot be read: No such file",
+    ),
+    "no authority": (
+        lambda it: (it.folder / "certificates/compliance/authority.pem").write_text(""),
+        "authority.pem: no certificate in PEM",
+    ),
     "a broken key": (lambda it: (it.folder / "certificates/compliance/key.pem").write_text(""), "key.pem: not the"),
 }
 
@@ -219,7 +227,7 @@ def test_a_policy_that_cannot_be_served_changes_nothing(deployment: Deployment) 
             assert re.search(why, problem), what
             assert "\n" not in problem, what
             said = [line for line in deployment.log[len(logged) :].splitlines() if "ERROR" in line]
-            assert len(said) == 1 + (what == "a broken list"), what
+            assert len(said) == 1 + what.endswith(" list"), what
             assert said[0].endswith(f"SIGHUP: what was in force before stays so: {problem}") or len(said) == 2, what
             assert records(deployment) == before, what
             assert read_by(ledger_of(deployment)).policy == told, what

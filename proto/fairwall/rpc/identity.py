@@ -127,6 +127,10 @@ def load(folder: Path) -> Credentials:
     if (folder / "key.pem").stat().st_mode & 0o077:
         raise CredentialsError(f"{folder / 'key.pem'}: others than its owner can use it; chmod 600 it")
     try:
+        x509.load_pem_x509_certificates(authority.encode())
+    except ValueError:
+        raise CredentialsError(f"{folder / 'authority.pem'}: no certificate in PEM") from None
+    try:
         certificate = x509.load_pem_x509_certificate(chain.encode())
         caller = named(certificate)
     except ValueError:

@@ -33,6 +33,8 @@ class Revoked:
         PEM; to be replaced at once, and never written to in place.
     authority : str
         The certificates that may have signed it, PEM.
+    before : Revoked, optional
+        What this one takes the place of: where that had a file, this must have one.
 
     Raises
     ------
@@ -40,12 +42,12 @@ class Revoked:
         As `holds`.
     """
 
-    def __init__(self, path: Path, authority: str) -> None:
+    def __init__(self, path: Path, authority: str, before: Revoked | None = None) -> None:
         self._path = path
         self._authority = authority
         self._lock = threading.Lock()
-        self._begun = path.exists()
-        self._stamp: tuple[int, ...] | None = None
+        self._begun: bool = path.exists() or (before is not None and before._begun)
+        self._stamp: tuple[int, ...] | None = ()
         self._until: datetime | None = None
         self._serials: frozenset[int] = frozenset()
         self._problem = ""
