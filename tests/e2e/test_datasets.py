@@ -115,6 +115,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_a_service_that_tells_every_developer_of_every_data_set_is_caught(place: Path) -> None:
     with (
         served(place, ("-c", ANSWERS_WHOEVER_IS_LET_IN)) as address,

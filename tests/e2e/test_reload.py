@@ -148,6 +148,7 @@ service.main()
 """
 
 
+@pytest.mark.slow
 def test_a_service_that_takes_up_a_policy_by_halves_is_caught(deployment: Deployment) -> None:
     deployment.service = ("-c", CLOSES_FIRST)
     assert set(carol_comes(deployment)) == {"", "DEAL_UNKNOWN"}
@@ -267,6 +268,7 @@ service.main()
 """
 
 
+@pytest.mark.slow
 def test_a_service_that_drops_the_old_policy_before_the_new_is_checked_is_caught(deployment: Deployment) -> None:
     deployment.service = ("-c", DROPS_FIRST)
     with deployment.served(), deployment.client("alice") as alice:
@@ -275,6 +277,7 @@ def test_a_service_that_drops_the_old_policy_before_the_new_is_checked_is_caught
         assert reason(alice) == "DEAL_UNKNOWN"
 
 
+@pytest.mark.slow
 def test_a_service_that_writes_what_it_then_refuses_is_caught(deployment: Deployment) -> None:
     deployment.service = ("-c", WRITES_FIRST)
     with deployment.served():
@@ -369,6 +372,7 @@ service.main()
 """
 
 
+@pytest.mark.slow
 def test_a_service_that_lets_nobody_go_is_caught(deployment: Deployment) -> None:
     deployment.service = ("-c", ADMITS_FOR_GOOD)
     with deployment.served(), deployment.client("bob") as bob:
