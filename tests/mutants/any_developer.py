@@ -17,9 +17,15 @@ class Room(dict):
         return self[caller]
 
 
+class Meters(dict):
+    def __missing__(self, caller):
+        self[caller] = server.Meter(server.Quota())
+        return self[caller]
+
+
 def init(self, *args, sound=server._Gate.__init__, **kwargs):
     sound(self, *args, **kwargs)
-    self._room = Room(self._room)
+    self._room, self._meters = Room(self._room), Meters(self._meters)
 
 
 server._Gate.__init__ = init
