@@ -17,6 +17,7 @@ from typing import Literal
 from pydantic import Field
 
 from fairwall import toml
+from sim.conformance import clock
 from sim.conformance.audits import Audit, Predictions
 from sim.conformance.calls import Violation
 from sim.conformance.command import Surroundings
@@ -40,15 +41,30 @@ class Anew(Words):
     deployment : str
     on : "any disk" or "a disk that fills up"
         What it writes to.
+    clock : "its own", "one that is set" or "one that stands"
+        Which time it is told: as steps say, or always the same.
     """
 
     do: Literal["anew"]
     deployment: str = ""
     on: Literal["any disk", "a disk that fills up"] = "any disk"
+    clock: Literal["its own", "one that is set", "one that stands"] = "its own"
 
     def run(self, world: World) -> None:
         """Start it."""
-        start_anew(world, self.deployment, PATIENT if self.on == "a disk that fills up" else Surroundings())
+        inside = PATIENT if self.on == "a disk that fills up" else Surroundings()
+        if self.clock == "its own":
+            start_anew(world, self.deployment, inside)
+            return
+        if not world.subject.starts:
+            raise NotRun("needs a server that the tester starts")
+        folder = world.subject.place(world.deployment).parent
+        try:
+            start_anew(world, self.deployment, clock.surroundings(folder, frozen=self.clock == "one that stands"))
+        except ConformanceError:
+            raise NotRun("needs a server that starts with a library loaded before its own") from None
+        if self.clock == "one that stands":
+            clock.require_asked(folder)
 
 
 def start_anew(world: World, deployment: str, inside: Surroundings) -> None:
@@ -212,6 +228,14 @@ class KilledAmid(Words):
                 raise Violation("what was answered just before it ended is answered otherwise")
             answers[each.header.request_id] = seen.messages[0]
         world.enter_together("developer", "", answers)
+
+
+def ledger_files(world: World, deployment: str) -> list[Path]:
+    """Say which files are a deployment's ledger and its seal, by the policy that it was started with."""
+    policy = world.subject.policy(deployment)
+    place = toml.read(policy)["deployment"]
+    named = [policy.parent / place[name] for name in _LEDGER if name in place]
+    return [Path(f"{path}{end}") for path in named for end in ("", "-wal", "-shm", "-journal")]
 
 
 def _folders(world: World) -> dict[str, Path]:

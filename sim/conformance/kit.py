@@ -80,8 +80,8 @@ _GROUPS = {
     "lopsided": (13, 0),
     # These are started anew by each case that needs them, and nothing is left of them for the next one.
     "troubled": (13, 8),
-    "left": (13, 8),
-    "right": (4, 17),
+    "twin-a": (13, 8),
+    "twin-b": (20, 17),
     # This one answers as long as the test takes.
     "waiting": (13, 8),
     **{name: variant.groups for name, variant in VARIANTS.items()},

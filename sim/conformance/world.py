@@ -130,6 +130,11 @@ class World:
             self._channels[place] = opened
         return self._channels[place]
 
+    @property
+    def open_channels(self) -> frozenset[tuple[str, str]]:
+        """Which caller has a connection to which deployment."""
+        return frozenset(self._channels)
+
     def forget_connections(self) -> None:
         """Hang up: the server that they led to is gone."""
         self.closing.close()

@@ -1,0 +1,201 @@
+"""The kinds of steps that compare two deployments which differ in who is in which group, and in nothing else.
+
+**What is written** is compared as a set of lines, file names and sizes. A thing that a sound server writes with a
+probability of q, whoever the people are, stands in all of k runs of the one and in none of k of the other with a
+probability of at most (q (1 - q))^k, which is 4^-k: a thing is held against a server after 13 such pairs of runs.
+
+**How long calls take** is compared by signs. Two requests are made to both twins, one of which is of one group to one
+twin and the other one to the other; the difference of their times at the one less that at the other is positive as
+often as negative, whatever a twin or a request by itself takes. Each call's place in its turn is drawn by lot.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from sim.conformance import traces
+from sim.conformance.audits import Audit
+from sim.conformance.calls import Violation
+from sim.conformance.command import Surroundings
+from sim.conformance.disk import ledger_files, start_anew
+from sim.conformance.vocabulary import Words
+from sim.conformance.world import NotRun, World
+
+TWINS = ("twin-a", "twin-b")
+
+_PAIRS_MAX = 13
+
+_TURNS = 64
+_FIRST_TURNS = 20
+_FIRST_SIGNS = 15
+_SIGN_TAIL = 1e-7 / 16
+"""For each of so many looks."""
+_SLOWER, _SLOWER_SECONDS = 1.5, 0.001
+_APART_SECONDS = 0.0003
+
+_TIMES = re.compile(
+    r"\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d:?\d\d)?"
+    r"|\d\d:\d\d:\d\d(?:[.,]\d+)?"
+    r"|\b1[6-9]\d{8}(?:\d{3}|\d{6}|\d{9})?(?:\.\d+)?\b"
+    r"|\b\d+(?:\.\d+)?(?:e-?\d+)? ?(?:seconds?|s|ms|us|µs|ns)\b"
+    r"|0x[0-9a-f]+"
+    r"|(?<=127\.0\.0\.1:)\d+"
+)
+
+
+class Written(Words):
+    """Makes the same calls to both twins, and demands that both write the same: logs, and files and their sizes.
+
+    Parameters
+    ----------
+    requests : list of Audit
+    """
+
+    do: Literal["written"]
+    requests: tuple[Audit, ...] = Field(min_length=1)
+
+    def run(self, world: World) -> None:
+        """Call, and compare."""
+        always, ever = self._run_both(world)
+        for _ in range(_PAIRS_MAX - 1):
+            if not self._alone(always, ever):
+                return
+            more, also = self._run_both(world)
+            always = [one & other for one, other in zip(always, more, strict=True)]
+            ever = [one | other for one, other in zip(ever, also, strict=True)]
+        if alone := self._alone(always, ever):
+            raise Violation(f"what it writes depends on who is in which group: {alone[0]}")
+
+    def _alone(self, always: list[set[str]], ever: list[set[str]]) -> list[str]:
+        """Give what the one always writes, and the other never."""
+        return sorted((always[0] - ever[1]) | (always[1] - ever[0]))
+
+    def _run_both(self, world: World) -> tuple[list[set[str]], list[set[str]]]:
+        written = [self._run_one(world, name) for name in TWINS]
+        return written, written
+
+    def _run_one(self, world: World, name: str) -> set[str]:
+        started = time.time() - 1
+        scratch = Path(tempfile.mkdtemp(prefix=name, dir=_folder(world)))
+        start_anew(world, name, Surroundings(variables={"TMPDIR": str(scratch)}))
+        world.exact.clear()
+        address = world.subject.address(name)
+        for number, request in enumerate(self.requests):
+            step = request.model_copy(update={"deployment": name, "id": f"{request.id}-{number}"})
+            asked = step._asked(world)
+            seen = step._finish(step._start(world, asked))
+            if seen.answered:
+                step._check_answer(world, asked, seen)
+        world.forget_connections()
+        world.subject.stop(name, gently=True)
+        log = world.subject.log(name)
+        place, shown = world.subject.place(name), world.subject.shown(name)
+        groups = world.people(name).protected
+        if told := traces.told_by(log.encode(), groups, world.exact):
+            raise Violation(f"the log tells {told}")
+        given = [place / each.name for each in (_folder(world, kit=True) / name).iterdir()]
+        own = list(traces.files_of([place, shown, scratch], [*given, *ledger_files(world, name)]))
+        for path in (*own, *traces.files_elsewhere(started, _folder(world))):
+            if path.suffix != ".pem" and (told := traces.told_by(traces.read(path), groups, world.exact)):
+                raise Violation(f"the file {path.name} tells {told}")
+        # Of its ledger the files are its own, not what they are called.
+        names = [f"{path.name}, {path.stat().st_size} bytes" for path in own]
+        names += [f"{path.name} of the ledger" for path in ledger_files(world, name) if path.exists()]
+        lines = [_masked(line, name, address) for line in log.splitlines()]
+        counted = Counter([*names, *lines])
+        return {f"{what} ({number})" for what, count in counted.items() for number in range(count)}
+
+
+def _masked(line: str, name: str, address: str) -> str:
+    """Take out of a line what depends on when and where it was written."""
+    return _TIMES.sub("*", line.replace(name, "twin").replace(address, "*"))
+
+
+def _folder(world: World, *, kit: bool = False) -> Path:
+    return world.subject.target.folder if kit else world.subject.place(TWINS[0]).parent
+
+
+class Timed(Words):
+    """Makes calls to both twins in turn, and demands that how long they take does not depend on the groups.
+
+    Parameters
+    ----------
+    predictions : "of a group", "of the others" or "not a number"
+        One group's members alone, or all but them; or a prediction that is none, of one person of it.
+    epsilon : float
+    """
+
+    do: Literal["timed"]
+    predictions: Literal["of a group", "of the others", "not a number"] = "of a group"
+    metric: str = "sp"
+
+    def run(self, world: World) -> None:
+        """Call, and compare."""
+        for name in TWINS:
+            if name not in {place for _, place in world.open_channels}:
+                start_anew(world, name, Surroundings())
+        if self.metric not in world.about(TWINS[0]).metrics:
+            raise NotRun(f"needs the metric {self.metric}")
+        asked = self._both(world)
+        rng = np.random.default_rng(1)
+        seconds = np.empty((_TURNS, 2, 2))
+        for turn in range(_TURNS):
+            for place in rng.permutation(4):
+                twin, request = divmod(int(place), 2)
+                seconds[turn, twin, request] = self._time(world, TWINS[twin], asked[request], f"{turn}-{request}")
+            if turn + 1 == _FIRST_TURNS and max(self._signs(seconds[:_FIRST_TURNS])) < _FIRST_SIGNS:
+                return
+        if max(self._signs(seconds)) >= _signs_that_accuse(_TURNS):
+            raise Violation("how long a call takes depends on who is in which group")
+
+    def _signs(self, seconds: NDArray[np.float64]) -> Iterator[int]:
+        apart = (seconds[:, 0, 0] - seconds[:, 0, 1]) - (seconds[:, 1, 0] - seconds[:, 1, 1])
+        yield int((apart > _APART_SECONDS).sum())
+        yield int((apart < -_APART_SECONDS).sum())
+        for request in (0, 1):
+            one, other = seconds[:, 0, request], seconds[:, 1, request]
+            yield int((one > _SLOWER * other + _SLOWER_SECONDS).sum())
+            yield int((other > _SLOWER * one + _SLOWER_SECONDS).sum())
+
+    def _both(self, world: World) -> list[NDArray[np.float64]]:
+        groups = [world.people(name).protected == 1 for name in TWINS]
+        if self.predictions != "not a number":
+            wanted = self.predictions == "of a group"
+            return [(group == wanted).astype(np.float64)[None] for group in groups]
+        found = []
+        for inside, outside in (groups, groups[::-1]):
+            rows = np.full((1, len(inside)), 0.5)
+            rows[0, np.flatnonzero(inside & ~outside)[0]] = np.nan
+            found.append(rows)
+        return found
+
+    def _time(self, world: World, name: str, predictions: NDArray[np.float64], number: str) -> float:
+        step = Audit(do="audit", deployment=name, id=f"timed-{world.step}-{number}", metric=self.metric)
+        asked = replace(step._asked(world), predictions=predictions)
+        began = time.perf_counter()
+        seen: Any = step._finish(step._start(world, asked))
+        took = time.perf_counter() - began
+        if seen.answered != (self.predictions != "not a number"):
+            raise Violation(f"a call {seen.text}")
+        return took
+
+
+def _signs_that_accuse(turns: int) -> int:
+    """Return how many equal signs a fair coin shows of so many with a probability of at most `_SIGN_TAIL`."""
+    tail, count = 0, turns + 1
+    while tail + math.comb(turns, count - 1) <= _SIGN_TAIL * 2**turns:
+        count -= 1
+        tail += math.comb(turns, count)
+    return count
