@@ -72,6 +72,14 @@ ODD = {
 }
 """URIs that are nobody's, and that somebody who reads them loosely takes for a developer's."""
 
+_NEARLY_COMPLIANCE = (
+    f"fairwall://{NAME}/compliance/",
+    f"fairwall://{NAME}/compliance/x",
+    f"fairwall://{NAME}/compliance2",
+    f"fairwall://{NAME}2/compliance",
+    f"FAIRWALL://{NAME}/compliance",
+)
+
 _GROUPS = {
     "main": (13, 8),
     "mirror": (20, 19),
@@ -125,9 +133,9 @@ _MODEL: dict[str, dict[str, Any]] = {
 _MODEL_FACTS = {"credentials": "developer-server", "deal": NAME, **_MODEL["model"], **_MODEL["audited"]}
 _GAME = {
     "deployment": {"name": NAME, "listen": "127.0.0.1:0", "credentials": "../certificates/referee"},
-    "game": {"deal": NAME, "people": 20, "addresses": {"compliance": "127.0.0.1:1001", "developer": "127.0.0.1:1002"}},
+    "game": {"deal": NAME, "people": 60, "addresses": {"compliance": "127.0.0.1:1001", "developer": "127.0.0.1:1002"}},
 }
-_GAME_FACTS = {"credentials": "referee", "deal": NAME, "people": 20}
+_GAME_FACTS = {"credentials": "referee", "deal": NAME, "people": 60}
 
 _CALLERS = {
     "developer": "developer-alice",
@@ -171,6 +179,11 @@ def _certificates(folder: Path) -> None:
         "the-same-twice": authority.issue(alice, alice),
         "as-dns-name": authority.issue(server=alice, serves=False),
         **{name: authority.issue(uri) for name, uri in ODD.items()},
+        "two-parties": authority.issue(uri_of(NAME, "compliance"), uri_of(NAME, "adversary")),
+        **{
+            f"nearly-compliance-{number}": authority.issue(uri, common_name=uri_of(NAME, "compliance"))
+            for number, uri in enumerate(_NEARLY_COMPLIANCE, 1)
+        },
         # Refused in the handshake.
         "expired": authority.issue(alice, valid=timedelta(days=-1)),
         "another-authority": Authority(f"fairwall {NAME}").party(NAME, "developer", "alice"),

@@ -1,4 +1,4 @@
-"""Our own referee as the tester starts one: it lets everybody in, and plays one reveal trial.
+"""Our own referee as the tester starts one: it lets everybody in, and plays two reveal trials.
 
 python -m sim.conformance.reference_referee --policy FILE
 """
@@ -32,16 +32,26 @@ def main() -> None:
         dealer.register(server, lambda servicer: servicer)
         referee.seat({**asked["addresses"], "adversary": ""})
         cell = lay_out(_scenario(asked["people"]), "the tester's").cells[0]
-        cards = GAME.deal(cell, 0, asked["deal"], WRITTEN_DOWN)
-        threading.Thread(target=dealer.play, args=(cards, _SECONDS), daemon=True).start()
+        deals = [GAME.deal(cell, number, name, WRITTEN_DOWN) for number, name in enumerate(_names(asked["deal"]))]
+
+        def play() -> None:
+            for cards in deals:
+                dealer.play(cards, _SECONDS)
+
+        threading.Thread(target=play, daemon=True).start()
 
     serve("referee", register)
 
 
+def _names(deal: str) -> tuple[str, str]:
+    """Name the two trials' deals."""
+    return deal, f"{deal}-2"
+
+
 def _scenario(people: int) -> dict[str, Any]:
     return {
-        "scenario": {"name": "conformance", "game": "reveal", "trials": 1, "seed": 1},
-        "data": {"source": "synthetic", "n": people, "n0": people // 4, "scores": "uniform"},
+        "scenario": {"name": "conformance", "game": "reveal", "trials": 2, "seed": 1},
+        "data": {"source": "synthetic", "n": people, "n0": people // 4 + 2, "scores": "uniform"},
         "compliance": {"metric": "sp", "mechanism": "laplace", "epsilon": 1.0},
         "developer": {"strategy": "sensing", "decoder": "l1", "queries": 2},
     }

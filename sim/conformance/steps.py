@@ -23,6 +23,7 @@ from sim.conformance.clock import Balance, Clock
 from sim.conformance.disk import Anew, Disk, KilledAmid, Ledger, Remembers
 from sim.conformance.errors import ConformanceError
 from sim.conformance.releases import Release, ReleaseTerms
+from sim.conformance.syncs import Synced
 from sim.conformance.twins import Timed, Written
 from sim.conformance.vocabulary import Expect, Header, Number, Part, Words, stream_of
 from sim.conformance.world import SECONDS, NotRun, Result, World
@@ -42,7 +43,9 @@ class Predict(Words):
     rows, columns : number
     put : list of (row, column, value)
         What is changed in random features.
-    parts, chunk_bytes, header, deadline
+    kind : str
+        The type that features travel in.
+    parts, chunk_bytes, header, deadline, metadata
         See `Audit`.
     """
 
@@ -55,10 +58,12 @@ class Predict(Words):
     rows: Number = 3
     columns: Number = "features"
     put: tuple[tuple[int, int, float], ...] = ()
+    kind: Literal["float64", "float32", "uint8"] = "float64"
     header: Header = Header()
     parts: tuple[Part, ...] = ("header", "chunks")
     chunk_bytes: int = Field(default=1 << 20, ge=1)
     deadline: float | Literal["none"] = SECONDS
+    metadata: dict[str, str] = Field(default_factory=dict)
     expect: Expect = Expect()
 
     def run(self, world: World) -> None:
@@ -68,6 +73,7 @@ class Predict(Words):
         features = np.random.default_rng(1).normal(size=(rows, columns))
         for row, column, value in self.put:
             features[row, column] = value
+        features = (np.abs(features) if self.kind == "uint8" else features).astype(self.kind)
         header = PredictRequest(
             header=PredictHeader(
                 deal_id=about.deal if self.deal is None else self.deal,
@@ -79,10 +85,11 @@ class Predict(Words):
         data = arrays.to_message(features).data
         stream = stream_of(self.parts, header, data, self.chunk_bytes, lambda part: PredictRequest(features_chunk=part))
         seconds = None if self.deadline == "none" else self.deadline
-        seen = world.call(PREDICT, list(stream), self.caller, deployment=self.deployment, seconds=seconds)
+        own = tuple(self.metadata.items())
+        seen = world.call(PREDICT, list(stream), self.caller, deployment=self.deployment, seconds=seconds, metadata=own)
         self.expect.check_end(seen)
         if seen.answered:
-            _require_scores(seen.messages[0].scores, features, np.array(about.weights) * (number + 1))
+            _require_scores(seen.messages[0].scores, features.astype(np.float64), np.array(about.weights) * (number + 1))
 
 
 def _require_scores(message: Any, features: NDArray[np.float64], weights: NDArray[np.float64]) -> None:
@@ -320,6 +327,7 @@ Step = Annotated[
     | KilledAmid
     | Written
     | Timed
+    | Synced
     | GiveUp
     | Clock
     | Balance
