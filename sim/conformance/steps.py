@@ -20,6 +20,7 @@ from sim.conformance.calls import Violation
 from sim.conformance.client import Client
 from sim.conformance.abandoned import Connections, GiveUp
 from sim.conformance.clock import Balance, Clock
+from sim.conformance.deals import Deals
 from sim.conformance.disk import Anew, Disk, KilledAmid, Ledger, Remembers
 from sim.conformance.errors import ConformanceError
 from sim.conformance.releases import Release, ReleaseTerms
@@ -328,6 +329,7 @@ Step = Annotated[
     | Written
     | Timed
     | Synced
+    | Deals
     | GiveUp
     | Clock
     | Balance
