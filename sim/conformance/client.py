@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
+import socket
 import subprocess
+import tempfile
+import threading
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
-from sim.conformance import command
+from fairwall.rpc.identity import Credentials
+from sim.conformance import clock, command, ids
 from sim.conformance.calls import Violation
-from sim.conformance.judge import Judge
+from sim.conformance.command import Surroundings
+from sim.conformance.judge import Judge, Offer
 from sim.conformance.world import NotRun, World
 
 _SECONDS = 120.0
 
 
 class Client(BaseModel):
-    """Starts the client under test once.
+    """Starts the client under test.
 
     Parameters
     ----------
     shows : str
         Whose certificate the server has: a folder of the kit.
+    then_shows : str
+        Whose it has after the first audit, which is lost.
+    speaks : "TLS", "plain text", "nothing" or "an alert"
+        What the server answers a connection with.
     lose : int
         How many audits are lost on the way back.
+    fails : str
+        How these end, see `Judge`.
     refuse : str
         The reason for which all are refused.
+    offer : table
+        Terms that are other than usual, see `Offer`.
     ends : "answered", "unanswered" or "any"
         With which status it must end: 0 if it was answered, else another.
     audits : (int, int)
@@ -40,22 +54,41 @@ class Client(BaseModel):
 
     do: Literal["client"]
     shows: str = "compliance"
+    then_shows: str = ""
+    speaks: Literal["TLS", "plain text", "nothing", "an alert"] = "TLS"
     lose: int = 0
+    fails: str = "UNAVAILABLE"
     refuse: str = ""
+    offer: Offer = Offer()
     ends: Literal["answered", "unanswered", "any"] = "answered"
     audits: tuple[int, int] = (1, 1)
     silent: bool = False
 
     def run(self, world: World) -> None:
         """Start it, wait, and judge."""
-        target = world.subject.target
-        credentials = target.credentials(self.shows)
-        if credentials is None:
-            raise NotRun(f"needs credentials for {self.shows!r}")
-        judge = Judge(target.name, credentials, self.lose, self.refuse)
+        if self.speaks == "TLS":
+            judge, status = self._judged(world, Surroundings())
+            self._check(judge, status)
+            return
+        with Deaf(self.speaks) as deaf:
+            status = _status(world, deaf.address, Surroundings())
+        if deaf.began and not all(first.startswith(_HANDSHAKE) for first in deaf.began):
+            raise Violation("it speaks plain text where TLS is refused")
+        self._check_end(status)
+
+    def _judged(self, world: World, inside: Surroundings) -> tuple[Judge, int]:
+        then = _credentials(world, self.then_shows) if self.then_shows else None
+        judge = Judge(
+            world.subject.target.name,
+            _credentials(world, self.shows),
+            self.lose,
+            self.refuse,
+            self.offer,
+            self.fails,
+            then,
+        )
         with judge as address:
-            status = _status(world.subject.command, address, target.certificates / "developer-alice")
-        self._check(judge, status)
+            return judge, _status(world, address, inside)
 
     def _check(self, judge: Judge, status: int) -> None:
         if judge.faults:
@@ -68,13 +101,103 @@ class Client(BaseModel):
         ids, asked = {heard.request_id for heard in judge.heard}, {heard.asked for heard in judge.heard}
         if not len(ids) == len(asked) == len(set(judge.heard)):
             raise Violation("it sent the same request under another id, or another request under the same")
+        self._check_end(status)
+
+    def _check_end(self, status: int) -> None:
         if self.ends != "any" and (status == 0) != (self.ends == "answered"):
             raise Violation(f"it ended with status {status}, although it was {self.ends}")
 
 
-def _status(start: str, address: str, credentials: Path) -> int:
-    places = {"{address}": address, "{credentials}": str(credentials)}
-    process = command.start(start, places, stderr=subprocess.DEVNULL)
+class Clients(BaseModel):
+    """Starts the client several times, and looks at all its request ids together.
+
+    Half of the runs are at the same time, by a clock that stands, and have the same number as a process: what an id is
+    made of then must be random.
+
+    Parameters
+    ----------
+    runs : int
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    do: Literal["clients"]
+    runs: int = Field(default=3, ge=2, le=5)
+
+    def run(self, world: World) -> None:
+        """Start it again and again."""
+        found = [self._ids(world, Surroundings()) for _ in range(self.runs)]
+        ids.require_nameless(found, "a request id")
+        ids.require_unguessable([*found, *self._at_once(world)])
+
+    def _at_once(self, world: World) -> list[str]:
+        with tempfile.TemporaryDirectory(prefix="fairwall-conformance-") as folder:
+            try:
+                inside = clock.surroundings(Path(folder), frozen=True)
+                found = [self._ids(world, inside) for _ in range(self.runs)]
+                clock.require_asked(Path(folder))
+            except NotRun:
+                return []
+        ids.require_unguessable(found)
+        if any(all(process in each for each in found) for process in clock.process_names()):
+            raise Violation("a request id tells the number of its process")
+        return found
+
+    def _ids(self, world: World, inside: Surroundings) -> str:
+        step = Client(do="client")
+        judge, status = step._judged(world, inside)
+        step._check(judge, status)
+        return judge.heard[0].request_id
+
+
+_HANDSHAKE = b"\x16\x03"
+_ALERT = b"\x15\x03\x03\x00\x02\x02\x28"
+"""A handshake failed, in TLS."""
+_SETTINGS = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+"""How a server of HTTP/2 begins."""
+
+
+class Deaf:
+    """Listens, notes how each connection begins, and does not shake hands, for as long as the context lasts."""
+
+    def __init__(self, speaks: str) -> None:
+        self._says = {"plain text": _SETTINGS, "an alert": _ALERT, "nothing": b""}[speaks]
+        self.began: list[bytes] = []
+
+    def __enter__(self) -> Self:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._socket.getsockname()[1]}"
+        threading.Thread(target=self._listen, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:  # closed
+                return
+            with connection, contextlib.suppress(OSError):
+                connection.settimeout(1.0)
+                self.began.append(connection.recv(1 << 16))
+                connection.sendall(self._says)
+                if self._says == _SETTINGS:
+                    self.began[-1] += connection.recv(1 << 16)
+
+
+def _credentials(world: World, name: str) -> Credentials:
+    found = world.subject.target.credentials(name)
+    if found is None:
+        raise NotRun(f"needs credentials for {name!r}")
+    return found
+
+
+def _status(world: World, address: str, inside: Surroundings) -> int:
+    own = world.subject.target.certificates / "developer-alice"
+    places = {"{address}": address, "{credentials}": str(own)}
+    process = command.start(world.subject.command, places, stderr=subprocess.DEVNULL, inside=inside)
     try:
         return process.wait(_SECONDS)
     except subprocess.TimeoutExpired:

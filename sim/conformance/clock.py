@@ -52,6 +52,11 @@ def surroundings(folder: Path, *, frozen: bool = False) -> Surroundings:
     return Surroundings(variables={"LD_PRELOAD": str(library), "FAIRWALL_CLOCK": str(told)})
 
 
+def process_names() -> tuple[str, str]:
+    """Return how the number of a process may be written, where its clock stands."""
+    return str(_PROCESS), f"{_PROCESS:x}"
+
+
 def require_asked(folder: Path) -> None:
     """Demand that a program has asked what time it is.
 

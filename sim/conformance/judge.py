@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from concurrent import futures
@@ -10,20 +11,26 @@ from typing import Any
 
 import grpc
 import numpy as np
+from google.protobuf.message import DecodeError
 
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.rpc import arrays
 from fairwall.rpc.errors import CATALOGUE, METADATA_KEY
 from fairwall.rpc.identity import Credentials
 from fairwall.wire.limits import EPSILON_MIN
+from fairwall.wire.metrics import number_of
 from fairwall.wire.v1 import error_pb2
 from fairwall.wire.v1.array_pb2 import ELEMENT_TYPE_FLOAT64
-from fairwall.wire.v1.metric_pb2 import METRIC_SP
 from fairwall.wire.v1.precision_pb2 import Precision
+from sim.conformance import ids
 
 SERVICE = "/fairwall.compliance.v1.AuditService/"
 PEOPLE = 60_000
 """So many that one model's predictions do not fit into a message of gRPC's 4 MiB with nine others."""
+
+_PLATFORM = re.compile(r"\([^)]*\)")
+_AGENT = re.compile(r"(?:[a-z][a-z-]*/[\w.+-]+ ?)+(?:\([\w; .+-]*\))?")
+"""What a gRPC library calls itself: names with versions, and its platform."""
 
 _HOUR = 3600.0 + 30.0
 _MESSAGE_MAX = 4 << 20
@@ -39,6 +46,18 @@ class Heard:
     asked: bytes = field(repr=False)
 
 
+@dataclass(frozen=True)
+class Offer:
+    """The terms that a client is told, where they matter to what it asks."""
+
+    people: int = PEOPLE
+    metric: str = "sp"
+    queries_max: int = 16
+    epsilon: float = 8.0
+    epsilon_max: float = 8.0
+    epsilon_min: float = 0.0
+
+
 @dataclass
 class Judge:
     """Serves AuditService to one client, for as long as the context lasts.
@@ -52,41 +71,64 @@ class Judge:
         How many audits are lost: they arrive, and the line breaks before the answer.
     refuse : str
         The reason for which every audit is refused; empty: they are answered.
+    offer : Offer
+    fails : str
+        How a lost audit ends: a status, or "reason INTERNAL".
+    then : Credentials or None
+        What it shows after the first audit, which is lost: nothing may be asked of it any more.
     """
 
     deal: str
     credentials: Credentials
     lose: int = 0
     refuse: str = ""
+    offer: Offer = Offer()
+    fails: str = "UNAVAILABLE"
+    then: Credentials | None = None
+    told: list[str] = field(default_factory=list)
     heard: list[Heard] = field(default_factory=list)
     calls: int = 0
     faults: list[str] = field(default_factory=list)
+    _changed: bool = False
+    _address: str = ""
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __enter__(self) -> str:
-        self._server = grpc.server(
-            futures.ThreadPoolExecutor(8), options=(("grpc.max_receive_message_length", 64 << 20),)
-        )
-        self._server.add_generic_rpc_handlers((_Handlers(self._answer),))
-        own = self.credentials
-        secure = grpc.ssl_server_credentials(
-            [(own.key.encode(), own.certificate.encode())], own.authority.encode(), require_client_auth=True
-        )
-        port = self._server.add_secure_port("127.0.0.1:0", secure)
-        self._server.start()
-        return f"127.0.0.1:{port}"
+        self._address = f"127.0.0.1:{self._serve(self.credentials, 0)}"
+        return self._address
 
     def __exit__(self, *_: object) -> None:
         self._server.stop(0).wait()
 
+    def _serve(self, own: Credentials, port: int) -> int:
+        self._server = grpc.server(
+            futures.ThreadPoolExecutor(8), options=(("grpc.max_receive_message_length", 64 << 20),)
+        )
+        self._server.add_generic_rpc_handlers((_Handlers(self._answer),))
+        secure = grpc.ssl_server_credentials(
+            [(own.key.encode(), own.certificate.encode())], own.authority.encode(), require_client_auth=True
+        )
+        port = self._server.add_secure_port(f"127.0.0.1:{port}", secure)
+        self._server.start()
+        return port
+
+    def _change(self, shown: Credentials, port: int) -> None:
+        """Show something else at the same address."""
+        self._server.stop(0).wait()
+        self._changed = True
+        self._serve(shown, port)
+
     def _answer(self, method: str, requests: Iterator[bytes], context: grpc.ServicerContext) -> bytes:
         remaining = context.time_remaining()
+        self._look_at(context)
         with self._lock:
             self.calls += 1
+            if self._changed:
+                self._fault("it called a server that is not the one it means, where that one was before")
             if remaining is None or remaining > _HOUR:
                 self._fault(f"{method.rpartition('/')[2]} came without a deadline of at most one hour")
         if method == SERVICE + "GetTerms":
-            request = audit.GetTermsRequest.FromString(next(requests, b""))
+            request = _decoded(audit.GetTermsRequest, next(requests, b""), self._fault)
             if request.deal_id != self.deal:
                 _abort(context, error_pb2.REASON_DEAL_UNKNOWN)
             return self._terms().SerializeToString()
@@ -94,25 +136,32 @@ class Judge:
             self._fault(f"{method} is nothing that a developer asks compliance for")
             context.abort(grpc.StatusCode.UNIMPLEMENTED, "")
         header, models = self._receive(requests)
+        if self.then is not None:
+            port = int(self._address.rpartition(":")[2])
+            threading.Thread(target=self._change, args=(self.then, port), daemon=True).start()
+            context.abort(grpc.StatusCode.UNAVAILABLE, "the line is lost")
         with self._lock:
             lost = self.lose > 0
             self.lose -= lost
         if lost:
-            context.abort(grpc.StatusCode.UNAVAILABLE, "the line is lost")
+            if self.fails == "reason INTERNAL":
+                _abort(context, error_pb2.REASON_INTERNAL)
+            context.abort(grpc.StatusCode[self.fails], "the line is lost")
         if self.refuse:
             _abort(context, error_pb2.Reason.Value(f"REASON_{self.refuse}"))
         return self._told(header, models).SerializeToString()
 
     def _terms(self) -> audit.GetTermsResponse:
         return audit.GetTermsResponse(
-            people=PEOPLE,
-            metrics=[METRIC_SP],
+            people=self.offer.people,
+            metrics=[number_of(self.offer.metric)],
             mechanism="laplace",
-            epsilon=8.0,
-            epsilon_remaining=8.0,
-            queries_max=16,
+            epsilon=self.offer.epsilon,
+            epsilon_remaining=self.offer.epsilon,
+            queries_max=self.offer.queries_max,
             precision=Precision(float=ELEMENT_TYPE_FLOAT64),
-            epsilon_max=8.0,
+            epsilon_max=self.offer.epsilon_max,
+            epsilon_min=self.offer.epsilon_min,
         )
 
     def _told(self, header: audit.AuditHeader, models: int) -> audit.AuditResponse:
@@ -124,7 +173,7 @@ class Judge:
             high=unknown,
             probability_above=unknown if header.HasField("threshold") else None,
             epsilon_charged=header.epsilon,
-            epsilon_remaining=8.0 - header.epsilon,
+            epsilon_remaining=max(0.0, self.offer.epsilon - header.epsilon),
         )
 
     def _receive(self, requests: Iterator[bytes]) -> tuple[audit.AuditHeader, int]:
@@ -133,7 +182,7 @@ class Judge:
         for number, message in enumerate(requests):
             if len(message) > _MESSAGE_MAX:
                 self._fault(f"a message of {len(message)} bytes came: more than 4 MiB")
-            request = audit.AuditRequest.FromString(message)
+            request = _decoded(audit.AuditRequest, message, self._fault)
             part = request.WhichOneof("part")
             if (part == "header") != (number == 0):
                 self._fault("the header comes first, and once")
@@ -155,9 +204,10 @@ class Judge:
             self._fault("a request id must be 1 to 64 printable ASCII characters")
         if header.deal_id != self.deal:
             self._fault("it asks about another deal")
-        if header.metric != METRIC_SP:
+        if header.metric != number_of(self.offer.metric):
             self._fault("it asks for a metric that the terms do not allow")
-        if not EPSILON_MIN <= header.epsilon <= 8.0:
+        least = max(EPSILON_MIN, self.offer.epsilon_min)
+        if not least <= header.epsilon <= min(self.offer.epsilon, self.offer.epsilon_max):
             self._fault(f"it offers epsilon {header.epsilon:g}, which the terms do not leave")
         try:
             arriving = arrays.ArrivingArray(header.predictions)
@@ -166,13 +216,24 @@ class Judge:
         except arrays.ArrayError as error:
             self._fault(f"its predictions are no array: {error}")
             return 1
-        if predictions.ndim != 2 or predictions.shape[1] != PEOPLE or not 1 <= len(predictions) <= 16:
+        fits = predictions.ndim == 2 and predictions.shape[1] == self.offer.people
+        if not fits or not 1 <= len(predictions) <= self.offer.queries_max:
             self._fault("its predictions have not one row a model and one column a person")
             return 1
         values = predictions.astype(np.float64)
         if not ((values >= 0) & (values <= 1)).all():
             self._fault("its predictions do not lie in [0, 1]")
         return len(predictions)
+
+    def _look_at(self, context: grpc.ServicerContext) -> None:
+        """Note what a call says about its caller, beside the request."""
+        for key, value in context.invocation_metadata():
+            text = value if isinstance(value, str) else value.decode("latin-1")
+            self.told.append(f"{key}: {_PLATFORM.sub('', text) if key == 'user-agent' else text}")
+            if key == "user-agent" and not _AGENT.fullmatch(text):
+                self._fault("its user-agent is not gRPC's")
+        for word in (word for word in ids.names() if any(word.lower() in told.lower() for told in self.told)):
+            self._fault(f"its metadata tell {word!r}, the name of its machine or of its user")
 
     def _fault(self, text: str) -> None:
         self.faults.append(text)
@@ -189,6 +250,19 @@ class _Handlers(grpc.GenericRpcHandler):
             return self.answer(method, requests, context)
 
         return grpc.stream_unary_rpc_method_handler(call)
+
+
+def _decoded(kind: Any, data: bytes, fault: Callable[[str], None]) -> Any:
+    try:
+        message = kind.FromString(data)
+    except DecodeError:
+        fault(f"it sends what is no {kind.DESCRIPTOR.name}")
+        return kind()
+    known = kind.FromString(data)
+    known.DiscardUnknownFields()
+    if known.ByteSize() != message.ByteSize():
+        fault(f"its {kind.DESCRIPTOR.name} has fields that the protocol does not know")
+    return message
 
 
 def _abort(context: grpc.ServicerContext, reason: Any) -> None:

@@ -147,7 +147,7 @@ _CALLERS = {
 
 def _certificates(folder: Path) -> None:
     authority = Authority(f"fairwall {NAME}")
-    alice = uri_of(NAME, "developer", "alice")
+    alice, shown = uri_of(NAME, "developer", "alice"), server_name_of(NAME, "compliance")
     issued = {
         "compliance": authority.party(NAME, "compliance", serves=True),
         **{f"developer-{name}": authority.party(NAME, "developer", name) for name in (*DEVELOPERS, *SPENDERS, *CROWD)},
@@ -190,6 +190,11 @@ def _certificates(folder: Path) -> None:
         # Servers that clients must not talk to.
         "another-server": authority.party("another", "compliance", serves=True),
         "another-compliance": Authority(f"fairwall {NAME}").party(NAME, "compliance", serves=True),
+        "compliance-expired": authority.issue(server=shown, valid=timedelta(days=-1)),
+        "compliance-not-yet": authority.issue(server=shown, begins=timedelta(days=20)),
+        "compliance-by-common-name": authority.issue(server=f"nobody.{NAME}.fairwall", common_name=shown),
+        "compliance-by-uri": authority.issue(f"fairwall://{shown}", server=f"referee.{NAME}.fairwall"),
+        "compliance-nearly": authority.issue(server=f"{shown}.example.org"),
         "client-as-server": authority.issue(alice, server=server_name_of(NAME, "compliance"), serves=False),
     }
     # One folder for each deployment: its service keeps its ledger's key there.

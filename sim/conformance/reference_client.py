@@ -25,7 +25,8 @@ def main() -> None:
         with AuditClient(asked.address, asked.credentials) as audits:
             terms = audits.terms()
             predictions = np.random.default_rng(1).random((min(9, terms.queries_max), terms.people))
-            audits.ask(predictions, terms.metrics[0], terms.epsilon_remaining / 8)
+            epsilon = max(terms.epsilon_min, min(terms.epsilon_max, terms.epsilon_remaining / 8))
+            audits.ask(predictions, terms.metrics[0], epsilon)
     except (AuditRefused, AuditUnavailable) as error:
         print(f"no answer: {error}", file=sys.stderr)  # noqa: T201
         raise SystemExit(1) from None

@@ -17,7 +17,7 @@ from fairwall.wire.v1.metric_pb2 import Metric
 from sim.conformance import calls, traces
 from sim.conformance.audits import Alike, Audit, AuditModels, Hold, LetGo, Repeated
 from sim.conformance.calls import Violation
-from sim.conformance.client import Client
+from sim.conformance.client import Client, Clients
 from sim.conformance.abandoned import Connections, GiveUp
 from sim.conformance.clock import Balance, Clock
 from sim.conformance.deals import Deals
@@ -320,6 +320,7 @@ Step = Annotated[
     | LetGo
     | Until
     | Client
+    | Clients
     | Restart
     | Anew
     | Disk
