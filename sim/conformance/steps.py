@@ -26,6 +26,7 @@ from sim.conformance.errors import ConformanceError
 from sim.conformance.releases import Release, ReleaseTerms
 from sim.conformance.syncs import Synced
 from sim.conformance.twins import Timed, Written
+from sim.conformance.survey import Survey
 from sim.conformance.vocabulary import Expect, Header, Number, Part, Words, stream_of
 from sim.conformance.world import SECONDS, NotRun, Result, World
 
@@ -312,6 +313,7 @@ Step = Annotated[
     | Repeated
     | Alike
     | AuditModels
+    | Survey
     | Release
     | ReleaseTerms
     | Predict

@@ -76,6 +76,7 @@ class World:
     held: list[Any] = field(default_factory=list)
     released: dict[tuple[str, str, str], tuple[Any, bytes]] = field(default_factory=dict, repr=False)
     exact: list[float] = field(default_factory=list, repr=False)
+    surveyed: list[Any] = field(default_factory=list, repr=False)
     closing: ExitStack = field(default_factory=ExitStack)
     _channels: dict[tuple[str, str], grpc.Channel] = field(default_factory=dict)
     _left: dict[tuple[str, str], float] = field(default_factory=dict)

@@ -1,0 +1,338 @@
+r"""One kind of step that asks for many unlike batches, and looks for anything that their noise depends on.
+
+What is asked varies in everything at once: caller, metric, models, epsilon, kind of predictions, threshold, chunks,
+connection, deployment, restarts. Every answer becomes one number that is uniform if its noise has its law
+(`sim.conformance.promise`), whatever was asked. Then the numbers of every two circumstances together ("bob's, of
+abs_eo"; "the last model, of more than 128") are tested: their size, their sign, and whether there is noise at all.
+Noise that is wrong in one corner is wrong in a cell of two.
+
+With c = 2u - 1, -ln(1 - |c|) is exponential with mean 1 (Chernoff's bound), c has mean 0 and lies in [-1, 1]
+(Hoeffding's), |c| < q with probability q. Of the numbers of a batch, neighbours at every distance up to eight, halves, and the
+sum are looked at, and of single answers the series that they make: products c_i c_{i+k} have mean 0 and lie in [-1, 1]
+(Azuma's inequality, for those with one parity of i // k, since the others share no factor); a sum's square over its
+variance has no business near 0 in every batch, nor above it. Two requests that share numbers are found among all.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from sim.conformance.audits import Audit, Predictions
+from sim.conformance.calls import Violation
+from sim.conformance.promise import Array
+from sim.conformance.vocabulary import Number, Words
+from sim.conformance.world import NotRun, World
+
+_P = 1e-13
+"""Of one look at a sound server: a survey has some ten thousand."""
+
+_NEAR = 4e-6
+"""Wider than a grid of 2^-20 of the scale."""
+
+_LAGS = 8
+
+_SAME = 1e-9
+"""Two numbers this near one another are the same: those of a grid of 2^-20 are 1e-6 apart, or meet."""
+
+_BITS = 6
+"""So many of an answer's last bits are looked at."""
+
+
+_KINDS: dict[str, dict[str, Any]] = {
+    "scores": {},
+    "float32": {"kind": "float32"},
+    "decisions": {"decisions": 0, "kind": "uint8"},
+    "alike": {"fill": 0.5},
+    "ones": {"fill": 1},
+    "advantaged": {"group": "advantaged"},
+    "disadvantaged": {"group": "disadvantaged"},
+}
+"""Of predictions, as `Predictions` has them; seeds are drawn."""
+
+
+class Survey(Words):
+    """Asks for many batches, and tests all their noise together.
+
+    Parameters
+    ----------
+    requests : int
+        How many batches of several models; `singles`: how many of one model.
+    seed : int
+        Of what is asked, which is the same in every run.
+    callers, deployments : list of str
+    metrics : list of str
+        All that are allowed unless told otherwise.
+    models : list of number
+    epsilons : list of number
+    kinds : list of str
+        Of predictions: "scores", "float32", "decisions", "alike", "ones", "advantaged", "disadvantaged".
+    thresholds : bool
+        Whether some batches have one.
+    """
+
+    do: Literal["survey"]
+    requests: int = Field(default=100, ge=0)
+    singles: int = Field(default=0, ge=0)
+    seed: int = 1
+    callers: tuple[str, ...] = ("developer", "other")
+    deployments: tuple[str, ...] = ("",)
+    metrics: tuple[str, ...] = ()
+    models: tuple[Number, ...] = (2, 3, 5, 8, 20, 50, 100, 129, 150, 200, 257, 399)
+    epsilons: tuple[Number, ...] = ("unit", 1, 8, 1024)
+    kinds: tuple[str, ...] = tuple(_KINDS)
+    thresholds: bool = True
+
+    def run(self, world: World) -> None:
+        """Ask, and look at the noise."""
+        about, rng = world.about(), np.random.default_rng(self.seed)
+        metrics = self.metrics or about.metrics
+        surveyed: list[Batch] = world.surveyed
+        for number in range(self.requests + self.singles):
+            single = number >= self.requests
+            pick = lambda choices: choices[int(rng.integers(len(choices)))]  # noqa: E731
+            kind, metric, caller, deployment = (
+                pick(choices) for choices in (self.kinds, metrics, self.callers, self.deployments)
+            )
+            if metric == "ppv":
+                kind = "decisions"
+            models, epsilon = (1 if single else pick(self.models)), pick(self.epsilons)
+            predictions = {"models": models, "random": int(rng.integers(1 << 30)), **_KINDS[kind]}
+            if "decisions" in predictions:
+                predictions["decisions"] = predictions["random"]
+            step = Audit(
+                do="audit",
+                name=f"survey-{world.step}-{number}",
+                id=f"survey-{world.step}-{number}",
+                caller=caller,
+                deployment=deployment,
+                metric=metric,
+                epsilon=epsilon,
+                threshold=0.1 if self.thresholds and rng.random() < 0.1 and metric != "ppv" else None,
+                chunk_bytes=pick((1 << 20, 1 << 20, 1 << 20, 4096)),
+                another_connection=bool(rng.random() < 0.05),
+                predictions=Predictions.model_validate(predictions),
+            )
+            step.run(world)
+            result = world.results.pop(step.name)
+            if result.uniform is None or result.exact is None:
+                raise NotRun("needs the table of the test set, and a mechanism whose law the tester knows")
+            silent = np.isnan(result.uniform)
+            if silent.any():
+                continue
+            answers = result.noise + result.exact if result.noise is not None else result.uniform
+            surveyed.append(
+                Batch(
+                    {
+                        "caller": caller,
+                        "deployment": deployment,
+                        "metric": metric,
+                        "models": int(world.number(models)),
+                        "epsilon": str(epsilon),
+                        "kind": kind,
+                        "threshold": step.threshold is not None,
+                        "chunks": step.chunk_bytes,
+                        "connection": step.another_connection,
+                        "step": world.step,
+                        "since start": min(number, 3),
+                    },
+                    2 * result.uniform - 1,
+                    result.exact,
+                    answers,
+                )
+            )
+        require_nothing_depends(surveyed)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """What was asked, and of each answer: its number c, uniform on [-1, 1], the exact gap, and the answer itself."""
+
+    asked: dict[str, Any]
+    centred: Array
+    exact: Array
+    answers: Array
+
+
+def require_nothing_depends(batches: list[Batch]) -> None:
+    """Demand that the noise of batches has its law, whatever was asked, and that no two share any.
+
+    Raises
+    ------
+    Violation
+    """
+    _require_law(batches)
+    _require_independence(batches)
+    _require_sums(batches)
+    _require_unlike(batches)
+
+
+def _require_law(batches: list[Batch]) -> None:
+    centred = np.concatenate([batch.centred for batch in batches])
+    sizes = -np.log1p(-np.minimum(np.abs(centred), 1 - 1e-16))
+    circumstances = _circumstances(batches)
+    _require_cell("all answers", centred, sizes)
+    for name, (labels, codes) in circumstances.items():
+        for code, label in enumerate(labels):
+            here = codes == code
+            _require_cell(f"{name} {label}", centred[here], sizes[here])
+    for one, other in itertools.combinations(circumstances, 2):
+        (labels, codes), (others, other_codes) = circumstances[one], circumstances[other]
+        both = codes * len(others) + other_codes
+        order = np.argsort(both, kind="stable")
+        values, starts = np.unique(both[order], return_index=True)
+        for value, here in zip(values, np.split(order, starts[1:]), strict=True):
+            place = f"{one} {labels[value // len(others)]}, {other} {others[value % len(others)]}"
+            _require_cell(place, centred[here], sizes[here])
+
+
+def _circumstances(batches: list[Batch]) -> dict[str, tuple[list[Any], NDArray[np.int64]]]:
+    """Return what may matter of every answer, by name: labels, and which of them each answer has."""
+    found = {}
+    lengths = [len(batch.centred) for batch in batches]
+    for name in batches[0].asked:
+        labels = sorted({batch.asked[name] for batch in batches}, key=str)
+        codes = np.repeat([labels.index(batch.asked[name]) for batch in batches], lengths)
+        found[name] = (labels, codes)
+    places = np.concatenate([np.arange(length) for length in lengths])
+    ends = np.concatenate([np.arange(length)[::-1] for length in lengths])
+    exact = np.concatenate([batch.exact for batch in batches])
+    edges = (0, 1, 2, 16, 64, 100, 128, 256)
+    found["place"] = ([f"from {edge}" for edge in edges], np.searchsorted(edges, places, side="right") - 1)
+    found["place from the end"] = (["last", "last but one", "before"], np.minimum(ends, 2))
+    found["parity"] = (["even", "odd"], places % 2)
+    found["sign of the gap"] = (["-", "0", "+"], np.sign(exact).astype(np.int64) + 1)
+    levels = (0.0, 1e-9, 0.05, 0.1, 0.2, 0.5)
+    found["size of the gap"] = (
+        [f"from {level:g}" for level in levels],
+        np.searchsorted(levels, np.abs(exact), side="right") - 1,
+    )
+    return found
+
+
+def _require_cell(place: str, centred: Array, sizes: Array) -> None:
+    size = len(sizes)
+    mean = float(sizes.mean())
+    if (missing := _chernoff(mean, size)) < _P:
+        raise Violation(
+            f"{place}: {size} answers have noise of {mean:.3g} times the scale that the mechanism promises "
+            f"(with a probability of {missing:.1g})"
+        )
+    bare, near = int((np.abs(centred) < _NEAR).sum()), size * _NEAR
+    if bare and near**bare / math.factorial(min(bare, 100)) < _P:
+        raise Violation(f"{place}: {bare} of {size} answers have no noise")
+    lean = float(centred.mean())
+    if abs(lean) > math.sqrt(2 * math.log(2 / _P) / size):
+        raise Violation(f"{place}: the noise of {size} answers leans to one side")
+    if size >= 100:
+        ranks, steps = np.sort(np.abs(centred)), np.arange(size + 1) / size
+        off = float(max(np.max(steps[1:] - ranks), np.max(ranks - steps[:-1])))
+        if off > math.sqrt(math.log(2 / _P) / (2 * size)):
+            raise Violation(f"{place}: the noise of {size} answers does not have its law: off by {off:.3g}")
+
+
+def _require_independence(batches: list[Batch]) -> None:
+    """Look at neighbours in batches, at the same place of successive batches, and at successive batches of one."""
+    several = [batch.centred for batch in batches if len(batch.centred) > 1]
+    firsts: dict[str, Array] = {"answers one after another": np.array([batch.centred[0] for batch in batches])}
+    for caller in sorted({batch.asked["caller"] for batch in batches}):
+        mine = [batch for batch in batches if batch.asked["caller"] == caller]
+        firsts[f"{caller}'s answers one after another"] = np.array([batch.centred[0] for batch in mine])
+        for one, other in (("first", 0), ("last", -1)):
+            firsts[f"the {one} answers of {caller}'s batches"] = np.array([batch.centred[other] for batch in mine])
+    for name, series in firsts.items():
+        for lag in range(1, _LAGS + 1):
+            _require_no_product(f"{name}, {lag} apart", [series], lag)
+    for lag in range(1, _LAGS + 1):
+        _require_no_product(f"answers of one batch, {lag} apart", several, lag)
+    halves = [series[: len(series) // 2] * series[len(series) - len(series) // 2 :] for series in several]
+    mirrored = [(series * series[::-1])[: len(series) // 2] for series in several]
+    following = [
+        one.centred[:common] * other.centred[:common]
+        for one, other in itertools.pairwise(batches)
+        if (common := min(len(one.centred), len(other.centred)))
+    ]
+    for name, products in (
+        ("the halves of a batch", halves),
+        ("a batch and itself backwards", mirrored),
+        ("two batches one after another", following[::2]),
+        ("two batches one after another", following[1::2]),
+    ):
+        _require_mean_nought(f"{name}: noise", np.concatenate(products) if products else np.empty(0))
+    largest = [np.abs(series) - 0.5 for series in several]
+    for lag in (1, 2):
+        _require_no_product(f"sizes of noise in one batch, {lag} apart", [2 * series for series in largest], lag)
+
+
+def _require_no_product(name: str, many: list[Array], lag: int) -> None:
+    products = [series[lag:] * series[:-lag] for series in many if len(series) > lag]
+    if not products:
+        return
+    parities = np.concatenate([np.arange(len(each)) // lag % 2 for each in products])
+    whole = np.concatenate(products)
+    for parity in (0, 1):
+        _require_mean_nought(name, whole[parities == parity])
+
+
+def _require_mean_nought(name: str, products: Array) -> None:
+    """Products of independent numbers of mean 0 in [-1, 1], of variance 1/9: Bernstein's inequality."""
+    size = len(products)
+    total = abs(float(products.sum()))
+    if size and total**2 / (2 * (size / 9 + total / 3)) > math.log(2 / _P):
+        raise Violation(f"{name}: one depends on the other")
+
+
+def _require_sums(batches: list[Batch]) -> None:
+    """Sums of a batch's numbers, each of which has variance 1/3, must be as wide as those of independent ones."""
+    for name, signs in (("the sum", 1.0), ("the alternating sum", -1.0)):
+        sums = np.array(
+            [
+                float(batch.centred @ signs ** np.arange(len(batch.centred))) / math.sqrt(len(batch.centred) / 3)
+                for batch in batches
+                if len(batch.centred) >= 8
+            ]
+        )
+        if len(sums) < 20:
+            continue
+        # About standard normal each: their squares are as their logarithms' bound has it, generously.
+        mean = float(np.mean(sums**2))
+        if len(sums) / 2 * (mean - 1 - math.log(mean)) > 1.2 * math.log(1 / _P):
+            raise Violation(f"{name} of a batch's noise is {math.sqrt(mean):.2g} times as wide as it should be")
+
+
+def _require_unlike(batches: list[Batch]) -> None:
+    """Look for numbers that two batches share, or one has twice."""
+    numbers = np.abs(np.concatenate([batch.centred for batch in batches]))
+    owners = np.repeat(np.arange(len(batches)), [len(batch.centred) for batch in batches])
+    order = np.argsort(numbers)
+    shared: dict[tuple[int, int], int] = {}
+    for apart in (1, 2, 3):
+        near = np.flatnonzero(numbers[order[apart:]] - numbers[order[:-apart]] < _WIDE)
+        for one, other in zip(owners[order[near]].tolist(), owners[order[near + apart]].tolist(), strict=True):
+            pair = (min(one, other), max(one, other))
+            shared[pair] = shared.get(pair, 0) + 1
+    for (one, other), count in shared.items():
+        expected = 2 * _WIDE * len(batches[one].centred) * len(batches[other].centred)
+        if count >= 2 and _poisson(count, expected) < _P:
+            both = "two requests share" if one != other else "answers of one batch share"
+            raise Violation(f"{both} {count} of their noises")
+
+
+_WIDE = 3e-6
+"""How near two numbers of the same draw are, at least, on two unlike grids."""
+
+
+def _poisson(count: int, expected: float) -> float:
+    """Bound the probability of so many or more, where so many are expected."""
+    return math.exp(count - expected + count * math.log(expected / count)) if count > expected else 1.0
+
+
+def _chernoff(mean: float, size: int) -> float:
+    """Bound the probability that so many exponential numbers have such a mean, or one farther from 1."""
+    return math.exp(size * (math.log(mean) + 1 - mean)) if mean > 0 else 0.0
