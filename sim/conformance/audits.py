@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
@@ -148,10 +148,10 @@ class Audit(Words):
                 self.model_copy(update=own)._run_once(world)
 
     def _run_once(self, world: World) -> None:
-        asked = self._asked(world)
-        seen = self._finish(self._start(world, asked))
+        asked = self.asked(world)
+        seen = self.finish(self.start(world, asked))
         self.expect.check_end(seen)
-        result = self._check_answer(world, asked, seen) if seen.answered else Result(seen)
+        result = self.check_answer(world, asked, seen) if seen.answered else Result(seen)
         world.require_numbers(self.caller, self.deployment, seen)
         self._compare(world, result)
         if self.name:
@@ -162,10 +162,10 @@ class Audit(Words):
             self.model_copy(update={"id": f"{self.id}-{number}"} if self.apart else {})
             for number in range(self.together)
         ]
-        asked = [step._asked(world) for step in steps]
+        asked = [step.asked(world) for step in steps]
         world.channel(self.caller, self.deployment)
-        started = [step._start(world, each) for step, each in zip(steps, asked, strict=True)]
-        ends = [self._finish(call) for call in started]
+        started = [step.start(world, each) for step, each in zip(steps, asked, strict=True)]
+        ends = [self.finish(call) for call in started]
         answers: dict[str, Any] = {}
         for each, seen in zip(asked, ends, strict=True):
             if not seen.answered:
@@ -179,7 +179,12 @@ class Audit(Words):
             raise Violation(f"{count} of {self.together} calls at the same time were answered")
         world.enter_together(self.caller, self.deployment, answers)
 
-    def _asked(self, world: World) -> _Asked:
+    def ask(self, world: World, asked: Asked) -> Seen:
+        """Send a request as this step has it, and wait for its end."""
+        return self.finish(self.start(world, asked))
+
+    def asked(self, world: World) -> Asked:
+        """Make the request."""
         about = world.about(self.deployment)
         predictions = self.predictions.make(world, self.deployment)
         header = AuditHeader(
@@ -190,7 +195,7 @@ class Audit(Words):
             predictions=self.header.of(predictions, world, self.deployment),
             threshold=self.threshold,
         )
-        return _Asked(header, predictions)
+        return Asked(header, predictions)
 
     def _metric(self, world: World) -> Any:
         allowed = world.about(self.deployment).metrics
@@ -206,19 +211,22 @@ class Audit(Words):
             raise NotRun(f"needs the metric {metric}")
         return number_of(metric)
 
-    def _messages(self, asked: _Asked) -> Iterator[bytes]:
+    def _messages(self, asked: Asked) -> Iterator[bytes]:
         data, header = arrays.to_message(asked.predictions).data, asked.header_message(self.unknown)
         return stream_of(self.parts, header, data, self.chunk_bytes, lambda part: AuditRequest(predictions_chunk=part))
 
-    def _start(self, world: World, asked: _Asked) -> Any:
+    def start(self, world: World, asked: Asked) -> Any:
+        """Begin to send a request."""
         channel = world.channel(self.caller, self.deployment, another=self.another_connection)
         seconds = None if self.deadline == "none" else self.deadline
         return calls.start(channel, AUDIT, list(self._messages(asked)), seconds, tuple(self.metadata.items()))
 
-    def _finish(self, call: Any) -> Seen:
+    def finish(self, call: Any) -> Seen:
+        """Wait for a call's end."""
         return calls.finish(AUDIT, call)
 
-    def _check_answer(self, world: World, asked: _Asked, seen: Seen) -> Result:
+    def check_answer(self, world: World, asked: Asked, seen: Seen) -> Result:
+        """Look at an answer, enter what it costs, and find its noise."""
         answer = seen.messages[0]
         header, people = asked.header, world.subject.target.people(self.deployment or world.deployment)
         world.enter(self.caller, self.deployment, header.request_id, header.epsilon, answer)
@@ -278,9 +286,28 @@ class Audit(Words):
 
 
 @dataclass(frozen=True, eq=False)
-class _Asked:
+class Asked:
+    """One request: its header, and the predictions that follow."""
+
     header: AuditHeader
     predictions: NDArray[Any]
+
+    def with_header(self, *, shape: Sequence[int] = (), **changed: float) -> Asked:
+        """Return it with other fields of its header, or with another shape told there."""
+        header = AuditHeader()
+        header.CopyFrom(self.header)
+        for name, value in changed.items():
+            setattr(header, name, value)
+        if shape:
+            header.predictions.shape[:] = shape
+        return Asked(header, self.predictions)
+
+    def with_rows(self, rows: NDArray[Any]) -> Asked:
+        """Return it with other predictions, as its header says."""
+        header = AuditHeader()
+        header.CopyFrom(self.header)
+        header.predictions.CopyFrom(arrays.header_of(rows))
+        return Asked(header, np.ascontiguousarray(rows))
 
     def header_message(self, unknown: str) -> bytes:
         data = self.header.SerializeToString()
@@ -370,10 +397,10 @@ class Alike(Words):
         own = {"deployment": deployment, "id": f"alike-{world.step}-{number}"}
         step = request.model_copy(update=own)
         world.open_account(step.caller, deployment)
-        asked = step._asked(world)
-        seen = step._finish(step._start(world, asked))
+        asked = step.asked(world)
+        seen = step.finish(step.start(world, asked))
         if seen.answered:
-            step._check_answer(world, asked, seen)
+            step.check_answer(world, asked, seen)
         return replace(seen, messages=tuple(told.without_noise(each, world.about(deployment)) for each in seen.messages))
 
 
@@ -481,6 +508,10 @@ class Hold(Words):
                 do="audit", caller=self.caller, deployment=self.deployment, id=f"{self.id}-{number}", parts=self.sends
             )
             messages = list(step._messages(step._asked(world)))
+        step = Audit(
+            do="audit", caller=self.caller, deployment=self.deployment, id=f"{self.id}-{number}", parts=self.sends
+        )
+        messages = list(step._messages(step.asked(world)))
         release = threading.Event()
         seconds = None if self.deadline == "none" else self.deadline
 

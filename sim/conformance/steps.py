@@ -15,6 +15,8 @@ from fairwall.rpc import arrays
 from fairwall.wire.metrics import number_of
 from fairwall.wire.v1.metric_pb2 import Metric
 from sim.conformance import calls, traces
+from sim.conformance import calls
+from sim.conformance.altered import Altered
 from sim.conformance.audits import Alike, Audit, AuditModels, Hold, LetGo, Repeated
 from sim.conformance.calls import Violation
 from sim.conformance.client import Client, Clients
@@ -23,10 +25,12 @@ from sim.conformance.clock import Balance, Clock
 from sim.conformance.deals import Deals
 from sim.conformance.disk import Anew, Disk, KilledAmid, Ledger, Remembers
 from sim.conformance.errors import ConformanceError
+from sim.conformance.races import Race, Twins
 from sim.conformance.releases import Release, ReleaseTerms
 from sim.conformance.syncs import Synced
 from sim.conformance.twins import Timed, Written
 from sim.conformance.survey import Survey
+from sim.conformance.terms import Terms
 from sim.conformance.vocabulary import Expect, Header, Number, Part, Words, stream_of
 from sim.conformance.world import SECONDS, NotRun, Result, World
 
@@ -314,6 +318,10 @@ Step = Annotated[
     | Alike
     | AuditModels
     | Survey
+    | Altered
+    | Race
+    | Twins
+    | Terms
     | Release
     | ReleaseTerms
     | Predict

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from fairwall.rpc import arrays
 from sim.conformance.audits import Audit, Predictions
 from sim.conformance.calls import Violation
 from sim.conformance.promise import Array
@@ -38,11 +39,11 @@ _NEAR = 4e-6
 
 _LAGS = 8
 
-_SAME = 1e-9
-"""Two numbers this near one another are the same: those of a grid of 2^-20 are 1e-6 apart, or meet."""
-
-_BITS = 6
+_BITS = 8
 """So many of an answer's last bits are looked at."""
+
+_SHOWS_A_GRID = 48
+"""So many answers are whole multiples of their grid's step, and not all of twice that, but once in 2^48 times."""
 
 
 _KINDS: dict[str, dict[str, Any]] = {
@@ -126,7 +127,7 @@ class Survey(Words):
             silent = np.isnan(result.uniform)
             if silent.any():
                 continue
-            answers = result.noise + result.exact if result.noise is not None else result.uniform
+            answers = arrays.from_message(result.seen.messages[0].gaps).astype(np.float64)
             surveyed.append(
                 Batch(
                     {
@@ -145,6 +146,7 @@ class Survey(Words):
                     2 * result.uniform - 1,
                     result.exact,
                     answers,
+                    about.precision == "float64" and about.bounding == "none",
                 )
             )
         require_nothing_depends(surveyed)
@@ -152,12 +154,16 @@ class Survey(Words):
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """What was asked, and of each answer: its number c, uniform on [-1, 1], the exact gap, and the answer itself."""
+    """What was asked, and of each answer: its number c, uniform on [-1, 1], the exact gap, and the answer itself.
+
+    `gridded` if answers lie on a grid that is fine beside the noise, and are told as they are.
+    """
 
     asked: dict[str, Any]
     centred: Array
     exact: Array
     answers: Array
+    gridded: bool = False
 
 
 def require_nothing_depends(batches: list[Batch]) -> None:
@@ -171,6 +177,7 @@ def require_nothing_depends(batches: list[Batch]) -> None:
     _require_independence(batches)
     _require_sums(batches)
     _require_unlike(batches)
+    _require_last_bits(batches)
 
 
 def _require_law(batches: list[Batch]) -> None:
@@ -179,9 +186,9 @@ def _require_law(batches: list[Batch]) -> None:
     circumstances = _circumstances(batches)
     _require_cell("all answers", centred, sizes)
     for name, (labels, codes) in circumstances.items():
-        for code, label in enumerate(labels):
+        for code in np.unique(codes):
             here = codes == code
-            _require_cell(f"{name} {label}", centred[here], sizes[here])
+            _require_cell(f"{name} {labels[code]}", centred[here], sizes[here])
     for one, other in itertools.combinations(circumstances, 2):
         (labels, codes), (others, other_codes) = circumstances[one], circumstances[other]
         both = codes * len(others) + other_codes
@@ -326,6 +333,54 @@ def _require_unlike(batches: list[Batch]) -> None:
 
 _WIDE = 3e-6
 """How near two numbers of the same draw are, at least, on two unlike grids."""
+
+
+def _require_last_bits(batches: list[Batch]) -> None:
+    """Demand that the last bits of answers are noise: that neither the exact gap nor the place says anything of them."""
+    found, steps = [], dict[tuple[Any, ...], float]()
+    for batch in batches:
+        if len(batch.answers) < _SHOWS_A_GRID or not batch.gridded:
+            continue
+        step = _step_of(batch.answers)
+        public = tuple(batch.asked[name] for name in ("deployment", "metric", "models", "epsilon"))
+        if steps.setdefault(public, step) != step:
+            raise Violation("two batches that differ in nothing public lie on unlike grids")
+        own = _bits(np.rint(batch.answers / step))
+        found.append((own, _bits(np.rint(batch.exact / step)), batch))
+    if not found:
+        return
+    whole = np.concatenate([bits for bits, _, _ in found])
+    exact = np.concatenate([bits for _, bits, _ in found])
+    same_place = [
+        one[0][:common] * other[0][:common]
+        for one, other in itertools.pairwise(found)
+        for common in [min(len(one[0]), len(other[0]))]
+    ]
+    looks = {
+        "are not even": whole,
+        "are those of the exact gap": whole * exact,
+        "are those of the answer before": np.concatenate([bits[1:] * bits[:-1] for bits, _, _ in found]),
+        "depend on its place": np.concatenate(same_place) if same_place else np.empty((0, _BITS)),
+        "depend on one another": whole[:, 1:] * whole[:, :-1],
+    }
+    for what, signs in looks.items():
+        for size, total in ((len(signs), float(total)) for total in np.abs(signs.sum(axis=0))):
+            if size and total**2 / (2 * size) > math.log(2 / _P):
+                raise Violation(f"the last bits of an answer {what}")
+
+
+def _step_of(answers: Array) -> float:
+    """Return the largest power of two that answers are whole multiples of."""
+    steps = answers[answers != 0]
+    mantissas, exponents = np.frexp(steps)
+    whole = np.ldexp(mantissas, 53).astype(np.int64)
+    return float(np.ldexp(1.0, (exponents - 53 + np.log2(whole & -whole).astype(np.int64)).min())) if len(steps) else 1.0
+
+
+def _bits(steps: Array) -> Array:
+    """Return the last bits of whole numbers as -1 and 1, shape (numbers, bits)."""
+    whole = steps.astype(np.int64)
+    return np.stack([2.0 * (whole >> bit & 1) - 1 for bit in range(_BITS)], axis=1)
 
 
 def _poisson(count: int, expected: float) -> float:

@@ -104,7 +104,7 @@ class World:
         match = _SUM.fullmatch(value)
         assert match is not None, "checked when the case was read"
         name, sign, other = match.groups()
-        known = self._remaining(caller, deployment) if name == "remaining" else getattr(self.about(deployment), name)
+        known = self.remaining(caller, deployment) if name == "remaining" else getattr(self.about(deployment), name)
         match sign:
             case "+":
                 return float(known + float(other))
@@ -214,7 +214,7 @@ class World:
                 raise Violation(f"{seen.reason} tells {name} {told[name]!r}; it is {known!r}")
         if "epsilon_remaining" in told:
             left, needed = told["epsilon_remaining"], told["epsilon_needed"]
-            expected = self._remaining(caller, deployment)
+            expected = self.remaining(caller, deployment)
             if left != expected:
                 raise Violation(f"{seen.reason} says that {left!r} is left; GetTerms says {expected!r}")
             if not needed > left:
@@ -225,7 +225,7 @@ class World:
         for (caller, deployment), left in self._left.items():
             if math.isnan(left):
                 continue
-            found = self._remaining(caller, deployment)
+            found = self.remaining(caller, deployment)
             if not self._is(found, left, deployment):
                 raise Violation(f"{caller} has epsilon {found!r} left; it should be {left!r}")
             self._require_exactly((caller, deployment), found)
@@ -258,6 +258,8 @@ class World:
         return math.isnan(expected) or abs(found - expected) < self.about(deployment).unit / 1000
 
     def _remaining(self, caller: str, deployment: str = "") -> float:
+    def remaining(self, caller: str, deployment: str = "") -> float:
+        """Ask what a caller has left."""
         terms = self.terms(caller, deployment)
         if not terms.answered:
             raise Violation(f"GetTerms {terms.text}")
@@ -265,6 +267,8 @@ class World:
 
     def terms(self, caller: str, deployment: str = "") -> Seen:
         """Ask for the terms."""
+    def terms(self, caller: str, deployment: str) -> Seen:
+        """Ask for a caller's terms."""
         request = GetTermsRequest(deal_id=self.about(deployment).deal)
         return self.call(TERMS, [request.SerializeToString()], caller, deployment=deployment)
 

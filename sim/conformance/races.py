@@ -1,0 +1,145 @@
+"""The kinds of steps in which several ask at the same time: out of one budget, and of servers that start together."""
+
+from __future__ import annotations
+
+import itertools
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Literal
+
+from pydantic import Field
+
+from sim.conformance.audits import Audit, Predictions
+from sim.conformance.calls import Seen, Violation
+from sim.conformance.survey import Batch, require_nothing_depends
+from sim.conformance.vocabulary import Expect, Number, Words
+from sim.conformance.world import NotRun, World, lasting
+
+
+class Race(Words):
+    """Has several callers ask for batches at the same time; each call has an id of its own.
+
+    Parameters
+    ----------
+    callers : list of str
+    calls : int
+        Of each of them.
+    epsilon : number
+        What each call offers.
+    answered : int
+        How many calls must be answered. The others are refused for want of budget, and tell what was left.
+    left : float
+        What each caller must have left then.
+    """
+
+    do: Literal["race"]
+    callers: tuple[str, ...]
+    deployment: str = ""
+    calls: int = Field(default=1, ge=1)
+    epsilon: Number
+    answered: int
+    left: float
+
+    def run(self, world: World) -> None:
+        """Ask, and count."""
+        steps = [
+            Audit(
+                do="audit",
+                caller=caller,
+                deployment=self.deployment,
+                id=f"race-{world.step}-{caller}-{number}",
+                epsilon=self.epsilon,
+            )
+            for number in range(self.calls)
+            for caller in self.callers
+        ]
+        asked = [step.asked(world) for step in steps]
+        for caller in self.callers:
+            world.remaining(caller, self.deployment)  # so that all are connected
+        started = [step.start(world, each) for step, each in zip(steps, asked, strict=True)]
+        ends = [step.finish(call) for step, call in zip(steps, started, strict=True)]
+        for seen in ends:
+            if not seen.answered:
+                Expect(refused=("BUDGET_EXHAUSTED",)).check_end(seen)
+        if (count := sum(seen.answered for seen in ends)) != self.answered:
+            raise Violation(f"{count} of {len(ends)} calls at the same time were answered; {self.answered} fit")
+        for caller in self.callers:
+            if (left := world.remaining(caller, self.deployment)) != self.left:
+                raise Violation(f"{caller} has epsilon {left!r} left; it should be {self.left!r}")
+        self._repeat(world, steps, ends)
+
+    def _repeat(self, world: World, steps: list[Audit], ends: list[Seen]) -> None:
+        for step, seen in zip(steps, ends, strict=True):
+            again = step.ask(world, step.asked(world))
+            if again.answered != seen.answered:
+                raise Violation(f"a call {seen.text}, and {again.text} when it was made again")
+            if seen.answered and lasting(again.messages[0]) != lasting(seen.messages[0]):
+                raise Violation("the same request got another answer")
+
+
+class Twins(Words):
+    """Starts deployments that have never answered anybody, at the same time, and asks them the same at the same time.
+
+    Parameters
+    ----------
+    deployments : list of str
+        They differ in their people at most.
+    calls : int
+        Of each of two callers, of each deployment, at the same time.
+    times : int
+        So often are they asked.
+    """
+
+    do: Literal["twins"]
+    deployments: tuple[str, ...] = Field(min_length=2)
+    calls: int = Field(default=4, ge=1, le=8)
+    times: int = Field(default=2, ge=1)
+    models: int = 20
+    anew: bool = True
+
+    def run(self, world: World) -> None:
+        """Start, ask, and look at the noise."""
+        if not world.subject.starts:
+            raise NotRun("needs a server that the tester starts")
+        if self.anew:
+            world.forget_connections()
+            with ThreadPoolExecutor(len(self.deployments)) as starting:
+                list(starting.map(world.subject.renew, self.deployments))
+            for deployment in self.deployments:
+                world.forget_purchases(deployment)
+        batches = list(itertools.chain.from_iterable(self._ask(world, time) for time in range(self.times)))
+        require_nothing_depends(batches)
+
+    def _ask(self, world: World, time: int) -> list[Batch]:
+        steps = [
+            Audit(
+                do="audit",
+                caller=caller,
+                deployment=deployment,
+                # The same id for each of the deployments, and for each of the callers.
+                id=f"twin-{world.step}-{time}-{number}",
+                epsilon=1,
+                predictions=Predictions(models=self.models),
+            )
+            for number in range(self.calls)
+            for caller in ("developer", "other")
+            for deployment in self.deployments
+        ]
+        for step in steps:
+            world.open_account(step.caller, step.deployment)
+        asked = [step.asked(world) for step in steps]
+        started: list[Any] = [step.start(world, each) for step, each in zip(steps, asked, strict=True)]
+        ends = [step.finish(call) for step, call in zip(steps, started, strict=True)]
+        batches = []
+        for step, each, seen in sorted(zip(steps, asked, ends, strict=True), key=_left):
+            step.expect.check_end(seen)
+            result = step.check_answer(world, each, seen)
+            if result.uniform is None or result.exact is None or result.noise is None:
+                raise NotRun("needs the table of the test set, and a mechanism whose law the tester knows")
+            asked_for = {"caller": step.caller, "deployment": step.deployment, "time": time}
+            batches.append(Batch(asked_for, 2 * result.uniform - 1, result.exact, result.noise + result.exact))
+        return batches
+
+
+def _left(call: tuple[Audit, Any, Seen]) -> float:
+    """Put answers in the order in which they were charged."""
+    return -call[2].messages[0].epsilon_remaining if call[2].answered else 0.0

@@ -1,0 +1,55 @@
+"""One kind of step that asks for the terms of audits."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from fairwall.wire.metrics import name_of
+from fairwall.wire.precision import from_message
+from sim.conformance.calls import Violation
+from sim.conformance.vocabulary import Expect, Words
+from sim.conformance.world import Result, World
+
+
+class Terms(Words):
+    """Asks for the terms, every field of which must be what the policy says.
+
+    Parameters
+    ----------
+    name : str
+        What later steps call it; `same_as` in `expect` names one that was told the same.
+    """
+
+    do: Literal["terms"]
+    name: str = ""
+    caller: str = "developer"
+    deployment: str = ""
+    expect: Expect = Expect()
+
+    def run(self, world: World) -> None:
+        """Ask, and compare."""
+        about = world.about(self.deployment)
+        seen = world.terms(self.caller, self.deployment)
+        self.expect.check_end(seen)
+        if not seen.answered:
+            return
+        told = seen.messages[0]
+        share = about.shares.get(world.subject.target.developer(self.caller))
+        facts = {
+            "people": (told.people, about.people),
+            "metrics": (tuple(map(name_of, told.metrics)), tuple(about.metrics)),
+            "mechanism": (told.mechanism, about.mechanism),
+            "queries_max": (told.queries_max, about.queries_max),
+            "precision": (from_message(told.precision), about.precision),
+            "epsilon_max": (told.epsilon_max, about.epsilon_max),
+            "epsilon": (told.epsilon, told.epsilon if share is None else share),
+        }
+        for name, (found, expected) in facts.items():
+            if found != expected:
+                raise Violation(f"the terms say that {name} is {found!r}; the policy says {expected!r}")
+        if not 0 <= told.epsilon_remaining <= told.epsilon:
+            raise Violation(f"the terms say that {told.epsilon_remaining!r} of {told.epsilon!r} is left")
+        if self.name:
+            world.results[self.name] = Result(seen)
+        if self.expect.same_as and seen != world.results[self.expect.same_as].seen:
+            raise Violation("two callers, or two deployments, were told unlike terms")
