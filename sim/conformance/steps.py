@@ -29,6 +29,20 @@ from sim.conformance.races import Race, Twins
 from sim.conformance.releases import Release, ReleaseTerms
 from sim.conformance.syncs import Synced
 from sim.conformance.twins import Timed, Written
+from sim.conformance.choices import (
+    Choices,
+    NeverExact,
+    NoisyAttributes,
+    NoisySizes,
+    NoisySums,
+    Silence,
+    Verdicts,
+)
+from sim.conformance.client import Client
+from sim.conformance.errors import ConformanceError
+from sim.conformance.races import Race, Twins
+from sim.conformance.releases import Release, ReleaseTerms
+from sim.conformance.rules import Spent
 from sim.conformance.survey import Survey
 from sim.conformance.terms import Terms
 from sim.conformance.vocabulary import Expect, Header, Number, Part, Words, stream_of
@@ -322,6 +336,14 @@ Step = Annotated[
     | Race
     | Twins
     | Terms
+    | Verdicts
+    | Choices
+    | NoisyAttributes
+    | NoisySizes
+    | NoisySums
+    | Silence
+    | NeverExact
+    | Spent
     | Release
     | ReleaseTerms
     | Predict

@@ -13,8 +13,8 @@ BATCH_DELTA = 2.0**-30
 TOTAL_DELTA = 2.0**-10
 """Of a budget: a million batches' under ``basic``."""
 
-SPENDABLE = 4.0
-"""What those developers have whose share is soon spent."""
+SPENDABLE = 0.5
+"""What those developers have whose share is soon spent: so little that rules which know more sell more of it."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,6 @@ class Variant:
 
 
 def _shares(policy: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    # Whoever is soon spent has a little more here: rules that know more sell nothing of a small share.
     return [
         (name, share | ({"epsilon": SPENDABLE} if name.startswith("spender") else {}))
         for name, share in policy["developers"].items()

@@ -1,0 +1,350 @@
+r"""The kinds of steps that ask mechanisms whose answers are no gap and noise: choices, counts and noisy attributes.
+
+Each answer, or what can be worked out from answers, is made into a number that is uniform if the mechanism has its law,
+by a draw between P(less) and P(not more); then it is tested as all noise is (`sim.conformance.survey`).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from fairwall.laws.counts import gaussian_scales, laplace_scales
+from fairwall.laws.gaussian import gaussian_multiplier
+from fairwall.laws.metric import stratum
+from fairwall.laws.noise import Gaussian, Laplace
+from fairwall.laws.proposal import TEST_SHARE, proposed_size
+from fairwall.laws.response import turning_probability
+from fairwall.laws.selection import sparse_vector, unsigned
+from fairwall.laws.sensitivity import global_sensitivity
+from fairwall.rpc import arrays
+from sim.conformance import law
+from sim.conformance.audits import Asked, Audit
+from sim.conformance.calls import Seen, Violation
+from sim.conformance.promise import Array, Known, cdf
+from sim.conformance.survey import Batch, require_nothing_depends
+from sim.conformance.vocabulary import Words
+from sim.conformance.world import NotRun, World
+
+_THRESHOLD, _POSITIVES = 0.1, 3
+"""What a policy's sparse vector compares gaps with, and how many it may find above."""
+
+_P = 1e-12
+"""Of one look at a sound server that is no survey."""
+
+
+def _ask(
+    world: World, rows: NDArray[Any], name: str, *, caller: str = "developer", metric: str = "sp", epsilon: float
+) -> Seen:
+    """Ask for a batch of any predictions, which must be answered."""
+    step = Audit(do="audit", caller=caller, id=f"{name}-{world.step}", metric=metric, epsilon=epsilon)
+    world.open_account(caller)
+    asked = Asked(step.asked(world).header, rows).with_rows(np.asarray(rows, np.float64))
+    seen = step.ask(world, asked)
+    step.expect.check_end(seen)
+    # Looks at everything about it that is not noise.
+    step.check_answer(world, asked, seen)
+    return seen
+
+
+def _gaps(seen: Seen) -> Array:
+    return arrays.from_message(seen.messages[0].gaps).astype(np.float64)
+
+
+def _drawn_between(low: Array, high: Array) -> Array:
+    return low + (high - low) * np.random.default_rng().random(np.shape(low))
+
+
+def _alike(world: World, models: int) -> Array:
+    return np.full((models, world.about().people), 0.5)
+
+
+def _of_group(world: World, models: int) -> Array:
+    return np.tile(world.people().protected == 1, (models, 1)).astype(np.float64)
+
+
+class Verdicts(Words):
+    """Asks a sparse vector which of many models that are alike are above its limit, again and again."""
+
+    do: Literal["verdicts"]
+    calls: int = Field(ge=1)
+    models: int = Field(ge=1)
+    epsilon: float
+    metric: str = "sp"
+    fair: bool = True
+
+    def run(self, world: World) -> None:
+        """Ask, and look at where the first and the last yes are."""
+        people, gap = world.people(), 0.0 if self.fair else 1.0
+        size = int(stratum(self.metric, people.labels).sum())
+        promised = sparse_vector(
+            _THRESHOLD, global_sensitivity(unsigned(self.metric), size), _POSITIVES, self.epsilon
+        )
+        steps = np.linspace(1e-6, 1 - 1e-6, 4001)
+        thresholds = _THRESHOLD - np.sign(steps - 0.5) * np.log1p(-2 * np.abs(steps - 0.5)) * promised.threshold_scale
+        yes = 1 - cdf(thresholds - gap, Laplace(promised.query_scale))
+        rows = _alike(world, self.models) if self.fair else _of_group(world, self.models)
+        found: list[list[float]] = []
+        for number in range(self.calls):
+            name = f"verdicts-{self.epsilon}-{self.fair}-{self.models}-{number}"
+            answers = _gaps(_ask(world, rows, name, metric=self.metric, epsilon=self.epsilon))
+            found.append([self._number(answers, kth, yes) for kth in (1, _POSITIVES)])
+        for column in np.array(found).T:
+            require_nothing_depends([Batch({"caller": ""}, np.array([c]), np.zeros(1), np.zeros(1)) for c in column])
+
+    def _number(self, answers: Array, kth: int, yes: Array) -> float:
+        from scipy.stats import binom
+
+        places = np.flatnonzero(answers == 1)
+        silent = np.flatnonzero(np.isnan(answers))
+        stop = places[_POSITIVES - 1] + 1 if len(places) >= _POSITIVES else len(answers)
+        if not np.isin(answers[:stop], (0, 1)).all() or not np.array_equal(silent, np.arange(stop, len(answers))):
+            raise Violation("a sparse vector says yes or no up to its last yes, and nothing after")
+        at = int(places[kth - 1]) + 1 if len(places) >= kth else len(answers) + 1
+        before = float(np.mean(binom.sf(kth - 1, at - 1, yes)))
+        until = 1.0 if at > len(answers) else float(np.mean(binom.sf(kth - 1, at, yes)))
+        return float(2 * _drawn_between(np.array(before), np.array(until)) - 1)
+
+
+class Choices(Words):
+    """Asks for the fairest of some models, one of them without a gap and the others with the largest, again and again.
+
+    Parameters
+    ----------
+    models : int
+    place : int
+        Which of them has no gap; all of them where it is -1.
+    """
+
+    do: Literal["choices"]
+    calls: int = Field(ge=1)
+    models: int = Field(ge=2)
+    epsilon: float
+    metric: str = "sp"
+    place: int = 0
+
+    def run(self, world: World) -> None:
+        """Ask, and count the choices."""
+        size = int(stratum(self.metric, world.people().labels).sum())
+        sensitivity = global_sensitivity(unsigned(self.metric), size)
+        rows = _alike(world, self.models) if self.place < 0 else _of_group(world, self.models)
+        rows[max(self.place, 0)] = 0.5
+        accepted = math.exp(-self.epsilon / (2 * sensitivity)) if self.place >= 0 else 1.0
+        others = self.models
+        # The fair one accepts for sure, and comes before all others that would: see fairwall.laws.selection.
+        likely = (1 - (1 - accepted) ** others) / (others * accepted)
+        watched, number = max(self.place, 0), 0
+        chosen = np.empty(self.calls, np.int64)
+        for number in range(self.calls):
+            name = f"choices-{self.epsilon}-{self.place}-{self.models}-{number}"
+            answers = _gaps(_ask(world, rows, name, metric=self.metric, epsilon=self.epsilon))
+            if sorted(answers) != [0.0] * (self.models - 1) + [1.0]:
+                raise Violation("a choice is 1 for one model and 0 for all others")
+            chosen[number] = int(np.argmax(answers))
+        _require_rate(int((chosen == watched).sum()), self.calls, likely, "the model without a gap was chosen")
+        # All that have the same gap are as likely.
+        rest = [place for place in range(self.models) if place != watched]
+        halves = chosen[chosen != watched]
+        low = int(np.isin(halves, rest[: len(rest) // 2]).sum())
+        _require_rate(low, len(halves), (len(rest) // 2) / len(rest), "one of the first models was chosen")
+
+
+class NoisyAttributes(Words):
+    """Asks accounts for randomised response about each person, and reads the noisy attributes out of the answers."""
+
+    do: Literal["noisy_attributes"]
+    callers: tuple[str, ...]
+    epsilon: float
+
+    def run(self, world: World) -> None:
+        """Ask, and look at who was turned over."""
+        truth, size = world.people().protected, world.about().people
+        probability = turning_probability(self.epsilon)
+        batches = []
+        for caller in self.callers:
+            first = _ask(world, np.eye(size), "each", caller=caller, epsilon=self.epsilon)
+            if first.messages[0].epsilon_charged != self.epsilon:
+                raise Violation("an account's first batch was not charged")
+            answers = _gaps(first)
+            noisy = (answers > 0).astype(np.uint8)
+            known = np.clip((noisy.sum() - size * probability) / (1 - 2 * probability), 1, size - 1)
+            if not np.allclose(answers, np.where(noisy == 1, 1 / known, -1 / (size - known)), rtol=0, atol=1e-9):
+                raise Violation("answers do not follow from noisy attributes")
+            again = _ask(world, np.eye(size), "again", caller=caller, epsilon=self.epsilon / 2)
+            if again.messages[0].epsilon_charged != 0 or not np.array_equal(_gaps(again), answers):
+                raise Violation("an account was not answered from the noisy attributes that it has bought")
+            turned = noisy != truth
+            low = np.where(turned, 0.0, probability)
+            high = np.where(turned, probability, 1.0)
+            centred = 2 * _drawn_between(low, high) - 1
+            batches.append(Batch({"caller": caller}, centred, 2.0 * truth - 1, answers))
+        require_nothing_depends(batches)
+
+
+class NoisySizes(Words):
+    """Asks accounts for noisy counts: what each buys once is how many are disadvantaged, which later answers tell."""
+
+    do: Literal["noisy_sizes"]
+    callers: tuple[str, ...]
+    epsilon: float
+    metric: str = "sp"
+
+    def run(self, world: World) -> None:
+        """Ask, and look at the noise on sizes."""
+        about, people = world.about(), world.people()
+        inside = stratum(self.metric, people.labels)
+        n, n0 = int(inside.sum()), int((people.protected[inside] == 0).sum())
+        sizes = np.arange(1, n)
+        # Of the group's own predictions, as compliance computes their gap for each size that it might have bought.
+        total = n - n0
+        sums = np.clip((sizes - n0) / 2, np.maximum(0, total - (n - sizes)), np.minimum(sizes, total))
+        told = (total - sums) / (n - sizes) - sums / sizes
+        numbers = []
+        for caller in self.callers:
+            _ask(world, _alike(world, 1), "buys", caller=caller, metric=self.metric, epsilon=self.epsilon)
+            rows = _of_group(world, 1)
+            answer = float(_gaps(_ask(world, rows, "tells", caller=caller, metric=self.metric, epsilon=2.0**19))[0])
+            place = int(np.argmin(np.abs(told - answer)))
+            if abs(told[place] - answer) > 1e-3:
+                raise Violation(f"an answer of {answer:.4g} does not follow from any noisy count")
+            numbers.append(self._number(about.mechanism, about.batch_delta, int(sizes[place]), n, n0))
+        require_nothing_depends(
+            [
+                Batch({"caller": caller}, np.array([2 * number - 1]), np.zeros(1), np.zeros(1))
+                for caller, number in zip(self.callers, numbers, strict=True)
+            ]
+        )
+
+    def _number(self, mechanism: str, delta: float, size: int, n: int, n0: int) -> float:
+        if mechanism == "counts-gaussian":
+            promised: Known = Gaussian(gaussian_scales(1, gaussian_multiplier(self.epsilon, delta)).size)
+            ends = cdf(np.array([size - n0 - 0.5, size - n0 + 0.5]), promised)
+        else:
+            rate = math.exp(-1 / laplace_scales(1, self.epsilon).size)
+            ends = np.array([_geometric(size - n0 - 1, rate), _geometric(size - n0, rate)])
+        low = 0.0 if size == 1 else ends[0]
+        high = 1.0 if size == n - 1 else ends[1]
+        return float(_drawn_between(np.array(low), np.array(high)))
+
+
+def _geometric(most: int, rate: float) -> float:
+    """Return P(noise <= most) of noise with P(k) in proportion to rate^|k|."""
+    tail = rate ** (-most if most < 0 else most + 1) / (1 + rate)
+    return tail if most < 0 else 1 - tail
+
+
+class NoisySums(Words):
+    """Asks noisy counts for many batches at an epsilon that is large enough for nothing to be moved or rounded."""
+
+    do: Literal["noisy_sums"]
+    callers: tuple[str, ...] = ("developer", "other")
+    metrics: tuple[str, ...] = ("sp", "eo", "fpr", "oad")
+    calls: int = Field(default=40, ge=1)
+    each: float = 64.0
+
+    def run(self, world: World) -> None:
+        """Ask, and look at the noise."""
+        about, people, rng = world.about(), world.people(), np.random.default_rng(5)
+        batches, held, told = [], 0, 0
+        for caller in self.callers:
+            for metric in self.metrics:
+                _ask(world, _alike(world, 1), f"buys-{metric}", caller=caller, metric=metric, epsilon=2.0**19)
+        for number in range(self.calls):
+            models = int(rng.choice([1, 1, 2, 5, 20, 50, 129, 200, 300]))
+            metric, caller = str(rng.choice(self.metrics)), str(rng.choice(self.callers))
+            epsilon = self.each * (models if about.mechanism == "counts" else math.ceil(math.sqrt(models)))
+            rows = 0.25 + rng.random((models, about.people)) / 2
+            seen = _ask(world, rows, f"sums-{number}", caller=caller, metric=metric, epsilon=epsilon)
+            answers = _gaps(seen)
+            exact = law.exact_gaps(people, metric, rows)
+            inside = stratum(metric, people.labels)
+            n0 = int((people.protected[inside] == 0).sum())
+            per_person = 1 / n0 + 1 / (int(inside.sum()) - n0)
+            if about.mechanism == "counts":
+                promised: Known = Laplace(laplace_scales(models, epsilon, size_known=True).sums * per_person)
+            else:
+                multiplier = gaussian_multiplier(epsilon, about.batch_delta)
+                promised = Gaussian(gaussian_scales(models, multiplier, size_known=True).sums * per_person)
+            asked = {"caller": caller, "metric": metric, "models": models}
+            batches.append(Batch(asked, 2 * cdf(answers - exact, promised) - 1, exact, answers))
+            low, high = (arrays.from_message(getattr(seen.messages[0], end)) for end in ("low", "high"))
+            told += int((~np.isnan(low)).sum())
+            held += int(((low <= exact) & (exact <= high)).sum())
+        require_nothing_depends(batches)
+        if told != sum(len(batch.centred) for batch in batches):
+            raise Violation("an answer of noisy counts has no interval")
+        if held < told:
+            _require_rate(min(held, round(0.95 * told)), told, 0.95, "an interval held the exact gap")
+
+
+class Silence(Words):
+    """Asks propose-test-release for batches of one model, and counts those whose groups did not pass the test."""
+
+    do: Literal["silence"]
+    calls: int = Field(ge=1)
+    epsilon: float
+    metric: str = "sp"
+
+    def run(self, world: World) -> None:
+        """Ask, and count."""
+        about, people = world.about(), world.people()
+        inside = stratum(self.metric, people.labels)
+        n, n0 = int(inside.sum()), int((people.protected[inside] == 0).sum())
+        distance = max(0, min(n0, n - n0) - proposed_size(n) + 1)
+        rate = math.exp(-self.epsilon * TEST_SHARE)
+        # The least noise that fails too seldom, and the noise that passes from here.
+        passing = 1
+        while rate**passing / (1 + rate) > about.batch_delta:
+            passing += 1
+        likely = 1 - _geometric(passing - distance - 1, rate)
+        answered = 0
+        for number in range(self.calls):
+            name = f"silence-{self.epsilon}-{number}"
+            answers = _gaps(_ask(world, _alike(world, 2), name, metric=self.metric, epsilon=self.epsilon))
+            if np.isnan(answers).any() != np.isnan(answers).all():
+                raise Violation("some answers of a batch are numbers, and others are not")
+            answered += not np.isnan(answers).any()
+        _require_rate(answered, self.calls, likely, "the test was passed")
+
+
+class NeverExact(Words):
+    """Asks a mechanism whose law is not known: no account is told the exact gaps, nor what another one is told."""
+
+    do: Literal["never_exact"]
+    callers: tuple[str, ...]
+    epsilons: tuple[float, ...]
+    models: int = 20
+    metrics: tuple[str, ...] = ("sp", "abs_eo", "fpr")
+
+    def run(self, world: World) -> None:
+        """Ask, and compare."""
+        rows = np.random.default_rng(9).random((self.models, world.about().people))
+        for metric in self.metrics:
+            exact = law.exact_gaps(world.people(), metric, rows)
+            for epsilon in self.epsilons:
+                before: list[Array] = []
+                for caller in self.callers:
+                    name = f"never-{metric}-{epsilon}"
+                    answers = _gaps(_ask(world, rows, name, caller=caller, metric=metric, epsilon=epsilon))
+                    if np.mean(np.abs(answers - exact) < 1e-6) > 0.2:
+                        raise Violation(f"answers of {metric} at epsilon {epsilon:g} are the exact gaps")
+                    # At no gap or at the range's end many meet.
+                    if any(np.array_equal(answers, other) and len(np.unique(answers)) > 3 for other in before):
+                        raise Violation("two accounts were told the same")
+                    before.append(answers)
+
+
+def _require_rate(count: int, size: int, probability: float, what: str) -> None:
+    """Demand that something comes about as often as it should: Chernoff's bound, on both sides."""
+    if size and size * _divergence(count / size, probability) > math.log(2 / _P):
+        raise Violation(f"{what} {count} times of {size}; it should be in {probability:.3g} of them")
+
+
+def _divergence(found: float, expected: float) -> float:
+    """Kullback and Leibler's, of two coins."""
+    parts = ((found, expected), (1 - found, 1 - expected))
+    return sum(one * math.log(one / other) if other else math.inf for one, other in parts if one)

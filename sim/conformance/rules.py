@@ -1,0 +1,88 @@
+"""One kind of step that spends a share to its end, by whatever rule the policy adds losses up with.
+
+What each rule proves is worked out here again, in float64, from the table in docs/ledger.md.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from pydantic import Field
+
+from fairwall.laws.gaussian import gaussian_epsilon, gaussian_multiplier
+from sim.conformance.audits import Audit
+from sim.conformance.calls import Violation
+from sim.conformance.target import Deployment
+from sim.conformance.vocabulary import Words
+from sim.conformance.world import World
+
+_GAUSSIAN = ("gaussian", "counts-gaussian")
+
+_OFF = 1e-6
+"""By how much of a share float64 and the rounding of what is told may be off."""
+
+
+class Spent(Words):
+    """Asks for batches alike until one is refused; after each, what is left must be what the rule leaves.
+
+    Parameters
+    ----------
+    caller : str
+        Whose share has not been touched.
+    epsilon : float
+        Of each batch; `first`: of one before them.
+    most : int
+        So many calls, and no more.
+    """
+
+    do: Literal["spent"]
+    caller: str
+    epsilon: float
+    first: float | None = None
+    most: int = Field(default=200, ge=1)
+
+    def run(self, world: World) -> None:
+        """Spend, and look at what is left."""
+        about = world.about()
+        share = about.shares[world.subject.target.developer(self.caller)]
+        charged: list[float] = []
+        for number in range(self.most):
+            epsilon = self.first if number == 0 and self.first is not None else self.epsilon
+            left = share - _composed([*charged, epsilon], about)
+            step = Audit(do="audit", caller=self.caller, id=f"spent-{world.step}-{number}", epsilon=epsilon)
+            asked = step.asked(world)
+            seen = step.ask(world, asked)
+            if abs(left) <= _OFF * share:
+                raise Violation("a case must not ask for a batch that fits within float64's errors alone")
+            fits = left > 0
+            if seen.answered != fits or (not fits and seen.reason != "BUDGET_EXHAUSTED"):
+                how = f"{len(charged)} batches and one of epsilon {epsilon:g} under {about.rule!r}"
+                raise Violation(f"{how}: the last call {seen.text}, and {left:.6g} would be left")
+            if not fits:
+                world.require_numbers(self.caller, "", seen)
+                return
+            charged.append(epsilon)
+            for told in (seen.messages[0].epsilon_remaining, world.remaining(self.caller)):
+                if not -_OFF * share <= left - told <= _OFF * share:
+                    raise Violation(f"{told!r} is told to be left of {share:g}; by {about.rule!r} it is {left:.9g}")
+        raise Violation(f"{self.most} batches of epsilon {self.epsilon:g} did not use up {share:g}")
+
+
+def _composed(charged: list[float], about: Deployment) -> float:
+    """Return the epsilon of a series of batches at the budget's delta."""
+    losses = [(epsilon, about.batch_delta) for epsilon in charged]
+    surely = math.inf if about.batch_delta else sum(charged)
+    gaussian = about.mechanism in _GAUSSIAN
+    match about.rule:
+        case "basic":
+            return sum(charged)
+        case "advanced":
+            squares = sum(epsilon * epsilon for epsilon in charged)
+            return min(surely, squares / 2 + math.sqrt(2 * math.log(2 / about.delta) * squares))
+        case "zcdp":
+            rho = sum(1 / gaussian_multiplier(*loss) ** 2 / 2 if gaussian else loss[0] ** 2 / 2 for loss in losses)
+            return min(surely, rho + 2 * math.sqrt(rho * math.log(1 / about.delta)))
+        case _:
+            squares = sum(1 / gaussian_multiplier(*loss) ** 2 for loss in losses)
+            return gaussian_epsilon(1 / math.sqrt(squares), about.delta)
