@@ -294,6 +294,7 @@ def _description(deployment: str, policy: dict[str, Any]) -> dict[str, Any]:
     }
     if (variant := VARIANTS.get(deployment)) is not None:
         return facts | {
+            "optional": True,
             "people": variant.people,
             "rule": variant.rule,
             "precision": variant.precision,

@@ -66,6 +66,8 @@ class Deployment(_Section):
     ----------
     address : str
         Where it answers, unless a command starts it.
+    optional : bool
+        Whether a server may refuse to serve it: then it is not put to the checks of it.
     policy, credentials : str
         What a command that starts it is given: a file, and the folder of the certificates that it shows.
     deal : str
@@ -90,6 +92,7 @@ class Deployment(_Section):
     """
 
     address: str = ""
+    optional: bool = False
     policy: str = ""
     credentials: str = "compliance"
     deal: str = ""

@@ -19,6 +19,7 @@ from fairwall.rpc.identity import Credentials
 from sim.conformance import calls
 from sim.conformance.calls import Metadata, Seen, Violation
 from sim.conformance.certificates import Authority
+from sim.conformance.errors import ConformanceError
 from sim.conformance.subject import Subject
 from sim.conformance.target import Deployment, People
 
@@ -88,7 +89,13 @@ class World:
         name = deployment or self.deployment
         if not self.subject.serves(name):
             raise NotRun(f"needs a deployment {name!r}")
-        return self.subject.target.deployments[name]
+        found = self.subject.target.deployments[name]
+        if found.optional:
+            try:
+                self.subject.address(name)
+            except ConformanceError:
+                raise NotRun(f"needs a server that serves the policy {name!r}") from None
+        return found
 
     def people(self, deployment: str = "") -> People:
         """Return a deployment's people."""

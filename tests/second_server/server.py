@@ -496,6 +496,18 @@ def read_people(path, data):
     )
 
 
+def not_served(policy):
+    """Return what of a policy this server does not have; None where it has all."""
+    audit, budget = policy["audit"], policy["budget"]
+    asked = {
+        "mechanism": (audit["mechanism"], "laplace"),
+        "precision": (audit.get("precision", "float64"), "float64"),
+        "bounding": (audit.get("bounding", "none"), "none"),
+        "rule": (budget.get("rule", "basic"), "basic"),
+    }
+    return next((f"{name} {found}" for name, (found, served) in asked.items() if found != served), None)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--descriptors", type=Path, required=True)
@@ -503,6 +515,8 @@ def main():
     asked = parser.parse_args()
     logging.basicConfig(level=logging.INFO, stream=sys.stderr)
     policy = tomllib.loads(asked.policy.read_text(encoding="utf-8"))
+    if (unknown := not_served(policy)) is not None:
+        sys.exit(f"{unknown} is not served")
     place = asked.policy.parent
     people = read_people(place / policy["data"]["source"], policy["data"])
     for metric in policy["audit"]["metrics"]:
