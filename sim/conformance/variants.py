@@ -43,7 +43,7 @@ class Variant:
     batch_delta: float = 0.0
     delta: float = 0.0
     people: int = 48
-    groups: tuple[int, int] = field(default=(17, 7))
+    groups: tuple[int, int] = field(default=(17, 4))
 
     def changed(self, policy: dict[str, Any]) -> dict[str, Any]:
         """Return a policy that is this one where this one says something."""
