@@ -185,8 +185,6 @@ def _accounts(policy: Policies) -> list[tuple[str, str]]:
     ]
 
 
-
-
 @dataclass(frozen=True)
 class _Data:
     """A data set: its policy, and what was read by it."""

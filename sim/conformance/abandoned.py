@@ -84,8 +84,8 @@ class GiveUp(Words):
         """Ask the same again: nobody knows in what order it was charged."""
         found = {}
         for step, answer in zip(steps, answers, strict=True):
-            asked = step._asked(world)
-            seen = step._finish(step._start(world, asked))
+            asked = step.asked(world)
+            seen = step.finish(step.start(world, asked))
             step.expect.check_end(seen)
             if answer is not None and lasting(answer) != lasting(seen.messages[0]):
                 raise Violation("what was answered before the call was given up is answered otherwise")
@@ -101,7 +101,7 @@ class GiveUp(Words):
         seconds = _DEADLINE_SECONDS if self.way == "deadline" else SECONDS
 
         def stream(step: Audit, told: threading.Event) -> Iterator[bytes]:
-            yield from step._messages(step._asked(world))
+            yield from step._messages(step.asked(world))
             told.set()
             if not self.whole:
                 ended.wait(2 * SECONDS)

@@ -401,7 +401,9 @@ class Alike(Words):
         seen = step.finish(step.start(world, asked))
         if seen.answered:
             step.check_answer(world, asked, seen)
-        return replace(seen, messages=tuple(told.without_noise(each, world.about(deployment)) for each in seen.messages))
+        return replace(
+            seen, messages=tuple(told.without_noise(each, world.about(deployment)) for each in seen.messages)
+        )
 
 
 class AuditModels(Words):
@@ -507,11 +509,7 @@ class Hold(Words):
             step = Audit(
                 do="audit", caller=self.caller, deployment=self.deployment, id=f"{self.id}-{number}", parts=self.sends
             )
-            messages = list(step._messages(step._asked(world)))
-        step = Audit(
-            do="audit", caller=self.caller, deployment=self.deployment, id=f"{self.id}-{number}", parts=self.sends
-        )
-        messages = list(step._messages(step.asked(world)))
+            messages = list(step._messages(step.asked(world)))
         release = threading.Event()
         seconds = None if self.deadline == "none" else self.deadline
 

@@ -212,17 +212,17 @@ class KilledAmid(Words):
             Audit(do="audit", id=f"amid-{world.step}-{number}", predictions=Predictions(models=self.models))
             for number in range(self.calls)
         ]
-        asked = [step._asked(world) for step in steps]
-        started = [step._start(world, each) for step, each in zip(steps, asked, strict=True)]
+        asked = [step.asked(world) for step in steps]
+        started = [step.start(world, each) for step, each in zip(steps, asked, strict=True)]
         give_up = time.monotonic() + SECONDS
         while sum(call.done() for call in started) < self.answers and time.monotonic() < give_up:
             time.sleep(0.0005)
         world.subject.stop(world.deployment, gently=self.how == "end")
-        before = [step._finish(call) for step, call in zip(steps, started, strict=True)]
+        before = [step.finish(call) for step, call in zip(steps, started, strict=True)]
         world.forget_connections()
         answers = {}
         for step, each, earlier in zip(steps, asked, before, strict=True):
-            seen = step._finish(step._start(world, each))
+            seen = step.finish(step.start(world, each))
             step.expect.check_end(seen)
             if earlier.answered and lasting(earlier.messages[0]) != lasting(seen.messages[0]):
                 raise Violation("what was answered just before it ended is answered otherwise")

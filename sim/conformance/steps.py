@@ -15,20 +15,10 @@ from fairwall.rpc import arrays
 from fairwall.wire.metrics import number_of
 from fairwall.wire.v1.metric_pb2 import Metric
 from sim.conformance import calls, traces
-from sim.conformance import calls
+from sim.conformance.abandoned import Connections, GiveUp
 from sim.conformance.altered import Altered
 from sim.conformance.audits import Alike, Audit, AuditModels, Hold, LetGo, Repeated
 from sim.conformance.calls import Violation
-from sim.conformance.client import Client, Clients
-from sim.conformance.abandoned import Connections, GiveUp
-from sim.conformance.clock import Balance, Clock
-from sim.conformance.deals import Deals
-from sim.conformance.disk import Anew, Disk, KilledAmid, Ledger, Remembers
-from sim.conformance.errors import ConformanceError
-from sim.conformance.races import Race, Twins
-from sim.conformance.releases import Release, ReleaseTerms
-from sim.conformance.syncs import Synced
-from sim.conformance.twins import Timed, Written
 from sim.conformance.choices import (
     Choices,
     NeverExact,
@@ -38,13 +28,18 @@ from sim.conformance.choices import (
     Silence,
     Verdicts,
 )
-from sim.conformance.client import Client
+from sim.conformance.client import Client, Clients
+from sim.conformance.clock import Balance, Clock
+from sim.conformance.deals import Deals
+from sim.conformance.disk import Anew, Disk, KilledAmid, Ledger, Remembers
 from sim.conformance.errors import ConformanceError
 from sim.conformance.races import Race, Twins
 from sim.conformance.releases import Release, ReleaseTerms
 from sim.conformance.rules import Spent
 from sim.conformance.survey import Survey
+from sim.conformance.syncs import Synced
 from sim.conformance.terms import Terms
+from sim.conformance.twins import Timed, Written
 from sim.conformance.vocabulary import Expect, Header, Number, Part, Words, stream_of
 from sim.conformance.world import SECONDS, NotRun, Result, World
 
@@ -109,7 +104,9 @@ class Predict(Words):
         seen = world.call(PREDICT, list(stream), self.caller, deployment=self.deployment, seconds=seconds, metadata=own)
         self.expect.check_end(seen)
         if seen.answered:
-            _require_scores(seen.messages[0].scores, features.astype(np.float64), np.array(about.weights) * (number + 1))
+            _require_scores(
+                seen.messages[0].scores, features.astype(np.float64), np.array(about.weights) * (number + 1)
+            )
 
 
 def _require_scores(message: Any, features: NDArray[np.float64], weights: NDArray[np.float64]) -> None:

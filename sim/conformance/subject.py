@@ -192,8 +192,6 @@ class Subject:
         except (ValueError, KeyError, TypeError):
             self.end(deployment)
             words = stderr.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-3:]
-            command.end(self._running.pop(deployment), signal.SIGKILL)
-            said = self.log(deployment).strip().splitlines()[-3:]
             raise ConformanceError(
                 f"--start: the command did not print its address for {deployment}: {' / '.join(words) or line.strip()}"
             ) from None

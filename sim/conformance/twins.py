@@ -94,10 +94,10 @@ class Written(Words):
         address = world.subject.address(name)
         for number, request in enumerate(self.requests):
             step = request.model_copy(update={"deployment": name, "id": f"{request.id}-{number}"})
-            asked = step._asked(world)
-            seen = step._finish(step._start(world, asked))
+            asked = step.asked(world)
+            seen = step.finish(step.start(world, asked))
             if seen.answered:
-                step._check_answer(world, asked, seen)
+                step.check_answer(world, asked, seen)
         world.forget_connections()
         world.subject.stop(name, gently=True)
         log = world.subject.log(name)
@@ -183,9 +183,9 @@ class Timed(Words):
 
     def _time(self, world: World, name: str, predictions: NDArray[np.float64], number: str) -> float:
         step = Audit(do="audit", deployment=name, id=f"timed-{world.step}-{number}", metric=self.metric)
-        asked = replace(step._asked(world), predictions=predictions)
+        asked = replace(step.asked(world), predictions=predictions)
         began = time.perf_counter()
-        seen: Any = step._finish(step._start(world, asked))
+        seen: Any = step.finish(step.start(world, asked))
         took = time.perf_counter() - began
         if seen.answered != (self.predictions != "not a number"):
             raise Violation(f"a call {seen.text}")

@@ -264,7 +264,6 @@ class World:
         """Say whether so much is left as should be, to a thousandth of the smallest charge that can be told apart."""
         return math.isnan(expected) or abs(found - expected) < self.about(deployment).unit / 1000
 
-    def _remaining(self, caller: str, deployment: str = "") -> float:
     def remaining(self, caller: str, deployment: str = "") -> float:
         """Ask what a caller has left."""
         terms = self.terms(caller, deployment)
@@ -273,8 +272,6 @@ class World:
         return float(terms.messages[0].epsilon_remaining)
 
     def terms(self, caller: str, deployment: str = "") -> Seen:
-        """Ask for the terms."""
-    def terms(self, caller: str, deployment: str) -> Seen:
         """Ask for a caller's terms."""
         request = GetTermsRequest(deal_id=self.about(deployment).deal)
         return self.call(TERMS, [request.SerializeToString()], caller, deployment=deployment)

@@ -140,7 +140,7 @@ def test_truncated_draws_are_made_until_each_value_has_one():
 
         calls = 0
 
-        def laplace(self, values, scale, step):
+        def laplace(self, values, scale, _step):
             self.calls += scale > 0
             return values if scale == 0 or self.calls > 1 else np.where(values < 0.2, values, 7.0)
 
