@@ -140,6 +140,21 @@ def test_a_developer_has_no_more_than_its_share_and_all_together_no_more_than_th
     assert ledger.standing("people").spent == 3.0
 
 
+def test_what_is_left_is_told_as_it_is_after_each_record(ledger: Ledger) -> None:
+    def left() -> tuple[float, ...]:
+        told = tuple(ledger.standing("people", developer).remaining for developer in ("", "ann", "bob"))
+        assert told == tuple(ledger.remaining("people", developer) for developer in ("", "ann", "bob"))
+        return told
+
+    assert left() == (3.0, 2.0, 2.0)
+    ledger.settle(request(loss=pure(1.5)), says(b""))
+    assert left() == (1.5, 0.5, 1.5)
+    ledger.allocate("people", "bob", 1.0)
+    assert left() == (1.5, 0.5, 1.0)
+    ledger.set_budget("people", Neighbours.A_FLIP, Budget(1.75))
+    assert left() == (0.25, 0.25, 0.25)
+
+
 @pytest.mark.parametrize("developer", ["eve", ""])
 def test_who_has_no_share_gets_nothing(ledger: Ledger, developer: str) -> None:
     assert (
