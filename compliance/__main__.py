@@ -244,15 +244,14 @@ def _ledger(policy: Policies, data: Sequence[_Data], *, new: bool) -> Ledger:
     _check_begun(place, key, new=new)
     for folder in (place.ledger.parent, place.seal.parent):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    seal = Seal(place.seal, load_key(key))
-    ledger = Ledger(place.ledger, seal)
+    ledger = Ledger(place.ledger, Seal(place.seal, load_key(key)))
     _agree(policy, data, ledger)
     return ledger
 
 
 def _agree(policy: Policies, data: Sequence[_Data], ledger: Ledger) -> None:
     """Set budgets and each developer's shares as the policy says, and record it; all of it, or nothing."""
-    data_key = Seal(policy.deployment.seal, load_key(policy.deployment.credentials / "seal.key")).derived("data")
+    data_key = ledger.derived_key("data")
     accounts: list[Account] = []
     served: list[Served] = []
     shares: list[tuple[str, str, float, float]] = []
@@ -275,13 +274,13 @@ def _agree(policy: Policies, data: Sequence[_Data], ledger: Ledger) -> None:
         ledger.set_budget(account.dataset, account.neighbours, account.budget, account.data)
     for share in shares:
         ledger.allocate(*share)
-    ledger.admit(policy.digest, served)
     for account in accounts:
         spent = ledger.standing(account.dataset).spent
         if spent >= account.budget.epsilon:
             LOG.warning(
                 "%s: %g is spent, of %g: it answers repeats alone", account.dataset, spent, account.budget.epsilon
             )
+    ledger.admit(policy.digest, served)
 
 
 def _check_begun(place: DeploymentSection, key: Path, *, new: bool) -> None:

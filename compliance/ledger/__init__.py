@@ -83,7 +83,7 @@ class Ledger:
             )
         self._name = str(path or "the ledger in memory")
         self._seal = seal
-        self._key = seal.derived("records") if seal else b""
+        self._key = self.derived_key("records")
         self._lock = threading.Lock()
         self._turns = Turns()
         with file.explained(self._name):
@@ -248,6 +248,10 @@ class Ledger:
             entry = self._charge(Request(dataset, LOST, name, b"", LOST, LOST, relation, loss), Reply(b""))
         self._seal_head()
         return entry
+
+    def derived_key(self, purpose: str) -> bytes:
+        """Derive a key for another purpose from the seal's; empty without a seal."""
+        return self._seal.derived(purpose) if self._seal else b""
 
     def check(self) -> None:
         """Write what stands for nothing, to the ledger and to its head.

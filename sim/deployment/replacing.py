@@ -18,6 +18,7 @@ def replace(path: Path, text: str) -> None:
     ------
     OSError
     """
+    path = path.resolve()  # a link to it stays one
     aside = path.with_name(f"{path.name}.new")
     aside.unlink(missing_ok=True)
     with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:

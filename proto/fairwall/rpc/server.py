@@ -185,14 +185,17 @@ class _Shown:
     """What a server is to prove itself with from now on; called for each connection, it gives what is new once."""
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._new: grpc.ServerCertificateConfiguration | None = None
 
     def change(self, credentials: Credentials) -> None:
-        self._new = _shown(credentials)
+        with self._lock:
+            self._new = _shown(credentials)
 
     def __call__(self) -> grpc.ServerCertificateConfiguration | None:
-        new, self._new = self._new, None
-        return new
+        with self._lock:
+            new, self._new = self._new, None
+            return new
 
 
 class _Health(health.HealthServicer):  # type: ignore[misc]
