@@ -31,7 +31,7 @@ def report(
         typer.Option(help="Sign with this Ed25519 key instead of the certificate's.", metavar="FILE"),
     ] = None,
 ) -> None:
-    """Write a signed page of the ledger: questions, answers, their cost, and what bounds it."""
+    """Write a signed page of what was asked, answered and charged. The service may be running."""
     from datetime import UTC, datetime
 
     from compliance.ledger.copies import sealed
@@ -75,7 +75,7 @@ def check(
     ] = None,
     threshold: Annotated[float | None, typer.Option(help="With --predictions: the threshold that was asked.")] = None,
 ) -> None:
-    """Check a signed page offline: that compliance signed it, and that no byte was changed since."""
+    """Check offline that compliance signed a page, as it is. No byte of it may have changed since."""
     from sim.attestation.check import check as checked
     from sim.attestation.envelope import EnvelopeError
 

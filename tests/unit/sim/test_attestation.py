@@ -271,7 +271,9 @@ def test_a_statement_is_written_in_one_way(tmp_path: Path, places: Places, small
 
 
 def test_a_huge_page_is_refused(tmp_path: Path, places: Places, small: bytes) -> None:
-    assert is_refused(put(tmp_path, TINY + b" " * checking._BYTES_MAX, small), places.authority)
+    page = put(tmp_path, TINY + b" " * checking._BYTES_MAX, small)
+    with pytest.raises(EnvelopeError, match=r"page\.html is larger than 64 MiB"):
+        check(page, authority=places.authority)
 
 
 def forgeries(account: dict[str, Any], places: Places) -> dict[str, tuple[bytes, bytes]]:
@@ -321,6 +323,12 @@ def believed(tmp_path: Path, pairs: dict[str, tuple[bytes, bytes]], authority: P
 
 def test_no_forgery_is_believed(tmp_path: Path, account: dict[str, Any], places: Places) -> None:
     assert believed(tmp_path, forgeries(account, places), places.authority) == set()
+
+
+def test_nothing_is_read_of_what_a_developer_signed(tmp_path: Path, account: dict[str, Any], places: Places) -> None:
+    page = put(tmp_path, *forgeries(account, places)["a developer's, of no form"])
+    with pytest.raises(EnvelopeError, match="is fairwall://loans/developer/alice's, and not compliance's"):
+        check(page, authority=places.authority)
 
 
 def test_a_twin_that_does_not_look_at_the_page_is_found_out(
