@@ -9,12 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from urllib.parse import urlsplit
 
 from fairwall.rpc import handshakes
 from fairwall.rpc.importing import importing
 
-if any(argument.startswith("--policy") for argument in sys.argv) and "GRPC_TRACE" not in os.environ:
-    os.environ.update(handshakes.ENVIRONMENT)  # gRPC reads it when it is imported
+if any(argument.startswith("--policy") for argument in sys.argv):  # what libraries read when they are imported
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no thread runs before the process is confined
+    if "GRPC_TRACE" not in os.environ:
+        os.environ.update(handshakes.ENVIRONMENT)
 
 with importing("compliance"):
     from compliance.accountant import Budget, Neighbours, Rule
@@ -103,7 +106,7 @@ def _deploy(path: Path, *, new_ledger: bool) -> None:
     journal.start()
     process.open_files_max()
     room.keep_small()
-    layers = confine.guard()
+    confine.guard()
     policy: Policies
     deployed: Deployed
     cases: dict[str, Case] = {}
@@ -146,11 +149,13 @@ def _deploy(path: Path, *, new_ledger: bool) -> None:
         with process.until_told(again):
             policy = policies.read(path)
             credentials, revoked = _credentials(policy)
+            layers = _confined(path, policy, new=new_ledger)
             data = _load(policy)
-            ledger = _ledger(policy, data, new=new_ledger)
+            ledger = _ledger(policy, data)
             running, writable = Running(policy.deployment.ledger), Writable(ledger)
             put_in_force(data, ledger)
             deployed = Deployed(_admitted(policy), writable, revoked)
+            layers = confine.filtered(layers, listen=policy.deployment.listen, connects=_connects(policy))
             stop_telemetry = _telemetry(policy, lambda: _accounts(policy), ledger, deployed)
             listening = server.serve(register, credentials, policy.deployment.listen, deployed)
             running.says(policy.digest)
@@ -237,14 +242,33 @@ def _release(policy: Policy, released: Released, ledger: Ledger) -> Release:
     )
 
 
-def _ledger(policy: Policies, data: Sequence[_Data], *, new: bool) -> Ledger:
-    """Open the ledger, and put the policy in force there."""
+def _confined(path: Path, policy: Policies, *, new: bool) -> tuple[Layer, ...]:
+    """Make the folders that are written, and give up all files but those, and those that are read."""
     place = policy.deployment
     key = place.credentials / "seal.key"
     _check_begun(place, key, new=new)
-    for folder in (place.ledger.parent, place.seal.parent):
+    writes = [place.ledger.parent, place.seal.parent]
+    for folder in writes:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    ledger = Ledger(place.ledger, Seal(place.seal, load_key(key)))
+    os.environ["SQLITE_TMPDIR"] = str(place.ledger.parent)
+    if not key.exists():  # it is made once the data are known to be sound
+        writes.append(place.credentials)
+    reads = [path, key]
+    for each in policy.datasets.values():
+        reads += [each.data.source, *([each.release.source] if each.release else [])]
+    return confine.deployed(listen=place.listen, connects=_connects(policy), reads=reads, folders=writes)
+
+
+def _connects(policy: Policies) -> list[str]:
+    """Say where a deployment sends anything."""
+    told = urlsplit(policy.deployment.telemetry or "")
+    return [f"{told.hostname}:{told.port}"] if told.hostname else []
+
+
+def _ledger(policy: Policies, data: Sequence[_Data]) -> Ledger:
+    """Open the ledger, and put the policy in force there."""
+    place = policy.deployment
+    ledger = Ledger(place.ledger, Seal(place.seal, load_key(place.credentials / "seal.key")))
     _agree(policy, data, ledger)
     return ledger
 

@@ -48,6 +48,7 @@ from fairwall.wire.limits import EPSILON_MIN
 LOG = logging.getLogger(__name__)
 
 _ADDRESS = re.compile(r".+:\d{1,5}")
+_PORT_MAX = 65_535
 _DATA_NAME = re.compile(r"[!-~]{1,64}")
 _EPSILON_MIN = 1e-3
 """Next to nothing is sold for next to nothing: the ledger keeps every answer for good."""
@@ -72,7 +73,7 @@ def _name(value: str) -> str:
 
 
 def _address(value: str) -> str:
-    if not _ADDRESS.fullmatch(value):
+    if not _ADDRESS.fullmatch(value) or int(value.rpartition(":")[2]) > _PORT_MAX:
         raise ValueError("must be host:port")
     return value
 

@@ -8,7 +8,7 @@ from compliance.ledger import Ledger
 KILLED_BY = "C404"
 
 
-def ledger_of(policies, data, *, new):
+def ledger_of(policies, data):
     ledger = Ledger()
     for policy in policies.datasets.values():
         budget = Budget(policy.budget.epsilon, policy.budget.delta, Rule(policy.budget.rule))

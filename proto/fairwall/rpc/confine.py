@@ -151,6 +151,49 @@ def confine(
     return _without_leaning(layers)
 
 
+def deployed(
+    *, listen: str, connects: Sequence[str], reads: Sequence[Path], folders: Sequence[Path]
+) -> tuple[Layer, ...]:
+    """Give up the files and ports that compliance does not need in a deployment; what cannot be is left, and said.
+
+    To be called while there is no other thread, so before data are read; `filtered` follows. Which user it is, its
+    operator decides, and what capabilities that has.
+
+    Parameters
+    ----------
+    listen : str
+        Where it is to listen, "host:port".
+    connects : sequence of str
+        Where it sends telemetry, "host:port".
+    reads : sequence of Path
+        Files that it reads, also later on; those beside them may be read too.
+    folders : sequence of Path
+        Where it writes.
+
+    Returns
+    -------
+    tuple of Layer
+        The layers that a deployment has, active or not.
+
+    Raises
+    ------
+    ValueError
+        If an address has no port.
+    """
+    # As they are named, and where links lead: a file that replaces one is found by its name.
+    beside = {parent for path in reads for parent in (path.parent, path.resolve().parent)}
+    return *guard(), *_lock_in("compliance", listen, connects, folders, sorted(beside))
+
+
+def filtered(layers: Sequence[Layer], *, listen: str, connects: Sequence[str]) -> tuple[Layer, ...]:
+    """Give up the system calls that compliance does not need in a deployment once its ledger is open; all its layers.
+
+    Whatever threads it has by then are held too.
+    """
+    resolves = not all(_is_number(address) for address in (listen, *connects))
+    return _without_leaning([*layers, _layer("syscalls", seccomp.confine, serves=True, resolves=resolves)])
+
+
 def seal(layers: Sequence[Layer]) -> tuple[Layer, ...]:
     """Let a party that is ready listen nowhere but where it does; its layers, as they are from now on."""
     if Layer("syscalls", True) not in layers:
@@ -162,7 +205,7 @@ def seal(layers: Sequence[Layer]) -> tuple[Layer, ...]:
 def guard() -> tuple[Layer, ...]:
     """Close the memory of a process that holds protected attributes and is run by whoever owns them.
 
-    So are the referee's, and compliance's in a deployment.
+    So are the referee's, and compliance's in a deployment, which gives up more once it knows what it needs.
     """
     return _layer("limits", _limit, None), _layer("non-dumpable", _close_memory)
 
@@ -302,14 +345,16 @@ def _require_one_thread() -> None:
         raise _Unavailable("other threads run already, and would stay free")
 
 
-def _lock_in(party: str, listen: str, connects: Sequence[str], folders: Sequence[Path]) -> Iterator[Layer]:
+def _lock_in(
+    party: str, listen: str, connects: Sequence[str], folders: Sequence[Path], reads: Sequence[Path] = ()
+) -> Iterator[Layer]:
     """Restrict this process with Landlock, as far as the kernel knows it."""
     try:
         _require_one_thread()
         version = _call("syscall", _CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)
         ports = _ports(listen, connects) if version >= _TCP_SINCE and all(connects) else None
         scoped = _ABSTRACT_SOCKETS | _SIGNALS if version >= _SCOPES_SINCE else 0
-        _restrict(version, _grants(party, folders), ports, scoped)
+        _restrict(version, _grants(party, folders, reads), ports, scoped)
         # Which scikit-learn loads, and which would try for shared memory, and warn.
         os.environ.setdefault("JOBLIB_MULTIPROCESSING", "0")
     except (_Unavailable, OSError) as error:
@@ -363,6 +408,8 @@ def _grant(ruleset: int, path: str, rights: int) -> None:
 def _ports(listen: str, connects: Iterable[str]) -> list[tuple[int, int]]:
     """List the port to listen on (0: any that the system chooses), and those to connect to, each with its right."""
     bound = [(_port(listen), _BIND_TCP)] if listen else []
+    if listen and ("[" in listen or not _is_number(listen)):
+        bound.append((0, _BIND_TCP))  # gRPC tries so whether there is IPv6; once the process is ready, it binds nothing
     return bound + [(_port(address), _CONNECT_TCP) for address in connects]
 
 
@@ -383,7 +430,7 @@ def _is_number(address: str) -> bool:
     return True
 
 
-def _grants(party: str, folders: Sequence[Path]) -> Iterator[tuple[str, int]]:
+def _grants(party: str, folders: Sequence[Path], reads: Sequence[Path]) -> Iterator[tuple[str, int]]:
     """List what a party may touch: nothing of it lets it start a program.
 
     A checkout's root is not among it, not even to be listed: the party's own package is found before.
@@ -399,6 +446,8 @@ def _grants(party: str, folders: Sequence[Path]) -> Iterator[tuple[str, int]]:
     yield str(package), _READ
     yield str(shared), _READ
     yield "/dev/null", _READ | _WRITE_FILE | _TRUNCATE
+    for folder in reads:
+        yield str(folder), _READ
     for folder in folders:
         yield str(folder), _OWN
 
