@@ -25,3 +25,16 @@ def compliance(
     command = [sys.executable, "-I", "-m", "compliance", "--policy", str(policy.resolve())]
     command += ["--new-ledger"] if new_ledger else []
     os.execv(sys.executable, command)  # noqa: S606 - our own interpreter and packages
+
+
+@app.command()
+def health(
+    policy: Annotated[Path, typer.Option(help="The policy of the service, a TOML file.", metavar="FILE")],
+    seconds: Annotated[float, typer.Option(min=0.1, help="How long to wait for an answer.")] = 5.0,
+) -> None:
+    """Say whether the service of a policy, on this machine, can do its work: status 0 if so, else 1."""
+    from sim.deployment.health import is_serving
+
+    serving = is_serving(policy, seconds)
+    typer.echo("serving" if serving else "not serving")
+    raise typer.Exit(0 if serving else 1)

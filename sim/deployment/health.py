@@ -1,0 +1,53 @@
+"""Whether a deployment's service can do its work, asked as whoever runs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import grpc
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
+from grpc_health.v1.health_pb2_grpc import HealthStub
+
+from fairwall import toml
+from fairwall.errors import UserError
+from fairwall.rpc import channel, identity
+
+_EVERYWHERE = {"0.0.0.0": "127.0.0.1", "[::]": "[::1]"}  # noqa: S104 - where to ask a service that listens so
+
+
+class HealthError(UserError):
+    """A service that cannot be asked. Its text is one line."""
+
+
+def is_serving(policy: Path, seconds: float) -> bool:
+    """Ask the service of a policy, with compliance's own certificate, on this machine.
+
+    Parameters
+    ----------
+    policy : Path
+        Read for its address and its credentials alone; the service checks the rest when it starts.
+    seconds : float
+        How long to wait for an answer.
+
+    Raises
+    ------
+    HealthError
+        If the policy does not say where to ask.
+    CredentialsError
+    """
+    try:
+        place = toml.read(policy)["deployment"]
+        (host, _, port), folder = str(place["listen"]).rpartition(":"), policy.parent / str(place["credentials"])
+    except (OSError, UnicodeDecodeError, toml.TomlError) as error:
+        raise HealthError(f"{policy}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    except (KeyError, TypeError):
+        raise HealthError(
+            f"{policy}: deployment.listen, deployment.credentials: say where to ask, and as whom"
+        ) from None
+    own = identity.load(folder)
+    with channel.connect(f"{_EVERYWHERE.get(host, host)}:{port}", "compliance", own) as connection:
+        try:
+            answer = HealthStub(connection).Check(HealthCheckRequest(), timeout=seconds)
+        except grpc.RpcError:
+            return False
+    return bool(answer.status == HealthCheckResponse.SERVING)
