@@ -121,7 +121,7 @@ def restore(copy: Path, path: Path, seal: Seal, lost: Mapping[str, Loss]) -> Hea
     if not whole:
         # Last: a ledger without its head is refused, and this is begun again.
         seal.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        seal.write(end)
+        seal.begin(end)
     return end
 
 
@@ -166,7 +166,7 @@ def _written_off(aside: Path, found: Inspection, seal: Seal, lost: Mapping[str, 
     """Charge what was lost to a copy that is nobody's ledger yet; where it ends then."""
     other = replace(seal, path=seal.path.with_name(f"{seal.path.name}.restoring"))
     other.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    other.write(found.books.head)
+    other.begin(found.books.head)
     try:
         ledger = Ledger(aside, other)
         try:

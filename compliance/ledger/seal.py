@@ -87,12 +87,18 @@ class Seal:
         The file has two places, which successive heads take in turn: what is being written is never the only head, and
         a place that is written over costs the disk one sync of its bytes and none of names and sizes.
         """
-        sealed = {"sequence": head.sequence, "chain": head.chain.hex(), "seal": _mac(head, self.key).hex()}
-        place = json.dumps(sealed).encode().ljust(_PLACE_BYTES - 1) + b"\n"
         if self.path.exists() and self.path.stat().st_size == 2 * _PLACE_BYTES:
-            self._write_over(place, head.sequence % 2 * _PLACE_BYTES)
+            self._write_over(self._place(head), head.sequence % 2 * _PLACE_BYTES)
         else:
-            self._begin(2 * place)
+            self.begin(head)
+
+    def begin(self, head: Head) -> None:
+        """Seal a head that does not follow on the one before, durably: whatever was sealed is gone."""
+        self._begin(2 * self._place(head))
+
+    def _place(self, head: Head) -> bytes:
+        sealed = {"sequence": head.sequence, "chain": head.chain.hex(), "seal": _mac(head, self.key).hex()}
+        return json.dumps(sealed).encode().ljust(_PLACE_BYTES - 1) + b"\n"
 
     def _write_over(self, place: bytes, start: int) -> None:
         descriptor = os.open(self.path, os.O_WRONLY)

@@ -59,7 +59,7 @@ def test_a_page_of_a_running_service_is_checked_where_there_is_nothing_else(tmp_
     status, said = checked(*find, "--threshold", "0.25")
     assert status == 0
     assert said.startswith("signed by compliance of loans at ")
-    assert said.endswith("predictions.npy: asked about in record 4, alice/first, sp\n")
+    assert said.endswith("predictions.npy: asked about in record 5, alice/first, sp\n")
     assert max(map(len, said.splitlines())) <= 80
 
     stated = json.loads((away / "loans.intoto.json").read_text())
@@ -101,5 +101,5 @@ def test_the_account_is_what_developers_were_told(tmp_path: Path) -> None:
     (own / "page.html").unlink()
     done = fairwall(*report)
     assert (done.returncode, done.stdout) == (2, "")
-    assert "it is an old copy: it ends at record 5, and 6 was sealed" in done.stderr
+    assert "it is an old copy: it ends at record 6, and 7 was sealed" in done.stderr
     assert not (own / "page.html").exists()

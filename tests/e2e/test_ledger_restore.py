@@ -60,20 +60,20 @@ def is_same(one: Answer, other: Answer) -> bool:
 
 def test_the_drill(tmp_path: Path) -> None:
     own = deployment(tmp_path)
-    ledger, copy = own / "ledger" / "ledger.sqlite", own / "backups" / "ledger-000004.sqlite"
+    ledger, copy = own / "ledger" / "ledger.sqlite", own / "backups" / "ledger-000005.sqlite"
     with serving(own) as running, running.client() as alice:
         told = first(alice)
-        assert "4 records" in command(own, *BACKUP)
+        assert "5 records" in command(own, *BACKUP)
         assert is_same(told, first(alice)), "the service was not disturbed"
         assert running.end() == 0
-    assert "The chain is whole: 4 records" in command(own, *SHOW)
+    assert "The chain is whole: 5 records" in command(own, *SHOW)
     assert [path.name for path in copy.parent.iterdir()] == [copy.name], "one file that needs no other"
     assert copy.stat().st_mode & 0o777 == 0o600
 
     # Over a ledger that is there nothing is put back, nor beside what is left of one.
     assert "is never overwritten: move it away first" in refused(own, *RESTORE)
     shutil.rmtree(own / "ledger")
-    assert "it is an old copy: it ends at record 0, and 4 was sealed" in start_is_refused(own)
+    assert "it is an old copy: it ends at record 0, and 5 was sealed" in start_is_refused(own)
     assert "ledger.sqlite: is there" in refused(own, *RESTORE), "that start has left an empty one"
     ledger.unlink()
     ledger.with_name("ledger.sqlite-wal").write_bytes(b"left")
@@ -83,7 +83,7 @@ def test_the_drill(tmp_path: Path) -> None:
     # The copy is the newest: all goes on as if nothing had been.
     head = (own / "seal" / "head").read_bytes()
     assert "nothing is lost" in refused(own, *RESTORE_LOST)
-    assert "4 records" in command(own, *RESTORE)
+    assert "5 records" in command(own, *RESTORE)
     assert (own / "seal" / "head").read_bytes() == head
     with serving(own) as running, running.client() as alice, running.client("bob") as bob:
         assert is_same(told, first(alice))
@@ -94,7 +94,7 @@ def test_the_drill(tmp_path: Path) -> None:
 
     # Two more answers have left, and then it is lost: the copy is an old one.
     shutil.move(own / "ledger", tmp_path / "turns-up-later")
-    text = "it is an old copy: it ends at record 4, and 6 was sealed"
+    text = "it is an old copy: it ends at record 5, and 7 was sealed"
     assert text in refused(own, *RESTORE)
     assert "--lost loans=EPSILON" in refused(own, *RESTORE)
     assert not ledger.exists()
@@ -103,7 +103,7 @@ def test_the_drill(tmp_path: Path) -> None:
     assert text in start_is_refused(own)
     ledger.unlink()
     assert "no data set cards: it has loans" in refused(own, *RESTORE, "--lost", "cards=1")
-    assert "5 records" in command(own, *RESTORE_LOST)
+    assert "6 records" in command(own, *RESTORE_LOST)
 
     # What was lost is charged, what is there is repeated, and what is not is charged anew.
     with serving(own) as running, running.client() as alice, running.client("bob") as bob:
@@ -144,7 +144,7 @@ def test_what_cannot_be_told_from_another_ledger_is_not_put_back(tmp_path: Path)
     assert "written without this key" in refused(own, *RESTORE)
     shutil.move(tmp_path / "key", seal)
     assert "the sealed head, which would tell whether that was the last, is missing" in refused(own, *RESTORE)
-    assert "5 records" in command(own, *RESTORE, "--lost", "loans=inf")
+    assert "6 records" in command(own, *RESTORE, "--lost", "loans=inf")
     with serving(own) as running, running.client() as alice:
         assert is_same(told, first(alice))
         assert alice.terms().epsilon_remaining == 0

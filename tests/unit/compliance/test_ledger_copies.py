@@ -167,10 +167,11 @@ def test_what_was_lost_is_charged_whether_it_is_covered_or_not(tmp_path: Path, p
     ledger = opened(path, seal)
     settle(ledger, "r0")
     copy, end = back_up(path, tmp_path / "backups", seal)
-    settle(ledger, "r1")
+    for name in ("r1", "r2", "r3"):
+        settle(ledger, name)
     ledger.close()
     lose(path)
-    with pytest.raises(LedgerError, match=r"it ends at record 3, and 4 was sealed.*--lost people=EPSILON"):
+    with pytest.raises(LedgerError, match=r"it ends at record 3, and 6 was sealed.*--lost people=EPSILON"):
         restore(copy, path, seal, {})
     head = restore(copy, path, seal, {"people": Loss(2000.0)})
     assert (head.sequence, end.sequence) == (4, 3)
