@@ -346,9 +346,10 @@ def test_a_developer_has_no_more_than_its_share(own: Path) -> None:
         assert refusal(lambda: bob.ask(PREDICTIONS, "sp", 0.5))[0] == "BUDGET_EXHAUSTED"
 
 
-def test_a_batch_has_no_more_than_the_policy_allows(served: Served) -> None:
+@pytest.mark.parametrize("epsilon", [1e-12, 0.0009, 2.5])
+def test_a_batch_has_no_less_and_no_more_than_the_policy_allows(served: Served, epsilon: float) -> None:
     with served.client() as alice:
-        assert refusal(lambda: alice.ask(PREDICTIONS, "sp", 2.5))[0] == "EPSILON_INVALID"
+        assert refusal(lambda: alice.ask(PREDICTIONS, "sp", epsilon))[0] == "EPSILON_INVALID"
 
 
 def test_a_developer_whom_the_policy_does_not_name_is_refused(served: Served) -> None:
