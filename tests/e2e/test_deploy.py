@@ -154,7 +154,7 @@ def test_the_unit_s_command_serves_within_what_the_unit_leaves_it(place: Place) 
             assert process.wait(30) == 0
     log = (place.folder / "log").read_text()
     assert "Traceback" not in log
-    assert "SIGHUP: the certificate is read again" in log
+    assert "SIGHUP: loans" in log
 
 
 def test_a_unit_that_leaves_too_little_is_found_out(place: Place) -> None:
