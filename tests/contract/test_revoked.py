@@ -9,7 +9,7 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -357,6 +357,19 @@ def test_a_server_that_takes_a_broken_list_for_an_empty_one_is_caught(tmp_path: 
         assert outcomes_with_broken_lists(place) == {what: [IN, IN, IN, IN] for what in BROKEN}
 
 
+def test_a_list_that_could_not_be_read_once_is_read_again(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    with place.dialled("bob") as bob:
+        place.revoke("alice")
+        with monkeypatch.context() as patch:
+            patch.setattr("fairwall.rpc.revoked.read", no_descriptor_left)
+            assert outcome(bob) == error.REASON_INTERNAL
+        assert outcome(bob) == IN
+
+
+def no_descriptor_left(path: Path, _: str) -> None:
+    raise RevokedError(f"{path}: cannot be read: Too many open files")
+
+
 def test_a_list_that_is_gone_is_missed_by_what_takes_its_place_too(place: Place) -> None:
     before = Revoked(place.list, place.authority.pem)
     place.list.unlink()
@@ -380,15 +393,16 @@ def test_without_a_list_nobody_is_revoked_until_there_is_one(tmp_path: Path) -> 
 
 
 def bob_is_heard_beside_calls_that_say_nothing(place: Place) -> bool:
-    """Let two more developers in, who hold open as many calls as they may."""
-    for name in ("carol", "dave"):
+    """Let three more developers in, who hold open as many calls as they may."""
+    new = ("carol", "dave", "erin")
+    for name in new:
         add(place.folder, name, 1, place.authority)
-    names = ("alice", "bob", "carol", "dave")
-    place.listening.admit(Deployed({Caller("loans", "developer", name): Quota() for name in names}))
-    with place.dialled("carol") as carol, place.dialled("dave") as dave, place.dialled("bob") as bob:
+    place.listening.admit(Deployed({Caller("loans", "developer", name): Quota() for name in ("alice", "bob", *new)}))
+    with ExitStack() as opened:
+        bob, *others = (opened.enter_context(place.dialled(name)) for name in ("bob", *new))
         silent = [
             AuditServiceStub(each).Audit.future(iter(queue.SimpleQueue[Any]().get, None), timeout=20)
-            for each in (carol, dave)
+            for each in others
             for _ in range(server.CALLS_PER_CALLER)
         ]
         rooms, threads = place.listening._gate._room.values(), place.listening._threads._max_workers
@@ -409,6 +423,4 @@ def test_a_server_that_has_no_more_room_than_at_the_start_is_caught(
     place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server._Threads, "grow", lambda *_: None)
-    place.listening.admit(Deployed({Caller("loans", "developer", "alice"): Quota()}))
-    place.listening._threads._max_workers = 8 + 4
     assert not bob_is_heard_beside_calls_that_say_nothing(place)
