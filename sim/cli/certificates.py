@@ -42,7 +42,7 @@ def new(
     authority: Certificate = None,
     authority_key: Key = None,
 ) -> None:
-    """Issue certificates for compliance and each developer, by a new authority or by one of your own."""
+    """Issue a deployment's first certificates. By a new authority, or by one of your own."""
     from sim.deployment.certificates import write
 
     own = None if authority is authority_key is None else _authority(folder, authority, authority_key)
@@ -66,7 +66,7 @@ def add(
     authority: Certificate = None,
     authority_key: Key = None,
 ) -> None:
-    """Issue a further developer's certificate; with --policy, admit the developer to a service that goes on running."""
+    """Issue one more developer's certificate. With --policy, admit the developer to a service that keeps running."""
     from sim.deployment import admission, certificates
     from sim.deployment.replacing import replace
 
@@ -127,7 +127,7 @@ def revoke(
 
 @app.command("list")
 def list_issued(folder: Folder = _CERTIFICATES) -> None:
-    """Print each certificate's number, end and owner, and which are revoked."""
+    """Print each certificate's number, end and owner. Those that are revoked are marked."""
     from sim.deployment.certificates import issued
 
     for each in issued(folder):

@@ -32,7 +32,7 @@ def health(
     policy: Annotated[Path, typer.Option(help="The policy of the service, a TOML file.", metavar="FILE")],
     seconds: Annotated[float, typer.Option(min=0.1, help="How long to wait for an answer.")] = 5.0,
 ) -> None:
-    """Say whether the service of a policy, on this machine, can do its work: status 0 if so, else 1."""
+    """Ask whether a policy's service can work. Status 0 if so, else 1."""
     from sim.deployment.health import is_serving
 
     serving = is_serving(policy, seconds)

@@ -70,7 +70,7 @@ def test_without_a_command_the_help_is_shown(tmp_path: Path) -> None:
     assert "run" in text
 
 
-@pytest.mark.parametrize("group", [(), ("serve",), ("ledger",), ("conformance",)])
+@pytest.mark.parametrize("group", [(), ("serve",), ("ledger",), ("conformance",), ("certificates",)])
 def test_every_command_is_listed_with_a_whole_sentence(tmp_path: Path, group: tuple[str, ...]) -> None:
     done = fairwall(tmp_path, *group, "--help")
     _, _, listed = done.stdout.partition("Commands:\n")
