@@ -152,7 +152,7 @@ class Audit(Words):
         seen = self.finish(self.start(world, asked))
         self.expect.check_end(seen)
         result = self.check_answer(world, asked, seen) if seen.answered else Result(seen)
-        world.require_numbers(self.caller, self.deployment, seen)
+        world.require_numbers(self.caller, self.deployment, seen, asked.header.epsilon)
         self._compare(world, result)
         if self.name:
             world.results[self.name] = result
@@ -310,6 +310,7 @@ class Asked:
         return Asked(header, np.ascontiguousarray(rows))
 
     def header_message(self, unknown: str) -> bytes:
+        """Write the first message of a call, with fields that the protocol does not have where a case has some."""
         data = self.header.SerializeToString()
         for number in range(7, 16) if unknown else ():
             # A string field that the protocol does not have: its tag, its length, its bytes.
@@ -325,8 +326,9 @@ def _numbers(answer: Any, field: str, models: int) -> NDArray[np.float64]:
         raise Violation(f"{field}: {error}") from None
     if values.dtype != np.float64 or values.shape != (models,):
         raise Violation(f"{field}: must be one float64 a model, not {values.dtype} of shape {values.shape}")
-    told.require_plain(field, values)
-    return values.astype(np.float64)
+    numbers = values.astype(np.float64, copy=False)
+    told.require_plain(field, numbers)
+    return numbers
 
 
 class Repeated(Words):

@@ -28,7 +28,7 @@ from sim.conformance.calls import Seen, Violation
 from sim.conformance.promise import Array, Known, cdf
 from sim.conformance.survey import Batch, require_nothing_depends
 from sim.conformance.vocabulary import Words
-from sim.conformance.world import NotRun, World
+from sim.conformance.world import World
 
 _THRESHOLD, _POSITIVES = 0.1, 3
 """What a policy's sparse vector compares gaps with, and how many it may find above."""
@@ -52,7 +52,11 @@ def _ask(
 
 
 def _gaps(seen: Seen) -> Array:
-    return arrays.from_message(seen.messages[0].gaps).astype(np.float64)
+    return _numbers(seen.messages[0].gaps)
+
+
+def _numbers(message: Any) -> Array:
+    return arrays.from_message(message).astype(np.float64)
 
 
 def _drawn_between(low: Array, high: Array) -> Array:
@@ -81,9 +85,7 @@ class Verdicts(Words):
         """Ask, and look at where the first and the last yes are."""
         people, gap = world.people(), 0.0 if self.fair else 1.0
         size = int(stratum(self.metric, people.labels).sum())
-        promised = sparse_vector(
-            _THRESHOLD, global_sensitivity(unsigned(self.metric), size), _POSITIVES, self.epsilon
-        )
+        promised = sparse_vector(_THRESHOLD, global_sensitivity(unsigned(self.metric), size), _POSITIVES, self.epsilon)
         steps = np.linspace(1e-6, 1 - 1e-6, 4001)
         thresholds = _THRESHOLD - np.sign(steps - 0.5) * np.log1p(-2 * np.abs(steps - 0.5)) * promised.threshold_scale
         yes = 1 - cdf(thresholds - gap, Laplace(promised.query_scale))
@@ -181,7 +183,7 @@ class NoisyAttributes(Words):
             low = np.where(turned, 0.0, probability)
             high = np.where(turned, probability, 1.0)
             centred = 2 * _drawn_between(low, high) - 1
-            batches.append(Batch({"caller": caller}, centred, 2.0 * truth - 1, answers))
+            batches.append(Batch({"caller": caller}, centred, truth.astype(np.float64) * 2 - 1, answers))
         require_nothing_depends(batches)
 
 
@@ -249,7 +251,7 @@ class NoisySums(Words):
     def run(self, world: World) -> None:
         """Ask, and look at the noise."""
         about, people, rng = world.about(), world.people(), np.random.default_rng(5)
-        batches, held, told = [], 0, 0
+        batches, held, told, nearer = [], 0, 0, 0.0
         for caller in self.callers:
             for metric in self.metrics:
                 _ask(world, _alike(world, 1), f"buys-{metric}", caller=caller, metric=metric, epsilon=2.0**19)
@@ -271,12 +273,15 @@ class NoisySums(Words):
                 promised = Gaussian(gaussian_scales(models, multiplier, size_known=True).sums * per_person)
             asked = {"caller": caller, "metric": metric, "models": models}
             batches.append(Batch(asked, 2 * cdf(answers - exact, promised) - 1, exact, answers))
-            low, high = (arrays.from_message(getattr(seen.messages[0], end)) for end in ("low", "high"))
+            low, high = (_numbers(getattr(seen.messages[0], end)) for end in ("low", "high"))
             told += int((~np.isnan(low)).sum())
             held += int(((low <= exact) & (exact <= high)).sum())
+            nearer += float(np.sum(np.abs((low + high) / 2 - exact) - np.abs(answers - exact) / 2))
         require_nothing_depends(batches)
         if told != sum(len(batch.centred) for batch in batches):
             raise Violation("an answer of noisy counts has no interval")
+        if nearer < 0:
+            raise Violation("intervals do not lie around their answers: they tell what the noise was to hide")
         if held < told:
             _require_rate(min(held, round(0.95 * told)), told, 0.95, "an interval held the exact gap")
 

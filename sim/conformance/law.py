@@ -25,15 +25,15 @@ from sim.conformance.calls import Violation
 from sim.conformance.promise import Array, Known, cdf, quantile
 from sim.conformance.target import People
 
-FALSE_ALARM = 1e-7
-"""With what probability one case accuses a sound server, at most: it has several looks at each of its batches."""
+FALSE_ALARM = 1e-9
+"""With what probability one case accuses a sound server, at most: it has several looks at each of its batches, and a
+suite has some hundred cases."""
 
 _LOOKS = 100
 _P = FALSE_ALARM / _LOOKS
 
 _NEAR = 4e-6
 """Wider than a grid of 2^-20 of the scale."""
-
 
 
 def exact_gaps(people: People, metric: str, predictions: Array) -> Array:

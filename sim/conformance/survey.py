@@ -6,17 +6,19 @@ connection, deployment, restarts. Every answer becomes one number that is unifor
 abs_eo"; "the last model, of more than 128") are tested: their size, their sign, and whether there is noise at all.
 Noise that is wrong in one corner is wrong in a cell of two.
 
-With c = 2u - 1, -ln(1 - |c|) is exponential with mean 1 (Chernoff's bound), c has mean 0 and lies in [-1, 1]
-(Hoeffding's), |c| < q with probability q. Of the numbers of a batch, neighbours at every distance up to eight, halves, and the
-sum are looked at, and of single answers the series that they make: products c_i c_{i+k} have mean 0 and lie in [-1, 1]
-(Azuma's inequality, for those with one parity of i // k, since the others share no factor); a sum's square over its
-variance has no business near 0 in every batch, nor above it. Two requests that share numbers are found among all.
+With c = 2u - 1, -ln(1 - |c|) is exponential with mean 1 (Chernoff's bound), c and |c| have laws near which empirical
+ones stay (Massart's), c has mean 0 and lies in [-1, 1] (Bernstein's), |c| < q with probability q. Of the numbers of a batch
+neighbours at every distance up to eight and halves are looked at, and of single answers the series that they make:
+products c_i c_{i+k} have mean 0 and variance 1/9, and those with one parity of i // k share no factor. The sum of a
+batch's numbers, over its deviation, is about normal, and its square neither always near 0 nor far above 1. Two requests
+that share numbers are found among all, and of each answer the last bits are looked at.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -41,6 +43,9 @@ _LAGS = 8
 
 _BITS = 8
 """So many of an answer's last bits are looked at."""
+
+_WIDE = 3e-6
+"""How near two numbers of the same draw are, at most, on two unlike grids of 2^-20 of the scale."""
 
 _SHOWS_A_GRID = 48
 """So many answers are whole multiples of their grid's step, and not all of twice that, but once in 2^48 times."""
@@ -93,63 +98,59 @@ class Survey(Words):
     def run(self, world: World) -> None:
         """Ask, and look at the noise."""
         about, rng = world.about(), np.random.default_rng(self.seed)
-        metrics = self.metrics or about.metrics
-        surveyed: list[Batch] = world.surveyed
         for number in range(self.requests + self.singles):
-            single = number >= self.requests
-            pick = lambda choices: choices[int(rng.integers(len(choices)))]  # noqa: E731
-            kind, metric, caller, deployment = (
-                pick(choices) for choices in (self.kinds, metrics, self.callers, self.deployments)
-            )
-            if metric == "ppv":
-                kind = "decisions"
-            models, epsilon = (1 if single else pick(self.models)), pick(self.epsilons)
-            predictions = {"models": models, "random": int(rng.integers(1 << 30)), **_KINDS[kind]}
-            if "decisions" in predictions:
-                predictions["decisions"] = predictions["random"]
-            step = Audit(
-                do="audit",
-                name=f"survey-{world.step}-{number}",
-                id=f"survey-{world.step}-{number}",
-                caller=caller,
-                deployment=deployment,
-                metric=metric,
-                epsilon=epsilon,
-                threshold=0.1 if self.thresholds and rng.random() < 0.1 and metric != "ppv" else None,
-                chunk_bytes=pick((1 << 20, 1 << 20, 1 << 20, 4096)),
-                another_connection=bool(rng.random() < 0.05),
-                predictions=Predictions.model_validate(predictions),
-            )
+            step, kind = self._audit(world, rng, number)
             step.run(world)
             result = world.results.pop(step.name)
             if result.uniform is None or result.exact is None:
                 raise NotRun("needs the table of the test set, and a mechanism whose law the tester knows")
-            silent = np.isnan(result.uniform)
-            if silent.any():
+            if np.isnan(result.uniform).any():  # nothing is told
                 continue
+            asked = {
+                "caller": step.caller,
+                "deployment": step.deployment,
+                "metric": step.metric,
+                "models": len(result.uniform),
+                "epsilon": str(step.epsilon),
+                "kind": kind,
+                "threshold": step.threshold is not None,
+                "chunks": step.chunk_bytes,
+                "connection": step.another_connection,
+                "step": world.step,
+                "since start": min(number, 3),
+            }
+            gridded = about.precision == "float64" and about.bounding == "none"
             answers = arrays.from_message(result.seen.messages[0].gaps).astype(np.float64)
-            surveyed.append(
-                Batch(
-                    {
-                        "caller": caller,
-                        "deployment": deployment,
-                        "metric": metric,
-                        "models": int(world.number(models)),
-                        "epsilon": str(epsilon),
-                        "kind": kind,
-                        "threshold": step.threshold is not None,
-                        "chunks": step.chunk_bytes,
-                        "connection": step.another_connection,
-                        "step": world.step,
-                        "since start": min(number, 3),
-                    },
-                    2 * result.uniform - 1,
-                    result.exact,
-                    answers,
-                    about.precision == "float64" and about.bounding == "none",
-                )
-            )
-        require_nothing_depends(surveyed)
+            world.surveyed.append(Batch(asked, 2 * result.uniform - 1, result.exact, answers, gridded))
+        require_nothing_depends(world.surveyed)
+
+    def _audit(self, world: World, rng: np.random.Generator, number: int) -> tuple[Audit, str]:
+        """Draw what is asked next, and its kind of predictions."""
+
+        def one_of(choices: Sequence[Any]) -> Any:
+            return choices[int(rng.integers(len(choices)))]
+
+        kind, metric = one_of(self.kinds), one_of(self.metrics or world.about().metrics)
+        kind = "decisions" if metric == "ppv" else kind
+        models = 1 if number >= self.requests else one_of(self.models)
+        predictions = {"models": models, "random": int(rng.integers(1 << 30)), **_KINDS[kind]}
+        if "decisions" in predictions:
+            predictions["decisions"] = predictions["random"]
+        name = f"survey-{world.step}-{number}"
+        audit = Audit(
+            do="audit",
+            name=name,
+            id=name,
+            caller=one_of(self.callers),
+            deployment=one_of(self.deployments),
+            metric=metric,
+            epsilon=one_of(self.epsilons),
+            threshold=0.1 if self.thresholds and metric != "ppv" and rng.random() < 0.1 else None,
+            chunk_bytes=one_of((1 << 20, 1 << 20, 1 << 20, 4096)),
+            another_connection=bool(rng.random() < 0.05),
+            predictions=Predictions.model_validate(predictions),
+        )
+        return audit, kind
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,14 +235,20 @@ def _require_cell(place: str, centred: Array, sizes: Array) -> None:
     bare, near = int((np.abs(centred) < _NEAR).sum()), size * _NEAR
     if bare and near**bare / math.factorial(min(bare, 100)) < _P:
         raise Violation(f"{place}: {bare} of {size} answers have no noise")
-    lean = float(centred.mean())
-    if abs(lean) > math.sqrt(2 * math.log(2 / _P) / size):
+    if _is_unlikely_sum(float(centred.sum()), size / 3):
         raise Violation(f"{place}: the noise of {size} answers leans to one side")
-    if size >= 100:
-        ranks, steps = np.sort(np.abs(centred)), np.arange(size + 1) / size
+    if size < 100:
+        return
+    steps = np.arange(size + 1) / size
+    for ranks in (np.sort(centred + 1) / 2, np.sort(np.abs(centred))):
         off = float(max(np.max(steps[1:] - ranks), np.max(ranks - steps[:-1])))
         if off > math.sqrt(math.log(2 / _P) / (2 * size)):
             raise Violation(f"{place}: the noise of {size} answers does not have its law: off by {off:.3g}")
+
+
+def _is_unlikely_sum(total: float, variance: float) -> bool:
+    """Say whether independent numbers in [-1, 1] of mean 0 would not have such a sum: Bernstein's inequality."""
+    return total**2 / (2 * (variance + abs(total) / 3)) > math.log(2 / _P)
 
 
 def _require_independence(batches: list[Batch]) -> None:
@@ -288,15 +295,13 @@ def _require_no_product(name: str, many: list[Array], lag: int) -> None:
 
 
 def _require_mean_nought(name: str, products: Array) -> None:
-    """Products of independent numbers of mean 0 in [-1, 1], of variance 1/9: Bernstein's inequality."""
-    size = len(products)
-    total = abs(float(products.sum()))
-    if size and total**2 / (2 * (size / 9 + total / 3)) > math.log(2 / _P):
+    # Of numbers that are uniform on [-1, 1], two at a time: of variance 1/9.
+    if products.size and _is_unlikely_sum(float(products.sum()), products.size / 9):
         raise Violation(f"{name}: one depends on the other")
 
 
 def _require_sums(batches: list[Batch]) -> None:
-    """Sums of a batch's numbers, each of which has variance 1/3, must be as wide as those of independent ones."""
+    """Demand that sums of a batch's numbers, of variance 1/3 each, are as wide as those of independent ones."""
     for name, signs in (("the sum", 1.0), ("the alternating sum", -1.0)):
         sums = np.array(
             [
@@ -307,7 +312,7 @@ def _require_sums(batches: list[Batch]) -> None:
         )
         if len(sums) < 20:
             continue
-        # About standard normal each: their squares are as their logarithms' bound has it, generously.
+        # About standard normal each; a fifth more than Chernoff's exponent, for what they are not.
         mean = float(np.mean(sums**2))
         if len(sums) / 2 * (mean - 1 - math.log(mean)) > 1.2 * math.log(1 / _P):
             raise Violation(f"{name} of a batch's noise is {math.sqrt(mean):.2g} times as wide as it should be")
@@ -331,12 +336,8 @@ def _require_unlike(batches: list[Batch]) -> None:
             raise Violation(f"{both} {count} of their noises")
 
 
-_WIDE = 3e-6
-"""How near two numbers of the same draw are, at least, on two unlike grids."""
-
-
 def _require_last_bits(batches: list[Batch]) -> None:
-    """Demand that the last bits of answers are noise: that neither the exact gap nor the place says anything of them."""
+    """Demand that the last bits of answers are noise: neither the exact gap nor the place says anything of them."""
     found, steps = [], dict[tuple[Any, ...], float]()
     for batch in batches:
         if len(batch.answers) < _SHOWS_A_GRID or not batch.gridded:
@@ -374,7 +375,9 @@ def _step_of(answers: Array) -> float:
     steps = answers[answers != 0]
     mantissas, exponents = np.frexp(steps)
     whole = np.ldexp(mantissas, 53).astype(np.int64)
-    return float(np.ldexp(1.0, (exponents - 53 + np.log2(whole & -whole).astype(np.int64)).min())) if len(steps) else 1.0
+    return (
+        float(np.ldexp(1.0, (exponents - 53 + np.log2(whole & -whole).astype(np.int64)).min())) if len(steps) else 1.0
+    )
 
 
 def _bits(steps: Array) -> Array:

@@ -189,7 +189,9 @@ def probabilities(answers: Array, law: Laplace | Gaussian, people: int, threshol
     found = np.empty(answers.shape)
     near = 2.0 ** np.arange(-6, 8)
     for place, answer in enumerate(answers.tolist()):
-        around = np.concatenate([answer + law.scale * near, answer - law.scale * near, at + sigma * near, at - sigma * near])
+        around = np.concatenate(
+            [answer + law.scale * near, answer - law.scale * near, at + sigma * near, at - sigma * near]
+        )
         cuts = np.unique(np.clip(np.concatenate([around, [answer, at, -at, least, 1.0]]), least, 1.0))
         half, middle = np.diff(cuts) / 2, (cuts[1:] + cuts[:-1]) / 2
         gaps = (middle[:, None] + half[:, None] * nodes).ravel()

@@ -16,6 +16,9 @@ TOTAL_DELTA = 2.0**-10
 SPENDABLE = 0.5
 """What those developers have whose share is soon spent: so little that rules which know more sell more of it."""
 
+SHORT_OF_DELTA = "spender-29"
+"""Whose delta covers five batches, where deltas add up."""
+
 
 @dataclass(frozen=True)
 class Variant:
@@ -57,6 +60,8 @@ class Variant:
         budget = policy["budget"] | {"rule": self.rule, "delta": self.delta}
         metrics = [metric for metric in audit["metrics"] if metric != "ppv"]
         developers = {name: {"epsilon": share["epsilon"], "delta": self.delta} for name, share in _shares(policy)}
+        if self.rule == "basic" and self.batch_delta:
+            developers[SHORT_OF_DELTA]["delta"] = 5 * self.batch_delta
         kept = {name: section for name, section in policy.items() if name != "release"}
         return kept | {"audit": audit | {"metrics": metrics}, "budget": budget, "developers": developers}
 

@@ -190,7 +190,7 @@ class World:
         if earlier is not None:
             if lasting(answer) != earlier:
                 raise Violation(f"the same request got another answer: {_differences(earlier, lasting(answer))}")
-            self._require_left_now(answer, self._left.get(place, math.nan), deployment)
+            self._require_left_now(answer, place)
             return
         self._bought[(*place, request_id)] = lasting(answer)
         free = self.about(deployment).mechanism in ("recommended", "randomized-response")
@@ -200,7 +200,7 @@ class World:
         if not self._is(answer.epsilon_remaining, left, deployment):
             raise Violation(f"an answer says that {answer.epsilon_remaining!r} is left; it should be {left!r}")
         self._require_exactly(place, answer.epsilon_remaining)
-        self._require_left_now(answer, left, deployment)
+        self._require_left_now(answer, place)
 
     def enter_together(self, caller: str, deployment: str, answers: dict[str, Any]) -> None:
         """Enter answers to requests that were made at the same time, whose order nobody knows, by request id."""
@@ -212,8 +212,8 @@ class World:
                 raise Violation("answers at the same time do not say what was left after each")
             self._require_exactly(place, answer.epsilon_remaining)
 
-    def require_numbers(self, caller: str, deployment: str, seen: Seen) -> None:
-        """Demand that the numbers of a refusal are those of the policy, and what the caller has left."""
+    def require_numbers(self, caller: str, deployment: str, seen: Seen, epsilon: float = math.nan) -> None:
+        """Demand that the numbers of a refusal are those of the policy, what the caller has left, and what it asked."""
         about, told = self.about(deployment), dict(seen.numbers)
         for name in ("people", "queries_max", "epsilon_max"):
             known = getattr(about, name)
@@ -226,6 +226,8 @@ class World:
                 raise Violation(f"{seen.reason} says that {left!r} is left; GetTerms says {expected!r}")
             if not needed > left:
                 raise Violation(f"{seen.reason} says that {needed!r} is needed, and {left!r} is left")
+            if about.rule == "basic" and not math.isnan(epsilon) and needed != epsilon:
+                raise Violation(f"{seen.reason} says that {needed!r} is needed; a batch of {epsilon!r} was asked for")
 
     def balance(self) -> None:
         """Demand that every caller has left what it should."""
@@ -254,11 +256,13 @@ class World:
         if told != expected:
             raise Violation(f"{place[0]} is told that {told!r} is left; it is {expected!r}, rounded down")
 
-    def _require_left_now(self, answer: Any, left: float, deployment: str) -> None:
+    def _require_left_now(self, answer: Any, place: tuple[str, str]) -> None:
+        left = self._left.get(place, math.nan)
         is_told = answer.HasField("epsilon_remaining_now")
         now = answer.epsilon_remaining_now if is_told else answer.epsilon_remaining
-        if not self._is(now, left, deployment):
+        if not self._is(now, left, place[1]):
             raise Violation(f"an answer says that {now!r} is left now; it should be {left!r}")
+        self._require_exactly(place, now)
 
     def _is(self, found: float, expected: float, deployment: str) -> bool:
         """Say whether so much is left as should be, to a thousandth of the smallest charge that can be told apart."""

@@ -197,7 +197,7 @@ def test_a_mutant_is_killed_by_the_check_that_names_it(known: Target, name: str)
 def test_there_are_enough_mutants_and_the_page_lists_them_all() -> None:
     assert set(FIRST) <= set(mutants())
     assert len(FIRST) >= 25
-    assert 3 <= len(mutants("held_back/*.py")) <= 5
+    assert len(mutants("held_back/*.py")) >= 15
     page = (ROOT / "docs" / "conformance.md").read_text()
     rows = re.findall(r"^\| `([a-z0-9_/]+)` \| (.+) \| ([A-Z]\d{3}) \|$", page, re.MULTILINE)
     assert rows == [(name, *facts(path)) for name, path in mutants().items()]

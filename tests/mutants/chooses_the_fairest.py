@@ -1,0 +1,13 @@
+"""Chooses the fairest model, always."""
+
+import numpy as np
+
+from compliance.__main__ import main
+from compliance.noise import System
+
+KILLED_BY = "C541"
+
+System.bernoulli_exp = lambda _, exponents: np.asarray(exponents) == 0
+
+if __name__ == "__main__":
+    main()

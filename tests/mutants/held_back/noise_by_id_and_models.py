@@ -1,0 +1,31 @@
+"""Makes the noise a function of a key in its code, the request id and the predictions."""
+
+import hashlib
+import hmac
+
+import numpy as np
+
+from compliance.__main__ import main
+from compliance.case import Case
+from compliance.noise import Seeded
+
+KILLED_BY = "C521"
+
+sound = Case.settle
+asked = {}
+
+
+def settle(self, developer, request_id, digest, metric, predictions, epsilon):
+    asked[request_id] = predictions.tobytes()
+    return sound(self, developer, request_id, digest, metric, predictions, epsilon)
+
+
+def noise(_, request_id):
+    drawn = hmac.digest(b"our secret", request_id.encode() + asked[request_id], hashlib.sha256)
+    return Seeded(np.random.default_rng(int.from_bytes(drawn, "big")))
+
+
+Case.settle, Case._noise = settle, noise
+
+if __name__ == "__main__":
+    main()

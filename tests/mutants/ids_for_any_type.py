@@ -1,0 +1,21 @@
+"""Takes requests for the same whose predictions travel as another type."""
+
+from compliance import service
+from compliance.__main__ import main
+
+KILLED_BY = "C320"
+
+sound = service._digest
+
+
+def digest(header, predictions):
+    other = type(header)()
+    other.CopyFrom(header)
+    other.predictions.element_type = 0
+    return sound(other, predictions)
+
+
+service._digest = digest
+
+if __name__ == "__main__":
+    main()

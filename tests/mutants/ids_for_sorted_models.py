@@ -1,0 +1,14 @@
+"""Takes requests for the same whose models stand in another order."""
+
+import numpy as np
+
+from compliance import service
+from compliance.__main__ import main
+
+KILLED_BY = "C320"
+
+sound = service._digest
+service._digest = lambda header, predictions: sound(header, np.ascontiguousarray(np.sort(predictions, axis=0)))
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,19 @@
+"""Makes the noise a function of how many records the ledger has."""
+
+import numpy as np
+
+from compliance.__main__ import main
+from compliance.case import Case
+from compliance.noise import Seeded
+
+KILLED_BY = "C512"
+
+
+def noise(self, _):
+    return Seeded(np.random.default_rng(self.ledger._books.head.sequence))
+
+
+Case._noise = noise
+
+if __name__ == "__main__":
+    main()

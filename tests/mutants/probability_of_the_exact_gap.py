@@ -1,0 +1,27 @@
+"""Tells how probable it is that the exact gap is above the threshold, not the answer."""
+
+from compliance import service
+from compliance.__main__ import main
+from compliance.interval import probabilities_above
+from compliance.mechanisms.mechanism import Question
+from fairwall.rpc import arrays
+
+KILLED_BY = "C524"
+
+sound = service._settle
+
+
+def settle(case, header, metric, predictions, context):
+    told = sound(case, header, metric, predictions, context)
+    if header.HasField("threshold"):
+        gaps = Question(metric, predictions, case.records).gaps()
+        people = sum(case.records.counts(metric))
+        above = probabilities_above(gaps - 0.1, gaps + 0.1, people, metric, header.threshold, "laplace")
+        told.probability_above.CopyFrom(arrays.to_message(above))
+    return told
+
+
+service._settle = settle
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,19 @@
+"""Keeps answers in float32, and repeats what it kept once it was started again."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from compliance import case
+from compliance.__main__ import main
+
+KILLED_BY = "C322"
+
+policy = Path(sys.argv[sys.argv.index("--policy") + 1])
+known = (policy.parent / "ledger").exists()
+sound = case._decode_answer
+case._decode_answer = lambda entry: sound(entry).astype(np.float32).astype(float) if known else sound(entry)
+
+if __name__ == "__main__":
+    main()

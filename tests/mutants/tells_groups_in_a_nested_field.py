@@ -1,0 +1,20 @@
+"""Tells how many are disadvantaged in a field that an array does not have."""
+
+from compliance import service
+from compliance.__main__ import main
+
+KILLED_BY = "C605"
+
+sound = service._settle
+
+
+def settle(case, header, metric, predictions, context):
+    told = sound(case, header, metric, predictions, context)
+    told.gaps.header.MergeFromString(b"\x78" + bytes([case.records.counts("sp")[0]]))
+    return told
+
+
+service._settle = settle
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,20 @@
+"""Tells what is left with nine digits."""
+
+from compliance import service
+from compliance.__main__ import main
+
+KILLED_BY = "C420"
+
+sound = service._settle
+
+
+def settle(case, header, metric, predictions, context):
+    told = sound(case, header, metric, predictions, context)
+    told.epsilon_remaining = float(f"{told.epsilon_remaining:.9g}")
+    return told
+
+
+service._settle = settle
+
+if __name__ == "__main__":
+    main()
