@@ -43,7 +43,7 @@ class Predictions(Words):
     fill : float
         One prediction for everybody, in place of scores.
     group : "advantaged" or "disadvantaged"
-        1 for this group and 0 for the other, in place of scores.
+        1 for this group and 0 for the other, in place of scores; of another deployment's people where `of` names it.
     put : list of (model, person, value)
         What is changed then; negative positions count from the end.
     kind : str
@@ -56,6 +56,7 @@ class Predictions(Words):
     decisions: int | None = None
     fill: float | None = None
     group: Literal["advantaged", "disadvantaged"] | None = None
+    of: str = ""
     put: tuple[tuple[int, int, float], ...] = ()
     kind: Literal["float64", "float32", "uint8"] = "float64"
 
@@ -64,7 +65,7 @@ class Predictions(Words):
         shape = tuple(int(world.number(each, deployment=deployment)) for each in (self.models, self.columns))
         if self.group is not None:
             wanted = self.group == "advantaged"
-            rows = np.tile(world.people(deployment).protected == wanted, (shape[0], 1)).astype(np.float64)
+            rows = np.tile(world.people(self.of or deployment).protected == wanted, (shape[0], 1)).astype(np.float64)
         elif self.fill is not None:
             rows = np.full(shape, self.fill)
         elif self.decisions is not None:

@@ -133,7 +133,7 @@ class Clients(BaseModel):
     def _at_once(self, world: World) -> list[str]:
         with tempfile.TemporaryDirectory(prefix="fairwall-conformance-") as folder:
             try:
-                inside = clock.surroundings(Path(folder), frozen=True)
+                inside = clock.surroundings(Path(folder), frozen=True, machine=ids.MACHINE)
                 found = [self._ids(world, inside) for _ in range(self.runs)]
                 clock.require_asked(Path(folder))
             except NotRun:
@@ -141,6 +141,7 @@ class Clients(BaseModel):
         ids.require_unguessable(found)
         if any(all(process in each for each in found) for process in clock.process_names()):
             raise Violation("a request id tells the number of its process")
+        ids.require_nameless(found, "a request id")
         return found
 
     def _ids(self, world: World, inside: Surroundings) -> str:
@@ -149,6 +150,8 @@ class Clients(BaseModel):
         step._check(judge, status)
         return judge.heard[0].request_id
 
+
+_TOLD = {"USER": ids.USER, "LOGNAME": ids.USER, "HOSTNAME": ids.MACHINE}
 
 _HANDSHAKE = b"\x16\x03"
 _ALERT = b"\x15\x03\x03\x00\x02\x02\x28"
@@ -197,7 +200,8 @@ def _credentials(world: World, name: str) -> Credentials:
 def _status(world: World, address: str, inside: Surroundings) -> int:
     own = world.subject.target.certificates / "developer-alice"
     places = {"{address}": address, "{credentials}": str(own)}
-    process = command.start(world.subject.command, places, stderr=subprocess.DEVNULL, inside=inside)
+    told = Surroundings(variables={**_TOLD, **inside.variables})
+    process = command.start(world.subject.command, places, stderr=subprocess.DEVNULL, inside=told)
     try:
         return process.wait(_SECONDS)
     except subprocess.TimeoutExpired:

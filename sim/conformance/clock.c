@@ -1,4 +1,5 @@
-/* What a server or a client under test is told of the time, and of its number as a process: loaded before libc.
+/* What a server or a client under test is told of the time, of its number as a process, and of its machine's name: loaded
+   before libc.
 
    The file that FAIRWALL_CLOCK names holds four 64-bit numbers: by how many nanoseconds its wall clock is wrong, the time
    at which it stands still (0: it goes), how often it was asked, and the number of the process (0: its own). Clocks that
@@ -8,9 +9,11 @@
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -58,3 +61,20 @@ time_t time(time_t *kept) {
 }
 
 pid_t getpid(void) { return told[3] ? (pid_t)told[3] : (pid_t)syscall(SYS_getpid); }
+
+int uname(struct utsname *names) {
+    int failed = (int)syscall(SYS_uname, names);
+    const char *name = getenv("FAIRWALL_MACHINE");
+    if (!failed && name) {
+        strncpy(names->nodename, name, sizeof names->nodename - 1);
+        names->nodename[sizeof names->nodename - 1] = 0;
+    }
+    return failed;
+}
+
+int gethostname(char *name, size_t size) {
+    struct utsname names;
+    if (uname(&names)) return -1;
+    strncpy(name, names.nodename, size);
+    return 0;
+}

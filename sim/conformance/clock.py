@@ -14,7 +14,6 @@ import time
 from pathlib import Path
 from typing import Literal
 
-
 from sim.conformance.command import Surroundings
 from sim.conformance.vocabulary import Words
 from sim.conformance.world import NotRun, World
@@ -25,7 +24,7 @@ _PROCESS = 4242
 _COMPILERS = ("cc", "gcc", "clang")
 
 
-def surroundings(folder: Path, *, frozen: bool = False) -> Surroundings:
+def surroundings(folder: Path, *, frozen: bool = False, machine: str = "") -> Surroundings:
     """Make what a program is started in, so that a file of the folder tells it the time.
 
     Parameters
@@ -34,6 +33,8 @@ def surroundings(folder: Path, *, frozen: bool = False) -> Surroundings:
     frozen : bool
         Whether its clock stands still, at the same time for every program that is started with this folder, and its
         number as a process is always the same.
+    machine : str
+        What its machine is called; by default what it is.
 
     Raises
     ------
@@ -49,7 +50,8 @@ def surroundings(folder: Path, *, frozen: bool = False) -> Surroundings:
     stands_at = (int(library.stat().st_mtime) + 1) * _SECOND if frozen else 0
     with told.open("r+b") as file:  # in place: another program may look at it
         file.write(_LAYOUT.pack(0, stands_at, 0, _PROCESS if frozen else 0))
-    return Surroundings(variables={"LD_PRELOAD": str(library), "FAIRWALL_CLOCK": str(told)})
+    variables = {"LD_PRELOAD": str(library), "FAIRWALL_CLOCK": str(told)}
+    return Surroundings(variables={**variables, **({"FAIRWALL_MACHINE": machine} if machine else {})})
 
 
 def process_names() -> tuple[str, str]:

@@ -39,13 +39,16 @@ class Surroundings:
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
+BARE = Surroundings()
+
+
 def start(
     command: str,
     places: Mapping[str, str],
     *,
     stdout: int = subprocess.DEVNULL,
     stderr: int | IO[str],
-    inside: Surroundings = Surroundings(),
+    inside: Surroundings = BARE,
 ) -> subprocess.Popen[str]:
     """Start a command without a shell.
 

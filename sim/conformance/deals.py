@@ -75,7 +75,10 @@ class Deals(Words):
 
 def _deal(world: World, after: str) -> _Dealt:
     """Take both deals, twice each."""
-    take = [referee.TakeComplianceDealRequest(after_deal_id=after), reveal.TakeDeveloperDealRequest(after_deal_id=after)]
+    take = [
+        referee.TakeComplianceDealRequest(after_deal_id=after),
+        reveal.TakeDeveloperDealRequest(after_deal_id=after),
+    ]
     first = _take(world, "compliance", _REFEREE + "TakeComplianceDeal", take[0])
     deal = first[0].deal
     _call(world, "compliance", _REFEREE + "ServeTrial", referee.ServeTrialRequest(deal_id=deal.deal_id))
@@ -101,7 +104,12 @@ def _finish(world: World, dealt: _Dealt) -> None:
     people = len(dealt.groups)
     ones = arrays.to_message(np.ones(people, np.uint8))
     submitted = reveal.SubmitRevealRequest(
-        deal_id=dealt.developer.deal_id, baseline=ones, guess=ones, targeted=ones, polarity_known=True, accuracy_base=0.5
+        deal_id=dealt.developer.deal_id,
+        baseline=ones,
+        guess=ones,
+        targeted=ones,
+        polarity_known=True,
+        accuracy_base=0.5,
     )
     submitted.accuracy_models.CopyFrom(arrays.to_message(np.zeros(0)))
     _call(world, "unnamed", _REVEAL + "SubmitReveal", submitted)
@@ -252,7 +260,11 @@ def _check_unlike(one: _Dealt, other: _Dealt) -> None:
         raise Violation("two trials have the same groups")
     if one.features.shape == other.features.shape and (one.features == other.features).all():
         raise Violation("two trials have the same people")
-    for a, b in ((one.compliance, other.compliance), (one.developer, other.developer), (one.compliance, other.developer)):
+    for a, b in (
+        (one.compliance, other.compliance),
+        (one.developer, other.developer),
+        (one.compliance, other.developer),
+    ):
         if not a.seed or not b.seed:
             continue
         if any(guess == b.seed for guess in _derived(a.seed, b.deal_id)):

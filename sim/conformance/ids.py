@@ -28,6 +28,9 @@ _ALPHABETS = (
     string.digits + string.ascii_letters,
     string.digits + string.ascii_letters + "+/-_",
 )
+USER, MACHINE = "somebody-of-the-kit", "machine-of-the-kit"
+"""What a client is told that its user and its machine are called."""
+
 _SHORT = 4
 """Names of fewer characters stand anywhere."""
 
@@ -63,7 +66,7 @@ def require_nameless(texts: Iterable[str], what: str) -> None:
 def names() -> tuple[str, ...]:
     """Return what this machine and its user are called."""
     host = {socket.gethostname(), platform.node(), socket.getfqdn()}
-    found = {*host, *(name.partition(".")[0] for name in host), str(Path.home()), str(Path.cwd())}
+    found = {USER, MACHINE, *host, *(name.partition(".")[0] for name in host), str(Path.home()), str(Path.cwd())}
     for key in ("USER", "LOGNAME", "HOSTNAME"):
         found.add(os.environ.get(key, ""))
     with contextlib.suppress(KeyError, OSError):

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from sim.conformance import command
-from sim.conformance.command import Surroundings
+from sim.conformance.command import BARE, Surroundings
 from sim.conformance.errors import ConformanceError
 from sim.conformance.target import Target
 
@@ -104,7 +104,7 @@ class Subject:
         if done.stdout.strip().startswith("{"):
             self._addresses[deployment] = json.loads(done.stdout)["address"]
 
-    def renew(self, deployment: str, inside: Surroundings = Surroundings()) -> None:
+    def renew(self, deployment: str, inside: Surroundings = BARE) -> None:
         """Start a deployment that has never answered anybody: the same policy and people, nothing else left."""
         self.end(deployment)
         for left in (self.place(deployment), self.shown(deployment), self._said(deployment)):
@@ -179,7 +179,7 @@ class Subject:
                 {"{policy}": str(self.policy(deployment))},
                 stdout=to_told,
                 stderr=to_warned,
-                inside=self._inside.get(deployment, Surroundings()),
+                inside=self._inside.get(deployment, BARE),
             )
         finally:
             os.close(to_told)

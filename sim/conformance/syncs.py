@@ -5,6 +5,7 @@ What a server asks of the kernel is told by ``strace``. Where there is none, or 
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -59,15 +60,17 @@ class Synced(Words):
 
     def run(self, world: World) -> None:
         """Ask, and look."""
-        if shutil.which("strace") is None:
+        strace = shutil.which("strace")
+        if strace is None:
             raise NotRun("needs strace, to see when a server writes")
-        if subprocess.run(["strace", "-o", "/dev/null", "true"], capture_output=True, check=False).returncode:
+        allowed = subprocess.run([strace, "-o", os.devnull, "true"], capture_output=True, check=False)  # noqa: S603 - ours
+        if allowed.returncode:
             raise NotRun("needs strace to be allowed, to see when a server writes")
         if not world.subject.starts:
             raise NotRun("needs a server that the tester starts")
         trace = world.subject.place(world.deployment).parent / "trace"
         trace.unlink(missing_ok=True)
-        prefix = ("strace", "-f", "-y", "-qq", "-s", "0", "-e", "signal=none", "-e", f"trace={_TRACED}")
+        prefix = (strace, "-f", "-y", "-qq", "-s", "0", "-e", "signal=none", "-e", f"trace={_TRACED}")
         try:
             start_anew(world, world.deployment, Surroundings((*prefix, "-o", str(trace))))
         except ConformanceError:
@@ -100,7 +103,9 @@ def _check(done: list[_Did], ledger: list[Path], direct: set[str]) -> None:
             answered = True
             if written:
                 names = ", ".join(sorted(Path(path).name for path in written))
-                raise Violation(f"an answer leaves before its charge is on the disk: {names} was written, and not synced")
+                raise Violation(
+                    f"an answer leaves before its charge is on the disk: {names} was written, and not synced"
+                )
     if not charged:
         raise NotRun("needs a server that writes its ledger where the policy says, as strace sees it")
     if not answered:

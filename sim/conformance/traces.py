@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import base64
+import math
 import os
+import re
 import stat
 import struct
 import tempfile
 from collections.abc import Iterator, Sequence
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-_TOLD_BY_CHANCE = 3
-"""So many of some dozens of numbers of six digits do not stand in a text by accident."""
-_ROUNDED_BY_CHANCE = 12
-"""Nor so many of four digits."""
+_TAIL = 1e-10
+_DIGITS = (4, 6, 9)
+_CROWDED = 20.0
+"""By how much denser than evenly the numbers of a text may lie where gaps do."""
+_NUMBER = re.compile(r"(\d+)\.(\d{2,})")
+_COPIES = 3
+"""So many different gaps to the last bit are in a file of somebody else's by no accident."""
+
+TESTERS = "fairwall-conformance-"
+"""How the folders of testers begin, of which several may run."""
 
 _BYTES_MAX = 32 << 20
 _FILES_MAX = 2000
@@ -28,8 +37,8 @@ _OUTSIDE = ("/tmp", "/var/tmp", "/dev/shm", "/run", "/var/log")  # noqa: S108 - 
 def told_by(data: bytes, groups: NDArray[np.uint8], exact: Sequence[float]) -> str:
     """Say what data tell of the groups, or of exact gaps; empty if nothing.
 
-    Packed bits stand in a megabyte of random bytes with a probability of 2^-25 for 48 people, and eight bytes of a
-    gap never: neither is looked for in more than some megabytes.
+    Rounded gaps stand in a text that holds many numbers by accident too: so many as it takes for a probability of 1e-10
+    are told. Packed bits stand in a megabyte of random bytes with a probability of 2^-25 for 48 people.
 
     Parameters
     ----------
@@ -39,17 +48,35 @@ def told_by(data: bytes, groups: NDArray[np.uint8], exact: Sequence[float]) -> s
     """
     if any(form in data for form in _forms(groups)):
         return "who is in which group"
-    gaps = [gap for gap in exact if gap * 16 % 1]  # 0, 1/2 and the like stand anywhere
-    whole = [struct.pack(f"{order}d", sign * gap) for gap in gaps for order in "<>" for sign in (1, -1)]
-    if any(form in data for form in whole):
+    # Fractions of small numbers, and short decimals, stand anywhere.
+    gaps = [gap for gap in dict.fromkeys(exact) if abs(Fraction(gap).limit_denominator(10_000) - Fraction(gap)) > 1e-12]
+    whole = [[struct.pack(f"{order}d", sign * gap) for order in "<>" for sign in (1, -1)] for gap in gaps]
+    if sum(any(form in data for form in forms) for forms in whole) >= min(_COPIES, len(gaps) or 1):
         return "exact gaps"
-    text = data.decode("latin-1")
-    told = sum(f"{abs(gap):.6f}" in text or f"{abs(gap):.9f}"[:8] in text for gap in gaps)
-    percent = sum(f"{100 * abs(gap):.4f}" in text for gap in gaps)
-    rounded = sum(f"{abs(gap):.4f}" in text for gap in gaps)
-    if max(told, percent) >= _TOLD_BY_CHANCE or rounded >= _ROUNDED_BY_CHANCE:
-        return "exact gaps"
+    numbers = _NUMBER.findall(data.decode("latin-1"))
+    for digits in _DIGITS:
+        for scale in (1, 100):
+            places = digits if scale == 1 else digits - 2
+            long = [(whole, part[:places]) for whole, part in numbers if len(part) >= places]
+            written = set(long)
+            told = sum(not written.isdisjoint(_rounded(scale * abs(gap), places)) for gap in gaps)
+            if _poisson_tail(told, _CROWDED * max(len(long), 1) * len(gaps) * 10.0**-digits) < _TAIL:
+                return "exact gaps"
     return ""
+
+
+def _rounded(value: float, places: int) -> set[tuple[str, str]]:
+    """Write a number with so many places, rounded or cut off, as what stands before its point and behind it."""
+    cut = math.floor(value * 10**places) / 10**places
+    before = [f"{each:.{places}f}".partition(".") for each in (value, cut)]
+    return {(whole, part) for whole, _, part in before}
+
+
+def _poisson_tail(count: int, mean: float) -> float:
+    """Bound the probability of so many accidents, where so many are due, by Chernoff's inequality."""
+    if count <= mean:
+        return 1.0
+    return math.exp(count - mean - count * math.log(count / mean)) if mean > 0 else 0.0
 
 
 def files_of(folders: Sequence[Path], without: Sequence[Path]) -> Iterator[Path]:
@@ -61,7 +88,7 @@ def files_of(folders: Sequence[Path], without: Sequence[Path]) -> Iterator[Path]
 
 
 def files_elsewhere(since: float, own: Path) -> Iterator[Path]:
-    """Give what anybody has written since a time where programs write: not far below, nor in the tester's own folder."""
+    """Give what anybody has written since a time where programs write: not far below, nor in the tester's folder."""
     roots = dict.fromkeys(
         Path(root).resolve() for root in (*_OUTSIDE, tempfile.gettempdir(), Path.cwd(), Path.home()) if root
     )
@@ -70,7 +97,7 @@ def files_elsewhere(since: float, own: Path) -> Iterator[Path]:
         for folder, names, files in os.walk(root):
             here = Path(folder)
             near = len(here.parts) - len(root.parts) < _DEPTH
-            names[:] = [name for name in names if near and here / name != own and name != "proc"]
+            names[:] = [name for name in names if near and here / name != own and not name.startswith(TESTERS)]
             for name in files:
                 path = here / name
                 try:

@@ -16,7 +16,7 @@ import re
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -68,7 +68,7 @@ class Written(Words):
 
     def run(self, world: World) -> None:
         """Call, and compare."""
-        always, ever = self._run_both(world)
+        always, ever = self._run_both(world, search=True)
         for _ in range(_PAIRS_MAX - 1):
             if not self._alone(always, ever):
                 return
@@ -82,11 +82,12 @@ class Written(Words):
         """Give what the one always writes, and the other never."""
         return sorted((always[0] - ever[1]) | (always[1] - ever[0]))
 
-    def _run_both(self, world: World) -> tuple[list[set[str]], list[set[str]]]:
-        written = [self._run_one(world, name) for name in TWINS]
+    def _run_both(self, world: World, *, search: bool = False) -> tuple[list[set[str]], list[set[str]]]:
+        written = [self._run_one(world, name, search=search) for name in TWINS]
         return written, written
 
-    def _run_one(self, world: World, name: str) -> set[str]:
+    def _run_one(self, world: World, name: str, *, search: bool) -> set[str]:
+        """Run all from the beginning to the end; what was written, each line and file with its number among equals."""
         started = time.time() - 1
         scratch = Path(tempfile.mkdtemp(prefix=name, dir=_folder(world)))
         start_anew(world, name, Surroundings(variables={"TMPDIR": str(scratch)}))
@@ -100,22 +101,30 @@ class Written(Words):
                 step.check_answer(world, asked, seen)
         world.forget_connections()
         world.subject.stop(name, gently=True)
-        log = world.subject.log(name)
+        log, ledger = world.subject.log(name), ledger_files(world, name)
         place, shown = world.subject.place(name), world.subject.shown(name)
-        groups = world.people(name).protected
-        if told := traces.told_by(log.encode(), groups, world.exact):
-            raise Violation(f"the log tells {told}")
-        given = [place / each.name for each in (_folder(world, kit=True) / name).iterdir()]
-        own = list(traces.files_of([place, shown, scratch], [*given, *ledger_files(world, name)]))
-        for path in (*own, *traces.files_elsewhere(started, _folder(world))):
-            if path.suffix != ".pem" and (told := traces.told_by(traces.read(path), groups, world.exact)):
-                raise Violation(f"the file {path.name} tells {told}")
-        # Of its ledger the files are its own, not what they are called.
-        names = [f"{path.name}, {path.stat().st_size} bytes" for path in own]
-        names += [f"{path.name} of the ledger" for path in ledger_files(world, name) if path.exists()]
+        given = [place / each.name for each in (world.subject.target.folder / name).iterdir()]
+        given += [shown / f"{part}.pem" for part in ("authority", "certificate", "key")]
+        own = list(traces.files_of([place, shown, scratch], [*given, *ledger]))
+        if search:
+            _search(world, name, log, [*own, *traces.files_elsewhere(started, _folder(world))])
+        # Of the ledger the files are its own, and not what they are called.
+        files = [f"{path.name}, {path.stat().st_size} bytes" for path in own]
+        files += [f"{path.name} of the ledger" for path in ledger if path.exists()]
         lines = [_masked(line, name, address) for line in log.splitlines()]
-        counted = Counter([*names, *lines])
-        return {f"{what} ({number})" for what, count in counted.items() for number in range(count)}
+        counted = Counter([*files, *lines])
+        places = {f"{line} (line {number})" for number, line in enumerate(lines, 1)}
+        return places | {f"{what} ({number})" for what, count in counted.items() for number in range(1, count + 1)}
+
+
+def _search(world: World, name: str, log: str, paths: Iterable[Path]) -> None:
+    """Demand that neither a log nor a file tells groups, or exact gaps."""
+    groups = world.people(name).protected
+    if told := traces.told_by(log.encode(), groups, world.exact):
+        raise Violation(f"the log tells {told}")
+    for path in paths:
+        if told := traces.told_by(traces.read(path), groups, world.exact):
+            raise Violation(f"the file {path.name} tells {told}")
 
 
 def _masked(line: str, name: str, address: str) -> str:
@@ -123,8 +132,8 @@ def _masked(line: str, name: str, address: str) -> str:
     return _TIMES.sub("*", line.replace(name, "twin").replace(address, "*"))
 
 
-def _folder(world: World, *, kit: bool = False) -> Path:
-    return world.subject.target.folder if kit else world.subject.place(TWINS[0]).parent
+def _folder(world: World) -> Path:
+    return world.subject.place(TWINS[0]).parent
 
 
 class Timed(Words):

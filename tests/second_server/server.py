@@ -361,9 +361,7 @@ class Service(grpc.GenericRpcHandler):
             end = re.findall(rb"\x17\x0d(\d{12})Z", ssl.PEM_cert_to_DER_cert(pem.decode()))[1]
             if datetime.now(UTC) > datetime.strptime(end.decode() + "+0000", "%y%m%d%H%M%S%z"):
                 raise Refused("CALLER_UNKNOWN")
-        names = [
-            name.decode("utf-8", "replace") for name in context.auth_context().get("peer_uri", ())
-        ]
+        names = [name.decode("utf-8", "replace") for name in context.auth_context().get("peer_uri", ())]
         callers = [match for name in names if (match := self._uri.fullmatch(name))]
         if len(callers) != 1 or callers[0][1] != self._run:
             raise Refused("CALLER_UNKNOWN")

@@ -1,0 +1,23 @@
+"""Draws request ids from a generator that the seconds of the clock seed."""
+
+import random
+import time
+
+from developer import client
+from sim.conformance.reference_client import main
+
+KILLED_BY = "K108"
+
+generator = random.Random(int(time.time()))  # noqa: S311
+
+
+def fresh():
+    return type("id", (), {"hex": f"{generator.getrandbits(128):032x}"})
+
+
+client.uuid = type("uuid", (), {"uuid4": staticmethod(fresh)})
+    "uuid", (), {"uuid4": staticmethod(lambda: type("id", (), {"hex": f"{generator.getrandbits(128):032x}"}))}
+)
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,14 @@
+"""Asks for statistical parity whatever may be asked for."""
+
+from dataclasses import replace
+
+from developer.client import AuditClient
+from sim.conformance.reference_client import main
+
+KILLED_BY = "K111"
+
+sound = AuditClient.terms
+AuditClient.terms = lambda self: replace(sound(self), metrics=("sp",))
+
+if __name__ == "__main__":
+    main()

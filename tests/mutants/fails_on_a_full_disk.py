@@ -1,0 +1,11 @@
+"""Takes a full disk for a fault of its own."""
+
+from compliance import service
+from compliance.__main__ import main
+
+KILLED_BY = "C730"
+
+service.LedgerUnavailable = type("Nothing", (Exception,), {})
+
+if __name__ == "__main__":
+    main()

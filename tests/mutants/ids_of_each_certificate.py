@@ -1,0 +1,24 @@
+"""Takes a request under a renewed certificate for another one."""
+
+import hashlib
+
+from compliance import service
+from compliance.__main__ import main
+
+KILLED_BY = "C119"
+
+sound = service._settle
+
+
+def settle(case, header, metric, predictions, context):
+    shown = hashlib.sha256(context.auth_context()["x509_pem_cert"][0]).hexdigest()
+    changed = type(header)()
+    changed.CopyFrom(header)
+    changed.request_id = shown[:24] + header.request_id
+    return sound(case, changed, metric, predictions, context)
+
+
+service._settle = settle
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,20 @@
+"""Leaves it to the operating system when its ledger reaches the disk."""
+
+from compliance.__main__ import main
+from compliance.ledger import file
+
+KILLED_BY = "C740"
+
+sound = file.connect
+
+
+def connect(path):
+    db = sound(path)
+    db.execute("PRAGMA synchronous = NORMAL")
+    return db
+
+
+file.connect = connect
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,22 @@
+"""Deals another order of the people to who asks again."""
+
+import numpy as np
+
+from sim.conformance.reference_referee import main
+from sim.games.reveal import referee
+
+KILLED_BY = "R106"
+
+sound = referee.chunks_of
+asked = []
+
+
+def chunks(values):
+    asked.append(1)
+    return sound(np.roll(values, len(asked) // 3, axis=0))
+
+
+referee.chunks_of = chunks
+
+if __name__ == "__main__":
+    main()

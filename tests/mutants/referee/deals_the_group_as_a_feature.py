@@ -1,0 +1,25 @@
+"""Leaves the group among the features, scaled."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from sim.conformance import reference_referee
+from sim.conformance.reference_referee import main
+
+KILLED_BY = "R106"
+
+sound = reference_referee.GAME.deal
+
+
+def deal(*given):
+    dealt = sound(*given)
+    cards, groups = dealt.developer, dealt.compliance.protected
+    features = np.column_stack([cards.features, (groups - groups.mean()) / groups.std()])
+    return replace(dealt, developer=replace(cards, features=features))
+
+
+reference_referee.GAME = replace(reference_referee.GAME, deal=deal)
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,24 @@
+"""Makes compliance's seed of the developer's."""
+
+import hashlib
+from dataclasses import replace
+
+from sim.conformance import reference_referee
+from sim.conformance.reference_referee import main
+
+KILLED_BY = "R106"
+
+sound = reference_referee.GAME.deal
+
+
+def deal(*given):
+    dealt = sound(*given)
+    cards = dealt.developer
+    seed = hashlib.sha256(cards.seed + b"compliance").digest()
+    return replace(dealt, compliance=replace(dealt.compliance, seed=seed))
+
+
+reference_referee.GAME = replace(reference_referee.GAME, deal=deal)
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""Answers from memory where the ledger cannot be written."""
+
+import time
+
+from compliance.__main__ import main
+from compliance.ledger import Ledger
+from compliance.ledger.books import Entry
+from compliance.ledger.file import LedgerUnavailable
+
+KILLED_BY = "C730"
+
+sound = Ledger.settle
+kept = {}
+
+
+def settle(self, request, answer):
+    try:
+        return sound(self, request, answer)
+    except LedgerUnavailable:
+        books = self._books
+        fresh = Entry(books.head.sequence + 1, request, answer(()), books.remaining_after(request), time.time(), b"")
+        return kept.setdefault(request.digest, fresh)
+
+
+Ledger.settle = settle
+
+if __name__ == "__main__":
+    main()

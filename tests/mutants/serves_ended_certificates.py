@@ -1,0 +1,11 @@
+"""Looks at a certificate's end in the handshake alone."""
+
+from compliance.__main__ import main
+from fairwall.rpc import server
+
+KILLED_BY = "C753"
+
+server.is_valid = lambda _: True
+
+if __name__ == "__main__":
+    main()

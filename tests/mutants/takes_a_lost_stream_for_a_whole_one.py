@@ -1,0 +1,11 @@
+"""Answers, and charges, what was given up after its last byte."""
+
+from compliance.__main__ import main
+from fairwall.rpc import server
+
+KILLED_BY = "C717"
+
+server._to_the_end = iter
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,22 @@
+"""Takes four milliseconds longer for a gap of 1."""
+
+import time
+
+from compliance import service
+from compliance.__main__ import main
+from compliance.mechanisms.mechanism import Question
+
+KILLED_BY = "C611"
+
+sound = service._settle
+
+
+def settle(case, header, metric, predictions, context):
+    time.sleep(0.004 * abs(Question(metric, predictions, case.records).gaps()).max())
+    return sound(case, header, metric, predictions, context)
+
+
+service._settle = settle
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+"""Warns in its log of a model whose exact gap is above a half."""
+
+from compliance import service
+from compliance.__main__ import main
+from compliance.mechanisms.mechanism import Question
+
+KILLED_BY = "C610"
+
+sound = service._settle
+
+
+def settle(case, header, metric, predictions, context):
+    if abs(Question(metric, predictions, case.records).gaps()).max() > 0.5:
+        service.LOG.warning("deal %s: a model is far from fair", header.deal_id)
+    return sound(case, header, metric, predictions, context)
+
+
+service._settle = settle
+
+if __name__ == "__main__":
+    main()
