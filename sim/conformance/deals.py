@@ -180,12 +180,11 @@ def _tells(column: NDArray[np.float64], groups: Bits) -> bool:
     one, zero = column[groups == 1], column[groups == 0]
     if one.min() > zero.max() or zero.min() > one.max() or _is(column, groups):
         return True
-    for whole, kind in ((column, np.uint64), (column.astype(np.float32), np.uint32)):
-        bits = whole.view(kind)
-        for place in range(8 * bits.dtype.itemsize):
-            bit = (bits >> kind(place)) & kind(1)
-            if (bit == groups).all() or (bit != groups).all():
-                return True
+    for kind in (np.float64, np.float32):
+        # The bits of each number, a row a person.
+        bits = np.unpackbits(column.astype(kind).reshape(-1, 1).view(np.uint8), axis=1)
+        if any((bit == groups).all() or (bit != groups).all() for bit in bits.T):
+            return True
     return False
 
 

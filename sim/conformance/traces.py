@@ -133,8 +133,7 @@ def _forms(groups: NDArray[np.uint8]) -> Iterator[bytes]:
         yield column.tobytes()
         for kind in ("<i2", "<i4", "<i8", "<f4", "<f8", ">i4", ">i8", ">f8"):
             yield column.astype(kind).tobytes()
-        for order in ("big", "little"):
-            packed = np.packbits(column, bitorder=order).tobytes()  # type: ignore[call-overload]
+        for packed in (np.packbits(column).tobytes(), np.packbits(column, bitorder="little").tobytes()):
             for each in (packed, packed[::-1]):
                 yield each
                 yield each.hex().encode()

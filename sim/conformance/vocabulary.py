@@ -94,9 +94,8 @@ class Expect(Words):
             or ((self.maybe or not wanted) and seen.answered)
         )
         if not fits:
-            raise Violation(
-                f"a call {seen.text}; it should have been {' or '.join([*wanted, *(('answered',) if self.maybe or not wanted else ())])}"
-            )
+            may = [*wanted, *(["answered"] if self.maybe or not wanted else [])]
+            raise Violation(f"a call {seen.text}; it should have been {' or '.join(may)}")
 
 
 class Header(Words):

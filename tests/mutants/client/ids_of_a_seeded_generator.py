@@ -16,8 +16,6 @@ def fresh():
 
 
 client.uuid = type("uuid", (), {"uuid4": staticmethod(fresh)})
-    "uuid", (), {"uuid4": staticmethod(lambda: type("id", (), {"hex": f"{generator.getrandbits(128):032x}"}))}
-)
 
 if __name__ == "__main__":
     main()

@@ -8,14 +8,11 @@ from sim.conformance.reference_client import main
 KILLED_BY = "K108"
 
 
-
 def fresh():
     return type("id", (), {"hex": "audit-" + secrets.token_hex(4)})
 
 
 client.uuid = type("uuid", (), {"uuid4": staticmethod(fresh)})
-    "uuid", (), {"uuid4": staticmethod(lambda: type("id", (), {"hex": "audit-" + secrets.token_hex(4)}))}
-)
 
 if __name__ == "__main__":
     main()
