@@ -33,6 +33,8 @@ _SECONDS = 40.0
 _DEVIATIONS = 7.0
 """So many standard deviations of fair bits come about with a probability of 3e-12."""
 _RUNS = 5
+_FEW = 4
+"""Of 16 random bytes more than so many are different, but for a probability of 1e-20."""
 
 Bits = NDArray[np.uint8]
 
@@ -220,12 +222,21 @@ def _check_seeds(dealt: _Dealt) -> None:
     if any(_guess == own for _guess in _derived(theirs, dealt.compliance.deal_id)):
         raise Violation("the developer's seed follows from compliance's")
     _require_fair(bytes(a ^ b for a, b in zip(theirs, own, strict=False)), "the two parties' seeds are alike")
+    if any(len(set(apart)) <= _FEW for apart in _apart(theirs, own)):
+        raise Violation("the two parties' seeds are a fixed distance apart")
     for seed in (theirs, own):
         if len(seed) < 16:
             raise Violation(f"a seed has {len(seed)} bytes")
         _require_fair(seed, "a seed is not random")
     if theirs[:8] == own[:8] or theirs[-8:] == own[-8:]:
         raise Violation("the two parties' seeds are alike")
+
+
+def _apart(one: bytes, other: bytes) -> Iterator[list[int]]:
+    """Give how far the bytes of two seeds are apart."""
+    pairs = list(zip(one, other, strict=False))
+    yield [a ^ b for a, b in pairs]
+    yield [(a - b) % 256 for a, b in pairs]
 
 
 def _derived(seed: bytes, deal: str) -> Iterator[bytes]:

@@ -21,6 +21,8 @@ _DIGITS = (4, 6, 9)
 _CROWDED = 20.0
 """By how much denser than evenly the numbers of a text may lie where gaps do."""
 _NUMBER = re.compile(r"(\d+)\.(\d{2,})")
+_BETWEEN = re.compile(r"[,;\t ]+")
+_COLUMNS = 8
 _COPIES = 3
 """So many different gaps to the last bit are in a file of somebody else's by no accident."""
 
@@ -46,7 +48,7 @@ def told_by(data: bytes, groups: NDArray[np.uint8], exact: Sequence[float]) -> s
     groups : ndarray, shape (people,)
     exact : sequence of float
     """
-    if any(form in data for form in _forms(groups)):
+    if any(form in data for form in _forms(groups)) or _is_a_column(data.decode("latin-1"), groups):
         return "who is in which group"
     # Fractions of small numbers, and short decimals, stand anywhere.
     gaps = [gap for gap in dict.fromkeys(exact) if abs(Fraction(gap).limit_denominator(10_000) - Fraction(gap)) > 1e-12]
@@ -63,6 +65,17 @@ def told_by(data: bytes, groups: NDArray[np.uint8], exact: Sequence[float]) -> s
             if _poisson_tail(told, _CROWDED * max(len(long), 1) * len(gaps) * 10.0**-digits) < _TAIL:
                 return "exact gaps"
     return ""
+
+
+def _is_a_column(text: str, groups: NDArray[np.uint8]) -> bool:
+    """Whether a table's lines have the groups, as 0 and 1, in one of their first columns."""
+    rows = [_BETWEEN.split(line.strip())[:_COLUMNS] for line in text.splitlines()]
+    wanted = ["".join(map(str, column.tolist())) for column in (groups, 1 - groups)]
+    for place in range(_COLUMNS):
+        column = "".join(row[place] if len(row) > place and row[place] in ("0", "1") else "?" for row in rows)
+        if any(form in column for form in wanted):
+            return True
+    return False
 
 
 def _rounded(value: float, places: int) -> set[tuple[str, str]]:

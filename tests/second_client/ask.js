@@ -31,11 +31,12 @@ async function audit(client, { predictions, metric, epsilon, type, threshold, "r
 }
 
 async function tryOut(client) {
-  const { people, queries_max, metrics, epsilon_remaining } = await client.terms();
+  const { people, queries_max, metrics, epsilon_remaining, epsilon_max, epsilon_min } = await client.terms();
   const row = () => Array.from({ length: people }, Math.random);
   const batch = Array.from({ length: Math.min(9, queries_max) }, row);
   const metric = metrics[0].replace("METRIC_", "").toLowerCase();
-  return lines(await client.audit(batch, { metric, epsilon: epsilon_remaining / 8 }));
+  const epsilon = Math.max(epsilon_min, Math.min(epsilon_max, epsilon_remaining / 8));
+  return lines(await client.audit(batch, { metric, epsilon }));
 }
 
 function lines({ gaps, low, high, probability_above, epsilon_charged, epsilon_remaining_now }) {
