@@ -378,7 +378,7 @@ def serving(policy: Path) -> Iterator[str]:
         ((), "say what is tested: --address, --start or --reference"),
         (("--address", "127.0.0.1:1"), "--address: needs --certs"),
         (("--address", "127.0.0.1:1", "--certs", "nowhere/certificates"), "nowhere/target.toml: cannot be read"),
-        (("--start", "false {policy}"), "--start: the command did not print its address for main"),
+        (("--start", "false {policy}"), "--start: the command did not print its address for waiting"),
         (("--reference", "--only", "C999"), "--only: no check C999"),
         (("--reference", "--cases", "nowhere"), "nowhere: no case in it"),
         (("--reference", "--known-failures", "nowhere"), "nowhere: cannot be read: No such file"),
