@@ -236,6 +236,7 @@ class Audit(Words):
         self._check_probability(answer, models)
         metric, about = name_of(header.metric), world.about(self.deployment)
         told.require_written_down(gaps, about)
+        told.require_ends_written_down(low, high, about, metric)
         if people is None:
             if self.expect.close or self.expect.noise or self.expect.interval:
                 raise NotRun("needs the table of the test set")

@@ -26,7 +26,7 @@ from sim.conformance import law
 from sim.conformance.audits import Asked, Audit
 from sim.conformance.calls import Seen, Violation
 from sim.conformance.promise import Array, Known, cdf
-from sim.conformance.survey import Batch, require_nothing_depends
+from sim.conformance.survey import Batch, divergence, require_nothing_depends
 from sim.conformance.vocabulary import Words
 from sim.conformance.world import World
 
@@ -345,11 +345,5 @@ class NeverExact(Words):
 
 def _require_rate(count: int, size: int, probability: float, what: str) -> None:
     """Demand that something comes about as often as it should: Chernoff's bound, on both sides."""
-    if size and size * _divergence(count / size, probability) > math.log(2 / _P):
+    if size and size * divergence(count / size, probability) > math.log(2 / _P):
         raise Violation(f"{what} {count} times of {size}; it should be in {probability:.3g} of them")
-
-
-def _divergence(found: float, expected: float) -> float:
-    """Kullback and Leibler's, of two coins."""
-    parts = ((found, expected), (1 - found, 1 - expected))
-    return sum(one * math.log(one / other) if other else math.inf for one, other in parts if one)

@@ -1,10 +1,10 @@
 r"""What a deployment promises of its answers' noise, and answers made into numbers that are uniform if it keeps that.
 
 An answer is the exact gap g and noise of a law F, moved to the metric's range where the policy says so, and written
-down with some precision. Whoever knows g maps it to u = F(answer - g), uniform on [0, 1] whatever was asked. Where answers
-are rounded or moved, several noises gave the same one: u is then drawn between the F of the nearest and of the farthest
-of them, and is uniform again. So noise of every law, scale, metric and batch is one kind of number, and can be tested
-together.
+down with some precision. Whoever knows g maps it to u = F(answer - g), uniform on [0, 1] whatever was asked. Where
+answers are rounded or moved, several noises gave the same one: u is then drawn between the F of the nearest and of the
+farthest of them, and is uniform again. So noise of every law, scale, metric and batch is one kind of number, and can be
+tested together.
 """
 
 from __future__ import annotations

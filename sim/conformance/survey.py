@@ -7,11 +7,12 @@ abs_eo"; "the last model, of more than 128") are tested: their size, their sign,
 Noise that is wrong in one corner is wrong in a cell of two.
 
 With c = 2u - 1, -ln(1 - |c|) is exponential with mean 1 (Chernoff's bound), c and |c| have laws near which empirical
-ones stay (Massart's), c has mean 0 and lies in [-1, 1] (Bernstein's), |c| < q with probability q. Of the numbers of a batch
-neighbours at every distance up to eight and halves are looked at, and of single answers the series that they make:
-products c_i c_{i+k} have mean 0 and variance 1/9, and those with one parity of i // k share no factor. The sum of a
-batch's numbers, over its deviation, is about normal, and its square neither always near 0 nor far above 1. Two requests
-that share numbers are found among all, and of each answer the last bits are looked at.
+ones stay (Massart's), c has mean 0 and lies in [-1, 1] (Bernstein's), |c| < q with probability q and |c| > 1 - q too
+(Chernoff's). Of the numbers of a batch neighbours at every distance up to eight and halves are looked at, and of single
+answers the series that they make: products c_i c_{i+k} have mean 0 and variance 1/9, and those with one parity of
+i // k share no factor. The sum of a batch's numbers, over its deviation, is about normal, and its square neither always
+near 0 nor far above 1. Two requests that share numbers are found among all, and of each answer the last bits are looked
+at.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ _NEAR = 4e-6
 """Wider than a grid of 2^-20 of the scale."""
 
 _LAGS = 8
+
+_TAILS = (0.2, 0.02, 0.002)
+"""How likely the farthest noise is of which as much must come."""
 
 _BITS = 8
 """So many of an answer's last bits are looked at."""
@@ -184,12 +188,14 @@ def require_nothing_depends(batches: list[Batch]) -> None:
 def _require_law(batches: list[Batch]) -> None:
     centred = np.concatenate([batch.centred for batch in batches])
     sizes = -np.log1p(-np.minimum(np.abs(centred), 1 - 1e-16))
+    # Of answers to unfair models, whether noise tends to make them look so, or not.
+    signs = np.sign(np.concatenate([batch.exact for batch in batches]))
     circumstances = _circumstances(batches)
-    _require_cell("all answers", centred, sizes)
+    _require_cell("all answers", centred, sizes, signs)
     for name, (labels, codes) in circumstances.items():
         for code in np.unique(codes):
             here = codes == code
-            _require_cell(f"{name} {labels[code]}", centred[here], sizes[here])
+            _require_cell(f"{name} {labels[code]}", centred[here], sizes[here], signs[here])
     for one, other in itertools.combinations(circumstances, 2):
         (labels, codes), (others, other_codes) = circumstances[one], circumstances[other]
         both = codes * len(others) + other_codes
@@ -197,7 +203,7 @@ def _require_law(batches: list[Batch]) -> None:
         values, starts = np.unique(both[order], return_index=True)
         for value, here in zip(values, np.split(order, starts[1:]), strict=True):
             place = f"{one} {labels[value // len(others)]}, {other} {others[value % len(others)]}"
-            _require_cell(place, centred[here], sizes[here])
+            _require_cell(place, centred[here], sizes[here], signs[here])
 
 
 def _circumstances(batches: list[Batch]) -> dict[str, tuple[list[Any], NDArray[np.int64]]]:
@@ -224,7 +230,7 @@ def _circumstances(batches: list[Batch]) -> dict[str, tuple[list[Any], NDArray[n
     return found
 
 
-def _require_cell(place: str, centred: Array, sizes: Array) -> None:
+def _require_cell(place: str, centred: Array, sizes: Array, signs: Array) -> None:
     size = len(sizes)
     mean = float(sizes.mean())
     if (missing := _chernoff(mean, size)) < _P:
@@ -237,8 +243,15 @@ def _require_cell(place: str, centred: Array, sizes: Array) -> None:
         raise Violation(f"{place}: {bare} of {size} answers have no noise")
     if _is_unlikely_sum(float(centred.sum()), size / 3):
         raise Violation(f"{place}: the noise of {size} answers leans to one side")
+    unfair = int(np.count_nonzero(signs))
+    if unfair and _is_unlikely_sum(float(centred @ signs), unfair / 3):
+        raise Violation(f"{place}: the noise of {unfair} answers leans to the side of the exact gap, or away from it")
     if size < 100:
         return
+    for tail in _TAILS:
+        far = int((np.abs(centred) > 1 - tail).sum())
+        if size * divergence(far / size, tail) > math.log(2 / _P):
+            raise Violation(f"{place}: {far} of {size} answers have noise that one of {1 / tail:g} should have")
     steps = np.arange(size + 1) / size
     for ranks in (np.sort(centred + 1) / 2, np.sort(np.abs(centred))):
         off = float(max(np.max(steps[1:] - ranks), np.max(ranks - steps[:-1])))
@@ -389,6 +402,12 @@ def _bits(steps: Array) -> Array:
 def _poisson(count: int, expected: float) -> float:
     """Bound the probability of so many or more, where so many are expected."""
     return math.exp(count - expected + count * math.log(expected / count)) if count > expected else 1.0
+
+
+def divergence(found: float, expected: float) -> float:
+    """Return Kullback and Leibler's, of two coins: a share as far from what is expected has p < exp(-size of it)."""
+    parts = ((found, expected), (1 - found, 1 - expected))
+    return sum(one * math.log(one / other) if other else math.inf for one, other in parts if one)
 
 
 def _chernoff(mean: float, size: int) -> float:

@@ -43,6 +43,9 @@ _NO_INTERVALS = (*_NONE, "exponential")
 _SHARE = 0.05
 """The least share of a group that sampling errors are told for."""
 
+_FLOAT32_AND_A_HALF = 27
+"""So many bits a float32 has and half of its last one, also where that is the last of a number twice as large."""
+
 _FINEST = 2.0**-36
 """Of the noise's scale, how fine a grid answers may lie on: float64 noise would lie on none."""
 
@@ -82,6 +85,27 @@ def require_written_down(gaps: Array, about: Deployment) -> None:
     known = gaps[~np.isnan(gaps)]
     if not np.array_equal(written_down(known, about.precision), known):
         raise Violation(f"answers are written down more precisely than {about.precision!r}")
+
+
+def require_ends_written_down(low: Array, high: Array, about: Deployment, metric: str) -> None:
+    """Demand that the ends of intervals are no more precise than answers: half of a last digit at most.
+
+    Raises
+    ------
+    Violation
+    """
+    if about.precision == "float64":
+        return
+    ends = np.concatenate([low, high])
+    ends = ends[~np.isnan(ends) & ~np.isin(ends, metric_range(metric))]
+    if about.precision == "float32":
+        mantissas = np.frexp(ends)[0] * 2.0**_FLOAT32_AND_A_HALF
+        plain = np.array_equal(mantissas, np.rint(mantissas))
+    else:
+        halves = ends * 2 * 10.0**about.precision
+        plain = np.allclose(halves, np.rint(halves), rtol=0, atol=1e-12 * 10.0**about.precision)
+    if not plain:
+        raise Violation(f"the ends of intervals are written down more precisely than {about.precision!r}")
 
 
 def require_recomputed(

@@ -1,0 +1,21 @@
+"""Rounds what is left now, in the answer to a repeat."""
+
+from compliance import service
+from compliance.__main__ import main
+
+KILLED_BY = "C420"
+
+sound = service._settle
+
+
+def settle(case, header, metric, predictions, context):
+    told = sound(case, header, metric, predictions, context)
+    if told.HasField("epsilon_remaining_now"):
+        told.epsilon_remaining_now = round(told.epsilon_remaining_now, 3)
+    return told
+
+
+service._settle = settle
+
+if __name__ == "__main__":
+    main()
