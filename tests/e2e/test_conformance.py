@@ -198,7 +198,6 @@ def test_there_are_enough_mutants_and_the_page_lists_them_all() -> None:
     assert set(FIRST) <= set(mutants())
     assert len(FIRST) >= 25
     assert len(mutants("held_back/*.py")) >= 15
-    assert len(mutants("held_back/*.py")) >= 9
     page = (ROOT / "docs" / "conformance.md").read_text()
     rows = re.findall(r"^\| `([a-z0-9_/]+)` \| (.+) \| ([A-Z]\d{3}) \|$", page, re.MULTILINE)
     assert rows == [(name, *facts(path)) for name, path in mutants().items()]
