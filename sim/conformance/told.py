@@ -30,7 +30,7 @@ _ALLOWANCE = 1e-3
 _GRID_ALLOWANCE = 2.0**-18
 """The same for each unit of queries over epsilon: noise on a coarser grid is enlarged, since rounding moves gaps."""
 
-_PROBABILITY_ERROR = 2e-4
+_PROBABILITY_ERROR = 5e-4
 """By how much two ways to integrate may differ, and two laws that differ by that allowance."""
 
 _INTERVALS = ("laplace", "gaussian", "propose-test-release")
