@@ -122,6 +122,12 @@ def without_releases(outcomes: list[Outcome]) -> list[Outcome]:
 # Sound servers.
 
 
+def test_the_sound_server_passes_what_the_first_mutants_fail(known: Target) -> None:
+    numbers = sorted({facts(mutants()[name])[1] for name in FIRST if "/" not in name})
+    assert broken(outcomes_of(known, OWN, *numbers)) == []
+
+
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_sound_server_passes_every_check(known: Target) -> None:
     assert broken(outcomes_of(known, OWN)) == []
@@ -138,8 +144,10 @@ def test_a_server_that_releases_nothing_is_not_put_to_the_checks_of_releases(kno
     assert other.verdict == "passed"
 
 
-# A referee lets waiting calls wait for as long as it does.
-@pytest.mark.parametrize("kind", ["developer", pytest.param("referee", marks=pytest.mark.slow), "client"])
+# A referee lets waiting calls wait for as long as it does; a client that waits is tried at several clocks.
+@pytest.mark.parametrize(
+    "kind", ["developer", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("referee", "client"))]
+)
 def test_our_own_developer_referee_and_client_pass_every_check(fairwall: Run, kind: str) -> None:
     told = fairwall("conformance", kind, "--reference")
     assert told.returncode == 0, told.stdout

@@ -8,16 +8,15 @@ from compliance.ledger import Ledger
 
 KILLED_BY = "C301"
 
+settle_once = Ledger.settle
+
 
 def settle(self, request, answer):
     with self._transaction():
-        found = self._find(request)
-        if found is None:
-            entry = self._charge(request, answer)
-        else:
-            entry = found
-            self._charge(replace(request, request_id=f"{request.request_id}~{secrets.token_hex(4)}"), answer)
-    self._seal_head()
+        repeated = self._find(request) is not None
+    entry = settle_once(self, request, answer)
+    if repeated:
+        settle_once(self, replace(request, request_id=f"{request.request_id[:40]}~{secrets.token_hex(4)}"), answer)
     return entry
 
 

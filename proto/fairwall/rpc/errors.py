@@ -31,7 +31,7 @@ CATALOGUE: dict[Reason, tuple[grpc.StatusCode, str]] = {
     ),
     error_pb2.REASON_DEADLINE_MISSING: (_INVALID, "the call needs a deadline of at most one hour"),
     error_pb2.REASON_MESSAGE_LATE: (
-        grpc.StatusCode.DEADLINE_EXCEEDED,
+        grpc.StatusCode.ABORTED,
         "the call's first message, or its next one, did not come within the time that the service waits for one",
     ),
     error_pb2.REASON_PROTOCOL_VERSION: (_PRECONDITION, "the caller speaks another version of the protocol"),

@@ -33,8 +33,9 @@ def test_the_same_log_gives_the_same_answer(tmp_path: Path, mechanism: str) -> N
     kept = path.read_bytes()
     assert answer(DrawLog(path), mechanism) == first
     assert path.read_bytes() == kept
-    # Fresh noise is the same with a chance below 2^-20: its grid has as many steps a scale.
-    assert answer(DrawLog(tmp_path / "other"), mechanism) != first
+    # Of so few people, counts often give the same end of what is possible: with a chance of about a third. Other fresh
+    # noise is the same with one below 2^-20, since its grid has as many steps a scale.
+    assert any(answer(DrawLog(tmp_path / str(other)), mechanism) != first for other in range(20))
 
 
 def every_draw(noise: Noise) -> list[list[object]]:

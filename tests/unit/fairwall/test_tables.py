@@ -102,7 +102,8 @@ def most():
 read(Path("small.csv"), "small")
 before = most()
 try:
-    policy.load(policy.read(Path("policy.toml")))
+    for each in policy.read(Path("policy.toml")).datasets.values():
+        policy.load(each)
 except UserError as error:
     print(most() - before, error)
 """
