@@ -56,7 +56,7 @@ def test_every_broken_twin_is_caught_by_its_sessions(twin, seed):
 def test_no_sound_sibling_is_accused(name):
     subject, setting = prepare(name)
     # Sessions of these are drawn one by one.
-    samples = 2**13 if name in ("silent-seldom", "flip-twice") else 2**15
+    samples = 2**13 if name in ("silent-seldom", "flip-twice") else 2**16
     verdict = audit(name, subject, setting, LEVEL, samples, 1)
     assert not verdict.accused
     assert verdict.evidence.reach > verdict.claimed
