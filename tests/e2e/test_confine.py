@@ -601,7 +601,16 @@ def test_a_party_that_cannot_import_says_so_in_one_line(party: str, module: str,
 def test_a_library_that_lies_anywhere_is_not_opened_to_a_party_which_says_where_it_may_not_read(tmp_path: Path) -> None:
     (tmp_path / "numpy").mkdir()
     (tmp_path / "numpy/__init__.py").touch()
-    ended = started("developer", f"sys.path.insert(0, {str(tmp_path)!r})", tmp_path)
+    found = f"importlib.util.spec_from_file_location('numpy', {str(tmp_path / 'numpy/__init__.py')!r})"
+    ended = started(
+        "developer",
+        f"import importlib.util\nsys.path.insert(0, {str(tmp_path)!r})\n"
+        # Whether Python looks elsewhere for what it may not list depends on its version: here it does not look.
+        "class Found:\n    def find_spec(name, *_):\n"
+        f"        return {found} if name == 'numpy' else None\n"
+        "sys.meta_path.insert(0, Found)",
+        tmp_path,
+    )
     lines = [line for line in ended.stderr.splitlines() if " INFO " not in line]
     assert ended.returncode == 2
     (line,) = lines

@@ -88,7 +88,8 @@ class Whole:
         folder = parent / self.folder.name
         shutil.copytree(self.folder, folder)
         (folder / "trials.jsonl").write_text(text)
-        result = json.loads((folder / "result.json").read_text())
+        # What keeps a layer from holding may name the folder.
+        result = json.loads((folder / "result.json").read_text().replace(str(self.folder), str(folder)))
         (folder / "result.json").write_text(json.dumps(result | {"complete": False, "summary": []}))
         (folder / "report.html").unlink()
         return folder
@@ -119,6 +120,7 @@ def report_of(folder: Path, parent: Path) -> bytes:
     copy = parent / "timeless"
     shutil.copytree(folder, copy)
     (copy / "trials.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in timeless(lines_of(folder))))
+    (copy / "result.json").write_text((copy / "result.json").read_text().replace(str(folder), "the run"))
     page = write_report(copy).read_bytes()
     shutil.rmtree(copy)
     return page.replace(b" Parties were started more than once: these were active each time.", b"")

@@ -380,6 +380,8 @@ def test_the_log_says_of_each_call_who_asked_what_and_at_what_cost(own: Path) ->
         refusal(carol.terms)
         running.process.send_signal(signal.SIGHUP)
         alice.terms()  # the service goes on
+        while "SIGHUP" not in running.log:
+            time.sleep(0.01)
         assert running.end() == 0
     assert "SIGHUP: loans: metrics sp, eo" in running.log
     audit, terms = (f"fairwall.compliance.v1.AuditService/{method}" for method in ("Audit", "GetTerms"))
