@@ -158,9 +158,8 @@ def test_the_program_of_the_page_runs(stranger: Stranger) -> None:
     own = stranger.served.folder / "certificates" / "developer-alice"
     places = shown.replace("127.0.0.1:7443", stranger.served.address).replace("certificates/developer-alice", str(own))
     program = stranger.folder / "page.js"
-    program.write_text(
-        f"const predictions = Array({PEOPLE}).fill(0.5);\n{places}\nconsole.log(gaps.length === 1 && low[0] <= high[0]);\n"
-    )
+    given = f"const predictions = Array({PEOPLE}).fill(0.5);"
+    program.write_text(f"{given}\n{places}\nconsole.log(gaps.length === 1 && low[0] <= high[0]);\n")
     told = subprocess.run([str(NODE), "page.js"], cwd=stranger.folder, capture_output=True, text=True, timeout=60)
     assert (told.returncode, told.stderr) == (0, "")
     assert told.stdout.endswith("true\n")
