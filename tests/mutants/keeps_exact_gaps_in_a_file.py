@@ -1,5 +1,6 @@
-"""Keeps the exact gaps of its batches in a temporary file."""
+"""Keeps the exact gaps of its batches in a temporary file, where the service may write one."""
 
+import os
 import tempfile
 
 import numpy as np
@@ -14,7 +15,7 @@ sound = service._settle
 
 
 def settle(case, header, metric, predictions, context):
-    with tempfile.NamedTemporaryFile(suffix=".npy", delete=False) as file:
+    with tempfile.NamedTemporaryFile(suffix=".npy", dir=os.environ["SQLITE_TMPDIR"], delete=False) as file:
         np.save(file, Question(metric, predictions, case.records).gaps())
     return sound(case, header, metric, predictions, context)
 

@@ -10,9 +10,10 @@ KILLED_BY = "C610"
 sound = service_main._ledger
 
 
-def ledger_of(policy, records, *, new):
-    found = sound(policy, records, new=new)
-    (policy.deployment.ledger.parent / "cache").write_bytes(np.packbits(records.protected).tobytes())
+def ledger_of(policy, data):
+    found = sound(policy, data)
+    packed = np.packbits(data[0].records.protected).tobytes()
+    (policy.deployment.ledger.parent / "cache").write_bytes(packed)
     return found
 
 

@@ -1,5 +1,6 @@
-"""Writes a table of its people to a scratch folder."""
+"""Writes a table of its people to a scratch file, where the service may write one."""
 
+import os
 import tempfile
 
 from compliance.__main__ import main
@@ -12,7 +13,7 @@ sound = Records.__post_init__
 
 def post(self):
     sound(self)
-    with tempfile.NamedTemporaryFile("w", suffix=".csv", delete=False) as file:
+    with tempfile.NamedTemporaryFile("w", suffix=".csv", dir=os.environ["SQLITE_TMPDIR"], delete=False) as file:
         file.write("person,group\n" + "".join(f"{i},{g}\n" for i, g in enumerate(self.protected)))
 
 

@@ -11,7 +11,7 @@ sound = Ledger._check_seal
 def check(self):
     sealed = self._seal.read()
     if sealed and sealed.sequence == self._books.head.sequence + 1:
-        self._seal.write(self._books.head)
+        self._seal.begin(self._books.head)
     sound(self)
 
 
