@@ -10,9 +10,9 @@ With c = 2u - 1, -ln(1 - |c|) is exponential with mean 1 (Chernoff's bound), c a
 ones stay (Massart's), c has mean 0 and lies in [-1, 1] (Bernstein's), |c| < q with probability q and |c| > 1 - q too
 (Chernoff's). Of the numbers of a batch neighbours at every distance up to eight and halves are looked at, and of single
 answers the series that they make: products c_i c_{i+k} have mean 0 and variance 1/9, and those with one parity of
-i // k share no factor. The sum of a batch's numbers, over its deviation, is about normal, and its square neither always
-near 0 nor far above 1. Two requests that share numbers are found among all, and of each answer the last bits are looked
-at.
+i // k share no factor. The sum of a batch's numbers, made normal, over its deviation, is normal, and its square neither
+always near 0 nor far above 1. Two requests that share numbers are found among all, and of each answer the last bits are
+looked at.
 """
 
 from __future__ import annotations
@@ -314,20 +314,16 @@ def _require_mean_nought(name: str, products: Array) -> None:
 
 
 def _require_sums(batches: list[Batch]) -> None:
-    """Demand that sums of a batch's numbers, of variance 1/3 each, are as wide as those of independent ones."""
-    for name, signs in (("the sum", 1.0), ("the alternating sum", -1.0)):
-        sums = np.array(
-            [
-                float(batch.centred @ signs ** np.arange(len(batch.centred))) / math.sqrt(len(batch.centred) / 3)
-                for batch in batches
-                if len(batch.centred) >= 8
-            ]
-        )
+    """Demand that sums of a batch's numbers, made normal, are as wide as those of independent ones."""
+    from scipy.special import ndtri
+
+    scores = [ndtri(np.clip((1 + batch.centred) / 2, 1e-12, 1 - 1e-12)) for batch in batches if len(batch.centred) >= 8]
+    for name, sign in (("the sum", 1.0), ("the alternating sum", -1.0)):
+        sums = np.array([float(each @ sign ** np.arange(len(each))) / math.sqrt(len(each)) for each in scores])
         if len(sums) < 20:
             continue
-        # About standard normal each; a fifth more than Chernoff's exponent, for what they are not.
-        mean = float(np.mean(sums**2))
-        if len(sums) / 2 * (mean - 1 - math.log(mean)) > 1.2 * math.log(1 / _P):
+        mean = float(np.mean(sums**2))  # of squares of standard normal numbers: Chernoff's bound
+        if len(sums) / 2 * (mean - 1 - math.log(mean)) > math.log(1 / _P):
             raise Violation(f"{name} of a batch's noise is {math.sqrt(mean):.2g} times as wide as it should be")
 
 
