@@ -11,7 +11,6 @@ from typing import TypeAlias
 
 import grpc
 import numpy as np
-from blake3 import blake3
 from numpy.typing import NDArray
 
 from compliance.case import DEVELOPER, Case, interval_of, values_of
@@ -22,6 +21,7 @@ from fairwall.laws.metric import METRICS
 from fairwall.rpc import arrays, journal, uploads
 from fairwall.rpc.errors import Refusal
 from fairwall.rpc.identity import identify
+from fairwall.wire.audits import audit_digest
 from fairwall.wire.limits import EPSILON_MIN
 from fairwall.wire.metrics import name_of, number_of
 from fairwall.wire.precision import to_message
@@ -31,9 +31,6 @@ from fairwall.wire.v1.error_pb2 import AuditError
 LOG = logging.getLogger(__name__)
 
 _REQUEST_ID_MAX = 64
-
-_AT_ONCE_BYTES = 1 << 20
-"""Up to here one thread digests a batch sooner than several would have begun."""
 
 _ONE = np.float64(1).view(np.uint64)
 
@@ -108,7 +105,7 @@ def _settle(
     developer, began = developer_of(context), time.monotonic()
     with explained(header.deal_id):
         entry = case.settle(
-            developer, header.request_id, _digest(header, predictions), metric, predictions, header.epsilon
+            developer, header.request_id, audit_digest(header, predictions), metric, predictions, header.epsilon
         )
         now = case.ledger.remaining(case.dataset, developer)
     LOG.debug("deal %s: answered a batch of %d", header.deal_id, len(predictions))
@@ -222,13 +219,3 @@ def _checked(metric: str, predictions: NDArray[np.float64]) -> NDArray[np.float6
     if METRICS[metric].binary and not np.isin(predictions, (0, 1)).all():
         raise Refusal(error_pb2.REASON_PREDICTIONS_NOT_BINARY)
     return predictions
-
-
-def _digest(header: _Header, predictions: NDArray[np.float64]) -> bytes:
-    """Stand for everything that a request asks: what its id may be used for.
-
-    The two kinds of request never serialise alike: field 5 is a message in the one and a number above 0 in the other.
-    """
-    threads = 1 if predictions.nbytes <= _AT_ONCE_BYTES else blake3.AUTO
-    asked = blake3(header.SerializeToString(deterministic=True), max_threads=threads)
-    return asked.update(predictions.data.cast("B")).digest()

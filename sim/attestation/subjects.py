@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from blake3 import blake3
 from numpy.typing import ArrayLike, NDArray
 
 from fairwall.compliance.v1.audit_service_pb2 import AuditHeader
 from fairwall.errors import UserError
 from fairwall.rpc import arrays
+from fairwall.wire.audits import audit_digest
 from fairwall.wire.metrics import number_of
 
 _SENT_AS = (np.float64, np.float32, np.uint8)
@@ -68,8 +68,7 @@ def request_digest(
         predictions=arrays.header_of(batch),
         threshold=threshold,
     )
-    asked = blake3(header.SerializeToString(deterministic=True))
-    return asked.update(np.ascontiguousarray(batch, "<f8").tobytes()).hexdigest()
+    return audit_digest(header, np.ascontiguousarray(batch, "<f8")).hex()
 
 
 def read(path: Path) -> NDArray[np.generic]:

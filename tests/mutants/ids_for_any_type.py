@@ -5,7 +5,7 @@ from compliance.__main__ import main
 
 KILLED_BY = "C320"
 
-sound = service._digest
+sound = service.audit_digest
 
 
 def digest(header, predictions):
@@ -15,7 +15,7 @@ def digest(header, predictions):
     return sound(other, predictions)
 
 
-service._digest = digest
+service.audit_digest = digest
 
 if __name__ == "__main__":
     main()

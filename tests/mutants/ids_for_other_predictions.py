@@ -5,7 +5,7 @@ from compliance.__main__ import main
 
 KILLED_BY = "C303"
 
-service._digest = lambda header, _: header.SerializeToString(deterministic=True)
+service.audit_digest = lambda header, _: header.SerializeToString(deterministic=True)
 
 if __name__ == "__main__":
     main()
