@@ -34,6 +34,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from bench_deployment import lay_out
 
 from developer.client import AuditClient
 
@@ -41,43 +42,6 @@ HERE = Path(__file__).resolve().parents[1]
 PEOPLE, MODELS, EPSILON = 1000, 40, 1.0
 MANY_PEOPLE = 1 << 15
 FOUR = "four new queries at a time"
-POLICY = """
-[deployment]
-name = "bench"
-listen = "127.0.0.1:0"
-credentials = "certificates/compliance"
-ledger = "ledger/ledger.sqlite"
-seal = "seal/head"
-
-[data]
-source = "people.csv"
-protected = "group"
-advantaged = "a"
-label = "outcome"
-positive = "1"
-minimum_group = 20
-
-[audit]
-metrics = ["sp"]
-mechanism = "{mechanism}"
-queries_max = 4096
-
-[budget]
-epsilon = 1000000.0
-
-[developers.alice]
-epsilon = 1000000.0
-"""
-
-
-def lay_out(folder: Path, people: int, mechanism: str) -> None:
-    """Write a deployment's files."""
-    from sim.deployment.certificates import write  # here: the other version need not have it
-
-    write(folder / "certificates", "bench", ["alice"], 1)
-    rows = [f"{'ab'[i % 10 == 0]},{int(i % 3 == 0)},{i}" for i in range(people)]
-    (folder / "people.csv").write_text("\n".join(["group,outcome,row", *rows]) + "\n")
-    (folder / "policy.toml").write_text(POLICY.format(mechanism=mechanism))
 
 
 @contextmanager
@@ -137,7 +101,7 @@ def driving(tree: Path, folder: Path, mechanism: str, mib: int) -> Iterator[Call
     """Start a version's service and client; what has it make calls."""
     for size, people, answers_by in (("small", PEOPLE, mechanism), ("large", MANY_PEOPLE, "laplace")):
         (folder / size).mkdir(parents=True)
-        lay_out(folder / size, people, answers_by)
+        lay_out(folder / size, people, answers_by, 4096, {"alice": ""})
     command = [sys.executable, __file__, "--drive", str(folder), "--mib", str(mib)]
     path = os.pathsep.join(str(folder) for folder in (tree, tree / "proto"))
     with subprocess.Popen(

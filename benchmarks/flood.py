@@ -36,44 +36,13 @@ from pathlib import Path
 
 import grpc
 import numpy as np
+from bench_deployment import lay_out
 
 from developer.client import AuditClient, AuditRefused, AuditUnavailable
 from fairwall.rpc import channel, identity
-from sim.deployment.certificates import write
 
 PEOPLE, MODELS, EPSILON = 1000, 40, 1.0
-POLICY = """
-[deployment]
-name = "bench"
-listen = "127.0.0.1:0"
-credentials = "certificates/compliance"
-ledger = "ledger/ledger.sqlite"
-seal = "seal/head"
-
-[data]
-source = "people.csv"
-protected = "group"
-advantaged = "a"
-label = "outcome"
-positive = "1"
-minimum_group = 20
-
-[audit]
-metrics = ["sp"]
-mechanism = "laplace"
-queries_max = 100
-
-[budget]
-epsilon = 1000000.0
-
-[developers.alice]
-epsilon = 1000000.0
-calls_a_day = 100000000
-bytes_a_day = 1000000000000
-
-[developers.bob]
-epsilon = 1000000.0
-"""
+DEVELOPERS = {"alice": "calls_a_day = 100000000\nbytes_a_day = 1000000000000\n", "bob": ""}
 SILENT = ("/fairwall.compliance.v1.AuditService/GetTerms", "/grpc.health.v1.Health/Check")
 
 Flood = Callable[[Path, str, Event, Event], None]
@@ -204,10 +173,7 @@ def flooding(name: str, folder: Path, address: str) -> Iterator[None]:
 @contextmanager
 def serving(folder: Path) -> Iterator[str]:
     """Serve the deployment; its address."""
-    write(folder / "certificates", "bench", ["alice", "bob", "carol"], 1)
-    rows = [f"{'ab'[i % 10 == 0]},{int(i % 3 == 0)},{i}" for i in range(PEOPLE)]
-    (folder / "people.csv").write_text("\n".join(["group,outcome,row", *rows]) + "\n")
-    (folder / "policy.toml").write_text(POLICY)
+    lay_out(folder, PEOPLE, "laplace", 100, DEVELOPERS, strangers=["carol"])
     command = [sys.executable, "-I", "-m", "compliance", "--policy", str(folder / "policy.toml")]
     with (folder / "log").open("w") as log:
         service = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
