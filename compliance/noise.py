@@ -12,8 +12,9 @@ adds `ROUNDING_STEPS` steps to the sensitivity, the second one for the rounding 
 `step_for` keeps far below a step. Cauchy noise is real-valued and exact, and the sum is rounded: post-processing, which
 needs no allowance.
 
-**System.** `System` draws from the operating system's generator. Laplace and Gaussian noise comes from OpenDP's exact
-samplers of the discrete laws (Canonne, Kamath, Steinke 2020). OpenDP has no Cauchy noise: it is the ratio V/W of a
+**System.** `System` draws from the operating system's generator. Laplace noise is the difference of two geometric
+numbers (`compliance.geometric`: exact, and no slower for larger noise). Gaussian noise comes from OpenDP's exact
+sampler of the discrete law (Canonne, Kamath, Steinke 2020). OpenDP has no Cauchy noise: it is the ratio V/W of a
 point in the unit half disk (V, W > 0), drawn with integers. Bits are drawn until the acceptance and the rounded
 sum are certain, so there is no error at all. Beyond 2^53 steps a number is cut off there, which is post-processing too.
 
@@ -34,6 +35,8 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from compliance.geometric import geometric
 
 STEPS_MAX = 2**53
 """The largest multiple of a step that is released; all integers up to here are float64 numbers."""
@@ -164,11 +167,24 @@ class System:
 
     def laplace(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
         """See `Noise.laplace`."""
-        return _exactly("laplace", values, scale, step)
+        steps = np.array(_steps(values, step))
+        if scale > 0:
+            positive, negative = geometric(Fraction(step) / Fraction(scale), 2 * values.size).reshape(2, -1)
+            steps += positive - negative
+        return _on_grid(steps.astype(np.float64), step)
 
     def gaussian(self, values: NDArray[np.float64], sigma: float, step: float) -> NDArray[np.float64]:
         """See `Noise.gaussian`."""
-        return _exactly("gaussian", values, sigma, step)
+        # Its parts, not its prelude: that imports scikit-learn, for two seconds, while a first caller waits.
+        from opendp.measurements import make_gaussian
+        from opendp.metrics import l2_distance
+        from opendp.mod import enable_features
+
+        enable_features("contrib")
+        steps = _steps(values, step)
+        if sigma > 0:
+            steps = make_gaussian(_vectors(), l2_distance(T=float), scale=sigma / step)(steps)
+        return _on_grid(np.array(steps, dtype=np.float64), step)
 
     def cauchy(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
         """See `Noise.cauchy`."""
@@ -205,25 +221,6 @@ def _on_grid(steps: NDArray[np.float64], step: float) -> NDArray[np.float64]:
     # Adding 0.0 turns -0.0 into 0.0: the sign of a zero would be one more bit, and a function of the secret.
     on_grid: NDArray[np.float64] = np.clip(steps, -STEPS_MAX, STEPS_MAX) * step + 0.0
     return on_grid
-
-
-def _exactly(law: str, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
-    """Add discrete noise by the samplers of a library that is exact."""
-    # Its parts, not its prelude: that imports scikit-learn, for two seconds, while a first caller waits.
-    from opendp.measurements import make_gaussian, make_laplace
-    from opendp.metrics import l1_distance, l2_distance
-    from opendp.mod import enable_features
-
-    enable_features("contrib")
-    rounded = _steps(values, step)
-    if scale == 0:
-        return _on_grid(np.array(rounded, dtype=np.float64), step)
-    domain = _vectors()
-    if law == "laplace":
-        add = make_laplace(domain, l1_distance(T="i64"), scale=scale / step)
-    else:
-        add = make_gaussian(domain, l2_distance(T=float), scale=scale / step)
-    return _on_grid(np.array(add(rounded), dtype=np.float64), step)
 
 
 @lru_cache(maxsize=1)
