@@ -10,7 +10,8 @@ from another machine:
   and as many by alice, whom it does;
 * bare connections: so many that shake hands with carol's certificate and then say nothing;
 * a developer: alice sends new queries, eight at a time, as fast as they are answered;
-* a developer of many calls: alice asks for the terms, eight at a time.
+* a developer of many calls: alice asks for the terms, eight at a time;
+* a stranger of many calls: carol does, and is refused each time.
 """
 
 from __future__ import annotations
@@ -116,11 +117,11 @@ def many_queries(folder: Path, address: str, begun: Event, over: Event) -> None:
     together([ask] * 8)
 
 
-def many_calls(folder: Path, address: str, begun: Event, over: Event) -> None:
-    """Be a developer that makes as many calls as it can."""
+def many_calls(folder: Path, address: str, begun: Event, over: Event, name: str) -> None:
+    """Make as many calls as one can."""
 
     def ask() -> None:
-        with AuditClient(address, folder / "certificates" / "developer-alice") as audits:
+        with AuditClient(address, folder / "certificates" / f"developer-{name}") as audits:
             while not over.is_set():
                 with suppress(AuditRefused, AuditUnavailable):
                     audits.terms()
@@ -133,7 +134,8 @@ FLOODS: dict[str, Flood] = {
     "silent calls": silent_calls,
     "bare connections": bare_connections,
     "a developer's queries": many_queries,
-    "a developer's calls": many_calls,
+    "a developer's calls": partial(many_calls, name="alice"),
+    "a stranger's calls": partial(many_calls, name="carol"),
 }
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
+import grpc
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
@@ -455,6 +456,8 @@ class Hold(Words):
     method : str
         "/package.Service/Method"; of any but `Audit` nothing is sent.
     calls : int
+    connections : int
+        Over how many they are made: a server may limit the calls of each.
     sends : list of str
         What each of them sends, see `Audit`.
     deadline : float or "none"
@@ -469,6 +472,7 @@ class Hold(Words):
     method: str = AUDIT
     id: str = "held"
     calls: int = Field(default=1, ge=1)
+    connections: int = Field(default=1, ge=1)
     sends: tuple[Part, ...] = ("header",)
     deadline: float | Literal["none"] = SECONDS
     ends: Literal["wait", "cancel", "deadline", "at once"] = "wait"
@@ -477,7 +481,9 @@ class Hold(Words):
     def run(self, world: World) -> None:
         """Open them, and end them as told."""
         world.open_account(self.caller, self.deployment)
-        opened = [self._open(world, number) for number in range(self.calls)]
+        others = [world.channel(self.caller, self.deployment, another=True) for _ in range(self.connections - 1)]
+        channels = [world.channel(self.caller, self.deployment), *others]
+        opened = [self._open(world, channels[number % len(channels)], number) for number in range(self.calls)]
         if self.ends == "wait":
             world.held += opened
             return
@@ -507,7 +513,7 @@ class Hold(Words):
                 each.release.set()
                 each.call.cancel()
 
-    def _open(self, world: World, number: int) -> _Held:
+    def _open(self, world: World, channel: grpc.Channel, number: int) -> _Held:
         messages: list[bytes] = []
         if self.method == AUDIT:
             step = Audit(
@@ -521,8 +527,7 @@ class Hold(Words):
             yield from messages
             release.wait((seconds or 0.0) + SECONDS)  # the deadline ends the call, not we
 
-        channel = world.channel(self.caller, self.deployment)
-        again = partial(self._open, world, number)
+        again = partial(self._open, world, channel, number)
         return _Held(self.method, calls.start_stream(channel, self.method, silent(), seconds), release, again)
 
 

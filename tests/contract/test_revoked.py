@@ -133,12 +133,12 @@ def test_who_is_revoked_is_refused_on_an_open_connection(place: Place) -> None:
 
 
 def test_a_server_that_looks_at_the_handshake_alone_is_caught(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: dict[str, bool] = {}
+    seen: dict[tuple[bytes, ...], bool] = {}
 
-    def once(context: grpc.ServicerContext, revoked: Revoked | None) -> bool:
-        return seen.setdefault(context.peer(), identity.is_valid(context, revoked))
+    def once(certificates: tuple[bytes, ...], revoked: Revoked | None) -> bool:
+        return seen.setdefault(certificates, identity.are_valid(certificates, revoked))
 
-    monkeypatch.setattr(server, "is_valid", once)
+    monkeypatch.setattr(server, "are_valid", once)
     assert not is_refused_at_once(place)
 
 
@@ -405,8 +405,8 @@ def bob_is_heard_beside_calls_that_say_nothing(place: Place) -> bool:
             for each in others
             for _ in range(server.CALLS_PER_CALLER)
         ]
-        rooms, threads = place.listening._gate._room.values(), place.listening._threads._max_workers
-        while sum(server.CALLS_PER_CALLER - room._value for room in rooms) < min(len(silent), threads):
+        places, threads = place.listening._gate._places.values(), place.listening._threads._max_workers
+        while sum(server.CALLS_PER_CALLER - each.room._value for each in places) < min(len(silent), threads):
             time.sleep(0.01)
         failed = AuditServiceStub(bob).GetTerms.future(audit.GetTermsRequest(), timeout=2).exception()
         for call in silent:

@@ -13,11 +13,11 @@ sound = server._Gate._admitted
 
 
 @contextlib.contextmanager
-def admitted(self, context, method):
+def admitted(self, context, check):
     remaining = context.time_remaining()
     if remaining is None or remaining > 3630:
         raise Refusal(error_pb2.REASON_DEADLINE_MISSING)
-    with sound(self, context, method) as meter:
+    with sound(self, context, check) as meter:
         yield meter
 
 

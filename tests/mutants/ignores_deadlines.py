@@ -22,7 +22,7 @@ class Endless:
         return 1.0
 
 
-server._Gate._admitted = lambda self, context, method: sound(self, Endless(context), method)
+server._Gate._admitted = lambda self, context, check: sound(self, Endless(context), check)
 
 if __name__ == "__main__":
     main()

@@ -21,6 +21,7 @@ def unary(self, handler, method):
 
 
 server._Gate._unary = unary
+server._Gate._prompt = lambda _, arriving: arriving
 
 if __name__ == "__main__":
     main()

@@ -19,6 +19,7 @@ def intercept(self, continuation, details):
 
 
 server._Gate.intercept_service = intercept
+server._Gate._prompt = lambda _, arriving: arriving
 
 if __name__ == "__main__":
     main()

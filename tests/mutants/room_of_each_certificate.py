@@ -1,5 +1,6 @@
 """Gives each certificate room of its own."""
 
+import dataclasses
 import threading
 from collections import defaultdict
 
@@ -12,11 +13,12 @@ sound = server._Gate._admitted
 rooms = defaultdict(lambda: threading.BoundedSemaphore(server.CALLS_PER_CALLER))
 
 
-def admitted(self, context, method):
+def admitted(self, context, check):
     shown = context.auth_context()["x509_pem_cert"][0]
     other = server._Gate.__new__(server._Gate)
-    other.__dict__.update(self.__dict__, _room={key: rooms[key, shown] for key in self._room})
-    return sound(other, context, method)
+    places = {key: dataclasses.replace(place, room=rooms[key, shown]) for key, place in self._places.items()}
+    other.__dict__.update(self.__dict__, _places=places)
+    return sound(other, context, check)
 
 
 server._Gate._admitted = admitted

@@ -85,16 +85,21 @@ def _caller_named(names: tuple[bytes, ...]) -> Caller | None:
     return _only_caller(name.decode("utf-8", "replace") for name in names)
 
 
-def is_valid(context: grpc.ServicerContext, revoked: Revoked | None = None) -> bool:
-    """Say whether the caller's certificate holds still: a connection may be older than its certificate's end.
+def certificates_of(context: grpc.ServicerContext) -> tuple[bytes, ...]:
+    """Return what the caller has shown: one certificate in PEM, or none."""
+    shown: Any = context.auth_context().get("x509_pem_cert", ())
+    return tuple(shown)
+
+
+def are_valid(certificates: Iterable[bytes], revoked: Revoked | None = None) -> bool:
+    """Say whether a caller's certificates hold still: a connection may be older than their end.
 
     Raises
     ------
     RevokedError
         If nobody knows which certificates are revoked.
     """
-    shown: Any = context.auth_context().get("x509_pem_cert", ())
-    return all(datetime.now(UTC) <= _end_of(pem) and not (revoked and revoked.holds(pem)) for pem in shown)
+    return all(datetime.now(UTC) <= _end_of(pem) and not (revoked and revoked.holds(pem)) for pem in certificates)
 
 
 @functools.lru_cache(1024)

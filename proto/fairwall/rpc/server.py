@@ -14,18 +14,18 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent import futures
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import grpc
 from google.protobuf.message import DecodeError
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
-from fairwall.rpc import chunks, journal
+from fairwall.rpc import chunks, journal, work
 from fairwall.rpc.access import CALLERS
 from fairwall.rpc.channel import PING_SECONDS
 from fairwall.rpc.errors import CATALOGUE, Refusal, abort
-from fairwall.rpc.identity import PARTIES, Caller, Credentials, identify, is_valid
+from fairwall.rpc.identity import PARTIES, Caller, Credentials, are_valid, certificates_of, identify
 from fairwall.rpc.quota import Meter, Quota
 from fairwall.rpc.recorder import RecordedCall, Recorder, message_type
 from fairwall.rpc.revoked import Revoked, RevokedError
@@ -49,6 +49,9 @@ _AGE_SECONDS = 600.0
 
 _SILENCE_SECONDS = 30.0
 """How long a deployment waits for a call's first message, or its next one: a silent call holds a place."""
+
+_PATIENCE_SECONDS = 0.01
+"""How long a caller's other calls wait with a call for its message, which mostly is there by then."""
 
 _CANCELLED: int = grpc.StatusCode.CANCELLED.value[0]
 
@@ -212,6 +215,15 @@ class _Health(health.HealthServicer):  # type: ignore[misc]
         return super().Check(request, context)
 
 
+@dataclass(frozen=True)
+class _Place:
+    """What a caller has of a server: calls under way, one at a time of them worked on, and so much a day."""
+
+    meter: Meter | None
+    room: threading.BoundedSemaphore = field(default_factory=lambda: threading.BoundedSemaphore(CALLS_PER_CALLER))
+    turn: threading.Lock = field(default_factory=threading.Lock)
+
+
 class _Gate(grpc.ServerInterceptor):
     """Lets a call through to its method, or refuses it."""
 
@@ -219,28 +231,26 @@ class _Gate(grpc.ServerInterceptor):
         self._run = run
         self._deployed = deployed
         self._recorder = recorder
-        admitted: Iterable[Caller] = [Caller(run, party) for party in PARTIES]
+        self._places = {Caller(run, party): _Place(None) for party in PARTIES}
         if deployed is not None:
-            admitted = deployed.admitted
-            self._meters = {caller: Meter(quota) for caller, quota in deployed.admitted.items()}
-        self._room = {caller: threading.BoundedSemaphore(CALLS_PER_CALLER) for caller in admitted}
+            self._places = {caller: _Place(Meter(quota)) for caller, quota in deployed.admitted.items()}
 
     def admit(self, deployed: Deployed) -> None:
         """Admit others than before; who stays keeps its calls that are under way, and what it has used of its quota."""
-        room, meters = self._room, self._meters
-        for caller, quota in deployed.admitted.items():
-            if caller in meters:
-                meters[caller].allow(quota)
-        self._meters = {caller: meters.get(caller) or Meter(quota) for caller, quota in deployed.admitted.items()}
-        self._room = {
-            caller: room.get(caller) or threading.BoundedSemaphore(CALLS_PER_CALLER) for caller in deployed.admitted
+        places = self._places
+        self._places = {
+            caller: places.get(caller) or _Place(Meter(quota)) for caller, quota in deployed.admitted.items()
         }
+        for caller, quota in deployed.admitted.items():
+            meter = self._places[caller].meter
+            if meter is not None:
+                meter.allow(quota)
         self._deployed = deployed
 
     @property
     def calls_max(self) -> int:
         """How many calls there can be: one caller that holds its own open must not keep the others out."""
-        return len(self._room) * CALLS_PER_CALLER
+        return len(self._places) * CALLS_PER_CALLER
 
     def intercept_service(
         self,
@@ -255,48 +265,51 @@ class _Gate(grpc.ServerInterceptor):
             return grpc.stream_stream_rpc_method_handler(self._streaming(handler, method))
         return grpc.stream_unary_rpc_method_handler(self._unary(handler, method))
 
-    def _caller(self, context: grpc.ServicerContext, method: str) -> Caller:
-        """Say who is calling; refuse who may not, or no longer."""
-        caller, deployed = identify(context), self._deployed
+    def _check(self, caller: Caller | None, certificates: Iterable[bytes], method: str) -> Caller:
+        """Refuse who may not call, or no longer; the caller."""
+        deployed = self._deployed
         try:
-            holds = deployed is None or is_valid(context, deployed.revoked)
+            hold = deployed is None or are_valid(certificates, deployed.revoked)
         except RevokedError:
             raise Refusal(error_pb2.REASON_INTERNAL) from None
-        if caller is None or caller.run != self._run or not holds:
+        if caller is None or caller.run != self._run or not hold:
             raise Refusal(error_pb2.REASON_CALLER_UNKNOWN)
-        if caller not in self._room or caller.party not in CALLERS.get(method, frozenset()):
+        if caller not in self._places or caller.party not in CALLERS.get(method, frozenset()):
             raise Refusal(error_pb2.REASON_CALLER_NOT_ALLOWED)
         return caller
 
     @contextlib.contextmanager
-    def _admitted(self, context: grpc.ServicerContext, method: str) -> Iterator[Meter | None]:
+    def _admitted(self, context: grpc.ServicerContext, check: Callable[[], Caller]) -> Iterator[Meter | None]:
         """Hold the call's place while it is under way; what counts its bytes, in a deployment."""
-        caller = self._caller(context, method)
+        caller = check()
         remaining = context.time_remaining()
         if remaining is None or remaining > DEADLINE_SECONDS_MAX + _ROUNDED_UP_SECONDS:
             raise Refusal(error_pb2.REASON_DEADLINE_MISSING)
-        try:
-            room, meter = self._room[caller], self._meters[caller] if self._deployed else None
-        except KeyError:  # admitted until just now
-            raise Refusal(error_pb2.REASON_CALLER_NOT_ALLOWED) from None
-        if not room.acquire(blocking=False):
+        place = self._places.get(caller)
+        if place is None:  # admitted until just now
+            raise Refusal(error_pb2.REASON_CALLER_NOT_ALLOWED)
+        if not place.room.acquire(blocking=False):
             raise Refusal(error_pb2.REASON_TOO_MANY_CALLS)
         try:
-            if meter is not None:
-                meter.call()
-            yield meter
+            if place.meter is None:
+                yield None
+                return
+            with work.working(place.turn):
+                place.meter.call()
+                yield place.meter
         finally:
-            room.release()
+            place.room.release()
 
     @contextlib.contextmanager
     def _handled(self, context: grpc.ServicerContext, method: str) -> Iterator[_Bytes]:
         """Let a call run if it may, and record how it ended; what its messages go through."""
-        recorded = self._recorded(context, method)
-        with self._journalled(context, method):
+        caller = identify(context)
+        check = functools.partial(self._check, caller, certificates_of(context), method)
+        recorded = self._recorded(context, caller, method)
+        with self._journalled(caller, method):
             try:
-                with self._admitted(context, method) as meter:
-                    check = functools.partial(self._caller, context, method) if self._deployed else lambda: None
-                    yield _Bytes(recorded, meter, check)
+                with self._admitted(context, check) as meter:
+                    yield _Bytes(recorded, meter, check if self._deployed else lambda: None)
                 recorded.ended()
             except Exception as error:
                 _end(context, method, error, recorded)
@@ -304,7 +317,7 @@ class _Gate(grpc.ServerInterceptor):
                 recorded.ended(_CANCELLED)  # whoever asked has left in the middle of the answer
 
     @contextlib.contextmanager
-    def _journalled(self, context: grpc.ServicerContext, method: str) -> Iterator[None]:
+    def _journalled(self, caller: Caller | None, method: str) -> Iterator[None]:
         """Write a deployment's line about a call."""
         if self._deployed is None:
             yield
@@ -318,14 +331,12 @@ class _Gate(grpc.ServerInterceptor):
                 outcome = "refused" if "reason" in facts else "given up"
                 raise
             finally:
-                caller = identify(context)
                 who = "/".join(filter(None, (caller.party, caller.name))) if caller else "unknown"
                 journal.write(who, method.lstrip("/"), outcome, facts, time.monotonic() - began)
 
-    def _recorded(self, context: grpc.ServicerContext, method: str) -> RecordedCall:
+    def _recorded(self, context: grpc.ServicerContext, caller: Caller | None, method: str) -> RecordedCall:
         if self._recorder is None:
             return RecordedCall()
-        caller = identify(context)
         peer = caller.party if caller is not None and caller.run == self._run else ""
         return self._recorder.answering(peer, method, context.invocation_metadata())
 
@@ -348,7 +359,9 @@ class _Gate(grpc.ServerInterceptor):
         def call(arriving: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[Any]:
             with self._handled(context, method) as passing:
                 for answer in behaviour(ask(self._prompt(arriving), passing), context):
-                    yield passing.sent(encode(answer))
+                    data = passing.sent(encode(answer))
+                    with work.waiting():
+                        yield data
 
         return call
 
@@ -416,17 +429,25 @@ class _Prompt:
         return self
 
     def __next__(self) -> bytes:
-        condition: threading.Condition = self._arriving._state.condition
-        until = time.monotonic() + self._seconds
-        with condition:
+        began = time.monotonic()
+        with self._arriving._state.condition:
             self._arriving._raise_or_start_receive_message()
-            while True:
-                in_time = condition.wait(until - time.monotonic())
-                message: bytes | None = self._arriving._look_for_request()
-                if message is not None:
-                    return message
-                if not in_time:
-                    raise Refusal(error_pb2.REASON_MESSAGE_LATE)
+            message = self._look(began + _PATIENCE_SECONDS)
+        if message is None:
+            with work.waiting(), self._arriving._state.condition:
+                message = self._look(began + self._seconds)
+        if message is None:
+            raise Refusal(error_pb2.REASON_MESSAGE_LATE)
+        return message
+
+    def _look(self, until: float) -> bytes | None:
+        """Wait for the message, holding grpc's condition; None if it has not come by then."""
+        while True:
+            message: bytes | None = self._arriving._look_for_request()
+            left = until - time.monotonic()
+            if message is not None or left <= 0:
+                return message
+            self._arriving._state.condition.wait(left)
 
 
 def _to_the_end(arriving: Iterator[bytes]) -> Iterator[bytes]:

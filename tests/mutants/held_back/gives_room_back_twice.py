@@ -1,6 +1,7 @@
 """Gives the room of a call that broke off back twice."""
 
 import contextlib
+import dataclasses
 import threading
 
 import grpc
@@ -16,16 +17,19 @@ sound, init = server._Gate._admitted, server._Gate.__init__
 
 def begin(self, *args, **kwargs):
     init(self, *args, **kwargs)
-    self._room = {caller: threading.Semaphore(server.CALLS_PER_CALLER) for caller in self._room}
+    self._places = {
+        caller: dataclasses.replace(place, room=threading.Semaphore(server.CALLS_PER_CALLER))
+        for caller, place in self._places.items()
+    }
 
 
 @contextlib.contextmanager
-def admitted(self, context, method):
+def admitted(self, context, check):
     try:
-        with sound(self, context, method) as meter:
+        with sound(self, context, check) as meter:
             yield meter
     except grpc.RpcError:
-        self._room[identify(context)].release()
+        self._places[identify(context)].room.release()
         raise
 
 
