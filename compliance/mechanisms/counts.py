@@ -145,17 +145,18 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
         first, last = int(max(1.0, size - reach)), int(min(n - 1.0, size + reach))
         centred_reach = noise_reach(noisy.law, 1 - missed) + noisy.step
         for i, centred in zip(inside, np.split(noisy.sums, len(inside)), strict=True):
-            people = np.compress(values[i][0], values[i][1], axis=1)
-            totals = Totals(n, sums_over(*values[i]), people.var(axis=1))
+            members, of_all = values[i]
+            total, people = sums_over(members, of_all), of_all if members.all() else np.compress(members, of_all, axis=1)
             least, most = possible_sums(people, first, last)
             if has_interval:
                 sizes = np.arange(first, last + 1.0)
-                intervals.append(possible_gaps(metric, n, totals.total, sizes, (least, most), centred, centred_reach))
+                intervals.append(possible_gaps(metric, n, total, sizes, (least, most), centred, centred_reach))
             if shrinks:
+                totals = Totals(n, total, people.var(axis=1))
                 centred = shrunk_sums(centred, size, totals, noisy.law.scale, gaussian=gaussian)
             at = int(size) - first
             sum0 = np.clip(centred + size / 2, least[:, at], most[:, at])
-            estimates[i] = GroupSums(sum1=totals.total - sum0, sum0=sum0, n1=n - size, n0=size)
+            estimates[i] = GroupSums(sum1=total - sum0, sum0=sum0, n1=n - size, n0=size)
     parts = _consistent(metric, [estimates[i] for i in range(len(metric.parts))])
     low, high = _combined(metric, intervals) if has_interval else (None, None)
     return Release(gaps(question.metric, parts), bought, low, high)
