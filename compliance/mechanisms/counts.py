@@ -146,7 +146,8 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
         centred_reach = noise_reach(noisy.law, 1 - missed) + noisy.step
         for i, centred in zip(inside, np.split(noisy.sums, len(inside)), strict=True):
             members, of_all = values[i]
-            total, people = sums_over(members, of_all), of_all if members.all() else np.compress(members, of_all, axis=1)
+            total = sums_over(members, of_all)
+            people = of_all if members.all() else np.compress(members, of_all, axis=1)
             least, most = possible_sums(people, first, last)
             if has_interval:
                 sizes = np.arange(first, last + 1.0)
