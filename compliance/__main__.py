@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -29,6 +30,7 @@ with importing("compliance"):
     from compliance.ledger.file import inspect
     from compliance.ledger.seal import Seal, load_key
     from compliance.ledger.writable import Writable
+    from compliance.mechanisms.recommended import midpoint
     from compliance.records import Records
     from compliance.release import Release
     from compliance.release_service import ReleaseCase, ReleaseService
@@ -40,6 +42,7 @@ with importing("compliance"):
     from fairwall.compliance.v1.release_service_pb2_grpc import add_ReleaseServiceServicer_to_server
     from fairwall.compliance.v1.statistics_service_pb2_grpc import add_StatisticsServiceServicer_to_server
     from fairwall.errors import UserError
+    from fairwall.laws.shares import Shares
     from fairwall.rpc import confine, identity, journal, process, room, server
     from fairwall.rpc.confine import Layer
     from fairwall.rpc.quota import Quota
@@ -161,6 +164,7 @@ def _deploy(path: Path, *, new_ledger: bool) -> None:
             running.says(policy.digest)
             for each in data:
                 LOG.info("%s", each.policy.summary)
+                _say_what_answers_are_worth(cases[each.policy.data_name])
             process.announce(listening.address, layers)
     except (UserError, OSError) as error:
         print(f"compliance: {error}", file=sys.stderr)  # noqa: T201
@@ -226,6 +230,7 @@ def _case(policy: Policy, records: Records, ledger: Ledger) -> Case:
         delta=policy.audit.delta,
         precision=policy.audit.precision,
         developers=frozenset(policy.developers),
+        shares=Shares(*policy.audit.shares),
     )
 
 
@@ -263,6 +268,23 @@ def _connects(policy: Policies) -> list[str]:
     """Say where a deployment sends anything."""
     told = urlsplit(policy.deployment.telemetry or "")
     return [f"{told.hostname}:{told.port}"] if told.hostname else []
+
+
+def _say_what_answers_are_worth(case: Case) -> None:
+    """Tell the log what one model's answer is worth where a batch spends as much as it may, and on its midpoint."""
+    for metric in case.records.metrics:
+        expected = case.expected(metric, 1, case.epsilon_max)
+        known = "" if math.isnan(expected.half_width) else f", its interval ±{expected.half_width:.2g}"
+        of_one = f"{case.dataset}: {metric} of one model at epsilon {case.epsilon_max:g}: typically off by"
+        if math.isnan(expected.error):
+            LOG.info("%s: %s of one model at epsilon %g: no value", case.dataset, metric, case.epsilon_max)
+        elif expected.error < expected.midpoint_error:
+            LOG.info("%s %.2g%s", of_one, expected.error, known)
+        else:
+            LOG.warning(
+                "%s %.2g%s; %g is off by %.2g and costs nothing: choose mechanism recommended, or a larger epsilon",
+                of_one, expected.error, known, midpoint(metric), expected.midpoint_error,
+            )  # fmt: skip
 
 
 def _ledger(policy: Policies, data: Sequence[_Data]) -> Ledger:

@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,11 @@ from compliance.mechanisms.mechanism import Facts, Mechanism, Question, Release,
 from compliance.noise import Noise, noise_for
 from compliance.records import Records
 from fairwall.laws.precision import Precision, spacing, written_down
+from fairwall.laws.shares import DEFAULT_SHARES, Shares
 from fairwall.wire.limits import EPSILON_MIN
+
+if TYPE_CHECKING:
+    from compliance.expectation import Expectation
 
 DEVELOPER = "developer"
 """What the one developer of a game is called in its ledger."""
@@ -65,6 +70,8 @@ class Case:
         The relation that the ledger's budget is for, and losses are stated for. An answer depends on protected
         attributes alone, so that what it loses between data sets that differ in one person's is no more than it loses
         between two that differ in more of that person's attributes: A_FLIP, or ATTRIBUTES.
+    shares : Shares
+        What is assumed of the disadvantaged group's share where an answer's worth is told beforehand.
     """
 
     dataset: str
@@ -84,6 +91,7 @@ class Case:
     models: Asked | None = None
     draws: DrawLog | None = field(default=None, repr=False)
     neighbours: Neighbours = Neighbours.A_FLIP
+    shares: Shares = DEFAULT_SHARES
 
     def settle(
         self,
@@ -139,6 +147,14 @@ class Case:
         people = sum(self.records.counts(entry.request.metric))
         asked = entry.request
         return probabilities_above(low, high, people, asked.metric, threshold, asked.mechanism)
+
+    def expected(self, metric: str, models: int, epsilon: float) -> Expectation:
+        """Say what an answer of a batch will be worth; nothing protected is looked at."""
+        from compliance.expectation import expect  # here: no game waits for what it imports
+
+        qualified = int(np.count_nonzero(self.records.labels))
+        strata = self.records.people - qualified, qualified
+        return expect(self.mechanism, metric, strata, models, epsilon, self.delta, self.shares)
 
     @cached_property
     def _reusable(self) -> Reusable | None:

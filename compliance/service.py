@@ -67,6 +67,19 @@ class AuditService(AuditServiceServicer):
             epsilon_min=case.epsilon_min,
         )
 
+    def GetExpectedError(
+        self, request: audit.GetExpectedErrorRequest, context: grpc.ServicerContext
+    ) -> audit.GetExpectedErrorResponse:
+        """Say what an answer would be worth."""
+        case = self._case(request.deal_id)
+        check_developer(case.developers, context)
+        metric = _check_question(request.metric, request.epsilon, case)
+        _check_size(request.models, case)
+        expected = case.expected(metric, request.models, request.epsilon)
+        return audit.GetExpectedErrorResponse(
+            error=expected.error, half_width=expected.half_width, midpoint_error=expected.midpoint_error
+        )
+
     def Audit(
         self, request_iterator: Iterator[audit.AuditRequest], context: grpc.ServicerContext
     ) -> audit.AuditResponse:
@@ -161,19 +174,25 @@ def _validate(header: _Header, case: Case) -> str:
     """Check what a request says, before any prediction is read or asked for; the name of its metric."""
     check_request_id(header.request_id)
     journal.note(request=header.request_id)
-    if header.metric == metric_pb2.METRIC_UNSPECIFIED or header.metric not in metric_pb2.Metric.values():
+    metric = _check_question(header.metric, header.epsilon, case)
+    if math.isnan(header.threshold):  # 0 where there is none
+        raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
+    return metric
+
+
+def _check_question(number: metric_pb2.Metric, epsilon: float, case: Case) -> str:
+    """Refuse a metric or an epsilon that the terms do not allow; the metric's name."""
+    if number == metric_pb2.METRIC_UNSPECIFIED or number not in metric_pb2.Metric.values():
         raise Refusal(error_pb2.REASON_METRIC_UNKNOWN)
-    metric = name_of(header.metric)
+    metric = name_of(number)
     if metric not in case.records.metrics:
         raise Refusal(error_pb2.REASON_METRIC_NOT_ALLOWED)
-    if not case.epsilon_min <= header.epsilon <= case.epsilon_max:
+    if not case.epsilon_min <= epsilon <= case.epsilon_max:
         least = case.epsilon_min if case.epsilon_min > EPSILON_MIN else None
         raise Refusal(
             AuditError(reason=error_pb2.REASON_EPSILON_INVALID, epsilon_min=least, epsilon_max=case.epsilon_max)
         )
-    if math.isnan(header.threshold):  # 0 where there is none
-        raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
-    if case.mechanism.refuses(metric, header.epsilon, case.delta) is not None:
+    if case.mechanism.refuses(metric, epsilon, case.delta) is not None:
         raise Refusal(error_pb2.REASON_MECHANISM_REFUSES)
     return metric
 

@@ -156,6 +156,26 @@ class Terms:
     epsilon_min: float = 0.0
 
 
+@dataclass(frozen=True)
+class ExpectedError:
+    """What one answer of a batch will be worth: medians, in the metric's unit; nobody has looked at A for them.
+
+    Parameters
+    ----------
+    error : float
+        How far the answer will be from the test set's exact value; NaN for answers that are choices and no values.
+    half_width : float
+        Of its interval; NaN where the mechanism gives none.
+    midpoint_error : float
+        How far the middle of the metric's range is from the exact value, which costs nothing to say: an answer whose
+        error is not below this is not worth its epsilon.
+    """
+
+    error: float
+    half_width: float
+    midpoint_error: float
+
+
 class AuditClient:
     """Asks a deployment's compliance service about models, and buys sanitised attributes to train them on.
 
@@ -257,6 +277,35 @@ class AuditClient:
             precision=from_message(response.precision) or "float64",
             epsilon_min=response.epsilon_min,
         )
+
+    def expected_error(self, metric: str, models: int, epsilon: float) -> ExpectedError:
+        """Ask what an answer will be worth, before anything is spent. Costs nothing.
+
+        Parameters
+        ----------
+        metric : str
+            Such as "sp" or "eo".
+        models : int
+            How many the batch asks about.
+        epsilon : float
+            What it spends.
+
+        Raises
+        ------
+        ValueError
+            For what cannot be asked, before anything is sent.
+        AuditRefused
+        AuditUnavailable
+        """
+        find_metric(metric)
+        _check_epsilon(epsilon)
+        if models < 1:
+            raise ValueError("a batch asks about one model at least")
+        request = audit.GetExpectedErrorRequest(
+            deal_id=self._data, metric=number_of(metric), models=models, epsilon=epsilon
+        )
+        response = self._call(lambda: self._service.GetExpectedError(request, timeout=channel.CALL_SECONDS))
+        return ExpectedError(response.error, response.half_width, response.midpoint_error)
 
     def release_terms(self) -> ReleaseTerms:
         """Ask what attributes may be bought, and what is left of their budget. Costs nothing.

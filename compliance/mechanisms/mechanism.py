@@ -141,6 +141,9 @@ class Mechanism(Protocol):
     def guarantee(self) -> Guarantee:
         """Which privacy is promised: epsilon alone, epsilon and delta, or none."""
 
+    def __hash__(self) -> int:
+        """Tell it from others: a mechanism does not change."""
+
     def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:
         """Return why such a batch is not answered, None where it is. Public: it depends on these three alone."""
 

@@ -365,7 +365,7 @@ ADMITS_FOR_GOOD = """
 from compliance import __main__ as service
 from fairwall.rpc import server
 def admit(self, deployed, sound=server._Gate.admit):
-    admitted = {caller: server.Quota() for caller in self._room} | dict(deployed.admitted)
+    admitted = {caller: server.Quota() for caller in self._places} | dict(deployed.admitted)
     sound(self, server.Deployed(admitted, deployed.is_ready, deployed.revoked))
 server._Gate.admit = admit
 service.main()

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -424,6 +425,41 @@ def test_an_answer_takes_as_long_as_the_policy_says(own: Path) -> None:
             began = time.monotonic()
             audits.ask(PREDICTIONS, "sp", 0.5, request_id="once")
             assert time.monotonic() - began >= 0.3
+
+
+def test_what_an_answer_will_be_worth_is_told_before_anything_is_spent(served: Served) -> None:
+    with served.client("alice") as audits:
+        before = audits.terms()
+        one, twenty = (audits.expected_error("sp", models, 1.0) for models in (1, 20))
+        # The example's noise is made for the smallest group there could be.
+        assert twenty.error > one.error > one.midpoint_error
+        assert 0 < one.half_width <= 1
+        assert audits.expected_error("sp", 1, 1.0) == one
+        for asked, why in (
+            (("sp", 1, 4.0), "EPSILON_INVALID"),
+            (("fpr", 1, 1.0), "METRIC_NOT_ALLOWED"),
+            (("sp", 21, 1.0), "QUERIES_OUT_OF_RANGE"),
+        ):
+            assert refusal(partial(audits.expected_error, *asked))[0] == why
+        for metric, models in (("none", 1), ("sp", 0)):
+            with pytest.raises(ValueError, match=r"metric|model"):
+                audits.expected_error(metric, models, 1.0)
+        assert audits.terms() == before
+
+
+def test_the_log_warns_where_answers_are_worth_less_than_nothing(own: Path) -> None:
+    said = {}
+    for mechanism in ("laplace", "counts"):
+        change(own, mechanism=mechanism)
+        with serving(own):
+            said[mechanism] = (own / "log").read_text()
+        (own / "log").unlink()
+    assert re.search(
+        r"WARNING \S+ loans: sp of one model at epsilon 2: typically off by \S+, its interval", said["laplace"]
+    )
+    assert re.search(
+        r"INFO \S+ loans: sp of one model at epsilon 2: typically off by 0\.0\S+, its interval", said["counts"]
+    )
 
 
 def test_another_data_set_is_not_served(served: Served) -> None:

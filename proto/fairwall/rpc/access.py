@@ -53,6 +53,7 @@ SERVED_BY: dict[str, str] = {f"/{service.full_name}/": _SERVERS[service.file.pac
 
 CALLERS: dict[str, frozenset[str]] = {
     _AUDIT + "GetTerms": frozenset({"developer"}),
+    _AUDIT + "GetExpectedError": frozenset({"developer"}),
     _AUDIT + "Audit": frozenset({"developer"}),
     _AUDIT + "AuditModels": frozenset({"developer"}),
     _RELEASE + "GetReleaseTerms": frozenset({"developer"}),

@@ -38,6 +38,28 @@ class GetTermsResponse(_message.Message):
     epsilon_min: float
     def __init__(self, people: _Optional[int] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., queries_max: _Optional[int] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., epsilon_max: _Optional[float] = ..., epsilon_min: _Optional[float] = ...) -> None: ...
 
+class GetExpectedErrorRequest(_message.Message):
+    __slots__ = ("deal_id", "metric", "models", "epsilon")
+    DEAL_ID_FIELD_NUMBER: _ClassVar[int]
+    METRIC_FIELD_NUMBER: _ClassVar[int]
+    MODELS_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    deal_id: str
+    metric: _metric_pb2.Metric
+    models: int
+    epsilon: float
+    def __init__(self, deal_id: _Optional[str] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., models: _Optional[int] = ..., epsilon: _Optional[float] = ...) -> None: ...
+
+class GetExpectedErrorResponse(_message.Message):
+    __slots__ = ("error", "half_width", "midpoint_error")
+    ERROR_FIELD_NUMBER: _ClassVar[int]
+    HALF_WIDTH_FIELD_NUMBER: _ClassVar[int]
+    MIDPOINT_ERROR_FIELD_NUMBER: _ClassVar[int]
+    error: float
+    half_width: float
+    midpoint_error: float
+    def __init__(self, error: _Optional[float] = ..., half_width: _Optional[float] = ..., midpoint_error: _Optional[float] = ...) -> None: ...
+
 class AuditRequest(_message.Message):
     __slots__ = ("header", "predictions_chunk")
     HEADER_FIELD_NUMBER: _ClassVar[int]

@@ -41,6 +41,11 @@ class AuditServiceStub(object):
                 request_serializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.GetTermsRequest.SerializeToString,
                 response_deserializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.GetTermsResponse.FromString,
                 _registered_method=True)
+        self.GetExpectedError = channel.unary_unary(
+                '/fairwall.compliance.v1.AuditService/GetExpectedError',
+                request_serializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.GetExpectedErrorRequest.SerializeToString,
+                response_deserializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.GetExpectedErrorResponse.FromString,
+                _registered_method=True)
         self.Audit = channel.stream_unary(
                 '/fairwall.compliance.v1.AuditService/Audit',
                 request_serializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.AuditRequest.SerializeToString,
@@ -60,6 +65,13 @@ class AuditServiceServicer(object):
 
     def GetTerms(self, request, context):
         """The terms on which a deal is audited: what may be asked, how it is answered, what is left of the budget.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetExpectedError(self, request, context):
+        """How far an answer would be from the truth, said before anything is spent. It costs nothing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -89,6 +101,11 @@ def add_AuditServiceServicer_to_server(servicer, server):
                     servicer.GetTerms,
                     request_deserializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.GetTermsRequest.FromString,
                     response_serializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.GetTermsResponse.SerializeToString,
+            ),
+            'GetExpectedError': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetExpectedError,
+                    request_deserializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.GetExpectedErrorRequest.FromString,
+                    response_serializer=fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.GetExpectedErrorResponse.SerializeToString,
             ),
             'Audit': grpc.stream_unary_rpc_method_handler(
                     servicer.Audit,
@@ -130,6 +147,33 @@ class AuditService(object):
             '/fairwall.compliance.v1.AuditService/GetTerms',
             fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.GetTermsRequest.SerializeToString,
             fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.GetTermsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetExpectedError(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/fairwall.compliance.v1.AuditService/GetExpectedError',
+            fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.GetExpectedErrorRequest.SerializeToString,
+            fairwall_dot_compliance_dot_v1_dot_audit__service__pb2.GetExpectedErrorResponse.FromString,
             options,
             channel_credentials,
             insecure,

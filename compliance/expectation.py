@@ -1,0 +1,140 @@
+"""What an answer will be worth, before anything is spent: its error and its interval, where nobody looks at A.
+
+A mechanism's own code answers batches about people who do not exist: as many as in the data set, with its labels, which
+are not protected, and with groups of public shares. Two worlds, as for `compliance.mechanisms.recommended`: uniform
+scores without a gap beyond chance, and 0/1 decisions, a quarter of them 1, with a gap of 0.1 beside chance. The draws
+are seeded, so that everybody is told the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.bounding import CHOICES
+from compliance.mechanisms.mechanism import NO_FACTS, Mechanism, Question, Release
+from compliance.mechanisms.recommended import midpoint
+from compliance.noise import Seeded
+from compliance.records import Records
+from fairwall.laws.bounding import metric_range
+from fairwall.laws.metric import find_metric
+from fairwall.laws.shares import Shares
+
+_SEED = 2016
+_ANSWERS = 60
+"""How many answers are looked at, for each share in each world; of a large batch as many as it has models."""
+
+_SHARES = 3
+_VALUES_MAX = 2**20
+"""Predictions of a batch: a larger one is taken for one of fewer models, which spends as much on each."""
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What one answer of a batch will be worth: medians over shares, worlds and draws, in the metric's unit.
+
+    Parameters
+    ----------
+    error : float
+        How far the answer, cut to the metric's range, is from the data set's exact value. NaN for a mechanism whose
+        answers are choices and no values.
+    half_width : float
+        Of the answer's interval, cut to the metric's range. NaN where a mechanism gives none.
+    midpoint_error : float
+        How far the middle of the metric's range is from it, which anybody can say for nothing.
+    """
+
+    error: float
+    half_width: float
+    midpoint_error: float
+
+
+@lru_cache(maxsize=256)
+def expect(
+    mechanism: Mechanism,
+    metric: str,
+    strata: tuple[int, int],
+    models: int,
+    epsilon: float,
+    delta: float,
+    shares: Shares,
+) -> Expectation:
+    """Say what an answer will be worth.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        What answers.
+    metric : str
+        A key of `compliance.metrics.METRICS`.
+    strata : tuple of int
+        How many people have the label 0, and how many the label 1.
+    models : int
+        In the batch, at least 1.
+    epsilon, delta : float
+        What is spent on the whole batch.
+    shares : Shares
+        Of the disadvantaged group, in each stratum.
+
+    Returns
+    -------
+    Expectation
+
+    Raises
+    ------
+    ValueError
+        For a batch that the mechanism refuses.
+    """
+    fewer = max(1, min(models, _VALUES_MAX // sum(strata)))
+    errors, widths, distances = [], [], []
+    for records, predictions, generator in _batches(metric, strata, fewer, shares):
+        question = Question(metric, predictions, records)
+        truth = question.gaps()
+        released = mechanism.release(question, NO_FACTS, epsilon * fewer / models, delta, Seeded(generator))
+        answered, half_widths = _within(released, metric)
+        errors.append(np.abs(answered - truth))
+        widths.append(half_widths)
+        distances.append(np.abs(midpoint(metric) - truth))
+    told = (np.nan, np.nan) if mechanism.name in CHOICES else (_median(errors), _median(widths))
+    return Expectation(*told, _median(distances))
+
+
+def _batches(
+    metric: str, strata: tuple[int, int], models: int, shares: Shares
+) -> Iterator[tuple[Records, NDArray[np.float64], np.random.Generator]]:
+    labels = np.repeat(np.array([0, 1], np.uint8), strata)
+    for share in np.linspace(shares.low, shares.high, _SHARES):
+        protected = np.concatenate([_groups(share, people) for people in strata])
+        for world in range(1 if find_metric(metric).binary else 0, 2):
+            for draw in range(max(1, _ANSWERS // models)):
+                generator = np.random.default_rng((_SEED, int(1000 * share), world, draw))
+                predictions = generator.random((models, labels.size))
+                if world == 1:
+                    rate = np.where(protected == 1, 0.25 + 0.1 * share, 0.25 - 0.1 * (1 - share))
+                    predictions = (predictions < rate).astype(np.float64)
+                yield Records(labels, protected, ()), predictions, generator
+
+
+def _groups(share: float, people: int) -> NDArray[np.uint8]:
+    """Return the protected attributes of a stratum; both groups are there if there are people for both."""
+    fewest = min(max(round(share * people), 1), max(people - 1, 0))
+    return (np.arange(people) >= fewest).astype(np.uint8)
+
+
+def _within(released: Release, metric: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    ends = metric_range(metric)
+    if released.low is None or released.high is None:
+        half = np.full(released.values.shape, np.nan)
+    else:
+        half = (np.clip(released.high, *ends) - np.clip(released.low, *ends)) / 2
+    return np.clip(released.values, *ends), half
+
+
+def _median(values: list[NDArray[np.float64]]) -> float:
+    found = np.concatenate(values)
+    return float(np.median(found)) if not np.isnan(found).all() else math.nan
