@@ -106,6 +106,9 @@ def test_a_call_whose_message_is_late_leaves_its_callers_others_to_be_worked_on(
     with _dialled(listening.address, "alice") as connection:
         stub = AuditServiceStub(connection)
         held = [stub.Audit.future(silent(), timeout=30) for _ in range(CALLS_PER_CALLER - 1)]
+        (place,) = listening._gate._places.values()
+        while place.room._value > 1:  # they are under way
+            time.sleep(0.01)
         with pytest.raises(grpc.RpcError) as refused:
             stub.GetTerms(TERMS, timeout=10)
         assert not any(call.done() for call in held)

@@ -16,7 +16,15 @@ import scipy.stats
 from compliance import geometric as module
 from compliance.geometric import RATE_MIN, geometric
 
-RATES = [Fraction(1, 3), Fraction(1), Fraction(5), Fraction(2, 10**6), Fraction(2) ** -50, Fraction(10**6)]
+RATES = [
+    Fraction(1, 3),
+    Fraction(1),
+    Fraction(5),
+    Fraction(2, 10**6),
+    Fraction(2) ** -50,
+    Fraction(50),
+    Fraction(10**6),
+]
 PRECISE = 400
 FALSE_ALARM = 1e-7
 
@@ -36,7 +44,7 @@ def probabilities(rate: Fraction) -> list[mpmath.mpf]:
 def test_every_coin_has_its_probability_to_the_last_bit(rate: Fraction) -> None:
     digits = digits_of(rate)
     for digit, probability in enumerate(probabilities(rate)):
-        for count in (32, 96, 160):
+        for count in (32, 96, 160, 288):
             with mpmath.workprec(PRECISE):
                 expected = int(mpmath.floor(mpmath.ldexp(probability, count)))
             assert module._bits(rate, digit, digits, count) == expected
@@ -95,8 +103,9 @@ def test_what_is_beyond_the_digits_is_a_geometric_number_again(monkeypatch: pyte
     first[0], first[-1] = 0, 0  # the probability's first bits are 0 too: the next 64 decide
     assert module._first_bits(rate)[-1] == 0
     beyond = rate * 2**digits
-    second = [2**32 - 1] * (digits_of(beyond) + 1)
-    assert drawn_with(monkeypatch, [first, second], [0], rate) == [2**digits + 1]
+    assert digits_of(beyond) == 0
+    # Its one coin falls on 1, which 2^digits more stand for, and then on 0.
+    assert drawn_with(monkeypatch, [first, [0], [1]], [0, 0], rate) == [2 * 2**digits + 1]
 
 
 @pytest.mark.parametrize("rate", [Fraction(1, 40), Fraction(1, 3), Fraction(2)], ids=str)
