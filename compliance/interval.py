@@ -26,12 +26,12 @@ For an **absolute** gap G lies on both sides: P(|G| > threshold | g) has two ter
 noise is added to the absolute gap itself, the integral over g is from 0 to 1. Of noisy counts the sign comes off last:
 the answer's density at g is that of the gap with its sign, and g goes from -1 to 1.
 
-**An answer from noisy counts** has an interval too, `compliance.mechanisms.counts`, but no law of additive noise. Its
-probability takes the noise to be normal with the interval's middle and half-width. These intervals are wider than
-they need be, and so the probabilities nearer to those before the answer: "2%" is true less often than that.
+**An answer from noisy counts**, or from noisy attributes, has an interval too (`compliance.count_intervals`,
+`compliance.mechanisms.randomized_response`), but no law of additive noise. Its probability takes the noise to be normal
+with the interval's middle and half-width.
 
-Mechanisms whose noise scale is secret (conceal, cauchy), whose answers are choices (sparse-vector, exponential), are
-biased (sample-and-aggregate) or come from noisy attributes have nothing to give here, and get no interval.
+Mechanisms whose noise scale is secret (conceal, cauchy), whose answers are choices (sparse-vector, exponential) or are
+biased (sample-and-aggregate) have nothing to give here, and get no interval.
 """
 
 from __future__ import annotations

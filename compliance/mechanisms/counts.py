@@ -4,9 +4,7 @@ The mathematics is `fairwall.laws.counts`. What a batch adds up over the disadva
 and so is how many they are, which is bought with an account's first batch and known from then on. Everything else is
 computed from these and from what who asks knows: the values of all people, and hence their totals.
 
-So are the intervals. N0 and each sum lie near what was released of them with a public probability, and all at once
-with at least `LEVEL` (Bonferroni). The metric's interval holds whatever it can be there: for each possible N0 it is
-monotone in the sum, so that the ends of the sum's interval are enough.
+So are the intervals, `compliance.count_intervals`.
 """
 
 import math
@@ -17,7 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.accountant import Loss, pure
-from compliance.interval import LEVEL, Ends, noise_reach
+from compliance.count_intervals import (
+    combined,
+    level_of_parts,
+    likely_gaps,
+    likely_values,
+    possible_gaps,
+    possible_sums,
+)
+from compliance.interval import Ends, noise_reach
 from compliance.mechanisms.mechanism import (
     Facts,
     Guarantee,
@@ -31,16 +37,16 @@ from compliance.metrics import GroupSums, gaps, part_values, sums_over
 from compliance.noise import ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.counts import Totals, laplace_scales, shrunk_sums
 from fairwall.laws.metric import Metric, find_metric
-from fairwall.laws.noise import Laplace, Law
+from fairwall.laws.noise import Gaussian, Laplace, Law
 
-_SIZE_MISSED = 0.0125
-"""How often N0 may lie outside its interval; the sums may miss theirs as often as is left of 1 - `LEVEL`.
+_MISSED = 0.001
+"""How often N0, or a sum, may lie outside what is looked at."""
 
-Whatever buys N0 does not know yet who will ask: two strata, at most, leave half to the sums.
-"""
+_SIZES = 15
+"""How many of the possible N0 an interval looks at, evenly spaced, each for those around it."""
 
-_LAST_BITS = 2.0**-40
-"""For float64's rounding errors in the ends of intervals."""
+_OLD_FACT = 2
+"""How many numbers a fact about N0 had before it told the law of the noise."""
 
 _LEAST_SUM = 0.5
 """Sums below half a person are taken for that in a ratio, which stays finite."""
@@ -129,121 +135,66 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
     exact = question.records.group_sums(question.metric, question.predictions)
     values = list(part_values(question.metric, question.predictions, question.records.labels))
     bought, estimates = dict[str, NDArray[np.float64]](), dict[int, GroupSums]()
-    # A ratio of two noisy sums has no ends that are simple to find.
-    has_interval, intervals = not metric.binary, list[Ends]()
-    missed = (1 - LEVEL - _SIZE_MISSED * len(metric.strata)) / len(metric.parts)
+    intervals = list[Ends]()
     for label in metric.strata:
         inside = [i for i, part in enumerate(metric.parts) if part.label == label]
         n0, n = int(exact[inside[0]].n0), int(np.count_nonzero(values[inside[0]][0]))
         name = size_fact(label)
         noisy = buy(n0, np.concatenate([exact[i].sum0 - n0 / 2 for i in inside]), n, name in facts)
         if noisy.size is not None:
-            # N0 is whole, and so is how far the noise may have moved it; later batches need both.
-            moved = math.ceil(noise_reach(noisy.size_law, 1 - _SIZE_MISSED))
-            bought[name] = np.array([np.clip(np.rint(noisy.size), 1, n - 1), moved])
-        size, reach = (float(number) for number in (facts[name] if noisy.size is None else bought[name]))
+            bought[name] = _size_of(noisy.size, noisy.size_law, n)
+        size, size_law = _size_in(facts[name] if noisy.size is None else bought[name])
+        reach = math.ceil(noise_reach(size_law, 1 - _MISSED))
         first, last = int(max(1.0, size - reach)), int(min(n - 1.0, size + reach))
-        centred_reach = noise_reach(noisy.law, 1 - missed) + noisy.step
+        sizes, weights = _thinned(np.arange(first, last + 1.0), size, size_law)
+        centred_reach = noise_reach(noisy.law, 1 - _MISSED) + noisy.step
         for i, centred in zip(inside, np.split(noisy.sums, len(inside)), strict=True):
             members, of_all = values[i]
             total = sums_over(members, of_all)
             people = of_all if members.all() else np.compress(members, of_all, axis=1)
             least, most = possible_sums(people, first, last)
-            if has_interval:
-                sizes = np.arange(first, last + 1.0)
-                intervals.append(possible_gaps(metric, n, total, sizes, (least, most), centred, centred_reach))
+            if not metric.binary:
+                every = np.arange(first, last + 1.0)
+                possible = possible_gaps(metric, n, total, every, (least, most), centred, centred_reach)
+                level = level_of_parts(metric)
+                intervals.append(likely_gaps(metric, n, total, sizes, weights, centred, noisy.law, possible, level))
             if shrinks:
                 totals = Totals(n, total, people.var(axis=1))
                 centred = shrunk_sums(centred, size, totals, noisy.law.scale, gaussian=gaussian)
             at = int(size) - first
             sum0 = np.clip(centred + size / 2, least[:, at], most[:, at])
             estimates[i] = GroupSums(sum1=total - sum0, sum0=sum0, n1=n - size, n0=size)
+        if metric.binary:
+            both, all_of = np.split(noisy.sums, len(inside)), [sums_over(*values[i]) for i in inside]
+
+            def value(parts: list[GroupSums]) -> NDArray[np.float64]:
+                return gaps(metric.name, _consistent(metric, parts))
+
+            intervals.append(likely_values(all_of, n, sizes, weights, both, noisy.law, value))
     parts = _consistent(metric, [estimates[i] for i in range(len(metric.parts))])
-    low, high = _combined(metric, intervals) if has_interval else (None, None)
-    return Release(gaps(question.metric, parts), bought, low, high)
+    return Release(gaps(question.metric, parts), bought, *combined(metric, intervals))
 
 
-def possible_sums(values: NDArray[np.float64], first: int, last: int) -> Ends:
-    """Return each model's least and largest sum over k people, for each k from first to last.
-
-    Parameters
-    ----------
-    values
-        Shape (m, n).
-    first, last
-        At least 1, and below n.
-
-    Returns
-    -------
-    Ends
-        Shape (m, last - first + 1) each. The order of addition may cost the last bits.
-    """
-    ordered = np.sort(values, axis=1)
-
-    def sums(of: NDArray[np.float64]) -> NDArray[np.float64]:
-        fewest = of[:, :first].sum(axis=1, keepdims=True)
-        return np.cumsum(np.concatenate((fewest, of[:, first:last]), axis=1), axis=1)
-
-    return sums(ordered), sums(ordered[:, ::-1])
+def _size_of(noisy: float, law: Law, n: int) -> NDArray[np.float64]:
+    """Make N0 with noise a fact: a possible N0, the scale of its noise, and whether that is Gaussian."""
+    return np.array([np.clip(np.rint(noisy), 1, n - 1), law.scale, float(isinstance(law, Gaussian))])
 
 
-def possible_gaps(
-    metric: Metric,
-    n: int,
-    totals: NDArray[np.float64],
-    sizes: NDArray[np.float64],
-    sums: Ends,
-    centred: NDArray[np.float64],
-    reach: float,
-) -> Ends:
-    """Return the least and the largest gap of one part, or ratio, that fits what was released.
-
-    Parameters
-    ----------
-    metric
-        What is asked for.
-    n, totals
-        The people in the stratum, and the totals of their values, shape (m,).
-    sizes
-        The possible N0, ascending.
-    sums
-        What so many people can add up to, see `possible_sums`.
-    centred, reach
-        The noisy centred sums, shape (m,), and how far from them the exact ones may be.
-    """
-    ends = list[NDArray[np.float64]]()
-    for end in (centred - reach, centred + reach):
-        sum0 = np.clip(end[:, np.newaxis] + sizes / 2, *sums)
-        # The order of addition may cost the last bits, and what is left of a total be below 0.
-        mean0, mean1 = sum0 / sizes, np.maximum(totals[:, np.newaxis] - sum0, 0.0) / (n - sizes)
-        if metric.bounded:
-            ends.append(mean1 - mean0)
-        else:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                ends.append(mean0 / mean1)
-    # For each N0 a gap falls as sum0 grows, and a ratio rises.
-    upper, lower = ends if metric.bounded else ends[::-1]
-    return lower.min(axis=1) - _LAST_BITS, upper.max(axis=1) + _LAST_BITS
+def _size_in(fact: NDArray[np.float64]) -> tuple[float, Law]:
+    """Read N0 with noise, and its noise's law, from a fact."""
+    if fact.size == _OLD_FACT:  # the second is what the noise had moved N0 by but for 1 in 80 times
+        return float(fact[0]), Laplace(float(fact[1]) / math.log(80))
+    return float(fact[0]), (Gaussian if fact[2] else Laplace)(float(fact[1]))
 
 
-def _combined(metric: Metric, parts: list[Ends]) -> Ends:
-    """Make the metric's intervals out of those of its parts' gaps."""
-    if not metric.absolute:
-        (only,) = parts
-        return only
-    if len(parts) == 1:
-        # As wide as before the sign came off: what lies below 0 is cut off where it is told, and till then tells how
-        # wide the noise is.
-        ((low, high),) = parts
-        middle, half = np.abs(low + high) / 2, (high - low) / 2
-        return middle - half, middle + half
-    lows, highs = zip(*(_absolute(*part) for part in parts), strict=True)
-    add = np.add if metric.name == "eodds_sum" else np.maximum
-    return add.reduce(lows), add.reduce(highs)
-
-
-def _absolute(low: NDArray[np.float64], high: NDArray[np.float64]) -> Ends:
-    return np.maximum(np.maximum(low, -high), 0.0), np.maximum(np.abs(low), np.abs(high))
+def _thinned(sizes: NDArray[np.float64], size: float, law: Law) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Say how likely each possible N0 is, of many evenly spaced ones."""
+    logs = law.log_density(sizes - size)
+    weights = np.exp(logs - logs.max())
+    groups = [each for each in np.array_split(np.arange(sizes.size), min(_SIZES, sizes.size)) if weights[each].any()]
+    together = np.array([float(weights[each].sum()) for each in groups])
+    middles = np.array([float(weights[each] @ sizes[each]) for each in groups]) / together
+    return middles, together / together.sum()
 
 
 def _consistent(metric: Metric, parts: list[GroupSums]) -> list[GroupSums]:

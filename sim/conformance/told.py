@@ -34,9 +34,9 @@ _PROBABILITY_ERROR = 5e-4
 """By how much two ways to integrate may differ, and two laws that differ by that allowance."""
 
 _INTERVALS = ("laplace", "gaussian", "propose-test-release")
-"""Whose intervals are their noise's, of a public scale. Those of counts are ends of what is possible."""
+"""Whose intervals are their noise's, of a public scale; those of counts and of noisy attributes are not."""
 
-_NONE = ("conceal", "conceal-laplace", "cauchy", "sample-and-aggregate", "randomized-response", "sparse-vector")
+_NONE = ("conceal", "conceal-laplace", "cauchy", "sample-and-aggregate", "sparse-vector")
 _NO_INTERVALS = (*_NONE, "exponential")
 """Who knows nothing to tell."""
 

@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 from compliance.accountant import Budget, Law, Neighbours, Rule, pure
 from compliance.bounding import bounded
 from compliance.case import Case
+from compliance.count_intervals import possible_sums
 from compliance.ledger import Ledger
 from compliance.mechanisms import MECHANISMS, Mechanism
 from compliance.mechanisms.cauchy import CauchyMechanism
 from compliance.mechanisms.conceal import Conceal
 from compliance.mechanisms.conceal_laplace import ConcealLaplace
-from compliance.mechanisms.counts import CountsMechanism, possible_sums
+from compliance.mechanisms.counts import CountsMechanism
 from compliance.mechanisms.counts_gaussian import CountsGaussian
 from compliance.mechanisms.exact import Exact
 from compliance.mechanisms.gaussian import GaussianMechanism
@@ -514,7 +515,7 @@ def test_the_size_is_bought_once(name: str) -> None:
     spy = Spy(seeded())
     first = mechanism.release(question(), NO_FACTS, 1.0, delta, spy)  # type: ignore[arg-type]
     assert [asked.values.size for asked in spy.asked] == [1, 7]
-    size, _ = first.facts["n0"]
+    size, *_ = first.facts["n0"]
     assert size in range(1, 9)
     again = Spy(seeded(10))
     second = mechanism.release(question(), first.facts, 1.0, delta, again)  # type: ignore[arg-type]
