@@ -25,14 +25,15 @@ from queue import SimpleQueue
 
 from mutants import ROOT, TESTS_FAILED, TIMED_OUT, copy_of_tree, run
 
-COMPARED = {
-    ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "==",
-    ast.Is: "is not", ast.IsNot: "is", ast.In: "not in", ast.NotIn: "in",
+SIGNS: dict[type[ast.AST], tuple[str, str]] = {
+    ast.Lt: ("<", "<="), ast.LtE: ("<=", "<"), ast.Gt: (">", ">="), ast.GtE: (">=", ">"),
+    ast.Eq: ("==", "!="), ast.NotEq: ("!=", "=="), ast.Is: ("is", "is not"), ast.IsNot: ("is not", "is"),
+    ast.In: ("in", "not in"), ast.NotIn: ("not in", "in"), ast.And: ("and", "or"), ast.Or: ("or", "and"),
+    ast.Add: ("+", "-"), ast.Sub: ("-", "+"), ast.Mult: ("*", "/"), ast.Div: ("/", "*"), ast.FloorDiv: ("//", "*"),
+    ast.Mod: ("%", "*"), ast.Pow: ("**", "*"), ast.BitAnd: ("&", "|"), ast.BitOr: ("|", "&"),
+    ast.LShift: ("<<", ">>"), ast.RShift: (">>", "<<"),
 }  # fmt: skip
-COMPUTED = {
-    ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.FloorDiv: "*", ast.Mod: "*", ast.Pow: "*",
-    ast.BitAnd: "|", ast.BitOr: "&", ast.LShift: ">>", ast.RShift: "<<",
-}  # fmt: skip
+"""Each operator's sign, and the one that is put in its place."""
 NAMES = {"min": "max", "max": "min", "any": "all", "all": "any", "floor": "ceil", "ceil": "floor"}
 SAYS_ONLY = ("LOG.", "logging.", "warnings.")
 """Calls whose loss changes no more than what people read."""
@@ -48,8 +49,9 @@ class Change:
     start, end : int
         The bytes that are replaced.
     new : str
-    line : str
-        The line before, stripped.
+        What stands in their place.
+    line, changed : str
+        The line that they stand in, before and after, stripped.
     function : str
         In which function it stands, to find it again.
     """
@@ -99,7 +101,8 @@ class _Finder(ast.NodeVisitor):
             Change(self.file, start, end, new, line.strip(), changed.strip(), ".".join(self.function) or "module")
         )
 
-    def _between(self, left: ast.AST, right: ast.AST, old: str, new: str) -> None:
+    def _between(self, left: ast.AST, operator: ast.AST, right: ast.AST) -> None:
+        old, new = SIGNS[type(operator)]
         start, end = self._end(left), self._start(right)
         place = self.source.find(old.encode(), start, end)
         if place >= 0:
@@ -137,11 +140,15 @@ class _Finder(ast.NodeVisitor):
         """Leave out a refusal; what it says is looked at by people."""
         self._change(self._start(node), self._end(node), "pass")
 
+    def visit_Assert(self, node: ast.Assert) -> None:
+        """Leave alone what states what was checked before."""
+
     def visit_Call(self, node: ast.Call) -> None:
-        """Put the opposite function, and look at what it is given."""
+        """Put the opposite function, and look at what it is given, but whether `zip` is strict: lengths agree."""
         name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
         if name in ("cast", "TypeVar", "NewType"):
             return
+        node.keywords = [keyword for keyword in node.keywords if keyword.arg != "strict"]
         if name in NAMES:
             end = self._end(node.func)
             self._change(end - len(name), end, NAMES[name])
@@ -151,20 +158,19 @@ class _Finder(ast.NodeVisitor):
         """Move a bound by one, or turn a question round."""
         operands = [node.left, *node.comparators]
         for operator, left, right in zip(node.ops, operands, operands[1:], strict=False):
-            self._between(left, right, _sign(operator), COMPARED[type(operator)])
+            self._between(left, operator, right)
         self.generic_visit(node)
 
     def visit_BinOp(self, node: ast.BinOp) -> None:
         """Compute something else."""
-        if type(node.op) in COMPUTED and not _is_text(node.left) and not _is_text(node.right):
-            self._between(node.left, node.right, _sign(node.op), COMPUTED[type(node.op)])
+        if type(node.op) in SIGNS and not _is_text(node.left) and not _is_text(node.right):
+            self._between(node.left, node.op, node.right)
         self.generic_visit(node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> None:
         """Ask for one of two where both are needed, or the other way about."""
-        old, new = ("and", "or") if isinstance(node.op, ast.And) else ("or", "and")
         for left, right in zip(node.values, node.values[1:], strict=False):
-            self._between(left, right, old, new)
+            self._between(left, node.op, right)
         self.generic_visit(node)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
@@ -190,16 +196,6 @@ class _Finder(ast.NodeVisitor):
         """Leave what people read alone."""
 
 
-def _sign(operator: ast.AST) -> str:
-    signs = {
-        ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!=", ast.Is: "is",
-        ast.IsNot: "is not", ast.In: "in", ast.NotIn: "not in", ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/",
-        ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**", ast.BitAnd: "&", ast.BitOr: "|", ast.LShift: "<<",
-        ast.RShift: ">>",
-    }  # fmt: skip
-    return signs[type(operator)]
-
-
 def _is_text(node: ast.AST) -> bool:
     return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str | bytes))
 
@@ -221,6 +217,19 @@ def drawn(paths: set[Path], number: int) -> list[Change]:
     """Draw so many changes of a module's files, all of its places alike."""
     unlike = {str(change): change for path in sorted(paths) for change in changes(path)}
     return sorted(unlike.values(), key=lambda change: change.rank)[:number]
+
+
+def tests_of(change: Change, tree: Path, patterns: list[str]) -> list[str]:
+    """List a module's tests file by file, those first whose names share the most words with the changed file's."""
+    files: list[str] = []
+    for pattern in patterns:
+        path, *name = pattern.split("::")
+        for found in sorted(tree.glob(path)):
+            below = sorted(found.rglob("test_*.py")) if found.is_dir() else [found]
+            files += ["::".join([str(file.relative_to(tree)), *name]) for file in below]
+    changed = Path(change.file)
+    words = {*changed.stem.split("_"), changed.parent.name}
+    return sorted(files, key=lambda test: -len(words.intersection(Path(test.partition("::")[0]).stem.split("_"))))
 
 
 def try_out(change: Change, tree: Path, tests: list[str], seconds: float) -> str:
@@ -261,8 +270,7 @@ def main() -> int:
             def fate(change: Change, module: dict[str, list[str]] = module) -> str:
                 tree = trees.get()
                 try:
-                    tests = [test for test in module["tests"] if (tree / test.partition("::")[0]).exists()]
-                    return try_out(change, tree, tests, listed["seconds"])
+                    return try_out(change, tree, tests_of(change, tree, module["tests"]), listed["seconds"])
                 finally:
                     trees.put(tree)
 
