@@ -12,7 +12,7 @@ import pytest
 
 from compliance.accountant import Budget, Loss, Neighbours, pure
 from compliance.ledger import Ledger, copies
-from compliance.ledger.books import LedgerError, Reply, Request
+from compliance.ledger.books import LedgerError, Reply, Request, Served
 from compliance.ledger.copies import back_up, restore, sealed
 from compliance.ledger.file import LedgerUnavailable, inspect
 from compliance.ledger.seal import Seal, load_key
@@ -148,12 +148,14 @@ def test_a_copy_with_other_tables_is_put_back_with_its_own(tmp_path: Path, path:
 def test_bytes_are_not_their_hexadecimal_digits(tmp_path: Path, path: Path, seal: Seal) -> None:
     """One digest stands for both: which of them a column holds tells a changed record."""
     ledger = opened(path, seal)
+    ledger.admit(b"policy", [Served("people", ("ann",))])
     settle(ledger, "r0")
     ledger.close()
     for change in (
         "UPDATE entries SET released = lower(hex(released))",
         "UPDATE terms SET data = lower(hex(data))",
-        "UPDATE entries SET sequence = 3.0, remaining = 'inf'",
+        "UPDATE admissions SET policy = lower(hex(policy))",
+        "UPDATE entries SET sequence = 4.0, remaining = 'inf'",
     ):
         other = tmp_path / "other.sqlite"
         shutil.copyfile(path, other)
@@ -173,6 +175,9 @@ def test_what_was_lost_is_charged_whether_it_is_covered_or_not(tmp_path: Path, p
     lose(path)
     with pytest.raises(LedgerError, match=r"it ends at record 3, and 6 was sealed.*--lost people=EPSILON"):
         restore(copy, path, seal, {})
+    with pytest.raises(LedgerError, match=r"no data set poeple: it has people"):
+        restore(copy, path, seal, {"people": Loss(2000.0), "poeple": Loss(2000.0)})
+    assert not list(path.parent.parent.glob("ledger/*")), "nothing is put back, nor begun"
     head = restore(copy, path, seal, {"people": Loss(2000.0)})
     assert (head.sequence, end.sequence) == (4, 3)
     assert sealed(path, seal).books.head == seal.read() == head
@@ -183,6 +188,32 @@ def test_what_was_lost_is_charged_whether_it_is_covered_or_not(tmp_path: Path, p
     assert ledger.standing("people", "ann").spent == 0.25
     ledger.close()
     assert [one.name for one in path.parent.iterdir()] == [path.name]
+    assert [one.name for one in seal.path.parent.iterdir()] == [seal.path.name]
+
+
+def test_a_copy_with_a_record_that_was_not_sealed_any_more_lacks_nothing(
+    tmp_path: Path, path: Path, seal: Seal
+) -> None:
+    """The service died between a commit and its seal."""
+    ledger = opened(path, seal)
+    sealed_last = seal.path.read_bytes()
+    settle(ledger, "r0")
+    copy, end = back_up(path, tmp_path / "backups", seal)
+    ledger.close()
+    lose(path)
+    seal.path.write_bytes(sealed_last)
+    assert restore(copy, path, seal, {}) == end
+    ledger = Ledger(path, seal)
+    assert settle(ledger, "r0") == b"r0"
+    assert seal.read() == end
+    ledger.close()
+
+
+def test_no_copy_lies_beside_the_head(path: Path, seal: Seal) -> None:
+    opened(path, seal).close()
+    for folder in (seal.path.parent, seal.path.parent.parent):
+        with pytest.raises(LedgerError, match="choose another folder"):
+            back_up(path, folder, seal)
     assert [one.name for one in seal.path.parent.iterdir()] == [seal.path.name]
 
 

@@ -122,6 +122,19 @@ def test_a_key_is_whole_before_it_has_its_name(tmp_path: Path, done: list[str]) 
     assert done[0].startswith("sync key.")
 
 
+def test_no_descriptor_is_left_open(tmp_path: Path) -> None:
+    def use(name: str) -> None:
+        seal = Seal(tmp_path / f"{name}.head", load_key(tmp_path / f"{name}.key"))
+        for number in range(1, 4):
+            seal.write(Head(number, b"chain"))
+            assert seal.read() == Head(number, b"chain")
+
+    use("first")
+    opened = os.listdir("/proc/self/fd")
+    use("second")
+    assert os.listdir("/proc/self/fd") == opened
+
+
 def test_a_charge_is_committed_and_synced_then_sealed_and_only_then_answered(tmp_path: Path, done: list[str]) -> None:
     for name in ("ledger", "elsewhere"):
         (tmp_path / name).mkdir()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import math
 import os
 import shutil
 import sqlite3
@@ -153,6 +154,16 @@ def test_what_is_left_is_told_as_it_is_after_each_record(ledger: Ledger) -> None
     assert left() == (1.5, 0.5, 1.0)
     ledger.set_budget("people", Neighbours.A_FLIP, Budget(1.75))
     assert left() == (0.25, 0.25, 0.25)
+
+
+def test_who_is_refused_hears_what_the_stricter_of_two_budgets_would_need(ledger: Ledger) -> None:
+    ledger.set_budget("people", Neighbours.A_FLIP, Budget(3.0, 1e-5))
+    asked = request(loss=pure(0.5, 1e-6))
+    with pytest.raises(Refusal) as refused:
+        ledger.settle(asked, never)
+    assert (refused.value.error.epsilon_remaining, refused.value.error.epsilon_needed) == (2.0, math.inf)
+    ledger.allocate("people", "ann", 2.0, 1e-5)
+    assert ledger.settle(asked, says(b"now")).remaining == 1.5
 
 
 @pytest.mark.parametrize("developer", ["eve", ""])

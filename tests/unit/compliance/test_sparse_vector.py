@@ -202,3 +202,10 @@ def test_the_price_is_epsilon():
 def test_no_noise_on_the_queries_is_a_law_too():
     law = SparseVector(0.0, 1.0, 0.0, None)
     assert math.isclose(law.probability(np.array([0.0]), (True,)), 0.5, abs_tol=1e-12)
+
+
+def test_a_gap_at_the_threshold_is_a_yes_without_noise():
+    asked = question([0, 0, 1, 1], [[0, 0, 1, 0], [0, 0, 1, 1], [0, 0, 0, 0]])
+    for threshold, answers in ((0.5, [1, 1, 0]), (0.0, [1, 1, 1])):
+        mechanism = SparseVectorMechanism(threshold=threshold)
+        assert mechanism.release(asked, {}, math.inf, 0.0, System()).values.tolist() == answers
