@@ -22,6 +22,7 @@ test-all: $(VENV)/.installed-all
 # Changes the code in one place at a time, and tells which changes no test notices.
 mutants: $(VENV)/.installed-all
 	$(BIN)/python scripts/mutants.py --jobs 2
+	$(BIN)/python scripts/drawn_mutants.py --jobs 2
 
 # What the tests of the client in JavaScript need; without it they are skipped.
 second-client: tests/second_client/node_modules/.package-lock.json

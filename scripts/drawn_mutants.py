@@ -221,29 +221,34 @@ def drawn(paths: set[Path], number: int) -> list[Change]:
     return sorted(unlike.values(), key=lambda change: change.rank)[:number]
 
 
-def tests_of(change: Change, tree: Path, patterns: list[str]) -> tuple[list[str], list[str]]:
-    """List a module's tests: those in files that name the changed one, which mostly suffice, and all others."""
+def tests_in(tree: Path, patterns: list[str]) -> dict[str, Path]:
+    """List a module's tests by what pytest is given, in the order of the list, each with its file."""
     tests: dict[str, Path] = {}
     for pattern in patterns:
         path, *name = pattern.split("::")
         for found in sorted(tree.glob(path)):
             for file in sorted(found.rglob("test_*.py")) if found.is_dir() else [found]:
                 tests["::".join([str(file.relative_to(tree)), *name])] = file
+    return tests
+
+
+def near_first(change: Change, tests: dict[str, Path]) -> tuple[list[str], list[str]]:
+    """Part tests: those in files that name the changed one, which mostly suffice, and all others."""
     changed = Path(change.file.removeprefix("proto/")).with_suffix("")
     named = ".".join(changed.parts).removesuffix(".__init__")
     near = [test for test, file in tests.items() if named in file.read_text() or changed.name in file.stem]
     return near, [test for test in tests if test not in near]
 
 
-def try_out(change: Change, tree: Path, patterns: list[str], seconds: float) -> str:
+def try_out(change: Change, tree: Path, tests: dict[str, Path], seconds: float) -> str:
     """Say how a mutant fared: killed or survived."""
     file = tree / change.file
     whole = file.read_bytes()
     file.write_bytes(whole[: change.start] + change.new.encode() + whole[change.end :])
     try:
         # The near ones in a run of their own: to collect all takes longer than most mutants live.
-        for tests in filter(None, tests_of(change, tree, patterns)):
-            status, last = run(tree, tests, seconds)
+        for part in filter(None, near_first(change, tests)):
+            status, last = run(tree, part, seconds)
             if status in (TESTS_FAILED, TIMED_OUT):
                 return "killed"
             if status not in (0, NO_TESTS):
@@ -274,13 +279,21 @@ def main() -> int:
                 continue
             excused = {one["mutant"]: one["why"] for one in module.get("survives", ())}
 
-            def fate(change: Change, module: dict[str, list[str]] = module) -> str:
+            tests = tests_in(Path(folder, "0"), module["tests"])
+            sound, last = run(Path(folder, "0"), tests)
+            if sound:
+                print(f"{name}: the tests fail without any mutant: {last}", file=sys.stderr)  # noqa: T201
+                return 2
+
+            def fate(change: Change, tests: dict[str, Path] = tests) -> str:
                 tree = trees.get()
                 try:
-                    return try_out(change, tree, module["tests"], listed["seconds"])
+                    return try_out(change, tree, tests, listed["seconds"])
                 finally:
                     trees.put(tree)
 
+            for gone in excused.keys() - {str(change) for path in paths for change in changes(path)}:
+                print(f"stale: no such change any more: {gone}", flush=True)  # noqa: T201
             asked = drawn(paths, chosen.number or module["number"])
             killed = counted = 0
             for change, fared in zip(asked, threads.map(fate, asked), strict=True):
