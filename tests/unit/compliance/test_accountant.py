@@ -207,6 +207,12 @@ def test_charges_out_of_range_are_refused(epsilon: float) -> None:
             Loss(epsilon, law=law)
 
 
+@pytest.mark.parametrize(("epsilon", "delta"), [(0.1, 0.0), (0.0, 1e-9), (0.1, 1e-9)])
+def test_a_charge_of_nothing_has_no_price(epsilon: float, delta: float) -> None:
+    with pytest.raises(ValueError, match="charge of nothing"):
+        Loss(epsilon, delta, Law.NOTHING)
+
+
 @pytest.mark.parametrize("delta", [-1e-9, 1.0, math.nan])
 def test_deltas_out_of_range_are_refused(delta: float) -> None:
     with pytest.raises(ValueError, match="delta"):
@@ -295,6 +301,14 @@ def test_gaussians_of_any_multipliers_are_one_gaussian() -> None:
     losses = Counter({gaussian(5.0, 1e-9): 3, gaussian(8.0, 1e-9): 2, gaussian(20.0, 1e-7): 7})
     one = 1 / math.sqrt(3 / 25 + 2 / 64 + 7 / 400)
     assert composed(losses, DELTA, Rule.TIGHT) == pytest.approx(gaussian_epsilon(one, DELTA), rel=1e-8)
+
+
+def test_gaussian_noise_is_proved_nothing_of_without_a_delta_nor_beside_a_loss_without_limit() -> None:
+    noise = gaussian(1.0, 1e-9)
+    for losses in ({noise: 2}, {noise: 1, gaussian(2.0, 1e-9): 1}, {noise: 1, pure(0.1): 1}):
+        assert composed(losses, 0.0, Rule.TIGHT) == math.inf
+    for endless in (pure(math.inf), pure(1e3)):
+        assert composed({noise: 1, endless: 1}, DELTA, Rule.TIGHT) == math.inf
 
 
 def test_a_second_developer_at_another_epsilon_is_answered() -> None:
