@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psutil
 import pytest
 
 from compliance.accountant import Budget, Law, Loss, Neighbours, Rule, pure
@@ -539,8 +540,9 @@ def test_what_is_no_ledger_is_not_opened(tmp_path: Path) -> None:
         db.execute("CREATE TABLE t (x)")
     db.close()
     for path, said in ((text, "file is not a database"), (other, "not a ledger")):
-        with pytest.raises(LedgerError, match=said):
+        with pytest.raises(LedgerError, match=said) as refused:
             Ledger(path)
+        assert str(path) not in [each.path for each in psutil.Process().open_files()], refused
         with pytest.raises(LedgerError, match=said):
             inspect(path)
     with pytest.raises(LedgerError, match="no such file"):
