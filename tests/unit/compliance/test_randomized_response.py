@@ -18,7 +18,7 @@ from compliance.noise import Seeded, System
 from compliance.records import Records
 from fairwall.laws.bounding import metric_range
 from fairwall.laws.metric import METRICS
-from fairwall.laws.response import COPIES_MAX, combined, response_loss, turning_probability
+from fairwall.laws.response import COPIES_MAX, combined, noisy_sums, response_loss, turning_probability
 
 MECHANISM = RandomizedResponse()
 
@@ -211,3 +211,20 @@ def test_the_error_falls_with_the_number_of_people():
     # 4 times less is expected, with 120 draws each; fixed seeds.
     assert 2.5 < errors[0] / errors[1] < 6
     assert errors[1] < 0.03
+
+
+@pytest.mark.parametrize("p", [0.0, 0.1, 0.4])
+def test_what_is_predicted_of_noisy_sums_has_the_moments_of_turning_people_over(p):
+    n0, n1, mean0, mean1, variance, draws = 30, 70, 0.2, 0.6, 0.05, 200_000
+    means = np.full(draws, mean0), np.full(draws, mean1)
+    size, sums = noisy_sums((n0, n1), means, np.full(draws, variance), p, np.random.default_rng(4))
+    # Of 1, v and 1 - v, added up over whoever is 1 once turned over; six standard errors each.
+    for drawn, here0, here1, within in (
+        (size, 1.0, 1.0, 0.0),
+        (sums, mean0, mean1, variance),
+        (size - sums, 1 - mean0, 1 - mean1, variance),
+    ):
+        mean = n1 * here1 * (1 - p) + n0 * here0 * p
+        var = p * (1 - p) * (n0 * (here0**2 + within) + n1 * (here1**2 + within))
+        assert np.mean(drawn) == pytest.approx(mean, abs=6 * math.sqrt(var / draws) + 1e-9)
+        assert np.var(drawn) == pytest.approx(var, rel=6 * math.sqrt(2 / draws), abs=1e-9)

@@ -12,17 +12,24 @@ from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import NO_FACTS, Question
 from compliance.noise import Seeded
 from compliance.records import Records
+from fairwall.laws.calibration import cauchy_loss
 from fairwall.laws.mechanisms import CHOICE, MECHANISM_LAWS, Batch
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Uniform
+from fairwall.laws.sensitivity import flip_sensitivity
 
 REFERENCES = {Laplace: "laplace", Cauchy: "cauchy", Gaussian: "norm"}
-INDEPENDENT = [name for name, row in MECHANISM_LAWS.items() if row.independent]
+INDEPENDENT = ["laplace", "gaussian", "conceal", "conceal-laplace", "cauchy"]
 N0, N1, QUERIES, EPSILON, DELTA = 7, 33, 20, 0.8, 1e-6
 BATCH = Batch("sp", N0, N1, QUERIES, EPSILON, DELTA)
 
 
 def test_every_mechanism_has_a_row() -> None:
     assert MECHANISM_LAWS.keys() == MECHANISMS.keys()
+
+
+def test_the_rows_say_which_answers_are_gaps_with_noise_of_their_own() -> None:
+    """The privacy audit holds these to their law, and to their loss."""
+    assert [name for name, row in MECHANISM_LAWS.items() if row.independent] == INDEPENDENT
 
 
 @pytest.mark.parametrize("name", INDEPENDENT)
@@ -57,3 +64,20 @@ def test_no_loss_exceeds_what_is_charged() -> None:
         loss = row.loss(Batch("sp", 2, 10, 3, EPSILON, delta))
         assert 0 < loss <= MECHANISMS[name].cost(EPSILON, delta).epsilon * (1 + 1e-9)
         assert not math.isinf(loss)
+
+
+@pytest.mark.parametrize("n", [3, 4, 9])
+def test_the_loss_of_cauchy_noise_is_the_worst_of_both_neighbours_at_all_counts(n: int) -> None:
+    row = MECHANISM_LAWS["cauchy"]
+    assert row.loss is not None
+    for n0 in range(1, n):
+        here = row.error(Batch("sp", n0, n - n0, QUERIES, EPSILON))
+        assert isinstance(here, Cauchy)
+        worst = 0.0
+        for other in (n0 - 1, n0 + 1):
+            if 0 < other < n:
+                there = row.error(Batch("sp", other, n - other, QUERIES, EPSILON))
+                assert isinstance(there, Cauchy)
+                shift = flip_sensitivity("sp", n, n0 if other < n0 else n - n0)
+                worst = max(worst, QUERIES * cauchy_loss(shift, here.scale, there.scale))
+        assert row.loss(Batch("sp", n0, n - n0, QUERIES, EPSILON)) == pytest.approx(worst, rel=1e-9)
