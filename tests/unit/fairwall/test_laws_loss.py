@@ -309,6 +309,8 @@ def test_the_grid_costs_gaussian_noise_next_to_nothing() -> None:
     assert least < gridded_multiplier(1.0, 1e-5, 100, 2.0**20) < least * (1 + 1e-6)
     with pytest.raises(ValueError, match="too coarse"):
         gridded_multiplier(1e-9, 1e-5, 100, 2.0**10)
+    # At 32 steps a coordinate costs 1: up to half of epsilon may go to the grid.
+    assert gridded_multiplier(2.0, 1e-5, 1, 32.0) == gaussian_multiplier(1.0, 1e-5)
 
 
 @pytest.mark.parametrize("steps", [8, 64])
