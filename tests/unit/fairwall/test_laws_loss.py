@@ -292,6 +292,20 @@ def test_gaussian_noise_states_the_least_epsilon_at_its_delta(multiplier: float,
     assert 0 < epsilon <= 0.5 / multiplier**2 + math.sqrt(2 * math.log(1 / delta)) / multiplier
 
 
+@pytest.mark.parametrize(
+    ("multiplier", "epsilon"), [(1e4, 2e-4), (3e3, 1e-4), (501.0, 1e-6), (1e6, 3e-6), (400.0, 2e-3)]
+)
+def test_delta_is_its_definition_where_two_laws_hardly_differ(multiplier: float, epsilon: float) -> None:
+    # In units of the noise: the integral of phi(z - 1/r) - exp(epsilon) phi(z) from where it is positive.
+    start = epsilon * multiplier + 0.5 / multiplier
+
+    def excess(z: float) -> float:
+        return math.exp(epsilon - z * z / 2) / math.sqrt(2 * math.pi) * math.expm1((z - start) / multiplier)
+
+    measured, _ = scipy.integrate.quad(excess, start, start + 12, epsabs=0, epsrel=1e-12)
+    assert gaussian_delta(multiplier, epsilon) == pytest.approx(measured, rel=1e-9, abs=0)
+
+
 def test_a_known_point_of_the_gaussian_trade_off() -> None:
     # From the definition, by quadrature with 50 digits: multiplier 1, epsilon 1 has delta 0.12693673750664395.
     assert gaussian_epsilon(1.0, 0.12693673750664395) == pytest.approx(1.0, rel=1e-12)
