@@ -209,3 +209,9 @@ def test_a_gap_at_the_threshold_is_a_yes_without_noise():
     for threshold, answers in ((0.5, [1, 1, 0]), (0.0, [1, 1, 1])):
         mechanism = SparseVectorMechanism(threshold=threshold)
         assert mechanism.release(asked, {}, math.inf, 0.0, System()).values.tolist() == answers
+
+
+@pytest.mark.parametrize("positives", [0, -1])
+def test_a_law_without_a_yes_is_refused(positives):
+    with pytest.raises(ValueError, match="positives must be at least 1"):
+        sparse_vector(0.1, 0.5, positives, EPSILON)
