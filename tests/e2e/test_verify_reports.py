@@ -496,6 +496,12 @@ def test_lines_that_are_dropped_doubled_or_made_up_are_named(copied: Path) -> No
     assert "trial 7: there is no such trial in the scenario" in tampered(copied, lambda lines: lines.append(made_up))
 
 
+def test_messages_of_a_trial_that_the_scenario_has_not_are_noted(copied: Path) -> None:
+    scenario = copied / "scenario.toml"
+    scenario.write_text(scenario.read_text().replace("trials = 2", "trials = 1"))
+    assert "not checked: deal-2: there is no such trial in the scenario" in unchecked(verify(copied))
+
+
 @pytest.mark.slow
 @NEEDS_TORCH
 def test_a_changed_line_of_an_inference_game_is_named(tmp_path: Path, table: Path) -> None:

@@ -128,7 +128,7 @@ def test_calls_newer_than_the_list_are_unknown_as_on_an_older_kernel() -> None:
 
 
 def test_where_an_argument_decides_those_that_are_needed_pass_and_no_other() -> None:
-    """Nothing is open under -1, so what passes fails for that; what each number means, the interpreter's modules say."""
+    """Nothing is open under -1, so what passes fails for that; the interpreter's modules say what each number means."""
     passed = run("""if True:
         import ctypes, errno, json, os, socket
         from fairwall.rpc import seccomp
@@ -153,7 +153,9 @@ def test_where_an_argument_decides_those_that_are_needed_pass_and_no_other() -> 
     descriptors = "DUPFD GETFD SETFD GETFL SETFL GETLK SETLK SETLKW OFD_GETLK OFD_SETLK OFD_SETLKW DUPFD_CLOEXEC"
     inquire = 36  # TCP_INQ, which Python has no name for
     assert passed == [
-        sorted(getattr(termios, name) for name in ("TCGETS", "TIOCGWINSZ", "FIONREAD", "FIONBIO", "FIONCLEX", "FIOCLEX")),
+        sorted(
+            getattr(termios, name) for name in ("TCGETS", "TIOCGWINSZ", "FIONREAD", "FIONBIO", "FIONCLEX", "FIOCLEX")
+        ),
         sorted(getattr(fcntl, f"F_{name}") for name in (*descriptors.split(), "SETPIPE_SZ", "GETPIPE_SZ")),
         [socket.SOL_SOCKET, socket.IPPROTO_IPV6],
         sorted([*(getattr(socket, f"TCP_{name}") for name in tcp.split()), inquire]),
