@@ -234,6 +234,8 @@ def test_calls_with_streams_each_way_are_recorded(tmp_path: Path) -> None:
     recorder = recorder_in(tmp_path, "developer")
     with RecordedChannel(grpc.insecure_channel(f"127.0.0.1:{port}"), "compliance", recorder) as connection:
         assert list(connection.stream_stream("/x.Y/Echo")(iter([b"a", b"b"]), timeout=5)) == [b"a", b"b"]
+    with pytest.raises(ValueError, match="closed"):  # by whoever leaves it, as a channel of grpc's own
+        connection.stream_stream("/x.Y/Echo")(iter([b"c"]), timeout=5)
     plain.stop(None).wait()
     recorder.close()
     script = transcript_of(tmp_path, "developer")

@@ -69,6 +69,7 @@ def own_attempts(targets: dict[str, Any]) -> Attempts:
         ("read its own package", lambda: Path(targets["package"]).read_bytes()),
         ("connect to its counterpart", lambda: connect(socket.AF_INET, ("127.0.0.1", targets["counterpart"]))),
         ("write its own folder", lambda: create(f"{targets['folder']}/own-{os.getpid()}")),
+        ("make folders in it", lambda: make_folder(f"{targets['folder']}/folder-{os.getpid()}")),
     ]
 
 
@@ -298,6 +299,11 @@ def follow(path: str, name: str) -> None:
 def create(path: str) -> None:
     Path(path).write_text("x")
     os.unlink(path)
+
+
+def make_folder(path: str) -> None:
+    os.mkdir(path)
+    os.rmdir(path)
 
 
 def connect(family: int, address: Any, protocol: int = 0) -> None:

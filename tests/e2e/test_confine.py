@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -470,10 +471,10 @@ def test_a_program_that_the_new_user_could_not_read_stays_with_its_user_and_says
     closed.mkdir(parents=True)
     own.mkdir()
     closed.parent.chmod(0o700)
-    groups = os.getgroups()
+    groups, group = os.getgroups(), os.getresgid()
     layer = confine._layer("users", confine._become, "compliance", (closed,), (own,))
     assert (layer.active, layer.why_not) == (False, f"{closed} is closed to other users")
-    assert (os.getresuid(), os.getgroups(), own.stat().st_uid) == ((0, 0, 0), groups, 0)
+    assert (os.getresuid(), os.getresgid(), os.getgroups(), own.stat().st_uid) == ((0, 0, 0), group, groups, 0)
 
 
 @needs_landlock
@@ -641,6 +642,31 @@ def test_where_other_threads_run_a_party_does_not_claim_to_be_confined() -> None
     missing = json.loads(ended.stdout)
     for name in (*confine.LANDLOCK, "no-capabilities"):
         assert missing[name] == "other threads run already, and would stay free"
+
+
+@pytest.mark.parametrize("party", ["developer", "compliance", "a deployment's compliance"])
+@pytest.mark.parametrize("files", [200, 5000])
+def test_no_party_writes_core_files_opens_many_files_or_gets_new_privileges(party: str, files: int) -> None:
+    """In a deployment the operator says how many files, and Landlock alone needs that no privilege comes back."""
+    if resource.getrlimit(resource.RLIMIT_NOFILE)[1] < files and not SUPERUSER:
+        pytest.skip(f"this user may not have {files} open files")
+    script = f"""if True:
+        import ctypes, json, resource
+        from fairwall.rpc import confine
+        resource.setrlimit(resource.RLIMIT_NOFILE, ({files}, {files}))
+        if {party!r} in confine.USERS:
+            layers = confine.confine({party!r}, listen="127.0.0.1:1", connects=("127.0.0.1:2",))
+        else:
+            layers = confine.deployed(listen="127.0.0.1:1", connects=(), reads=(), folders=())
+        limits = [resource.getrlimit(kind) for kind in (resource.RLIMIT_CORE, resource.RLIMIT_NOFILE)]
+        is_locked_in = any(layer.name in ("landlock", "syscalls") and layer.active for layer in layers)
+        print(json.dumps([limits, is_locked_in, ctypes.CDLL(None).prctl(39, 0, 0, 0, 0)]))
+    """
+    ended = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=True)
+    limits, is_locked_in, no_new_privileges = json.loads(ended.stdout)
+    most = files if party not in confine.USERS else min(files, 4096)
+    assert limits == [[0, 0], [most, most]]
+    assert no_new_privileges == is_locked_in
 
 
 def test_the_page_tells_of_every_layer() -> None:

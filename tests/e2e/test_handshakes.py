@@ -238,6 +238,15 @@ def test_what_is_left_out_of_a_second_is_counted() -> None:
     ]
 
 
+def test_what_was_counted_when_the_service_ends_is_told() -> None:
+    failed = b"E1122 15:36:05.5 1 handshaker.cc:155] CallNextHandshakerLocked: error=UNKNOWN: Socket closed "
+    peer = b"endpoint_peer_address=ipv4:127.0.0.1:3333\n"
+    command = [sys.executable, "-I", "-m", "fairwall.rpc.handshakes"]
+    ended = subprocess.run(command, input=(failed + peer) * 12, capture_output=True, check=True)
+    lines = [json.loads(line) for line in ended.stderr.splitlines()]
+    assert [line.get("more", 1) for line in lines] == [1] * handshakes.LINES_PER_SECOND + [2]
+
+
 def test_the_reader_needs_no_library() -> None:
     loaded = subprocess.run(
         [sys.executable, "-I", "-c", "import sys, fairwall.rpc.handshakes; print({'grpc', 'numpy'} & {*sys.modules})"],

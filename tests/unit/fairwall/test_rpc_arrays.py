@@ -78,7 +78,9 @@ def test_an_array_comes_out_of_a_message_as_it_went_in(array: NDArray[Any]) -> N
 
 @given(arrays())
 def test_an_array_comes_out_of_chunks_as_it_went_in(array: NDArray[Any]) -> None:
-    assert same(arrive(header_of(array), list(chunks_of(array))), array)
+    received = arrive(header_of(array), list(chunks_of(array)))
+    assert same(received, array)
+    assert not received.flags.writeable
 
 
 @given(arrays(), st.data())
