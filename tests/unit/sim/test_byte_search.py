@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from sim.verify import byte_search
-from sim.verify.byte_search import ANYWHERE_BITS, WIDE, Column, Search
+from sim.verify.byte_search import ANYWHERE_BITS, NARROW, WIDE, Column, Search
 
 BLOCK = 1 << 12
 
@@ -79,8 +79,22 @@ def test_a_column_of_forty_bits_or_a_little_more_is_found_anywhere(known: Column
 def test_below_that_only_what_is_the_column_alone_is_compared() -> None:
     known = column(42, 20)
     assert known.bits < ANYWHERE_BITS
-    assert Search([known])(known.values.tobytes())
-    assert not Search([known])(known.values.tobytes() + b"\x07")
+    for width in NARROW:
+        data = known.values.astype(f"<u{width}").tobytes()
+        assert [(hit.column, hit.how) for hit in Search([known])(data)] == [
+            (known, f"one value every {width} bytes, in the order of the rows")
+        ]
+        assert not Search([known])(data + b"\x07")
+
+
+@pytest.mark.parametrize("stride", [1, 3, 8])
+def test_a_part_of_a_column_is_not_the_column(stride: int) -> None:
+    """Wherever it breaks off, also where what tells it begins before the end and ends behind."""
+    known = column(100, 30)
+    data = laid(known.values, stride)
+    for size in range(len(data)):
+        assert not Search([known])(data[:size], (stride,))
+    assert Search([known])(data, (stride,))
 
 
 def test_of_two_columns_that_are_each_other_s_opposite_both_are_found() -> None:
