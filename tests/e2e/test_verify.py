@@ -813,3 +813,20 @@ def test_two_sides_that_tell_another_end_of_a_call_are_named(table: Table) -> No
     assert found.text == (
         "call 1 of developer to compliance ended as DEAL_UNKNOWN for developer, as OUT_OF_TURN for compliance"
     )
+
+
+@pytest.mark.parametrize("heard", [1, 3])
+def test_messages_of_a_refused_call_that_nobody_read_are_counted(table: Table, heard: int) -> None:
+    asking = table.recorders["developer"].calling("compliance", TERMS)
+    answering = table.recorders["compliance"].answering("developer", TERMS, [(CALL_KEY, "1")])
+    request = _bytes(audit.GetTermsRequest(deal_id="d"))
+    for number in range(3):
+        asking.sent(request)
+        if number < heard:
+            answering.received(request)
+    for side in (asking, answering):
+        side.ended(5, error_pb2.REASON_DEAL_UNKNOWN)
+    assert table.findings() == []
+    told = [note for note in verify(table.folder).notes if "never read" in note]
+    text = "2 messages of calls that were refused or given up were never read by their receiver"
+    assert told == [text] * (heard == 1)
