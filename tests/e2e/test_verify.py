@@ -665,6 +665,17 @@ def test_a_planted_feature_is_found_across_chunks(table: Table, kind: type[np.ge
     assert "features holds protected 0 of deal-1" in found[0].text
 
 
+def test_what_arrives_time_and_again_is_named_once(table: Table) -> None:
+    protected = group(100)
+    deal_compliance(table, protected)
+    features = np.random.default_rng(1).integers(0, 100, (100, 13)).astype(np.float64)
+    features[:, 5] = protected
+    for number in (1, 2, 3):
+        deal_developer(table, features, deal_id=f"deal-{number}")
+    calls = {finding.where for finding in table.findings()}
+    assert calls == {"transcript/developer/1.bin entry 2 (call 1 of developer to referee, TakeDeveloperDeal)"}
+
+
 def test_a_column_that_leaks_a_bit_at_a_time_is_not_claimed_to_be_found_but_one_in_the_adversarys_model_is(
     table: Table,
 ) -> None:
