@@ -108,6 +108,7 @@ SPOILT: dict[str, tuple[Callable[[Values], object], str]] = {
     "no protection": (lambda values: values["audit"].update(mechanism="exact"), "audit.mechanism: must be one of "),
     "no limit": (lambda values: values["budget"].update(epsilon=float("inf")), "budget.epsilon: must "),
     "a budget in words": (lambda values: values["budget"].update(epsilon="inf"), "budget.epsilon: must "),
+    "a delta in words": (lambda values: values["budget"].update(delta="1e-6"), "budget.delta: must be a valid number"),
     "a delta of 1": (lambda values: values["budget"].update(delta=1.0), "budget.delta: must be less than 1"),
     "an unknown rule": (lambda values: values["budget"].update(rule="sum"), "budget.rule: must "),
     "a share above all": (
