@@ -371,6 +371,20 @@ def test_a_refusal_tells_the_number_that_was_broken_and_no_other(
     assert {field.name: value for field, value in said.ListFields()} == {"reason": reason, **numbers}
 
 
+def test_a_batch_may_spend_the_least_and_the_most_and_nothing_beyond(cases: dict[str, Case], audits: Audits) -> None:
+    cases["deal"] = replace(four_people("laplace"), epsilon_min=0.25, epsilon_max=0.5)
+    for epsilon in (0.25, 0.5):
+        assert send(audits, [header(epsilon=epsilon, request_id=f"r{epsilon}"), chunk()]).epsilon_charged == epsilon
+    for epsilon in (np.nextafter(0.25, 0), np.nextafter(0.5, 1)):
+        reason, _, _, ((_, carried),) = refused(
+            lambda epsilon=epsilon: send(audits, [header(epsilon=epsilon), chunk()])
+        )  # type: ignore[misc]
+        assert error.AuditError.FromString(carried) == error.AuditError(
+            reason=error.REASON_EPSILON_INVALID, epsilon_min=0.25, epsilon_max=0.5
+        )
+        assert reason == error.REASON_EPSILON_INVALID
+
+
 @pytest.mark.parametrize("before", [[], [header().SerializeToString()]], ids=["first", "after the header"])
 def test_bytes_that_are_no_message_are_malformed(
     cases: dict[str, Case], audits: Audits, channel: grpc.Channel, before: list[bytes]

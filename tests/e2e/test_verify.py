@@ -190,7 +190,11 @@ def test_a_changed_summary_is_found(copied: Path) -> None:
 def test_a_line_that_is_no_trial_s_is_found(copied: Path, line: dict[str, Any]) -> None:
     with (copied / "trials.jsonl").open("a") as file:
         file.write(json.dumps(line) + "\n")
-    assert Finding("file", "trials.jsonl", "holds lines that cannot be summed up") in verify(copied).findings
+    found = verify(copied)
+    assert Finding("file", "trials.jsonl", "holds lines that cannot be summed up") in found.findings
+    assert any(
+        note.startswith("not checked: report.html: no report can be made of its files: ") for note in found.notes
+    )
 
 
 @pytest.mark.parametrize(("name", "text"), [("trials.jsonl", '{"game": "reveal"}\n'), ("result.json", "[]")])
