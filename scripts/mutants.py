@@ -15,8 +15,10 @@ import os
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tempfile
 import tomllib
+import venv
 from collections import defaultdict
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -69,7 +71,10 @@ def mutants(path: Path) -> list[Mutant]:
 
 
 def copy_of_tree(place: Path) -> Path:
-    """Copy what git knows, and what is new and not ignored."""
+    """Copy what git knows, and what is new and not ignored, into an environment of its own over ours.
+
+    Tests start parties and services isolated, without PYTHONPATH: they would import what is installed, not the copy.
+    """
     listed = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],  # noqa: S607
         cwd=ROOT, capture_output=True, text=True, check=True,
@@ -78,14 +83,17 @@ def copy_of_tree(place: Path) -> Path:
         if (ROOT / name).is_file():
             (place / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, place / name)
+    venv.create(place / ".venv", symlinks=True)
+    (packages,) = (place / ".venv").glob("lib/python*/site-packages")
+    # Of our own environment the folder alone, without its .pth files: one of them leads to ROOT.
+    (packages / "copy.pth").write_text(f"{place}\n{place / 'proto'}\n{sysconfig.get_path('purelib')}\n")
     return place
 
 
 def run(tree: Path, tests: Iterable[str], seconds: float | None = None) -> tuple[int, str]:
     """Run tests on a copy of the tree; how pytest ended, and its last line."""
-    paths = os.pathsep.join((str(tree), str(tree / "proto")))
-    environment = os.environ | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
+    command = [str(tree / ".venv/bin/python"), "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
     try:
         ended = subprocess.run(  # noqa: S603
             command, cwd=tree, env=environment, capture_output=True, text=True, check=False, timeout=seconds
