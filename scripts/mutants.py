@@ -11,7 +11,6 @@ status 1.
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import subprocess
 import sys
@@ -85,18 +84,19 @@ def copy_of_tree(place: Path) -> Path:
             shutil.copy2(ROOT / name, place / name)
     venv.create(place / ".venv", symlinks=True)
     (packages,) = (place / ".venv").glob("lib/python*/site-packages")
-    # Of our own environment the folder alone, without its .pth files: one of them leads to ROOT.
-    (packages / "copy.pth").write_text(f"{place}\n{place / 'proto'}\n{sysconfig.get_path('purelib')}\n")
+    # Of our own environment the folder alone, without its .pth files: one of them leads to ROOT. Bytecode is told apart
+    # by its source's size and second, and a mutant may have both of the next one's.
+    lines = ("import sys; sys.dont_write_bytecode = True", place, place / "proto", sysconfig.get_path("purelib"))
+    (packages / "copy.pth").write_text("".join(f"{line}\n" for line in lines))
     return place
 
 
 def run(tree: Path, tests: Iterable[str], seconds: float | None = None) -> tuple[int, str]:
     """Run tests on a copy of the tree; how pytest ended, and its last line."""
-    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
     command = [str(tree / ".venv/bin/python"), "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
     try:
         ended = subprocess.run(  # noqa: S603
-            command, cwd=tree, env=environment, capture_output=True, text=True, check=False, timeout=seconds
+            command, cwd=tree, capture_output=True, text=True, check=False, timeout=seconds
         )
     except subprocess.TimeoutExpired:
         return TIMED_OUT, "took too long"
