@@ -339,6 +339,30 @@ def test_calls_that_send_no_message_keep_nobody_else_out(deployed: str, dial: An
         over.set()
 
 
+def test_where_everybody_holds_all_their_calls_open_the_next_are_refused_and_do_not_wait(
+    deployed: str, dial: Any
+) -> None:
+    everybody = [
+        dial(deployed, "compliance", DEPLOYED[one]) for one in ("compliance", "developer-alice", "developer-bob")
+    ]
+    over = Event()
+
+    def silent() -> Iterator[bytes]:
+        over.wait(20)
+        yield from ()
+
+    ask = [each.stream_unary(f"{HEALTH}Check") for each in everybody for _ in range(2 * CALLS_PER_CALLER)]
+    calls = [one.future(silent(), timeout=30) for one in ask]
+    try:
+        deadline = time.monotonic() + 15
+        while sum(call.done() for call in calls) < len(calls) // 2:
+            assert time.monotonic() < deadline, "refusals wait for calls that say nothing"
+            time.sleep(0.01)
+        assert {reason_of(call.exception()) for call in calls if call.done()} == {error.REASON_TOO_MANY_CALLS}
+    finally:
+        over.set()
+
+
 def bare_connection(address: str, own: Credentials, folder: Path) -> ssl.SSLSocket:
     """A connection that says nothing after its handshake."""
     context = ssl.create_default_context(cadata=own.authority)
