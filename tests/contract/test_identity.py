@@ -425,6 +425,14 @@ def deployed_with(minted: Credit) -> server.Server:
     return server.serve(REGISTER["compliance"], minted["compliance"], deployed=Deployed(ADMITTED))
 
 
+def test_a_server_that_is_stopped_takes_no_call(dial: Any) -> None:
+    listening = deployed_with(DEPLOYED)
+    alice = dial(listening.address, "compliance", DEPLOYED["developer-alice"])
+    assert failure(alice) == IN
+    listening.stop()
+    assert failure(alice) == NO_CONNECTION
+
+
 def test_a_connection_does_not_outlive_its_certificate(dial: Any) -> None:
     minted = mint("loans", ("compliance",), developers=("alice",), valid=timedelta(seconds=4))
     listening = deployed_with(minted)

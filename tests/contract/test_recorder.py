@@ -32,7 +32,7 @@ from fairwall.game.v1.reveal_service_pb2_grpc import RevealServiceStub
 from fairwall.rpc import channel, server
 from fairwall.rpc.errors import reason_of
 from fairwall.rpc.identity import Credentials
-from fairwall.rpc.recorder import CALL_KEY, LARGE_BYTES, RecordedCall, RecordedChannel, Recorder
+from fairwall.rpc.recorder import CALL_KEY, LARGE_BYTES, RecordedCall, RecordedChannel, Recorder, large_fields
 from fairwall.transcript.v1.transcript_pb2 import Entry
 from fairwall.wire.v1 import array_pb2, error_pb2
 from fairwall.wire.v1.visibility_pb2 import VISIBILITY_UNSPECIFIED
@@ -372,6 +372,16 @@ def test_without_a_recorder_bytes_only_pass() -> None:
     call = RecordedCall()
     assert (call.sent(b"a"), call.received(b"b")) == (b"a", b"b")
     call.ended()
+
+
+def test_a_large_field_is_found_behind_fields_of_every_other_kind() -> None:
+    """Unknown ones: a number, 8 bytes, a short text and 4 bytes, of fields 20 to 23."""
+    before = b"\xa0\x01\x96\x01" + b"\xa9\x01" + bytes(8) + b"\xb2\x01\x03abc" + b"\xbd\x01" + bytes(4)
+    large = audit.AuditRequest(predictions_chunk=bytes(LARGE_BYTES)).SerializeToString()
+    for data in (before + large, before + large + before):
+        (found,) = large_fields(memoryview(data), AUDIT, is_request=True)
+        end = len(before) + len(large)
+        assert found == (end - LARGE_BYTES, end)
 
 
 arrays = st.builds(
