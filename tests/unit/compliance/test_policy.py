@@ -285,6 +285,13 @@ def test_a_developer_without_a_delta_is_not_left_to_find_out(tmp_path: Path, val
     assert refused(tmp_path, values) == "developers.bob.epsilon: must be at least 3e-12, not 1e-13"
 
 
+def test_a_budget_of_just_two_batches_is_served(tmp_path: Path, values: Values) -> None:
+    with_rule(values, "gaussian", "basic", 4e-7, 1e-6)
+    assert read(written(tmp_path, values)).audit.delta == 4e-7
+    values["developers"]["bob"]["epsilon"] = 3e-12  # the least one, and one at twice its epsilon
+    assert read(written(tmp_path, values)).developers["bob"].epsilon == 3e-12
+
+
 @pytest.mark.parametrize("rule", Rule)
 @pytest.mark.parametrize("mechanism", [name for name, one in MECHANISMS.items() if one.guarantee != "none"])
 def test_what_is_read_answers_whoever_asks_and_what_is_refused_never_would(
@@ -334,7 +341,11 @@ def test_data_that_others_can_read_are_warned_of(
 
 
 @pytest.mark.parametrize(
-    ("metrics", "minimum", "serves"), [("sp", 12, True), ("sp", 13, False), ("eo", 4, True), ("eo", 5, False)]
+    ("metrics", "minimum", "serves"),
+    [
+        *(("sp", 12, True), ("sp", 13, False), ("eo", 4, True), ("eo", 5, False), ("fpr", 6, True), ("fpr", 7, False)),
+        *(("eodds_max", 4, True), ("eodds_max", 5, False)),  # of two strata the smaller one counts
+    ],
 )
 def test_every_stratum_of_every_metric_needs_the_minimum(
     tmp_path: Path, values: Values, metrics: str, minimum: int, serves: bool
