@@ -434,5 +434,7 @@ def test_a_second_service_of_a_ledger_says_that_commands_will_not_find_it(deploy
             assert second.stdout.readline()
             assert service_of(ledger_of(deployment)) == process.pid
             second.send_signal(signal.SIGHUP)
+        said = ledger_of(deployment).with_name(f"{ledger_of(deployment).name}.service")
+        assert said.stat().st_mode & 0o777 == 0o600
     assert "another service uses this ledger; send this one SIGHUP yourself" in deployment.log
     assert service_of(ledger_of(deployment)) is None
