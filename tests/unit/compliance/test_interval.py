@@ -83,14 +83,15 @@ def test_it_agrees_with_the_closed_form_of_two_normal_laws():
     assert probability_above(0.15, law, 400, (0.25, 0.25), 0.1, absolute=True) == pytest.approx(both, abs=1e-4)
 
 
-@pytest.mark.parametrize("law", [Laplace(0.1), Gaussian(0.1)])
+@pytest.mark.parametrize("law", [Laplace(0.1), Gaussian(0.1), Laplace(2.0), Gaussian(5.0)])
+@pytest.mark.parametrize("people", [100, 3000])
 @pytest.mark.parametrize(("absolute", "sign_lost"), [(False, False), (True, False), (True, True)])
 @pytest.mark.parametrize("answer", [-1.05, -0.9, 0.05, 0.95])
-def test_it_is_the_integral_over_the_range_also_at_its_ends(law, absolute, sign_lost, answer):
-    """By midpoints, 20,000 of them; the noise, the sample and the range's ends are all within a few tenths."""
+def test_it_is_the_integral_over_the_range_also_at_its_ends(law, people, absolute, sign_lost, answer):
+    """By midpoints, 20,000 of them. The service takes some hundreds of points, and errs by at most 3.3e-4 here."""
     from scipy.special import ndtr
 
-    sigma, threshold = sampling_deviation(100, (0.4, 0.4)), 0.3
+    sigma, threshold = sampling_deviation(people, (0.4, 0.4)), 0.3
     least = 0.0 if absolute and not sign_lost else -1.0
     gaps = least + (1.0 - least) * (np.arange(20_000) + 0.5) / 20_000
     likelihood = np.exp(law.log_density(answer - gaps))
@@ -101,8 +102,8 @@ def test_it_is_the_integral_over_the_range_also_at_its_ends(law, absolute, sign_
     above = within(threshold, 1.0) + (within(-1.0, -threshold) if absolute else 0.0)
     expected = above / within(-1.0, 1.0)
     options = {name: True for name, chosen in (("absolute", absolute), ("sign_lost", sign_lost)) if chosen}
-    told = probability_above(answer, law, 100, (0.4, 0.4), threshold, **options)
-    assert told == pytest.approx(expected, abs=2e-4)
+    told = probability_above(answer, law, people, (0.4, 0.4), threshold, **options)
+    assert told == pytest.approx(expected, abs=4e-4)
 
 
 def test_the_deviation_is_that_of_the_worst_share():
