@@ -117,7 +117,7 @@ def _batches(
                 if world == 1:
                     rate = np.where(protected == 1, 0.25 + 0.1 * share, 0.25 - 0.1 * (1 - share))
                     predictions = (predictions < rate).astype(np.float64)
-                yield Records(labels, protected, ()), predictions, generator
+                yield Records.imagined(labels, protected), predictions, generator
 
 
 def _groups(share: float, people: int) -> NDArray[np.uint8]:
