@@ -34,6 +34,7 @@ with importing("compliance"):
     from compliance.records import Records
     from compliance.release import Release
     from compliance.release_service import ReleaseCase, ReleaseService
+    from compliance.rows import Rows
     from compliance.running import Running
     from compliance.service import AuditService
     from compliance.statistics_service import StatisticsService
@@ -122,7 +123,7 @@ def _deploy(path: Path, *, new_ledger: bool) -> None:
 
     def put_in_force(data: Sequence[_Data], ledger: Ledger) -> None:
         """From here on nothing can be refused; calls that are under way end by what they began with."""
-        _replace(cases, {each.policy.data_name: _case(each.policy, each.records, ledger) for each in data})
+        _replace(cases, {each.policy.data_name: _case(each, ledger) for each in data})
         sold = [(each.policy, each.released) for each in data if each.released is not None]
         _replace(releases, {policy.data_name: _release(policy, released, ledger) for policy, released in sold})
 
@@ -200,13 +201,14 @@ class _Data:
 
     policy: Policy
     records: Records
+    rows: Rows
     released: Released | None
 
 
 def _load(policy: Policies) -> list[_Data]:
     from compliance import policy as policies
 
-    return [_Data(each, policies.load(each), policies.load_release(each)) for each in policy.datasets.values()]
+    return [_Data(each, *policies.load(each), policies.load_release(each)) for each in policy.datasets.values()]
 
 
 def _replace(served: dict[str, _T], by: Mapping[str, _T]) -> None:
@@ -216,11 +218,13 @@ def _replace(served: dict[str, _T], by: Mapping[str, _T]) -> None:
         del served[name]
 
 
-def _case(policy: Policy, records: Records, ledger: Ledger) -> Case:
+def _case(data: _Data, ledger: Ledger) -> Case:
     """Choose the mechanism that a deployment answers with; its noise is the system's, never seeded."""
+    policy = data.policy
     return Case(
         dataset=policy.data_name,
-        records=records,
+        records=data.records,
+        rows=data.rows,
         mechanism=policy.mechanism,
         ledger=ledger,
         queries_max=policy.audit.queries_max,

@@ -21,6 +21,7 @@ from compliance.ledger.books import Entry, Reply, Request
 from compliance.mechanisms.mechanism import Facts, Mechanism, Question, Release, Reusable, chosen
 from compliance.noise import Noise, noise_for
 from compliance.records import Records
+from compliance.rows import Rows
 from fairwall.laws.precision import Precision, spacing, written_down
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
 from fairwall.wire.limits import EPSILON_MIN
@@ -92,6 +93,12 @@ class Case:
     draws: DrawLog | None = field(default=None, repr=False)
     neighbours: Neighbours = Neighbours.A_FLIP
     shares: Shares = DEFAULT_SHARES
+    rows: Rows | None = None
+
+    @property
+    def people(self) -> int:
+        """How many predictions a model has to give."""
+        return self.records.people if self.rows is None else self.rows.people
 
     def settle(
         self,

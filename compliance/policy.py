@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -30,6 +30,7 @@ from compliance.mechanisms.mechanism import candidates
 from compliance.mechanisms.recommended import Recommended
 from compliance.records import Records, RecordsError
 from compliance.release import Column
+from compliance.rows import Ids, Rows, identified
 from fairwall import toml
 from fairwall.errors import UserError
 from fairwall.laws.local import LOCAL_LAWS, LocalPrivacyError, split
@@ -39,11 +40,15 @@ from fairwall.laws.shares import DEFAULT_SHARES, Shares
 from fairwall.rpc.identity import NAME
 from fairwall.rpc.quota import Quota
 from fairwall.tables import columns as table_columns
-from fairwall.tables.people import select
+from fairwall.tables.people import missing, select
 from fairwall.tables.reading import header
 from fairwall.tables.reading import read as read_table
 from fairwall.tables.roles import Roles
 from fairwall.wire.limits import EPSILON_MIN
+from fairwall.wire.rows import RowsError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 LOG = logging.getLogger(__name__)
 
@@ -149,6 +154,10 @@ class DataSection(_Section):
     label: str
     positive: str
     minimum_group: int = Field(strict=True, ge=1)
+    id: str | None = None
+    public: tuple[str, ...] = ()
+    missing: Literal["refuse", "drop"] = "refuse"
+    impute: dict[str, str] = {}
 
 
 class AuditSection(_Section):
@@ -381,21 +390,27 @@ def check_change(before: Policies, after: Policies) -> None:
         raise PolicyError("release: the first cannot come, nor the last go, while the service runs: start it again")
 
 
-def load(policy: Policy) -> Records:
-    """Read the protected attributes, and check all that has to look at them.
+def load(policy: Policy) -> tuple[Records, Rows]:
+    """Read the protected attributes, and check all that has to look at them; and the rows that predictions are about.
 
     Raises
     ------
     PolicyError
-        If a row is in neither group, or a group is smaller than the policy allows; it says which rule, not which group.
+        If a value is missing and the policy does not say what then, a row is in neither group, or has no id of its own,
+        or a group is smaller than the policy allows; of groups it says which rule, not which group.
     DataError
         If the file, a column or a value is not there.
     """
     data = policy.data
     roles = Roles(data.protected, data.advantaged, data.disadvantaged, data.label, data.positive)
-    name = str(data.source)
-    people = select(name, read_table(data.source, name, (roles.protected, roles.label)), roles)
+    name, read_at = str(data.source), _state(data.source)
+    table = read_table(data.source, name, (roles.protected, roles.label))
+    ids = _ids(data, name)
+    if _state(data.source) != read_at:
+        raise PolicyError(f"data.source: {name}: it changed while it was read; try again")
     _warn_of_readers(data.source)
+    audited = _audited(data, name, table)
+    people = select(name, table.filter(audited), roles, data.impute)
     if not people.kept.all():
         # Whoever predicts for every row but those left out is told something about each of them.
         raise PolicyError(
@@ -412,7 +427,45 @@ def load(policy: Policy) -> Records:
                 f"data.minimum_group: metric {metric} looks at a group of fewer than {data.minimum_group} people; "
                 "take it out of audit.metrics, or bring more data"
             )
-    return records
+    return records, Rows(audited, ids)
+
+
+def _ids(data: DataSection, name: str) -> Ids | None:
+    """Read what rows are known by, as it is spelt in the file; None where the policy names no ids."""
+    if data.id is None:
+        return None
+    table = read_table(data.source, name, (data.id, *data.public), as_text=True)
+    try:
+        return identified(
+            data.id, table[data.id].to_pylist(), {column: table[column].to_pylist() for column in data.public}
+        )
+    except RowsError as error:
+        raise PolicyError(f"data.id: {name}: column {data.id!r}: {error}") from None
+
+
+def _audited(data: DataSection, name: str, table: pa.Table) -> NDArray[np.bool_]:
+    """Tell who has all values that an audit looks at; refuse that some have not, unless the policy says what then."""
+    lacking = {
+        column: missing(name, table, column) for column in (data.label, data.protected) if column not in data.impute
+    }
+    counts = {column: int(rows.sum()) for column, rows in lacking.items() if rows.any()}
+    if counts and data.missing == "refuse":
+        told = ", ".join(f"{table_columns.names_of([column])} {count:,}" for column, count in counts.items())
+        raise PolicyError(
+            f"data.source: {name}: missing values: {told} of {table.num_rows:,} rows: fill them in, say in data.impute "
+            'what stands for them, or leave those rows out of the answers by data.missing = "drop"'
+        )
+    present: NDArray[np.bool_] = ~np.any(list(lacking.values()), axis=0) if lacking else np.ones(len(table), np.bool_)
+    return present
+
+
+def _state(source: Path) -> tuple[int, ...]:
+    """Return what changes with a file; nothing where there is none."""
+    try:
+        found = source.stat()
+    except OSError:
+        return ()
+    return found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def load_release(policy: Policy) -> tuple[tuple[Column, ...], NDArray[np.uint8]] | None:
@@ -518,6 +571,7 @@ def _problems(policy: Policy) -> Iterator[str]:
     folder = policy.deployment.ledger.resolve().parent
     if policy.deployment.seal.resolve().is_relative_to(folder):
         yield "deployment.seal: must lie outside the ledger's folder: an old copy of that folder must not pass"
+    yield from _row_problems(policy.data)
     most = {"epsilon": policy.budget.epsilon, "delta": policy.budget.delta}
     asked = {"audit.epsilon_max": policy.epsilon_max, "audit.delta": policy.audit.delta}
     for name, share in policy.developers.items():
@@ -542,6 +596,19 @@ def _problems(policy: Policy) -> Iterator[str]:
         if why := mechanism.refuses(metric, policy.epsilon_max, policy.audit.delta):
             yield f"audit.mechanism: {policy.audit.mechanism} does not answer metric {metric}: {why}"
     yield from _unaffordable(policy, mechanism)
+
+
+def _row_problems(data: DataSection) -> Iterator[str]:
+    if data.id in (data.protected, data.label):
+        yield "data.id: must be a column of its own"
+    if data.public and data.id is None:
+        yield "data.public: needs data.id: rows are compared in the order of ids"
+    if data.protected in data.public:
+        yield "data.public: must not have the protected column: anybody could try values against its digest"
+    if len({data.id, *data.public}) != 1 + len(data.public):
+        yield "data.public: must be different columns, without that of ids"
+    for column in data.impute.keys() - {data.protected, data.label}:
+        yield f"data.impute.{column}: must be the protected column or the label: nothing else is imputed"
 
 
 def _unaffordable(policy: Policy, mechanism: Mechanism) -> Iterator[str]:

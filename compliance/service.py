@@ -56,7 +56,7 @@ class AuditService(AuditServiceServicer):
         with explained(request.deal_id):
             standing = case.ledger.standing(case.dataset, developer_of(context))
         return audit.GetTermsResponse(
-            people=case.records.people,
+            people=case.people,
             metrics=[number_of(metric) for metric in case.records.metrics],
             mechanism=case.mechanism.name,
             epsilon=standing.budget.epsilon if standing.budget else 0.0,
@@ -65,6 +65,7 @@ class AuditService(AuditServiceServicer):
             precision=to_message(case.precision),
             epsilon_max=case.epsilon_max,
             epsilon_min=case.epsilon_min,
+            rows=_rows_terms(case),
         )
 
     def GetExpectedError(
@@ -116,10 +117,11 @@ def _settle(
 ) -> audit.AuditResponse:
     """Charge and answer a batch, however its predictions came."""
     developer, began = developer_of(context), time.monotonic()
+    digest, compared = audit_digest(header, predictions), _is_compared(header, case)
+    if case.rows is not None:
+        predictions = case.rows.of_records(predictions, by_ids=compared is True)
     with explained(header.deal_id):
-        entry = case.settle(
-            developer, header.request_id, audit_digest(header, predictions), metric, predictions, header.epsilon
-        )
+        entry = case.settle(developer, header.request_id, digest, metric, predictions, header.epsilon)
         now = case.ledger.remaining(case.dataset, developer)
     LOG.debug("deal %s: answered a batch of %d", header.deal_id, len(predictions))
     low, high = interval_of(entry)
@@ -127,7 +129,7 @@ def _settle(
     if case.answer_seconds:  # a sleep of 0 lets everybody else run first
         with work.waiting():
             time.sleep(max(0.0, began + case.answer_seconds - time.monotonic()))
-    return audit.AuditResponse(
+    response = audit.AuditResponse(
         gaps=arrays.to_message(values_of(entry)),
         low=arrays.to_message(low),
         high=arrays.to_message(high),
@@ -136,6 +138,29 @@ def _settle(
         epsilon_remaining=entry.remaining,
         epsilon_remaining_now=None if now == entry.remaining else now,
     )
+    if compared is not None:
+        response.rows_compared = compared
+    return response
+
+
+def _rows_terms(case: Case) -> audit.RowsTerms | None:
+    """Say what rows are known by; None where they have no ids."""
+    ids = case.rows and case.rows.ids
+    if not ids:
+        return None
+    return audit.RowsTerms(
+        id_column=ids.column,
+        public_columns=ids.public_columns,
+        ids_digest=ids.digests[0],
+        table_digest=ids.digests[1] if ids.public_columns else b"",
+    )
+
+
+def _is_compared(header: _Header, case: Case) -> bool | None:
+    """Tell whether a caller's rows were compared with the test set's; None where these have no ids."""
+    if case.rows is None or case.rows.ids is None:
+        return None
+    return isinstance(header, audit.AuditHeader) and bool(header.rows_digest)
 
 
 @contextmanager
@@ -218,10 +243,12 @@ def _receive(
 ) -> NDArray[np.float64]:
     """Take the predictions that follow a header."""
     shape = header.predictions.shape
-    if len(shape) != 2 or shape[1] != case.records.people:
-        raise Refusal(AuditError(reason=error_pb2.REASON_PREDICTIONS_SHAPE, people=case.records.people))
+    if len(shape) != 2 or shape[1] != case.people:
+        raise Refusal(AuditError(reason=error_pb2.REASON_PREDICTIONS_SHAPE, people=case.people))
+    if header.rows_digest and (case.rows is None or header.rows_digest not in case.rows.digests):
+        raise Refusal(error_pb2.REASON_ROWS_DIFFER)
     _check_size(shape[0], case)
-    limit = 8 * case.queries_max * case.records.people
+    limit = 8 * case.queries_max * case.people
     predictions = uploads.array_after(header.predictions, requests, "predictions_chunk", limit)
     return _checked(metric, predictions.astype(np.float64, copy=False))
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 import math
 import time
 import uuid
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import grpc
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from developer import sanitised
+from developer import rows, sanitised
 from developer.sanitised import Released, ReleaseTerms
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub
@@ -110,6 +111,8 @@ class Answer:
     probability_above : ndarray, shape (models,), or None
         P(the population's gap > threshold), sampling error included; NaN where nothing is known. None if no threshold
         was given.
+    rows_compared : bool or None
+        Whether compliance compared your rows with its own, by their ids. None where its rows have none.
     """
 
     gaps: NDArray[np.float64]
@@ -119,6 +122,11 @@ class Answer:
     low: NDArray[np.float64]
     high: NDArray[np.float64]
     probability_above: NDArray[np.float64] | None = None
+    rows_compared: bool | None = field(default=None, repr=False)
+
+
+class RowsNotCompared(UserWarning):
+    """Whether predictions are in the order of compliance's rows was not checked, though it could have been."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +151,8 @@ class Terms:
         How precisely answers are written down.
     epsilon_min : float
         The least that one batch may spend.
+    rows : developer.rows.KnownRows or None
+        What rows are known by; None where they have no ids.
     """
 
     people: int
@@ -154,6 +164,7 @@ class Terms:
     epsilon_max: float
     precision: Precision = "float64"
     epsilon_min: float = 0.0
+    rows: rows.KnownRows | None = None
 
 
 @dataclass(frozen=True)
@@ -202,6 +213,7 @@ class AuditClient:
         self._service = Audits(self._channel)
         self._releases = ReleaseServiceStub(self._channel)
         self._connected = False
+        self._has_warned = False
 
     def __enter__(self) -> Self:
         return self
@@ -223,6 +235,8 @@ class AuditClient:
         *,
         request_id: str | None = None,
         threshold: float | None = None,
+        ids: Sequence[object] | None = None,
+        table: Any = None,
     ) -> Answer:
         """Ask for one metric of one model, or of a batch of models.
 
@@ -230,7 +244,8 @@ class AuditClient:
         ----------
         predictions : array_like, shape (people,) or (models, people)
             In [0, 1], one for each row of the test set, in its order. Of a classifier with probabilities that is
-            ``predict_proba(X)[:, 1]``; of a frame with a column for each model, ``frame.T``.
+            ``predict_proba(X)[:, 1]``; of a frame with a column for each model, ``frame.T``. In any order where the
+            service's rows have ids and these are given: as labels of a Series or a frame, by ``ids`` or by ``table``.
         metric : str
             Such as "sp" or "eo".
         epsilon : float
@@ -240,21 +255,41 @@ class AuditClient:
             cost. By default a new one each time.
         threshold : float, optional
             What to compare the population's gap with; it is part of the request.
+        ids : sequence, optional
+            Each person's id, in the order of predictions.
+        table : frame or mapping of str to sequence, optional
+            In place of ``ids``: what predictions were made from, in their order, with the column of ids and the public
+            columns that the terms name. All of them are compared with compliance's.
 
         Raises
         ------
         ValueError
-            For what cannot be asked, before anything is sent.
+            For what cannot be asked, before anything is asked; for rows that are not compliance's too.
         AuditRefused
         AuditUnavailable
         """
-        batch = _batch(predictions)
         find_metric(metric)
         _check_epsilon(epsilon)
         if threshold is not None and math.isnan(threshold):
             raise ValueError("the threshold must be a number")
+        batch, digest = self._arranged(predictions, ids, table)
         asked = uuid.uuid4().hex if request_id is None else request_id
-        return self._call(lambda: ask(self._service, self._data, asked, metric, batch, epsilon, threshold=threshold))
+        answer = self._call(
+            lambda: ask(
+                self._service, self._data, asked, metric, batch, epsilon, threshold=threshold, rows_digest=digest
+            )
+        )
+        if digest and not answer.rows_compared:
+            raise AuditUnavailable(f"no answer from {self._address}: it did not compare rows, which its terms promised")
+        if answer.rows_compared is False and not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                "the order of rows is trusted: predictions came without ids, by which compliance would have compared "
+                "them with its own; give ids=, table=, or a Series or frame that is labelled with them",
+                RowsNotCompared,
+                stacklevel=2,
+            )
+        return answer
 
     def terms(self) -> Terms:
         """Ask what may be asked, and what is left of the budget. Costs nothing.
@@ -276,6 +311,7 @@ class AuditClient:
             epsilon_max=response.epsilon_max,
             precision=from_message(response.precision) or "float64",
             epsilon_min=response.epsilon_min,
+            rows=rows.from_message(response.rows) if response.HasField("rows") else None,
         )
 
     def expected_error(self, metric: str, models: int, epsilon: float) -> ExpectedError:
@@ -343,6 +379,22 @@ class AuditClient:
         except arrays.ArrayError as error:
             raise AuditUnavailable(f"no answer from {self._address}: {error}") from None
 
+    def _arranged(
+        self, predictions: ArrayLike, ids: Sequence[object] | None, table: Any
+    ) -> tuple[NDArray[np.float64], bytes]:
+        """Bring predictions into the service's order, with the digest of their rows; empty where they have no ids."""
+        if ids is not None and table is not None:
+            raise ValueError("give ids or table, and not both: the table has the ids")
+        named = ids is not None or table is not None
+        # Asked each time: the service may have read another table since.
+        known = self.terms().rows if named or rows.are_labelled(predictions) else None
+        if known is not None:
+            batch, digest = rows.arranged(predictions, ids, table, known)
+            return _batch(batch), digest
+        if named:
+            raise ValueError("this service's rows have no ids to compare yours with: predictions must be in its order")
+        return _batch(predictions), b""
+
     def _call(self, call: Callable[[], _T]) -> _T:
         """Make a call, and again for a while if a connection that had worked was lost: a request id is charged once."""
         give_up = time.monotonic() + RECONNECT_SECONDS
@@ -409,6 +461,7 @@ def ask(
     epsilon: float,
     *,
     threshold: float | None = None,
+    rows_digest: bytes = b"",
 ) -> Answer:
     """Ask for one metric of a batch of models.
 
@@ -426,6 +479,8 @@ def ask(
         What to spend on the whole batch.
     threshold : float, optional
         What to compare the population's gap with.
+    rows_digest : bytes
+        Of the rows, which predictions are in the order of the ids of; empty where they are in the order of the deal.
 
     Raises
     ------
@@ -439,6 +494,7 @@ def ask(
         epsilon=epsilon,
         predictions=arrays.header_of(predictions),
         threshold=threshold,
+        rows_digest=rows_digest,
     )
 
     def parts() -> Iterator[audit.AuditRequest | bytes]:
@@ -490,6 +546,7 @@ def _answer(response: audit.AuditResponse) -> Answer:
         low=_numbers(response.low),
         high=_numbers(response.high),
         probability_above=_numbers(response.probability_above) if response.HasField("probability_above") else None,
+        rows_compared=response.rows_compared if response.HasField("rows_compared") else None,
     )
 
 

@@ -2,9 +2,9 @@
 
 It is BLAKE3 of two things, one behind the other: the request's header, an ``AuditHeader`` of the protocol serialised
 with its fields in the order of their numbers, and the predictions as float64, little-endian, model by model. All that
-stands in a header is on the page but for three things that the developer knows: the type that the predictions were sent
-as (float64 by `AuditClient`), the threshold, where there was one, and the epsilon that was asked for, where less was
-charged.
+stands in a header is on the page but for four things that the developer knows: the type that the predictions were sent
+as (float64 by `AuditClient`), the threshold, where there was one, the epsilon that was asked for, where less was
+charged, and the digest of the rows, where they were told by ids: the predictions are in the order of these then.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ def request_digest(
     metric: str,
     epsilon: float,
     threshold: float | None = None,
+    rows_digest: bytes = b"",
     sent_as: type[np.float64 | np.float32 | np.uint8] = np.float64,
 ) -> str:
     """Compute the digest under which a batch is a subject of a statement.
@@ -51,6 +52,8 @@ def request_digest(
         What was asked for.
     threshold : float, optional
         As it was asked.
+    rows_digest : bytes
+        As it was sent; empty where rows were not told by ids.
     sent_as : type
         The predictions' type on the wire.
 
@@ -67,6 +70,7 @@ def request_digest(
         epsilon=epsilon,
         predictions=arrays.header_of(batch),
         threshold=threshold,
+        rows_digest=rows_digest,
     )
     return audit_digest(header, np.ascontiguousarray(batch, "<f8")).hex()
 
@@ -94,6 +98,7 @@ def asked_about(
     *,
     epsilon: float | None = None,
     threshold: float | None = None,
+    rows_digest: bytes = b"",
 ) -> list[Mapping[str, Any]]:
     """List the audits of an account that were about these predictions.
 
@@ -106,6 +111,8 @@ def asked_about(
         What was asked for, where it is not what was charged: an answer may cost less.
     threshold : float, optional
         As it was asked; without one, audits without a threshold are found.
+    rows_digest : bytes
+        As it was sent; without one, audits whose rows were not told by ids are found.
     """
     models = len(np.atleast_2d(predictions))
     exactly = [kind for kind in _SENT_AS if np.array_equal(predictions.astype(kind), predictions)]
@@ -122,6 +129,7 @@ def asked_about(
                 metric=audit["metric"],
                 epsilon=float(audit["epsilon"]) if epsilon is None else epsilon,
                 threshold=threshold,
+                rows_digest=rows_digest,
                 sent_as=kind,
             )
             for kind in exactly

@@ -74,6 +74,9 @@ def check(
         float | None, typer.Option(help="With --predictions: what was asked for, if less was charged.")
     ] = None,
     threshold: Annotated[float | None, typer.Option(help="With --predictions: the threshold that was asked.")] = None,
+    rows: Annotated[
+        str, typer.Option(help="With --predictions, in the order of ids: the rows' digest, as sent.", metavar="HEX")
+    ] = "",
 ) -> None:
     """Check offline that compliance signed a page, as it is. No byte of it may have changed since."""
     from sim.attestation.check import check as checked
@@ -92,7 +95,11 @@ def check(
     for note in found.notes:
         typer.echo(fill(f"note: {note}", WIDTH, subsequent_indent="      "))
     if predictions is not None:
-        _say_where(predictions, account, epsilon, threshold)
+        try:
+            digest = bytes.fromhex(rows)
+        except ValueError:
+            raise typer.BadParameter("is not hexadecimal", param_hint="--rows") from None
+        _say_where(predictions, account, epsilon, threshold, digest)
 
 
 def _signer(place: DeploymentSection, key: Path | None) -> Signer:
@@ -110,10 +117,14 @@ def _signer(place: DeploymentSection, key: Path | None) -> Signer:
     return envelope.signer_of(credentials)
 
 
-def _say_where(path: Path, account: dict[str, Any], epsilon: float | None, threshold: float | None) -> None:
+def _say_where(
+    path: Path, account: dict[str, Any], epsilon: float | None, threshold: float | None, rows_digest: bytes
+) -> None:
     from sim.attestation import subjects
 
-    found = subjects.asked_about(subjects.read(path), account["audits"], epsilon=epsilon, threshold=threshold)
+    found = subjects.asked_about(
+        subjects.read(path), account["audits"], epsilon=epsilon, threshold=threshold, rows_digest=rows_digest
+    )
     for audit in found:
         typer.echo(f"{path.name}: asked about in record {audit['record']}, {audit['subject']}, {audit['metric']}")
     if not found:

@@ -316,7 +316,7 @@ class Asked:
         """Write the first message of a call, with fields that the protocol does not have where a case has some."""
         data = self.header.SerializeToString()
         for number in range(7, 16) if unknown else ():
-            # A string field that the protocol does not have: its tag, its length, its bytes.
+            # A string field that the protocol does not have (it goes on at 16): its tag, its length, its bytes.
             data += bytes([number << 3 | 2, len(unknown)]) + unknown.encode()
         inside = AuditHeader.FromString(data)
         return AuditRequest(header=inside).SerializeToString()

@@ -51,6 +51,10 @@ CATALOGUE: dict[Reason, tuple[grpc.StatusCode, str]] = {
         _INVALID,
         "predictions have one row a model and one column a person of the test set",
     ),
+    error_pb2.REASON_ROWS_DIFFER: (
+        _PRECONDITION,
+        "the rows that predictions are about are not those of the test set, or not as they are there",
+    ),
     error_pb2.REASON_PREDICTIONS_NOT_FINITE: (_INVALID, "a prediction is not a finite number"),
     error_pb2.REASON_PREDICTIONS_OUT_OF_RANGE: (_INVALID, "a prediction lies outside [0, 1]"),
     error_pb2.REASON_PREDICTIONS_NOT_BINARY: (_INVALID, "this metric needs decisions: every prediction 0 or 1"),

@@ -50,12 +50,21 @@ def read(path: Path, name: str, columns: Sequence[str], kept: Callable[[int, int
         return _as_all_blocks(path, name, columns, kept)
 
 
-def _as_the_first_block(path: Path, name: str, columns: Sequence[str], kept: Callable[[int, int], None]) -> pa.Table:
+def read_text(path: Path, name: str, columns: Sequence[str], kept: Callable[[int, int], None]) -> pa.Table:
+    """Read some columns as `read` does, but as text; what stands for no value is null all the same."""
+    import pyarrow as pa
+
+    return _as_the_first_block(path, name, columns, kept, pa.string())
+
+
+def _as_the_first_block(
+    path: Path, name: str, columns: Sequence[str], kept: Callable[[int, int], None], kind: pa.DataType | None = None
+) -> pa.Table:
     import pyarrow as pa
 
     batches: list[pa.RecordBatch] = []
     rows = size = 0
-    with _stream(path, name, columns) as stream:
+    with _stream(path, name, columns, kind) as stream:
         for batch in stream:
             batches.append(batch)
             rows, size = rows + batch.num_rows, size + batch.nbytes

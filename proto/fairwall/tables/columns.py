@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -107,6 +107,13 @@ class Categories:
     def missing(self) -> NDArray[np.bool_]:
         """Tell which rows have no value."""
         return self.having(MISSING) if MISSING in self.values else np.zeros(len(self.codes), dtype=np.bool_)
+
+    def filled(self, value: str | None) -> Categories:
+        """Put a value that occurs where there is none; nothing where it is None."""
+        if value is None:
+            return self
+        code = int(self.codes[self.having(value)][0])
+        return replace(self, codes=np.where(self.missing(), code, self.codes))
 
     def known(self) -> str:
         """List the values where they are categories, and only count them where they may be what the rows are about."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -66,7 +66,12 @@ def check_roles(name: str, columns: Sequence[str], roles: Roles) -> None:
         raise DataError(f"{name}: column {roles.label!r} cannot be both protected and the label")
 
 
-def select(name: str, columns: pa.Table, roles: Roles) -> People:
+def missing(name: str, columns: pa.Table, column: str) -> NDArray[np.bool_]:
+    """Tell which rows have no value in a column, shape (rows,)."""
+    return Categories.of(Column.of(name, column, columns)).missing()
+
+
+def select(name: str, columns: pa.Table, roles: Roles, imputed: Mapping[str, str] | None = None) -> People:
     """Choose the rows of the two groups.
 
     Parameters
@@ -77,6 +82,8 @@ def select(name: str, columns: pa.Table, roles: Roles) -> People:
         The named columns, as `fairwall.tables.reading.read` returns them.
     roles
         Which column plays which part.
+    imputed
+        For the protected column or the label, which of its values stands where there is none.
 
     Raises
     ------
@@ -84,9 +91,12 @@ def select(name: str, columns: pa.Table, roles: Roles) -> People:
         If a column or value is not there, a group is empty, or a label is missing or never varies.
     """
     check_roles(name, columns.column_names, roles)
-    groups = Categories.of(Column.of(name, roles.protected, columns))
+    groups, outcomes = (
+        Categories.of(Column.of(name, column, columns)).filled((imputed or {}).get(column))
+        for column in (roles.protected, roles.label)
+    )
     advantaged, kept = _groups(groups, roles)
-    labels = _labels(Categories.of(Column.of(name, roles.label, columns)), roles, kept)
+    labels = _labels(outcomes, roles, kept)
     return People(kept, labels, advantaged[kept].astype(np.uint8), tuple(_left_out(groups, kept, roles)))
 
 

@@ -37,7 +37,7 @@ def header(path: Path, name: str) -> list[str]:
     return columns
 
 
-def read(path: Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+def read(path: Path, name: str, columns: Sequence[str] | None = None, *, as_text: bool = False) -> pa.Table:
     """Read a CSV or Parquet file; memory grows with the columns that are kept, not with the file.
 
     pyarrow is imported here and not above: it takes longer than everything else a command line does at its start.
@@ -48,6 +48,8 @@ def read(path: Path, name: str, columns: Sequence[str] | None = None) -> pa.Tabl
         Where the file is, and what an error calls it.
     columns
         Which columns to keep, by default all of them.
+    as_text
+        Leave the fields of a CSV file as they are spelt, rather than find each column's type.
 
     Raises
     ------
@@ -68,7 +70,10 @@ def read(path: Path, name: str, columns: Sequence[str] | None = None) -> pa.Tabl
             raise DataError(f"{name}: takes more than {BYTES_MAX >> 30} GiB; leave out rows or columns")
 
     with _readable(path, name):
-        table = blocks.read(path, name, wanted, kept) if _is_csv(path) else _parquet(path, wanted, kept)
+        if not _is_csv(path):
+            table = _parquet(path, wanted, kept)
+        else:
+            table = (blocks.read_text if as_text else blocks.read)(path, name, wanted, kept)
     if not table.num_rows:
         raise DataError(f"{name}: has no rows")
     return table

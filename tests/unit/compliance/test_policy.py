@@ -324,7 +324,7 @@ def test_a_file_that_is_no_policy_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_example_s_data_load(caplog: pytest.LogCaptureFixture) -> None:
-    records = load(read(EXAMPLE / "policy.toml"))
+    records, _ = load(read(EXAMPLE / "policy.toml"))
     assert records.people == 200
     assert records.metrics == ("sp", "eo")
 
@@ -353,7 +353,7 @@ def test_every_stratum_of_every_metric_needs_the_minimum(
     values["audit"]["metrics"] = [metrics]
     policy = with_people(tmp_path, values, PEOPLE, minimum)
     if serves:
-        assert load(policy).people == len(PEOPLE)
+        assert load(policy)[0].people == len(PEOPLE)
         return
     with pytest.raises(
         PolicyError, match=f"data.minimum_group: metric {metrics} looks at a group of fewer than {minimum}"
@@ -383,7 +383,129 @@ def test_rows_of_neither_group_are_refused_because_leaving_them_out_would_tell(t
     with pytest.raises(PolicyError, match=r"data.disadvantaged: some rows are in neither group"):
         load(with_people(tmp_path, values, people))
     values["data"].pop("disadvantaged")
-    assert load(with_people(tmp_path, values, people)).people == len(people)
+    assert load(with_people(tmp_path, values, people))[0].people == len(people)
+
+
+def with_rows(folder: Path, values: Values, rows: list[str], **data: object) -> Policy:
+    """A policy of rows of an id, a group, a label and an income, of which any may be missing."""
+    (folder / "loans.csv").write_text("\n".join(["person,group,repaid,income", *rows]) + "\n")
+    values["data"] |= {"minimum_group": 2, **data}
+    return read(written(folder, values))
+
+
+def rows_of(**changes: str) -> list[str]:
+    """Twenty rows, of which some are as given, by number."""
+    rows = [f"p{row},{'ab'[row % 2]},{row // 2 % 2},{row}" for row in range(1, 21)]
+    return [changes.get(f"row{row}", text) for row, text in enumerate(rows, 1)]
+
+
+def test_rows_may_have_ids(tmp_path: Path, values: Values) -> None:
+    _, rows = load(with_rows(tmp_path, values, rows_of()))
+    assert (rows.people, rows.ids, rows.digests) == (20, None, ())
+    _, rows = load(with_rows(tmp_path, values, rows_of(), id="person", public=["income"]))
+    assert rows.ids is not None
+    assert (rows.people, rows.ids.column, rows.ids.public_columns) == (20, "person", ("income",))
+    assert len(set(rows.digests)) == 2
+
+
+def test_ids_are_read_as_they_are_spelt(tmp_path: Path, values: Values) -> None:
+    long = f"{2**70},a,1,5"
+    _, rows = load(with_rows(tmp_path, values, rows_of(row4=long, row5=f"{2**70 + 1},b,1,5"), id="person"))
+    assert rows.people == 20
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"row3": ",b,1,3"}, r"data\.id: .*loans\.csv: column 'person': row 3 has no id$"),
+        ({"row7": "p2,b,1,3", "row9": ",b,1,1"}, r"column 'person': row 7 has the id of row 2; ids must be unique$"),
+    ],
+)
+def test_the_first_row_that_has_no_id_of_its_own_is_named_without_its_content(
+    tmp_path: Path, values: Values, changes: dict[str, str], why: str
+) -> None:
+    with pytest.raises(PolicyError, match=why) as caught:
+        load(with_rows(tmp_path, values, rows_of(**changes), id="person"))
+    assert "p2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        ({"id": "group"}, "data.id: must be a column of its own"),
+        ({"id": "repaid"}, "data.id: must be a column of its own"),
+        ({"public": ["income"]}, "data.public: needs data.id"),
+        ({"id": "person", "public": ["group"]}, "data.public: must not have the protected column"),
+        ({"id": "person", "public": ["income", "income"]}, "data.public: must be different columns"),
+        ({"id": "person", "public": ["person"]}, "data.public: must be different columns"),
+        ({"missing": "keep"}, "data.missing: must be 'refuse' or 'drop'"),
+        ({"impute": {"income": "3"}}, "data.impute.income: must be the protected column or the label"),
+        ({"impute": {"repaid": 1}}, "data.impute: must be a valid string"),
+    ],
+)
+def test_keys_about_rows_that_do_not_fit_are_refused(tmp_path: Path, values: Values, data: Values, why: str) -> None:
+    values["data"] |= data
+    assert refused(tmp_path, values).startswith(why)
+
+
+LACKING = {"row2": "p2,,1,2", "row3": "p3,a,,3", "row8": "p8,,,8", "row9": "p9,b,1,"}
+
+
+def test_missing_values_are_one_line_with_all_columns_and_what_to_do(tmp_path: Path, values: Values) -> None:
+    with pytest.raises(PolicyError) as caught:
+        load(with_rows(tmp_path, values, rows_of(**LACKING), id="person", public=["income"]))
+    assert str(caught.value) == (
+        f"data.source: {tmp_path}/loans.csv: missing values: repaid 2, group 2 of 20 rows: fill them in, say in "
+        'data.impute what stands for them, or leave those rows out of the answers by data.missing = "drop"'
+    )
+    with pytest.raises(PolicyError, match="missing values: repaid 2 of 20 rows"):
+        load(with_rows(tmp_path, values, rows_of(**LACKING), impute={"group": "b"}))
+
+
+def test_rows_without_a_value_are_left_out_of_the_records_and_not_of_the_rows(tmp_path: Path, values: Values) -> None:
+    whole = load(with_rows(tmp_path, values, rows_of(), id="person", public=["income"]))[1]
+    lost = rows_of(**{**LACKING, "row9": "p9,b,0,9"})
+    records, rows = load(with_rows(tmp_path, values, lost, id="person", public=["income"], missing="drop"))
+    assert rows.people == 20
+    assert np.flatnonzero(~rows.audited).tolist() == [1, 2, 7]
+    assert rows.digests == whole.digests
+    kept = [row.split(",") for number, row in enumerate(lost) if number not in (1, 2, 7)]
+    assert records.labels.tolist() == [int(label) for _, _, label, _ in kept]
+    assert records.protected.tolist() == [int(group == "a") for _, group, _, _ in kept]
+
+
+def test_a_value_stands_for_those_that_are_missing(tmp_path: Path, values: Values) -> None:
+    records, rows = load(with_rows(tmp_path, values, rows_of(**LACKING), impute={"group": "b", "repaid": "0"}))
+    assert (rows.people, records.people) == (20, 20)
+    assert (records.protected[[1, 7]].tolist(), records.labels[[2, 7]].tolist()) == ([0, 0], [0, 0])
+    both = {"missing": "drop", "impute": {"group": "a"}}
+    records, rows = load(with_rows(tmp_path, values, rows_of(**LACKING), **both))
+    assert np.flatnonzero(~rows.audited).tolist() == [2, 7]
+    assert records.protected[1] == 1
+
+
+def test_what_is_imputed_must_occur(tmp_path: Path, values: Values) -> None:
+    with pytest.raises(DataError, match="column 'group' has no value 'c'; its values are"):
+        load(with_rows(tmp_path, values, rows_of(**LACKING), impute={"group": "c", "repaid": "0"}))
+
+
+def test_other_groups_are_refused_as_ever_where_rows_are_left_out(tmp_path: Path, values: Values) -> None:
+    with pytest.raises(PolicyError, match=r"data.disadvantaged: some rows are in neither group"):
+        load(with_rows(tmp_path, values, rows_of(row2="p2,c,1,2", row3="p3,,1,3"), missing="drop"))
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(
+    tmp_path: Path, values: Values, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_then_changed(*arguments: Any, **others: Any) -> Any:
+        table = read_table(*arguments, **others)
+        arguments[0].write_text(arguments[0].read_text() + "p99,a,1,1\n")
+        return table
+
+    read_table = policies.read_table
+    monkeypatch.setattr(policies, "read_table", read_then_changed)
+    with pytest.raises(PolicyError, match="changed while it was read"):
+        load(with_rows(tmp_path, values, rows_of(), id="person"))
 
 
 def test_a_column_that_is_not_there_is_refused(tmp_path: Path, values: Values) -> None:

@@ -589,6 +589,9 @@ def test_predictions_are_found_by_their_digest(account: dict[str, Any]) -> None:
     for other in (batch + 1e-16, np.vstack([batch, batch]), batch[:, ::-1]):
         assert (subjects.asked_about(other, [audit]) == [audit]) == np.array_equal(other, batch)
     assert subjects.asked_about(batch, [audit], threshold=0.1) == []
+    assert subjects.asked_about(batch, [audit], rows_digest=b"rows") == []
+    by_ids = audit | {"digest": subjects.request_digest(batch, **names, rows_digest=b"rows")}  # type: ignore[arg-type]
+    assert subjects.asked_about(batch, [by_ids], rows_digest=b"rows") == [by_ids]
     assert subjects.asked_about(batch, [audit | {"epsilon": 0.0}]) == []
     assert subjects.asked_about(batch, [audit | {"epsilon": 0.0}], epsilon=0.5)
     decided = np.array([0, 1, 1])

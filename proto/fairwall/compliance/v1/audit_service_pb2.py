@@ -28,7 +28,7 @@ from fairwall.wire.v1 import precision_pb2 as fairwall_dot_wire_dot_v1_dot_preci
 from fairwall.wire.v1 import visibility_pb2 as fairwall_dot_wire_dot_v1_dot_visibility__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*fairwall/compliance/v1/audit_service.proto\x12\x16\x66\x61irwall.compliance.v1\x1a\x1c\x66\x61irwall/wire/v1/array.proto\x1a\x1d\x66\x61irwall/wire/v1/metric.proto\x1a fairwall/wire/v1/precision.proto\x1a!fairwall/wire/v1/visibility.proto\"(\n\x0fGetTermsRequest\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\"\xb1\x02\n\x10GetTermsResponse\x12\x14\n\x06people\x18\x01 \x01(\x04\x42\x04\x88\xb5\x18\x02\x12/\n\x07metrics\x18\x02 \x03(\x0e\x32\x18.fairwall.wire.v1.MetricB\x04\x88\xb5\x18\x02\x12\x17\n\tmechanism\x18\x03 \x01(\tB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x04 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x1f\n\x11\x65psilon_remaining\x18\x05 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x19\n\x0bqueries_max\x18\x06 \x01(\x04\x42\x04\x88\xb5\x18\x02\x12\x34\n\tprecision\x18\x07 \x01(\x0b\x32\x1b.fairwall.wire.v1.PrecisionB\x04\x88\xb5\x18\x02\x12\x19\n\x0b\x65psilon_max\x18\x08 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x19\n\x0b\x65psilon_min\x18\t \x01(\x01\x42\x04\x88\xb5\x18\x02\"\x8d\x01\n\x17GetExpectedErrorRequest\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\x12.\n\x06metric\x18\x02 \x01(\x0e\x32\x18.fairwall.wire.v1.MetricB\x04\x88\xb5\x18\x02\x12\x14\n\x06models\x18\x03 \x01(\x04\x42\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x04 \x01(\x01\x42\x04\x88\xb5\x18\x02\"g\n\x18GetExpectedErrorResponse\x12\x13\n\x05\x65rror\x18\x01 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x18\n\nhalf_width\x18\x02 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x1c\n\x0emidpoint_error\x18\x03 \x01(\x01\x42\x04\x88\xb5\x18\x02\"v\n\x0c\x41uditRequest\x12;\n\x06header\x18\x01 \x01(\x0b\x32#.fairwall.compliance.v1.AuditHeaderB\x04\x88\xb5\x18\x02H\x00\x12!\n\x11predictions_chunk\x18\x02 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x42\x06\n\x04part\"\xeb\x01\n\x0b\x41uditHeader\x12\x18\n\nrequest_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x64\x65\x61l_id\x18\x02 \x01(\tB\x04\x88\xb5\x18\x02\x12.\n\x06metric\x18\x03 \x01(\x0e\x32\x18.fairwall.wire.v1.MetricB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x04 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x38\n\x0bpredictions\x18\x05 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12\x1c\n\tthreshold\x18\x06 \x01(\x01\x42\x04\x88\xb5\x18\x02H\x00\x88\x01\x01\x42\x0c\n\n_threshold\"\xce\x01\n\x12\x41uditModelsRequest\x12\x18\n\nrequest_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x64\x65\x61l_id\x18\x02 \x01(\tB\x04\x88\xb5\x18\x02\x12.\n\x06metric\x18\x03 \x01(\x0e\x32\x18.fairwall.wire.v1.MetricB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x04 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x14\n\x06models\x18\x05 \x01(\x04\x42\x04\x88\xb5\x18\x02\x12\x1c\n\tthreshold\x18\x06 \x01(\x01\x42\x04\x88\xb5\x18\x02H\x00\x88\x01\x01\x42\x0c\n\n_threshold\"R\n\x13\x41uditModelsResponse\x12;\n\x06\x61nswer\x18\x01 \x01(\x0b\x32%.fairwall.compliance.v1.AuditResponseB\x04\x88\xb5\x18\x02\"\xd3\x02\n\rAuditResponse\x12+\n\x04gaps\x18\x01 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12\x1d\n\x0f\x65psilon_charged\x18\x02 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x1f\n\x11\x65psilon_remaining\x18\x03 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12*\n\x03low\x18\x04 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12+\n\x04high\x18\x05 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12\x38\n\x11probability_above\x18\x06 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12(\n\x15\x65psilon_remaining_now\x18\x07 \x01(\x01\x42\x04\x88\xb5\x18\x02H\x00\x88\x01\x01\x42\x18\n\x16_epsilon_remaining_now2\xb8\x03\n\x0c\x41uditService\x12\x62\n\x08GetTerms\x12\'.fairwall.compliance.v1.GetTermsRequest\x1a(.fairwall.compliance.v1.GetTermsResponse\"\x03\x90\x02\x01\x12z\n\x10GetExpectedError\x12/.fairwall.compliance.v1.GetExpectedErrorRequest\x1a\x30.fairwall.compliance.v1.GetExpectedErrorResponse\"\x03\x90\x02\x01\x12[\n\x05\x41udit\x12$.fairwall.compliance.v1.AuditRequest\x1a%.fairwall.compliance.v1.AuditResponse\"\x03\x90\x02\x02(\x01\x12k\n\x0b\x41uditModels\x12*.fairwall.compliance.v1.AuditModelsRequest\x1a+.fairwall.compliance.v1.AuditModelsResponse\"\x03\x90\x02\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*fairwall/compliance/v1/audit_service.proto\x12\x16\x66\x61irwall.compliance.v1\x1a\x1c\x66\x61irwall/wire/v1/array.proto\x1a\x1d\x66\x61irwall/wire/v1/metric.proto\x1a fairwall/wire/v1/precision.proto\x1a!fairwall/wire/v1/visibility.proto\"(\n\x0fGetTermsRequest\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\"\xe8\x02\n\x10GetTermsResponse\x12\x14\n\x06people\x18\x01 \x01(\x04\x42\x04\x88\xb5\x18\x02\x12/\n\x07metrics\x18\x02 \x03(\x0e\x32\x18.fairwall.wire.v1.MetricB\x04\x88\xb5\x18\x02\x12\x17\n\tmechanism\x18\x03 \x01(\tB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x04 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x1f\n\x11\x65psilon_remaining\x18\x05 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x19\n\x0bqueries_max\x18\x06 \x01(\x04\x42\x04\x88\xb5\x18\x02\x12\x34\n\tprecision\x18\x07 \x01(\x0b\x32\x1b.fairwall.wire.v1.PrecisionB\x04\x88\xb5\x18\x02\x12\x19\n\x0b\x65psilon_max\x18\x08 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x19\n\x0b\x65psilon_min\x18\t \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x35\n\x04rows\x18\x10 \x01(\x0b\x32!.fairwall.compliance.v1.RowsTermsB\x04\x88\xb5\x18\x02\"x\n\tRowsTerms\x12\x17\n\tid_column\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\x12\x1c\n\x0epublic_columns\x18\x02 \x03(\tB\x04\x88\xb5\x18\x02\x12\x18\n\nids_digest\x18\x03 \x01(\x0c\x42\x04\x88\xb5\x18\x02\x12\x1a\n\x0ctable_digest\x18\x04 \x01(\x0c\x42\x04\x88\xb5\x18\x02\"\x8d\x01\n\x17GetExpectedErrorRequest\x12\x15\n\x07\x64\x65\x61l_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\x12.\n\x06metric\x18\x02 \x01(\x0e\x32\x18.fairwall.wire.v1.MetricB\x04\x88\xb5\x18\x02\x12\x14\n\x06models\x18\x03 \x01(\x04\x42\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x04 \x01(\x01\x42\x04\x88\xb5\x18\x02\"g\n\x18GetExpectedErrorResponse\x12\x13\n\x05\x65rror\x18\x01 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x18\n\nhalf_width\x18\x02 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x1c\n\x0emidpoint_error\x18\x03 \x01(\x01\x42\x04\x88\xb5\x18\x02\"v\n\x0c\x41uditRequest\x12;\n\x06header\x18\x01 \x01(\x0b\x32#.fairwall.compliance.v1.AuditHeaderB\x04\x88\xb5\x18\x02H\x00\x12!\n\x11predictions_chunk\x18\x02 \x01(\x0c\x42\x04\x88\xb5\x18\x02H\x00\x42\x06\n\x04part\"\x86\x02\n\x0b\x41uditHeader\x12\x18\n\nrequest_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x64\x65\x61l_id\x18\x02 \x01(\tB\x04\x88\xb5\x18\x02\x12.\n\x06metric\x18\x03 \x01(\x0e\x32\x18.fairwall.wire.v1.MetricB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x04 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x38\n\x0bpredictions\x18\x05 \x01(\x0b\x32\x1d.fairwall.wire.v1.ArrayHeaderB\x04\x88\xb5\x18\x02\x12\x1c\n\tthreshold\x18\x06 \x01(\x01\x42\x04\x88\xb5\x18\x02H\x00\x88\x01\x01\x12\x19\n\x0brows_digest\x18\x10 \x01(\x0c\x42\x04\x88\xb5\x18\x02\x42\x0c\n\n_threshold\"\xce\x01\n\x12\x41uditModelsRequest\x12\x18\n\nrequest_id\x18\x01 \x01(\tB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x64\x65\x61l_id\x18\x02 \x01(\tB\x04\x88\xb5\x18\x02\x12.\n\x06metric\x18\x03 \x01(\x0e\x32\x18.fairwall.wire.v1.MetricB\x04\x88\xb5\x18\x02\x12\x15\n\x07\x65psilon\x18\x04 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x14\n\x06models\x18\x05 \x01(\x04\x42\x04\x88\xb5\x18\x02\x12\x1c\n\tthreshold\x18\x06 \x01(\x01\x42\x04\x88\xb5\x18\x02H\x00\x88\x01\x01\x42\x0c\n\n_threshold\"R\n\x13\x41uditModelsResponse\x12;\n\x06\x61nswer\x18\x01 \x01(\x0b\x32%.fairwall.compliance.v1.AuditResponseB\x04\x88\xb5\x18\x02\"\x87\x03\n\rAuditResponse\x12+\n\x04gaps\x18\x01 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12\x1d\n\x0f\x65psilon_charged\x18\x02 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12\x1f\n\x11\x65psilon_remaining\x18\x03 \x01(\x01\x42\x04\x88\xb5\x18\x02\x12*\n\x03low\x18\x04 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12+\n\x04high\x18\x05 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12\x38\n\x11probability_above\x18\x06 \x01(\x0b\x32\x17.fairwall.wire.v1.ArrayB\x04\x88\xb5\x18\x02\x12(\n\x15\x65psilon_remaining_now\x18\x07 \x01(\x01\x42\x04\x88\xb5\x18\x02H\x00\x88\x01\x01\x12 \n\rrows_compared\x18\x10 \x01(\x08\x42\x04\x88\xb5\x18\x02H\x01\x88\x01\x01\x42\x18\n\x16_epsilon_remaining_nowB\x10\n\x0e_rows_compared2\xb8\x03\n\x0c\x41uditService\x12\x62\n\x08GetTerms\x12\'.fairwall.compliance.v1.GetTermsRequest\x1a(.fairwall.compliance.v1.GetTermsResponse\"\x03\x90\x02\x01\x12z\n\x10GetExpectedError\x12/.fairwall.compliance.v1.GetExpectedErrorRequest\x1a\x30.fairwall.compliance.v1.GetExpectedErrorResponse\"\x03\x90\x02\x01\x12[\n\x05\x41udit\x12$.fairwall.compliance.v1.AuditRequest\x1a%.fairwall.compliance.v1.AuditResponse\"\x03\x90\x02\x02(\x01\x12k\n\x0b\x41uditModels\x12*.fairwall.compliance.v1.AuditModelsRequest\x1a+.fairwall.compliance.v1.AuditModelsResponse\"\x03\x90\x02\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -55,6 +55,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETTERMSRESPONSE'].fields_by_name['epsilon_max']._serialized_options = b'\210\265\030\002'
   _globals['_GETTERMSRESPONSE'].fields_by_name['epsilon_min']._loaded_options = None
   _globals['_GETTERMSRESPONSE'].fields_by_name['epsilon_min']._serialized_options = b'\210\265\030\002'
+  _globals['_GETTERMSRESPONSE'].fields_by_name['rows']._loaded_options = None
+  _globals['_GETTERMSRESPONSE'].fields_by_name['rows']._serialized_options = b'\210\265\030\002'
+  _globals['_ROWSTERMS'].fields_by_name['id_column']._loaded_options = None
+  _globals['_ROWSTERMS'].fields_by_name['id_column']._serialized_options = b'\210\265\030\002'
+  _globals['_ROWSTERMS'].fields_by_name['public_columns']._loaded_options = None
+  _globals['_ROWSTERMS'].fields_by_name['public_columns']._serialized_options = b'\210\265\030\002'
+  _globals['_ROWSTERMS'].fields_by_name['ids_digest']._loaded_options = None
+  _globals['_ROWSTERMS'].fields_by_name['ids_digest']._serialized_options = b'\210\265\030\002'
+  _globals['_ROWSTERMS'].fields_by_name['table_digest']._loaded_options = None
+  _globals['_ROWSTERMS'].fields_by_name['table_digest']._serialized_options = b'\210\265\030\002'
   _globals['_GETEXPECTEDERRORREQUEST'].fields_by_name['deal_id']._loaded_options = None
   _globals['_GETEXPECTEDERRORREQUEST'].fields_by_name['deal_id']._serialized_options = b'\210\265\030\002'
   _globals['_GETEXPECTEDERRORREQUEST'].fields_by_name['metric']._loaded_options = None
@@ -85,6 +95,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_AUDITHEADER'].fields_by_name['predictions']._serialized_options = b'\210\265\030\002'
   _globals['_AUDITHEADER'].fields_by_name['threshold']._loaded_options = None
   _globals['_AUDITHEADER'].fields_by_name['threshold']._serialized_options = b'\210\265\030\002'
+  _globals['_AUDITHEADER'].fields_by_name['rows_digest']._loaded_options = None
+  _globals['_AUDITHEADER'].fields_by_name['rows_digest']._serialized_options = b'\210\265\030\002'
   _globals['_AUDITMODELSREQUEST'].fields_by_name['request_id']._loaded_options = None
   _globals['_AUDITMODELSREQUEST'].fields_by_name['request_id']._serialized_options = b'\210\265\030\002'
   _globals['_AUDITMODELSREQUEST'].fields_by_name['deal_id']._loaded_options = None
@@ -113,6 +125,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_AUDITRESPONSE'].fields_by_name['probability_above']._serialized_options = b'\210\265\030\002'
   _globals['_AUDITRESPONSE'].fields_by_name['epsilon_remaining_now']._loaded_options = None
   _globals['_AUDITRESPONSE'].fields_by_name['epsilon_remaining_now']._serialized_options = b'\210\265\030\002'
+  _globals['_AUDITRESPONSE'].fields_by_name['rows_compared']._loaded_options = None
+  _globals['_AUDITRESPONSE'].fields_by_name['rows_compared']._serialized_options = b'\210\265\030\002'
   _globals['_AUDITSERVICE'].methods_by_name['GetTerms']._loaded_options = None
   _globals['_AUDITSERVICE'].methods_by_name['GetTerms']._serialized_options = b'\220\002\001'
   _globals['_AUDITSERVICE'].methods_by_name['GetExpectedError']._loaded_options = None
@@ -124,21 +138,23 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETTERMSREQUEST']._serialized_start=200
   _globals['_GETTERMSREQUEST']._serialized_end=240
   _globals['_GETTERMSRESPONSE']._serialized_start=243
-  _globals['_GETTERMSRESPONSE']._serialized_end=548
-  _globals['_GETEXPECTEDERRORREQUEST']._serialized_start=551
-  _globals['_GETEXPECTEDERRORREQUEST']._serialized_end=692
-  _globals['_GETEXPECTEDERRORRESPONSE']._serialized_start=694
-  _globals['_GETEXPECTEDERRORRESPONSE']._serialized_end=797
-  _globals['_AUDITREQUEST']._serialized_start=799
-  _globals['_AUDITREQUEST']._serialized_end=917
-  _globals['_AUDITHEADER']._serialized_start=920
-  _globals['_AUDITHEADER']._serialized_end=1155
-  _globals['_AUDITMODELSREQUEST']._serialized_start=1158
-  _globals['_AUDITMODELSREQUEST']._serialized_end=1364
-  _globals['_AUDITMODELSRESPONSE']._serialized_start=1366
-  _globals['_AUDITMODELSRESPONSE']._serialized_end=1448
-  _globals['_AUDITRESPONSE']._serialized_start=1451
-  _globals['_AUDITRESPONSE']._serialized_end=1790
-  _globals['_AUDITSERVICE']._serialized_start=1793
-  _globals['_AUDITSERVICE']._serialized_end=2233
+  _globals['_GETTERMSRESPONSE']._serialized_end=603
+  _globals['_ROWSTERMS']._serialized_start=605
+  _globals['_ROWSTERMS']._serialized_end=725
+  _globals['_GETEXPECTEDERRORREQUEST']._serialized_start=728
+  _globals['_GETEXPECTEDERRORREQUEST']._serialized_end=869
+  _globals['_GETEXPECTEDERRORRESPONSE']._serialized_start=871
+  _globals['_GETEXPECTEDERRORRESPONSE']._serialized_end=974
+  _globals['_AUDITREQUEST']._serialized_start=976
+  _globals['_AUDITREQUEST']._serialized_end=1094
+  _globals['_AUDITHEADER']._serialized_start=1097
+  _globals['_AUDITHEADER']._serialized_end=1359
+  _globals['_AUDITMODELSREQUEST']._serialized_start=1362
+  _globals['_AUDITMODELSREQUEST']._serialized_end=1568
+  _globals['_AUDITMODELSRESPONSE']._serialized_start=1570
+  _globals['_AUDITMODELSRESPONSE']._serialized_end=1652
+  _globals['_AUDITRESPONSE']._serialized_start=1655
+  _globals['_AUDITRESPONSE']._serialized_end=2046
+  _globals['_AUDITSERVICE']._serialized_start=2049
+  _globals['_AUDITSERVICE']._serialized_end=2489
 # @@protoc_insertion_point(module_scope)

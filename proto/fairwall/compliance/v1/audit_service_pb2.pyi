@@ -17,7 +17,7 @@ class GetTermsRequest(_message.Message):
     def __init__(self, deal_id: _Optional[str] = ...) -> None: ...
 
 class GetTermsResponse(_message.Message):
-    __slots__ = ("people", "metrics", "mechanism", "epsilon", "epsilon_remaining", "queries_max", "precision", "epsilon_max", "epsilon_min")
+    __slots__ = ("people", "metrics", "mechanism", "epsilon", "epsilon_remaining", "queries_max", "precision", "epsilon_max", "epsilon_min", "rows")
     PEOPLE_FIELD_NUMBER: _ClassVar[int]
     METRICS_FIELD_NUMBER: _ClassVar[int]
     MECHANISM_FIELD_NUMBER: _ClassVar[int]
@@ -27,6 +27,7 @@ class GetTermsResponse(_message.Message):
     PRECISION_FIELD_NUMBER: _ClassVar[int]
     EPSILON_MAX_FIELD_NUMBER: _ClassVar[int]
     EPSILON_MIN_FIELD_NUMBER: _ClassVar[int]
+    ROWS_FIELD_NUMBER: _ClassVar[int]
     people: int
     metrics: _containers.RepeatedScalarFieldContainer[_metric_pb2.Metric]
     mechanism: str
@@ -36,7 +37,20 @@ class GetTermsResponse(_message.Message):
     precision: _precision_pb2.Precision
     epsilon_max: float
     epsilon_min: float
-    def __init__(self, people: _Optional[int] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., queries_max: _Optional[int] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., epsilon_max: _Optional[float] = ..., epsilon_min: _Optional[float] = ...) -> None: ...
+    rows: RowsTerms
+    def __init__(self, people: _Optional[int] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., queries_max: _Optional[int] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., epsilon_max: _Optional[float] = ..., epsilon_min: _Optional[float] = ..., rows: _Optional[_Union[RowsTerms, _Mapping]] = ...) -> None: ...
+
+class RowsTerms(_message.Message):
+    __slots__ = ("id_column", "public_columns", "ids_digest", "table_digest")
+    ID_COLUMN_FIELD_NUMBER: _ClassVar[int]
+    PUBLIC_COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    IDS_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    TABLE_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    id_column: str
+    public_columns: _containers.RepeatedScalarFieldContainer[str]
+    ids_digest: bytes
+    table_digest: bytes
+    def __init__(self, id_column: _Optional[str] = ..., public_columns: _Optional[_Iterable[str]] = ..., ids_digest: _Optional[bytes] = ..., table_digest: _Optional[bytes] = ...) -> None: ...
 
 class GetExpectedErrorRequest(_message.Message):
     __slots__ = ("deal_id", "metric", "models", "epsilon")
@@ -69,20 +83,22 @@ class AuditRequest(_message.Message):
     def __init__(self, header: _Optional[_Union[AuditHeader, _Mapping]] = ..., predictions_chunk: _Optional[bytes] = ...) -> None: ...
 
 class AuditHeader(_message.Message):
-    __slots__ = ("request_id", "deal_id", "metric", "epsilon", "predictions", "threshold")
+    __slots__ = ("request_id", "deal_id", "metric", "epsilon", "predictions", "threshold", "rows_digest")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     DEAL_ID_FIELD_NUMBER: _ClassVar[int]
     METRIC_FIELD_NUMBER: _ClassVar[int]
     EPSILON_FIELD_NUMBER: _ClassVar[int]
     PREDICTIONS_FIELD_NUMBER: _ClassVar[int]
     THRESHOLD_FIELD_NUMBER: _ClassVar[int]
+    ROWS_DIGEST_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     deal_id: str
     metric: _metric_pb2.Metric
     epsilon: float
     predictions: _array_pb2.ArrayHeader
     threshold: float
-    def __init__(self, request_id: _Optional[str] = ..., deal_id: _Optional[str] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., epsilon: _Optional[float] = ..., predictions: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., threshold: _Optional[float] = ...) -> None: ...
+    rows_digest: bytes
+    def __init__(self, request_id: _Optional[str] = ..., deal_id: _Optional[str] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., epsilon: _Optional[float] = ..., predictions: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., threshold: _Optional[float] = ..., rows_digest: _Optional[bytes] = ...) -> None: ...
 
 class AuditModelsRequest(_message.Message):
     __slots__ = ("request_id", "deal_id", "metric", "epsilon", "models", "threshold")
@@ -107,7 +123,7 @@ class AuditModelsResponse(_message.Message):
     def __init__(self, answer: _Optional[_Union[AuditResponse, _Mapping]] = ...) -> None: ...
 
 class AuditResponse(_message.Message):
-    __slots__ = ("gaps", "epsilon_charged", "epsilon_remaining", "low", "high", "probability_above", "epsilon_remaining_now")
+    __slots__ = ("gaps", "epsilon_charged", "epsilon_remaining", "low", "high", "probability_above", "epsilon_remaining_now", "rows_compared")
     GAPS_FIELD_NUMBER: _ClassVar[int]
     EPSILON_CHARGED_FIELD_NUMBER: _ClassVar[int]
     EPSILON_REMAINING_FIELD_NUMBER: _ClassVar[int]
@@ -115,6 +131,7 @@ class AuditResponse(_message.Message):
     HIGH_FIELD_NUMBER: _ClassVar[int]
     PROBABILITY_ABOVE_FIELD_NUMBER: _ClassVar[int]
     EPSILON_REMAINING_NOW_FIELD_NUMBER: _ClassVar[int]
+    ROWS_COMPARED_FIELD_NUMBER: _ClassVar[int]
     gaps: _array_pb2.Array
     epsilon_charged: float
     epsilon_remaining: float
@@ -122,4 +139,5 @@ class AuditResponse(_message.Message):
     high: _array_pb2.Array
     probability_above: _array_pb2.Array
     epsilon_remaining_now: float
-    def __init__(self, gaps: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., epsilon_charged: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., low: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., high: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., probability_above: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., epsilon_remaining_now: _Optional[float] = ...) -> None: ...
+    rows_compared: bool
+    def __init__(self, gaps: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., epsilon_charged: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., low: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., high: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., probability_above: _Optional[_Union[_array_pb2.Array, _Mapping]] = ..., epsilon_remaining_now: _Optional[float] = ..., rows_compared: bool = ...) -> None: ...

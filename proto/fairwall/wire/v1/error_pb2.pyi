@@ -40,6 +40,7 @@ class Reason(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REASON_ROWS_TOO_LONG: _ClassVar[Reason]
     REASON_QUOTA_EXHAUSTED: _ClassVar[Reason]
     REASON_MESSAGE_LATE: _ClassVar[Reason]
+    REASON_ROWS_DIFFER: _ClassVar[Reason]
 REASON_UNSPECIFIED: Reason
 REASON_CALLER_UNKNOWN: Reason
 REASON_CALLER_NOT_ALLOWED: Reason
@@ -72,6 +73,7 @@ REASON_REQUEST_UNKNOWN: Reason
 REASON_ROWS_TOO_LONG: Reason
 REASON_QUOTA_EXHAUSTED: Reason
 REASON_MESSAGE_LATE: Reason
+REASON_ROWS_DIFFER: Reason
 
 class Error(_message.Message):
     __slots__ = ("reason",)

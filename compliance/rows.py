@@ -1,0 +1,99 @@
+"""Whom predictions are about: every row of a file, in the file's order or in that of its ids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.wire.rows import digest_of, ids_of, order_of
+
+
+@dataclass(frozen=True)
+class Ids:
+    """What a file's rows are known by.
+
+    Parameters
+    ----------
+    column : str
+    public_columns : tuple of str
+        Further columns that both sides hold.
+    order : ndarray of intp, shape (people,)
+        Which row comes when, in the order of ids.
+    digests : tuple of bytes
+        The digest of the ids, and that of ids and public columns if there are any.
+    """
+
+    column: str
+    public_columns: tuple[str, ...]
+    order: NDArray[np.intp] = field(repr=False)
+    digests: tuple[bytes, ...] = field(repr=False)
+
+
+def identified(column: str, values: Sequence[object], public: Mapping[str, Sequence[object]]) -> Ids:
+    """Know rows by a column of ids, and their table by further columns; each has one value a row.
+
+    Raises
+    ------
+    RowsError
+        If a row has no id, or that of another.
+    """
+    ids = ids_of(values)
+    order = order_of(ids)
+    tables = ({}, public) if public else ({},)
+    return Ids(column, tuple(public), order, tuple(digest_of(ids, order, table) for table in tables))
+
+
+@dataclass(frozen=True)
+class Rows:
+    """All rows of a file, of which some are audited.
+
+    Developers predict for every row: which of them are audited, they are not told.
+
+    Parameters
+    ----------
+    audited : ndarray of bool, shape (people,)
+        Which rows have a record, in the order of the file.
+    ids : Ids, optional
+    """
+
+    audited: NDArray[np.bool_] = field(repr=False)
+    ids: Ids | None = None
+
+    @property
+    def people(self) -> int:
+        """How many predictions a model has to give."""
+        return len(self.audited)
+
+    @property
+    def digests(self) -> tuple[bytes, ...]:
+        """What a caller's own rows may be known by; nothing where rows have no ids."""
+        return self.ids.digests if self.ids is not None else ()
+
+    def of_records(self, predictions: NDArray[np.float64], *, by_ids: bool) -> NDArray[np.float64]:
+        """Take the predictions about those who are audited, in the order of their records.
+
+        Parameters
+        ----------
+        predictions : ndarray, shape (models, people)
+        by_ids : bool
+            Whether their columns are in the order of ids, rather than of the file.
+        """
+        places = self._places_by_ids if by_ids else self._places
+        # Contiguous, and nothing is copied where everybody is in place already.
+        return predictions if places is None else np.take(predictions, places, axis=1)
+
+    @cached_property
+    def _places(self) -> NDArray[np.intp] | None:
+        return None if self.audited.all() else np.flatnonzero(self.audited)
+
+    @cached_property
+    def _places_by_ids(self) -> NDArray[np.intp] | None:
+        assert self.ids is not None, "nobody else has a digest"
+        places = np.empty(self.people, np.intp)
+        places[self.ids.order] = np.arange(self.people)
+        in_place = self.audited.all() and np.array_equal(places, np.arange(self.people))
+        return None if in_place else places[self.audited]

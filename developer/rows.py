@@ -1,0 +1,150 @@
+"""Puts predictions into the order in which a service has its rows, by the rows' ids."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fairwall.compliance.v1.audit_service_pb2 import RowsTerms
+from fairwall.wire.rows import RowsError, digest_of, ids_of, order_of
+
+
+@dataclass(frozen=True)
+class KnownRows:
+    """What a service's rows are known by.
+
+    Parameters
+    ----------
+    id_column : str
+    public_columns : tuple of str
+        Further columns that both sides hold, and may compare.
+    ids_digest, table_digest : bytes
+        The SHA-256 of the ids in their order, and of the ids and the public columns; the second is empty where there
+        are none of these.
+    """
+
+    id_column: str
+    public_columns: tuple[str, ...]
+    ids_digest: bytes = field(repr=False)
+    table_digest: bytes = field(repr=False)
+
+
+def from_message(message: RowsTerms) -> KnownRows:
+    """Read what the terms say of rows."""
+    return KnownRows(
+        message.id_column, tuple(message.public_columns), bytes(message.ids_digest), bytes(message.table_digest)
+    )
+
+
+class Mismatch(ValueError):
+    """Rows that are not those of the service, as far as its terms tell."""
+
+
+def are_labelled(predictions: ArrayLike) -> bool:
+    """Tell whether a Series or a frame says by its labels whom its predictions are about.
+
+    pandas' default labels, which only count the rows, say nothing.
+    """
+    pandas = sys.modules.get("pandas")
+    if pandas is None or not isinstance(predictions, pandas.Series | pandas.DataFrame):
+        return False
+    return not all(_only_counts(labels, pandas) for labels in predictions.axes)
+
+
+def arranged(
+    predictions: ArrayLike, ids: Sequence[object] | None, table: Any, known: KnownRows
+) -> tuple[NDArray[np.float64], bytes]:
+    """Put predictions into the order of ids.
+
+    Parameters
+    ----------
+    predictions : array_like, shape (people,) or (models, people)
+        Or a Series or a frame with ids for labels, of rows or of columns, where neither ``ids`` nor ``table`` is given.
+    ids : sequence, optional
+        One for each person, in the order of predictions.
+    table : frame or mapping of str to sequence, optional
+        The table that predictions were made from, in their order, with the columns that ``known`` names.
+    known : KnownRows
+
+    Returns
+    -------
+    batch : ndarray, shape (models, people) or (people,)
+        As numbers; not checked any further.
+    digest : bytes
+        Which of ``known``'s the rows have.
+
+    Raises
+    ------
+    ValueError
+        For ids that name no rows, or as many as there are predictions; `Mismatch` where they are not the service's.
+    """
+    if ids is None and table is None:
+        return _by_labels(predictions, known)
+    columns: Mapping[str, Sequence[object]] = {}
+    if table is not None:
+        ids = _column(table, known.id_column)
+        columns = {column: _column(table, column) for column in known.public_columns}
+    assert ids is not None, "or a table has them"
+    batch = np.asarray(predictions, dtype=np.float64)
+    written = _written(ids)
+    if batch.shape[-1:] != (len(written),):
+        raise ValueError(f"{len(written)} ids are not one for each prediction of an array of shape {batch.shape}")
+    order = order_of(written)
+    digest = digest_of(written, order, columns)
+    if columns and digest != known.table_digest and digest_of(written, order) == known.ids_digest:
+        raise Mismatch(f"the ids are the service's, but its {_listed(known.public_columns)} are others for some rows")
+    if digest != (known.table_digest if columns else known.ids_digest):
+        raise Mismatch("the ids are not those of the service's rows: some are missing, or more, or others")
+    return np.take(batch, order, axis=-1), digest
+
+
+def _by_labels(predictions: Any, known: KnownRows) -> tuple[NDArray[np.float64], bytes]:
+    """Find along which axis the labels are the service's ids."""
+    pandas = sys.modules["pandas"]
+    for axis, labels in enumerate(predictions.axes):
+        if _only_counts(labels, pandas):
+            continue
+        try:
+            written = ids_of(labels.tolist())
+        except RowsError:
+            continue
+        order = order_of(written)
+        if digest_of(written, order) == known.ids_digest:
+            values = predictions.to_numpy(dtype=np.float64)
+            return np.take(values.T if axis == 0 else values, order, axis=-1), known.ids_digest
+    raise Mismatch(
+        "neither rows nor columns are labelled with the ids of the service's rows: some are missing, or more, or "
+        "others; to trust the order of rows instead, pass predictions.to_numpy()"
+    )
+
+
+def _only_counts(labels: Any, pandas: Any) -> bool:
+    return isinstance(labels, pandas.RangeIndex) and labels.equals(pandas.RangeIndex(len(labels)))
+
+
+def _written(ids: Sequence[object]) -> list[bytes]:
+    try:
+        return ids_of(_listed_values(ids))
+    except RowsError as error:
+        raise ValueError(f"ids: {error}") from None
+
+
+def _column(table: Any, column: str) -> list[object]:
+    try:
+        return _listed_values(table[column])
+    except KeyError:
+        raise ValueError(f"table: no column {column!r}, which the service compares") from None
+
+
+def _listed_values(values: Any) -> list[object]:
+    """Take values out of an array, an Index, a Series or a sequence."""
+    return list(values.tolist() if hasattr(values, "tolist") else values)
+
+
+def _listed(columns: Sequence[str]) -> str:
+    return ", ".join(map(repr, columns))
