@@ -53,7 +53,10 @@ def are_labelled(predictions: ArrayLike) -> bool:
     pandas = sys.modules.get("pandas")
     if pandas is None or not isinstance(predictions, pandas.Series | pandas.DataFrame):
         return False
-    return not all(_only_counts(labels, pandas) for labels in predictions.axes)
+    rows, *columns = predictions.axes
+    # People are as many as models or more: a frame that is taller than wide has them as its rows, or is refused.
+    may_name = [rows] if columns and len(rows) > len(columns[0]) else [rows, *columns]
+    return not all(_only_counts(labels, pandas) for labels in may_name)
 
 
 def arranged(
