@@ -136,6 +136,8 @@ def health(place: Place) -> tuple[int, str]:
 def test_the_unit_s_command_serves_within_what_the_unit_leaves_it(place: Place) -> None:
     assert health(place) == (1, "not serving\n")
     predictions = np.linspace(0, 1, 200)
+    table = (place.folder / "etc/fairwall/data/loans.csv").read_text().splitlines()
+    ids = [row.rpartition(",")[2] for row in table[1:]]
     alice = place.folder / "etc/fairwall/certificates/developer-alice"
     for start in ("first", "second"):
         with started(place, allowed()) as process:
@@ -143,11 +145,11 @@ def test_the_unit_s_command_serves_within_what_the_unit_leaves_it(place: Place) 
             ready = process.stdout.readline()
             assert ready, (place.folder / "log").read_text()
             with AuditClient(f"127.0.0.1:{place.port}", alice) as audits:
-                audits.ask(predictions, "sp", 0.5, request_id=start)
+                audits.ask(predictions, "sp", 0.5, request_id=start, ids=ids)
                 assert health(place) == (0, "serving\n")
                 (reload,) = lines("ExecReload")
                 subprocess.run(shlex.split(reload.replace("$MAINPID", str(process.pid))), check=True)
-                audits.ask(predictions, "sp", 0.5, request_id="again")
+                audits.ask(predictions, "sp", 0.5, request_id="again", ids=ids)
             layers = {layer["name"]: layer["why_not"] for layer in json.loads(ready)["layers"] if not layer["active"]}
             assert "not permitted" not in str(layers)  # the unit stands in the way of no layer
             process.send_signal(signal.SIGTERM)

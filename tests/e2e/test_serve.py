@@ -55,9 +55,14 @@ class Served:
 
 
 def deployment(folder: Path, **changes: str) -> Path:
-    """The documented example in a folder of its own, on a port of the system's choice, but for the changes."""
+    """The documented example in a folder of its own, on a port of the system's choice, but for the changes.
+
+    Its rows have no ids, so that predictions may be made up in the order of the file; test_rows.py is about ids.
+    """
     for name in ("loans.csv", "policy.toml"):
         shutil.copyfile(DOCS / "example" / name, folder / name)
+    text = (folder / "policy.toml").read_text()
+    (folder / "policy.toml").write_text(re.sub(r"(?m)^(id|public) = .*\n", "", text))
     write(folder / "certificates", "loans", ("alice", "bob", "carol"), 1)
     change(folder, listen="127.0.0.1:0", **changes)
     return folder
@@ -116,6 +121,8 @@ def refusal(call: Callable[[], object]) -> tuple[str, str]:
 def test_the_documented_notebook_runs(own: Path) -> None:
     block = re.findall(r"```python\n(.*?)```", (DOCS / "serving.md").read_text(), re.DOTALL)[0]
     assert '"127.0.0.1:7443"' in block
+    shutil.copyfile(DOCS / "example" / "policy.toml", own / "policy.toml")
+    change(own, listen="127.0.0.1:0")
     with serving(own) as running:
         notebook = subprocess.run(
             [sys.executable, "-c", block.replace("127.0.0.1:7443", running.address)],

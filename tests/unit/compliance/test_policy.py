@@ -30,7 +30,8 @@ PEOPLE = [("a", 1)] * 6 + [("a", 0)] * 6 + [("b", 1)] * 4 + [("b", 0)] * 8
 
 @pytest.fixture
 def values() -> Values:
-    return tomllib.loads((EXAMPLE / "policy.toml").read_text())
+    example = tomllib.loads((EXAMPLE / "policy.toml").read_text())
+    return example | {"data": {key: value for key, value in example["data"].items() if key not in ("id", "public")}}
 
 
 def read(path: Path) -> Policy:
@@ -324,8 +325,9 @@ def test_a_file_that_is_no_policy_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_example_s_data_load(caplog: pytest.LogCaptureFixture) -> None:
-    records, _ = load(read(EXAMPLE / "policy.toml"))
-    assert records.people == 200
+    records, rows = load(read(EXAMPLE / "policy.toml"))
+    assert records.people == rows.people == 200
+    assert len(rows.digests) == 2
     assert records.metrics == ("sp", "eo")
 
 

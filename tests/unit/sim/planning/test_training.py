@@ -257,7 +257,7 @@ def test_the_two_questions_are_kept_apart(says: str, options: tuple[str, ...]) -
 
 def test_the_answer_is_readable_in_words_and_as_values() -> None:
     table = load(LOANS, "group", None, "repaid", None)
-    rows = load_rows(LOANS, table, ["debt"])
+    rows = load_rows(LOANS, table, ["debt", "id"])
     assert rows.feature_names == ("income", "years_employed")
     seen = set()
     for demands in (
