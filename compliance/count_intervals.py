@@ -27,12 +27,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from compliance.interval import LEVEL, Ends
 from compliance.metrics import GroupSums
+from fairwall.laws.cube import CubeNoise
 from fairwall.laws.metric import Metric
 from fairwall.laws.noise import Gaussian, Laplace, Law
 
@@ -55,6 +57,25 @@ _STEPS = 30
 
 _NEAR = 1e-3
 """Log-odds that are as good as those of the level: 1e-3 of its 5%."""
+
+
+@dataclass(frozen=True, eq=False)
+class CentredSums:
+    """What a stratum releases of one of a metric's sums, for each model.
+
+    Parameters
+    ----------
+    sums, centres, units
+        The noisy centred sums, what was taken off each value before it was added up, and the unit of the noise, shape
+        (m,).
+    law
+        Of the noise.
+    """
+
+    sums: NDArray[np.float64]
+    centres: NDArray[np.float64]
+    units: NDArray[np.float64]
+    law: Law
 
 
 def possible_sums(values: NDArray[np.float64], first: int, last: int) -> Ends:
@@ -94,7 +115,8 @@ def possible_gaps(
     sizes: NDArray[np.float64],
     sums: Ends,
     centred: NDArray[np.float64],
-    reach: float,
+    reach: NDArray[np.float64] | float,
+    centres: NDArray[np.float64] | float = 0.5,
 ) -> Ends:
     """Return the least and the largest gap of one part, or ratio, that fits what was released.
 
@@ -108,12 +130,12 @@ def possible_gaps(
         The possible N0, ascending.
     sums
         What so many people can add up to, see `possible_sums`.
-    centred, reach
-        The noisy centred sums, shape (m,), and how far from them the exact ones may be.
+    centred, reach, centres
+        The noisy centred sums, shape (m,), how far from them the exact ones may be, and what was taken off each value.
     """
     ends = list[NDArray[np.float64]]()
     for end in (centred - reach, centred + reach):
-        sum0 = np.clip(end[:, np.newaxis] + sizes / 2, *sums)
+        sum0 = np.clip(end[:, np.newaxis] + sizes * np.reshape(centres, (-1, 1)), *sums)
         # The order of addition may cost the last bits, and what is left of a total be below 0.
         mean0, mean1 = sum0 / sizes, np.maximum(totals[:, np.newaxis] - sum0, 0.0) / (n - sizes)
         if metric.bounded:
@@ -152,8 +174,7 @@ def likely_gaps(
     totals: NDArray[np.float64],
     sizes: NDArray[np.float64],
     weights: NDArray[np.float64],
-    centred: NDArray[np.float64],
-    law: Law,
+    told: CentredSums,
     possible: Ends,
     level: float,
 ) -> Ends:
@@ -167,26 +188,27 @@ def likely_gaps(
         The people in the stratum, and the totals of their values, shape (m,).
     sizes, weights
         The possible N0, and how likely each is; the weights add up to 1.
-    centred, law
-        The noisy centred sums, shape (m,), and the law of their noise.
+    told
+        What was released of the sums.
     possible
         The least and the largest that fits what was released, see `possible_gaps`.
     level
         Above 0 and below 1.
     """
-    below = _distribution(law)
-    if not law.scale:
+    if not told.law.scale:
         return possible
-    others, total = n - sizes, totals[:, np.newaxis]
+    below, others, total = _distribution(told.law), n - sizes, totals[:, np.newaxis]
+    scales = np.maximum(told.law.scale * told.units, _TINY)[:, np.newaxis]
+    centred, taken_off = told.sums[:, np.newaxis], told.centres[:, np.newaxis] * sizes
 
     def at_most(ends: NDArray[np.float64]) -> NDArray[np.float64]:
         """P(gap <= t), or P(ratio <= t/(1-t)), for t of shape (2, m)."""
         t = ends[..., np.newaxis]
         if metric.bounded:
-            least = (total / others - t) / (1 / sizes + 1 / others) - sizes / 2
-            return below((centred[:, np.newaxis] - least) / law.scale) @ weights
+            least = (total / others - t) / (1 / sizes + 1 / others) - taken_off
+            return below((centred - least) / scales) @ weights
         odds = t * sizes / ((1 - t) * others + t * sizes)
-        return below((odds * total - sizes / 2 - centred[:, np.newaxis]) / law.scale) @ weights
+        return below((odds * total - taken_off - centred) / scales) @ weights
 
     low, high = possible if metric.bounded else (_share(end) for end in possible)
     sought = np.array([[math.log((1 - level) / (1 + level))], [math.log((1 + level) / (1 - level))]])
@@ -211,7 +233,8 @@ def likely_gaps(
         if (np.abs(now) < _NEAR)[~outside].all():
             break
     found: NDArray[np.float64] = np.where(outside, fixed, ends)
-    return (found[0], found[1]) if metric.bounded else (_ratio(found[0]), _ratio(found[1]))
+    least, most = found[0] - _LAST_BITS, found[1] + _LAST_BITS
+    return (least, most) if metric.bounded else (_ratio(np.maximum(least, 0.0)), _ratio(np.minimum(most, 1.0)))
 
 
 def likely_values(
@@ -219,17 +242,16 @@ def likely_values(
     n: int,
     sizes: NDArray[np.float64],
     weights: NDArray[np.float64],
-    centred: Sequence[NDArray[np.float64]],
-    law: Law,
+    told: Sequence[CentredSums],
     value: Callable[[list[GroupSums]], NDArray[np.float64]],
 ) -> Ends:
     """Return between what numbers a metric of several sums of one stratum lies with a probability of `LEVEL`.
 
     Parameters
     ----------
-    totals, centred
-        For each of the metric's parts: the totals of the values, and the noisy centred sums, shape (m,).
-    n, sizes, weights, law
+    totals, told
+        For each of the metric's parts: the totals of the values, shape (m,), and what was released of their sums.
+    n, sizes, weights
         As for `likely_gaps`.
     value
         Computes the metric from possible sums.
@@ -237,12 +259,13 @@ def likely_values(
     generator = np.random.default_rng(_SEED)
     size = generator.choice(sizes, (_DRAWS, 1), p=weights)
     parts = []
-    for total, noisy in zip(totals, centred, strict=True):
-        sum0 = noisy + law.sample(generator, (_DRAWS, noisy.size)) + size / 2
+    for total, noisy in zip(totals, told, strict=True):
+        drawn = noisy.law.sample(generator, (_DRAWS, noisy.sums.size)) * noisy.units
+        sum0 = noisy.sums + drawn + size * noisy.centres
         sum0 = np.clip(sum0, np.maximum(0.0, total - (n - size)), np.minimum(total, size))
         parts.append(GroupSums((total - sum0).ravel(), sum0.ravel(), float(n - sizes[0]), float(sizes[0])))
-    drawn = value(parts).reshape(_DRAWS, -1)
-    low, high = np.quantile(drawn, [(1 - _DRAWN_LEVEL) / 2, (1 + _DRAWN_LEVEL) / 2], axis=0)
+    values = value(parts).reshape(_DRAWS, -1)
+    low, high = np.quantile(values, [(1 - _DRAWN_LEVEL) / 2, (1 + _DRAWN_LEVEL) / 2], axis=0)
     return low, high
 
 
@@ -256,6 +279,8 @@ def _distribution(law: Law) -> Callable[[NDArray[np.float64]], NDArray[np.float6
 
             normal: Callable[[NDArray[np.float64]], NDArray[np.float64]] = ndtr
             return normal
+        case CubeNoise():
+            return CubeNoise(1.0, law.sides).distribution
         case _:
             raise ValueError(f"{type(law).__name__} noise is not known")
 

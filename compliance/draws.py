@@ -95,6 +95,10 @@ class _Logged:
         """See `Noise.cauchy`."""
         return self._draw("cauchy", lambda: self.source.cauchy(values, scale, step))
 
+    def cube(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+        """See `Noise.cube`."""
+        return self._draw("cube", lambda: self.source.cube(values, scale, step))
+
     def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
         """See `Noise.bernoulli`."""
         return self._draw("bernoulli", lambda: self.source.bernoulli(probability, size)).astype(np.bool_)

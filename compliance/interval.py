@@ -44,6 +44,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.laws.bounding import metric_range
+from fairwall.laws.cube import CubeNoise
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law
 from fairwall.laws.shares import DEFAULT_SHARES
@@ -69,6 +70,8 @@ def noise_reach(law: Law, level: float = LEVEL) -> float:
     """
     if not 0 < level < 1:
         raise ValueError("the level must be above 0 and below 1")
+    if isinstance(law, CubeNoise):
+        return law.reach(level)
     return float(_quantiles(law, np.array([(1 + level) / 2]))[0])
 
 

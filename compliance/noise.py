@@ -16,7 +16,8 @@ needs no allowance.
 numbers (`compliance.geometric`: exact, and no slower for larger noise). Gaussian noise comes from OpenDP's exact
 sampler of the discrete law (Canonne, Kamath, Steinke 2020). OpenDP has no Cauchy noise: it is the ratio V/W of a
 point in the unit half disk (V, W > 0), drawn with integers. Bits are drawn until the acceptance and the rounded
-sum are certain, so there is no error at all. Beyond 2^53 steps a number is cut off there, which is post-processing too.
+sum are certain, so there is no error at all. Noise from a cube is made of geometric numbers and whole ones. Beyond 2^53
+steps a number is cut off there, which is post-processing too.
 
 **Seeded.** `Seeded` draws from a numpy generator, for games that have to replay. Same laws, same grid, but float64
 arithmetic underneath: no promise for a real service.
@@ -108,6 +109,19 @@ class Noise(Protocol):
     def cauchy(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
         """Add Cauchy noise to values and round the sums to the grid."""
 
+    def cube(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+        """Round values to the grid and add noise of `fairwall.laws.cube`: P(k steps) ~ exp(-max|k| step/scale).
+
+        Parameters
+        ----------
+        values
+            Secret numbers, shape (size,), at least one.
+        scale
+            At least 0; 0 only rounds.
+        step
+            The grid's step, a power of two; at most scale/size, or draws take long.
+        """
+
     def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
         """Return independent draws, shape (size,), True with the given probability."""
 
@@ -143,6 +157,26 @@ class Seeded:
     def cauchy(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
         """See `Noise.cauchy`."""
         return _on_grid(np.rint((values + scale * self.generator.standard_cauchy(values.size)) / step), step)
+
+    def cube(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+        """See `Noise.cube`."""
+        (drawn,) = self.cubes(values[np.newaxis], scale, step)
+        return np.asarray(drawn, np.float64)
+
+    def cubes(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+        """Draw a cube's noise for each row of values, shape (rows, size). See `fairwall.laws.cube` for the law."""
+        steps = np.rint(values / step)
+        if scale == 0:
+            return _on_grid(steps, step)
+        sides = values.shape[1]
+        # A sum of geometric numbers is a negative binomial one.
+        farthest = np.full(len(values), -1)
+        while (missing := np.flatnonzero(farthest < 0)).size:
+            drawn = self.generator.negative_binomial(sides + 1, -math.expm1(-step / scale), missing.size)
+            kept = np.prod((drawn[:, np.newaxis] + 0.5) / (drawn[:, np.newaxis] + np.arange(1, sides + 1)), axis=1)
+            farthest[missing] = np.where(self.generator.random(missing.size) < kept, drawn, -1)
+        ends = farthest[:, np.newaxis]
+        return _on_grid(steps + self.generator.integers(-ends, ends, values.shape, endpoint=True), step)
 
     def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
         """See `Noise.bernoulli`."""
@@ -190,6 +224,14 @@ class System:
         """See `Noise.cauchy`."""
         unit = Fraction(scale) / Fraction(step)
         steps = [_cauchy_steps(Fraction(value) / Fraction(step), unit) for value in values.tolist()]
+        return _on_grid(np.array(steps, dtype=np.float64), step)
+
+    def cube(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+        """See `Noise.cube`. Geometric numbers, coins of whole odds and whole numbers drawn evenly: exact."""
+        steps = _steps(values, step)
+        if scale > 0:
+            farthest = _cube_size(Fraction(step) / Fraction(scale), len(steps))
+            steps = [at + _below(2 * farthest + 1) - farthest for at in steps]
         return _on_grid(np.array(steps, dtype=np.float64), step)
 
     def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
@@ -258,6 +300,22 @@ def _in_half_disk(at: int, per: int, denominator: int) -> int | None:
             }
             if len(ends) == 1:
                 return ends.pop()
+
+
+def _cube_size(rate: Fraction, sides: int) -> int:
+    """Draw T with P(T = t) ~ e^(-rate t) (2t+1)^sides: see `fairwall.laws.cube`."""
+    while True:
+        drawn = int(geometric(rate, sides + 1).sum())
+        if all(secrets.randbelow(2 * (drawn + k)) < 2 * drawn + 1 for k in range(1, sides + 1)):
+            return drawn
+
+
+def _below(size: int) -> int:
+    """Draw evenly from 0 .. size-1, in a time that hardly ever depends on the size or the number (Lemire 2019)."""
+    too_many = 2**_BITS % size
+    while (product := secrets.randbits(_BITS) * size) % 2**_BITS < too_many:
+        pass
+    return product >> _BITS
 
 
 def _bernoulli(probability: Fraction) -> bool:

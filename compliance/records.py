@@ -118,6 +118,10 @@ class Records:
         """
         return tuple(self._add_up(members, values) for members, values in part_values(metric, predictions, self.labels))
 
+    def sums_of_disadvantaged(self, members: NDArray[np.bool_], values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Add up some values, shape (k, people), over the disadvantaged among the members: shape (k,)."""
+        return sums_over(members & (self.protected == 0), values)
+
     def _add_up(self, members: NDArray[np.bool_], values: NDArray[np.float64]) -> GroupSums:
         n0, n1 = self._split(members)
         return GroupSums(

@@ -5,6 +5,7 @@ from compliance.mechanisms.conceal import Conceal
 from compliance.mechanisms.conceal_laplace import ConcealLaplace
 from compliance.mechanisms.counts import CountsMechanism
 from compliance.mechanisms.counts_gaussian import CountsGaussian
+from compliance.mechanisms.cube import CubeMechanism
 from compliance.mechanisms.exact import Exact
 from compliance.mechanisms.exponential import ExponentialMechanism
 from compliance.mechanisms.gaussian import GaussianMechanism
@@ -31,6 +32,7 @@ _ALL: tuple[Mechanism, ...] = (
     CauchyMechanism(),
     CountsMechanism(),
     CountsGaussian(),
+    CubeMechanism(),
     RandomizedResponse(),
     SparseVectorMechanism(),
     ExponentialMechanism(),

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from compliance.accountant import Loss, pure
 from compliance.count_intervals import (
+    CentredSums,
     combined,
     level_of_parts,
     likely_gaps,
@@ -36,6 +37,7 @@ from compliance.mechanisms.mechanism import (
 from compliance.metrics import GroupSums, gaps, part_values, sums_over
 from compliance.noise import ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.counts import Totals, laplace_scales, shrunk_sums
+from fairwall.laws.cube import CubeNoise
 from fairwall.laws.metric import Metric, find_metric
 from fairwall.laws.noise import Gaussian, Laplace, Law
 
@@ -64,6 +66,8 @@ class NoisyCounts:
         Of N0's noise.
     sums, law, step
         The centred sums with noise, its law, and their grid.
+    centres, units
+        What was taken off each value before it was added up, and the unit of `law` and `step`: a number, or shape (k,).
     """
 
     size: float | None
@@ -71,10 +75,38 @@ class NoisyCounts:
     sums: NDArray[np.float64]
     law: Law
     step: float
+    centres: NDArray[np.float64] | float = 0.5
+    units: NDArray[np.float64] | float = 1.0
 
 
-Buy = Callable[[int, NDArray[np.float64], int, bool], NoisyCounts]
-"""Adds noise: takes N0, the centred sums, n, and whether N0 was bought before."""
+@dataclass(frozen=True, eq=False)
+class Stratum:
+    """What is bought of a stratum. Secret.
+
+    Parameters
+    ----------
+    n0, sums
+        N0, and the sums over a=0, shape (k,).
+    members, values
+        Who is in the stratum, shape (people,), and what is added up about everybody, shape (k, people). Public.
+    known
+        Whether N0 was bought before.
+    """
+
+    n0: int
+    sums: NDArray[np.float64]
+    members: NDArray[np.bool_]
+    values: NDArray[np.float64]
+    known: bool
+
+    @property
+    def n(self) -> int:
+        """The people in the stratum."""
+        return int(np.count_nonzero(self.members))
+
+
+Buy = Callable[[Stratum], NoisyCounts]
+"""Adds noise."""
 
 
 @dataclass(frozen=True)
@@ -107,13 +139,14 @@ class CountsMechanism:
         if math.isinf(epsilon):
             return exactly(question.gaps())
 
-        def buy(n0: int, centred: NDArray[np.float64], n: int, known: bool) -> NoisyCounts:
-            about = laplace_scales(centred.size, epsilon, size_known=known)
-            step = step_for(about.sums, magnitude=n)
-            scales = laplace_scales(centred.size, epsilon, size_known=known, steps=ROUNDING_STEPS * step)
+        def buy(asked: Stratum) -> NoisyCounts:
+            k, known = asked.sums.size, asked.known
+            about = laplace_scales(k, epsilon, size_known=known)
+            step = step_for(about.sums, magnitude=asked.n)
+            scales = laplace_scales(k, epsilon, size_known=known, steps=ROUNDING_STEPS * step)
             # N0 is whole: its own grid is the integers.
-            size = None if known else float(noise.laplace(np.array([float(n0)]), scales.size, 1.0)[0])
-            sums = noise.laplace(centred, scales.sums, step)
+            size = None if known else float(noise.laplace(np.array([float(asked.n0)]), scales.size, 1.0)[0])
+            sums = noise.laplace(asked.sums - asked.n0 / 2, scales.sums, step)
             return NoisyCounts(size, Laplace(scales.size), sums, Laplace(scales.sums), step)
 
         return answer(question, facts, buy, shrinks=self.shrinks, gaussian=False)
@@ -138,53 +171,71 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
     intervals = list[Ends]()
     for label in metric.strata:
         inside = [i for i, part in enumerate(metric.parts) if part.label == label]
-        n0, n = int(exact[inside[0]].n0), int(np.count_nonzero(values[inside[0]][0]))
         name = size_fact(label)
-        noisy = buy(n0, np.concatenate([exact[i].sum0 - n0 / 2 for i in inside]), n, name in facts)
+        asked = Stratum(
+            n0=int(exact[inside[0]].n0),
+            sums=np.concatenate([exact[i].sum0 for i in inside]),
+            members=values[inside[0]][0],
+            values=values[inside[0]][1] if len(inside) == 1 else np.concatenate([values[i][1] for i in inside]),
+            known=name in facts,
+        )
+        noisy, n = buy(asked), asked.n
         if noisy.size is not None:
             bought[name] = _size_of(noisy.size, noisy.size_law, n)
         size, size_law = _size_in(facts[name] if noisy.size is None else bought[name])
         reach = math.ceil(noise_reach(size_law, 1 - _MISSED))
         first, last = int(max(1.0, size - reach)), int(min(n - 1.0, size + reach))
         sizes, weights = _thinned(np.arange(first, last + 1.0), size, size_law)
-        centred_reach = noise_reach(noisy.law, 1 - _MISSED) + noisy.step
-        for i, centred in zip(inside, np.split(noisy.sums, len(inside)), strict=True):
+        reaches = (noise_reach(noisy.law, 1 - _MISSED) + noisy.step) * noisy.units
+        of_sums = [
+            np.broadcast_to(of, np.shape(noisy.sums)) for of in (noisy.sums, reaches, noisy.centres, noisy.units)
+        ]
+        of_parts = [np.split(of, len(inside)) for of in of_sums]
+        for i, centred, off, centres, units in zip(inside, *of_parts, strict=True):
             members, of_all = values[i]
             total = sums_over(members, of_all)
             people = of_all if members.all() else np.compress(members, of_all, axis=1)
             least, most = possible_sums(people, first, last)
             if not metric.binary:
                 every = np.arange(first, last + 1.0)
-                possible = possible_gaps(metric, n, total, every, (least, most), centred, centred_reach)
-                level = level_of_parts(metric)
-                intervals.append(likely_gaps(metric, n, total, sizes, weights, centred, noisy.law, possible, level))
+                possible = possible_gaps(metric, n, total, every, (least, most), centred, off, centres)
+                told = CentredSums(centred, centres, units, noisy.law)
+                intervals.append(likely_gaps(metric, n, total, sizes, weights, told, possible, level_of_parts(metric)))
             if shrinks:
                 totals = Totals(n, total, people.var(axis=1))
                 centred = shrunk_sums(centred, size, totals, noisy.law.scale, gaussian=gaussian)
             at = int(size) - first
-            sum0 = np.clip(centred + size / 2, least[:, at], most[:, at])
+            sum0 = np.clip(centred + size * centres, least[:, at], most[:, at])
             estimates[i] = GroupSums(sum1=total - sum0, sum0=sum0, n1=n - size, n0=size)
         if metric.binary:
-            both, all_of = np.split(noisy.sums, len(inside)), [sums_over(*values[i]) for i in inside]
+            all_of = [sums_over(*values[i]) for i in inside]
+            both = [CentredSums(*of, noisy.law) for of in zip(of_parts[0], of_parts[2], of_parts[3], strict=True)]
 
             def value(parts: list[GroupSums]) -> NDArray[np.float64]:
                 return gaps(metric.name, _consistent(metric, parts))
 
-            intervals.append(likely_values(all_of, n, sizes, weights, both, noisy.law, value))
+            intervals.append(likely_values(all_of, n, sizes, weights, both, value))
     parts = _consistent(metric, [estimates[i] for i in range(len(metric.parts))])
     return Release(gaps(question.metric, parts), bought, *combined(metric, intervals))
 
 
 def _size_of(noisy: float, law: Law, n: int) -> NDArray[np.float64]:
-    """Make N0 with noise a fact: a possible N0, the scale of its noise, and whether that is Gaussian."""
-    return np.array([np.clip(np.rint(noisy), 1, n - 1), law.scale, float(isinstance(law, Gaussian))])
+    """Make N0 with noise a fact: a possible N0, the scale of its noise, and its law's kind.
+
+    0 is Laplace noise, 1 Gaussian noise, and 1 + d that of one of a cube's d sides.
+    """
+    kind = 1 + law.sides if isinstance(law, CubeNoise) else int(isinstance(law, Gaussian))
+    return np.array([np.clip(np.rint(noisy), 1, n - 1), law.scale, float(kind)])
 
 
 def _size_in(fact: NDArray[np.float64]) -> tuple[float, Law]:
     """Read N0 with noise, and its noise's law, from a fact."""
     if fact.size == _OLD_FACT:  # the second is what the noise had moved N0 by but for 1 in 80 times
         return float(fact[0]), Laplace(float(fact[1]) / math.log(80))
-    return float(fact[0]), (Gaussian if fact[2] else Laplace)(float(fact[1]))
+    size, scale, kind = fact.tolist()
+    if kind > 1:
+        return size, CubeNoise(scale, int(kind) - 1)
+    return size, (Gaussian if kind else Laplace)(scale)
 
 
 def _thinned(sizes: NDArray[np.float64], size: float, law: Law) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -4,10 +4,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.accountant import Loss
-from compliance.mechanisms.counts import NoisyCounts, answer
+from compliance.mechanisms.counts import NoisyCounts, Stratum, answer
 from compliance.mechanisms.gaussian import gaussian_cost
 from compliance.mechanisms.mechanism import (
     Facts,
@@ -49,15 +48,16 @@ class CountsGaussian:
         if math.isinf(epsilon):
             return exactly(question.gaps())
 
-        def buy(n0: int, centred: NDArray[np.float64], n: int, known: bool) -> NoisyCounts:
-            about = gaussian_scales(centred.size, gaussian_multiplier(epsilon, delta), size_known=known)
-            steps = [step_for(scale, GAUSSIAN_FINENESS, n) for scale in (about.size, about.sums)]
+        def buy(asked: Stratum) -> NoisyCounts:
+            k, known = asked.sums.size, asked.known
+            about = gaussian_scales(k, gaussian_multiplier(epsilon, delta), size_known=known)
+            steps = [step_for(scale, GAUSSIAN_FINENESS, asked.n) for scale in (about.size, about.sums)]
             # N0 is whole: on a grid of at most 1 it is not rounded, which its scale has no allowance for.
             steps[0] = min(steps[0], 1.0)
-            multiplier = gridded_multiplier(epsilon, delta, centred.size + 1, _fewest_steps(about, steps))
-            scales = gaussian_scales(centred.size, multiplier, size_known=known, steps=ROUNDING_STEPS * steps[1])
-            size = None if known else float(noise.gaussian(np.array([float(n0)]), scales.size, steps[0])[0])
-            sums = noise.gaussian(centred, scales.sums, steps[1])
+            multiplier = gridded_multiplier(epsilon, delta, k + 1, _fewest_steps(about, steps))
+            scales = gaussian_scales(k, multiplier, size_known=known, steps=ROUNDING_STEPS * steps[1])
+            size = None if known else float(noise.gaussian(np.array([float(asked.n0)]), scales.size, steps[0])[0])
+            sums = noise.gaussian(asked.sums - asked.n0 / 2, scales.sums, steps[1])
             return NoisyCounts(size, Gaussian(scales.size), sums, Gaussian(scales.sums), steps[1])
 
         return answer(question, facts, buy, shrinks=self.shrinks, gaussian=True)

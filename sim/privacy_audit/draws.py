@@ -108,6 +108,10 @@ class Many:
         rows = self._rows(values)
         return Rows.of(self._one.cauchy(rows.ravel(), scale, step).reshape(rows.shape))
 
+    def cube(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+        """See `Noise.cube`."""
+        return Rows.of(self._one.cubes(np.asarray(self._rows(values)), scale, step))
+
     def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
         """See `Noise.bernoulli`."""
         return Rows.of(self._one.bernoulli(probability, self.sessions * size).reshape(self.sessions, size))
@@ -150,6 +154,10 @@ class Stacked:
     def cauchy(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
         """See `Noise.cauchy`."""
         return Rows.of(np.stack([noise.cauchy(row, scale, step) for noise, row in self._rows(values)]))
+
+    def cube(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+        """See `Noise.cube`."""
+        return Rows.of(np.stack([noise.cube(row, scale, step) for noise, row in self._rows(values)]))
 
     def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
         """See `Noise.bernoulli`."""

@@ -16,6 +16,7 @@ from fairwall.laws.calibration import conceal_law, conceal_loss, laplace_law, la
 from fairwall.laws.cauchy import tuned_law, tuned_loss
 from fairwall.laws.conceal_laplace import conceal_laplace_law
 from fairwall.laws.counts import counts_loss, gaussian_scales, laplace_scales
+from fairwall.laws.cube import CubeNoise, cube_loss, cube_scales
 from fairwall.laws.gaussian import gaussian_epsilon, gaussian_multiplier
 from fairwall.laws.noise import Gaussian, Laplace, Law
 from fairwall.laws.precision import DECIMALS, rounding_law
@@ -128,6 +129,12 @@ def _counts_gaussian_loss(batch: Batch) -> float:
     return gaussian_epsilon(1 / math.hypot(1 / scales.size, math.sqrt(batch.queries) / 2 / scales.sums), batch.delta)
 
 
+def _cube(batch: Batch) -> Law:
+    # As of counts, for values that fill [0, 1] and different models; of others the noise is smaller.
+    scales = cube_scales(batch.queries, batch.epsilon, size_known=batch.size_known)
+    return CubeNoise((1 / batch.n0 + 1 / batch.n1) * scales.scale / 2, scales.sides)
+
+
 def _proposed(batch: Batch) -> Law:
     # Given that the test passed.
     bound = proposed_bound(batch.metric, batch.people) if batch.people >= 3 else 0.0
@@ -163,6 +170,7 @@ MECHANISM_LAWS: Mapping[str, MechanismLaw] = {
     # With the facts that the first batch buys.
     "counts": MechanismLaw(_counts, loss=lambda b: counts_loss(b.queries, b.epsilon)),
     "counts-gaussian": MechanismLaw(_counts_gaussian, loss=_counts_gaussian_loss),
+    "cube": MechanismLaw(_cube, loss=lambda b: cube_loss(b.queries, b.epsilon)),
     # Answers are exact gaps of the noisy attributes, to who reads them so.
     "randomized-response": MechanismLaw(_exact, loss=lambda b: response_loss(turning_probability(b.epsilon))),
     # What these two cost a batch is not known, only its supremum over batches, which a small one does not reach.

@@ -26,7 +26,7 @@ def answer(log: DrawLog | None, mechanism: str, request_id: str = "r") -> list[f
     return values_of(case.settle("developer", request_id, b"digest", "sp", PREDICTIONS, 1.0)).tolist()  # type: ignore[no-any-return]
 
 
-@pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "conceal", "counts"])
+@pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "conceal", "counts", "cube"])
 def test_the_same_log_gives_the_same_answer(tmp_path: Path, mechanism: str) -> None:
     path = tmp_path / "1.draws.jsonl"
     first = answer(DrawLog(path), mechanism)
@@ -44,6 +44,7 @@ def every_draw(noise: Noise) -> list[list[object]]:
         noise.laplace(values, 1.0, 2.0**-20).tolist(),
         noise.gaussian(values, 1.0, 2.0**-20).tolist(),
         noise.cauchy(values, 1.0, 2.0**-20).tolist(),
+        noise.cube(values, 1.0, 2.0**-20).tolist(),
         noise.bernoulli(0.5, 50).tolist(),
         noise.bernoulli_exp(np.full(50, 0.7)).tolist(),
         noise.integers(1 << 40, 5).tolist(),
@@ -59,8 +60,9 @@ def test_every_law_is_drawn_again_in_its_own_type(tmp_path: Path) -> None:
     again.laplace(np.zeros(3), 1.0, 1.0)
     again.gaussian(np.zeros(3), 1.0, 1.0)
     again.cauchy(np.zeros(3), 1.0, 1.0)
+    again.cube(np.zeros(3), 1.0, 1.0)
     assert again.bernoulli(0.5, 50).dtype == np.bool_
-    assert [json.loads(line)["draw"] for line in path.read_text().splitlines()] == list(range(7))
+    assert [json.loads(line)["draw"] for line in path.read_text().splitlines()] == list(range(8))
 
 
 def test_each_request_of_each_deal_has_draws_of_its_own(tmp_path: Path) -> None:

@@ -152,7 +152,7 @@ def delta_of(name):
     return 1e-5 if MECHANISMS[name].guarantee == "approximate" else 0.0
 
 
-@pytest.mark.parametrize("name", ["counts", "counts-gaussian"])
+@pytest.mark.parametrize("name", ["counts", "counts-gaussian", "cube"])
 @pytest.mark.parametrize("metric", ["sp", "abs_sp", "eodds_max", "eodds_sum", "di"])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 def test_intervals_of_counts_cover_at_least_as_often_as_stated(name, metric, epsilon):
@@ -215,10 +215,13 @@ class Told(Seeded):
     def gaussian(self, values, sigma, step):
         return super().gaussian(np.full(np.shape(values), 7.0), sigma, step)
 
+    def cube(self, values, scale, step):
+        return super().cube(np.full(np.shape(values), 7.0), scale, step)
+
 
 @pytest.mark.parametrize("metric", ["sp", "abs_eo", "eodds_sum"])
 @pytest.mark.parametrize(
-    "name", ["laplace", "gaussian", "counts", "counts-gaussian", "propose-test-release", "recommended"]
+    "name", ["laplace", "gaussian", "counts", "counts-gaussian", "cube", "propose-test-release", "recommended"]
 )
 def test_an_interval_is_a_function_of_what_is_released(name, metric):
     asked, seen = world(metric, 3), []
@@ -246,7 +249,7 @@ def test_where_nothing_is_known_there_is_no_interval(name):
 
 
 def test_an_exact_answer_is_its_own_interval():
-    for name in ("exact", "laplace", "counts", "conceal", "recommended"):
+    for name in ("exact", "laplace", "counts", "cube", "conceal", "recommended"):
         released = MECHANISMS[name].release(
             world("sp", 3), NO_FACTS, math.inf, delta_of(name), Seeded(np.random.default_rng(1))
         )
@@ -347,7 +350,7 @@ def test_what_is_claimed_with_a_probability_is_true_that_often(name, metric, eps
 
 # Intervals of counts are too wide, which may only make claims more cautious.
 @pytest.mark.parametrize(("metric", "epsilon", "threshold"), EVENLY)
-@pytest.mark.parametrize("name", ["counts", "counts-gaussian"])
+@pytest.mark.parametrize("name", ["counts", "counts-gaussian", "cube"])
 def test_what_counts_claim_is_true_at_least_as_often(name, metric, epsilon, threshold):
     unlikely, _, likely = deviations(*claims_and_truths(name, metric, epsilon, threshold, 300))
     assert unlikely <= 5

@@ -24,6 +24,7 @@ from compliance.mechanisms.conceal import Conceal
 from compliance.mechanisms.conceal_laplace import ConcealLaplace
 from compliance.mechanisms.counts import CountsMechanism
 from compliance.mechanisms.counts_gaussian import CountsGaussian
+from compliance.mechanisms.cube import CubeMechanism
 from compliance.mechanisms.exact import Exact
 from compliance.mechanisms.gaussian import GaussianMechanism
 from compliance.mechanisms.laplace import LaplaceMechanism
@@ -54,7 +55,7 @@ OURS: dict[str, Mechanism] = {
     mechanism.name: mechanism
     for mechanism in (
         Exact(), Round(), LaplaceMechanism(), GaussianMechanism(), Conceal(), ConcealLaplace(), CauchyMechanism(),
-        CountsMechanism(), CountsGaussian(), Recommended(),
+        CountsMechanism(), CountsGaussian(), CubeMechanism(), Recommended(),
     )
 }  # fmt: skip
 EVERY = pytest.mark.parametrize("mechanism", OURS.values(), ids=list(OURS))
@@ -145,7 +146,7 @@ def test_a_budget_out_of_range_is_refused(mechanism: Mechanism, epsilon: float, 
 def test_cost() -> None:
     for name in ("exact", "round"):
         assert OURS[name].cost(1.0, 0.0).epsilon == math.inf
-    for name in ("laplace", "conceal", "cauchy", "counts", "recommended"):
+    for name in ("laplace", "conceal", "cauchy", "counts", "cube", "recommended"):
         loss = OURS[name].cost(0.5, 0.0)
         assert (loss.epsilon, loss.delta) == (0.5, 0.0)
     for name in ("gaussian", "counts-gaussian"):
@@ -245,6 +246,9 @@ def pure_loss(one: list[Asked], other: list[Asked]) -> float:
             assert a.scale == b.scale
             # The discrete law: the rounded values, in whole steps.
             total += float(np.abs(np.rint(a.values / a.step) - np.rint(b.values / b.step)).sum()) * a.step / a.scale
+        elif a.law == "cube":
+            assert a.scale == b.scale
+            total += float(np.abs(np.rint(a.values / a.step) - np.rint(b.values / b.step)).max()) * a.step / a.scale
         else:
             assert a.law == "cauchy"
             total += sum(cauchy_loss(float(shift), a.scale, b.scale) for shift in a.values - b.values)
@@ -307,13 +311,13 @@ def worst_batches(metric: str, of_counts: bool) -> tuple[tuple[Question, Questio
 def worst_loss(mechanism: Mechanism, metric: str, epsilon: float) -> float:
     return max(
         pure_loss(asked_for(mechanism, one, epsilon, 0.0), asked_for(mechanism, other, epsilon, 0.0))
-        for one, other in worst_batches(metric, mechanism.name == "counts")
+        for one, other in worst_batches(metric, mechanism.name in ("counts", "cube"))
     )
 
 
 # Steps that are apart by four are rounded to with errors of both signs, so that no allowance can be left out.
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
-@pytest.mark.parametrize("name", ["laplace", "counts"])
+@pytest.mark.parametrize("name", ["laplace", "counts", "cube"])
 @pytest.mark.parametrize("metric", METRICS)
 def test_the_worst_batch_costs_epsilon(name: str, metric: str, epsilon: float) -> None:
     mechanism = OURS[name]
@@ -467,7 +471,7 @@ def test_twin_with_too_little_noise_is_convicted() -> None:
 
 def test_counts_answer_exactly_at_a_large_epsilon() -> None:
     for metric in METRICS:
-        for mechanism in (CountsMechanism(), CountsMechanism(shrinks=True), CountsGaussian()):
+        for mechanism in (CountsMechanism(), CountsMechanism(shrinks=True), CountsGaussian(), CubeMechanism()):
             asked = question(metric)
             exact = asked.gaps()
             sane = np.isfinite(exact)  # a ratio to nobody is estimated as one to half a person

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 import compliance.noise
 from compliance.noise import STEPS_MAX, Noise, Seeded, System, step_for
+from fairwall.laws.cube import CubeNoise
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law
 
 FALSE_ALARM = 1e-7
@@ -76,6 +77,101 @@ def test_laplace_noise_is_the_difference_of_two_geometric_numbers_in_steps(monke
     assert rates == [Fraction(1, 3)]
 
 
+def kept(sums: list[int], lost: int | None, sides: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, Fraction]:
+    """What is kept of these sums of geometric numbers where one coin is lost, and the odds of all coins tossed."""
+    coming, odds, tossed = iter(sums), Fraction(1), 0
+
+    def drawn(_rate: Fraction, size: int) -> NDArray[np.int64]:
+        assert size == sides + 1
+        return np.array([next(coming)] + [0] * sides)
+
+    def below(bound: int) -> int:
+        nonlocal odds, tossed
+        winning = 2 * sums[0 if lost is None or tossed <= lost else 1] + 1
+        odds *= Fraction(winning, bound)
+        tossed += 1
+        return winning - (tossed - 1 != lost)
+
+    monkeypatch.setattr(compliance.noise, "geometric", drawn)
+    monkeypatch.setattr(secrets, "randbelow", below)
+    return compliance.noise._cube_size(Fraction(1, 3), sides), odds
+
+
+@pytest.mark.parametrize("sides", [1, 2, 3])
+def test_the_cube_is_exactly_its_law_by_enumeration(sides: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    ratio, most = Fraction(1, 5), 80
+    # A coin that is lost has another sum drawn.
+    for lost in range(sides):
+        assert kept([4, 9], lost, sides, monkeypatch)[0] == 9
+    of_size = []
+    for t in range(most):
+        size, odds = kept([t], None, sides, monkeypatch)
+        assert size == t
+        of_size.append(math.comb(t + sides, sides) * ratio**t * odds)
+    # Evenly from the cube of T: P(z) for z with max|z| = m, in exact fractions but for what is beyond `most`.
+    each = [sum(p / (2 * t + 1) ** sides for t, p in enumerate(of_size) if t >= m) for m in range(12)]
+    for m, p in enumerate(each):
+        assert p / each[0] == pytest.approx(ratio**m, rel=1e-12)
+        shell = (2 * m + 1) ** sides - (2 * m - 1) ** sides if m else 1
+        expected = (
+            shell
+            * ratio**m
+            / sum(((2 * k + 1) ** sides - (2 * k - 1) ** sides * (k > 0)) * ratio**k for k in range(most))
+        )
+        assert shell * p / sum(of_size) == pytest.approx(float(expected), rel=1e-12)
+
+
+def test_even_numbers_are_even(monkeypatch: pytest.MonkeyPatch) -> None:
+    # In words of 5 bits: of the 32 each of 0 .. 6 is made of four, and four are drawn again.
+    monkeypatch.setattr(compliance.noise, "_BITS", 5)
+    made = []
+    for word in range(32):
+        bits = iter([word, 31])
+        monkeypatch.setattr(secrets, "randbits", lambda _, bits=bits: next(bits))
+        number = compliance.noise._below(7)
+        if len(list(bits)):
+            made.append(number)
+    assert sorted(made) == sorted(list(range(7)) * 4)
+
+
+@SOURCES
+@pytest.mark.parametrize("sides", [1, 3])
+def test_a_cube_on_the_integers_is_the_discrete_law(noise: Noise, sides: int) -> None:
+    draws, scale = 4000, 1.5
+    drawn = np.array([noise.cube(np.full(sides, 7.0), scale, 1.0) - 7 for _ in range(draws)])
+    assert on_grid(drawn.ravel(), 1.0)
+    m = np.arange(8)
+    shells = ((2 * m + 1.0) ** sides - np.where(m, (2 * m - 1.0) ** sides, 0)) * np.exp(-m / scale)
+    k = np.arange(400)
+    whole = float((((2 * k + 1.0) ** sides - np.where(k, (2 * k - 1.0) ** sides, 0)) * np.exp(-k / scale)).sum())
+    seen = np.bincount(np.minimum(np.abs(drawn).max(axis=1).astype(int), 8), minlength=9)
+    expected = np.append(shells, whole - shells.sum()) / whole * draws
+    assert scipy.stats.chisquare(seen, expected).pvalue > FALSE_ALARM
+    # Every place of a shell is as likely: by sign and by coordinate.
+    for of in drawn.T:
+        signs = int((of > 0).sum()), int((of < 0).sum())
+        assert scipy.stats.binomtest(signs[0], sum(signs), 0.5).pvalue > FALSE_ALARM
+
+
+@SOURCES
+def test_a_cube_on_a_fine_grid_has_its_coordinates_law(noise: Noise) -> None:
+    law, draws = CubeNoise(0.7, 4), 2000
+    drawn = np.array([noise.cube(np.full(4, 0.3), law.scale, STEP) for _ in range(draws)])
+    assert on_grid(drawn.ravel(), STEP)
+    for of in np.abs(drawn - 0.3).T:
+        for level in (0.1, 0.5, 0.9):
+            within = int((of < law.reach(level)).sum())
+            assert scipy.stats.binomtest(within, draws, level).pvalue > FALSE_ALARM
+
+
+def test_rows_of_cubes_have_each_a_size_of_their_own() -> None:
+    drawn = Seeded(np.random.default_rng(2)).cubes(np.zeros((3000, 2)), 1.0, STEP)
+    sizes = np.abs(drawn)
+    # They share T: large ones come together, in one row and in no others.
+    assert scipy.stats.spearmanr(sizes[:, 0], sizes[:, 1]).pvalue < FALSE_ALARM
+    assert scipy.stats.spearmanr(sizes[1:, 0], sizes[:-1, 1]).pvalue > FALSE_ALARM
+
+
 @pytest.mark.parametrize(("value", "scale"), [(0.0, 1.0), (0.3, 0.7), (-123.456, 1e6), (2.0**40, 2.0**-3)])
 def test_cauchy_noise_is_its_quantile_of_the_point_that_was_drawn(
     value: float, scale: float, monkeypatch: pytest.MonkeyPatch
@@ -104,7 +200,7 @@ def test_laplace_on_the_integers_is_the_discrete_law(noise: Noise) -> None:
 
 
 @SOURCES
-@pytest.mark.parametrize("law", ["laplace", "gaussian", "cauchy"])
+@pytest.mark.parametrize("law", ["laplace", "gaussian", "cauchy", "cube"])
 def test_no_noise_only_rounds(noise: Noise, law: str) -> None:
     released = getattr(noise, law)(np.array([0.3, -1e-9, -0.75]), 0.0, 0.25)
     assert released.tolist() == [0.25, 0.0, -0.75]

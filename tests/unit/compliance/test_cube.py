@@ -1,0 +1,147 @@
+"""What noise from a cube costs, over all neighbours of few people, and how its answers and intervals come about."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms.cube import CubeMechanism, cube_step
+from compliance.mechanisms.mechanism import NO_FACTS, Question
+from compliance.noise import Seeded, System
+from compliance.records import Records
+from fairwall.laws.cube import TOGETHER, coordinates
+from tests.asked import Asked, Spy
+
+BOUGHT = {"n0": np.array([2.0, 3.0])}
+
+
+def asked_for(
+    predictions: NDArray[np.float64], protected: NDArray[np.uint8], epsilon: float, *, known: bool, metric: str = "sp"
+) -> list[Asked]:
+    labels = np.ones(protected.size, np.uint8)
+    spy = Spy(Seeded(np.random.default_rng(1)))
+    question = Question(metric, predictions, Records(labels, protected, ()))
+    CubeMechanism().release(question, BOUGHT if known else NO_FACTS, epsilon, 0.0, spy)  # type: ignore[arg-type]
+    return spy.asked
+
+
+def loss(one: list[Asked], other: list[Asked]) -> float:
+    """The largest log-ratio of what two databases release: distances in whole steps, of a cube the farthest side's."""
+    total = 0.0
+    for a, b in zip(one, other, strict=True):
+        assert (a.law, a.step, a.scale) == (b.law, b.step, b.scale)
+        moved = np.abs(np.rint(a.values / a.step) - np.rint(b.values / b.step))
+        total += float(moved.max() if a.law == "cube" else moved.sum()) * a.step / a.scale
+    return total
+
+
+def worlds(n: int) -> list[NDArray[np.uint8]]:
+    return [np.array(groups, np.uint8) for groups in itertools.product((0, 1), repeat=n) if 0 < sum(groups) < n]
+
+
+def worst(predictions: NDArray[np.float64], epsilon: float, *, known: bool) -> float:
+    n = predictions.shape[1]
+    released = {tuple(groups.tolist()): asked_for(predictions, groups, epsilon, known=known) for groups in worlds(n)}
+    found = 0.0
+    for groups, one in released.items():
+        for person in range(n):
+            other = released.get((*groups[:person], 1 - groups[person], *groups[person + 1 :]))
+            if other is not None:
+                found = max(found, loss(one, other))
+    return found
+
+
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("models", [1, 2, 3])
+@pytest.mark.parametrize("n", [4, 5, 6, 7, 8])
+def test_no_neighbours_cost_more_than_epsilon_and_the_worst_do_cost_it(n: int, models: int, known: bool) -> None:
+    generator = np.random.default_rng((n, models))
+    for predictions in (
+        generator.random((models, n)),
+        1e-9 * generator.random((models, n)) + 0.3,
+        (generator.random((models, n)) < 0.5).astype(np.float64),
+    ):
+        found = worst(predictions, 0.7, known=known)
+        constant = (predictions.min(axis=1) == predictions.max(axis=1)).all()
+        assert found <= 0.7 * (1 + 1e-15)
+        assert found == (0.0 if known and constant else pytest.approx(0.7, rel=1e-12))
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_many_models_cost_no_more(known: bool) -> None:
+    predictions = np.random.default_rng(5).random((TOGETHER + 1, 5))
+    assert worst(predictions, 0.7, known=known) == pytest.approx(0.7, rel=1e-12)
+    first = asked_for(predictions, worlds(5)[3], 0.7, known=known)
+    assert [asked.law for asked in first] == (["cube"] if known else ["laplace", "cube"])
+
+
+@pytest.mark.parametrize("steps", [1.25, 1 + 2.0**-40])
+def test_sums_that_are_rounded_themselves_would_need_a_step_more(steps: float) -> None:
+    # The broken twin: the grid's step forgotten, lambda = epsilon h, for sums that move by `steps` = 1/h of their grid:
+    # no whole number, or one and the errors of float64.
+    epsilon, most = 0.7, 0.0
+    values = np.array([[0.0, 1.0, 0.25, 0.5, 0.75, 1.0], [1.0, 0.0, 0.0, 1.0, 0.5, 0.0]])
+    centred = coordinates(values, 2.0**-30).steps * 2.0**-30 * steps
+    for groups in worlds(6):
+        for person in range(6):
+            other = groups.copy()
+            other[person] ^= 1
+            if 0 < other.sum() < 6:
+                one, two = (np.rint(centred[:, of == 0].sum(axis=1)) for of in (groups, other))
+                most = max(most, float(np.abs(one - two).max()))
+    assert most == math.floor(steps) + 1
+    assert most * epsilon / steps > 1.5 * epsilon
+
+
+def test_the_grid_depends_on_public_numbers_and_is_fine() -> None:
+    for epsilon in (1e-9, 1e-3, 0.5, 7.0, 1e6, 1e12):
+        for n in (3, 1000, 10**6):
+            step = cube_step(epsilon, n)
+            assert math.log2(step).is_integer()
+            assert step <= 1.0
+            assert n / step <= 2.0**53  # sums of whole steps are exact
+            assert step <= max(2.0**-23 / epsilon, 2.0**-44 * 2 * n)
+    predictions = np.random.default_rng(2).random((4, 6))
+    assert len({tuple((a.step, a.scale) for a in asked_for(predictions, g, 0.5, known=False)) for g in worlds(6)}) == 1
+
+
+@pytest.mark.parametrize("epsilon", [1e-9, 1e6, 1e12])
+@pytest.mark.parametrize("models", [1, 40])
+def test_every_epsilon_is_answered_soon(epsilon: float, models: int) -> None:
+    labels, groups = np.ones(50, np.uint8), (np.arange(50) % 3 > 0).astype(np.uint8)
+    question = Question("sp", np.random.default_rng(2).random((models, 50)), Records(labels, groups, ()))
+    released = CubeMechanism().release(question, NO_FACTS, epsilon, 0.0, System())
+    assert released.low is not None
+    assert released.high is not None
+    assert (released.low <= released.high).all()
+    if epsilon >= 1e6:
+        assert released.values == pytest.approx(question.gaps(), abs=1e-3)
+        assert ((released.low <= question.gaps()) & (question.gaps() <= released.high)).mean() > 0.5
+
+
+def test_what_is_the_same_for_all_is_answered_without_noise() -> None:
+    labels, groups = np.ones(50, np.uint8), (np.arange(50) % 3 > 0).astype(np.uint8)
+    question = Question("sp", np.full((3, 50), 0.4), Records(labels, groups, ()))
+    for facts in (NO_FACTS, BOUGHT):
+        released = CubeMechanism().release(question, facts, 0.1, 0.0, System())
+        assert released.values == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("models", [1, 25, 100])
+def test_the_noise_is_less_than_that_of_counts(models: int) -> None:
+    # Median errors of decisions, one in five a yes: the ratio is about 0.7, whatever the models.
+    n, generator = 1000, np.random.default_rng(8)
+    groups = (np.arange(n) >= 100).astype(np.uint8)
+    errors: dict[str, list[float]] = {"counts": [], "cube": []}
+    for _ in range(20 + 300 // models):
+        decisions = (generator.random((models, n)) < 0.2).astype(np.float64)
+        question = Question("sp", decisions, Records(np.ones(n, np.uint8), groups, ()))
+        for name, found in errors.items():
+            released = MECHANISMS[name].release(question, NO_FACTS, 2.0, 0.0, Seeded(generator))
+            found.extend(np.abs(released.values - question.gaps()).tolist())
+    assert np.median(errors["cube"]) < 0.85 * np.median(errors["counts"])
