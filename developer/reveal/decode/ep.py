@@ -25,7 +25,7 @@ swaps that bring it nearer are made.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,6 +35,7 @@ from developer.reveal.decode import lstsq
 from developer.reveal.decode.decoder import Evidence
 from developer.reveal.decode.likelihood import (
     counts_size,
+    cube_rows,
     law_of,
     noisy_attributes,
     noisy_gaps,
@@ -43,6 +44,7 @@ from developer.reveal.decode.likelihood import (
     smeared,
     told_by_size,
 )
+from fairwall.laws.cube import CubeNoise
 from fairwall.laws.mechanisms import RESPONSE_FROM
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law, Uniform
 
@@ -124,8 +126,8 @@ def centred(evidence: Evidence) -> tuple[NDArray[np.float64], NDArray[np.float64
 
 def rescaled(law: Law, factor: float) -> Law:
     """Give the law of so many times the noise."""
-    if isinstance(law, (Gaussian, Laplace, Cauchy, Uniform)):
-        return type(law)(law.scale * factor)
+    if isinstance(law, (Gaussian, Laplace, Cauchy, Uniform, CubeNoise)):
+        return replace(law, scale=law.scale * factor)
     return Gaussian(factor * law.median_abs() / Gaussian(1.0).median_abs())
 
 
@@ -309,6 +311,10 @@ def settled(
         law = law_of(terms, n0=1, n1=n - 1, **batch)
         n0 = counts_size(n, rows, gaps, (law or Gaussian(0.0)).scale / (1 + 1 / (n - 1)))
         return Evidence(rows, gaps, n0, n - n0, law_of(terms, n0=n0, n1=n - n0, **batch), llr, rng)
+    if terms.mechanism == "cube" and not math.isinf(epsilon):
+        own_rows, own, n0 = cube_rows(n, rows, gaps, epsilon)
+        law = law_of(terms, n0=n0, n1=n - n0, queries=max(len(own), 1), epsilon=epsilon)
+        return Evidence(own_rows, own, n0, n - n0, law, llr, rng)
     told = told_by_size(terms, size_answer, n, size_epsilon)
     n0, seen = int(np.argmax(size_weights(terms, told, rows, gaps, epsilon))) + 1, set[int]()
     while True:

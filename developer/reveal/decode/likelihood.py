@@ -14,6 +14,10 @@ the difference r of answer and expected gap is p = law * N(0, tau). They need g 
   the Laplace density L satisfies b^2 L'' = L - (point mass at 0), b^2 p'' = p - N(r; tau). By Tweedie's formula
   g = (E(A) - E(B)) / (b (E(A) + E(B))).
 * Uniform on [-a, a]: p = (Phi(u) - Phi(l)) / (2a), u, l = (r +- a)/t.
+* One coordinate of a cube, f = Q(d, |x|/s) / (2 d s). Where t is not small beside the spread of its size T, a mixture:
+  uniform on [-T, T], T Gamma(d+1), at some of its quantiles. Else f at points around r, by Gauss and Hermite: with y =
+  |x|/s and the hazard k = y^(d-1) e^-y / (Gamma(d) Q(d, y)) it has g = sign(x) k/s, h = k (k - 1 + (d-1)/y) / s^2.
+  With the share pi_k of p in each part g = sum pi_k g_k, and as p'' = p (g^2 - h), h = g^2 - sum pi_k (g_k^2 - h_k).
 """
 
 from __future__ import annotations
@@ -24,6 +28,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.laws.cube import CubeNoise, coordinates
 from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law, Uniform
@@ -44,6 +49,12 @@ _EXACT = 1e-9
 
 _UNHEARD_OF = 1e100
 """Differences are cut off here: their squares must be numbers."""
+
+_SIZES = np.array([0.0, 1e-6, 1e-4, 0.01, *np.linspace(0.05, 0.95, 10).tolist(), 0.99, 1 - 1e-4, 1 - 1e-6, 1.0])
+"""Between which quantiles of a cube's size T it is taken for one number."""
+
+_NARROW_BESIDE_SIZES, _POINTS = 0.5, 32
+"""How large a spread is beside that of T where T has to be taken for more than that, and at how many points then."""
 
 _FAR = 50.0
 """Units of the spread beyond which a Cauchy law is no different for it."""
@@ -201,6 +212,31 @@ def counts_size(n: int, rows: NDArray[np.float64], gaps: NDArray[np.float64], sc
     return int(np.argmin(np.median(off, axis=1))) + 1
 
 
+def cube_rows(
+    n: int, rows: NDArray[np.float64], gaps: NDArray[np.float64], epsilon: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], int]:
+    """Read answers of `cube`: each different row once, widened to [0, 1], as its noise is in proportion to its range.
+
+    Parameters
+    ----------
+    n : people.
+    rows, gaps : the batch, (m, n) and (m,).
+    epsilon : of the batch.
+
+    Returns
+    -------
+    rows, gaps : the d that differ, (d, n) and (d,); of them `law_of` a batch of d speaks.
+    n0 : what they were computed with, as `counts_size` finds it.
+    """
+    told = coordinates(rows, 2.0**-24)
+    place, first = np.unique(told.place, return_index=True)
+    first = first[place >= 0]
+    wide = 2 * told.halves[first]
+    own = 0.5 + (rows[first] - told.centres[first, np.newaxis]) / wide[:, np.newaxis]
+    # The grid of these sums is half of the cube's, 2^-25 of 1/epsilon.
+    return own, gaps[first] / wide, counts_size(n, own, gaps[first] / wide, 64 / epsilon)
+
+
 def noisy_attributes(
     n: int, size_answer: float, gaps: NDArray[np.float64], epsilon: float
 ) -> tuple[int, int, NDArray[np.float64]]:
@@ -291,6 +327,8 @@ def smeared(law: Law, r: NDArray[np.float64], variance: NDArray[np.float64]) -> 
         return a, b, c
     if isinstance(law, Cauchy) and law.scale > 0:
         return _cauchy(r, t, law.scale)
+    if isinstance(law, CubeNoise) and law.scale > 0:
+        return _cube(r, variance, law)
     sigma = law.scale if isinstance(law, (Gaussian, Cauchy)) else law.median_abs() / Gaussian(1.0).median_abs()
     return _gaussian(r, variance + sigma**2)
 
@@ -333,6 +371,47 @@ def _log_erfcx(z: NDArray[np.float64]) -> NDArray[np.float64]:
     # erfcx(z) = exp(z^2) erfc(z), where erfc is 2 to the last bit below -20.
     log: NDArray[np.float64] = np.where(z < -20, z * z + math.log(2), np.log(erfcx(np.maximum(z, -20.0))))
     return log
+
+
+def _cube(r: NDArray[np.float64], variance: NDArray[np.float64], law: CubeNoise) -> Smeared:
+    wide = np.sqrt(variance) > _NARROW_BESIDE_SIZES * law.scale * math.sqrt(law.sides)
+    if law.sides == 1:
+        return smeared(Laplace(law.scale), r, variance)
+    found = np.empty((3, r.size))
+    if wide.any():
+        found[:, wide] = _cube_by_sizes(r[wide], variance[wide], law)
+    if not wide.all():
+        found[:, ~wide] = _cube_by_points(r[~wide], variance[~wide], law)
+    return found[0], found[1], found[2]
+
+
+def _cube_by_sizes(r: NDArray[np.float64], variance: NDArray[np.float64], law: CubeNoise) -> Smeared:
+    from scipy.special import gammaincinv
+
+    sizes = law.scale * gammaincinv(law.sides + 1, (_SIZES[1:] + _SIZES[:-1]) / 2)
+    parts = [smeared(Uniform(float(size)), r, variance) for size in sizes]
+    logs, g, h = (np.array(of) for of in zip(*parts, strict=True))
+    return _mixed(logs + np.log(np.diff(_SIZES))[:, np.newaxis], g, h)
+
+
+def _cube_by_points(r: NDArray[np.float64], variance: NDArray[np.float64], law: CubeNoise) -> Smeared:
+    from scipy.special import gammaln
+
+    points, weights = np.polynomial.hermite_e.hermegauss(_POINTS)
+    x = r + points[:, np.newaxis] * np.sqrt(variance)
+    y, d = np.maximum(np.abs(x) / law.scale, 1e-9), law.sides
+    logs = law.log_density(x)
+    hazard = np.exp((d - 1) * np.log(y) - y - gammaln(d) - (logs + math.log(2 * d * law.scale)))
+    g, h = np.sign(x) * hazard / law.scale, hazard * (hazard - 1 + (d - 1) / y) / law.scale**2
+    return _mixed(logs + np.log(weights / weights.sum())[:, np.newaxis], g, h)
+
+
+def _mixed(logs: NDArray[np.float64], g: NDArray[np.float64], h: NDArray[np.float64]) -> Smeared:
+    """Return what a mixture says, of parts of shape (parts, m): their log-weights are in the log-densities."""
+    total = np.logaddexp.reduce(logs)
+    share = np.exp(logs - total)
+    slope = (share * g).sum(axis=0)
+    return total, slope, slope**2 - (share * (g**2 - h)).sum(axis=0)
 
 
 def _uniform(r: NDArray[np.float64], t: NDArray[np.float64], a: float) -> Smeared:

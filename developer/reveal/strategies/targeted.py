@@ -52,7 +52,7 @@ def ratio(gaps: NDArray[np.float64], n: int, terms: Terms) -> float:
     if terms.mechanism in _BY_SIGN or math.isinf(terms.epsilon):
         return -math.inf if np.median(gaps) > 0 else math.inf
     weights = _size_weights(n) if terms.n0 is None else (np.arange(1, n) == terms.n0).astype(np.float64)
-    if terms.mechanism in ("counts", "counts-gaussian"):
+    if terms.mechanism in ("counts", "counts-gaussian", "cube"):
         return _from_sums(gaps, n, weights)
     found = [
         (

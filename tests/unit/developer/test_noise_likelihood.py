@@ -30,6 +30,7 @@ from developer.reveal.decode.likelihood import (
 )
 from developer.reveal.strategies.sizes import alone
 from developer.reveal.strategies.strategy import Terms
+from fairwall.laws.cube import CubeNoise
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law, Uniform
 
 FALSE_ALARM = 1e-7
@@ -198,11 +199,54 @@ def test_smeared_densities_and_their_slopes(law: Law, variance: float) -> None:
     assert h == pytest.approx((up[1] - down[1]) / (2 * step), rel=1e-3, abs=1e-3 / variance)
 
 
-@pytest.mark.parametrize("law", [Laplace(0.3), Cauchy(0.3), Gaussian(0.3), Uniform(0.3)])
+@pytest.mark.parametrize("law", [Laplace(0.3), Cauchy(0.3), Gaussian(0.3), Uniform(0.3), CubeNoise(0.3, 7)])
 def test_smeared_stays_finite(law: Law) -> None:
     r = np.array([-1e9, -1e3, 0.0, 1e-9, 50.0, 1e6])
     for variance in (1e-10, 1e-3, 1.0, 1e6):
         assert all(np.isfinite(part).all() for part in smeared(law, r, np.full(r.size, variance)))
+
+
+@pytest.mark.parametrize("law", [CubeNoise(0.3, 1), CubeNoise(0.1, 4), CubeNoise(0.05, 60)])
+@pytest.mark.parametrize("variance", [1e-3, 0.1, 4.0])
+def test_a_cubes_smeared_density_and_its_slopes(law: CubeNoise, variance: float) -> None:
+    r, t = law.scale * law.sides * np.array([-1.2, -0.9, -0.2, 0.0, 0.05, 0.5, 1.1]), math.sqrt(variance)
+    log, g, h = smeared(law, r, np.full(r.size, variance))
+    grid = np.linspace(-40, 40, 400_001)
+    density = np.exp(law.log_density(grid)) * (grid[1] - grid[0])
+    # T stands at some of its quantiles only, where the spread is large.
+    exact = [np.log(density @ scipy.stats.norm(x, t).pdf(grid)) for x in r]
+    assert log == pytest.approx(exact, abs=0.05)
+    step = 1e-3 * t
+    up, down = (smeared(law, r + sign * step, np.full(r.size, variance)) for sign in (1, -1))
+    assert g == pytest.approx((down[0] - up[0]) / (2 * step), rel=1e-3, abs=1e-3 / t)
+    assert h == pytest.approx((up[1] - down[1]) / (2 * step), rel=1e-3, abs=1e-3 / variance)
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_the_law_is_that_of_a_cube(first: bool) -> None:
+    # One answer of each of many batches: those of one share a size. Two say the same, and one is the same for all.
+    # No decisions: with (N1 - N0) / N = 1/2 N0 and N1 would be as likely.
+    scores = np.random.default_rng(2).random((12, N))
+    rows = np.vstack([scores, np.full((1, N), 0.3), 1 - scores[:1]])
+    noise = Seeded(np.random.default_rng(3))
+    rows[1] = 0.4 + rows[1] / 5
+    question, errors, epsilon = Question("sp", rows, RECORDS), [], 200.0
+    bought = ask("cube", alone(N, 0)[None], 30.0, 0.0).facts
+    for _ in range(400):
+        answer = MECHANISMS["cube"].release(question, NO_FACTS if first else bought, epsilon, 0.0, noise)
+        n0 = int((answer.facts if first else bought)["n0"][0])
+        terms = Terms(mechanism="cube", first=first)
+        seen = settled(terms, 0.0, rows, answer.values, size_epsilon=1.0, epsilon=epsilon)
+        assert (seen.n0, seen.rows.shape) == (n0, (12, N))
+        assert isinstance(seen.noise, CubeNoise)
+        assert seen.noise.sides == 12 + first
+        # Answers that were moved to what is possible have no such law; with so little noise there are none.
+        errors.append(((seen.gaps - gap(seen.rows - 0.5, n0)) / seen.noise.scale)[:4])
+    law = CubeNoise(1.0, 12 + first)
+    for of_row in np.abs(np.array(errors)).T:
+        for level in (0.2, 0.5, 0.9):
+            within = int((of_row < law.reach(level)).sum())
+            assert scipy.stats.binomtest(within, 400, level).pvalue > FALSE_ALARM
 
 
 def test_uniform_is_a_law() -> None:
