@@ -131,6 +131,12 @@ _BUILT: Mapping[str, Entry] = {
         "noisy counts, with a public sum added up from secret ones",
         twins.counts("counts-low-bits", "low-bits"),
     ),
+    "cube-step-forgotten": Entry(
+        "broken twin",
+        "noise from a cube, the grid's step forgotten",
+        twins.cube("cube-step-forgotten", "step"),
+        Setting(queries=1),
+    ),
     "sparse-silent": Entry(
         "broken twin",
         "sparse vector without noise on the gaps",
@@ -191,6 +197,9 @@ _BUILT: Mapping[str, Entry] = {
     ),
     "budget-kept": Entry(
         "sound sibling", "a budget that survives a restart", twins.service(twins.Restarted, broken=False)
+    ),
+    "cube-whole": Entry(
+        "sound sibling", "noise from a cube for whole steps of its grid", twins.cube("cube-whole", None)
     ),
     "counts-paid": Entry("sound sibling", "noisy counts that pay for N0", twins.counts("counts-paid", None)),
     "silent-seldom": Entry(

@@ -174,6 +174,49 @@ class Counts(_Pure):
 
 
 @dataclass(frozen=True)
+class Cube(_Pure):
+    """Noise from a cube on N0 and on twice the sums over a=0 of h - 1/2, each of which a flip moves by at most 1.
+
+    They are rounded to a grid of which 1 is no multiple, so that a flip moves them by up to two whole steps, 1.6. With
+    ``step`` that is forgotten: the noise is for what moves by 1.
+    """
+
+    fault: Literal["step"] | None
+
+    def refuses(self, metric: str, _epsilon: float, _delta: float) -> str | None:
+        """See `Mechanism.refuses`."""
+        return None if metric in ("sp", "abs_sp") else f"{self.name} does not answer metric {metric}"
+
+    def release(self, question: Question, _facts: object, epsilon: float, delta: float, noise: Noise) -> Release:
+        """See `Mechanism.release`."""
+        require_budget(epsilon, delta)
+        n, (n0, _) = question.records.people, question.records.counts(question.metric)
+        (sums,) = question.records.group_sums(question.metric, question.predictions)
+        exact = np.append(float(n0), 2 * sums.sum0 - n0)
+        noisy = noise.cube(exact, (1.0 if self.fault else self._moves()) / epsilon, self._STEP)
+        size, centred = noisy[..., :1], noisy[..., 1:] / 2
+        # Post-processing: what is possible, and the gap from it.
+        n0_near = np.clip(size, 1, n - 1)
+        sum0 = np.clip(centred + n0_near / 2, 0, n0_near)
+        total = sums_over(np.ones(n, dtype=np.bool_), question.predictions)
+        gap = (total - sum0) / (n - n0_near) - sum0 / n0_near
+        return Release(np.abs(gap) if find_metric(question.metric).absolute else gap, {"n0": size})
+
+    def loss(
+        self, _metric: str, n0: int, n1: int, _people: int, _queries: int, epsilon: float, _delta: float, /
+    ) -> float:
+        """Return the exact loss, an `exact.ExactLoss`: some batch's sums are moved by the most that can be."""
+        if n0 + n1 < 3:
+            return 0.0
+        return epsilon * self._moves() if self.fault else epsilon
+
+    _STEP = 0.8
+
+    def _moves(self) -> float:
+        return self._STEP * (math.floor(1 / self._STEP) + 1)
+
+
+@dataclass(frozen=True)
 class SparseVector(_Pure):
     """Above Threshold: whether the gap of each model is above 0, until the first one that is (Dwork and Roth 2014).
 
@@ -401,6 +444,16 @@ def counts(name: str, fault: Literal["free-size", "low-bits"] | None) -> Callabl
         mechanism = Counts(name, fault)
         # Low bits are no part of the real numbers that the law speaks about: there only samples can tell.
         return Batches(mechanism, epsilon, 0.0, None if fault == "low-bits" else mechanism.loss)
+
+    return make
+
+
+def cube(name: str, fault: Literal["step"] | None) -> Callable[[float], Subject]:
+    """Return the maker of a subject with noise from a cube."""
+
+    def make(epsilon: float) -> Subject:
+        mechanism = Cube(name, fault)
+        return Batches(mechanism, epsilon, 0.0, mechanism.loss)
 
     return make
 

@@ -32,6 +32,7 @@ def test_the_grid_finds_the_closed_form(name, exact, metric, n0, n1):
         ("seed-known", math.inf),
         ("budget-forgotten", 2.0),
         ("counts-free-size", math.sqrt(2)),
+        ("cube-step-forgotten", 1.6),
     ],
 )
 def test_a_law_gives_the_true_loss_of_a_broken_twin(twin, loss):
@@ -50,6 +51,7 @@ def test_a_law_gives_the_true_loss_of_a_broken_twin(twin, loss):
         "conceal",
         "cauchy",
         "counts",
+        "cube",
         "randomized-response",
         "sample-and-aggregate",
         "recommended",
@@ -59,6 +61,7 @@ def test_a_law_gives_the_true_loss_of_a_broken_twin(twin, loss):
         "seed-secret",
         "budget-kept",
         "counts-paid",
+        "cube-whole",
     ],
 )
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, pytest.param(30.0, marks=pytest.mark.slow)])
