@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fairwall.laws.counts import gaussian_scales, laplace_scales
+from fairwall.laws.cube import coordinates, cube_scales, made_uniform
 from fairwall.laws.gaussian import gaussian_multiplier
-from fairwall.laws.metric import stratum
+from fairwall.laws.metric import part_values, stratum
 from fairwall.laws.noise import Gaussian, Laplace
 from fairwall.laws.proposal import TEST_SHARE, proposed_size
 from fairwall.laws.response import turning_probability
@@ -222,8 +223,11 @@ class NoisySizes(Words):
         )
 
     def _number(self, mechanism: str, delta: float, size: int, n: int, n0: int) -> float:
-        if mechanism == "counts-gaussian":
-            promised: Known = Gaussian(gaussian_scales(1, gaussian_multiplier(self.epsilon, delta)).size)
+        if mechanism in ("counts-gaussian", "cube"):
+            # A cube of N0 alone is Laplace.
+            promised: Known = Laplace(1 / self.epsilon)
+            if mechanism == "counts-gaussian":
+                promised = Gaussian(gaussian_scales(1, gaussian_multiplier(self.epsilon, delta)).size)
             ends = cdf(np.array([size - n0 - 0.5, size - n0 + 0.5]), promised)
         else:
             rate = math.exp(-1 / laplace_scales(1, self.epsilon).size)
@@ -258,7 +262,8 @@ class NoisySums(Words):
         for number in range(self.calls):
             models = int(rng.choice([1, 1, 2, 5, 20, 50, 129, 200, 300]))
             metric, caller = str(rng.choice(self.metrics)), str(rng.choice(self.callers))
-            epsilon = self.each * (models if about.mechanism == "counts" else math.ceil(math.sqrt(models)))
+            squares = about.mechanism == "counts-gaussian"
+            epsilon = self.each * (math.ceil(math.sqrt(models)) if squares else models)
             rows = 0.25 + rng.random((models, about.people)) / 2
             seen = _ask(world, rows, f"sums-{number}", caller=caller, metric=metric, epsilon=epsilon)
             answers = _gaps(seen)
@@ -266,13 +271,20 @@ class NoisySums(Words):
             inside = stratum(metric, people.labels)
             n0 = int((people.protected[inside] == 0).sum())
             per_person = 1 / n0 + 1 / (int(inside.sum()) - n0)
-            if about.mechanism == "counts":
-                promised: Known = Laplace(laplace_scales(models, epsilon, size_known=True).sums * per_person)
+            errors = answers - exact
+            if about.mechanism == "cube":
+                members, values = next(part_values(metric, rows, people.labels))
+                unit = coordinates(values[:, members], 1.0).halves * per_person
+                centred = 2 * made_uniform(errors / unit, cube_scales(models, epsilon, size_known=True).scale) - 1
+            elif about.mechanism == "counts":
+                laplace = Laplace(laplace_scales(models, epsilon, size_known=True).sums * per_person)
+                centred = 2 * cdf(errors, laplace) - 1
             else:
                 multiplier = gaussian_multiplier(epsilon, about.batch_delta)
-                promised = Gaussian(gaussian_scales(models, multiplier, size_known=True).sums * per_person)
+                gaussian = Gaussian(gaussian_scales(models, multiplier, size_known=True).sums * per_person)
+                centred = 2 * cdf(errors, gaussian) - 1
             asked = {"caller": caller, "metric": metric, "models": models}
-            batches.append(Batch(asked, 2 * cdf(answers - exact, promised) - 1, exact, answers))
+            batches.append(Batch(asked, centred, exact, answers))
             low, high = (_numbers(getattr(seen.messages[0], end)) for end in ("low", "high"))
             told += int((~np.isnan(low)).sum())
             held += int(((low <= exact) & (exact <= high)).sum())

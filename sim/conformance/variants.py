@@ -84,6 +84,7 @@ VARIANTS: dict[str, Variant] = {
     "counts-gaussian": Variant(
         "counts-gaussian", rule="zcdp", precision="float32", batch_delta=BATCH_DELTA, delta=TOTAL_DELTA
     ),
+    "cube": Variant("cube"),
     "randomized-response": Variant("randomized-response"),
     "sparse-vector": Variant("sparse-vector"),
     "exponential": Variant("exponential", rule="advanced", delta=2.0**-20),

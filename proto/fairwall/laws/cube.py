@@ -37,7 +37,10 @@ regularised upper incomplete gamma function
 
     density Q(d, |x|) / (2d),    P(|X| > x) = E[(1 - x/T)+] = Q(d+1, x) - (x/d) Q(d, x),    variance (d+1)(d+2)/3;
 
-d = 1 is Laplace. Coordinates are uncorrelated, E[T^2]/3 each, and not independent: they share T.
+d = 1 is Laplace. Coordinates are uncorrelated, E[T^2]/3 each, and not independent: they share T. The k-th, given that
+the largest of those before it is M, has with a = d-k+1
+
+    P(|X_k| <= x) = x/a Q(a, M) / Q(a+1, M) for x <= M, else 1 - (Q(a+1, x) - (x/a) Q(a, x)) / Q(a+1, M).
 
 **N0.** As one more coordinate it costs the others (d+2)/(d+1) of noise, and its own is as large as theirs. Apart, with
 the share w of epsilon, it costs them 1/(1-w). An error of N0 counts delta = |mean - c| / D times as much as one of nu.
@@ -233,6 +236,27 @@ class CubeNoise:
     def reach(self, level: float) -> float:
         """Return what the noise is at most, either way, with a probability of the level, in (0, 1)."""
         return self.scale * _reach(self.sides, level)
+
+
+def made_uniform(noise: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
+    """Make independent numbers that are uniform on [0, 1] out of a cube's noise, a coordinate after the other.
+
+    Parameters
+    ----------
+    noise
+        All coordinates of one draw, shape (d,).
+    scale
+        1/lambda, above 0.
+    """
+    from scipy.special import gammaincc
+
+    x = np.abs(noise) / scale
+    before = np.maximum.accumulate(np.append(0.0, x[:-1]))
+    a = np.arange(x.size, 0, -1.0)
+    inside = x / a * gammaincc(a, before) / gammaincc(a + 1, before)
+    outside = 1 - (gammaincc(a + 1, x) - x / a * gammaincc(a, x)) / gammaincc(a + 1, before)
+    sizes: NDArray[np.float64] = np.where(x <= before, inside, outside)
+    return 0.5 + np.sign(noise) * sizes / 2
 
 
 @lru_cache(maxsize=1024)

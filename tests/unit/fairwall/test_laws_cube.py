@@ -10,7 +10,7 @@ import pytest
 import scipy.integrate
 import scipy.stats
 
-from fairwall.laws.cube import TOGETHER, CubeNoise, coordinates, cube_loss, cube_scales
+from fairwall.laws.cube import TOGETHER, CubeNoise, coordinates, cube_loss, cube_scales, made_uniform
 from fairwall.laws.noise import Laplace
 
 FALSE_ALARM = 1e-7
@@ -68,6 +68,20 @@ def test_samples_have_the_law() -> None:
     below = [int((drawn <= CubeNoise(2.0, 6).reach(level)).sum()) for level in levels]
     for hits, level in zip(below, levels.tolist(), strict=True):
         assert scipy.stats.binomtest(hits, 20_000, level).pvalue > FALSE_ALARM
+
+
+def test_the_coordinates_of_a_draw_are_independent_uniform_numbers_one_after_the_other() -> None:
+    generator, draws, sides = np.random.default_rng(6), 4000, 5
+    noise = generator.gamma(sides + 1, 0.3, (draws, 1)) * generator.uniform(-1, 1, (draws, sides))
+    numbers = np.array([made_uniform(row, 0.3) for row in noise])
+    for of in numbers.T:
+        assert scipy.stats.kstest(of, "uniform").pvalue > FALSE_ALARM
+    sizes = np.abs(2 * numbers - 1)
+    for one, other in itertools.combinations(range(sides), 2):
+        assert scipy.stats.spearmanr(np.abs(noise[:, one]), np.abs(noise[:, other])).pvalue < FALSE_ALARM
+        assert scipy.stats.spearmanr(sizes[:, one], sizes[:, other]).pvalue > FALSE_ALARM
+    many = made_uniform(generator.gamma(401, 1.0) * generator.uniform(-1, 1, 400), 1.0)
+    assert scipy.stats.kstest(many, "uniform").pvalue > FALSE_ALARM
 
 
 def test_arguments_out_of_range() -> None:

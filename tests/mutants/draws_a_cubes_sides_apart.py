@@ -1,0 +1,16 @@
+"""Draws each side of a cube from a cube of its own."""
+
+import numpy as np
+
+from compliance.__main__ import main
+from compliance.noise import System
+
+KILLED_BY = "C547"
+
+sound = System.cube
+System.cube = lambda self, values, scale, step: np.concatenate(
+    [sound(self, values[k : k + 1], scale, step) for k in range(len(values))]
+)
+
+if __name__ == "__main__":
+    main()
