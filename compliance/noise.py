@@ -161,7 +161,7 @@ class Seeded:
     def cube(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
         """See `Noise.cube`."""
         (drawn,) = self.cubes(values[np.newaxis], scale, step)
-        return np.asarray(drawn, np.float64)
+        return np.asarray(drawn)
 
     def cubes(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
         """Draw a cube's noise for each row of values, shape (rows, size). See `fairwall.laws.cube` for the law."""
