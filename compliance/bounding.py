@@ -78,9 +78,17 @@ class Bounded:
         """Return whether the mechanism answers such a batch from what was bought before."""
         return isinstance(self.mechanism, Reusable) and self.mechanism.is_free(facts, epsilon)
 
-    def chosen(self, metric: str, people: int, queries: int, epsilon: float, delta: float) -> Mechanism:
+    def chosen(
+        self,
+        metric: str,
+        people: int,
+        queries: int,
+        epsilon: float,
+        delta: float,
+        question: Question | None = None,
+    ) -> Mechanism:
         """Return what the mechanism chooses, or the mechanism."""
-        return chosen(self.mechanism, metric, people, queries, epsilon, delta)
+        return chosen(self.mechanism, metric, people, queries, epsilon, delta, question)
 
     def candidates(self, delta: float) -> tuple[Mechanism, ...]:
         """Return what the mechanism may choose, or the mechanism."""

@@ -128,21 +128,22 @@ class Case:
         free = self._reusable is not None and self._reusable.is_free(
             _decode(self.ledger.facts(self.dataset, developer)), epsilon
         )
-        people, queries = sum(self.records.counts(metric)), len(predictions)
-        answering = chosen(self.mechanism, metric, people, queries, epsilon, self.delta)
+        question = Question(metric, predictions, self.records)
+        people, queries = question.people(), question.queries
+        answering = (
+            self.mechanism if free else chosen(self.mechanism, metric, people, queries, epsilon, self.delta, question)
+        )
         loss = FREE if free else answering.cost(epsilon, self.delta)
 
         def reply(facts: tuple[bytes, ...]) -> Reply:
-            question = Question(metric, predictions, self.records)
             release = self.mechanism.release(question, _decode(facts), epsilon, self.delta, self._noise(request_id))
             if self.exact is not None:
                 self.exact[request_id] = question.gaps()
             self.detector.watch(request_id, predictions)
             return Reply(_encode_answer(_rounded(release, self.precision)), _encode(release.facts))
 
-        name = self.mechanism.name if free else answering.name
         return self.ledger.settle(
-            Request(self.dataset, developer, request_id, digest, metric, name, self.neighbours, loss), reply
+            Request(self.dataset, developer, request_id, digest, metric, answering.name, self.neighbours, loss), reply
         )
 
     def probability_above(self, entry: Entry, threshold: float) -> NDArray[np.float64]:

@@ -93,6 +93,10 @@ class Records:
         """Take some people's records, by position; they need not be fit to be audited by themselves."""
         return Records(self.labels[people], self.protected[people], ())
 
+    def disadvantaged_in(self, cell_of: NDArray[np.intp], cells: int) -> NDArray[np.float64]:
+        """Count the disadvantaged of each cell, shape (cells,); `cell_of` has each person's cell, shape (people,)."""
+        return np.bincount(cell_of[self.protected == 0], minlength=cells).astype(np.float64)
+
     def turned(self, people: NDArray[np.bool_]) -> NDArray[np.uint8]:
         """Return the protected attributes with those of some people, shape (people,), turned over."""
         return np.where(people, 1 - self.protected, self.protected).astype(np.uint8)

@@ -1,6 +1,7 @@
 """The mechanisms that compliance can answer with, by name."""
 
 from compliance.mechanisms.cauchy import CauchyMechanism
+from compliance.mechanisms.cells import CellsMechanism
 from compliance.mechanisms.conceal import Conceal
 from compliance.mechanisms.conceal_laplace import ConcealLaplace
 from compliance.mechanisms.counts import CountsMechanism
@@ -33,6 +34,7 @@ _ALL: tuple[Mechanism, ...] = (
     CountsMechanism(),
     CountsGaussian(),
     CubeMechanism(),
+    CellsMechanism(),
     RandomizedResponse(),
     SparseVectorMechanism(),
     ExponentialMechanism(),

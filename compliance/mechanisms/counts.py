@@ -212,10 +212,10 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
             both = [CentredSums(*of, noisy.law) for of in zip(of_parts[0], of_parts[2], of_parts[3], strict=True)]
 
             def value(parts: list[GroupSums]) -> NDArray[np.float64]:
-                return gaps(metric.name, _consistent(metric, parts))
+                return gaps(metric.name, consistent(metric, parts))
 
             intervals.append(likely_values(all_of, n, sizes, weights, both, value))
-    parts = _consistent(metric, [estimates[i] for i in range(len(metric.parts))])
+    parts = consistent(metric, [estimates[i] for i in range(len(metric.parts))])
     return Release(gaps(question.metric, parts), bought, *combined(metric, intervals))
 
 
@@ -248,7 +248,7 @@ def _thinned(sizes: NDArray[np.float64], size: float, law: Law) -> tuple[NDArray
     return middles, together / together.sum()
 
 
-def _consistent(metric: Metric, parts: list[GroupSums]) -> list[GroupSums]:
+def consistent(metric: Metric, parts: list[GroupSums]) -> list[GroupSums]:
     """Make estimates fit together: no more hits than positives, and no ratio to nobody."""
     if not metric.bounded:
         return [

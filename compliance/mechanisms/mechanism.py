@@ -16,6 +16,7 @@ from compliance.interval import noise_reach
 from compliance.metrics import gaps
 from compliance.noise import Noise
 from compliance.records import Records
+from fairwall.laws.cells import Cuts, cut
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Law
 from fairwall.laws.sensitivity import Counts, Sensitivities, sensitivities
@@ -63,6 +64,20 @@ class Question:
     def _gaps(self) -> NDArray[np.float64]:
         # A game's case asks for them besides the mechanism.
         return gaps(self.metric, self.records.group_sums(self.metric, self.predictions))
+
+    @cached_property
+    def cuts(self) -> tuple[tuple[NDArray[np.intp], Cuts], ...]:
+        """Cut the people into cells of alike predictions: who is in each stratum, by position, and its cuts. Public.
+
+        Strata are those of the label, where any metric that the records are audited for looks at it: a cell then
+        serves all of them.
+        """
+        labels = self.records.labels
+        if any(find_metric(metric).labelled for metric in self.records.metrics):
+            strata = [np.flatnonzero(labels == label) for label in (0, 1)]
+        else:
+            strata = [np.arange(self.records.people)]
+        return tuple((people, cut(self.predictions[:, people])) for people in strata if len(people))
 
     def counts(self) -> Counts:
         """Count the people by label and group. Secret; by label alone it is public."""
@@ -193,17 +208,36 @@ class Reusable(Protocol):
 class Choosing(Protocol):
     """A mechanism that answers each batch with another one, chosen from public numbers alone."""
 
-    def chosen(self, metric: str, people: int, queries: int, epsilon: float, delta: float) -> Mechanism:
-        """Return what answers a batch of so many queries, about so many people in the metric's strata."""
+    def chosen(
+        self,
+        metric: str,
+        people: int,
+        queries: int,
+        epsilon: float,
+        delta: float,
+        question: Question | None = None,
+    ) -> Mechanism:
+        """Return what answers a batch of so many queries, about so many people in the metric's strata.
+
+        With the question, what answers this very batch, by its predictions; never by the protected attributes.
+        """
 
     def candidates(self, delta: float) -> tuple[Mechanism, ...]:
         """Return all that may be chosen at this delta."""
 
 
-def chosen(mechanism: Mechanism, metric: str, people: int, queries: int, epsilon: float, delta: float) -> Mechanism:
+def chosen(
+    mechanism: Mechanism,
+    metric: str,
+    people: int,
+    queries: int,
+    epsilon: float,
+    delta: float,
+    question: Question | None = None,
+) -> Mechanism:
     """Return what answers a batch: the mechanism, or the one that it chooses. See `Choosing.chosen`."""
     if isinstance(mechanism, Choosing):
-        return mechanism.chosen(metric, people, queries, epsilon, delta)
+        return mechanism.chosen(metric, people, queries, epsilon, delta, question)
     return mechanism
 
 

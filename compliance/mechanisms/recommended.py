@@ -7,9 +7,13 @@ wherever it was measured (docs/choosing.md). Beside `counts` and `counts-gaussia
 answers moved towards no gap where noise hides them (`fairwall.laws.counts`): where no mechanism beats the midpoint,
 these come close to it.
 
+**Twice.** First by numbers that are known before the batch is; then, where that names a mechanism that adds noise to
+gaps or sums, once more by the batch's predictions, which are public to who asks: `cells` serve models that agree,
+whatever their number (`nearest`).
+
 **How.** By simulation, over a public range of group shares and in two worlds: uniform scores with no gap beyond chance,
 and 0/1 decisions, a quarter of them 1, with a gap of 0.1 beside chance. The seed is fixed, so that everybody gets the
-same table. Nobody looks at A, nor at predictions: the choice depends on metric, n, m, epsilon, delta and shares.
+same table. Nobody looks at A, nor at predictions: this choice depends on metric, n, m, epsilon, delta and shares.
 
 **Which.** The smallest median error, averaged over shares and worlds, of those whose median error is at most the
 midpoint's at every share and in both worlds: nobody shall pay for less than the midpoint tells. Where there is none,
@@ -37,6 +41,8 @@ from numpy.typing import NDArray
 
 from compliance.accountant import Loss, pure
 from compliance.mechanisms.cauchy import CauchyMechanism
+from compliance.mechanisms.cells import CellsMechanism
+from compliance.mechanisms.cells import predicted as predicted_of_cells
 from compliance.mechanisms.counts import CountsMechanism
 from compliance.mechanisms.counts_gaussian import CountsGaussian
 from compliance.mechanisms.gaussian import GaussianMechanism
@@ -58,8 +64,9 @@ from fairwall.laws.cauchy import tuned_law
 from fairwall.laws.conceal_laplace import conceal_laplace_law
 from fairwall.laws.counts import CountScales, Totals, gaussian_scales, laplace_scales, shrunk_sums
 from fairwall.laws.gaussian import gaussian_multiplier
-from fairwall.laws.metric import find_metric
+from fairwall.laws.metric import find_metric, part_values
 from fairwall.laws.noise import Gaussian, Laplace, Law
+from fairwall.laws.posterior import SHARE, directions_of, predicted_error, variances_with_noise
 from fairwall.laws.response import noisy_sums, response_estimates, turning_probability
 from fairwall.laws.sensitivity import global_sensitivity
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
@@ -67,6 +74,7 @@ from fairwall.laws.shares import DEFAULT_SHARES, Shares
 MIDPOINT = "midpoint"
 SHRUNK = " shrunk"
 _RESPONSE = RandomizedResponse()
+_CELLS = CellsMechanism()
 _SEED = 2012
 _NUMBERS = 200
 _BATCHES_MIN = 10
@@ -117,13 +125,22 @@ class Recommended:
         require_budget(epsilon, delta)
         return pure(epsilon, delta)
 
-    def chosen(self, metric: str, people: int, queries: int, epsilon: float, delta: float) -> Mechanism:
+    def chosen(
+        self,
+        metric: str,
+        people: int,
+        queries: int,
+        epsilon: float,
+        delta: float,
+        question: Question | None = None,
+    ) -> Mechanism:
         """Return the mechanism that answers a batch. See `Choosing.chosen`."""
-        return (
-            self
-            if math.isinf(epsilon)
-            else mechanism_of(choose(metric, people, queries, epsilon, delta, self.shares), self.shares)
-        )
+        if math.isinf(epsilon):
+            return self
+        name = choose(metric, people, queries, epsilon, delta, self.shares)
+        if question is not None:
+            name = nearest(question, name, epsilon, self.shares)
+        return mechanism_of(name, self.shares)
 
     def candidates(self, delta: float) -> tuple[Mechanism, ...]:
         """Return all that may be chosen at this delta."""
@@ -131,18 +148,19 @@ class Recommended:
         return tuple(mechanism for mechanism in every if delta or mechanism.guarantee == "pure")
 
     def is_free(self, facts: Facts, epsilon: float) -> bool:
-        """Return whether the account has bought noisy attributes, at this epsilon or a larger one."""
-        return _RESPONSE.is_free(facts, epsilon)
+        """Return whether the account has bought noisy attributes, or cells, at this epsilon or a larger one."""
+        return _RESPONSE.is_free(facts, epsilon) or _CELLS.is_free(facts, epsilon)
 
     def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
         """Return answers in the metric's range. See `Mechanism.release`."""
         require_answerable(self, question.metric, epsilon, delta)
         # First of all, also before an infinite epsilon: nothing is charged for this batch.
-        if self.is_free(facts, epsilon):
-            return _RESPONSE.release(question, facts, epsilon, delta, noise)
+        for bought in (_RESPONSE, _CELLS):
+            if bought.is_free(facts, epsilon):
+                return bought.release(question, facts, epsilon, delta, noise)
         if math.isinf(epsilon):
             return exactly(question.gaps())
-        chosen = self.chosen(question.metric, question.people(), question.queries, epsilon, delta)
+        chosen = self.chosen(question.metric, question.people(), question.queries, epsilon, delta, question)
         released = chosen.release(question, facts, epsilon, delta, noise)
         low, high = value_range(question.metric)
         return replace(released, values=np.clip(released.values, low, high))
@@ -166,7 +184,8 @@ def mechanism_of(name: str, shares: Shares = DEFAULT_SHARES) -> Mechanism:
     """Return the mechanism of a row of `standings`."""
     counts = {kind.name: kind for kind in (CountsMechanism(), CountsGaussian())}
     shrunk = {kind.name + SHRUNK: kind for kind in (CountsMechanism(shrinks=True), CountsGaussian(shrinks=True))}
-    others = {kind.name: kind for kind in (LaplaceMechanism(), GaussianMechanism(), CauchyMechanism(shares), _RESPONSE)}
+    added = (LaplaceMechanism(), GaussianMechanism(), CauchyMechanism(shares))
+    others = {kind.name: kind for kind in (*added, _RESPONSE, _CELLS)}
     every: dict[str, Mechanism] = {**counts, **shrunk, **others}
     return every[name]
 
@@ -178,6 +197,67 @@ def choose(
     rows = [row for row in standings(metric, n, queries, epsilon, delta, shares) if row.name not in _ONLY_COMPARED]
     worth = [row for row in rows if row.worst_ratio <= 1]
     return worth[0].name if worth else min(rows, key=lambda row: row.worst_ratio).name
+
+
+def nearest(question: Question, name: str, epsilon: float, shares: Shares = DEFAULT_SHARES) -> str:
+    """Return which mechanism errs least about this very batch, by its predictions: the one named, or another.
+
+    All that contend cost the same, epsilon alone. Nobody looks at A: errors are predicted by
+    `fairwall.laws.posterior.predicted_error`.
+
+    Parameters
+    ----------
+    question
+        The batch.
+    name
+        What `choose` names for it. Only a mechanism that adds noise to gaps or sums has contenders here.
+    epsilon
+        Above 0 and finite.
+    shares
+        The public range of group shares.
+    """
+    if name.removesuffix(SHRUNK) not in _ON_SUMS:
+        return name
+    errors = {
+        name: _error_of_noise(question, name, epsilon, shares),
+        _CELLS.name: predicted_of_cells(question, epsilon),
+    }
+    return min(errors, key=lambda one: errors[one])
+
+
+def _error_of_noise(question: Question, name: str, epsilon: float, shares: Shares) -> float:
+    """Predict the error of independent noise on each gap, or on N0 and each sum."""
+    metric, m, errors = question.metric, question.queries, []
+    labels, parts = find_metric(metric).strata, find_metric(metric).parts
+    values = list(part_values(metric, question.predictions, question.records.labels))
+    for label in labels:
+        members, of_all = values[next(i for i, part in enumerate(parts) if part.label == label)]
+        n = int(np.count_nonzero(members))
+        of_people = of_all[:, members]
+        means = of_people.mean(axis=1)
+        centred = of_people - means[:, np.newaxis]
+        of_size = 0.0
+        if name in ("laplace", "cauchy"):
+            n0 = max(1, round(SHARE * n))
+            proxy = metric if len(parts) == 1 else "abs_sp"
+            law: Law = (
+                laplace_law(proxy, n, m, epsilon)
+                if name == "laplace"
+                else tuned_law(proxy, n0, n - n0, m, epsilon, shares)
+            )
+            noise = (_DEVIATION[name] * law.scale * SHARE * (1 - SHARE) * n) ** 2
+        else:
+            scales = laplace_scales(m * _sums(metric), epsilon)
+            of_size = 2 * scales.size**2
+            noise = 2 * scales.sums**2 + float(((means - 0.5) ** 2).mean()) * of_size
+        squares, _ = directions_of(centred @ centred.T)
+        errors.append(predicted_error(variances_with_noise(squares, m, noise, n), of_size, n))
+    return sum(errors) / len(errors)
+
+
+_ON_SUMS = ("counts", "laplace", "cauchy")
+_DEVIATION = {"laplace": math.sqrt(2), "cauchy": 1 / 0.6745}
+"""Of noise of scale 1; of Cauchy noise, which has none, that of the Gaussian with the same median of its size."""
 
 
 @lru_cache(maxsize=256)
@@ -227,7 +307,7 @@ def standings(
     return tuple(sorted(rows, key=lambda row: row.median_error))
 
 
-_ALL_CHOSEN = ("counts", "counts-gaussian", "laplace", "gaussian", "cauchy", "randomized-response")
+_ALL_CHOSEN = ("counts", "counts-gaussian", "laplace", "gaussian", "cauchy", "randomized-response", "cells")
 _ONLY_COMPARED = (MIDPOINT, "conceal", "conceal-laplace")
 
 

@@ -220,9 +220,7 @@ class Told(Seeded):
 
 
 @pytest.mark.parametrize("metric", ["sp", "abs_eo", "eodds_sum"])
-@pytest.mark.parametrize(
-    "name", ["laplace", "gaussian", "counts", "counts-gaussian", "cube", "propose-test-release", "recommended"]
-)
+@pytest.mark.parametrize("name", ["laplace", "gaussian", "counts", "counts-gaussian", "cube", "propose-test-release"])
 def test_an_interval_is_a_function_of_what_is_released(name, metric):
     asked, seen = world(metric, 3), []
     for n0 in (20, 90):

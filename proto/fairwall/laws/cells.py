@@ -1,0 +1,247 @@
+r"""Cells of people with alike predictions: what one release answers a whole batch from.
+
+**Release.** A public partition of the n people into C cells, and T_c, how many of each are disadvantaged, with discrete
+Laplace noise, P(k) ~ exp(-|k| rate). A flip changes one T_c by 1, whichever it is, so that all of them together cost
+one rate, for any number of cells and of models. N0 is the sum of the T_c, and the more cells there are the more noise
+adds up in it: above `SIZE_CELLS` cells N0 is released besides, with the share `SIZE_SHARE` of epsilon, and the cells
+get the rest. The flip then costs (share + 1 - share) epsilon.
+
+The partition is computed from predictions and labels, and nothing else. If it depended on A, so would which cells there
+are, and nothing would be private.
+
+**Answers.** u = X z with z within cells: `fairwall.laws.posterior`, where S has a row of ones for each cell. What cells
+cannot tell is how z goes with X within a cell, so that what is lost is the sum of squares of X within cells, times
+s(1-s).
+
+**Partition.** People are points, one coordinate for each model: those of X, or of its first `_DIRECTIONS` principal
+components, which keep nearly all of the distances where models are alike. Beginning with all people, the cell whose
+best cut takes away most of the sum of squares is cut in two: at right angles to its leading principal direction,
+where the sum of squares within both parts is least, with at least `CELL_MIN` people on either side. The order of the
+cuts makes partitions into 1, 2, 3, ... cells, each finer than the one before; each cell is an interval of people in one
+order.
+
+**How many.** More cells have less sum of squares within, and more noise. The number with the least predicted error is
+taken, `fairwall.laws.posterior.predicted_error`, which looks at no A either. With s = `SHARE` and the first components
+Z = U'X of X X' = U diag(l) U', W = Z S' D^-1 S Z', D = s(1-s) diag(people) + R, Woodbury's identity gives what cells
+tell of them: s^2(1-s)^2 tr(K W (1 + s(1-s) tau diag(l^-q) W)^-1 K) with K = 1 + tau diag(l^(1-q)). Of the other
+components, where tau adds little, it is taken at tau = 0.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.laws.posterior import SHARE, directions_of, predicted_error, structures
+
+CELL_MIN = 10
+"""The least number of people in a cell that others were cut off from."""
+
+SIZE_CELLS = 4
+"""Up to so many cells N0 is their sum alone."""
+
+SIZE_SHARE = 0.15
+"""The part of epsilon that N0 gets of its own beyond that."""
+
+_VARIANCE_MIN = 1e-6
+_DIRECTIONS = 32
+_CELLS_MAX = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class Cuts:
+    """Nested partitions of people.
+
+    Parameters
+    ----------
+    order
+        The people, by position, so that each cell of each partition is an interval of it, shape (n,).
+    at
+        Where `order` is cut, the most telling cut first; the partition into c cells has the first c - 1 of them.
+    squares
+        l, the eigenvalues of X X' that are not 0, the largest first, shape (r,).
+    points
+        The components U'X that belong to the first of them.
+    """
+
+    order: NDArray[np.intp]
+    at: NDArray[np.intp]
+    squares: NDArray[np.float64]
+    points: NDArray[np.float64]
+
+    @property
+    def most(self) -> int:
+        """Into how many cells the finest partition cuts."""
+        return len(self.at) + 1
+
+    def starts(self, cells: int) -> NDArray[np.intp]:
+        """Return where in `order` each of so many cells starts, ascending, shape (cells,)."""
+        return np.concatenate([np.zeros(1, np.intp), np.sort(self.at[: cells - 1])])
+
+    def cell_of(self, cells: int) -> NDArray[np.intp]:
+        """Return each person's cell, 0 .. cells-1, shape (n,)."""
+        starts = self.starts(cells)
+        found = np.empty(len(self.order), np.intp)
+        found[self.order] = np.repeat(np.arange(cells), np.diff(starts, append=len(self.order)))
+        return found
+
+
+@dataclass(frozen=True)
+class CellScales:
+    """Scales of the discrete Laplace noise; of N0 None where it gets none of its own."""
+
+    size: float | None
+    cells: float
+
+
+def cell_scales(cells: int, epsilon: float) -> CellScales:
+    """Return the scales that make a release epsilon-private.
+
+    Parameters
+    ----------
+    cells
+        In one stratum; a person is in one stratum only, so that others cost nothing besides.
+    epsilon
+        Above 0 and finite.
+
+    Raises
+    ------
+    ValueError
+        For an argument out of range.
+    """
+    if cells < 1 or not 0 < epsilon < math.inf:
+        raise ValueError("there must be cells, and epsilon be above 0 and finite")
+    if cells <= SIZE_CELLS:
+        return CellScales(None, 1 / epsilon)
+    return CellScales(1 / (SIZE_SHARE * epsilon), 1 / ((1 - SIZE_SHARE) * epsilon))
+
+
+def cells_loss(cells: int, epsilon: float) -> float:
+    """Return what `cell_scales` cost two neighbours, whoever it is that they differ in."""
+    scales = cell_scales(cells, epsilon)
+    return 1 / scales.cells + (0.0 if scales.size is None else 1 / scales.size)
+
+
+def discrete_variance(scale: float) -> float:
+    """Return the variance of discrete Laplace noise on the integers, P(k) ~ exp(-|k| / scale): 2 r / (1 - r)^2.
+
+    Never below `_VARIANCE_MIN`: what is known for certain could not be weighed.
+    """
+    return max(2 * math.exp(-1 / scale) / math.expm1(-1 / scale) ** 2, _VARIANCE_MIN)
+
+
+def cut(values: NDArray[np.float64]) -> Cuts:
+    """Cut people into cells of alike values.
+
+    Parameters
+    ----------
+    values
+        Shape (m, n), m models' predictions for n people. Public; nothing else is looked at.
+
+    Returns
+    -------
+    Cuts
+        Up to n / `CELL_MIN` cells, fewer where everybody in a cell has the same values.
+    """
+    n = values.shape[1]
+    centred = values - values.mean(axis=1, keepdims=True)
+    squares, directions = directions_of(centred @ centred.T)
+    points = directions[:, :_DIRECTIONS].T @ centred
+    order, at = np.arange(n), list[int]()
+    waiting: list[tuple[float, int, int, int, NDArray[np.intp]]] = []
+
+    def look(first: int, last: int) -> None:
+        found = _best_cut(points[:, order[first:last]])
+        if found is not None:
+            gain, where, within = found
+            heapq.heappush(waiting, (-gain, first, last, where, within))
+
+    look(0, n)
+    while waiting and len(at) < _CELLS_MAX - 1:
+        _, first, last, where, within = heapq.heappop(waiting)
+        order[first:last] = order[first:last][within]
+        at.append(first + where)
+        look(first, first + where)
+        look(first + where, last)
+    return Cuts(order, np.array(at, np.intp), squares, points)
+
+
+def best_count(values: NDArray[np.float64], cuts: Cuts, epsilon: float, offset: float = 0.0) -> tuple[int, float]:
+    """Return the number of cells with the least predicted error, and that error, of a gap.
+
+    Parameters
+    ----------
+    values
+        Shape (m, n), of the people that were cut, in their own order.
+    cuts
+        How they were cut.
+    epsilon
+        Above 0 and finite.
+    offset
+        The mean square of how far the models' means over these people are from their means over all whom a metric
+        looks at: by so much N0 of these people matters to their sums.
+    """
+    m, n = values.shape
+    finest = cuts.starts(cuts.most)
+    # What a model says of everybody alike goes where cells are put together: sum over i in c of (v_i - mean).
+    sums = np.add.reduceat(values[:, cuts.order], finest, axis=1)
+    sums -= values.mean(axis=1, keepdims=True) * np.diff(finest, append=n)
+    of_points = np.add.reduceat(cuts.points[:, cuts.order], finest, axis=1)
+    first = cuts.squares[: len(cuts.points)]
+    spread = SHARE * (1 - SHARE)
+    priors = structures(cuts.squares, m, SHARE, n)
+    errors = {}
+    for count in _counts(cuts.most):
+        starts = cuts.starts(count)
+        merged = np.searchsorted(finest, starts)
+        seen, seen_points = (np.add.reduceat(rows, merged, axis=1) for rows in (sums, of_points))
+        weights = 1 / (spread * np.diff(starts, append=n) + discrete_variance(cell_scales(count, epsilon).cells))
+        told = (seen_points * weights) @ seen_points.T
+        told_of_all = float(((seen**2).sum(axis=0) * weights).sum())
+        rest = spread * float(cuts.squares.sum() - first.sum()) - spread**2 * (told_of_all - float(np.trace(told)))
+        variances = []
+        for flatness, strength in priors:
+            kernel = 1 + strength * first ** (1 - flatness)
+            shared = np.eye(len(told)) + spread * strength * first[:, np.newaxis] ** -flatness * told
+            known = np.einsum("ij,ji->i", told, np.linalg.inv(shared))
+            joint = spread * float(kernel @ first) - spread**2 * float(known @ kernel**2)
+            variances.append((rest + joint) / m)
+        of_size = size_variance(count, epsilon)
+        errors[count] = predicted_error([variance + offset * of_size for variance in variances], of_size, n)
+    best = min(errors, key=lambda count: errors[count])
+    return best, errors[best]
+
+
+def size_variance(cells: int, epsilon: float) -> float:
+    """Return the variance of N0 as it is known from so many cells, and by itself where it is released by itself."""
+    scales = cell_scales(cells, epsilon)
+    of_sum = cells * discrete_variance(scales.cells)
+    return of_sum if scales.size is None else 1 / (1 / of_sum + 1 / discrete_variance(scales.size))
+
+
+def _counts(most: int) -> list[int]:
+    """Return numbers of cells to try, up to `most`."""
+    steps = {round(2 ** (i / 2)) for i in range(2 * math.ceil(math.log2(_CELLS_MAX)) + 1)}
+    return sorted({count for count in steps if count <= most} | {most})
+
+
+def _best_cut(points: NDArray[np.float64]) -> tuple[float, int, NDArray[np.intp]] | None:
+    """Return what the best cut takes away of the sum of squares, where it is and in which order; None if nothing."""
+    n = points.shape[1]
+    if n < 2 * CELL_MIN:
+        return None
+    centred = points - points.mean(axis=1, keepdims=True)
+    total = float(np.einsum("ij,ij->", centred, centred))
+    if total <= 1e-12 * n:
+        return None
+    along = np.linalg.eigh(centred @ centred.T)[1][:, -1] @ centred
+    within = np.argsort(along, kind="stable")
+    before = np.arange(1, n)
+    gains = np.cumsum(along[within])[:-1] ** 2 * (n / (before * (n - before)))
+    where = CELL_MIN + int(np.argmax(gains[CELL_MIN - 1 : n - CELL_MIN]))
+    moved = centred[:, within[:where]].sum(axis=1)
+    return float(moved @ moved) * n / (where * (n - where)), where, within

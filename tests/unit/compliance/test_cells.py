@@ -1,0 +1,291 @@
+"""What noisy counts of cells cost, over all neighbours, and how later batches are answered from them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from compliance.accountant import Budget, Neighbours
+from compliance.case import Case, values_of
+from compliance.ledger import Ledger
+from compliance.mechanisms.cells import EPSILON, CellsMechanism, disadvantaged_among, predicted, purchases, seen_by
+from compliance.mechanisms.mechanism import NO_FACTS, Facts, Question
+from compliance.metrics import METRICS
+from compliance.noise import Seeded, System
+from compliance.records import Records
+from fairwall.laws.bounding import metric_range
+from fairwall.laws.cells import CELL_MIN, SIZE_CELLS, SIZE_SHARE, cell_scales, cut, discrete_variance
+from tests.asked import Asked, Spy
+
+CELLS = CellsMechanism()
+LABELLED = ("sp", "eo", "oad", "eodds_max")
+
+
+def seeded(seed: int = 0) -> Seeded:
+    return Seeded(np.random.default_rng(seed))
+
+
+def alike(models: int, people: int, seed: int = 0, *, decisions: bool = False) -> NDArray[np.float64]:
+    """Models that agree for the most part."""
+    generator = np.random.default_rng((models, people, seed))
+    common, own = generator.normal(size=people), generator.normal(size=(models, people))
+    scores = 1 / (1 + np.exp(-common - 0.3 * own))
+    return (scores > 0.5).astype(np.float64) if decisions else scores
+
+
+def asking(
+    metric: str = "sp",
+    models: int = 5,
+    people: int = 60,
+    seed: int = 0,
+    metrics: tuple[str, ...] | None = None,
+    protected: NDArray[np.uint8] | None = None,
+    decisions: bool = False,
+) -> Question:
+    generator = np.random.default_rng((people, seed))
+    labels = (generator.random(people) < 0.5).astype(np.uint8)
+    groups = (generator.random(people) < 0.7).astype(np.uint8) if protected is None else protected
+    predictions = alike(models, people, seed, decisions=decisions)
+    return Question(metric, predictions, Records(labels, groups, (metric,) if metrics is None else metrics))
+
+
+def draws(question: Question, epsilon: float, facts: Facts = NO_FACTS) -> list[Asked]:
+    """Return what noise is drawn; what is only put on a grid has been released."""
+    spy = Spy(seeded())
+    CELLS.release(question, facts, epsilon, 0.0, spy)  # type: ignore[arg-type]
+    return [asked for asked in spy.asked if asked.scale]
+
+
+def loss(one: list[Asked], other: list[Asked]) -> float:
+    """The largest log-ratio of what is released of two databases."""
+    assert [(a.law, a.scale, a.step, len(a.values)) for a in one] == [
+        (a.law, a.scale, a.step, len(a.values)) for a in other
+    ]
+    return sum(float(np.abs(a.values - b.values).sum()) / a.scale for a, b in zip(one, other, strict=True))
+
+
+def neighbours(groups: NDArray[np.uint8]) -> Iterator[NDArray[np.uint8]]:
+    for person in range(len(groups)):
+        other = groups.copy()
+        other[person] ^= 1
+        if 0 < other.sum() < len(groups):
+            yield other
+
+
+@pytest.mark.parametrize("people", [4, 6, 8])
+def test_no_neighbours_of_few_people_cost_more_than_epsilon(people: int) -> None:
+    worst = 0.0
+    for bits in itertools.product((0, 1), repeat=people):
+        groups = np.array(bits, np.uint8)
+        if 0 < groups.sum() < people:
+            here = draws(asking(people=people, metrics=(), protected=groups), 0.7)
+            for other in neighbours(groups):
+                worst = max(worst, loss(here, draws(asking(people=people, metrics=(), protected=other), 0.7)))
+    assert worst == pytest.approx(0.7, rel=1e-15)
+
+
+@pytest.mark.parametrize("metrics", [("sp",), LABELLED])
+@pytest.mark.parametrize("epsilon", [0.3, 20.0])
+@pytest.mark.parametrize("people", [21, 40, 60, 300])
+def test_the_worst_neighbours_cost_epsilon_and_none_more(people: int, epsilon: float, metrics: tuple[str, ...]) -> None:
+    groups = (np.arange(people) * 7 % 5 > 1).astype(np.uint8)
+    here = draws(asking(people=people, metrics=metrics, protected=groups), epsilon)
+    losses = [
+        loss(here, draws(asking(people=people, metrics=metrics, protected=other), epsilon))
+        for other in itertools.islice(neighbours(groups), 25)
+    ]
+    assert losses == pytest.approx([epsilon] * len(losses), rel=1e-14)
+    # Of both kinds: with N0 by itself, and without.
+    assert any(asked.scale > 2 / epsilon for asked in here) == (people == 300 and epsilon > 1)
+
+
+def test_cells_without_the_size_s_share_cost_too_much() -> None:
+    # The broken twin: N0 "is only a number", and the cells get all of epsilon.
+    groups = (np.arange(200) % 3 > 0).astype(np.uint8)
+    other = groups.copy()
+    other[7] ^= 1
+    one, two = (draws(asking(people=200, protected=of), 20.0) for of in (groups, other))
+    assert len(one) == 2
+    for asked in (one[0], two[0]):
+        object.__setattr__(asked, "scale", 1 / 20.0)
+    assert loss(one, two) == pytest.approx((1 + SIZE_SHARE) * 20.0)
+
+
+def test_cells_that_are_cut_by_group_would_be_seen() -> None:
+    # The broken twin looks at A when it cuts; ours has the same cells whatever A is.
+    groups = (np.arange(60) % 3 > 0).astype(np.uint8)
+    bought = [CELLS.release(asking(protected=of), NO_FACTS, 20.0, 0.0, seeded()) for of in (groups, 1 - groups)]
+    of_ours, of_other = (one.facts["cells.0.of"].tolist() for one in bought)
+    assert of_ours == of_other
+    values = alike(5, 60)
+    assert (
+        cut(np.vstack([values, groups])).cell_of(2).tolist()
+        != cut(np.vstack([values, 1.0 - groups[::-1]])).cell_of(2).tolist()
+    )
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_answers_are_functions_of_what_is_released(metric: str) -> None:
+    class Told(Seeded):
+        """Tells nothing of what it is given, but for what is only put on a grid."""
+
+        def laplace(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+            return super().laplace(np.full(np.shape(values), 4.0) if scale else values, scale, step)
+
+    binary = METRICS[metric].binary
+    groups = (np.arange(90) % 4 > 0).astype(np.uint8)
+    answers = set()
+    for of in (groups, groups[::-1].copy(), (np.arange(90) % 2).astype(np.uint8)):
+        asked = asking(metric, people=90, protected=of, decisions=binary)
+        released = CELLS.release(asked, NO_FACTS, 2.0, 0.0, Told(np.random.default_rng(3)))
+        answers.add(released.values.tobytes())
+        low, high = metric_range(metric)
+        assert ((low <= released.values) & (released.values <= high)).all()
+        assert released.low is None
+        assert released.high is None
+    assert len(answers) == 1
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_large_epsilon_leaves_what_cells_cannot_tell(metric: str) -> None:
+    # Decisions of one model are two cells, which tell all there is to know; for ratios as well.
+    asked = asking(metric, models=1, people=200, decisions=True)
+    released = CELLS.release(asked, NO_FACTS, 1e6, 0.0, seeded())
+    # Two strata of 100 people each keep up to one thousandth of the prior.
+    assert released.values == pytest.approx(asked.gaps(), abs=1e-3)
+    assert CELLS.release(asked, NO_FACTS, math.inf, 0.0, seeded()).values.tolist() == asked.gaps().tolist()
+
+
+def test_the_same_people_cost_nothing_again() -> None:
+    first = asking("sp", people=120, metrics=LABELLED)
+    bought = CELLS.release(first, NO_FACTS, 1.0, 0.0, seeded())
+    assert set(bought.facts) == {EPSILON, "cells.0.of", "cells.0.counts", "cells.0.sizes"}
+    assert CELLS.is_free(bought.facts, 1.0)
+    assert CELLS.is_free(bought.facts, 0.1)
+    assert not CELLS.is_free(bought.facts, 1.01)
+    assert not CELLS.is_free(NO_FACTS, 0.1)
+    for metric in LABELLED:
+        later = asking(metric, people=120, models=7, metrics=LABELLED)
+        spy = Spy(seeded())
+        answered = CELLS.release(later, bought.facts, 0.5, 0.0, spy)  # type: ignore[arg-type]
+        assert not answered.facts
+        assert all(asked.scale == 0 for asked in spy.asked)
+        for groups in (1 - later.records.protected, np.roll(later.records.protected, 1)):
+            same = asking(metric, people=120, models=7, metrics=LABELLED, protected=groups.astype(np.uint8))
+            assert CELLS.release(same, bought.facts, 0.5, 0.0, seeded(5)).values.tolist() == answered.values.tolist()
+
+
+def test_cells_keep_to_strata_where_labels_matter() -> None:
+    asked = asking("sp", people=200, metrics=LABELLED)
+    facts = CELLS.release(asked, NO_FACTS, 5.0, 0.0, seeded()).facts
+    (bought,) = purchases(facts)
+    assert len({*zip(bought.cell_of.tolist(), asked.records.labels.tolist(), strict=True)}) == len(bought.counts)
+    assert np.bincount(bought.cell_of).min() >= CELL_MIN
+    assert {int(stratum) for stratum in bought.stratum_of} == {0, 1}
+
+
+def test_purchases_are_put_together_by_what_they_tell() -> None:
+    # The second purchase of the same cells: as one release with the mean of both, neither twice nor once.
+    asked, epsilon = asking(people=100), 3.0
+    first = CELLS.release(asked, NO_FACTS, epsilon, 0.0, seeded(1)).facts
+    second = {**first, **CELLS.release(asked, first, epsilon * (1 + 1e-12), 0.0, seeded(2)).facts}
+    one, other = purchases(second)
+    assert one.cell_of.tolist() == other.cell_of.tolist()
+    members = np.ones(100, np.bool_)
+    estimate, variance = disadvantaged_among([one, other], members)
+    estimates, variances = zip(*(disadvantaged_among([each], members) for each in (one, other)), strict=True)
+    assert estimate == pytest.approx(np.mean(estimates))
+    assert variance == pytest.approx(variances[0] / 2)
+    values = CELLS.release(asked, second, 1.0, 0.0, seeded()).values
+    mean = {
+        **first,
+        "cells.0.counts": np.array(second["cells.0.counts"]),
+        "cells.0.sizes": np.array(first["cells.0.sizes"]),
+    }
+    mean["cells.0.counts"][:, 0] = (one.counts + other.counts) / 2
+    mean["cells.0.counts"][:, 1] /= 2
+    if np.isfinite(one.size_variances).all():
+        mean["cells.0.sizes"] = np.array([[(one.sizes[0] + other.sizes[0]) / 2, one.size_variances[0] / 2]])
+    assert values == pytest.approx(CELLS.release(asked, mean, 1.0, 0.0, seeded()).values, abs=1e-6)
+
+
+def test_rows_of_unlike_cells_know_whom_they_share() -> None:
+    question, other = asking(people=80), asking(people=80, seed=9, metrics=LABELLED)
+    facts = CELLS.release(question, NO_FACTS, 4.0, 0.0, seeded()).facts
+    facts = {**facts, **CELLS.release(other, facts, 9.0, 0.0, seeded()).facts}
+    bought = list(purchases(facts))
+    members = np.arange(80) % 3 > 0
+    centred = np.where(
+        members, question.predictions - question.predictions[:, members].mean(axis=1, keepdims=True), 0.0
+    )
+    seen = seen_by(bought, centred, members)
+    rows = []
+    for one in bought:
+        rows.append(np.eye(len(one.counts))[one.cell_of].T)
+        own = np.flatnonzero(np.isfinite(one.size_variances))
+        rows.append((one.stratum_of[one.cell_of] == own[:, np.newaxis]).astype(float))
+    everything = np.concatenate(rows)
+    assert seen.gram == pytest.approx(everything @ everything.T)
+    assert seen.cross == pytest.approx(centred @ everything.T, abs=1e-12)
+    assert seen.ones == pytest.approx(everything.sum(axis=1))
+    assert len(seen.noise) == len(seen.values) == len(everything)
+
+
+@pytest.mark.parametrize("metrics", [("sp",), LABELLED])
+def test_the_size_is_estimated_without_bias_and_as_well_as_stated(metrics: tuple[str, ...]) -> None:
+    asked = asking(people=150, metrics=metrics)
+    n0 = int((asked.records.protected == 0).sum())
+    found = []
+    for seed in range(400):
+        facts = CELLS.release(asked, NO_FACTS, 2.0, 0.0, seeded(seed)).facts
+        found.append(disadvantaged_among(list(purchases(facts)), np.ones(150, np.bool_)))
+    estimates, variances = np.array(found).T
+    assert len(set(variances)) == 1
+    # 400 draws: 4.5 standard errors of the mean, and of the variance (kurtosis of few Laplace draws up to 6).
+    assert abs(estimates.mean() - n0) < 4.5 * math.sqrt(variances[0] / 400)
+    assert estimates.var() == pytest.approx(variances[0], rel=0.5)
+
+
+def test_service_draws_have_the_discrete_law() -> None:
+    # The operating system's generator: a false alarm once in 10^4 runs, or fewer.
+    noise, scale = System(), cell_scales(SIZE_CELLS + 1, 1.0).cells
+    drawn = noise.laplace(np.full(20000, 3.0), scale, 1.0) - 3.0
+    assert (drawn == np.rint(drawn)).all()
+    expected = math.exp(-1 / scale)
+    at_zero = (1 - expected) / (1 + expected)
+    assert abs((drawn == 0).mean() - at_zero) < 4 * math.sqrt(at_zero * (1 - at_zero) / 20000)
+    assert drawn.var() == pytest.approx(discrete_variance(scale), rel=0.1)
+
+
+def test_models_that_agree_are_answered_together_and_others_are_predicted_to_err() -> None:
+    together, apart = (
+        Question("sp", values, Records(np.zeros(400, np.uint8), (np.arange(400) % 5 > 0).astype(np.uint8), ("sp",)))
+        for values in (alike(30, 400), np.random.default_rng(1).random((30, 400)))
+    )
+    assert predicted(together, 1.0) < predicted(together, 0.1)
+    assert predicted(together, 1.0) < predicted(apart, 1.0)
+    assert predicted(asking(people=12), 1.0) == math.inf
+    errors = []
+    for seed in range(20):
+        errors.append(np.abs(CELLS.release(together, NO_FACTS, 1.0, 0.0, seeded(seed)).values - together.gaps()))
+    assert np.median(errors) < 0.06  # one noisy sum of 30 would be off by 0.3
+
+
+def test_an_account_pays_once() -> None:
+    asked = asking(people=100)
+    ledger = Ledger()
+    ledger.set_budget("loans", Neighbours.A_FLIP, Budget(3.0))
+    ledger.allocate("loans", "ann", 3.0, 0.0)
+    case = Case("loans", asked.records, CELLS, ledger, 10, seed=b"seed")
+    first = case.settle("ann", "r1", b"1", "sp", asked.predictions, 1.0)
+    free = case.settle("ann", "r2", b"2", "sp", asked.predictions[:2], 1.0)
+    more = case.settle("ann", "r3", b"3", "sp", asked.predictions, 1.5)
+    assert [entry.request.loss.epsilon for entry in (first, free, more)] == [1.0, 0.0, 1.5]
+    assert ledger.standing("loans").spent == pytest.approx(2.5)
+    assert len(values_of(free)) == 2
+    assert (values_of(more) != values_of(first)).any()

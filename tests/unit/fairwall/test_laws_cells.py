@@ -1,0 +1,115 @@
+"""How people are cut into cells of alike predictions, and what noise on them costs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fairwall.laws.cells import (
+    CELL_MIN,
+    SIZE_CELLS,
+    best_count,
+    cell_scales,
+    cells_loss,
+    cut,
+    discrete_variance,
+    size_variance,
+)
+from fairwall.laws.posterior import Seen, predicted_error, predicted_variances
+
+
+def alike(models: int, people: int, seed: int = 0) -> NDArray[np.float64]:
+    """Scores of models that agree for the most part."""
+    generator = np.random.default_rng(seed)
+    common, own = generator.normal(size=people), generator.normal(size=(models, people))
+    return 1 / (1 + np.exp(-common - 0.3 * own))
+
+
+@pytest.mark.parametrize("people", [3, 19, 20, 57, 400])
+@pytest.mark.parametrize("models", [1, 6])
+def test_partitions_are_nested_and_no_cell_is_small(models: int, people: int) -> None:
+    cuts = cut(alike(models, people))
+    before = np.zeros(people, np.intp)
+    assert sorted(cuts.order.tolist()) == list(range(people))
+    for count in range(1, cuts.most + 1):
+        cell_of = cuts.cell_of(count)
+        sizes = np.bincount(cell_of)
+        assert len(sizes) == count
+        assert sizes.min() >= min(CELL_MIN, people)
+        # Whoever is in one cell was in one cell before.
+        assert len({*zip(cell_of.tolist(), before.tolist(), strict=True)}) == count
+        before = cell_of
+    assert cuts.most <= max(1, people // CELL_MIN)
+
+
+def test_a_cut_is_the_best_at_right_angles_to_the_leading_direction() -> None:
+    values = alike(1, 60)
+    (first,) = cut(values).at[:1].tolist()
+    ordered = np.sort(values[0])
+    within = [ordered[:k].var() * k + ordered[k:].var() * (60 - k) for k in range(CELL_MIN, 61 - CELL_MIN)]
+    assert min(first, 60 - first) == min(CELL_MIN + int(np.argmin(within)), 50 - int(np.argmin(within)))
+    # Decisions are told apart.
+    decisions = (values > 0.4).astype(np.float64)
+    cuts = cut(decisions)
+    assert cuts.most == 2
+    assert len({*zip(cuts.cell_of(2).tolist(), decisions[0].tolist(), strict=True)}) == 2
+
+
+def test_the_same_predictions_are_cut_alike_and_equal_people_not_at_all() -> None:
+    values = alike(3, 200)
+    one, other = cut(values), cut(values.copy())
+    assert (one.order.tolist(), one.at.tolist()) == (other.order.tolist(), other.at.tolist())
+    assert cut(np.full((3, 200), 0.25)).most == 1
+
+
+def test_the_cells_and_the_size_cost_epsilon_together() -> None:
+    for epsilon in (1e-6, 0.1, 1.0, 7.3, 1e4):
+        for cells in (1, SIZE_CELLS, SIZE_CELLS + 1, 1000):
+            scales = cell_scales(cells, epsilon)
+            assert (scales.size is None) == (cells <= SIZE_CELLS)
+            assert cells_loss(cells, epsilon) == pytest.approx(epsilon, rel=1e-15)
+    for cells, epsilon in ((0, 1.0), (2, 0.0), (2, math.inf), (2, math.nan)):
+        with pytest.raises(ValueError, match="cells"):
+            cell_scales(cells, epsilon)
+
+
+def test_the_variances_are_those_of_the_discrete_law() -> None:
+    k = np.arange(-4000, 4001)
+    for scale in (0.2, 1.0, 30.0):
+        law = np.exp(-np.abs(k) / scale)
+        assert discrete_variance(scale) == pytest.approx(float(k**2 @ law / law.sum()), rel=1e-9)
+    assert size_variance(3, 1.0) == 3 * discrete_variance(1.0)
+    own, of_cells = (discrete_variance(1 / share) for share in (0.15, 0.85))
+    assert size_variance(50, 1.0) == pytest.approx(1 / (1 / own + 1 / (50 * of_cells)))
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
+def test_the_error_that_is_predicted_is_that_of_the_posterior(epsilon: float) -> None:
+    values = alike(5, 150)
+    cuts = cut(values)
+    count, error = best_count(values, cuts, epsilon)
+    centred = values - values.mean(axis=1, keepdims=True)
+
+    def expected(cells: int) -> float:
+        rows = np.eye(cells)[cuts.cell_of(cells)].T
+        noise = np.full(cells, discrete_variance(cell_scales(cells, epsilon).cells))
+        seen = Seen(np.zeros(cells), rows.sum(axis=1), rows @ rows.T, centred @ rows.T, noise)
+        return predicted_error(predicted_variances(centred @ centred.T, seen, 150), size_variance(cells, epsilon), 150)
+
+    assert error == pytest.approx(expected(count), rel=1e-6)
+    assert error <= min(expected(cells) for cells in {1, 2, 4, 8, cuts.most}) * (1 + 1e-6)
+
+
+def test_more_epsilon_buys_more_cells() -> None:
+    values = alike(20, 600)
+    cuts = cut(values)
+    counts = [best_count(values, cuts, epsilon)[0] for epsilon in (0.01, 0.1, 1.0, 10.0)]
+    assert counts == sorted(counts)
+    assert counts[0] < counts[-1]
+    errors = [best_count(values, cuts, epsilon)[1] for epsilon in (0.01, 0.1, 1.0, 10.0)]
+    assert errors == sorted(errors, reverse=True)
+    # Whoever's means differ from all others' needs N0 as well, and cells make that noisy.
+    assert best_count(values, cuts, 1.0, offset=1.0)[1] > best_count(values, cuts, 1.0)[1]

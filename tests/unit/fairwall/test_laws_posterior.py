@@ -1,0 +1,121 @@
+"""The joint posterior mean of a batch's gaps against a Gaussian computed the long way, person by person."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fairwall.laws.posterior import (
+    DEVIATION,
+    SHARE,
+    STRUCTURES,
+    Seen,
+    directions_of,
+    posterior,
+    predicted_error,
+    predicted_variances,
+    structures,
+    variances_with_noise,
+)
+
+
+def world(
+    seed: int, models: int = 4, people: int = 13, rows: int = 5, rank: int = 3
+) -> tuple[NDArray[np.float64], ...]:
+    """Return X of a lower rank than m, any S, and the covariance of correlated noise."""
+    generator = np.random.default_rng(seed)
+    values = generator.random((models, rank)) @ generator.random((rank, people))
+    seen, root = generator.random((rows, people)), generator.random((rows, rows))
+    return values - values.mean(axis=1, keepdims=True), seen, root @ root.T + 0.1 * np.eye(rows)
+
+
+def kernels(centred: NDArray[np.float64], share: float) -> list[NDArray[np.float64]]:
+    """Return I + tau Y'Y for each structure, n x n, with Y from a singular value decomposition."""
+    m, n = centred.shape
+    _, singular, right = np.linalg.svd(centred, full_matrices=False)
+    singular, right = singular[singular > 1e-6], right[singular > 1e-6]
+    found = []
+    for flatness, multiple in STRUCTURES:
+        rows = singular[:, np.newaxis] ** (1 - flatness) * right
+        own = centred @ rows.T @ rows @ centred.T
+        # tau_1: the gaps that it adds have a mean square of DEVIATION^2.
+        unit = share * (1 - share) * (DEVIATION * n) ** 2 / (np.trace(own) / m)
+        found.append(np.eye(n) + multiple * unit * rows.T @ rows)
+    return found
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_it_is_the_gaussian_posterior_of_people(seed: int) -> None:
+    centred, rows, noise = world(seed)
+    n, share = centred.shape[1], 0.1 + 0.1 * seed
+    values = rows @ (np.random.default_rng(seed).random(n) < share)
+    logs, means, variances = [], [], []
+    for kernel in kernels(centred, share):
+        prior = share * (1 - share) * kernel
+        covariance = rows @ prior @ rows.T + noise
+        gain = prior @ rows.T @ np.linalg.inv(covariance)
+        off = values - share * rows.sum(axis=1)
+        people, spread = share + gain @ off, prior - gain @ rows @ prior
+        means.append(centred @ people)
+        variances.append(np.diag(centred @ spread @ centred.T))
+        logs.append(-0.5 * off @ np.linalg.solve(covariance, off) - 0.5 * np.linalg.slogdet(covariance)[1])
+    weights = np.exp(np.array(logs) - max(logs))
+    weights /= weights.sum()
+    mean = weights @ np.array(means)
+    seen = Seen(values, rows.sum(axis=1), rows @ rows.T, centred @ rows.T, noise)
+    found = posterior(centred @ centred.T, seen, share, n)
+    assert found.weights == pytest.approx(weights, rel=1e-6)
+    assert found.mean == pytest.approx(mean, rel=1e-6, abs=1e-9)
+    assert found.variance == pytest.approx(weights @ (np.array(variances) + (np.array(means) - mean) ** 2), rel=1e-6)
+
+
+def test_noise_may_be_given_by_its_variances() -> None:
+    centred, rows, noise = world(1)
+    apart = np.diag(noise)
+    some = rows.sum(axis=1) / 5
+    ways = [
+        posterior(centred @ centred.T, Seen(some, rows.sum(axis=1), rows @ rows.T, centred @ rows.T, how), 0.2, 13)
+        for how in (apart, np.diag(apart))
+    ]
+    assert ways[0].mean.tolist() == ways[1].mean.tolist()
+
+
+def test_equal_predictions_have_no_gap() -> None:
+    rows = np.eye(3, 7)
+    seen = Seen(np.ones(3), rows.sum(axis=1), rows @ rows.T, np.zeros((2, 3)), np.ones(3))
+    found = posterior(np.zeros((2, 2)), seen, 0.3, 7)
+    assert (found.mean == 0).all()
+    assert (found.variance == 0).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_predicted_is_the_mean_variance_before_anything_is_seen(seed: int) -> None:
+    centred, rows, noise = world(seed)
+    expected = []
+    for kernel in kernels(centred, SHARE):
+        prior = SHARE * (1 - SHARE) * kernel
+        spread = prior - prior @ rows.T @ np.linalg.inv(rows @ prior @ rows.T + noise) @ rows @ prior
+        expected.append(np.trace(centred @ spread @ centred.T) / len(centred))
+    products = centred @ centred.T
+    seen = Seen(np.zeros(5), rows.sum(axis=1), rows @ rows.T, centred @ rows.T, noise)
+    assert predicted_variances(products, seen, 13) == pytest.approx(expected, rel=1e-6)
+    # Independent noise on each u: S = X.
+    own = Seen(np.zeros(4), np.zeros(4), products, products, np.full(4, 0.3))
+    squares, _ = directions_of(products)
+    assert variances_with_noise(squares, 4, 0.3, 13) == pytest.approx(predicted_variances(products, own, 13), rel=1e-6)
+
+
+def test_an_unknown_size_adds_to_the_error_of_large_gaps() -> None:
+    none, some = (predicted_error([1.0] * len(STRUCTURES), size, 100) for size in (0.0, 25.0))
+    assert none == pytest.approx(1 / (SHARE * (1 - SHARE) * 100))
+    assert some > none
+
+
+def test_the_strengths_add_the_gaps_that_they_state() -> None:
+    centred, _, _ = world(4)
+    m, n = centred.shape
+    squares, directions = directions_of(centred @ centred.T)
+    for (flatness, strength), (_, multiple) in zip(structures(squares, m, 0.3, n), STRUCTURES, strict=True):
+        added = directions**2 @ (0.21 * strength * squares ** (2 - flatness)) / (0.21 * n) ** 2
+        assert added.mean() == pytest.approx(multiple * DEVIATION**2)
