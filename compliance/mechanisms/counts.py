@@ -68,6 +68,8 @@ class NoisyCounts:
         The centred sums with noise, its law, and their grid.
     centres, units
         What was taken off each value before it was added up, and the unit of `law` and `step`: a number, or shape (k,).
+    expected
+        From N0 as released to what the centred sums are taken for, shape (k,); None for what they are with noise.
     """
 
     size: float | None
@@ -77,6 +79,7 @@ class NoisyCounts:
     step: float
     centres: NDArray[np.float64] | float = 0.5
     units: NDArray[np.float64] | float = 1.0
+    expected: Callable[[float], NDArray[np.float64]] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,11 +190,12 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
         first, last = int(max(1.0, size - reach)), int(min(n - 1.0, size + reach))
         sizes, weights = _thinned(np.arange(first, last + 1.0), size, size_law)
         reaches = (noise_reach(noisy.law, 1 - _MISSED) + noisy.step) * noisy.units
+        taken = noisy.sums if noisy.expected is None else noisy.expected(size)
         of_sums = [
-            np.broadcast_to(of, np.shape(noisy.sums)) for of in (noisy.sums, reaches, noisy.centres, noisy.units)
+            np.broadcast_to(of, np.shape(noisy.sums)) for of in (noisy.sums, reaches, noisy.centres, noisy.units, taken)
         ]
         of_parts = [np.split(of, len(inside)) for of in of_sums]
-        for i, centred, off, centres, units in zip(inside, *of_parts, strict=True):
+        for i, centred, off, centres, units, nearest in zip(inside, *of_parts, strict=True):
             members, of_all = values[i]
             total = sums_over(members, of_all)
             people = of_all if members.all() else np.compress(members, of_all, axis=1)
@@ -203,9 +207,9 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
                 intervals.append(likely_gaps(metric, n, total, sizes, weights, told, possible, level_of_parts(metric)))
             if shrinks:
                 totals = Totals(n, total, people.var(axis=1))
-                centred = shrunk_sums(centred, size, totals, noisy.law.scale, gaussian=gaussian)
+                nearest = shrunk_sums(nearest, size, totals, noisy.law.scale, gaussian=gaussian)
             at = int(size) - first
-            sum0 = np.clip(centred + size * centres, least[:, at], most[:, at])
+            sum0 = np.clip(nearest + size * centres, least[:, at], most[:, at])
             estimates[i] = GroupSums(sum1=total - sum0, sum0=sum0, n1=n - size, n0=size)
         if metric.binary:
             all_of = [sums_over(*values[i]) for i in inside]

@@ -4,9 +4,11 @@ The mathematics is `fairwall.laws.cube`; what is computed from the noisy sums, a
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from compliance.accountant import Loss, pure
 from compliance.mechanisms.counts import NoisyCounts, Stratum, answer
@@ -20,14 +22,24 @@ from compliance.mechanisms.mechanism import (
     require_budget,
 )
 from compliance.noise import Noise, step_for
-from fairwall.laws.cube import CubeNoise, coordinates, cube_scales
-from fairwall.laws.noise import Laplace
+from fairwall.laws.cube import Coordinates, CubeNoise, coordinates, cube_scales
+from fairwall.laws.noise import Laplace, Law
+from fairwall.laws.posterior import Seen, posterior
+
+_VARIANCE_MIN = 1e-6
 
 
 @dataclass(frozen=True)
 class CubeMechanism:
-    """Adds noise from one cube to N0 and to all centred sums."""
+    """Adds noise from one cube to N0 and to all centred sums.
 
+    Parameters
+    ----------
+    shrinks
+        Whether answers are the joint posterior mean of the batch, `fairwall.laws.posterior`.
+    """
+
+    shrinks: bool = False
     name: str = "cube"
     title: str = "noise from a cube"
     guarantee: Guarantee = "pure"
@@ -65,10 +77,44 @@ class CubeMechanism:
                     size = float(noise.laplace(np.array([float(asked.n0)]), scales.size, 1.0)[0])
                 sums = noise.cube(exact, scale, step) if scales.sides else exact
             apart = Laplace(scales.size) if scales.size is not None else law
+            expected = None
+            if self.shrinks:
+                expected = _expected(asked, told, step, (sums, law), None if size is None else (size, apart))
             # Each of N0 people was rounded, by half a step at most.
-            return NoisyCounts(size, apart, told.sums(sums), law, asked.n * step / 2, told.centres, told.halves)
+            return NoisyCounts(
+                size, apart, told.sums(sums), law, asked.n * step / 2, told.centres, told.halves, expected
+            )
 
         return answer(question, facts, buy, shrinks=False, gaussian=False)
+
+
+def _expected(
+    asked: Stratum,
+    told: Coordinates,
+    step: float,
+    released: tuple[NDArray[np.float64], CubeNoise],
+    size: tuple[float, Law] | None,
+) -> Callable[[float], NDArray[np.float64]]:
+    """Return what the centred sums are by the posterior, given N0."""
+    people = np.compress(asked.members, asked.values, axis=1)
+    means = people.mean(axis=1)
+    centred = people - means[:, np.newaxis]
+    sums, law = released
+    rows, values, variances = told.steps * step, sums, np.full(len(sums), law.variance())
+    if size is not None:
+        noisy, of_size = size
+        rows, values = np.vstack([rows, np.ones(asked.n)]), np.append(values, noisy)
+        variances = np.append(variances, of_size.variance() if isinstance(of_size, CubeNoise) else 2 * of_size.scale**2)
+    # Not so little that rounding errors decide.
+    variances = np.maximum(variances, _VARIANCE_MIN)
+    seen = Seen(values, rows.sum(axis=1), rows @ rows.T, centred @ rows.T, variances)
+
+    def expected(n0: float) -> NDArray[np.float64]:
+        found = posterior(centred @ centred.T, seen, n0 / asked.n, asked.n)
+        nearest: NDArray[np.float64] = found.mean + n0 * (means - told.centres)
+        return nearest
+
+    return expected
 
 
 def cube_step(epsilon: float, people: int) -> float:

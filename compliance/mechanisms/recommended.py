@@ -45,6 +45,7 @@ from compliance.mechanisms.cells import CellsMechanism
 from compliance.mechanisms.cells import predicted as predicted_of_cells
 from compliance.mechanisms.counts import CountsMechanism
 from compliance.mechanisms.counts_gaussian import CountsGaussian
+from compliance.mechanisms.cube import CubeMechanism
 from compliance.mechanisms.gaussian import GaussianMechanism
 from compliance.mechanisms.laplace import LaplaceMechanism
 from compliance.mechanisms.mechanism import (
@@ -63,6 +64,7 @@ from fairwall.laws.calibration import conceal_law, laplace_law, require_batch
 from fairwall.laws.cauchy import tuned_law
 from fairwall.laws.conceal_laplace import conceal_laplace_law
 from fairwall.laws.counts import CountScales, Totals, gaussian_scales, laplace_scales, shrunk_sums
+from fairwall.laws.cube import CubeNoise, coordinates, cube_scales
 from fairwall.laws.gaussian import gaussian_multiplier
 from fairwall.laws.metric import find_metric, part_values
 from fairwall.laws.noise import Gaussian, Laplace, Law
@@ -75,6 +77,7 @@ MIDPOINT = "midpoint"
 SHRUNK = " shrunk"
 _RESPONSE = RandomizedResponse()
 _CELLS = CellsMechanism()
+_CUBE = "cube" + SHRUNK
 _SEED = 2012
 _NUMBERS = 200
 _BATCHES_MIN = 10
@@ -183,8 +186,9 @@ def midpoint(metric: str) -> float:
 def mechanism_of(name: str, shares: Shares = DEFAULT_SHARES) -> Mechanism:
     """Return the mechanism of a row of `standings`."""
     counts = {kind.name: kind for kind in (CountsMechanism(), CountsGaussian())}
-    shrunk = {kind.name + SHRUNK: kind for kind in (CountsMechanism(shrinks=True), CountsGaussian(shrinks=True))}
-    added = (LaplaceMechanism(), GaussianMechanism(), CauchyMechanism(shares))
+    shrinking = (CountsMechanism(shrinks=True), CountsGaussian(shrinks=True), CubeMechanism(shrinks=True))
+    shrunk = {kind.name + SHRUNK: kind for kind in shrinking}
+    added = (LaplaceMechanism(), GaussianMechanism(), CauchyMechanism(shares), CubeMechanism())
     others = {kind.name: kind for kind in (*added, _RESPONSE, _CELLS)}
     every: dict[str, Mechanism] = {**counts, **shrunk, **others}
     return every[name]
@@ -218,15 +222,16 @@ def nearest(question: Question, name: str, epsilon: float, shares: Shares = DEFA
     """
     if name.removesuffix(SHRUNK) not in _ON_SUMS:
         return name
-    errors = {
-        name: _error_of_noise(question, name, epsilon, shares),
-        _CELLS.name: predicted_of_cells(question, epsilon),
-    }
+    errors = {one: _error_of_noise(question, one, epsilon, shares) for one in (name, _CUBE)}
+    errors[_CELLS.name] = predicted_of_cells(question, epsilon)
     return min(errors, key=lambda one: errors[one])
 
 
 def _error_of_noise(question: Question, name: str, epsilon: float, shares: Shares) -> float:
-    """Predict the error of independent noise on each gap, or on N0 and each sum."""
+    """Predict the error of noise on each gap, or on N0 and each sum.
+
+    Noise counts as Gaussian noise with the same median of its size would.
+    """
     metric, m, errors = question.metric, question.queries, []
     labels, parts = find_metric(metric).strata, find_metric(metric).parts
     values = list(part_values(metric, question.predictions, question.records.labels))
@@ -245,19 +250,27 @@ def _error_of_noise(question: Question, name: str, epsilon: float, shares: Share
                 if name == "laplace"
                 else tuned_law(proxy, n0, n - n0, m, epsilon, shares)
             )
-            noise = (_DEVIATION[name] * law.scale * SHARE * (1 - SHARE) * n) ** 2
+            noise = (law.median_abs() / _MEDIAN * SHARE * (1 - SHARE) * n) ** 2
+        elif name == _CUBE:
+            told = coordinates(of_people, 2.0**-20)
+            scales = cube_scales(len(told.steps), epsilon)
+            of_one = (CubeNoise(scales.scale, max(scales.sides, 1)).median_abs() / _MEDIAN) ** 2
+            of_size = of_one if scales.size is None else (Laplace(scales.size).median_abs() / _MEDIAN) ** 2
+            noise = float((told.halves**2 * of_one + (means - told.centres) ** 2 * of_size).mean())
         else:
-            scales = laplace_scales(m * _sums(metric), epsilon)
-            of_size = 2 * scales.size**2
-            noise = 2 * scales.sums**2 + float(((means - 0.5) ** 2).mean()) * of_size
+            of_counts = laplace_scales(m * _sums(metric), epsilon)
+            of_size, of_sums = (
+                (Laplace(scale).median_abs() / _MEDIAN) ** 2 for scale in (of_counts.size, of_counts.sums)
+            )
+            noise = of_sums + float(((means - 0.5) ** 2).mean()) * of_size
         squares, _ = directions_of(centred @ centred.T)
         errors.append(predicted_error(variances_with_noise(squares, m, noise, n), of_size, n))
     return sum(errors) / len(errors)
 
 
 _ON_SUMS = ("counts", "laplace", "cauchy")
-_DEVIATION = {"laplace": math.sqrt(2), "cauchy": 1 / 0.6745}
-"""Of noise of scale 1; of Cauchy noise, which has none, that of the Gaussian with the same median of its size."""
+_MEDIAN = 0.6745
+"""Of the size of Gaussian noise with deviation 1."""
 
 
 @lru_cache(maxsize=256)
@@ -307,7 +320,7 @@ def standings(
     return tuple(sorted(rows, key=lambda row: row.median_error))
 
 
-_ALL_CHOSEN = ("counts", "counts-gaussian", "laplace", "gaussian", "cauchy", "randomized-response", "cells")
+_ALL_CHOSEN = ("counts", "counts-gaussian", "laplace", "gaussian", "cauchy", "randomized-response", "cells", "cube")
 _ONLY_COMPARED = (MIDPOINT, "conceal", "conceal-laplace")
 
 
