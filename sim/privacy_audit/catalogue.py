@@ -137,6 +137,18 @@ _BUILT: Mapping[str, Entry] = {
         twins.cube("cube-step-forgotten", "step"),
         Setting(queries=1),
     ),
+    "cells-free-size": Entry(
+        "broken twin",
+        "noise on cells that takes no share of epsilon for N0",
+        twins.cells("cells-free-size", "free-size"),
+        Setting(queries=1),
+    ),
+    "cells-by-group": Entry(
+        "broken twin",
+        "noise on cells that are cut by the protected attribute",
+        twins.cells("cells-by-group", "by-group"),
+        Setting(queries=1),
+    ),
     "sparse-silent": Entry(
         "broken twin",
         "sparse vector without noise on the gaps",
@@ -201,6 +213,7 @@ _BUILT: Mapping[str, Entry] = {
     "cube-whole": Entry(
         "sound sibling", "noise from a cube for whole steps of its grid", twins.cube("cube-whole", None)
     ),
+    "cells-paid": Entry("sound sibling", "noise on cells that pays for N0", twins.cells("cells-paid", None)),
     "counts-paid": Entry("sound sibling", "noisy counts that pay for N0", twins.counts("counts-paid", None)),
     "silent-seldom": Entry(
         "sound sibling",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -25,6 +25,7 @@ from fairwall.laws.calibration import (
     printed_conceal_scale,
     printed_laplace_scale,
 )
+from fairwall.laws.cells import SIZE_SHARE
 from fairwall.laws.metric import find_metric, sums_over
 from fairwall.laws.noise import Cauchy, Laplace
 from fairwall.laws.sensitivity import flip_sensitivity, global_sensitivity, local_sensitivity
@@ -214,6 +215,58 @@ class Cube(_Pure):
 
     def _moves(self) -> float:
         return self._STEP * (math.floor(1 / self._STEP) + 1)
+
+
+@dataclass(frozen=True)
+class Cells(_Pure):
+    """Whole-number noise on how many are disadvantaged in each of five cells and in all, and every gap from those.
+
+    Cells are runs of people in the order of their mean prediction. A person is in one of them, so that they cost one
+    price together: the sizes of cells get 0.85 of epsilon and N0 the rest. ``free-size`` gives the cells all of it.
+    ``by-group`` puts the first disadvantaged person into a cell of their own, who is then seen in how cells answer.
+    """
+
+    fault: Literal["free-size", "by-group"] | None
+
+    def refuses(self, metric: str, _epsilon: float, _delta: float) -> str | None:
+        """See `Mechanism.refuses`."""
+        return None if metric in ("sp", "abs_sp") else f"{self.name} does not answer metric {metric}"
+
+    def release(self, question: Question, _facts: object, epsilon: float, delta: float, noise: Noise) -> Release:
+        """See `Mechanism.release`."""
+        require_budget(epsilon, delta)
+        n, values = question.records.people, question.predictions
+        cell_of = np.empty(n, dtype=np.intp)
+        cell_of[np.argsort(values.mean(axis=0), kind="stable")] = np.arange(n) * self._CELLS // n
+        if self.fault == "by-group":
+            cell_of[np.argmin(question.records.turned(np.zeros(n, dtype=np.bool_)))] = self._CELLS - 1
+        exact = question.records.disadvantaged_in(cell_of, self._CELLS)
+        of_cells = epsilon if self.fault == "free-size" else (1 - SIZE_SHARE) * epsilon
+        noisy = noise.laplace(exact, 1 / of_cells, 1.0)
+        size = noise.laplace(exact.sum(keepdims=True), 1 / (SIZE_SHARE * epsilon), 1.0)
+        # Post-processing: each cell's people take its mean prediction.
+        people = np.bincount(cell_of, minlength=self._CELLS)
+        means = np.stack([np.bincount(cell_of, row, self._CELLS) for row in values]) / np.maximum(people, 1)
+        sums = (noisy[..., np.newaxis, :] * means).sum(axis=-1)
+        n0_near = np.clip(size, 1, n - 1)
+        sum0 = np.clip(sums, 0, n0_near)
+        gap = (sums_over(np.ones(n, dtype=np.bool_), values) - sum0) / (n - n0_near) - sum0 / n0_near
+        released = Release(np.abs(gap) if find_metric(question.metric).absolute else gap, {"n0": size, "cells": noisy})
+        if self.fault != "by-group":
+            return released
+        return replace(released, facts={**released.facts, "people": noise.laplace(people.astype(float), 0.0, 1.0)})
+
+    def loss(
+        self, _metric: str, n0: int, n1: int, _people: int, _queries: int, epsilon: float, _delta: float, /
+    ) -> float:
+        """Return the exact loss, an `exact.ExactLoss`."""
+        if n0 + n1 < 3:
+            return 0.0
+        if self.fault == "by-group":
+            return math.inf
+        return epsilon * (1 + SIZE_SHARE) if self.fault else epsilon
+
+    _CELLS = 5
 
 
 @dataclass(frozen=True)
@@ -453,6 +506,16 @@ def cube(name: str, fault: Literal["step"] | None) -> Callable[[float], Subject]
 
     def make(epsilon: float) -> Subject:
         mechanism = Cube(name, fault)
+        return Batches(mechanism, epsilon, 0.0, mechanism.loss)
+
+    return make
+
+
+def cells(name: str, fault: Literal["free-size", "by-group"] | None) -> Callable[[float], Subject]:
+    """Return the maker of a subject with noise on numbers in cells."""
+
+    def make(epsilon: float) -> Subject:
+        mechanism = Cells(name, fault)
         return Batches(mechanism, epsilon, 0.0, mechanism.loss)
 
     return make

@@ -33,6 +33,8 @@ def test_the_grid_finds_the_closed_form(name, exact, metric, n0, n1):
         ("budget-forgotten", 2.0),
         ("counts-free-size", math.sqrt(2)),
         ("cube-step-forgotten", 1.6),
+        ("cells-free-size", 1.15),
+        ("cells-by-group", math.inf),
     ],
 )
 def test_a_law_gives_the_true_loss_of_a_broken_twin(twin, loss):
@@ -52,6 +54,7 @@ def test_a_law_gives_the_true_loss_of_a_broken_twin(twin, loss):
         "cauchy",
         "counts",
         "cube",
+        "cells",
         "randomized-response",
         "sample-and-aggregate",
         "recommended",
@@ -62,6 +65,7 @@ def test_a_law_gives_the_true_loss_of_a_broken_twin(twin, loss):
         "budget-kept",
         "counts-paid",
         "cube-whole",
+        "cells-paid",
     ],
 )
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, pytest.param(30.0, marks=pytest.mark.slow)])
