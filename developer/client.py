@@ -25,6 +25,7 @@ from fairwall.laws.metric import find_metric
 from fairwall.laws.precision import Precision
 from fairwall.rpc import arrays, channel, chunks, identity
 from fairwall.rpc.errors import CATALOGUE, audit_error_of, reason_of
+from fairwall.wire.audits import audit_digest
 from fairwall.wire.metrics import name_of, number_of
 from fairwall.wire.precision import from_message
 from fairwall.wire.v1.array_pb2 import Array
@@ -35,6 +36,9 @@ AUDIT_SECONDS = 600.0
 RECONNECT_SECONDS = 20.0
 """How long a service that was there before may take to come back."""
 _PAUSE_SECONDS = 0.1
+
+_ID_DIGITS = 32
+"""128 bits: no two questions have the same id by chance."""
 
 _T = TypeVar("_T")
 
@@ -113,6 +117,8 @@ class Answer:
         was given.
     rows_compared : bool or None
         Whether compliance compared your rows with its own, by their ids. None where its rows have none.
+    request_id : str
+        What the request was called.
     """
 
     gaps: NDArray[np.float64]
@@ -123,6 +129,7 @@ class Answer:
     high: NDArray[np.float64]
     probability_above: NDArray[np.float64] | None = None
     rows_compared: bool | None = field(default=None, repr=False)
+    request_id: str = field(default="", repr=False)
 
 
 class RowsNotCompared(UserWarning):
@@ -237,6 +244,7 @@ class AuditClient:
         threshold: float | None = None,
         ids: Sequence[object] | None = None,
         table: Any = None,
+        once: bool = False,
     ) -> Answer:
         """Ask for one metric of one model, or of a batch of models.
 
@@ -260,6 +268,9 @@ class AuditClient:
         table : frame or mapping of str to sequence, optional
             In place of ``ids``: what predictions were made from, in their order, with the column of ids and the public
             columns that the terms name. All of them are compared with compliance's.
+        once : bool
+            Pay for this question once and for all: the request id is made from all that is asked, so that the same
+            question gets the same answer at no cost, also from another program on another day.
 
         Raises
         ------
@@ -272,8 +283,13 @@ class AuditClient:
         _check_epsilon(epsilon)
         if threshold is not None and math.isnan(threshold):
             raise ValueError("the threshold must be a number")
+        if once and request_id is not None:
+            raise ValueError("once makes the request id: leave request_id out")
         batch, digest = self._arranged(predictions, ids, table)
         asked = uuid.uuid4().hex if request_id is None else request_id
+        if once:
+            header = header_of(self._data, "", metric, batch, epsilon, threshold, digest)
+            asked = audit_digest(header, np.ascontiguousarray(batch, "<f8")).hex()[:_ID_DIGITS]
         answer = self._call(
             lambda: ask(
                 self._service, self._data, asked, metric, batch, epsilon, threshold=threshold, rows_digest=digest
@@ -383,15 +399,12 @@ class AuditClient:
         self, predictions: ArrayLike, ids: Sequence[object] | None, table: Any
     ) -> tuple[NDArray[np.float64], bytes]:
         """Bring predictions into the service's order, with the digest of their rows; empty where they have no ids."""
-        if ids is not None and table is not None:
-            raise ValueError("give ids or table, and not both: the table has the ids")
-        named = ids is not None or table is not None
         # Asked each time: the service may have read another table since.
-        known = self.terms().rows if named or rows.are_labelled(predictions) else None
+        known = self.terms().rows if rows.are_named(predictions, ids, table) else None
         if known is not None:
             batch, digest = rows.arranged(predictions, ids, table, known)
             return _batch(batch), digest
-        if named:
+        if ids is not None or table is not None:
             raise ValueError("this service's rows have no ids to compare yours with: predictions must be in its order")
         return _batch(predictions), b""
 
@@ -487,7 +500,26 @@ def ask(
     grpc.RpcError
         If compliance refuses; :func:`fairwall.rpc.errors.reason_of` tells why.
     """
-    header = audit.AuditHeader(
+    header = header_of(deal_id, request_id, metric, predictions, epsilon, threshold, rows_digest)
+
+    def parts() -> Iterator[audit.AuditRequest | bytes]:
+        yield audit.AuditRequest(header=header)
+        yield from chunks.encoded(predictions, audit.AuditRequest, "predictions_chunk")
+
+    return _answer(service.Audit(parts(), timeout=AUDIT_SECONDS), request_id)
+
+
+def header_of(
+    deal_id: str,
+    request_id: str,
+    metric: str,
+    predictions: NDArray[np.floating],
+    epsilon: float,
+    threshold: float | None,
+    rows_digest: bytes,
+) -> audit.AuditHeader:
+    """Say what is asked; the parameters are those of `ask`."""
+    return audit.AuditHeader(
         request_id=request_id,
         deal_id=deal_id,
         metric=number_of(metric),
@@ -496,12 +528,6 @@ def ask(
         threshold=threshold,
         rows_digest=rows_digest,
     )
-
-    def parts() -> Iterator[audit.AuditRequest | bytes]:
-        yield audit.AuditRequest(header=header)
-        yield from chunks.encoded(predictions, audit.AuditRequest, "predictions_chunk")
-
-    return _answer(service.Audit(parts(), timeout=AUDIT_SECONDS))
 
 
 def ask_models(
@@ -532,10 +558,10 @@ def ask_models(
         models=models,
         threshold=threshold,
     )
-    return _answer(service.AuditModels(request, timeout=AUDIT_SECONDS).answer)
+    return _answer(service.AuditModels(request, timeout=AUDIT_SECONDS).answer, request_id)
 
 
-def _answer(response: audit.AuditResponse) -> Answer:
+def _answer(response: audit.AuditResponse, request_id: str) -> Answer:
     return Answer(
         gaps=_numbers(response.gaps),
         epsilon_charged=response.epsilon_charged,
@@ -547,6 +573,7 @@ def _answer(response: audit.AuditResponse) -> Answer:
         high=_numbers(response.high),
         probability_above=_numbers(response.probability_above) if response.HasField("probability_above") else None,
         rows_compared=response.rows_compared if response.HasField("rows_compared") else None,
+        request_id=request_id,
     )
 
 

@@ -45,11 +45,22 @@ class Mismatch(ValueError):
     """Rows that are not those of the service, as far as its terms tell."""
 
 
-def are_labelled(predictions: ArrayLike) -> bool:
-    """Tell whether a Series or a frame says by its labels whom its predictions are about.
+def are_named(predictions: ArrayLike, ids: Sequence[object] | None, table: Any) -> bool:
+    """Tell whether anything says whom predictions are about: ids, a table, or the labels of a Series or a frame.
 
     pandas' default labels, which only count the rows, say nothing.
+
+    Raises
+    ------
+    ValueError
+        If both ids and a table do.
     """
+    if ids is not None and table is not None:
+        raise ValueError("give ids or table, and not both: the table has the ids")
+    return ids is not None or table is not None or _are_labelled(predictions)
+
+
+def _are_labelled(predictions: ArrayLike) -> bool:
     pandas = sys.modules.get("pandas")
     if pandas is None or not isinstance(predictions, pandas.Series | pandas.DataFrame):
         return False
