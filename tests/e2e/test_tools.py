@@ -1,0 +1,300 @@
+"""The tools for developers against a real service: what the page shows runs, and repeats are free."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import cross_val_score
+
+from developer.client import Answer, AuditRefused, AuditUnavailable
+from developer.tools.asynchronous import AsyncAuditClient
+from developer.tools.classifiers import ask_about
+from developer.tools.scoring import GapScorer
+from tests.e2e.test_serve import DOCS, Served, change, deployment, serving
+from tests.loans import PREDICTIONS as LOANS_PREDICTIONS
+from tests.loans import Deployment
+
+PAGE = (DOCS / "tools.md").read_text()
+CONFTEST, TEST, SCORER, MLFLOW, ASYNCIO = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+(OPTIONS,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+
+
+def with_ids(folder: Path) -> Path:
+    """The documented example as it stands, with ids."""
+    deployment(folder)
+    shutil.copyfile(DOCS / "example" / "policy.toml", folder / "policy.toml")
+    change(folder, listen="127.0.0.1:0")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(with_ids(tmp_path_factory.mktemp("tools"))) as running:
+        yield running
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Iterator[Served]:
+    """A service whose budget is the test's own."""
+    with serving(with_ids(tmp_path)) as running:
+        yield running
+
+
+def table(served: Served) -> pd.DataFrame:
+    return pd.read_csv(served.folder / "loans.csv", index_col="id")
+
+
+def fitted(served: Served, columns: tuple[str, ...] = ("income", "debt")) -> LogisticRegression:
+    rows = table(served)
+    return LogisticRegression(max_iter=1000).fit(rows[[*columns]], rows["repaid"])
+
+
+def remaining(served: Served, name: str = "alice") -> float:
+    with served.client(name) as audits:
+        return audits.terms().epsilon_remaining
+
+
+def program(served: Served, text: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", text.replace("127.0.0.1:7443", served.address)],
+        capture_output=True,
+        text=True,
+        cwd=served.folder,
+        timeout=100,
+        check=False,
+    )
+
+
+def test_the_page_s_test_runs_and_costs_once(own: Served) -> None:
+    for name, text in (("conftest.py", CONFTEST), ("pyproject.toml", OPTIONS), ("test_fairness.py", TEST)):
+        (own.folder / name).write_text(text.replace("127.0.0.1:7443", own.address))
+    spent = []
+    for _ in range(2):
+        run = subprocess.run(
+            [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider"],
+            capture_output=True,
+            text=True,
+            cwd=own.folder,
+            timeout=100,
+            check=False,
+        )
+        assert run.returncode == 0, run.stdout
+        spent.append(3 - remaining(own))
+    assert spent == [0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (lambda text: text.replace('audit_epsilon = "0.5"', ""), "audit_epsilon: is missing"),
+        (lambda text: text.replace('"0.5"', '"half"'), "audit_epsilon: must be a number"),
+    ],
+)
+def test_options_that_are_wrong_are_named(served: Served, tmp_path: Path, spoil: object, why: str) -> None:
+    for name, text in (("conftest.py", CONFTEST), ("pyproject.toml", spoil(OPTIONS)), ("test_fairness.py", TEST)):  # type: ignore[operator]
+        (tmp_path / name).write_text(text)
+    shutil.copyfile(served.folder / "loans.csv", tmp_path / "loans.csv")
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        timeout=100,
+        check=False,
+    )
+    assert run.returncode != 0
+    assert why in run.stdout + run.stderr
+
+
+def test_the_page_s_search_runs(own: Served) -> None:
+    run = program(own, SCORER)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert re.match(r"\[-\d\.\d+ ", run.stdout)
+    assert 0.1 <= 3 - remaining(own) <= 0.5
+
+
+def test_a_score_is_minus_the_answer_s_size_and_is_paid_for_once(own: Served) -> None:
+    rows, model = table(own), fitted(own)
+    X = rows[["income", "debt"]]
+    scorer = GapScorer(own.address, own.folder / "certificates/developer-alice", "sp", 0.25, X)
+    first = scorer(model, X, rows["repaid"])
+    shuffled = GapScorer(own.address, own.folder / "certificates/developer-alice", "sp", 0.25, X.sample(frac=1))
+    assert shuffled(model) == first <= 0
+    with own.client() as audits:
+        decided = (model.predict(X) == 1).astype(float)
+        answer = audits.ask(decided, "sp", 0.25, ids=X.index, once=True)
+        assert abs(answer.gaps[0]) == -first
+        whole = pd.read_csv(own.folder / "loans.csv")
+        by_table = audits.ask(decided, "sp", 0.25, table=whole, once=True)  # public columns are compared too
+        assert by_table.request_id != answer.request_id
+    assert remaining(own) == 2.5
+    scores = cross_val_score(LogisticRegression(max_iter=1000), X, rows["repaid"], scoring=scorer, cv=2)
+    assert ((scores <= 0) & np.isfinite(scores)).all()
+
+
+def test_probabilities_may_be_audited_too(own: Served) -> None:
+    X, model = table(own)[["income", "debt"]], fitted(own)
+    with own.client() as audits:
+        answer = ask_about(audits, model, X, "sp", 2.0, response="probabilities")
+        same = audits.ask(pd.Series(model.predict_proba(X)[:, 1], X.index), "sp", 2.0, once=True)
+    assert same.gaps == answer.gaps
+
+
+def test_what_cannot_be_scored_is_refused_in_a_line(served: Served) -> None:
+    X = table(served)[["income", "debt"]]
+    with pytest.raises(ValueError, match="metric di is a ratio"):
+        GapScorer(served.address, served.folder / "certificates/developer-alice", "di", 0.1, X)
+    scorer = GapScorer(served.address, served.folder / "certificates/developer-alice", "sp", 0.1, X)
+    with pytest.raises(ValueError, match="two classes to be audited, and has 0"):
+        scorer(LogisticRegression())
+    three = LogisticRegression().fit(X, np.arange(200) % 3)
+    with pytest.raises(ValueError, match="two classes to be audited, and has 3"):
+        scorer(three)
+
+
+DOUBLE = """
+import contextlib, json, sys, types
+logged = []
+double = types.ModuleType("mlflow")
+double.log_metric = lambda key, value, step=None: logged.append([key, value, step])
+double.set_tag = lambda key, value: logged.append([key, value])
+double.start_run = contextlib.nullcontext
+sys.modules["mlflow"] = double
+"""
+
+
+def test_the_page_s_answer_is_logged(own: Served) -> None:
+    """A double with the calls that MLflow documents stands for MLflow, which is not installed."""
+    run = program(own, DOUBLE + MLFLOW + "\nprint(json.dumps(logged))")
+    assert (run.returncode, run.stderr) == (0, "")
+    logged = {line[0]: line[1:] for line in json.loads(run.stdout)}
+    assert list(logged) == [
+        *("audit_sp_gap", "audit_sp_low", "audit_sp_high", "audit_epsilon_charged", "audit_epsilon_remaining"),
+        "audit_sp_request",
+    ]
+    (gap, step), (low, _), (high, _) = (logged[f"audit_sp_{name}"] for name in ("gap", "low", "high"))
+    assert step == 0
+    assert low <= high
+    assert (logged["audit_epsilon_charged"][0], logged["audit_epsilon_remaining"][0]) == (0.2, 2.8)
+    rows = pd.read_csv(own.folder / "loans.csv")
+    with own.client() as audits:
+        (request_id,) = logged["audit_sp_request"]
+        again = audits.ask(rows["income"] > 30, "sp", 0.2, ids=rows["id"], request_id=request_id)
+    assert again.gaps[0] == gap
+    assert remaining(own) == 2.8
+
+
+def test_the_page_s_asyncio_program_runs(own: Served) -> None:
+    runs = [program(own, ASYNCIO) for _ in range(2)]
+    assert {(run.returncode, run.stderr) for run in runs} == {(0, "")}
+    assert len({run.stdout for run in runs}) == 1
+    assert len(runs[0].stdout.splitlines()) == 2
+    assert remaining(own) == 2.8
+
+
+def test_asyncio_gets_the_same_answers_terms_and_refusals(own: Served) -> None:
+    rows = pd.read_csv(own.folder / "loans.csv")
+    folder = own.folder / "certificates/developer-alice"
+    batch = np.stack([rows["income"] / 100, rows["debt"] / 100])
+    ways: dict[str, dict[str, Any]] = {
+        "ids": {"ids": rows["id"]},
+        "a threshold": {"ids": rows["id"], "threshold": 0.1},
+        "a table": {"table": rows},
+    }
+
+    async def ask(request: str, **options: Any) -> Answer:
+        async with AsyncAuditClient(own.address, folder) as audits:
+            return await audits.ask(batch, "sp", 0.1, request_id=request, **options)
+
+    async def all_at_once() -> list[Answer]:
+        return await asyncio.gather(*(ask(way, **options) for way, options in ways.items()))
+
+    asyncio.run(all_at_once())
+    answers = asyncio.run(all_at_once())  # with what is left after all of them
+    with own.client() as audits:
+        for (way, options), answer in zip(ways.items(), answers, strict=True):
+            same = audits.ask(batch, "sp", 0.1, request_id=way, **options)
+            assert (repr(same), same.request_id) == (repr(answer), answer.request_id)
+        terms = audits.terms()
+
+    async def refused() -> None:
+        async with AsyncAuditClient(own.address, folder) as audits:
+            assert await audits.terms() == terms
+            for _ in range(20):
+                with pytest.raises(AuditRefused, match="it has 200 people"):
+                    await audits.ask(batch[:, 1:], "sp", 0.1)
+            with pytest.raises(AuditRefused, match="used before for another request"):
+                await audits.ask(batch, "sp", 0.2, request_id="ids", ids=rows["id"])
+            with pytest.raises(ValueError, match="some are missing"):
+                await audits.ask(batch[:, 1:], "sp", 0.1, ids=rows["id"][1:])
+            assert await audits.terms() == terms
+
+    asyncio.run(refused())
+
+
+def test_asyncio_is_not_refused_for_asking_too_much_at_once(own: Served) -> None:
+    async def ask() -> None:
+        async with AsyncAuditClient(own.address, own.folder / "certificates/developer-alice") as audits:
+            told = await asyncio.gather(*(audits.terms() for _ in range(40)))
+            assert len({terms.epsilon_remaining for terms in told}) == 1
+
+    asyncio.run(ask())
+
+
+def test_asyncio_asks_again_where_a_service_was_restarted_and_is_charged_once(tmp_path: Path) -> None:
+    deployment = Deployment(tmp_path)
+    folder = tmp_path / "certificates" / "developer-alice"
+
+    async def ask() -> tuple[bytes, bytes]:
+        async with AsyncAuditClient(deployment.address, folder) as audits:
+            with deployment.served() as process:
+                first = await audits.ask(LOANS_PREDICTIONS, "sp", 2.0**-10, request_id="once")
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+            with pytest.raises(AuditUnavailable, match="nobody is there"):
+                async with AsyncAuditClient(deployment.address, folder) as other:
+                    await other.terms()
+            with deployment.started():
+                again = await audits.ask(LOANS_PREDICTIONS, "sp", 2.0**-10, request_id="once")
+            return first.gaps.tobytes(), again.gaps.tobytes()
+
+    first, again = asyncio.run(ask())
+    assert first == again
+    assert len(deployment.entries()) == 1
+
+
+def test_a_request_id_is_given_or_made_and_not_both(served: Served) -> None:
+    with served.client() as audits, pytest.raises(ValueError, match="leave request_id out"):
+        audits.ask(np.zeros(200), "sp", 0.1, request_id="x", once=True)
+
+
+def test_every_question_has_an_id_of_its_own(own: Served) -> None:
+    rows = pd.read_csv(own.folder / "loans.csv")
+    asked: list[dict[str, Any]] = [
+        {},
+        {"epsilon": 0.11},
+        {"metric": "eo"},
+        {"threshold": 0.0},
+        {"table": rows, "ids": None},
+        {"predictions": np.full(200, 0.25)},
+    ]
+    with own.client() as audits:
+        for _ in range(2):
+            usual = {"predictions": np.full(200, 0.5), "metric": "sp", "epsilon": 0.1, "ids": rows["id"]}
+            ids = {audits.ask(**(usual | changed), once=True).request_id for changed in asked}
+            assert len(ids) == len(asked)
+            assert all(re.fullmatch("[0-9a-f]{32}", one) for one in ids)
+            assert audits.terms().epsilon_remaining == pytest.approx(3 - 0.61)
