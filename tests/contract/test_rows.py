@@ -1,0 +1,111 @@
+"""Rows with ids over mTLS: the service takes predictions in the order of ids, and refuses whose digest is another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import permutations
+from typing import Any
+
+import grpc
+import numpy as np
+import pytest
+
+from compliance.case import Case
+from compliance.rows import Rows, identified
+from compliance.service import AuditService
+from developer.client import Answer, Audits, ask
+from fairwall.compliance.v1.audit_service_pb2 import GetTermsRequest
+from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
+from fairwall.rpc.errors import reason_of
+from fairwall.wire.v1 import error_pb2 as error
+from tests.contract.test_audit_service import LABELS, PROTECTED, open_case
+
+IDS = [30, "b", 4, "a", "é", 10, "B", 9]  # in the order of the file
+SORTED = ["10", "30", "4", "9", "B", "a", "b", "é"]
+PREDICTIONS = np.linspace(0, 1, 8) ** 2
+"""Of the people in the order of the file."""
+
+BY_ID = PREDICTIONS[[[str(one) for one in IDS].index(one) for one in SORTED]]
+GAP = PREDICTIONS[PROTECTED == 1].mean() - PREDICTIONS[PROTECTED == 0].mean()
+PUBLIC = {"income": [5, 3, 8, 1, 7, 2, 6, 4]}
+
+
+@pytest.fixture
+def cases() -> dict[str, Case]:
+    rows = Rows(np.ones(8, np.bool_), identified("id", IDS, PUBLIC))
+    return {"deal": replace(open_case("exact", math.inf), rows=rows)}
+
+
+@pytest.fixture
+def audits(cases: dict[str, Case], serve: Any, dial: Any, credentials: Any) -> Audits:
+    address = serve(
+        lambda server: add_AuditServiceServicer_to_server(AuditService(cases), server), credentials["compliance"]
+    )
+    return Audits(dial(address, "compliance", credentials["developer"]))
+
+
+def asked(audits: Audits, predictions: np.ndarray, digest: bytes, request_id: str = "r") -> Answer:
+    return ask(audits, "deal", request_id, "sp", np.atleast_2d(predictions), math.inf, rows_digest=digest)
+
+
+def refused(call: Callable[[], object]) -> error.Reason:
+    with pytest.raises(grpc.RpcError) as caught:
+        call()
+    return reason_of(caught.value)
+
+
+def digests(audits: Audits) -> tuple[bytes, bytes]:
+    rows = audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=5).rows
+    assert (rows.id_column, list(rows.public_columns)) == ("id", ["income"])
+    return rows.ids_digest, rows.table_digest
+
+
+def test_predictions_with_a_digest_are_in_the_order_of_ids_and_others_in_that_of_the_file(audits: Audits) -> None:
+    for digest in digests(audits):
+        answer = asked(audits, BY_ID, digest, digest.hex())
+        assert (answer.gaps.tolist(), answer.rows_compared) == ([pytest.approx(GAP, abs=1e-15)], True)
+    answer = asked(audits, PREDICTIONS, b"")
+    assert (answer.gaps.tolist(), answer.rows_compared) == ([pytest.approx(GAP, abs=1e-15)], False)
+    assert asked(audits, PREDICTIONS, digests(audits)[0], "unsorted").gaps != pytest.approx(GAP, abs=1e-3)
+
+
+def test_a_repeat_in_another_order_is_another_request(audits: Audits) -> None:
+    digest, table = digests(audits)
+    asked(audits, BY_ID, digest)
+    assert asked(audits, BY_ID, digest).gaps == pytest.approx(GAP)
+    for predictions, other in ((PREDICTIONS, digest), (BY_ID, table), (BY_ID, b"")):
+        assert refused(lambda p=predictions, o=other: asked(audits, p, o)) == error.REASON_REQUEST_ID_REUSED  # type: ignore[misc]
+
+
+def test_any_other_digest_is_refused(audits: Audits) -> None:
+    others = [identified("id", order, {}).digests[0] for order in permutations([30, "b", 4])]
+    swapped = identified("id", [IDS[1], IDS[0], *IDS[2:]], PUBLIC).digests
+    assert swapped[0] == digests(audits)[0]
+    whole = digests(audits)[0]
+    for other in (*others, swapped[1], whole[:-1], whole + b"\0", b"\0", bytes(32)):
+        assert refused(lambda o=other: asked(audits, BY_ID, o)) == error.REASON_ROWS_DIFFER  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("rows", [None, Rows(np.ones(8, np.bool_))])
+def test_a_digest_is_refused_where_rows_have_no_ids(cases: dict[str, Case], audits: Audits, rows: Rows | None) -> None:
+    digest, _ = digests(audits)
+    cases["deal"] = replace(open_case("exact", math.inf), rows=rows)
+    assert not audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=5).HasField("rows")
+    assert refused(lambda: asked(audits, BY_ID, digest)) == error.REASON_ROWS_DIFFER
+    assert asked(audits, PREDICTIONS, b"").rows_compared is None
+
+
+def test_who_is_left_out_changes_the_answer_alone(cases: dict[str, Case], audits: Audits) -> None:
+    before = audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=5)
+    known = np.array([True, True, False, True, True, True, True, False])
+    cases["deal"] = replace(
+        open_case("exact", math.inf, labels=LABELS[known], protected=PROTECTED[known]),
+        rows=Rows(known, identified("id", IDS, PUBLIC)),
+    )
+    assert audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=5) == before
+    expected = PREDICTIONS[known & (PROTECTED == 1)].mean() - PREDICTIONS[known & (PROTECTED == 0)].mean()
+    assert asked(audits, BY_ID, before.rows.ids_digest).gaps == pytest.approx(expected, abs=1e-15)
+    assert asked(audits, PREDICTIONS, b"", "file").gaps == pytest.approx(expected, abs=1e-15)
+    assert refused(lambda: asked(audits, BY_ID[known], before.rows.ids_digest)) == error.REASON_PREDICTIONS_SHAPE
