@@ -70,12 +70,15 @@ class CentredSums:
         (m,).
     law
         Of the noise.
+    rounded
+        How far rounding may have moved a sum, in its unit.
     """
 
     sums: NDArray[np.float64]
     centres: NDArray[np.float64]
     units: NDArray[np.float64]
     law: Law
+    rounded: float
 
 
 def possible_sums(values: NDArray[np.float64], first: int, last: int) -> Ends:
@@ -199,7 +202,10 @@ def likely_gaps(
         return possible
     below, others, total = _distribution(told.law), n - sizes, totals[:, np.newaxis]
     scales = np.maximum(told.law.scale * told.units, _TINY)[:, np.newaxis]
-    centred, taken_off = told.sums[:, np.newaxis], told.centres[:, np.newaxis] * sizes
+    taken_off = told.centres[:, np.newaxis] * sizes
+    # Rounding has moved the sums, no end inwards: a gap falls as they grow, and a ratio rises.
+    side = np.array([[1.0], [-1.0]]) if metric.bounded else np.array([[-1.0], [1.0]])
+    centred = (told.sums + side * told.rounded * told.units)[..., np.newaxis]
 
     def at_most(ends: NDArray[np.float64]) -> NDArray[np.float64]:
         """P(gap <= t), or P(ratio <= t/(1-t)), for t of shape (2, m)."""

@@ -203,7 +203,7 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
             if not metric.binary:
                 every = np.arange(first, last + 1.0)
                 possible = possible_gaps(metric, n, total, every, (least, most), centred, off, centres)
-                told = CentredSums(centred, centres, units, noisy.law)
+                told = CentredSums(centred, centres, units, noisy.law, noisy.step)
                 intervals.append(likely_gaps(metric, n, total, sizes, weights, told, possible, level_of_parts(metric)))
             if shrinks:
                 totals = Totals(n, total, people.var(axis=1))
@@ -213,7 +213,10 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
             estimates[i] = GroupSums(sum1=total - sum0, sum0=sum0, n1=n - size, n0=size)
         if metric.binary:
             all_of = [sums_over(*values[i]) for i in inside]
-            both = [CentredSums(*of, noisy.law) for of in zip(of_parts[0], of_parts[2], of_parts[3], strict=True)]
+            both = [
+                CentredSums(*of, noisy.law, noisy.step)
+                for of in zip(of_parts[0], of_parts[2], of_parts[3], strict=True)
+            ]
 
             def value(parts: list[GroupSums]) -> NDArray[np.float64]:
                 return gaps(metric.name, consistent(metric, parts))
