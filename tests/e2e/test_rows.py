@@ -22,8 +22,8 @@ from fairwall.wire.rows import digest_of, ids_of, order_of
 from tests.loans import Deployment
 
 EPSILON = 2.0**20
-CLOSE = 1e-5
-"""The noise of an answer is a tenth of it at most, but for once in e**10 answers; a person's share of a gap is 1/40."""
+CLOSE = 2e-5
+"""Twenty times the noise's scale, which an answer exceeds once in e**20 times; a person's share of a gap is 1/40."""
 
 _RNG = np.random.default_rng(20)
 _PEOPLE = 40

@@ -110,7 +110,8 @@ def test_it_gets_the_same_answer_as_our_own_client_for_the_same_request(
     assert answer.pop("request_id") == name
     for field, told in answer.items():
         assert np.array_equal(getattr(ours, field), told), field
-    assert set(answer) == set(vars(ours))
+    # It knows no rows by ids, and tells the request's id, which is looked at above.
+    assert set(answer) == set(vars(ours)) - {"rows_compared", "request_id"}
 
 
 def test_gaps_are_printed_with_their_intervals(stranger: Stranger) -> None:

@@ -134,7 +134,7 @@ def test_the_documented_notebook_runs(own: Path) -> None:
         )
     assert (notebook.returncode, notebook.stderr) == (0, "")
     terms, answer = notebook.stdout.splitlines()
-    assert terms.startswith("Terms(people=200, metrics=('sp', 'eo'), mechanism='laplace'")
+    assert terms.startswith("Terms(people=200, metrics=('sp', 'eo'), mechanism='counts'")
     assert re.fullmatch(
         r"Answer\(gaps=array\(\[-?\d\.\d+\]\), epsilon_charged=0\.5, "
         r"epsilon_remaining=\d\.\d, epsilon_remaining_now=\d\.\d, "
@@ -438,8 +438,8 @@ def test_what_an_answer_will_be_worth_is_told_before_anything_is_spent(served: S
     with served.client("alice") as audits:
         before = audits.terms()
         one, twenty = (audits.expected_error("sp", models, 1.0) for models in (1, 20))
-        # The example's noise is made for the smallest group there could be.
-        assert twenty.error > one.error > one.midpoint_error
+        assert one.error < twenty.error
+        assert one.error < one.midpoint_error
         assert 0 < one.half_width <= 1
         assert audits.expected_error("sp", 1, 1.0) == one
         for asked, why in (
