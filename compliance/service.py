@@ -120,7 +120,7 @@ def _settle(
     digest, compared = audit_digest(header, predictions), _is_compared(header, case)
     if case.rows is not None:
         predictions = case.rows.of_records(predictions, by_ids=compared is True)
-    with explained(header.deal_id), work.waiting():  # the ledger has turns of its own
+    with explained(header.deal_id):
         entry = case.settle(developer, header.request_id, digest, metric, predictions, header.epsilon)
         now = case.ledger.remaining(case.dataset, developer)
     LOG.debug("deal %s: answered a batch of %d", header.deal_id, len(predictions))

@@ -1,11 +1,13 @@
 """Looks at the budget first and charges later: requests at the same time all fit."""
 
+import contextlib
 import threading
 import time
 
 from compliance.__main__ import main
 from compliance.ledger import Ledger
 from compliance.ledger.books import Books
+from fairwall.rpc import work
 
 KILLED_BY = "C403"
 
@@ -21,6 +23,7 @@ def settle(self, request, answer):
 
 Books.affords = lambda *_: looked.fits
 Ledger.settle = settle
+work.working = lambda _: contextlib.nullcontext()
 
 if __name__ == "__main__":
     main()
