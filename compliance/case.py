@@ -73,6 +73,8 @@ class Case:
         between two that differ in more of that person's attributes: A_FLIP, or ATTRIBUTES.
     shares : Shares
         What is assumed of the disadvantaged group's share where an answer's worth is told beforehand.
+    rows : Rows, optional
+        Which rows of the file the records are of, and by what ids they are known; None where all are, in its order.
     """
 
     dataset: str

@@ -45,6 +45,7 @@ _WIDER = 1.15
 """See above."""
 
 _TINY = 1e-12
+"""What is as good as 0: for a probability, whose log-odds stay finite, and for the scale of no noise."""
 
 _DRAWS = 2000
 _DRAWN_LEVEL = LEVEL + 0.01

@@ -201,7 +201,7 @@ class System:
 
     def laplace(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
         """See `Noise.laplace`."""
-        steps = np.array(_steps(values, step))
+        steps = _steps(values, step)
         if scale > 0:
             positive, negative = geometric(Fraction(step) / Fraction(scale), 2 * values.size).reshape(2, -1)
             steps += positive - negative
@@ -215,7 +215,7 @@ class System:
         from opendp.mod import enable_features
 
         enable_features("contrib")
-        steps = _steps(values, step)
+        steps = _steps(values, step).tolist()
         if sigma > 0:
             steps = make_gaussian(_vectors(), l2_distance(T=float), scale=sigma / step)(steps)
         return _on_grid(np.array(steps, dtype=np.float64), step)
@@ -228,7 +228,7 @@ class System:
 
     def cube(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
         """See `Noise.cube`. Geometric numbers, coins of whole odds and whole numbers drawn evenly: exact."""
-        steps = _steps(values, step)
+        steps = _steps(values, step).tolist()
         if scale > 0:
             farthest = _cube_size(Fraction(step) / Fraction(scale), len(steps))
             steps = [at + _below(2 * farthest + 1) - farthest for at in steps]
@@ -254,9 +254,9 @@ class System:
         return np.array(order, dtype=np.int64)
 
 
-def _steps(values: NDArray[np.float64], step: float) -> list[int]:
+def _steps(values: NDArray[np.float64], step: float) -> NDArray[np.int64]:
     """Round values to whole steps; dividing by a power of two is exact."""
-    return np.clip(np.rint(values / step), -STEPS_MAX, STEPS_MAX).astype(np.int64).tolist()  # type: ignore[no-any-return]
+    return np.clip(np.rint(values / step), -STEPS_MAX, STEPS_MAX).astype(np.int64)
 
 
 def _on_grid(steps: NDArray[np.float64], step: float) -> NDArray[np.float64]:

@@ -188,23 +188,26 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
         size, size_law = _size_in(facts[name] if noisy.size is None else bought[name])
         reach = math.ceil(noise_reach(size_law, 1 - _MISSED))
         first, last = int(max(1.0, size - reach)), int(min(n - 1.0, size + reach))
-        sizes, weights = _thinned(np.arange(first, last + 1.0), size, size_law)
+        every = np.arange(first, last + 1.0)
+        sizes, weights = _thinned(every, size, size_law)
         reaches = (noise_reach(noisy.law, 1 - _MISSED) + noisy.step) * noisy.units
         taken = noisy.sums if noisy.expected is None else noisy.expected(size)
         of_sums = [
             np.broadcast_to(of, np.shape(noisy.sums)) for of in (noisy.sums, reaches, noisy.centres, noisy.units, taken)
         ]
-        of_parts = [np.split(of, len(inside)) for of in of_sums]
+        of_parts = (np.split(of, len(inside)) for of in of_sums)
+        told, of_all_people = list[CentredSums](), list[NDArray[np.float64]]()
         for i, centred, off, centres, units, nearest in zip(inside, *of_parts, strict=True):
             members, of_all = values[i]
             total = sums_over(members, of_all)
             people = of_all if members.all() else np.compress(members, of_all, axis=1)
             least, most = possible_sums(people, first, last)
+            told.append(CentredSums(centred, centres, units, noisy.law, noisy.step))
+            of_all_people.append(total)
             if not metric.binary:
-                every = np.arange(first, last + 1.0)
                 possible = possible_gaps(metric, n, total, every, (least, most), centred, off, centres)
-                told = CentredSums(centred, centres, units, noisy.law, noisy.step)
-                intervals.append(likely_gaps(metric, n, total, sizes, weights, told, possible, level_of_parts(metric)))
+                level = level_of_parts(metric)
+                intervals.append(likely_gaps(metric, n, total, sizes, weights, told[-1], possible, level))
             if shrinks:
                 totals = Totals(n, total, people.var(axis=1))
                 nearest = shrunk_sums(nearest, size, totals, noisy.law.scale, gaussian=gaussian)
@@ -212,16 +215,11 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
             sum0 = np.clip(nearest + size * centres, least[:, at], most[:, at])
             estimates[i] = GroupSums(sum1=total - sum0, sum0=sum0, n1=n - size, n0=size)
         if metric.binary:
-            all_of = [sums_over(*values[i]) for i in inside]
-            both = [
-                CentredSums(*of, noisy.law, noisy.step)
-                for of in zip(of_parts[0], of_parts[2], of_parts[3], strict=True)
-            ]
 
             def value(parts: list[GroupSums]) -> NDArray[np.float64]:
                 return gaps(metric.name, consistent(metric, parts))
 
-            intervals.append(likely_values(all_of, n, sizes, weights, both, value))
+            intervals.append(likely_values(of_all_people, n, sizes, weights, told, value))
     parts = consistent(metric, [estimates[i] for i in range(len(metric.parts))])
     return Release(gaps(question.metric, parts), bought, *combined(metric, intervals))
 
