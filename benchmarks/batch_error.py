@@ -165,7 +165,7 @@ def ratios(pool: Pool, kind: str, people: int, models: int, draws: int) -> tuple
             now = nearest(question, before, epsilon)
             who[epsilon][now] += 1
             for name, errors in ((before, old[epsilon]), (now, new[epsilon])):
-                noise = Seeded(np.random.default_rng(number))
+                noise = Seeded(np.random.default_rng((number, people, models, len(kind))))
                 answers = mechanism_of(name).release(question, NO_FACTS, epsilon, 0.0, noise).values
                 errors.append(np.abs(np.clip(answers, -1, 1) - gaps))
     found = [float(np.median(np.concatenate(old[e])) / np.median(np.concatenate(new[e]))) for e in EPSILONS]

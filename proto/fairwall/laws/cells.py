@@ -199,7 +199,8 @@ def best_count(values: NDArray[np.float64], cuts: Cuts, epsilon: float, offset: 
         starts = cuts.starts(count)
         merged = np.searchsorted(finest, starts)
         seen, seen_points = (np.add.reduceat(rows, merged, axis=1) for rows in (sums, of_points))
-        weights = 1 / (spread * np.diff(starts, append=n) + discrete_variance(cell_scales(count, epsilon).cells))
+        noise = usual(count) * discrete_variance(cell_scales(count, epsilon).cells)
+        weights = 1 / (spread * np.diff(starts, append=n) + noise)
         told = (seen_points * weights) @ seen_points.T
         told_of_all = float(((seen**2).sum(axis=0) * weights).sum())
         rest = spread * float(cuts.squares.sum() - first.sum()) - spread**2 * (told_of_all - float(np.trace(told)))
@@ -210,10 +211,18 @@ def best_count(values: NDArray[np.float64], cuts: Cuts, epsilon: float, offset: 
             known = np.einsum("ij,ji->i", told, np.linalg.inv(shared))
             joint = spread * float(kernel @ first) - spread**2 * float(known @ kernel**2)
             variances.append((rest + joint) / m)
-        of_size = size_variance(count, epsilon)
+        of_size = usual(count) * size_variance(count, epsilon)
         errors[count] = predicted_error([variance + offset * of_size for variance in variances], of_size, n)
     best = min(errors, key=lambda count: errors[count])
     return best, errors[best]
+
+
+def usual(terms: int) -> float:
+    """Return the part of its variance with which Gaussian noise would have the median of a sum of Laplace noise.
+
+    0.53 for one term, 0.76 for two, and nearly 1 for many: what errors usually are, which is what choices are made by.
+    """
+    return 1 - 0.47 / terms
 
 
 def size_variance(cells: int, epsilon: float) -> float:

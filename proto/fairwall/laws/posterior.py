@@ -50,8 +50,11 @@ DEVIATION = 0.05
 STRUCTURES = ((0.0, 0.0), (0.0, 1.0), (0.0, 16.0), (0.5, 1.0), (0.5, 16.0), (1.0, 1.0), (1.0, 16.0))
 """What is averaged: q, and tau in multiples of tau_1: chance alone, and deviations of 0.05 and 0.2 beside it.
 
-Beforehand chance is as likely as all others together: a release that tells nothing shall not be read as structure.
+Beforehand chance is m times as likely as all others together, up to `CHANCE` times: noise shall not be read as
+structure, and a wrong structure errs m times. More would shrink answers about real gaps at a small epsilon.
 """
+
+CHANCE = 10
 
 _DIRECTION_MIN = 1e-10
 """Components of less than this part of the largest one's square are rounding errors."""
@@ -135,7 +138,7 @@ def posterior(products: NDArray[np.float64], seen: Seen, share: float, people: i
         means.append(gain @ weighed)
         told = np.einsum("ij,ji->i", gain, cho_solve(factor, gain.T, check_finite=False))
         variances.append(np.maximum(spread * directions**2 @ (kernel * squares) - told, 0.0))
-    logs[0] += math.log(len(STRUCTURES) - 1)
+    logs[0] += math.log(min(len(products), CHANCE) * (len(STRUCTURES) - 1))
     weights = np.exp(np.array(logs) - max(logs))
     weights /= weights.sum()
     mean = weights @ np.array(means)

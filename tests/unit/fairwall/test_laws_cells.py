@@ -17,6 +17,7 @@ from fairwall.laws.cells import (
     cut,
     discrete_variance,
     size_variance,
+    usual,
 )
 from fairwall.laws.posterior import Seen, predicted_error, predicted_variances
 
@@ -86,6 +87,13 @@ def test_the_variances_are_those_of_the_discrete_law() -> None:
     assert size_variance(50, 1.0) == pytest.approx(1 / (1 / own + 1 / (50 * of_cells)))
 
 
+def test_the_usual_size_of_sums_of_laplace_noise() -> None:
+    generator = np.random.default_rng(0)
+    for terms in (1, 2, 5, 40):
+        drawn = np.abs(generator.laplace(size=(100_000, terms)).sum(axis=1))
+        assert (np.median(drawn) / 0.6745) ** 2 == pytest.approx(usual(terms) * 2 * terms, rel=0.06)
+
+
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 def test_the_error_that_is_predicted_is_that_of_the_posterior(epsilon: float) -> None:
     values = alike(5, 150)
@@ -95,9 +103,11 @@ def test_the_error_that_is_predicted_is_that_of_the_posterior(epsilon: float) ->
 
     def expected(cells: int) -> float:
         rows = np.eye(cells)[cuts.cell_of(cells)].T
-        noise = np.full(cells, discrete_variance(cell_scales(cells, epsilon).cells))
+        noise = np.full(cells, usual(cells) * discrete_variance(cell_scales(cells, epsilon).cells))
         seen = Seen(np.zeros(cells), rows.sum(axis=1), rows @ rows.T, centred @ rows.T, noise)
-        return predicted_error(predicted_variances(centred @ centred.T, seen, 150), size_variance(cells, epsilon), 150)
+        return predicted_error(
+            predicted_variances(centred @ centred.T, seen, 150), usual(cells) * size_variance(cells, epsilon), 150
+        )
 
     assert error == pytest.approx(expected(count), rel=1e-6)
     assert error <= min(expected(cells) for cells in {1, 2, 4, 8, cuts.most}) * (1 + 1e-6)

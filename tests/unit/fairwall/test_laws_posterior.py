@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from fairwall.laws.posterior import (
+    CHANCE,
     DEVIATION,
     SHARE,
     STRUCTURES,
@@ -60,7 +61,7 @@ def test_it_is_the_gaussian_posterior_of_people(seed: int) -> None:
         means.append(centred @ people)
         variances.append(np.diag(centred @ spread @ centred.T))
         logs.append(-0.5 * off @ np.linalg.solve(covariance, off) - 0.5 * np.linalg.slogdet(covariance)[1])
-    logs[0] += np.log(6)  # chance is as likely as the six others together
+    logs[0] += np.log(min(4, CHANCE) * 6)
     weights = np.exp(np.array(logs) - max(logs))
     weights /= weights.sum()
     mean = weights @ np.array(means)
