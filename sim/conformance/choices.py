@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from fairwall.laws import posterior as joint
+from fairwall.laws.cells import discrete_variance
 from fairwall.laws.counts import gaussian_scales, laplace_scales
 from fairwall.laws.cube import coordinates, cube_scales, made_uniform
 from fairwall.laws.gaussian import gaussian_multiplier
@@ -326,6 +328,68 @@ class Silence(Words):
                 raise Violation("some answers of a batch are numbers, and others are not")
             answered += not np.isnan(answers).any()
         _require_rate(answered, self.calls, likely, "the test was passed")
+
+
+class NoisyCells(Words):
+    """Asks accounts about one model that accepts some people with label 0, who make two cells of these.
+
+    Its false positive gap follows from how many of each cell are disadvantaged, with noise, and tells both. A larger
+    batch afterwards, of the same models, costs nothing and is answered alike.
+    """
+
+    do: Literal["noisy_cells"]
+    callers: tuple[str, ...]
+    epsilon: float
+    reach: int = 25
+
+    def run(self, world: World) -> None:
+        """Ask, and look at the noise in each cell."""
+        people = world.people()
+        inside = np.flatnonzero(people.labels == 0)
+        rows = np.full((1, world.about().people), 0.5)
+        own, other = (inside[people.protected[inside] == group] for group in (0, 1))
+        # Unlike groups: where both cells have the same share, many noisy counts say that there is no gap.
+        rows[0, inside] = np.isin(inside, [*own[: 2 * len(own) // 3], *other[: len(other) // 8]])
+        cells = rows[0, inside].astype(np.intp)
+        exact = np.bincount(cells[people.protected[inside] == 0], minlength=2)
+        offsets = np.arange(-self.reach, self.reach + 1)
+        pairs = [(exact[0] + one, exact[1] + two) for one in offsets for two in offsets]
+        told = np.array([self._gap(rows[0, inside], cells, np.array(pair, np.float64)) for pair in pairs])
+        rate, batches, silent = math.exp(-self.epsilon), [], 0
+        for caller in self.callers:
+            first = _ask(world, rows, "cells", caller=caller, metric="fpr", epsilon=self.epsilon)
+            if first.messages[0].epsilon_charged != self.epsilon:
+                raise Violation("an account's first batch was not charged")
+            again = _ask(world, np.tile(rows, (3, 1)), "again", caller=caller, metric="fpr", epsilon=self.epsilon / 2)
+            if again.messages[0].epsilon_charged != 0:
+                raise Violation("an account was not answered from the cells that it has bought")
+            (answer,) = _gaps(first)
+            near = np.flatnonzero(np.abs(told - answer) < 1e-6)
+            if not near.size:
+                raise Violation(f"an answer of {answer:.4g} does not follow from any noisy counts of two cells")
+            # Some pairs are told alike: answers are moved to what is possible. Any of them is as good as it is likely.
+            ways = np.array([pairs[place] for place in near]) - exact
+            likely = rate ** np.abs(ways).sum(axis=1)
+            noise = ways[np.random.default_rng().choice(len(ways), p=likely / likely.sum())]
+            silent += int((noise == 0).sum())
+            low, high = (np.array([_geometric(int(x) - less, rate) for x in noise]) for less in (1, 0))
+            answers = np.array([answer, answer])
+            batches.append(Batch({"caller": caller}, 2 * _drawn_between(low, high) - 1, np.zeros(2), answers))
+        _require_rate(silent, 2 * len(self.callers), (1 - rate) / (1 + rate), "a cell had no noise")
+        require_nothing_depends(batches)
+
+    def _gap(self, values: Array, cells: NDArray[np.intp], noisy: Array) -> float:
+        """Return the answer that noisy counts give, see `fairwall.laws.posterior`."""
+        n, sizes = len(values), np.bincount(cells).astype(np.float64)
+        size = float(np.clip(noisy.sum(), 1, n - 1))
+        centred = values - values.mean()
+        cross: Array = np.bincount(cells, centred).astype(np.float64)[np.newaxis]
+        variances = np.full(2, discrete_variance(1 / self.epsilon))
+        seen = joint.Seen(noisy, sizes, np.diag(sizes), cross, variances)
+        u = float(joint.posterior(np.array([[centred @ centred]]), seen, size / n, n).mean[0])
+        total = float(values.sum())
+        sum0 = float(np.clip(size * values.mean() + u, max(0.0, total - (n - size)), min(total, size)))
+        return (total - sum0) / (n - size) - sum0 / size
 
 
 class NeverExact(Words):

@@ -23,6 +23,7 @@ from sim.conformance.choices import (
     Choices,
     NeverExact,
     NoisyAttributes,
+    NoisyCells,
     NoisySizes,
     NoisySums,
     Silence,
@@ -336,6 +337,7 @@ Step = Annotated[
     | Verdicts
     | Choices
     | NoisyAttributes
+    | NoisyCells
     | NoisySizes
     | NoisySums
     | Silence

@@ -85,6 +85,7 @@ VARIANTS: dict[str, Variant] = {
         "counts-gaussian", rule="zcdp", precision="float32", batch_delta=BATCH_DELTA, delta=TOTAL_DELTA
     ),
     "cube": Variant("cube"),
+    "cells": Variant("cells", people=96, groups=(30, 20)),
     "randomized-response": Variant("randomized-response"),
     "sparse-vector": Variant("sparse-vector"),
     "exponential": Variant("exponential", rule="advanced", delta=2.0**-20),

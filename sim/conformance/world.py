@@ -193,7 +193,7 @@ class World:
             self._require_left_now(answer, place)
             return
         self._bought[(*place, request_id)] = lasting(answer)
-        free = self.about(deployment).mechanism in ("recommended", "randomized-response")
+        free = self.about(deployment).mechanism in ("recommended", "randomized-response", "cells")
         if answer.epsilon_charged != epsilon and not (free and answer.epsilon_charged == 0):
             raise Violation(f"a batch that offered epsilon {epsilon:g} was charged {answer.epsilon_charged:g}")
         left = self._charge(place, answer.epsilon_charged)
