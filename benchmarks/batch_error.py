@@ -63,7 +63,7 @@ class Pool:
 
 def read(path: str) -> tuple[NDArray[np.float64], NDArray[np.int64], list[NDArray[np.uint8]]]:
     """Return a table's features, numbers standardised and small categories one column a value, labels and groups."""
-    import pandas as pd  # type: ignore[import-untyped]
+    import pandas as pd
 
     table = pd.read_csv(path)
     label = next(name for name in _TABLES if name in table)

@@ -11,6 +11,7 @@ from compliance.mechanisms.exact import Exact
 from compliance.mechanisms.exponential import ExponentialMechanism
 from compliance.mechanisms.gaussian import GaussianMechanism
 from compliance.mechanisms.laplace import LaplaceMechanism
+from compliance.mechanisms.low_rank import LowRankMechanism
 from compliance.mechanisms.mechanism import Mechanism
 from compliance.mechanisms.pass_fail import PassFail
 from compliance.mechanisms.propose_test_release import ProposeTestRelease
@@ -34,6 +35,7 @@ _ALL: tuple[Mechanism, ...] = (
     CountsMechanism(),
     CountsGaussian(),
     CubeMechanism(),
+    LowRankMechanism(),
     CellsMechanism(),
     RandomizedResponse(),
     SparseVectorMechanism(),

@@ -184,8 +184,8 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
         )
         noisy, n = buy(asked), asked.n
         if noisy.size is not None:
-            bought[name] = _size_of(noisy.size, noisy.size_law, n)
-        size, size_law = _size_in(facts[name] if noisy.size is None else bought[name])
+            bought[name] = as_fact(noisy.size, noisy.size_law, n)
+        size, size_law = from_fact(facts[name] if noisy.size is None else bought[name])
         reach = math.ceil(noise_reach(size_law, 1 - _MISSED))
         first, last = int(max(1.0, size - reach)), int(min(n - 1.0, size + reach))
         every = np.arange(first, last + 1.0)
@@ -224,7 +224,7 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
     return Release(gaps(question.metric, parts), bought, *combined(metric, intervals))
 
 
-def _size_of(noisy: float, law: Law, n: int) -> NDArray[np.float64]:
+def as_fact(noisy: float, law: Law, n: int) -> NDArray[np.float64]:
     """Make N0 with noise a fact: a possible N0, the scale of its noise, and its law's kind.
 
     0 is Laplace noise, 1 Gaussian noise, and 1 + d that of one of a cube's d sides.
@@ -233,7 +233,7 @@ def _size_of(noisy: float, law: Law, n: int) -> NDArray[np.float64]:
     return np.array([np.clip(np.rint(noisy), 1, n - 1), law.scale, float(kind)])
 
 
-def _size_in(fact: NDArray[np.float64]) -> tuple[float, Law]:
+def from_fact(fact: NDArray[np.float64]) -> tuple[float, Law]:
     """Read N0 with noise, and its noise's law, from a fact."""
     if fact.size == _OLD_FACT:  # the second is what the noise had moved N0 by but for 1 in 80 times
         return float(fact[0]), Laplace(float(fact[1]) / math.log(80))

@@ -31,6 +31,9 @@ RESPONSE_FROM = 5.0
 CHOICE = Gaussian(0.5)
 """For answers that are 0 or 1 where a gap was asked for: an error of that size, which leaves next to nothing."""
 
+_FEW = 5
+"""Common sums of a batch: some."""
+
 _multiplier = lru_cache(maxsize=64)(gaussian_multiplier)
 
 
@@ -142,6 +145,11 @@ def _cells(batch: Batch) -> Law:
     return Laplace((1 / batch.n0 + 1 / batch.n1) * cell_scales(SIZE_CELLS + 1, batch.epsilon).cells / 2)
 
 
+def _low_rank(batch: Batch) -> Law:
+    # The noise of a few sums that fill [-1, 1]. How many there are, and how far answers are moved, predictions say.
+    return CubeNoise((1 / batch.n0 + 1 / batch.n1) / (2 * batch.epsilon), min(batch.queries, _FEW) + 1)
+
+
 def _proposed(batch: Batch) -> Law:
     # Given that the test passed.
     bound = proposed_bound(batch.metric, batch.people) if batch.people >= 3 else 0.0
@@ -178,6 +186,7 @@ MECHANISM_LAWS: Mapping[str, MechanismLaw] = {
     "counts": MechanismLaw(_counts, loss=lambda b: counts_loss(b.queries, b.epsilon)),
     "counts-gaussian": MechanismLaw(_counts_gaussian, loss=_counts_gaussian_loss),
     "cube": MechanismLaw(_cube, loss=lambda b: cube_loss(b.queries, b.epsilon)),
+    "low-rank": MechanismLaw(_low_rank, loss=lambda b: cube_loss(1, b.epsilon)),
     # For any number of cells and models.
     "cells": MechanismLaw(_cells, loss=lambda b: cells_loss(1, b.epsilon)),
     # Answers are exact gaps of the noisy attributes, to who reads them so.

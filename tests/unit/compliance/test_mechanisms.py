@@ -28,6 +28,7 @@ from compliance.mechanisms.cube import CubeMechanism
 from compliance.mechanisms.exact import Exact
 from compliance.mechanisms.gaussian import GaussianMechanism
 from compliance.mechanisms.laplace import LaplaceMechanism
+from compliance.mechanisms.low_rank import LowRankMechanism
 from compliance.mechanisms.mechanism import NO_FACTS, Question, candidates, chosen
 from compliance.mechanisms.recommended import (
     MIDPOINT,
@@ -55,7 +56,8 @@ OURS: dict[str, Mechanism] = {
     mechanism.name: mechanism
     for mechanism in (
         Exact(), Round(), LaplaceMechanism(), GaussianMechanism(), Conceal(), ConcealLaplace(), CauchyMechanism(),
-        CountsMechanism(), CountsGaussian(), CubeMechanism(), Recommended(),
+        CountsMechanism(), CountsGaussian(), CubeMechanism(), LowRankMechanism(),
+        Recommended(),
     )
 }  # fmt: skip
 EVERY = pytest.mark.parametrize("mechanism", OURS.values(), ids=list(OURS))
@@ -146,7 +148,7 @@ def test_a_budget_out_of_range_is_refused(mechanism: Mechanism, epsilon: float, 
 def test_cost() -> None:
     for name in ("exact", "round"):
         assert OURS[name].cost(1.0, 0.0).epsilon == math.inf
-    for name in ("laplace", "conceal", "cauchy", "counts", "cube", "recommended"):
+    for name in ("laplace", "conceal", "cauchy", "counts", "cube", "low-rank", "recommended"):
         loss = OURS[name].cost(0.5, 0.0)
         assert (loss.epsilon, loss.delta) == (0.5, 0.0)
     for name in ("gaussian", "counts-gaussian"):
@@ -311,13 +313,13 @@ def worst_batches(metric: str, of_counts: bool) -> tuple[tuple[Question, Questio
 def worst_loss(mechanism: Mechanism, metric: str, epsilon: float) -> float:
     return max(
         pure_loss(asked_for(mechanism, one, epsilon, 0.0), asked_for(mechanism, other, epsilon, 0.0))
-        for one, other in worst_batches(metric, mechanism.name in ("counts", "cube"))
+        for one, other in worst_batches(metric, mechanism.name in ("counts", "cube", "low-rank"))
     )
 
 
 # Steps that are apart by four are rounded to with errors of both signs, so that no allowance can be left out.
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
-@pytest.mark.parametrize("name", ["laplace", "counts", "cube"])
+@pytest.mark.parametrize("name", ["laplace", "counts", "cube", "low-rank"])
 @pytest.mark.parametrize("metric", METRICS)
 def test_the_worst_batch_costs_epsilon(name: str, metric: str, epsilon: float) -> None:
     mechanism = OURS[name]
