@@ -86,6 +86,7 @@ VARIANTS: dict[str, Variant] = {
     ),
     "cube": Variant("cube"),
     "cells": Variant("cells", people=96, groups=(30, 20)),
+    "low-rank": Variant("low-rank", epsilon_max=2.0**10),
     "randomized-response": Variant("randomized-response"),
     "sparse-vector": Variant("sparse-vector"),
     "exponential": Variant("exponential", rule="advanced", delta=2.0**-20),
