@@ -36,7 +36,7 @@ from compliance.mechanisms.mechanism import (
 )
 from compliance.metrics import GroupSums, gaps, part_values
 from compliance.noise import Noise, step_for
-from fairwall.laws.cells import best_count, cell_scales, discrete_variance
+from fairwall.laws.cells import Cuts, best_count, cells_scale, discrete_variance, least_people
 from fairwall.laws.metric import find_metric, strata_of
 from fairwall.laws.posterior import Seen, posterior
 
@@ -57,19 +57,11 @@ class Purchase:
         Each person's cell, shape (n,).
     counts, variances
         The noisy number of disadvantaged people in each cell, and the variance of its noise, shape (cells,).
-    stratum_of
-        Each cell's stratum, 0 or 1, shape (cells,).
-    sizes, size_variances
-        The noisy N0 of each stratum and the variance of its noise, infinite where it was not released by itself,
-        shape (strata,).
     """
 
     cell_of: NDArray[np.intp]
     counts: NDArray[np.float64]
     variances: NDArray[np.float64]
-    stratum_of: NDArray[np.intp]
-    sizes: NDArray[np.float64]
-    size_variances: NDArray[np.float64]
 
     def among(self, members: NDArray[np.bool_]) -> NDArray[np.float64]:
         """Count the people of each cell that are members, shape (cells,)."""
@@ -110,8 +102,8 @@ class CellsMechanism:
         return Release(noise.laplace(values, 0.0, step_for(0.0)), bought)
 
 
-def plan(question: Question, epsilon: float) -> list[tuple[int, float]]:
-    """Return into how many cells each of `Question.cuts` is cut, and the error to expect of a gap there; public.
+def plan(question: Question, epsilon: float) -> list[tuple[NDArray[np.intp], Cuts, int, float]]:
+    """Return who is in each stratum, by position, its cuts, how many cells are used, and the error to expect; public.
 
     Raises
     ------
@@ -120,10 +112,10 @@ def plan(question: Question, epsilon: float) -> list[tuple[int, float]]:
     """
     means = question.predictions.mean(axis=1)
     found = []
-    for people, cuts in question.cuts:
+    for people, cuts in question.cuts(least_people(epsilon)):
         values = question.predictions[:, people]
         offset = float(((values.mean(axis=1) - means) ** 2).mean())
-        found.append(best_count(values, cuts, epsilon, offset))
+        found.append((people, cuts, *best_count(values, cuts, epsilon, offset)))
     return found
 
 
@@ -132,55 +124,38 @@ def predicted(question: Question, epsilon: float) -> float:
 
     A sum over several strata of cells errs by all of theirs, and independently.
     """
-    planned = [(people, *found) for (people, _), found in zip(question.cuts, plan(question, epsilon), strict=True)]
-    errors = []
+    planned, errors = plan(question, epsilon), []
     for members in strata_of(question.metric, question.records.labels):
-        inside = [(len(people), cells, error) for people, cells, error in planned if members[people].any()]
-        if all(cells == 1 for _, cells, _ in inside):
+        inside = [(len(people), count, error) for people, _, count, error in planned if members[people].any()]
+        if all(count == 1 for _, count, _ in inside):
             return math.inf
-        people = sum(count for count, _, _ in inside)
-        errors.append(math.sqrt(sum((count * error) ** 2 for count, _, error in inside)) / people)
+        people = sum(of_stratum for of_stratum, _, _ in inside)
+        errors.append(math.sqrt(sum((of_stratum * error) ** 2 for of_stratum, _, error in inside)) / people)
     return sum(errors) / len(errors)
 
 
 def purchases(facts: Facts) -> Iterator[Purchase]:
     """Read what an account has bought."""
     for number in range(len(facts.get(EPSILON, ()))):
-        cell_of, cells, sizes = (facts[name] for name in _names(number))
-        counts, variances, stratum_of = np.asarray(cells, dtype=np.float64).T
-        of_strata, size_variances = np.asarray(sizes, dtype=np.float64).T
-        yield Purchase(
-            np.asarray(cell_of).astype(np.intp), counts, variances, stratum_of.astype(np.intp), of_strata,
-            np.where(size_variances > 0, size_variances, math.inf),
-        )  # fmt: skip
+        cell_of, cells = (facts[name] for name in _names(number))
+        counts, variances = np.asarray(cells, dtype=np.float64)[:, :2].T
+        yield Purchase(np.asarray(cell_of).astype(np.intp), counts, variances)
 
 
-def _names(number: int) -> tuple[str, str, str]:
-    return f"cells.{number}.of", f"cells.{number}.counts", f"cells.{number}.sizes"
+def _names(number: int) -> tuple[str, str]:
+    return f"cells.{number}.of", f"cells.{number}.counts"
 
 
 def _buy(question: Question, facts: Facts, epsilon: float, noise: Noise) -> dict[str, NDArray[np.float64]]:
-    planned = [(count, cell_scales(count, epsilon)) for count, _ in plan(question, epsilon)]
     cell_of = np.empty(question.records.people, np.intp)
     total = 0
-    for (people, cuts), (count, _) in zip(question.cuts, planned, strict=True):
+    for people, cuts, count, _ in plan(question, epsilon):
         cell_of[people] = total + cuts.cell_of(count)
         total += count
-    exact = question.records.disadvantaged_in(cell_of, total)
-    of_strata = np.split(exact, np.cumsum([count for count, _ in planned])[:-1])
-    cells, sizes = [], []
-    for number, (of_stratum, (count, scales)) in enumerate(zip(of_strata, planned, strict=True)):
-        noisy = noise.laplace(of_stratum, scales.cells, 1.0)
-        cells.append(
-            np.stack([noisy, np.full(count, discrete_variance(scales.cells)), np.full(count, float(number))], axis=1)
-        )
-        if scales.size is None:
-            sizes.append([0.0, 0.0])
-        else:
-            size = float(noise.laplace(np.array([of_stratum.sum()]), scales.size, 1.0)[0])
-            sizes.append([size, discrete_variance(scales.size)])
+    scale = cells_scale(epsilon)
+    noisy = noise.laplace(question.records.disadvantaged_in(cell_of, total), scale, 1.0)
     before = facts.get(EPSILON, np.empty(0))
-    contents = cell_of.astype(np.float64), np.concatenate(cells), np.array(sizes)
+    contents = cell_of.astype(np.float64), np.stack([noisy, np.full(total, discrete_variance(scale))], axis=1)
     return {**dict(zip(_names(len(before)), contents, strict=True)), EPSILON: np.append(before, epsilon)}
 
 
@@ -211,23 +186,14 @@ def _answer(question: Question, bought: Sequence[Purchase]) -> NDArray[np.float6
 def disadvantaged_among(bought: Sequence[Purchase], members: NDArray[np.bool_]) -> tuple[float, float]:
     """Estimate how many members are disadvantaged, and return the estimate and its variance.
 
-    Each purchase adds up its cells, together with N0 of a stratum where it was released by itself; of a cell that is
-    cut by the members' stratum it takes the members' part. Purchases are weighed by the noise in them.
+    Each purchase adds up its cells; of a cell with others in it, it takes the members' part. Purchases are weighed by
+    the noise in them.
     """
     estimates, precisions = [], []
     for one in bought:
         part = one.among(members) / np.maximum(np.bincount(one.cell_of, minlength=len(one.counts)), 1)
-        estimate = variance = 0.0
-        for stratum, (size, size_variance) in enumerate(zip(one.sizes, one.size_variances, strict=True)):
-            cells = one.stratum_of == stratum
-            weights = part[cells]
-            of_cells, of_noise = float(weights @ one.counts[cells]), float(weights**2 @ one.variances[cells])
-            if weights.all() and (weights == 1).all() and math.isfinite(size_variance):
-                of_cells = (of_cells / of_noise + size / size_variance) / (1 / of_noise + 1 / size_variance)
-                of_noise = 1 / (1 / of_noise + 1 / size_variance)
-            estimate, variance = estimate + of_cells, variance + of_noise
-        estimates.append(estimate)
-        precisions.append(1 / variance)
+        estimates.append(float(part @ one.counts))
+        precisions.append(1 / float(part**2 @ one.variances))
     return float(np.dot(estimates, precisions) / sum(precisions)), 1 / sum(precisions)
 
 
@@ -243,32 +209,31 @@ def seen_by(bought: Sequence[Purchase], centred: NDArray[np.float64], members: N
     members
         Shape (n,). Cells without any of them say nothing and are left out.
     """
-    crosses, ones, counts, variances = [], [], [], []
-    # Each row of S is a sum of cells: the cells themselves, and where N0 was released by itself all of a stratum.
-    sums, cells = [], []
+    crosses, kept, people = [], [], []
     for one in bought:
-        kept = np.flatnonzero(one.among(members))
-        own = np.flatnonzero(np.isfinite(one.size_variances) & np.isin(range(len(one.sizes)), one.stratum_of[kept]))
-        rows = np.concatenate([np.eye(len(one.counts))[kept], one.stratum_of == own[:, np.newaxis]])
+        inside = np.flatnonzero(one.among(members))
         order = np.argsort(one.cell_of, kind="stable")
-        people = np.bincount(one.cell_of, minlength=len(one.counts))
-        starts = np.concatenate([[0], np.cumsum(people)[:-1]])
-        crosses.append(np.add.reduceat(centred[:, order], starts, axis=1) @ rows.T)
-        ones.append(rows @ people)
-        counts.append(np.concatenate([one.counts[kept], one.sizes[own]]))
-        variances.append(np.concatenate([one.variances[kept], one.size_variances[own]]))
-        sums.append(rows)
-        cells.append((one.cell_of, len(one.counts)))
-    gram = np.block([
-        [
-            left @ np.bincount(i * b + j, minlength=a * b).reshape(a, b) @ right.T
-            for right, (j, b) in zip(sums, cells, strict=True)
-        ]
-        for left, (i, a) in zip(sums, cells, strict=True)
-    ])  # fmt: skip
+        counted = np.bincount(one.cell_of, minlength=len(one.counts))
+        starts = np.concatenate([[0], np.cumsum(counted)[:-1]])
+        crosses.append(np.add.reduceat(centred[:, order], starts, axis=1)[:, inside])
+        kept.append(inside)
+        people.append(counted[inside].astype(np.float64))
+    gram = np.block([[_shared(one, other)[np.ix_(a, b)] for other, b in zip(bought, kept, strict=True)]
+                     for one, a in zip(bought, kept, strict=True)])  # fmt: skip
     return Seen(
-        np.concatenate(counts), np.concatenate(ones), gram, np.concatenate(crosses, axis=1), np.concatenate(variances)
+        np.concatenate([one.counts[inside] for one, inside in zip(bought, kept, strict=True)]),
+        np.concatenate(people),
+        gram,
+        np.concatenate(crosses, axis=1),
+        np.concatenate([one.variances[inside] for one, inside in zip(bought, kept, strict=True)]),
     )
+
+
+def _shared(one: Purchase, other: Purchase) -> NDArray[np.float64]:
+    """Count the people of each cell of one purchase that are in each of another."""
+    shape = len(one.counts), len(other.counts)
+    pairs = np.bincount(one.cell_of * shape[1] + other.cell_of, minlength=shape[0] * shape[1])
+    return pairs.astype(np.float64).reshape(shape)
 
 
 def _merged(bought: Sequence[Purchase]) -> list[Purchase]:
@@ -281,18 +246,9 @@ def _merged(bought: Sequence[Purchase]) -> list[Purchase]:
 
 
 def _mean(one: Purchase, other: Purchase) -> Purchase:
-    def mean(
-        a: NDArray[np.float64], of_a: NDArray[np.float64], b: NDArray[np.float64], of_b: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        precision = 1 / of_a + 1 / of_b
-        # Where neither was released there is nothing to weigh.
-        known = precision > 0
-        weighed = np.divide(a / of_a + b / of_b, precision, out=np.zeros_like(a), where=known)
-        return weighed, np.divide(1.0, precision, out=np.full_like(a, math.inf), where=known)
-
-    counts, variances = mean(one.counts, one.variances, other.counts, other.variances)
-    sizes, size_variances = mean(one.sizes, one.size_variances, other.sizes, other.size_variances)
-    return Purchase(one.cell_of, counts, variances, one.stratum_of, sizes, size_variances)
+    precision = 1 / one.variances + 1 / other.variances
+    mean = (one.counts / one.variances + other.counts / other.variances) / precision
+    return Purchase(one.cell_of, mean, 1 / precision)
 
 
 def _kept(bought: Sequence[Purchase]) -> list[Purchase]:

@@ -65,19 +65,31 @@ class Question:
         # A game's case asks for them besides the mechanism.
         return gaps(self.metric, self.records.group_sums(self.metric, self.predictions))
 
-    @cached_property
-    def cuts(self) -> tuple[tuple[NDArray[np.intp], Cuts], ...]:
+    def cuts(self, least: int) -> tuple[tuple[NDArray[np.intp], Cuts], ...]:
         """Cut the people into cells of alike predictions: who is in each stratum, by position, and its cuts. Public.
 
         Strata are those of the label, where any metric that the records are audited for looks at it: a cell then
         serves all of them.
+
+        Parameters
+        ----------
+        least
+            How many people a cell holds at least.
         """
-        labels = self.records.labels
-        if any(find_metric(metric).labelled for metric in self.records.metrics):
-            strata = [np.flatnonzero(labels == label) for label in (0, 1)]
-        else:
-            strata = [np.arange(self.records.people)]
-        return tuple((people, cut(self.predictions[:, people])) for people in strata if len(people))
+        if least not in self._cut:
+            labels = self.records.labels
+            if any(find_metric(metric).labelled for metric in self.records.metrics):
+                strata = [np.flatnonzero(labels == label) for label in (0, 1)]
+            else:
+                strata = [np.arange(self.records.people)]
+            self._cut[least] = tuple(
+                (people, cut(self.predictions[:, people], least)) for people in strata if len(people)
+            )
+        return self._cut[least]
+
+    @cached_property
+    def _cut(self) -> dict[int, tuple[tuple[NDArray[np.intp], Cuts], ...]]:
+        return {}
 
     def counts(self) -> Counts:
         """Count the people by label and group. Secret; by label alone it is public."""

@@ -48,6 +48,8 @@ from compliance.mechanisms.counts_gaussian import CountsGaussian
 from compliance.mechanisms.cube import CubeMechanism
 from compliance.mechanisms.gaussian import GaussianMechanism
 from compliance.mechanisms.laplace import LaplaceMechanism
+from compliance.mechanisms.low_rank import LowRankMechanism
+from compliance.mechanisms.low_rank import predicted as predicted_of_low_rank
 from compliance.mechanisms.mechanism import (
     Facts,
     Guarantee,
@@ -77,6 +79,7 @@ MIDPOINT = "midpoint"
 SHRUNK = " shrunk"
 _RESPONSE = RandomizedResponse()
 _CELLS = CellsMechanism()
+_LOW_RANK = LowRankMechanism()
 _CUBE = "cube" + SHRUNK
 _SEED = 2012
 _NUMBERS = 200
@@ -189,7 +192,7 @@ def mechanism_of(name: str, shares: Shares = DEFAULT_SHARES) -> Mechanism:
     shrinking = (CountsMechanism(shrinks=True), CountsGaussian(shrinks=True), CubeMechanism(shrinks=True))
     shrunk = {kind.name + SHRUNK: kind for kind in shrinking}
     added = (LaplaceMechanism(), GaussianMechanism(), CauchyMechanism(shares), CubeMechanism())
-    others = {kind.name: kind for kind in (*added, _RESPONSE, _CELLS)}
+    others = {kind.name: kind for kind in (*added, _RESPONSE, _CELLS, _LOW_RANK)}
     every: dict[str, Mechanism] = {**counts, **shrunk, **others}
     return every[name]
 
@@ -223,6 +226,7 @@ def nearest(question: Question, name: str, epsilon: float, shares: Shares = DEFA
     if name.removesuffix(SHRUNK) not in _ON_SUMS:
         return name
     errors = {one: _error_of_noise(question, one, epsilon, shares) for one in (name, _CUBE)}
+    errors[_LOW_RANK.name] = predicted_of_low_rank(question, epsilon)
     errors[_CELLS.name] = predicted_of_cells(question, epsilon)
     return min(errors, key=lambda one: errors[one])
 
@@ -320,7 +324,9 @@ def standings(
     return tuple(sorted(rows, key=lambda row: row.median_error))
 
 
-_ALL_CHOSEN = ("counts", "counts-gaussian", "laplace", "gaussian", "cauchy", "randomized-response", "cells", "cube")
+_ALL_CHOSEN = (
+    "counts", "counts-gaussian", "laplace", "gaussian", "cauchy", "randomized-response", "cells", "cube", "low-rank",
+)  # fmt: skip
 _ONLY_COMPARED = (MIDPOINT, "conceal", "conceal-laplace")
 
 

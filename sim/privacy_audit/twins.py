@@ -25,7 +25,6 @@ from fairwall.laws.calibration import (
     printed_conceal_scale,
     printed_laplace_scale,
 )
-from fairwall.laws.cells import SIZE_SHARE
 from fairwall.laws.metric import find_metric, sums_over
 from fairwall.laws.noise import Cauchy, Laplace
 from fairwall.laws.sensitivity import flip_sensitivity, global_sensitivity, local_sensitivity
@@ -241,9 +240,9 @@ class Cells(_Pure):
         if self.fault == "by-group":
             cell_of[np.argmin(question.records.turned(np.zeros(n, dtype=np.bool_)))] = self._CELLS - 1
         exact = question.records.disadvantaged_in(cell_of, self._CELLS)
-        of_cells = epsilon if self.fault == "free-size" else (1 - SIZE_SHARE) * epsilon
+        of_cells = epsilon if self.fault == "free-size" else (1 - self._SIZE_SHARE) * epsilon
         noisy = noise.laplace(exact, 1 / of_cells, 1.0)
-        size = noise.laplace(exact.sum(keepdims=True), 1 / (SIZE_SHARE * epsilon), 1.0)
+        size = noise.laplace(exact.sum(keepdims=True), 1 / (self._SIZE_SHARE * epsilon), 1.0)
         # Post-processing: each cell's people take its mean prediction.
         people = np.bincount(cell_of, minlength=self._CELLS)
         means = np.stack([np.bincount(cell_of, row, self._CELLS) for row in values]) / np.maximum(people, 1)
@@ -264,9 +263,10 @@ class Cells(_Pure):
             return 0.0
         if self.fault == "by-group":
             return math.inf
-        return epsilon * (1 + SIZE_SHARE) if self.fault else epsilon
+        return epsilon * (1 + self._SIZE_SHARE) if self.fault else epsilon
 
     _CELLS = 5
+    _SIZE_SHARE = 0.15
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,9 @@ r"""Cells of people with alike predictions: what one release answers a whole bat
 
 **Release.** A public partition of the n people into C cells, and T_c, how many of each are disadvantaged, with discrete
 Laplace noise, P(k) ~ exp(-|k| rate). A flip changes one T_c by 1, whichever it is, so that all of them together cost
-one rate, for any number of cells and of models. N0 is the sum of the T_c, and the more cells there are the more noise
-adds up in it: above `SIZE_CELLS` cells N0 is released besides, with the share `SIZE_SHARE` of epsilon, and the cells
-get the rest. The flip then costs (share + 1 - share) epsilon.
+one rate, for any number of cells and of models. N0 is their sum, and the more cells there are the more noise adds up in
+it. Releasing it besides, for a part of epsilon, never promised the smaller error where it was tried, epsilon 0.1 to 5:
+what cells lose by it is more.
 
 The partition is computed from predictions and labels, and nothing else. If it depended on A, so would which cells there
 are, and nothing would be private.
@@ -16,9 +16,13 @@ s(1-s).
 **Partition.** People are points, one coordinate for each model: those of X, or of its first `_DIRECTIONS` principal
 components, which keep nearly all of the distances where models are alike. Beginning with all people, the cell whose
 best cut takes away most of the sum of squares is cut in two: at right angles to its leading principal direction,
-where the sum of squares within both parts is least, with at least `CELL_MIN` people on either side. The order of the
+where the sum of squares within both parts is least, with at least `least_people` on either side. The order of the
 cuts makes partitions into 1, 2, 3, ... cells, each finer than the one before; each cell is an interval of people in one
 order.
+
+**How small.** Among k people chance leaves k s(1-s) of variance open, the noise on their count is about 2/epsilon^2. A
+cell is cut as long as the first is above the second by as much as among `CELL_MIN` people at epsilon 1: up to there a
+cell hides who in it is disadvantaged, while at epsilon 5 the count of one person is next to certain, as epsilon says.
 
 **How many.** More cells have less sum of squares within, and more noise. The number with the least predicted error is
 taken, `fairwall.laws.posterior.predicted_error`, which looks at no A either. With s = `SHARE` and the first components
@@ -39,17 +43,11 @@ from numpy.typing import NDArray
 from fairwall.laws.posterior import SHARE, directions_of, predicted_error, structures
 
 CELL_MIN = 10
-"""The least number of people in a cell that others were cut off from."""
-
-SIZE_CELLS = 4
-"""Up to so many cells N0 is their sum alone."""
-
-SIZE_SHARE = 0.15
-"""The part of epsilon that N0 gets of its own beyond that."""
+"""The least number of people in a cell that others were cut off from, up to epsilon 1."""
 
 _VARIANCE_MIN = 1e-6
 _DIRECTIONS = 32
-_CELLS_MAX = 1000
+_CELLS_MAX = 2000
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,40 +88,22 @@ class Cuts:
         return found
 
 
-@dataclass(frozen=True)
-class CellScales:
-    """Scales of the discrete Laplace noise; of N0 None where it gets none of its own."""
-
-    size: float | None
-    cells: float
-
-
-def cell_scales(cells: int, epsilon: float) -> CellScales:
-    """Return the scales that make a release epsilon-private.
-
-    Parameters
-    ----------
-    cells
-        In one stratum; a person is in one stratum only, so that others cost nothing besides.
-    epsilon
-        Above 0 and finite.
+def cells_scale(epsilon: float) -> float:
+    """Return the scale of the noise on each cell that makes a release epsilon-private: 1 / epsilon.
 
     Raises
     ------
     ValueError
-        For an argument out of range.
+        For an epsilon that is not finite and above 0.
     """
-    if cells < 1 or not 0 < epsilon < math.inf:
-        raise ValueError("there must be cells, and epsilon be above 0 and finite")
-    if cells <= SIZE_CELLS:
-        return CellScales(None, 1 / epsilon)
-    return CellScales(1 / (SIZE_SHARE * epsilon), 1 / ((1 - SIZE_SHARE) * epsilon))
+    if not 0 < epsilon < math.inf:
+        raise ValueError("epsilon must be above 0 and finite")
+    return 1 / epsilon
 
 
-def cells_loss(cells: int, epsilon: float) -> float:
-    """Return what `cell_scales` cost two neighbours, whoever it is that they differ in."""
-    scales = cell_scales(cells, epsilon)
-    return 1 / scales.cells + (0.0 if scales.size is None else 1 / scales.size)
+def least_people(epsilon: float) -> int:
+    """Return how many people a cell holds at least that others were cut off from."""
+    return math.ceil(CELL_MIN / max(1.0, epsilon) ** 2)
 
 
 def discrete_variance(scale: float) -> float:
@@ -134,18 +114,20 @@ def discrete_variance(scale: float) -> float:
     return max(2 * math.exp(-1 / scale) / math.expm1(-1 / scale) ** 2, _VARIANCE_MIN)
 
 
-def cut(values: NDArray[np.float64]) -> Cuts:
+def cut(values: NDArray[np.float64], least: int = CELL_MIN) -> Cuts:
     """Cut people into cells of alike values.
 
     Parameters
     ----------
     values
         Shape (m, n), m models' predictions for n people. Public; nothing else is looked at.
+    least
+        How many people a cell holds at least, 1 or more.
 
     Returns
     -------
     Cuts
-        Up to n / `CELL_MIN` cells, fewer where everybody in a cell has the same values.
+        Up to n / `least` cells, fewer where everybody in a cell has the same values.
     """
     n = values.shape[1]
     centred = values - values.mean(axis=1, keepdims=True)
@@ -155,7 +137,7 @@ def cut(values: NDArray[np.float64]) -> Cuts:
     waiting: list[tuple[float, int, int, int, NDArray[np.intp]]] = []
 
     def look(first: int, last: int) -> None:
-        found = _best_cut(points[:, order[first:last]])
+        found = _best_cut(points[:, order[first:last]], least)
         if found is not None:
             gain, where, within = found
             heapq.heappush(waiting, (-gain, first, last, where, within))
@@ -199,7 +181,7 @@ def best_count(values: NDArray[np.float64], cuts: Cuts, epsilon: float, offset: 
         starts = cuts.starts(count)
         merged = np.searchsorted(finest, starts)
         seen, seen_points = (np.add.reduceat(rows, merged, axis=1) for rows in (sums, of_points))
-        noise = usual(count) * discrete_variance(cell_scales(count, epsilon).cells)
+        noise = usual(count) * discrete_variance(cells_scale(epsilon))
         weights = 1 / (spread * np.diff(starts, append=n) + noise)
         told = (seen_points * weights) @ seen_points.T
         told_of_all = float(((seen**2).sum(axis=0) * weights).sum())
@@ -211,7 +193,7 @@ def best_count(values: NDArray[np.float64], cuts: Cuts, epsilon: float, offset: 
             known = np.einsum("ij,ji->i", told, np.linalg.inv(shared))
             joint = spread * float(kernel @ first) - spread**2 * float(known @ kernel**2)
             variances.append((rest + joint) / m)
-        of_size = usual(count) * size_variance(count, epsilon)
+        of_size = count * noise
         errors[count] = predicted_error([variance + offset * of_size for variance in variances], of_size, n)
     best = min(errors, key=lambda count: errors[count])
     return best, errors[best]
@@ -225,23 +207,16 @@ def usual(terms: int) -> float:
     return 1 - 0.47 / terms
 
 
-def size_variance(cells: int, epsilon: float) -> float:
-    """Return the variance of N0 as it is known from so many cells, and by itself where it is released by itself."""
-    scales = cell_scales(cells, epsilon)
-    of_sum = cells * discrete_variance(scales.cells)
-    return of_sum if scales.size is None else 1 / (1 / of_sum + 1 / discrete_variance(scales.size))
-
-
 def _counts(most: int) -> list[int]:
     """Return numbers of cells to try, up to `most`."""
     steps = {round(2 ** (i / 2)) for i in range(2 * math.ceil(math.log2(_CELLS_MAX)) + 1)}
     return sorted({count for count in steps if count <= most} | {most})
 
 
-def _best_cut(points: NDArray[np.float64]) -> tuple[float, int, NDArray[np.intp]] | None:
+def _best_cut(points: NDArray[np.float64], least: int) -> tuple[float, int, NDArray[np.intp]] | None:
     """Return what the best cut takes away of the sum of squares, where it is and in which order; None if nothing."""
     n = points.shape[1]
-    if n < 2 * CELL_MIN:
+    if n < 2 * least:
         return None
     centred = points - points.mean(axis=1, keepdims=True)
     total = float(np.einsum("ij,ij->", centred, centred))
@@ -251,6 +226,6 @@ def _best_cut(points: NDArray[np.float64]) -> tuple[float, int, NDArray[np.intp]
     within = np.argsort(along, kind="stable")
     before = np.arange(1, n)
     gains = np.cumsum(along[within])[:-1] ** 2 * (n / (before * (n - before)))
-    where = CELL_MIN + int(np.argmax(gains[CELL_MIN - 1 : n - CELL_MIN]))
+    where = least + int(np.argmax(gains[least - 1 : n - least]))
     moved = centred[:, within[:where]].sum(axis=1)
     return float(moved @ moved) * n / (where * (n - where)), where, within

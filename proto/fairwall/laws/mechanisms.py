@@ -14,7 +14,7 @@ from functools import lru_cache
 from fairwall.laws.aggregation import aggregate_law, aggregate_loss, block_count
 from fairwall.laws.calibration import conceal_law, conceal_loss, laplace_law, laplace_loss
 from fairwall.laws.cauchy import tuned_law, tuned_loss
-from fairwall.laws.cells import SIZE_CELLS, cell_scales, cells_loss
+from fairwall.laws.cells import cells_scale
 from fairwall.laws.conceal_laplace import conceal_laplace_law
 from fairwall.laws.counts import counts_loss, gaussian_scales, laplace_scales
 from fairwall.laws.cube import CubeNoise, cube_loss, cube_scales
@@ -142,7 +142,7 @@ def _cube(batch: Batch) -> Law:
 def _cells(batch: Batch) -> Law:
     # The noise of one cell, whose people differ from the mean by 1/2. How many cells there are, and how far answers are
     # moved towards no gap, depends on the predictions.
-    return Laplace((1 / batch.n0 + 1 / batch.n1) * cell_scales(SIZE_CELLS + 1, batch.epsilon).cells / 2)
+    return Laplace((1 / batch.n0 + 1 / batch.n1) * cells_scale(batch.epsilon) / 2)
 
 
 def _low_rank(batch: Batch) -> Law:
@@ -188,7 +188,7 @@ MECHANISM_LAWS: Mapping[str, MechanismLaw] = {
     "cube": MechanismLaw(_cube, loss=lambda b: cube_loss(b.queries, b.epsilon)),
     "low-rank": MechanismLaw(_low_rank, loss=lambda b: cube_loss(1, b.epsilon)),
     # For any number of cells and models.
-    "cells": MechanismLaw(_cells, loss=lambda b: cells_loss(1, b.epsilon)),
+    "cells": MechanismLaw(_cells, loss=lambda b: 1 / cells_scale(b.epsilon)),
     # Answers are exact gaps of the noisy attributes, to who reads them so.
     "randomized-response": MechanismLaw(_exact, loss=lambda b: response_loss(turning_probability(b.epsilon))),
     # What these two cost a batch is not known, only its supremum over batches, which a small one does not reach.

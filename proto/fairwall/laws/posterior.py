@@ -121,28 +121,70 @@ def posterior(products: NDArray[np.float64], seen: Seen, share: float, people: i
     people
         n.
     """
-    from scipy.linalg import cho_factor, cho_solve  # loading it takes a while
-
     squares, directions = directions_of(products)
-    cross, spread = directions.T @ seen.cross, share * (1 - share)
-    off = seen.values - share * seen.ones
-    noise = np.diag(seen.noise) if seen.noise.ndim == 1 else seen.noise
+    spread = share * (1 - share)
+    told, values, log = _weighed(seen, directions.T @ seen.cross, spread, seen.values - share * seen.ones)
     logs, means, variances = [], [], []
     for flatness, strength in structures(squares, len(products), share, people):
-        covariance = spread * (seen.gram + cross.T @ (strength * squares**-flatness * cross.T).T) + noise
-        factor = cho_factor(covariance, lower=True, overwrite_a=True, check_finite=False)
-        weighed = cho_solve(factor, off, check_finite=False)
-        logs.append(-0.5 * float(off @ weighed) - float(np.log(np.diag(factor[0])).sum()))
+        inside, of_values, by_structure = _with_structure(told, values, spread * strength * squares**-flatness)
+        logs.append(log + by_structure)
         kernel = 1 + strength * squares ** (1 - flatness)
-        gain = spread * directions @ (kernel[:, np.newaxis] * cross)
-        means.append(gain @ weighed)
-        told = np.einsum("ij,ji->i", gain, cho_solve(factor, gain.T, check_finite=False))
-        variances.append(np.maximum(spread * directions**2 @ (kernel * squares) - told, 0.0))
+        gain = spread * directions * kernel
+        means.append(gain @ of_values)
+        before = spread * directions**2 @ (kernel * squares)
+        variances.append(np.maximum(before - np.einsum("ij,ij->i", gain @ inside, gain), 0.0))
     logs[0] += math.log(min(len(products), CHANCE) * (len(STRUCTURES) - 1))
     weights = np.exp(np.array(logs) - max(logs))
     weights /= weights.sum()
     mean = weights @ np.array(means)
     return Posterior(mean, weights @ (np.array(variances) + (np.array(means) - mean) ** 2), weights)
+
+
+def _weighed(
+    seen: Seen, cross: NDArray[np.float64], spread: float, off: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """Return C D^-1 C', C D^-1 off and the log-density at tau = 0, where D = s(1-s) S S' + R is what M is there.
+
+    Where all sums are of people of their own, as cells are, D is diagonal.
+    """
+    from scipy.linalg import cho_factor, cho_solve  # loading it takes a while
+
+    sides = len(off)
+    if seen.noise.ndim == 1 and np.count_nonzero(seen.gram) == np.count_nonzero(np.diag(seen.gram)):
+        diagonal = spread * np.diag(seen.gram) + seen.noise
+        weights, log_det = np.column_stack([cross.T, off]) / diagonal[:, np.newaxis], float(np.log(diagonal).sum())
+    else:
+        noise = np.diag(seen.noise) if seen.noise.ndim == 1 else seen.noise
+        factor = cho_factor(spread * seen.gram + noise, lower=True, overwrite_a=True, check_finite=False)
+        weights = cho_solve(factor, np.column_stack([cross.T, off]), check_finite=False)
+        log_det = 2 * float(np.log(np.diag(factor[0])).sum())
+    return (
+        cross @ weights[:, :-1],
+        cross @ weights[:, -1],
+        -0.5 * (float(off @ weights[:, -1]) + log_det) if sides else 0.0,
+    )
+
+
+def _with_structure(
+    told: NDArray[np.float64], values: NDArray[np.float64], strengths: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    r"""Return C M^-1 C', C M^-1 off and what the log-density gains, from what `_weighed` returns.
+
+    M = D + C' W C with W = diag(strengths), so that by Woodbury's identity, with w the root of W, G = C D^-1 C', g = C
+    D^-1 off and B = I + w G w:
+
+        C M^-1 C' = G - G w B^-1 w G,    det M = det D det B,    off' M^-1 off = off' D^-1 off - g' w B^-1 w g.
+
+    So no structure needs anything as large as there are sums.
+    """
+    from scipy.linalg import cho_factor, cho_solve
+
+    roots = np.sqrt(strengths)
+    shrunk = np.column_stack([told, values]) * roots[:, np.newaxis]
+    factor = cho_factor(np.eye(len(roots)) + shrunk[:, :-1] * roots, lower=True, overwrite_a=True, check_finite=False)
+    taken = shrunk[:, :-1].T @ cho_solve(factor, shrunk, check_finite=False)
+    gain = 0.5 * float(shrunk[:, -1] @ cho_solve(factor, shrunk[:, -1], check_finite=False))
+    return told - taken[:, :-1], values - taken[:, -1], gain - float(np.log(np.diag(factor[0])).sum())
 
 
 def directions_of(products: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -193,18 +235,16 @@ def predicted_error(variances: Sequence[float], size_variance: float, people: in
 
 def predicted_variances(products: NDArray[np.float64], seen: Seen, people: int) -> list[float]:
     """Return the mean posterior variance of u at `SHARE` for each of `STRUCTURES`; `seen.values` are not looked at."""
-    from scipy.linalg import cho_factor, cho_solve
-
     squares, directions = directions_of(products)
-    cross, spread = directions.T @ seen.cross, SHARE * (1 - SHARE)
-    noise = np.diag(seen.noise) if seen.noise.ndim == 1 else seen.noise
+    spread = SHARE * (1 - SHARE)
+    nothing = np.zeros(len(seen.ones))
+    told, values, _ = _weighed(seen, directions.T @ seen.cross, spread, nothing)
     found = []
     for flatness, strength in structures(squares, len(products), SHARE, people):
-        covariance = spread * (seen.gram + cross.T @ (strength * squares**-flatness * cross.T).T) + noise
+        inside, _, _ = _with_structure(told, values, spread * strength * squares**-flatness)
         kernel = 1 + strength * squares ** (1 - flatness)
-        gain = spread * kernel[:, np.newaxis] * cross
-        told = np.einsum("ij,ji->", gain, cho_solve(cho_factor(covariance, lower=True, overwrite_a=True), gain.T))
-        found.append((spread * float(kernel @ squares) - float(told)) / len(products))
+        known = spread**2 * float(np.diag(inside) @ kernel**2)
+        found.append((spread * float(kernel @ squares) - known) / len(products))
     return found
 
 

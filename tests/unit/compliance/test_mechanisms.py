@@ -37,6 +37,7 @@ from compliance.mechanisms.recommended import (
     choose,
     mechanism_of,
     midpoint,
+    nearest,
     standings,
     value_range,
 )
@@ -635,7 +636,10 @@ def test_recommended_answers_for_nothing_only_from_what_was_bought() -> None:
 
 
 def test_recommended_never_looks_at_the_groups() -> None:
-    chosen = {choose("sp", 9, 7, 0.9)}
+    chosen = {
+        nearest(question(protected=protected), choose("sp", 9, 7, 0.9), 0.9) for protected in neighbours_of(GROUPS)
+    }
+    assert len(chosen) == 1
     for protected in neighbours_of(GROUPS):
         spy = Spy(seeded())
         Recommended().release(question(protected=protected), NO_FACTS, 0.9, 0.0, spy)  # type: ignore[arg-type]

@@ -10,13 +10,11 @@ from numpy.typing import NDArray
 
 from fairwall.laws.cells import (
     CELL_MIN,
-    SIZE_CELLS,
     best_count,
-    cell_scales,
-    cells_loss,
+    cells_scale,
     cut,
     discrete_variance,
-    size_variance,
+    least_people,
     usual,
 )
 from fairwall.laws.posterior import Seen, predicted_error, predicted_variances
@@ -31,19 +29,20 @@ def alike(models: int, people: int, seed: int = 0) -> NDArray[np.float64]:
 
 @pytest.mark.parametrize("people", [3, 19, 20, 57, 400])
 @pytest.mark.parametrize("models", [1, 6])
-def test_partitions_are_nested_and_no_cell_is_small(models: int, people: int) -> None:
-    cuts = cut(alike(models, people))
+@pytest.mark.parametrize("least", [1, 3, CELL_MIN])
+def test_partitions_are_nested_and_no_cell_is_small(models: int, people: int, least: int) -> None:
+    cuts = cut(alike(models, people), least)
     before = np.zeros(people, np.intp)
     assert sorted(cuts.order.tolist()) == list(range(people))
     for count in range(1, cuts.most + 1):
         cell_of = cuts.cell_of(count)
         sizes = np.bincount(cell_of)
         assert len(sizes) == count
-        assert sizes.min() >= min(CELL_MIN, people)
+        assert sizes.min() >= min(least, people)
         # Whoever is in one cell was in one cell before.
         assert len({*zip(cell_of.tolist(), before.tolist(), strict=True)}) == count
         before = cell_of
-    assert cuts.most <= max(1, people // CELL_MIN)
+    assert cuts.most <= max(1, people // least)
 
 
 def test_a_cut_is_the_best_at_right_angles_to_the_leading_direction() -> None:
@@ -66,15 +65,14 @@ def test_the_same_predictions_are_cut_alike_and_equal_people_not_at_all() -> Non
     assert cut(np.full((3, 200), 0.25)).most == 1
 
 
-def test_the_cells_and_the_size_cost_epsilon_together() -> None:
-    for epsilon in (1e-6, 0.1, 1.0, 7.3, 1e4):
-        for cells in (1, SIZE_CELLS, SIZE_CELLS + 1, 1000):
-            scales = cell_scales(cells, epsilon)
-            assert (scales.size is None) == (cells <= SIZE_CELLS)
-            assert cells_loss(cells, epsilon) == pytest.approx(epsilon, rel=1e-15)
-    for cells, epsilon in ((0, 1.0), (2, 0.0), (2, math.inf), (2, math.nan)):
-        with pytest.raises(ValueError, match="cells"):
-            cell_scales(cells, epsilon)
+def test_an_epsilon_that_buys_no_noise_is_refused() -> None:
+    for epsilon in (0.0, -1.0, math.inf, math.nan):
+        with pytest.raises(ValueError, match="epsilon"):
+            cells_scale(epsilon)
+
+
+def test_cells_hide_their_people_up_to_epsilon_1_and_hold_one_where_epsilon_hides_nobody() -> None:
+    assert [least_people(epsilon) for epsilon in (0.1, 1.0, 2.0, 3.0, 5.0, 1e6)] == [10, 10, 3, 2, 1, 1]
 
 
 def test_the_variances_are_those_of_the_discrete_law() -> None:
@@ -82,9 +80,6 @@ def test_the_variances_are_those_of_the_discrete_law() -> None:
     for scale in (0.2, 1.0, 30.0):
         law = np.exp(-np.abs(k) / scale)
         assert discrete_variance(scale) == pytest.approx(float(k**2 @ law / law.sum()), rel=1e-9)
-    assert size_variance(3, 1.0) == 3 * discrete_variance(1.0)
-    own, of_cells = (discrete_variance(1 / share) for share in (0.15, 0.85))
-    assert size_variance(50, 1.0) == pytest.approx(1 / (1 / own + 1 / (50 * of_cells)))
 
 
 def test_the_usual_size_of_sums_of_laplace_noise() -> None:
@@ -103,11 +98,9 @@ def test_the_error_that_is_predicted_is_that_of_the_posterior(epsilon: float) ->
 
     def expected(cells: int) -> float:
         rows = np.eye(cells)[cuts.cell_of(cells)].T
-        noise = np.full(cells, usual(cells) * discrete_variance(cell_scales(cells, epsilon).cells))
+        noise = np.full(cells, usual(cells) * discrete_variance(cells_scale(epsilon)))
         seen = Seen(np.zeros(cells), rows.sum(axis=1), rows @ rows.T, centred @ rows.T, noise)
-        return predicted_error(
-            predicted_variances(centred @ centred.T, seen, 150), usual(cells) * size_variance(cells, epsilon), 150
-        )
+        return predicted_error(predicted_variances(centred @ centred.T, seen, 150), float(noise.sum()), 150)
 
     assert error == pytest.approx(expected(count), rel=1e-6)
     assert error <= min(expected(cells) for cells in {1, 2, 4, 8, cuts.most}) * (1 + 1e-6)
