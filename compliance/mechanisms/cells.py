@@ -10,8 +10,7 @@ one of them is answered from all of them for nothing, whatever its models; a bat
 own, and is answered from all together: noise is independent, and the posterior weighs each by what it tells. Repeats of
 a partition count once, with the mean of their noisy counts.
 
-**Intervals**: none. The posterior's spread holds as far as its prior does: of real batches, 1.96 of its standard
-deviations hold 80 to 98% of gaps.
+**Intervals** are those of `compliance.mechanisms.posterior_answers`.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.accountant import Loss, pure
-from compliance.mechanisms.counts import consistent
+from compliance.interval import Ends
 from compliance.mechanisms.mechanism import (
     Facts,
     Guarantee,
@@ -34,11 +33,11 @@ from compliance.mechanisms.mechanism import (
     require_answerable,
     require_budget,
 )
-from compliance.metrics import GroupSums, gaps, part_values
+from compliance.mechanisms.posterior_answers import Told, answers
 from compliance.noise import Noise, step_for
 from fairwall.laws.cells import Cuts, best_count, cells_scale, discrete_variance, least_people
-from fairwall.laws.metric import find_metric, strata_of
-from fairwall.laws.posterior import Seen, posterior
+from fairwall.laws.metric import strata_of
+from fairwall.laws.posterior import Seen
 
 EPSILON = "cells.epsilon"
 """The fact: the epsilon of each purchase, shape (purchases,)."""
@@ -97,9 +96,9 @@ class CellsMechanism:
             if math.isinf(epsilon):
                 return exactly(question.gaps())
             bought = _buy(question, facts, epsilon, noise)
-        values = _answer(question, list(purchases({**facts, **bought})))
+        values, low, high = _answer(question, list(purchases({**facts, **bought})))
         # Nothing is hidden in the last bits, since nothing but released numbers went in; but a grid is promised.
-        return Release(noise.laplace(values, 0.0, step_for(0.0)), bought)
+        return Release(noise.laplace(values, 0.0, step_for(0.0)), bought, low, high)
 
 
 def plan(question: Question, epsilon: float) -> list[tuple[NDArray[np.intp], Cuts, int, float]]:
@@ -159,28 +158,15 @@ def _buy(question: Question, facts: Facts, epsilon: float, noise: Noise) -> dict
     return {**dict(zip(_names(len(before)), contents, strict=True)), EPSILON: np.append(before, epsilon)}
 
 
-def _answer(question: Question, bought: Sequence[Purchase]) -> NDArray[np.float64]:
-    metric = find_metric(question.metric)
-    values = list(part_values(question.metric, question.predictions, question.records.labels))
+def _answer(question: Question, bought: Sequence[Purchase]) -> tuple[NDArray[np.float64], *Ends]:
     rows = _kept(_merged(bought))
-    estimates = dict[int, GroupSums]()
-    for label in metric.strata:
-        inside = [i for i, part in enumerate(metric.parts) if part.label == label]
-        members, m = values[inside[0]][0], question.queries
-        n = int(np.count_nonzero(members))
-        size = float(np.clip(disadvantaged_among(bought, members)[0], 1, n - 1))
-        of_all = np.concatenate([values[i][1] for i in inside])
-        means = of_all[:, members].mean(axis=1)
-        centred = np.where(members, of_all - means[:, np.newaxis], 0.0)
-        found = posterior(centred @ centred.T, seen_by(rows, centred, members), size / n, n)
-        # What is possible for values in [0, 1].
-        total = n * means
-        sum0 = np.clip(size * means + found.mean, np.maximum(0.0, total - (n - size)), np.minimum(total, size))
-        for i, of_disadvantaged, of_people in zip(
-            inside, *(np.split(x, len(x) // m) for x in (sum0, total)), strict=True
-        ):
-            estimates[i] = GroupSums(sum1=of_people - of_disadvantaged, sum0=of_disadvantaged, n1=n - size, n0=size)
-    return gaps(question.metric, consistent(metric, [estimates[i] for i in range(len(metric.parts))]))
+
+    def look(
+        _label: int | None, members: NDArray[np.bool_], _values: NDArray[np.float64], centred: NDArray[np.float64]
+    ) -> Told:
+        return Told(*disadvantaged_among(bought, members), seen_by(rows, centred, members))
+
+    return answers(question, look)
 
 
 def disadvantaged_among(bought: Sequence[Purchase], members: NDArray[np.bool_]) -> tuple[float, float]:

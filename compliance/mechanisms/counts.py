@@ -243,6 +243,17 @@ def from_fact(fact: NDArray[np.float64]) -> tuple[float, Law]:
     return size, (Gaussian if kind else Laplace)(scale)
 
 
+def variance_of(law: Law) -> float:
+    """Return the variance of what `from_fact` says was added to N0."""
+    match law:
+        case CubeNoise():
+            return law.variance()
+        case Gaussian():
+            return law.scale**2
+        case _:
+            return 2 * law.scale**2
+
+
 def _thinned(sizes: NDArray[np.float64], size: float, law: Law) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Say how likely each possible N0 is, of many evenly spaced ones."""
     logs = law.log_density(sizes - size)

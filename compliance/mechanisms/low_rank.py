@@ -3,7 +3,7 @@
 `fairwall.laws.low_rank` chooses the sums, `fairwall.laws.posterior` has the answers. They are moved towards no gap as
 far as the release leaves them open, and an answer near no gap from a small epsilon is no evidence of fairness.
 
-**Intervals**: none, as for `cells`: what the sums leave open is told by a prior.
+**Intervals** are those of `compliance.mechanisms.posterior_answers`.
 """
 
 import math
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.accountant import Loss, pure
-from compliance.mechanisms.counts import as_fact, consistent, from_fact, size_fact
+from compliance.mechanisms.counts import as_fact, from_fact, size_fact, variance_of
 from compliance.mechanisms.cube import cube_step
 from compliance.mechanisms.mechanism import (
     Facts,
@@ -24,12 +24,13 @@ from compliance.mechanisms.mechanism import (
     require_answerable,
     require_budget,
 )
-from compliance.metrics import GroupSums, gaps, part_values
+from compliance.mechanisms.posterior_answers import Told, answers
+from compliance.metrics import part_values
 from compliance.noise import Noise
 from fairwall.laws.cube import CubeNoise
-from fairwall.laws.low_rank import Measurement, best_measurement, centred_values, posterior_noise
+from fairwall.laws.low_rank import Measurement, best_measurement, posterior_noise
 from fairwall.laws.metric import find_metric
-from fairwall.laws.posterior import Seen, posterior
+from fairwall.laws.posterior import Seen
 
 
 @dataclass(frozen=True)
@@ -54,49 +55,45 @@ class LowRankMechanism:
         require_answerable(self, question.metric, epsilon, delta)
         if math.isinf(epsilon):
             return exactly(question.gaps())
-        metric = find_metric(question.metric)
-        bought, estimates = dict[str, NDArray[np.float64]](), dict[int, GroupSums]()
-        for label, inside, members, values in _strata(question):
-            n, name = values.shape[1], size_fact(label)
+        bought = dict[str, NDArray[np.float64]]()
+
+        def look(
+            label: int | None, members: NDArray[np.bool_], of_all: NDArray[np.float64], centred: NDArray[np.float64]
+        ) -> Told:
+            values, name = of_all[:, members], size_fact(label)
+            n = values.shape[1]
             step = cube_step(epsilon, n)
             measured = best_measurement(values, epsilon, step, size_known=name in facts)
             told, law = _measure(question, members, measured, epsilon, step, noise)
             if name not in facts:
                 bought[name] = as_fact(told[0], law, n)
-            size, _ = from_fact((facts if name in facts else bought)[name])
-            people, means, centred = measured.steps * step, values.mean(axis=1), centred_values(values)
+            size, of_size = from_fact((facts if name in facts else bought)[name])
+            people = measured.steps * step
             of_noise = np.full(len(told), posterior_noise(law, n))
-            seen = Seen(told, people.sum(axis=1), people @ people.T, centred @ people.T, of_noise)
-            # Where all models are the same for everybody, and N0 is known, nothing was released.
-            found = posterior(centred @ centred.T, seen, size / n, n).mean if len(told) else np.zeros(len(values))
-            # What is possible for values in [0, 1].
-            total = n * means
-            sum0 = np.clip(size * means + found, np.maximum(0.0, total - (n - size)), np.minimum(total, size))
-            of_parts = (np.split(of, len(inside)) for of in (sum0, total))
-            for i, disadvantaged, everybody in zip(inside, *of_parts, strict=True):
-                estimates[i] = GroupSums(sum1=everybody - disadvantaged, sum0=disadvantaged, n1=n - size, n0=size)
-        parts = consistent(metric, [estimates[i] for i in range(len(metric.parts))])
-        return Release(gaps(question.metric, parts), bought)
+            seen = Seen(told, people.sum(axis=1), people @ people.T, centred[:, members] @ people.T, of_noise)
+            return Told(size, variance_of(of_size), seen)
+
+        values, low, high = answers(question, look)
+        return Release(values, bought, low, high)
 
 
 def predicted(question: Question, epsilon: float) -> float:
     """Return the error to expect of an answer; public."""
     errors = [
         best_measurement(values, epsilon, cube_step(epsilon, values.shape[1]), size_known=False).error
-        for _, _, _, values in _strata(question)
+        for values in _values(question)
     ]
     return sum(errors) / len(errors)
 
 
-def _strata(question: Question) -> list[tuple[int | None, list[int], NDArray[np.bool_], NDArray[np.float64]]]:
-    """Return each stratum's label, its parts, its members, and their values, those of one part after the other's."""
+def _values(question: Question) -> list[NDArray[np.float64]]:
+    """Return the values of each stratum's members, those of one part after the other's."""
     metric = find_metric(question.metric)
     values = list(part_values(question.metric, question.predictions, question.records.labels))
     found = []
     for label in metric.strata:
         inside = [i for i, part in enumerate(metric.parts) if part.label == label]
-        members = values[inside[0]][0]
-        found.append((label, inside, members, np.concatenate([values[i][1][:, members] for i in inside])))
+        found.append(np.concatenate([values[i][1][:, values[i][0]] for i in inside]))
     return found
 
 

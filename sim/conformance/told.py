@@ -37,7 +37,7 @@ _INTERVALS = ("laplace", "gaussian", "propose-test-release")
 """Whose intervals are their noise's, of a public scale; those of counts and of noisy attributes are not."""
 
 _NONE = ("conceal", "conceal-laplace", "cauchy", "sample-and-aggregate", "sparse-vector")
-_NO_INTERVALS = (*_NONE, "exponential", "cells", "low-rank")
+_NO_INTERVALS = (*_NONE, "exponential")
 """Who knows nothing to tell."""
 
 _SHARE = 0.05

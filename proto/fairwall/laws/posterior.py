@@ -31,6 +31,14 @@ The answers for several q and tau (`STRUCTURES`) are averaged by what each says 
 batch itself decides how much it has in common. Of real tables q = 1/2 and 1 fit better than q = 0 as often as not, and
 intervals that leave them out are too narrow.
 
+**How sure.** The prior says what sums are to be expected. Answers err less for that, mostly; where it is wrong they err
+by more than the posterior's own covariance. What is claimed to be known of u therefore takes from the prior only what
+the sums cannot tell: were y0 = S z known without noise, u would have the mean G (y0 - s S 1) and the covariance
+
+    s(1-s) (X K X' - G S K X'),    G = X K S' (S K S')^-1,
+
+to which the noise adds G R G'.
+
 This is an assumption about data, not about privacy: where it fails answers err more and are as private. They are moved
 towards no gap as far as the noise hides them.
 """
@@ -58,6 +66,9 @@ CHANCE = 10
 
 _DIRECTION_MIN = 1e-10
 """Components of less than this part of the largest one's square are rounding errors."""
+
+_NOISE_MIN = 1e-9
+"""Beside the mean square of the sums' rows, noise that is as good as none."""
 
 SHARE = 0.2
 """The share of disadvantaged people for which errors are predicted: inside the usual range, and public."""
@@ -96,15 +107,33 @@ class Posterior:
     ----------
     mean
         Shape (m,).
-    variance
-        Of each, shape (m,): the spread within each of `STRUCTURES` and between them.
     weights
-        Of `STRUCTURES`, adding up to 1.
+        Of `STRUCTURES` in the mean, adding up to 1.
+    evidence
+        The same where none of `STRUCTURES` was taken to be likelier than others beforehand: for how sure the mean is.
+    directions
+        U, shape (m, r).
+    components
+        The mean of U'u for each structure, shape (structures, r).
+    covariances
+        How sure that is, as described above, shape (structures, r, r).
     """
 
     mean: NDArray[np.float64]
-    variance: NDArray[np.float64]
     weights: NDArray[np.float64]
+    evidence: NDArray[np.float64]
+    directions: NDArray[np.float64]
+    components: NDArray[np.float64]
+    covariances: NDArray[np.float64]
+
+    def variance(self, combinations: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        """Return the variance of each u, or of combinations of them, shape (p, m): within structures and between."""
+        rows = self.directions if combinations is None else combinations @ self.directions
+        off = rows @ (self.components - self.weights @ self.components).T
+        variance: NDArray[np.float64] = off**2 @ self.evidence
+        for weight, covariance in zip(self.evidence.tolist(), self.covariances, strict=True):
+            variance += weight * np.maximum(np.einsum("ij,ij->i", rows @ covariance, rows), 0.0)
+        return variance
 
 
 def posterior(products: NDArray[np.float64], seen: Seen, share: float, people: int) -> Posterior:
@@ -122,69 +151,86 @@ def posterior(products: NDArray[np.float64], seen: Seen, share: float, people: i
         n.
     """
     squares, directions = directions_of(products)
-    spread = share * (1 - share)
-    told, values, log = _weighed(seen, directions.T @ seen.cross, spread, seen.values - share * seen.ones)
-    logs, means, variances = [], [], []
+    spread, cross = share * (1 - share), directions.T @ seen.cross
+    off = seen.values - share * seen.ones
+    weighed, log_det = _solved(spread * seen.gram, seen.noise, np.column_stack([cross.T, off]))
+    told, values = cross @ weighed[:, :-1], cross @ weighed[:, -1]
+    log = -0.5 * (float(off @ weighed[:, -1]) + log_det)
+    # The same for sums without noise; so little of it that nothing is divided by 0.
+    least = np.full(len(off), _NOISE_MIN * float(np.trace(seen.gram)) / max(len(off), 1))
+    exactly, _ = _solved(spread * seen.gram, least, cross.T)
+    told_exactly = cross @ exactly
+    clouded = (exactly.T * seen.noise if seen.noise.ndim == 1 else exactly.T @ seen.noise) @ exactly
+    logs, components, covariances = [], [], []
     for flatness, strength in structures(squares, len(products), share, people):
-        inside, of_values, by_structure = _with_structure(told, values, spread * strength * squares**-flatness)
+        strengths = spread * strength * squares**-flatness
+        _, of_values, by_structure = _with_structure(told, values, strengths)
         logs.append(log + by_structure)
-        kernel = 1 + strength * squares ** (1 - flatness)
-        gain = spread * directions * kernel
-        means.append(gain @ of_values)
-        before = spread * directions**2 @ (kernel * squares)
-        variances.append(np.maximum(before - np.einsum("ij,ij->i", gain @ inside, gain), 0.0))
+        gain = spread * (1 + strength * squares ** (1 - flatness))
+        components.append(gain * of_values)
+        left, of_noise, _ = _with_structure(told_exactly, np.eye(len(squares)), strengths)
+        unseen = np.diag(gain * squares) - gain[:, np.newaxis] * left * gain
+        by_noise = gain[:, np.newaxis] * of_noise
+        covariances.append(unseen + by_noise @ clouded @ by_noise.T)
+    evidence = _normalised(logs)
     logs[0] += math.log(min(len(products), CHANCE) * (len(STRUCTURES) - 1))
+    weights, means = _normalised(logs), np.array(components)
+    return Posterior(directions @ (weights @ means), weights, evidence, directions, means, np.array(covariances))
+
+
+def _normalised(logs: list[float]) -> NDArray[np.float64]:
     weights = np.exp(np.array(logs) - max(logs))
-    weights /= weights.sum()
-    mean = weights @ np.array(means)
-    return Posterior(mean, weights @ (np.array(variances) + (np.array(means) - mean) ** 2), weights)
+    normalised: NDArray[np.float64] = weights / weights.sum()
+    return normalised
 
 
-def _weighed(
-    seen: Seen, cross: NDArray[np.float64], spread: float, off: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    """Return C D^-1 C', C D^-1 off and the log-density at tau = 0, where D = s(1-s) S S' + R is what M is there.
+def _solved(
+    gram: NDArray[np.float64], noise: NDArray[np.float64], columns: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], float]:
+    """Return D^-1 columns and log det D, where D = gram + noise, a covariance or its diagonal, is M at tau = 0.
 
     Where all sums are of people of their own, as cells are, D is diagonal.
     """
     from scipy.linalg import cho_factor, cho_solve  # loading it takes a while
 
-    sides = len(off)
-    if seen.noise.ndim == 1 and np.count_nonzero(seen.gram) == np.count_nonzero(np.diag(seen.gram)):
-        diagonal = spread * np.diag(seen.gram) + seen.noise
-        weights, log_det = np.column_stack([cross.T, off]) / diagonal[:, np.newaxis], float(np.log(diagonal).sum())
-    else:
-        noise = np.diag(seen.noise) if seen.noise.ndim == 1 else seen.noise
-        factor = cho_factor(spread * seen.gram + noise, lower=True, overwrite_a=True, check_finite=False)
-        weights = cho_solve(factor, np.column_stack([cross.T, off]), check_finite=False)
-        log_det = 2 * float(np.log(np.diag(factor[0])).sum())
-    return (
-        cross @ weights[:, :-1],
-        cross @ weights[:, -1],
-        -0.5 * (float(off @ weights[:, -1]) + log_det) if sides else 0.0,
+    if noise.ndim == 1 and np.count_nonzero(gram) == np.count_nonzero(np.diag(gram)):
+        diagonal = np.diag(gram) + noise
+        return columns / diagonal[:, np.newaxis], float(np.log(diagonal).sum())
+    factor = cho_factor(
+        gram + (np.diag(noise) if noise.ndim == 1 else noise), lower=True, overwrite_a=True, check_finite=False
     )
+    return cho_solve(factor, columns, check_finite=False), 2 * float(np.log(np.diag(factor[0])).sum())
 
 
 def _with_structure(
     told: NDArray[np.float64], values: NDArray[np.float64], strengths: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    r"""Return C M^-1 C', C M^-1 off and what the log-density gains, from what `_weighed` returns.
+    r"""Return C M^-1 C', C M^-1 v and what the log-density of v gains, from C D^-1 C' and C D^-1 v.
 
     M = D + C' W C with W = diag(strengths), so that by Woodbury's identity, with w the root of W, G = C D^-1 C', g = C
-    D^-1 off and B = I + w G w:
+    D^-1 v and B = I + w G w:
 
-        C M^-1 C' = G - G w B^-1 w G,    det M = det D det B,    off' M^-1 off = off' D^-1 off - g' w B^-1 w g.
+        C M^-1 C' = G - G w B^-1 w G,    det M = det D det B,    v' M^-1 v = v' D^-1 v - g' w B^-1 w g.
 
-    So no structure needs anything as large as there are sums.
+    So no structure needs anything as large as there are sums. With the identity for g, the second is what any C D^-1 v
+    is multiplied by.
     """
     from scipy.linalg import cho_factor, cho_solve
 
     roots = np.sqrt(strengths)
-    shrunk = np.column_stack([told, values]) * roots[:, np.newaxis]
-    factor = cho_factor(np.eye(len(roots)) + shrunk[:, :-1] * roots, lower=True, overwrite_a=True, check_finite=False)
-    taken = shrunk[:, :-1].T @ cho_solve(factor, shrunk, check_finite=False)
-    gain = 0.5 * float(shrunk[:, -1] @ cho_solve(factor, shrunk[:, -1], check_finite=False))
-    return told - taken[:, :-1], values - taken[:, -1], gain - float(np.log(np.diag(factor[0])).sum())
+    left = told * roots
+    factor = cho_factor(
+        np.eye(len(roots)) + roots[:, np.newaxis] * left, lower=True, overwrite_a=True, check_finite=False
+    )
+    inside = roots[:, np.newaxis] * np.column_stack([told, values])
+    solved = cho_solve(factor, inside, check_finite=False)
+    gain = 0.5 * float(inside[:, -1] @ solved[:, -1]) if values.ndim == 1 else 0.0
+    taken = left @ solved[:, len(roots) :]
+    return (
+        told - left @ solved[:, : len(roots)],
+        values - (taken[:, 0] if values.ndim == 1 else taken),
+        gain - float(np.log(np.diag(factor[0])).sum()),
+    )
 
 
 def directions_of(products: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -236,12 +282,11 @@ def predicted_error(variances: Sequence[float], size_variance: float, people: in
 def predicted_variances(products: NDArray[np.float64], seen: Seen, people: int) -> list[float]:
     """Return the mean posterior variance of u at `SHARE` for each of `STRUCTURES`; `seen.values` are not looked at."""
     squares, directions = directions_of(products)
-    spread = SHARE * (1 - SHARE)
-    nothing = np.zeros(len(seen.ones))
-    told, values, _ = _weighed(seen, directions.T @ seen.cross, spread, nothing)
-    found = []
+    spread, cross = SHARE * (1 - SHARE), directions.T @ seen.cross
+    told = cross @ _solved(spread * seen.gram, seen.noise, cross.T)[0]
+    nothing, found = np.zeros(len(squares)), []
     for flatness, strength in structures(squares, len(products), SHARE, people):
-        inside, _, _ = _with_structure(told, values, spread * strength * squares**-flatness)
+        inside, _, _ = _with_structure(told, nothing, spread * strength * squares**-flatness)
         kernel = 1 + strength * squares ** (1 - flatness)
         known = spread**2 * float(np.diag(inside) @ kernel**2)
         found.append((spread * float(kernel @ squares) - known) / len(products))

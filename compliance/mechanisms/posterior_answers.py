@@ -1,0 +1,139 @@
+"""Answers and intervals of a batch from noisy sums that it shares, by the joint posterior (`fairwall.laws.posterior`).
+
+**Intervals.** u, what the disadvantaged add up to beyond their share of the total, is taken to be normal around its
+posterior mean with `Posterior.variance`, which takes from the prior only what the sums cannot tell. N0 errs besides: a
+gap is -u n / (N0 N1), so that N0 off by d counts like u off by u (1/N0 - 1/N1) d. Gaps and ratios are monotone in u,
+and so their ends are where u has its ends. Of predictive parity, which is a difference of ratios of two sums, the
+derivative at the answer says how both of them move it.
+
+How predictions go with the protected attribute among people whom no sum tells apart is known by the prior alone, and so
+is the size of what noise leaves. Of 42 kinds of batches of real and made models 95.0% of gaps on average lay in their
+intervals, 93.9% of a table that nothing was tuned on; a tenth wider, 96.7 and 95.9%. Models of one batch agree, and so
+do their errors: of single batches it can be few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.count_intervals import combined, level_of_parts
+from compliance.interval import Ends
+from compliance.mechanisms.counts import consistent
+from compliance.mechanisms.mechanism import Question
+from compliance.metrics import GroupSums, gaps, part_values
+from fairwall.laws.metric import Metric, find_metric
+from fairwall.laws.posterior import Posterior, Seen, posterior
+
+WIDER = 1.1
+"""See above."""
+
+
+@dataclass(frozen=True, eq=False)
+class Told:
+    """What is known of a stratum.
+
+    Parameters
+    ----------
+    size, size_variance
+        N0 as released, and the variance of its noise.
+    seen
+        The noisy sums.
+    """
+
+    size: float
+    size_variance: float
+    seen: Seen
+
+
+Look = Callable[[int | None, NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]], Told]
+"""From a stratum's label, its members, shape (people,), the values of everybody and the centred values, 0 for all but
+members, shape (k, people), to what is known of it."""
+
+
+def answers(question: Question, look: Look) -> tuple[NDArray[np.float64], *Ends]:
+    """Answer a batch.
+
+    Parameters
+    ----------
+    question
+        The batch.
+    look
+        Called once for each stratum of the metric.
+
+    Returns
+    -------
+    values, low, high : NDArray[np.float64]
+        Shape (m,) each.
+    """
+    metric, m = find_metric(question.metric), question.queries
+    values = list(part_values(question.metric, question.predictions, question.records.labels))
+    estimates, ends = dict[int, GroupSums](), list[Ends]()
+    for label in metric.strata:
+        inside = [i for i, part in enumerate(metric.parts) if part.label == label]
+        members = values[inside[0]][0]
+        n = int(np.count_nonzero(members))
+        of_all = np.concatenate([values[i][1] for i in inside])
+        means = of_all[:, members].mean(axis=1)
+        centred = np.where(members, of_all - means[:, np.newaxis], 0.0)
+        # What is the same for everybody has no gap but by rounding.
+        centred[np.ptp(of_all[:, members], axis=1) == 0] = 0.0
+        told = look(label, members, of_all, centred)
+        size = float(np.clip(told.size, 1, n - 1))
+        found = posterior(centred @ centred.T, told.seen, size / n, n)
+
+        def sums(
+            u: NDArray[np.float64], n: int = n, size: float = size, means: NDArray[np.float64] = means
+        ) -> list[GroupSums]:
+            """Return possible sums of each part, for values in [0, 1]."""
+            sum0 = np.clip(size * means + u, np.maximum(0.0, n * means - (n - size)), np.minimum(n * means, size))
+            return [
+                GroupSums(total - part, part, n1=n - size, n0=size)
+                for part, total in zip(np.split(sum0, len(sum0) // m), np.split(n * means, len(sum0) // m), strict=True)
+            ]
+
+        estimates.update(zip(inside, sums(found.mean), strict=True))
+        by_size = (found.mean * (1 / size - 1 / (n - size))) ** 2 * told.size_variance
+        if metric.binary:
+            ends.append(_ends_of_ratios(metric, found, by_size, sums))
+        else:
+            reach = _reach(metric) * np.sqrt(found.variance() + by_size)
+            lower, upper = (sums(found.mean + side * reach) for side in (1, -1))
+            for below, above in zip(lower, upper, strict=True):
+                both = [gaps(_signed(metric), consistent(metric, [part])) for part in (below, above)]
+                ends.append((np.minimum(*both), np.maximum(*both)))
+    parts = consistent(metric, [estimates[i] for i in range(len(metric.parts))])
+    return gaps(question.metric, parts), *combined(metric, ends)
+
+
+def _ends_of_ratios(
+    metric: Metric,
+    found: Posterior,
+    by_size: NDArray[np.float64],
+    sums: Callable[[NDArray[np.float64]], list[GroupSums]],
+) -> Ends:
+    """Return the ends of a metric of two sums of one stratum, by its derivatives."""
+    m = len(found.mean) // 2
+    middle = gaps(metric.name, consistent(metric, sums(found.mean)))
+    slopes = []
+    for part in range(2):
+        moved = np.zeros_like(found.mean)
+        moved[part * m : (part + 1) * m] = 0.5
+        sides = [gaps(metric.name, consistent(metric, sums(found.mean + side * moved))) for side in (1, -1)]
+        slopes.append(np.diag(sides[0] - sides[1]))
+    by_both = np.hstack(slopes)
+    reach = _reach(metric) * np.sqrt(found.variance(by_both) + by_both**2 @ by_size)
+    return middle - reach, middle + reach
+
+
+def _reach(metric: Metric) -> float:
+    from scipy.special import ndtri
+
+    return WIDER * float(ndtri((1 + level_of_parts(metric)) / 2))
+
+
+def _signed(metric: Metric) -> str:
+    return "sp" if metric.bounded else metric.name
