@@ -25,6 +25,8 @@ with importing("compliance"):
     from compliance.case import Case
     from compliance.cohort import Cohort
     from compliance.game import play
+    from compliance.group_service import GroupService
+    from compliance.groups import GroupCase, Grouped
     from compliance.ledger import Ledger
     from compliance.ledger.books import Account, LedgerError, Served
     from compliance.ledger.file import inspect
@@ -40,6 +42,7 @@ with importing("compliance"):
     from compliance.statistics_service import StatisticsService
     from compliance.study import Study
     from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
+    from fairwall.compliance.v1.group_service_pb2_grpc import add_GroupServiceServicer_to_server
     from fairwall.compliance.v1.release_service_pb2_grpc import add_ReleaseServiceServicer_to_server
     from fairwall.compliance.v1.statistics_service_pb2_grpc import add_StatisticsServiceServicer_to_server
     from fairwall.errors import UserError
@@ -115,15 +118,18 @@ def _deploy(path: Path, *, new_ledger: bool) -> None:
     deployed: Deployed
     cases: dict[str, Case] = {}
     releases: dict[str, ReleaseCase | Release] = {}
+    grouped: dict[str, GroupCase] = {}
 
     def register(grpc_server: grpc.Server) -> None:
         add_AuditServiceServicer_to_server(AuditService(cases), grpc_server)
+        add_GroupServiceServicer_to_server(GroupService(grouped), grpc_server)
         if policy.releases:
             add_ReleaseServiceServicer_to_server(ReleaseService(releases), grpc_server)
 
     def put_in_force(data: Sequence[_Data], ledger: Ledger) -> None:
         """From here on nothing can be refused; calls that are under way end by what they began with."""
         _replace(cases, {each.policy.data_name: _case(each, ledger) for each in data})
+        _replace(grouped, _grouped(data, cases))
         sold = [(each.policy, each.released) for each in data if each.released is not None]
         _replace(releases, {policy.data_name: _release(policy, released, ledger) for policy, released in sold})
 
@@ -202,6 +208,7 @@ class _Data:
     policy: Policy
     records: Records
     rows: Rows
+    grouped: Grouped | None
     released: Released | None
 
 
@@ -236,6 +243,15 @@ def _case(data: _Data, ledger: Ledger) -> Case:
         developers=frozenset(policy.developers),
         shares=Shares(*policy.audit.shares),
     )
+
+
+def _grouped(data: Sequence[_Data], cases: Mapping[str, Case]) -> dict[str, GroupCase]:
+    """Open what is asked by group, at the terms of the audits of the same people."""
+    return {
+        each.policy.data_name: GroupCase(cases[each.policy.data_name], each.grouped, each.policy.data.least_share)
+        for each in data
+        if each.grouped is not None
+    }
 
 
 def _release(policy: Policy, released: Released, ledger: Ledger) -> Release:

@@ -10,6 +10,7 @@ import difflib
 import hashlib
 import hmac
 import logging
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from compliance.accountant import Budget, Rule
 from compliance.bounding import Bounding, bounded
+from compliance.groups import GROUPS_MAX, OTHER, UNKNOWN, Attribute, Grouped
 from compliance.mechanisms import MECHANISMS, Mechanism
 from compliance.mechanisms.cauchy import CauchyMechanism
 from compliance.mechanisms.mechanism import candidates
@@ -158,6 +160,8 @@ class DataSection(_Section):
     public: tuple[str, ...] = ()
     missing: Literal["refuse", "drop"] = "refuse"
     impute: dict[str, str] = {}
+    groups: dict[str, Annotated[tuple[str, ...], AfterValidator(_domain)]] = {}
+    least_share: float = Field(default=0.02, strict=True, ge=0, lt=1)
 
 
 class AuditSection(_Section):
@@ -390,14 +394,18 @@ def check_change(before: Policies, after: Policies) -> None:
         raise PolicyError("release: the first cannot come, nor the last go, while the service runs: start it again")
 
 
-def load(policy: Policy) -> tuple[Records, Rows]:
+def load(policy: Policy) -> tuple[Records, Rows, Grouped | None]:
     """Read the protected attributes, and check all that has to look at them; and the rows that predictions are about.
+
+    Last come the groups of those who are audited, None where the policy has none.
 
     Raises
     ------
     PolicyError
         If a value is missing and the policy does not say what then, a row is in neither group, or has no id of its own,
-        or a group is smaller than the policy allows; of groups it says which rule, not which group.
+        or a group is smaller than the policy allows; of groups it says which rule, not which group. If somebody who is
+        audited has a value that is not listed among the groups, or none, and nothing is listed that stands for it: it
+        tells the column, not the row or the value.
     DataError
         If the file, a column or a value is not there.
     """
@@ -405,6 +413,7 @@ def load(policy: Policy) -> tuple[Records, Rows]:
     roles = Roles(data.protected, data.advantaged, data.disadvantaged, data.label, data.positive)
     name, read_at = str(data.source), _state(data.source)
     table = read_table(data.source, name, (roles.protected, roles.label))
+    grouped = [(*each, _categories(data, name, each[0])) for each in data.groups.items()]
     ids = _ids(data, name)
     if _state(data.source) != read_at:
         raise PolicyError(f"data.source: {name}: it changed while it was read; try again")
@@ -427,7 +436,15 @@ def load(policy: Policy) -> tuple[Records, Rows]:
                 f"data.minimum_group: metric {metric} looks at a group of fewer than {data.minimum_group} people; "
                 "take it out of audit.metrics, or bring more data"
             )
-    return records, Rows(audited, ids)
+    codes = [_group_codes(*each, audited) for each in grouped]
+    attributes = tuple(Attribute(*each) for each in data.groups.items())
+    return records, Rows(audited, ids), Grouped(attributes, np.stack(codes), records.labels) if codes else None
+
+
+def _categories(data: DataSection, name: str, column: str) -> table_columns.Categories:
+    """Read a column that groups are made of, with what stands for no value if the policy says so."""
+    table = read_table(data.source, name, (column,))
+    return table_columns.Categories.of(table_columns.Column.of(name, column, table)).filled(data.impute.get(column))
 
 
 def _ids(data: DataSection, name: str) -> Ids | None:
@@ -466,6 +483,25 @@ def _state(source: Path) -> tuple[int, ...]:
     except OSError:
         return ()
     return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _group_codes(
+    column: str, values: tuple[str, ...], categories: table_columns.Categories, audited: NDArray[np.bool_]
+) -> NDArray[np.uint8]:
+    """Say which of the listed values those who are audited have."""
+    numbers = {value: number for number, value in enumerate(values)}
+    codes = np.zeros(len(categories.values), np.uint8)
+    for place in np.unique(categories.codes[audited]):
+        value = categories.values[place]
+        stands = UNKNOWN if value == table_columns.MISSING else OTHER
+        number = numbers.get(value, numbers.get(stands))
+        if number is None:
+            raise PolicyError(
+                f"data.groups.{column}: some rows have a value that is not listed, or none: list every value, or "
+                f'"{OTHER}" for those that are not listed and "{UNKNOWN}" for none'
+            )
+        codes[place] = number
+    return np.asarray(codes[categories.codes[audited]])
 
 
 def load_release(policy: Policy) -> tuple[tuple[Column, ...], NDArray[np.uint8]] | None:
@@ -539,7 +575,8 @@ def _first(error: ValidationError) -> str:
     problem = error.errors(include_url=False)[0]
     place = [str(part) for part in problem["loc"] if part != "[key]"]
     # Below a key within a section, what follows is pydantic's own; a developer's section and a column are one deeper.
-    key = ".".join(place[: 3 if place[0] == "developers" or place[:2] == ["release", "columns"] else 2])
+    deeper = place[0] == "developers" or place[:2] in (["release", "columns"], ["data", "groups"])
+    key = ".".join(place[: 3 if deeper else 2])
     key = key if key.isprintable() else repr(key)
     match problem["type"]:
         case "extra_forbidden":
@@ -582,6 +619,8 @@ def _problems(policy: Policy) -> Iterator[str]:
             yield f"{key}: must be at most budget.{unit}, not {value:g}"
     if policy.audit.epsilon_min > policy.epsilon_max:
         yield f"audit.epsilon_min: must be at most what a batch may spend, not {policy.audit.epsilon_min:g}"
+    if math.prod(len(values) for values in policy.data.groups.values()) > GROUPS_MAX:
+        yield f"data.groups: their values make more than {GROUPS_MAX} groups, all columns together: list fewer"
     yield from _release_problems(policy)
     low, high = policy.audit.shares
     if not 0 < low <= high < 1:

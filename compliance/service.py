@@ -254,7 +254,11 @@ def _receive(
 
 
 def _checked(metric: str, predictions: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Refuse predictions that are none; the same array."""
+    return checked_predictions(predictions, binary=METRICS[metric].binary)
+
+
+def checked_predictions(predictions: NDArray[np.float64], *, binary: bool) -> NDArray[np.float64]:
+    """Refuse predictions that are none, or not 0 or 1 where they have to be; the same array."""
     # Read as an integer, the bits of the numbers in [0, 1], and of no others, are at most those of 1: a greater number
     # is a greater integer, so are infinity and NaN, and the sign is the first bit. One pass clears a sound batch
     # that holds no -0.
@@ -263,6 +267,6 @@ def _checked(metric: str, predictions: NDArray[np.float64]) -> NDArray[np.float6
             raise Refusal(error_pb2.REASON_PREDICTIONS_NOT_FINITE)
         if predictions.min() < 0 or predictions.max() > 1:
             raise Refusal(error_pb2.REASON_PREDICTIONS_OUT_OF_RANGE)
-    if METRICS[metric].binary and not np.isin(predictions, (0, 1)).all():
+    if binary and not np.isin(predictions, (0, 1)).all():
         raise Refusal(error_pb2.REASON_PREDICTIONS_NOT_BINARY)
     return predictions

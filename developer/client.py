@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import grpc
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from developer import rows, sanitised
+from developer import by_group, rows, sanitised
+from developer.by_group import ByGroup, GroupTerms
 from developer.sanitised import Released, ReleaseTerms
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub
@@ -30,6 +31,9 @@ from fairwall.wire.metrics import name_of, number_of
 from fairwall.wire.precision import from_message
 from fairwall.wire.v1.array_pb2 import Array
 from fairwall.wire.v1.error_pb2 import AuditError, Reason
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 AUDIT_SECONDS = 600.0
 
@@ -218,6 +222,7 @@ class AuditClient:
         self._data = own.run if data is None else data
         self._channel = channel.connect(address, "compliance", own)
         self._service = Audits(self._channel)
+        self._groups = by_group.Groups(self._channel)
         self._releases = ReleaseServiceStub(self._channel)
         self._connected = False
         self._has_warned = False
@@ -358,6 +363,74 @@ class AuditClient:
         )
         response = self._call(lambda: self._service.GetExpectedError(request, timeout=channel.CALL_SECONDS))
         return ExpectedError(response.error, response.half_width, response.midpoint_error)
+
+    def group_terms(self) -> GroupTerms:
+        """Ask what may be asked by group, and what is left of the budget. Costs nothing.
+
+        Raises
+        ------
+        AuditRefused
+            Also where nothing may be.
+        AuditUnavailable
+        """
+        return self._call(lambda: by_group.terms(self._groups, self._data))
+
+    def by_group(
+        self,
+        predictions: ArrayLike,
+        by: str | Sequence[str],
+        epsilon: float,
+        *,
+        measures: Sequence[str] | None = None,
+        request_id: str | None = None,
+    ) -> pd.DataFrame:
+        """Ask for rates by group, and how the groups compare: a frame, see `developer.by_group.ByGroup.frame`.
+
+        Parameters and errors are those of `count_by_group`; ImportError where there is no pandas, before anything is
+        sent.
+        """
+        by_group.require_pandas()
+        return self.count_by_group(predictions, by, epsilon, measures=measures, request_id=request_id).frame()
+
+    def count_by_group(
+        self,
+        predictions: ArrayLike,
+        by: str | Sequence[str],
+        epsilon: float,
+        *,
+        measures: Sequence[str] | None = None,
+        request_id: str | None = None,
+    ) -> ByGroup:
+        """Buy counts by group, of which frames and records are made at no cost.
+
+        Parameters
+        ----------
+        predictions, request_id
+            As of `ask`.
+        by : str or sequence of str
+            The attributes whose values, all together, are the groups, such as ("race", "sex").
+        epsilon : float
+            What to spend on all models, groups and measures together.
+        measures : sequence of str, optional
+            Of `developer.by_group.MEASURES`; by default the selection rate where all predictions are 0 or 1, else the
+            mean score and the scoring rate.
+
+        Raises
+        ------
+        ValueError
+            For what cannot be asked; nothing is charged.
+        AuditRefused
+        AuditUnavailable
+        """
+        batch = _batch(predictions)
+        _check_epsilon(epsilon)
+        asked = by_group.measures_for(batch) if measures is None else tuple(measures)
+        for measure in asked:
+            if measure not in by_group.MEASURES:
+                raise ValueError(f"measure {measure!r}: must be among {', '.join(by_group.MEASURES)}")
+        names = (by,) if isinstance(by, str) else tuple(by)
+        name = uuid.uuid4().hex if request_id is None else request_id
+        return self._call(lambda: by_group.count(self._groups, self._data, name, batch, names, asked, epsilon))
 
     def release_terms(self) -> ReleaseTerms:
         """Ask what attributes may be bought, and what is left of their budget. Costs nothing.

@@ -265,7 +265,7 @@ def _lost(account: _Told) -> list[Section]:
 
 
 def _mechanisms(account: _Told) -> list[Section]:
-    charges = [*account["audits"], *account["releases"]]
+    charges = [*account["audits"], *account.get("byGroup", []), *account["releases"]]
     if not charges:
         return []
     names = sorted({charge["mechanism"] for charge in charges})
@@ -321,6 +321,28 @@ def _audits(account: _Told) -> list[Section]:
     return [Section("answers", "Questions and answers", table=table, figures=drawn)]
 
 
+def _by_group(account: _Told) -> list[Section]:
+    charges = account.get("byGroup", [])
+    if not charges:
+        return []
+    table = PageTable(
+        (
+            _numbers("record", charges, "record"),
+            _times(charges),
+            _texts("data set", charges, "dataset"),
+            _texts("developer", charges, "developer"),
+            Column("request", [one["request"] for one in charges], numeric=False, wraps=True),
+            _numbers("ε", charges, "epsilon"),
+            Column("digest", [one["digest"][:12] for one in charges], numeric=False),
+        ),
+        (
+            "Counts of people by group and decision, with noise. ε bounds what they tell of one person's protected "
+            "attributes, all of them together.",
+        ),
+    )
+    return [Section("by-group", "Counts by group", table=table)]
+
+
 def _releases(account: _Told) -> list[Section]:
     releases = account["releases"]
     if not releases:
@@ -370,7 +392,7 @@ def _others(account: _Told) -> list[Section]:
 
 
 _SECTIONS: tuple[Callable[[_Told], list[Section]], ...] = (
-    *(_unit, _relation, _budget, _composition, _mechanisms, _audits, _releases, _refusals, _others),
+    *(_unit, _relation, _budget, _composition, _mechanisms, _audits, _by_group, _releases, _refusals, _others),
 )
 """Those that a reader of SP 800-226 looks for first."""
 
@@ -380,7 +402,13 @@ def _wholes(account: _Told) -> list[_Told]:
 
 
 def _developers(account: _Told) -> list[str]:
-    return sorted({one["developer"] for one in (*account["accounts"], *account["audits"]) if one["developer"]})
+    return sorted(
+        {
+            one["developer"]
+            for one in (*account["accounts"], *account["audits"], *account.get("byGroup", []))
+            if one["developer"]
+        }
+    )
 
 
 def _refused(account: _Told) -> int:

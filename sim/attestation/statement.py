@@ -17,6 +17,7 @@ from typing import Any
 import fairwall
 from compliance.accountant import FREE, Budget, Loss
 from compliance.case import interval_of, values_of
+from compliance.groups import METRIC as BY_GROUP
 from compliance.interval import LEVEL
 from compliance.ledger.books import LOST, Entry, Terms
 from compliance.ledger.file import Inspection
@@ -62,7 +63,7 @@ def account_of(
     """
     records = [record for record in found.records if _concerns(record, dataset, developer)]
     charges = [record for record in records if isinstance(record, Entry)]
-    asked = [entry for entry in charges if entry.request.metric not in (_RELEASE, LOST)]
+    asked = [entry for entry in charges if entry.request.metric not in (BY_GROUP, _RELEASE, LOST)]
     return {
         "deployment": deployment,
         "signedAt": _time(at.timestamp()),
@@ -75,6 +76,7 @@ def account_of(
         "budgets": _budgets([record for record in records if isinstance(record, Terms)]),
         "course": _course(found.records, dataset, developer),
         "audits": [_audit(entry) for entry in asked],
+        "byGroup": [_batch(entry) for entry in charges if entry.request.metric == BY_GROUP],
         "releases": [_charge(entry) for entry in charges if entry.request.metric == _RELEASE],
         "lost": [_charge(entry) for entry in charges if entry.request.metric == LOST],
         "others": [
@@ -102,7 +104,10 @@ def statement_of(account: dict[str, Any], name: str, page: bytes) -> bytes:
         JSON.
     """
     subjects = [{"name": name, "digest": {"sha256": hashlib.sha256(page).hexdigest()}}]
-    subjects += [{"name": audit["subject"], "digest": {"blake3": audit["digest"]}} for audit in account["audits"]]
+    subjects += [
+        {"name": audit["subject"], "digest": {"blake3": audit["digest"]}}
+        for audit in (*account["audits"], *account.get("byGroup", []))
+    ]
     whole = {"_type": STATEMENT_TYPE, "subject": subjects, "predicateType": PREDICATE_TYPE, "predicate": account}
     return json.dumps(whole, allow_nan=False).encode()
 
@@ -195,11 +200,14 @@ def _audit(entry: Entry) -> dict[str, Any]:
     """Tell one batch as its developer was told it."""
     ends = zip(values_of(entry), *interval_of(entry), strict=True)
     return {
-        **_charge(entry),
-        "subject": f"{entry.request.developer}/{entry.request.request_id}",
-        "digest": entry.request.digest.hex(),
+        **_batch(entry),
         "models": [{"gap": _number(gap), "low": _number(low), "high": _number(high)} for gap, low, high in ends],
     }
+
+
+def _batch(entry: Entry) -> dict[str, Any]:
+    asked = entry.request
+    return {**_charge(entry), "subject": f"{asked.developer}/{asked.request_id}", "digest": asked.digest.hex()}
 
 
 def _charge(entry: Entry) -> dict[str, Any]:

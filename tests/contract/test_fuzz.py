@@ -32,6 +32,8 @@ from compliance.accountant import Budget
 from compliance.black_box import Models
 from compliance.case import game_case
 from compliance.cohort import game_cohort
+from compliance.group_service import GroupService
+from compliance.groups import Attribute, GroupCase, Grouped
 from compliance.mechanisms import MECHANISMS
 from compliance.records import Records
 from compliance.release import Column, HandedModel, game_release
@@ -41,9 +43,11 @@ from compliance.statistics_service import StatisticsService
 from compliance.study import Study, game_study
 from developer.service import Audited, ModelService, Released
 from fairwall.compliance.v1 import audit_service_pb2 as audit
+from fairwall.compliance.v1 import group_service_pb2 as groups
 from fairwall.compliance.v1 import release_service_pb2 as release_pb2
 from fairwall.compliance.v1 import statistics_service_pb2 as statistics
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
+from fairwall.compliance.v1.group_service_pb2_grpc import add_GroupServiceServicer_to_server
 from fairwall.compliance.v1.release_service_pb2_grpc import add_ReleaseServiceServicer_to_server
 from fairwall.compliance.v1.statistics_service_pb2_grpc import add_StatisticsServiceServicer_to_server
 from fairwall.developer.v1 import model_service_pb2 as model
@@ -87,6 +91,7 @@ GROWTH_BYTES = 32 << 20
 
 SERVED_IN = {
     "AuditService": "compliance",
+    "GroupService": "compliance",
     "ReleaseService": "compliance",
     "StatisticsService": "compliance",
     "ModelService": "developer",
@@ -187,6 +192,11 @@ def serve_all() -> None:
         lambda grpc_server: add_AuditServiceServicer_to_server(AuditService({"deal": case}), grpc_server),
         credentials["compliance"],
     )
+    grouped = GroupCase(case, people_in_groups(), 0.02)
+    by_group = server.serve(
+        lambda grpc_server: add_GroupServiceServicer_to_server(GroupService({"deal": grouped}), grpc_server),
+        credentials["compliance"],
+    )
     releases = server.serve(
         lambda grpc_server: add_ReleaseServiceServicer_to_server(
             ReleaseService({"deal": release_case()}, {"deal": study()}), grpc_server
@@ -223,6 +233,7 @@ def serve_all() -> None:
         threading.Thread(target=again_and_again, args=(play, dealt), daemon=True).start()
     served = (
         audits,
+        by_group,
         releases,
         statisticians,
         models,
@@ -234,6 +245,11 @@ def serve_all() -> None:
     addresses = {name: each.address for name, each in zip(SERVICES, served, strict=True)}
     print(json.dumps({"addresses": addresses, "shape": shape}), flush=True)  # noqa: T201
     sys.stdin.readline()
+
+
+def people_in_groups() -> Grouped:
+    codes = np.arange(PEOPLE, dtype=np.uint8).reshape(1, -1) % 3
+    return Grouped((Attribute("kind", ("a", "b", "c")),), codes, np.ones(PEOPLE, np.uint8))
 
 
 def again_and_again(play: Callable[..., Any], dealt: Any) -> None:
@@ -273,7 +289,7 @@ class Target:
 
     def count(self, method: str, parts: Sequence[bytes], data: bytes) -> None:
         """Add up what the answers say was charged, once for each request."""
-        if not method.endswith(("Audit", "AuditModels")):
+        if not method.endswith(("Audit", "AuditModels", "/ByGroup")):
             return
         said = METHODS_OF[method][1].FromString(data)
         told = said.answer if method.endswith("AuditModels") else said
@@ -360,6 +376,20 @@ def sound(shape: dict[str, int]) -> dict[str, list[Message]]:
         "Audit": [audit.AuditRequest(header=header), audit.AuditRequest(predictions_chunk=predictions.tobytes())],
         "AuditModels": [
             audit.AuditModelsRequest(request_id="r", deal_id="deal", metric=METRIC_SP, epsilon=1.0, models=1)
+        ],
+        "GetGroupTerms": [groups.GetGroupTermsRequest(deal_id="deal")],
+        "ByGroup": [
+            groups.ByGroupRequest(
+                header=groups.ByGroupHeader(
+                    request_id="r",
+                    deal_id="deal",
+                    by=["kind"],
+                    measures=["MEASURE_MEAN_SCORE", "MEASURE_SCORING_RATE"],
+                    epsilon=1.0,
+                    predictions=header_of(predictions),
+                )
+            ),
+            groups.ByGroupRequest(predictions_chunk=predictions.tobytes()),
         ],
         "Sanitise": [release_pb2.SanitiseRequest(request_id="r", deal_id="deal", epsilon=1.0)],
         "Tabulate": [release_pb2.TabulateRequest(request_id="r", deal_id="deal", epsilon=1.0)],

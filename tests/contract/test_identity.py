@@ -21,11 +21,13 @@ from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from compliance.group_service import GroupService
 from compliance.release_service import ReleaseService
 from compliance.service import AuditService
 from compliance.statistics_service import StatisticsService
 from developer.service import ModelService
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
+from fairwall.compliance.v1.group_service_pb2_grpc import add_GroupServiceServicer_to_server
 from fairwall.compliance.v1.release_service_pb2_grpc import add_ReleaseServiceServicer_to_server
 from fairwall.compliance.v1.statistics_service_pb2_grpc import add_StatisticsServiceServicer_to_server
 from fairwall.developer.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
@@ -55,6 +57,7 @@ def register_compliance(server: grpc.Server) -> None:
     add_AuditServiceServicer_to_server(AuditService({}), server)
     add_ReleaseServiceServicer_to_server(ReleaseService({}), server)
     add_StatisticsServiceServicer_to_server(StatisticsService({}), server)
+    add_GroupServiceServicer_to_server(GroupService({}), server)
 
 
 def register_referees(server: grpc.Server) -> None:

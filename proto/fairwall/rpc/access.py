@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from google.protobuf.descriptor import ServiceDescriptor
 
-from fairwall.compliance.v1 import audit_service_pb2, release_service_pb2, statistics_service_pb2
+from fairwall.compliance.v1 import (
+    audit_service_pb2,
+    group_service_pb2,
+    release_service_pb2,
+    statistics_service_pb2,
+)
 from fairwall.developer.v1 import model_service_pb2
 from fairwall.game.v1 import (
     disclosure_service_pb2,
@@ -16,6 +21,7 @@ from fairwall.game.v1 import (
 )
 
 _AUDIT = "/fairwall.compliance.v1.AuditService/"
+_GROUP = "/fairwall.compliance.v1.GroupService/"
 _RELEASE = "/fairwall.compliance.v1.ReleaseService/"
 _STATISTICS = "/fairwall.compliance.v1.StatisticsService/"
 _MODEL = "/fairwall.developer.v1.ModelService/"
@@ -31,6 +37,7 @@ SERVICES: tuple[ServiceDescriptor, ...] = tuple(
     module.DESCRIPTOR.services_by_name[name]
     for module, name in (
         (audit_service_pb2, "AuditService"),
+        (group_service_pb2, "GroupService"),
         (release_service_pb2, "ReleaseService"),
         (statistics_service_pb2, "StatisticsService"),
         (model_service_pb2, "ModelService"),
@@ -56,6 +63,8 @@ CALLERS: dict[str, frozenset[str]] = {
     _AUDIT + "GetExpectedError": frozenset({"developer"}),
     _AUDIT + "Audit": frozenset({"developer"}),
     _AUDIT + "AuditModels": frozenset({"developer"}),
+    _GROUP + "GetGroupTerms": frozenset({"developer"}),
+    _GROUP + "ByGroup": frozenset({"developer"}),
     _RELEASE + "GetReleaseTerms": frozenset({"developer"}),
     _RELEASE + "Sanitise": frozenset({"developer"}),
     _RELEASE + "HandModel": frozenset({"developer"}),

@@ -325,7 +325,7 @@ def test_a_file_that_is_no_policy_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_example_s_data_load(caplog: pytest.LogCaptureFixture) -> None:
-    records, rows = load(read(EXAMPLE / "policy.toml"))
+    records, rows, _ = load(read(EXAMPLE / "policy.toml"))
     assert records.people == rows.people == 200
     assert len(rows.digests) == 2
     assert records.metrics == ("sp", "eo")
@@ -402,9 +402,9 @@ def rows_of(**changes: str) -> list[str]:
 
 
 def test_rows_may_have_ids(tmp_path: Path, values: Values) -> None:
-    _, rows = load(with_rows(tmp_path, values, rows_of()))
+    _, rows, _ = load(with_rows(tmp_path, values, rows_of()))
     assert (rows.people, rows.ids, rows.digests) == (20, None, ())
-    _, rows = load(with_rows(tmp_path, values, rows_of(), id="person", public=["income"]))
+    _, rows, _ = load(with_rows(tmp_path, values, rows_of(), id="person", public=["income"]))
     assert rows.ids is not None
     assert (rows.people, rows.ids.column, rows.ids.public_columns) == (20, "person", ("income",))
     assert len(set(rows.digests)) == 2
@@ -468,7 +468,7 @@ def test_missing_values_are_one_line_with_all_columns_and_what_to_do(tmp_path: P
 def test_rows_without_a_value_are_left_out_of_the_records_and_not_of_the_rows(tmp_path: Path, values: Values) -> None:
     whole = load(with_rows(tmp_path, values, rows_of(), id="person", public=["income"]))[1]
     lost = rows_of(**{**LACKING, "row9": "p9,b,0,9"})
-    records, rows = load(with_rows(tmp_path, values, lost, id="person", public=["income"], missing="drop"))
+    records, rows, _ = load(with_rows(tmp_path, values, lost, id="person", public=["income"], missing="drop"))
     assert rows.people == 20
     assert np.flatnonzero(~rows.audited).tolist() == [1, 2, 7]
     assert rows.digests == whole.digests
@@ -478,11 +478,11 @@ def test_rows_without_a_value_are_left_out_of_the_records_and_not_of_the_rows(tm
 
 
 def test_a_value_stands_for_those_that_are_missing(tmp_path: Path, values: Values) -> None:
-    records, rows = load(with_rows(tmp_path, values, rows_of(**LACKING), impute={"group": "b", "repaid": "0"}))
+    records, rows, _ = load(with_rows(tmp_path, values, rows_of(**LACKING), impute={"group": "b", "repaid": "0"}))
     assert (rows.people, records.people) == (20, 20)
     assert (records.protected[[1, 7]].tolist(), records.labels[[2, 7]].tolist()) == ([0, 0], [0, 0])
     both = {"missing": "drop", "impute": {"group": "a"}}
-    records, rows = load(with_rows(tmp_path, values, rows_of(**LACKING), **both))
+    records, rows, _ = load(with_rows(tmp_path, values, rows_of(**LACKING), **both))
     assert np.flatnonzero(~rows.audited).tolist() == [2, 7]
     assert records.protected[1] == 1
 

@@ -1,0 +1,157 @@
+"""GroupService: validate, count, record, reply."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+
+import grpc
+import numpy as np
+from blake3 import blake3
+from numpy.typing import NDArray
+
+from compliance.groups import GroupCase
+from compliance.service import check_developer, check_request_id, checked_predictions, developer_of, explained
+from fairwall.compliance.v1 import group_service_pb2 as wire
+from fairwall.compliance.v1.group_service_pb2_grpc import GroupServiceServicer
+from fairwall.rpc import journal, uploads, work
+from fairwall.rpc.errors import Refusal
+from fairwall.wire.v1 import error_pb2
+from fairwall.wire.v1.error_pb2 import AuditError
+
+LOG = logging.getLogger(__name__)
+
+EPSILON_MIN = 1e-4
+"""Less buys noise that float64 could not add up exactly, and no number worth having."""
+
+_DECISIONS = frozenset(
+    {
+        wire.MEASURE_SELECTION_RATE,
+        wire.MEASURE_TRUE_POSITIVE_RATE,
+        wire.MEASURE_FALSE_POSITIVE_RATE,
+        wire.MEASURE_ACCURACY,
+    }
+)
+
+_OF_EVERYBODY = frozenset({"sp", "abs_sp", "di"})
+_ALLOWED_BY = {
+    wire.MEASURE_SELECTION_RATE: _OF_EVERYBODY,
+    wire.MEASURE_MEAN_SCORE: _OF_EVERYBODY,
+    wire.MEASURE_SCORING_RATE: _OF_EVERYBODY,
+    wire.MEASURE_TRUE_POSITIVE_RATE: frozenset({"eo", "abs_eo", "eodds_max", "eodds_sum"}),
+    wire.MEASURE_FALSE_POSITIVE_RATE: frozenset({"fpr", "abs_fpr", "eodds_max", "eodds_sum"}),
+    wire.MEASURE_ACCURACY: frozenset({"oad", "abs_oad"}),
+}
+"""A measure may be asked where a metric is allowed that compares two groups by it: it tells as much about labels."""
+
+
+class GroupService(GroupServiceServicer):
+    """Counts by group for the open cases.
+
+    Parameters
+    ----------
+    cases : mapping of str to GroupCase
+        By what requests call the data set; owned by the caller, who adds and removes them.
+    """
+
+    def __init__(self, cases: Mapping[str, GroupCase]) -> None:
+        self._cases = cases
+
+    def GetGroupTerms(
+        self, request: wire.GetGroupTermsRequest, context: grpc.ServicerContext
+    ) -> wire.GetGroupTermsResponse:
+        """Tell what may be asked."""
+        grouped = self._case(request.deal_id, context)
+        case = grouped.case
+        with explained(request.deal_id):
+            standing = case.ledger.standing(case.dataset, developer_of(context))
+        terms = _terms(grouped)
+        terms.epsilon = standing.budget.epsilon if standing.budget else 0.0
+        terms.epsilon_remaining = standing.remaining
+        return terms
+
+    def ByGroup(
+        self, request_iterator: Iterator[wire.ByGroupRequest], context: grpc.ServicerContext
+    ) -> wire.ByGroupResponse:
+        """Count."""
+        header = uploads.header_of(request_iterator)
+        grouped = self._case(header.deal_id, context)
+        _validate(header, grouped)
+        predictions = _receive(header, request_iterator, grouped)
+        # The terms too: among other values of an attribute it would be another request.
+        asked = (message.SerializeToString(deterministic=True) for message in (header, _terms(grouped)))
+        digest = blake3(b"by group" + b"".join(asked) + predictions.tobytes()).digest()
+        developer, began, case = developer_of(context), time.monotonic(), grouped.case
+        if case.rows is not None:
+            predictions = case.rows.of_records(predictions, by_ids=False)
+        with explained(header.deal_id):
+            entry = grouped.settle(developer, header.request_id, digest, header, predictions)
+            now = case.ledger.remaining(case.dataset, developer)
+        LOG.debug("deal %s: counted by group for %d models", header.deal_id, len(predictions))
+        if case.answer_seconds:
+            with work.waiting():
+                time.sleep(max(0.0, began + case.answer_seconds - time.monotonic()))
+        return wire.ByGroupResponse(
+            release=wire.GroupRelease.FromString(entry.reply.answer),
+            epsilon_charged=entry.request.loss.epsilon,
+            epsilon_remaining=entry.remaining,
+            epsilon_remaining_now=None if now == entry.remaining else now,
+        )
+
+    def _case(self, deal_id: str, context: grpc.ServicerContext) -> GroupCase:
+        grouped = self._cases.get(deal_id)
+        if grouped is None:
+            raise Refusal(error_pb2.REASON_DEAL_UNKNOWN)
+        journal.note(dataset=grouped.case.dataset)
+        check_developer(grouped.case.developers, context)
+        return grouped
+
+
+def _terms(grouped: GroupCase) -> wire.GetGroupTermsResponse:
+    """Say what may be asked, but for what the caller has left."""
+    return wire.GetGroupTermsResponse(
+        people=grouped.case.people,
+        attributes=[wire.GroupAttribute(name=each.name, values=each.values) for each in grouped.people.attributes],
+        measures=_measures(grouped),
+        least_share=grouped.least_share,
+    )
+
+
+def _measures(grouped: GroupCase) -> list[wire.Measure]:
+    return [measure for measure, metrics in _ALLOWED_BY.items() if metrics & set(grouped.case.records.metrics)]
+
+
+def _validate(header: wire.ByGroupHeader, grouped: GroupCase) -> None:
+    """Check what a request says, before any prediction is read."""
+    check_request_id(header.request_id)
+    journal.note(request=header.request_id)
+    case = grouped.case
+    if not header.measures or len(set(header.measures)) < len(header.measures):
+        raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
+    if not set(header.measures) <= _ALLOWED_BY.keys():
+        raise Refusal(error_pb2.REASON_METRIC_UNKNOWN)
+    if not set(header.measures) <= set(_measures(grouped)):
+        raise Refusal(error_pb2.REASON_METRIC_NOT_ALLOWED)
+    known = {each.name for each in grouped.people.attributes}
+    if not header.by or len(set(header.by)) < len(header.by) or not set(header.by) <= known:
+        raise Refusal(error_pb2.REASON_REQUEST_MALFORMED)
+    least = max(case.epsilon_min, EPSILON_MIN)
+    if not least <= header.epsilon <= case.epsilon_max:
+        raise Refusal(
+            AuditError(reason=error_pb2.REASON_EPSILON_INVALID, epsilon_min=least, epsilon_max=case.epsilon_max)
+        )
+
+
+def _receive(
+    header: wire.ByGroupHeader, requests: Iterator[wire.ByGroupRequest], grouped: GroupCase
+) -> NDArray[np.float64]:
+    case, shape = grouped.case, header.predictions.shape
+    if len(shape) != 2 or shape[1] != case.people:
+        raise Refusal(AuditError(reason=error_pb2.REASON_PREDICTIONS_SHAPE, people=case.people))
+    if not 1 <= shape[0] <= case.queries_max:
+        raise Refusal(AuditError(reason=error_pb2.REASON_QUERIES_OUT_OF_RANGE, queries_max=case.queries_max))
+    limit = 8 * case.queries_max * case.people
+    predictions = uploads.array_after(header.predictions, requests, "predictions_chunk", limit)
+    binary = bool(set(header.measures) & _DECISIONS)
+    return checked_predictions(predictions.astype(np.float64, copy=False), binary=binary)

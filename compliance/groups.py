@@ -1,0 +1,289 @@
+"""Counts of people by group, of any number of groups: what is released of them, at what cost.
+
+This module alone reads the attributes that groups are made of. The noise, and why it is enough, is in
+`fairwall.laws.groups`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.accountant import Loss, Neighbours, pure
+from compliance.case import Case
+from compliance.ledger.books import Entry, Reply, Request
+from compliance.noise import Noise, noise_for
+from fairwall.compliance.v1 import group_service_pb2 as wire
+from fairwall.laws.groups import SUM_STEP, noise_rate, strata_of
+from fairwall.rpc import arrays
+from fairwall.rpc.errors import Refusal
+from fairwall.wire.v1 import error_pb2
+
+METRIC = "by-group"
+"""What the ledger calls the metric of all counts by group."""
+
+OTHER, UNKNOWN = "other", "unknown"
+"""Values of an attribute that stand for every value that is not listed, and for none."""
+
+GROUPS_MAX = 256
+NUMBERS_MAX = 1 << 17
+RELEASE_BYTES_MAX = 2 << 20
+"""In one table, and in a whole release: it stays below what a message may hold."""
+
+PEOPLE_A_STRATUM = 50
+"""At least so many have the strata of several models' one table, on average.
+
+Models may be made to part people into strata of one each. A table of these would be everybody's group under randomised
+response, and whoever buys it right for 73% of people at epsilon 1: as private, by its epsilon, as any other answer, and
+not what an audit is for. `benchmarks/by_group.py` has what the best attack comes to as it is.
+"""
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A column that groups are made of, and every value that somebody may have, which is public."""
+
+    name: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Grouped:
+    """A test set whose people are in groups.
+
+    Parameters
+    ----------
+    attributes : tuple of Attribute
+    codes : ndarray of uint8, shape (attributes, people)
+        The number of each person's value.
+    labels : ndarray of uint8, shape (people,)
+        0 or 1.
+    """
+
+    attributes: tuple[Attribute, ...]
+    codes: NDArray[np.uint8] = field(repr=False)
+    labels: NDArray[np.uint8]
+
+    def cells(self, by: tuple[str, ...]) -> tuple[NDArray[np.intp], int]:
+        """Return each person's group by some attributes, the last one's values the fastest, and how many there are."""
+        places = [[each.name for each in self.attributes].index(name) for name in by]
+        sizes = [len(self.attributes[place].values) for place in places]
+        return np.asarray(np.ravel_multi_index([self.codes[place] for place in places], sizes)), math.prod(sizes)
+
+
+@dataclass(frozen=True, eq=False)
+class GroupCase:
+    """An open case that is asked by group too: the same people and the same account.
+
+    Parameters
+    ----------
+    case : Case
+        Whose ledger pays, at its terms.
+    people : Grouped
+    least_share : float
+        Groups that are estimated below this share of the people take part in no comparison.
+    """
+
+    case: Case
+    people: Grouped
+    least_share: float
+
+    def settle(
+        self,
+        developer: str,
+        request_id: str,
+        digest: bytes,
+        header: wire.ByGroupHeader,
+        predictions: NDArray[np.float64],
+    ) -> Entry:
+        """Charge a request and count, or find what this request has bought already.
+
+        The loss is stated for one person's change of protected attributes, all of them, and bounds what a change of one
+        of them tells: so it is charged to the account of the audits.
+
+        Raises
+        ------
+        Refusal, LedgerError, LedgerUnavailable
+            As `Ledger.settle`.
+        """
+        loss = self.loss(header.epsilon)
+
+        def reply(_: tuple[bytes, ...]) -> Reply:
+            noise = noise_for(self.case.seed, request_id)
+            return Reply(released(self.people, header, predictions, noise).SerializeToString(deterministic=True))
+
+        request = Request(
+            self.case.dataset, developer, request_id, digest, METRIC, "group-counts", Neighbours.A_FLIP, loss
+        )
+        return self.case.ledger.settle(request, reply)
+
+    def loss(self, epsilon: float) -> Loss:
+        """Say what a request costs that offers so much: all of it."""
+        return pure(epsilon)
+
+
+def released(
+    people: Grouped, header: wire.ByGroupHeader, predictions: NDArray[np.float64], noise: Noise
+) -> wire.GroupRelease:
+    """Count people by stratum and group, with noise.
+
+    Parameters
+    ----------
+    people : Grouped
+    header : ByGroupHeader
+        What is asked; its epsilon may be infinite, and then nothing has noise.
+    predictions : ndarray of float64, shape (models, people)
+    noise : Noise
+
+    Raises
+    ------
+    Refusal
+        ``QUERIES_OUT_OF_RANGE`` if the models part the people into more strata than a response can hold.
+    """
+    cell, groups = people.cells(tuple(header.by))
+    counted = [each for each in header.measures if each != wire.MEASURE_MEAN_SCORE]
+    summed = wire.MEASURE_MEAN_SCORE in header.measures
+    share = 0.5 if summed else 1.0
+    release = wire.GroupRelease(groups=groups)
+    for models in _split(people, counted, predictions):
+        epsilon = share * header.epsilon * len(models) / len(predictions)
+        release.tables.append(_table(people, counted, predictions, models, (cell, groups), noise_rate(epsilon), noise))
+        if release.ByteSize() > RELEASE_BYTES_MAX:
+            raise Refusal(error_pb2.REASON_QUERIES_OUT_OF_RANGE)
+    if summed:
+        rate = noise_rate((1 - share) * header.epsilon / len(predictions), 1 / SUM_STEP)
+        release.sums.CopyFrom(_sums(predictions, (cell, groups), rate, noise))
+    return release
+
+
+def questions(
+    measures: Sequence[wire.Measure], labels: NDArray[np.uint8], predictions: NDArray[np.float64]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Say of one model who is looked at by each measure, and who of these is a hit.
+
+    Parameters
+    ----------
+    measures : sequence of Measure
+        None of them the mean score.
+    labels, predictions : ndarray, shape (people,)
+
+    Returns
+    -------
+    base, hits : ndarray of bool, shape (measures, people)
+    """
+    everybody = np.ones(len(labels), np.bool_)
+    positive, chosen = labels == 1, predictions == 1
+    of = {
+        wire.MEASURE_SELECTION_RATE: (everybody, chosen),
+        wire.MEASURE_TRUE_POSITIVE_RATE: (positive, positive & chosen),
+        wire.MEASURE_FALSE_POSITIVE_RATE: (~positive, ~positive & chosen),
+        wire.MEASURE_ACCURACY: (everybody, positive == chosen),
+        wire.MEASURE_SCORING_RATE: (everybody, predictions > np.median(predictions)),
+    }
+    pairs = [of[measure] for measure in measures]
+    shape = (len(pairs), len(labels))
+    base, hits = (np.array([pair[side] for pair in pairs], np.bool_).reshape(shape) for side in (0, 1))
+    return base, hits
+
+
+def _split(people: Grouped, measures: Sequence[wire.Measure], predictions: NDArray[np.float64]) -> list[list[int]]:
+    """Choose, by public numbers alone, whether models share a table or each has its own, of its part of epsilon.
+
+    Of S strata and the whole of epsilon, a sum over half of them has a variance of 4 S / epsilon^2 about; a table of
+    one model has few strata, and 1/m of epsilon.
+    """
+    together, alone = [list(range(len(predictions)))], [[model] for model in range(len(predictions))]
+    if len(predictions) == 1 or not measures:
+        return together
+    strata = [_count_strata(people, measures, predictions[models]) for models in (*alone, *together)]
+    worth = float(np.mean(strata[:-1])) * len(predictions) ** 2
+    coarse = len(people.labels) / PEOPLE_A_STRATUM
+    return together if strata[-1] <= min(worth, max(coarse, strata[0])) else alone
+
+
+def _count_strata(people: Grouped, measures: Sequence[wire.Measure], predictions: NDArray[np.float64]) -> int:
+    return len(strata_of(_asked(people, measures, predictions))[0])
+
+
+def _asked(people: Grouped, measures: Sequence[wire.Measure], predictions: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Stack the questions of all models, shape (2 * models * measures, people): who is looked at, then the hits."""
+    pairs = [questions(measures, people.labels, row) for row in predictions]
+    return np.concatenate([base for base, _ in pairs] + [hits for _, hits in pairs])
+
+
+def _table(
+    people: Grouped,
+    measures: Sequence[wire.Measure],
+    predictions: NDArray[np.float64],
+    models: list[int],
+    by: tuple[NDArray[np.intp], int],
+    rate: float,
+    noise: Noise,
+) -> wire.GroupTable:
+    cell, groups = by
+    answers, stratum = strata_of(_asked(people, measures, predictions[models]))
+    if answers.size > NUMBERS_MAX or len(answers) * groups > NUMBERS_MAX:
+        raise Refusal(error_pb2.REASON_QUERIES_OUT_OF_RANGE)
+    counts = np.bincount(stratum * groups + cell, minlength=len(answers) * groups).reshape(len(answers), groups)
+    base, hits = np.split(answers.T.astype(np.uint8), 2)
+    return wire.GroupTable(
+        models=models,
+        counts=arrays.to_message((counts + balanced_noise(noise, rate, *counts.shape)).astype(np.float64)),
+        base=arrays.to_message(base),
+        hits=arrays.to_message(hits),
+        rate=rate,
+    )
+
+
+def _sums(
+    predictions: NDArray[np.float64], by: tuple[NDArray[np.intp], int], rate: float, noise: Noise
+) -> wire.GroupSums:
+    cell, groups = by
+    centred = predictions - 0.5
+    if math.isinf(rate):
+        sums = np.array([np.bincount(cell, row, groups) for row in centred])
+    else:
+        steps = np.rint(centred / SUM_STEP)  # whole numbers, which add up exactly
+        exact = np.array([np.bincount(cell, row, groups) for row in steps])
+        sums = (exact + balanced_noise(noise, rate, *exact.shape)) * SUM_STEP
+    return wire.GroupSums(
+        sums=arrays.to_message(sums),
+        totals=arrays.to_message(predictions.sum(axis=1)),
+        people=predictions.shape[1],
+        rate=rate,
+    )
+
+
+def balanced_noise(noise: Noise, rate: float, rows: int, groups: int) -> NDArray[np.int64]:
+    """Draw noise whose rows sum up to 0, exactly by its law, see `fairwall.laws.groups`.
+
+    All but the last number of a row are drawn as Laplace noise, and the last one is what is missing from 0; the row is
+    kept with the probability e^(-rate |last|), or drawn again. How often does not depend on anything but the draws.
+
+    Parameters
+    ----------
+    noise : Noise
+    rate : float
+        Of `noise_rate`; infinite for no noise.
+    rows, groups : int
+        The shape, at least two groups.
+
+    Returns
+    -------
+    ndarray of int64, shape (rows, groups)
+    """
+    drawn = np.zeros((rows, groups), np.int64)
+    missing = np.arange(0 if math.isinf(rate) else rows)
+    while len(missing):
+        # Noise of scale 1 on a grid of the rate: its multiples, and so the exponents, are exact in float64.
+        free = noise.laplace(np.zeros(len(missing) * (groups - 1)), 1.0, rate).reshape(len(missing), groups - 1)
+        steps = np.rint(free / rate).astype(np.int64)
+        last = -steps.sum(axis=1)
+        kept = noise.bernoulli_exp(rate * np.abs(last))
+        drawn[missing[kept]] = np.column_stack([steps, last])[kept]
+        missing = missing[~kept]
+    return drawn

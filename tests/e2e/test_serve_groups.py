@@ -1,0 +1,211 @@
+"""A deployment that is asked by group: real processes, real certificates, two developers, the documented notebook."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tomli_w
+
+from compliance.ledger.books import Entry
+from compliance.ledger.file import inspect
+from tests.command import fairwall
+from tests.e2e.test_ledger_page import documented
+from tests.e2e.test_serve import BY_HAND, DOCS, deployment, refusal, serving
+
+PAGE = (DOCS / "groups.md").read_text()
+PEOPLE = 2_000
+RACES, SEXES = ("asian", "black", "white", "hidden-value", ""), ("f", "m")
+SHARES = (0.08, 0.2, 0.66, 0.01, 0.05)
+BY = ("race", "sex")
+
+
+def applicants(folder: Path) -> tuple[np.ndarray, np.ndarray]:
+    """Write a table of people who do not exist; their races and whether they are chosen."""
+    rng = np.random.default_rng(1)
+    race, sex = rng.choice(len(RACES), PEOPLE, p=SHARES), rng.integers(0, 2, PEOPLE)
+    experience = np.round(rng.gamma(3, 2, PEOPLE) + sex, 1)
+    rows = [
+        f"{RACES[race[i]]},{SEXES[sex[i]]},{experience[i]},{int(experience[i] + rng.normal() > 7)}"
+        for i in range(PEOPLE)
+    ]
+    (folder / "applicants.csv").write_text("\n".join(["race,sex,experience,hired", *rows]) + "\n")
+    (folder / "applicants.csv").chmod(0o600)
+    return race * 2 + sex, (experience > 6).astype(float)
+
+
+def grouping(folder: Path, **data: object) -> Path:
+    """The documented example about applicants, with the groups of the page."""
+    deployment(folder)
+    applicants(folder)
+    policy = tomllib.loads((folder / "policy.toml").read_text())
+    (block,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    policy["data"] |= {
+        "source": "applicants.csv",
+        "protected": "sex",
+        "advantaged": "m",
+        "disadvantaged": "f",
+        "label": "hired",
+        **tomllib.loads(block)["data"],
+        **data,
+    }
+    (folder / "policy.toml").write_text(tomli_w.dumps(policy))
+    return folder
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    return grouping(tmp_path)
+
+
+def charged(folder: Path) -> list[tuple[str, str, float]]:
+    found = inspect(folder / "ledger" / "ledger.sqlite")
+    entries = [record for record in found.records if isinstance(record, Entry)]
+    return [(entry.request.developer, entry.request.request_id, entry.request.loss.epsilon) for entry in entries]
+
+
+def test_the_documented_notebook_runs(own: Path) -> None:
+    (block,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    with serving(own) as running:
+        command = [sys.executable, "-c", block.replace("127.0.0.1:7443", running.address)]
+        first, again = (
+            subprocess.run(command, capture_output=True, text=True, cwd=own, timeout=60, check=False) for _ in range(2)
+        )
+    assert (first.returncode, first.stderr) == (0, "")
+    assert first.stdout == again.stdout
+    assert charged(own) == [("alice", "groups-1", 1.0)]
+
+
+def test_two_developers_get_rates_whose_intervals_hold_the_exact_ones(own: Path) -> None:
+    cell, chosen = applicants(own)
+    sizes = np.bincount(cell, minlength=10)
+    exact = np.bincount(cell, chosen, 10) / sizes
+    with serving(own) as running, running.client() as alice, running.client("bob") as bob:
+        frames = {who.group_terms().epsilon: who.by_group(chosen, BY, 2.0) for who in (alice, bob)}
+        assert sorted(frames) == [2.0, 3.0]
+        for frame in frames.values():
+            assert frame.index.names == list(BY)
+            assert len(frame) == 10
+            # Of ten intervals of 95%, seven miss in one run of ten million.
+            held = (frame.selection_rate_low <= exact) & (exact <= frame.selection_rate_high)
+            assert held.sum() >= 4
+            assert ((frame.people_low <= sizes) & (sizes <= frame.people_high)).sum() >= 4
+            assert not frame.compared.loc["unknown"].any()
+            assert not frame.compared.loc[("other", "f")]  # 1% of the people
+            assert frame.compared.loc[("white", "m")]
+            assert frame.selection_rate_ratio.max() == 1
+        first, second = frames.values()
+        assert not first.equals(second), "another draw"
+        assert alice.group_terms().epsilon_remaining == 0.0, "the whole data set's budget is spent"
+    assert [(who, cost) for who, _, cost in charged(own)] == [("alice", 2.0), ("bob", 2.0)]
+
+
+def test_a_repeat_is_free_and_the_same_and_margins_cost_nothing(own: Path) -> None:
+    _, chosen = applicants(own)
+    scores = np.linspace(0, 1, PEOPLE)
+    with serving(own) as running, running.client() as audits:
+        first = audits.count_by_group(
+            chosen, BY, 0.5, measures=("selection_rate", "true_positive_rate"), request_id="a"
+        )
+        again = audits.count_by_group(
+            chosen, BY, 0.5, measures=("selection_rate", "true_positive_rate"), request_id="a"
+        )
+        assert first.release == again.release
+        by_sex = first.frame(over=("sex",))
+        assert by_sex.index.tolist() == ["f", "m"]
+        assert by_sex.people.sum() == PEOPLE
+        assert len(first.records(over=("race",))) == 5
+        both = audits.by_group([scores, scores**2], "race", 0.5)
+        assert both.index.names == ["model", "race"]
+        assert {"mean_score", "scoring_rate", "scoring_rate_p_value"} <= set(both.columns)
+        assert audits.terms().epsilon_remaining == audits.group_terms().epsilon_remaining == 2.0
+        assert audits.ask(chosen, "sp", 1.0).epsilon_remaining == 1.0
+        assert (
+            audits.count_by_group(chosen, BY, 0.5, measures=first.measures, request_id="a").epsilon_remaining_now == 1.0
+        )
+    assert len(charged(own)) == 3
+
+
+def test_what_is_refused_is_not_charged(own: Path) -> None:
+    _, chosen = applicants(own)
+    scores = np.linspace(0, 1, PEOPLE)
+    with serving(own) as running, running.client() as audits:
+        audits.count_by_group(chosen, "sex", 0.5, request_id="used")
+
+        def reason(*asked: object, **how: object) -> str:
+            return refusal(lambda: audits.count_by_group(*asked, **how))[0]  # type: ignore[arg-type]
+
+        assert reason(chosen, "race", 0.5, request_id="used") == "REQUEST_ID_REUSED"
+        assert refusal(lambda: audits.ask(chosen, "sp", 0.5, request_id="used"))[0] == "REQUEST_ID_REUSED"
+        assert reason(chosen, "sex", 0.5, measures=("false_positive_rate",)) == "METRIC_NOT_ALLOWED"
+        assert reason(scores, "sex", 0.5, measures=("selection_rate",)) == "PREDICTIONS_NOT_BINARY"
+        assert reason(chosen[:-1], "sex", 0.5) == "PREDICTIONS_SHAPE"
+        assert reason(np.tile(chosen, (21, 1)), "sex", 0.5) == "QUERIES_OUT_OF_RANGE"
+        assert reason(chosen, "sex", 1e-5) == "EPSILON_INVALID"
+        assert reason(chosen, "sex", 2.5) == "EPSILON_INVALID"
+        assert reason(chosen, "sex", 0.5, measures=("selection_rate", "selection_rate")) == "REQUEST_MALFORMED"
+        assert reason(chosen, "sex", 0.5, request_id="") == "REQUEST_ID_INVALID"
+        for by in ("income", (), ("sex", "sex")):
+            with pytest.raises(ValueError, match="by must be one or several of race, sex"):
+                audits.count_by_group(chosen, by, 0.5)
+        with pytest.raises(ValueError, match="must be among selection_rate"):
+            audits.count_by_group(chosen, "sex", 0.5, measures=("precision",))
+        with running.client("carol") as carol:
+            assert refusal(lambda: carol.group_terms())[0] == "CALLER_NOT_ALLOWED"
+    assert charged(own) == [("alice", "used", 0.5)]
+    for value in ("hidden-value", "asian", "applicants"):
+        assert value not in running.log
+
+
+def test_the_ledger_is_shown_and_signed_with_counts_by_group_in_it(own: Path) -> None:
+    _, chosen = applicants(own)
+    report, *_ = documented("A signed page")
+    with serving(own) as running, running.client() as audits:
+        audits.count_by_group(chosen, BY, 0.5, request_id="counts")
+        audits.ask(chosen, "sp", 0.25, request_id="gap")
+        shutil.copyfile(own / "log", own / "service.log")
+        for words in (report, ["ledger", "show", "ledger/ledger.sqlite"]):
+            done = fairwall(*words, cwd=own)
+            assert (done.returncode, done.stderr) == (0, "")
+    assert "by-group" in done.stdout
+    assert "Counts by group" in (own / "loans.html").read_text()
+    statement = json.loads((own / "loans.intoto.json").read_text())
+    told = json.loads(base64.b64decode(statement["payload"]))
+    assert [one["name"] for one in told["subject"][1:]] == ["alice/gap", "alice/counts"]
+    assert [one["epsilon"] for one in told["predicate"]["byGroup"]] == [0.5]
+
+
+def test_a_data_set_without_groups_has_none(tmp_path: Path) -> None:
+    with serving(deployment(tmp_path)) as running, running.client() as audits:
+        assert refusal(audits.group_terms)[0] == "DEAL_UNKNOWN"
+
+
+@pytest.mark.parametrize(
+    ("groups", "line"),
+    [
+        ({"race": ["asian", "black", "white", "other"]}, "data.groups.race: some rows have a value that is not listed"),
+        ({"race": ["asian", "black", "unknown"]}, "data.groups.race: some rows have a value that is not listed"),
+        ({"race": ["asian"]}, "data.groups.race: must be 2 to 256 different values, not ['asian']"),
+        ({"height": ["tall", "other"]}, "height"),
+        (
+            {"race": [str(i) for i in range(200)], "sex": ["f", "m"]},
+            "data.groups: their values make more than 256",
+        ),
+    ],
+)
+def test_groups_that_cannot_be_served_are_one_line(tmp_path: Path, groups: dict[str, list[str]], line: str) -> None:
+    folder = grouping(tmp_path, groups=groups)
+    command = [sys.executable, *BY_HAND, str(folder / "policy.toml")]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=60, check=False)
+    assert ended.returncode == 2
+    (said,) = ended.stderr.splitlines()
+    assert line in said
+    assert "hidden-value" not in said
