@@ -8,15 +8,23 @@ from collections.abc import Iterator, Mapping
 
 import grpc
 import numpy as np
-from blake3 import blake3
 from numpy.typing import NDArray
 
 from compliance.groups import GroupCase
-from compliance.service import check_developer, check_request_id, checked_predictions, developer_of, explained
+from compliance.service import (
+    check_developer,
+    check_request_id,
+    check_rows,
+    checked_predictions,
+    developer_of,
+    explained,
+    is_compared,
+)
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.compliance.v1.group_service_pb2_grpc import GroupServiceServicer
 from fairwall.rpc import journal, uploads, work
 from fairwall.rpc.errors import Refusal
+from fairwall.wire.audits import by_group_digest
 from fairwall.wire.v1 import error_pb2
 from fairwall.wire.v1.error_pb2 import AuditError
 
@@ -79,12 +87,11 @@ class GroupService(GroupServiceServicer):
         grouped = self._case(header.deal_id, context)
         _validate(header, grouped)
         predictions = _receive(header, request_iterator, grouped)
-        # The terms too: among other values of an attribute it would be another request.
-        asked = (message.SerializeToString(deterministic=True) for message in (header, _terms(grouped)))
-        digest = blake3(b"by group" + b"".join(asked) + predictions.tobytes()).digest()
+        digest = by_group_digest(header, _terms(grouped), predictions)
         developer, began, case = developer_of(context), time.monotonic(), grouped.case
-        if case.rows is not None:
-            predictions = case.rows.of_records(predictions, by_ids=False)
+        compared = is_compared(header.rows_digest, case)
+        if grouped.rows is not None:
+            predictions = grouped.rows.of_records(predictions, by_ids=compared is True)
         with explained(header.deal_id):
             entry = grouped.settle(developer, header.request_id, digest, header, predictions)
             now = case.ledger.remaining(case.dataset, developer)
@@ -92,12 +99,15 @@ class GroupService(GroupServiceServicer):
         if case.answer_seconds:
             with work.waiting():
                 time.sleep(max(0.0, began + case.answer_seconds - time.monotonic()))
-        return wire.ByGroupResponse(
+        response = wire.ByGroupResponse(
             release=wire.GroupRelease.FromString(entry.reply.answer),
             epsilon_charged=entry.request.loss.epsilon,
             epsilon_remaining=entry.remaining,
             epsilon_remaining_now=None if now == entry.remaining else now,
         )
+        if compared is not None:
+            response.rows_compared = compared
+        return response
 
     def _case(self, deal_id: str, context: grpc.ServicerContext) -> GroupCase:
         grouped = self._cases.get(deal_id)
@@ -149,6 +159,7 @@ def _receive(
     case, shape = grouped.case, header.predictions.shape
     if len(shape) != 2 or shape[1] != case.people:
         raise Refusal(AuditError(reason=error_pb2.REASON_PREDICTIONS_SHAPE, people=case.people))
+    check_rows(header.rows_digest, case)
     if not 1 <= shape[0] <= case.queries_max:
         raise Refusal(AuditError(reason=error_pb2.REASON_QUERIES_OUT_OF_RANGE, queries_max=case.queries_max))
     limit = 8 * case.queries_max * case.people

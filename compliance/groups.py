@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from compliance.accountant import Loss, Neighbours, pure
 from compliance.case import Case
 from compliance.ledger.books import Entry, Reply, Request
 from compliance.noise import Noise, noise_for
+from compliance.rows import Rows
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.laws.groups import SUM_STEP, noise_rate, strata_of
 from fairwall.rpc import arrays
@@ -28,6 +30,9 @@ METRIC = "by-group"
 
 OTHER, UNKNOWN = "other", "unknown"
 """Values of an attribute that stand for every value that is not listed, and for none."""
+
+NO_LABEL = 2
+"""The label of who has none."""
 
 GROUPS_MAX = 256
 NUMBERS_MAX = 1 << 17
@@ -61,7 +66,7 @@ class Grouped:
     codes : ndarray of uint8, shape (attributes, people)
         The number of each person's value.
     labels : ndarray of uint8, shape (people,)
-        0 or 1.
+        0, 1 or `NO_LABEL`.
     """
 
     attributes: tuple[Attribute, ...]
@@ -84,6 +89,8 @@ class GroupCase:
     case : Case
         Whose ledger pays, at its terms.
     people : Grouped
+        Everybody in the file, whether audited or not: what a stratum's counts sum up to is told exactly, so that to
+        leave somebody out who has no protected attribute would tell whoever has a stratum of that person's own.
     least_share : float
         Groups that are estimated below this share of the people take part in no comparison.
     """
@@ -91,6 +98,12 @@ class GroupCase:
     case: Case
     people: Grouped
     least_share: float
+
+    @cached_property
+    def rows(self) -> Rows | None:
+        """By what ids everybody is known."""
+        rows = self.case.rows
+        return None if rows is None else replace(rows, audited=np.ones(rows.people, np.bool_))
 
     def settle(
         self,
@@ -176,12 +189,12 @@ def questions(
     base, hits : ndarray of bool, shape (measures, people)
     """
     everybody = np.ones(len(labels), np.bool_)
-    positive, chosen = labels == 1, predictions == 1
+    positive, negative, chosen = labels == 1, labels == 0, predictions == 1
     of = {
         wire.MEASURE_SELECTION_RATE: (everybody, chosen),
         wire.MEASURE_TRUE_POSITIVE_RATE: (positive, positive & chosen),
-        wire.MEASURE_FALSE_POSITIVE_RATE: (~positive, ~positive & chosen),
-        wire.MEASURE_ACCURACY: (everybody, positive == chosen),
+        wire.MEASURE_FALSE_POSITIVE_RATE: (negative, negative & chosen),
+        wire.MEASURE_ACCURACY: (positive | negative, (positive & chosen) | (negative & ~chosen)),
         wire.MEASURE_SCORING_RATE: (everybody, predictions > np.median(predictions)),
     }
     pairs = [of[measure] for measure in measures]

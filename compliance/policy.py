@@ -25,7 +25,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from compliance.accountant import Budget, Rule
 from compliance.bounding import Bounding, bounded
-from compliance.groups import GROUPS_MAX, OTHER, UNKNOWN, Attribute, Grouped
+from compliance.groups import GROUPS_MAX, NO_LABEL, OTHER, UNKNOWN, Attribute, Grouped
 from compliance.mechanisms import MECHANISMS, Mechanism
 from compliance.mechanisms.cauchy import CauchyMechanism
 from compliance.mechanisms.mechanism import candidates
@@ -397,15 +397,15 @@ def check_change(before: Policies, after: Policies) -> None:
 def load(policy: Policy) -> tuple[Records, Rows, Grouped | None]:
     """Read the protected attributes, and check all that has to look at them; and the rows that predictions are about.
 
-    Last come the groups of those who are audited, None where the policy has none.
+    Last come everybody's groups, None where the policy has none.
 
     Raises
     ------
     PolicyError
         If a value is missing and the policy does not say what then, a row is in neither group, or has no id of its own,
-        or a group is smaller than the policy allows; of groups it says which rule, not which group. If somebody who is
-        audited has a value that is not listed among the groups, or none, and nothing is listed that stands for it: it
-        tells the column, not the row or the value.
+        or a group is smaller than the policy allows; of groups it says which rule, not which group. If somebody
+        has a value that is not listed among the groups, or none, and nothing is listed that stands for it: it tells the
+        column, not the row or the value.
     DataError
         If the file, a column or a value is not there.
     """
@@ -413,7 +413,7 @@ def load(policy: Policy) -> tuple[Records, Rows, Grouped | None]:
     roles = Roles(data.protected, data.advantaged, data.disadvantaged, data.label, data.positive)
     name, read_at = str(data.source), _state(data.source)
     table = read_table(data.source, name, (roles.protected, roles.label))
-    grouped = [(*each, _categories(data, name, each[0])) for each in data.groups.items()]
+    columns = [_filled(data, name, read_table(data.source, name, (column,)), column) for column in data.groups]
     ids = _ids(data, name)
     if _state(data.source) != read_at:
         raise PolicyError(f"data.source: {name}: it changed while it was read; try again")
@@ -436,14 +436,22 @@ def load(policy: Policy) -> tuple[Records, Rows, Grouped | None]:
                 f"data.minimum_group: metric {metric} looks at a group of fewer than {data.minimum_group} people; "
                 "take it out of audit.metrics, or bring more data"
             )
-    codes = [_group_codes(*each, audited) for each in grouped]
-    attributes = tuple(Attribute(*each) for each in data.groups.items())
-    return records, Rows(audited, ids), Grouped(attributes, np.stack(codes), records.labels) if codes else None
+    return records, Rows(audited, ids), _grouped(data, columns, _filled(data, name, table, data.label))
 
 
-def _categories(data: DataSection, name: str, column: str) -> table_columns.Categories:
-    """Read a column that groups are made of, with what stands for no value if the policy says so."""
-    table = read_table(data.source, name, (column,))
+def _grouped(
+    data: DataSection, columns: Sequence[table_columns.Categories], outcomes: table_columns.Categories
+) -> Grouped | None:
+    """Put everybody in groups, whether audited or not; None where the policy has none."""
+    if not data.groups:
+        return None
+    labels = np.where(outcomes.missing(), NO_LABEL, outcomes.having(data.positive)).astype(np.uint8)
+    codes = [_group_codes(*listed, found) for listed, found in zip(data.groups.items(), columns, strict=True)]
+    return Grouped(tuple(Attribute(*listed) for listed in data.groups.items()), np.stack(codes), labels)
+
+
+def _filled(data: DataSection, name: str, table: pa.Table, column: str) -> table_columns.Categories:
+    """Take a column of a table, with what stands for no value if the policy says so."""
     return table_columns.Categories.of(table_columns.Column.of(name, column, table)).filled(data.impute.get(column))
 
 
@@ -485,13 +493,10 @@ def _state(source: Path) -> tuple[int, ...]:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _group_codes(
-    column: str, values: tuple[str, ...], categories: table_columns.Categories, audited: NDArray[np.bool_]
-) -> NDArray[np.uint8]:
-    """Say which of the listed values those who are audited have."""
+def _group_codes(column: str, values: tuple[str, ...], categories: table_columns.Categories) -> NDArray[np.uint8]:
     numbers = {value: number for number, value in enumerate(values)}
     codes = np.zeros(len(categories.values), np.uint8)
-    for place in np.unique(categories.codes[audited]):
+    for place in np.unique(categories.codes):
         value = categories.values[place]
         stands = UNKNOWN if value == table_columns.MISSING else OTHER
         number = numbers.get(value, numbers.get(stands))
@@ -501,7 +506,7 @@ def _group_codes(
                 f'"{OTHER}" for those that are not listed and "{UNKNOWN}" for none'
             )
         codes[place] = number
-    return np.asarray(codes[categories.codes[audited]])
+    return np.asarray(codes[categories.codes])
 
 
 def load_release(policy: Policy) -> tuple[tuple[Column, ...], NDArray[np.uint8]] | None:
@@ -642,8 +647,10 @@ def _row_problems(data: DataSection) -> Iterator[str]:
         yield "data.id: must be a column of its own"
     if data.public and data.id is None:
         yield "data.public: needs data.id: rows are compared in the order of ids"
-    if data.protected in data.public:
-        yield "data.public: must not have the protected column: anybody could try values against its digest"
+    if {data.protected, *data.groups} & set(data.public):
+        yield "data.public: must not have the protected column, or a group's: anybody could try values against a digest"
+    if data.id in data.groups:
+        yield "data.groups: must not have the column of ids"
     if len({data.id, *data.public}) != 1 + len(data.public):
         yield "data.public: must be different columns, without that of ids"
     for column in data.impute.keys() - {data.protected, data.label}:

@@ -117,7 +117,8 @@ def _settle(
 ) -> audit.AuditResponse:
     """Charge and answer a batch, however its predictions came."""
     developer, began = developer_of(context), time.monotonic()
-    digest, compared = audit_digest(header, predictions), _is_compared(header, case)
+    rows_digest = header.rows_digest if isinstance(header, audit.AuditHeader) else b""
+    digest, compared = audit_digest(header, predictions), is_compared(rows_digest, case)
     if case.rows is not None:
         predictions = case.rows.of_records(predictions, by_ids=compared is True)
     with explained(header.deal_id):
@@ -156,11 +157,11 @@ def _rows_terms(case: Case) -> audit.RowsTerms | None:
     )
 
 
-def _is_compared(header: _Header, case: Case) -> bool | None:
+def is_compared(rows_digest: bytes, case: Case) -> bool | None:
     """Tell whether a caller's rows were compared with the test set's; None where these have no ids."""
     if case.rows is None or case.rows.ids is None:
         return None
-    return isinstance(header, audit.AuditHeader) and bool(header.rows_digest)
+    return bool(rows_digest)
 
 
 @contextmanager
@@ -222,6 +223,17 @@ def _check_question(number: metric_pb2.Metric, epsilon: float, case: Case) -> st
     return metric
 
 
+def check_rows(rows_digest: bytes, case: Case) -> None:
+    """Refuse a caller's rows that are not the test set's; nothing is compared where there is no digest.
+
+    Raises
+    ------
+    Refusal
+    """
+    if rows_digest and (case.rows is None or rows_digest not in case.rows.digests):
+        raise Refusal(error_pb2.REASON_ROWS_DIFFER)
+
+
 def check_request_id(request_id: str) -> None:
     """Refuse a name that no request may have.
 
@@ -245,8 +257,7 @@ def _receive(
     shape = header.predictions.shape
     if len(shape) != 2 or shape[1] != case.people:
         raise Refusal(AuditError(reason=error_pb2.REASON_PREDICTIONS_SHAPE, people=case.people))
-    if header.rows_digest and (case.rows is None or header.rows_digest not in case.rows.digests):
-        raise Refusal(error_pb2.REASON_ROWS_DIFFER)
+    check_rows(header.rows_digest, case)
     _check_size(shape[0], case)
     limit = 8 * case.queries_max * case.people
     predictions = uploads.array_after(header.predictions, requests, "predictions_chunk", limit)

@@ -18,6 +18,7 @@ from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.compliance.v1.group_service_pb2_grpc import GroupServiceStub
 from fairwall.laws.groups import Pair, Share, Table, compared, merged_share, p_values, sizes, worst_pair
 from fairwall.rpc import arrays, channel, chunks
+from fairwall.wire.audits import ID_DIGITS, by_group_digest
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,7 +81,7 @@ class ByGroup:
         The counts, with noise.
     least_share : float
         See `GroupTerms`.
-    epsilon_charged, epsilon_remaining, epsilon_remaining_now : float
+    epsilon_charged, epsilon_remaining, epsilon_remaining_now, rows_compared, request_id
         As of `developer.client.Answer`.
     """
 
@@ -93,6 +94,8 @@ class ByGroup:
     epsilon_charged: float
     epsilon_remaining: float
     epsilon_remaining_now: float
+    rows_compared: bool | None = field(default=None, repr=False)
+    request_id: str = field(default="", repr=False)
 
     def records(self, over: Sequence[str] | None = None) -> list[dict[str, Any]]:
         """Give one record for each model and group, with plain names and numbers; see `frame`."""
@@ -259,7 +262,17 @@ def terms(service: GroupServiceStub, deal_id: str) -> GroupTerms:
     grpc.RpcError
         If compliance refuses.
     """
-    told = service.GetGroupTerms(wire.GetGroupTermsRequest(deal_id=deal_id), timeout=channel.CALL_SECONDS)
+    return _read_terms(_terms(service, deal_id))
+
+
+def _terms(service: GroupServiceStub, deal_id: str) -> wire.GetGroupTermsResponse:
+    told: wire.GetGroupTermsResponse = service.GetGroupTerms(
+        wire.GetGroupTermsRequest(deal_id=deal_id), timeout=channel.CALL_SECONDS
+    )
+    return told
+
+
+def _read_terms(told: wire.GetGroupTermsResponse) -> GroupTerms:
     names = {number: name for name, number in MEASURES.items()}
     return GroupTerms(
         people=told.people,
@@ -279,11 +292,13 @@ def measures_for(predictions: NDArray[np.floating]) -> tuple[str, ...]:
 def count(
     service: Groups,
     deal_id: str,
-    request_id: str,
-    predictions: NDArray[np.floating],
+    request_id: str | None,
+    predictions: NDArray[np.float64],
     by: Sequence[str],
     measures: Sequence[str],
     epsilon: float,
+    *,
+    rows_digest: bytes = b"",
 ) -> ByGroup:
     """Buy counts by group.
 
@@ -291,15 +306,18 @@ def count(
     ----------
     service : Groups
     deal_id : str
-    request_id : str
-        Names this request: the same one again gets the stored answer and costs nothing.
-    predictions : ndarray of float64, float32 or uint8, shape (models, people)
+    request_id : str or None
+        Names this request: the same one again gets the stored answer and costs nothing. None makes it of all that is
+        asked.
+    predictions : ndarray of float64, shape (models, people)
     by : sequence of str
         The attributes whose values, all together, are the groups.
     measures : sequence of str
         Some of `MEASURES`.
     epsilon : float
         What to spend on the whole request.
+    rows_digest : bytes
+        As of `developer.client.ask`.
 
     Raises
     ------
@@ -308,18 +326,24 @@ def count(
     grpc.RpcError
         If compliance refuses.
     """
-    allowed = terms(service, deal_id)
+    told_terms = _terms(service, deal_id)
+    allowed = _read_terms(told_terms)
     unknown = [name for name in by if name not in allowed.attributes]
     if unknown or not by or len(set(by)) < len(by):
         raise ValueError(f"by must be one or several of {', '.join(allowed.attributes)}, none twice")
     header = wire.ByGroupHeader(
-        request_id=request_id,
+        request_id=request_id or "",
         deal_id=deal_id,
         by=by,
         measures=[wire.Measure.Name(MEASURES[measure]) for measure in measures],
         epsilon=epsilon,
         predictions=arrays.header_of(predictions),
+        rows_digest=rows_digest,
     )
+    if request_id is None:
+        header.request_id = by_group_digest(header, told_terms, np.ascontiguousarray(predictions, "<f8")).hex()[
+            :ID_DIGITS
+        ]
 
     def parts() -> Iterator[wire.ByGroupRequest | bytes]:
         yield wire.ByGroupRequest(header=header)
@@ -341,6 +365,8 @@ def count(
         epsilon_remaining_now=(
             told.epsilon_remaining_now if told.HasField("epsilon_remaining_now") else told.epsilon_remaining
         ),
+        rows_compared=told.rows_compared if told.HasField("rows_compared") else None,
+        request_id=header.request_id,
     )
 
 

@@ -26,7 +26,7 @@ from fairwall.laws.metric import find_metric
 from fairwall.laws.precision import Precision
 from fairwall.rpc import arrays, channel, chunks, identity
 from fairwall.rpc.errors import CATALOGUE, audit_error_of, reason_of
-from fairwall.wire.audits import audit_digest
+from fairwall.wire.audits import ID_DIGITS, audit_digest
 from fairwall.wire.metrics import name_of, number_of
 from fairwall.wire.precision import from_message
 from fairwall.wire.v1.array_pb2 import Array
@@ -40,9 +40,6 @@ AUDIT_SECONDS = 600.0
 RECONNECT_SECONDS = 20.0
 """How long a service that was there before may take to come back."""
 _PAUSE_SECONDS = 0.1
-
-_ID_DIGITS = 32
-"""128 bits: no two questions have the same id by chance."""
 
 _T = TypeVar("_T")
 
@@ -250,6 +247,7 @@ class AuditClient:
         ids: Sequence[object] | None = None,
         table: Any = None,
         once: bool = False,
+        sample_weight: None = None,
     ) -> Answer:
         """Ask for one metric of one model, or of a batch of models.
 
@@ -276,6 +274,8 @@ class AuditClient:
         once : bool
             Pay for this question once and for all: the request id is made from all that is asked, so that the same
             question gets the same answer at no cost, also from another program on another day.
+        sample_weight : None
+            Refused: every person counts as one. docs/groups.md says why.
 
         Raises
         ------
@@ -288,28 +288,18 @@ class AuditClient:
         _check_epsilon(epsilon)
         if threshold is not None and math.isnan(threshold):
             raise ValueError("the threshold must be a number")
-        if once and request_id is not None:
-            raise ValueError("once makes the request id: leave request_id out")
+        _check_weights(sample_weight)
+        asked = _request_id(request_id, once=once)
         batch, digest = self._arranged(predictions, ids, table)
-        asked = uuid.uuid4().hex if request_id is None else request_id
-        if once:
+        if asked is None:
             header = header_of(self._data, "", metric, batch, epsilon, threshold, digest)
-            asked = audit_digest(header, np.ascontiguousarray(batch, "<f8")).hex()[:_ID_DIGITS]
+            asked = audit_digest(header, np.ascontiguousarray(batch, "<f8")).hex()[:ID_DIGITS]
         answer = self._call(
             lambda: ask(
                 self._service, self._data, asked, metric, batch, epsilon, threshold=threshold, rows_digest=digest
             )
         )
-        if digest and not answer.rows_compared:
-            raise AuditUnavailable(f"no answer from {self._address}: it did not compare rows, which its terms promised")
-        if answer.rows_compared is False and not self._has_warned:
-            self._has_warned = True
-            warnings.warn(
-                "the order of rows is trusted: predictions came without ids, by which compliance would have compared "
-                "them with its own; give ids=, table=, or a Series or frame that is labelled with them",
-                RowsNotCompared,
-                stacklevel=2,
-            )
+        self._check_rows(digest, answer.rows_compared)
         return answer
 
     def terms(self) -> Terms:
@@ -375,22 +365,14 @@ class AuditClient:
         """
         return self._call(lambda: by_group.terms(self._groups, self._data))
 
-    def by_group(
-        self,
-        predictions: ArrayLike,
-        by: str | Sequence[str],
-        epsilon: float,
-        *,
-        measures: Sequence[str] | None = None,
-        request_id: str | None = None,
-    ) -> pd.DataFrame:
+    def by_group(self, predictions: ArrayLike, by: str | Sequence[str], epsilon: float, **asked: Any) -> pd.DataFrame:
         """Ask for rates by group, and how the groups compare: a frame, see `developer.by_group.ByGroup.frame`.
 
-        Parameters and errors are those of `count_by_group`; ImportError where there is no pandas, before anything is
-        sent.
+        Parameters, also those by keyword, and errors are those of `count_by_group`; ImportError where there is no
+        pandas, before anything is sent.
         """
         by_group.require_pandas()
-        return self.count_by_group(predictions, by, epsilon, measures=measures, request_id=request_id).frame()
+        return self.count_by_group(predictions, by, epsilon, **asked).frame()
 
     def count_by_group(
         self,
@@ -400,12 +382,16 @@ class AuditClient:
         *,
         measures: Sequence[str] | None = None,
         request_id: str | None = None,
+        ids: Sequence[object] | None = None,
+        table: Any = None,
+        once: bool = False,
+        sample_weight: None = None,
     ) -> ByGroup:
         """Buy counts by group, of which frames and records are made at no cost.
 
         Parameters
         ----------
-        predictions, request_id
+        predictions, request_id, ids, table, once, sample_weight
             As of `ask`.
         by : str or sequence of str
             The attributes whose values, all together, are the groups, such as ("race", "sex").
@@ -422,15 +408,20 @@ class AuditClient:
         AuditRefused
         AuditUnavailable
         """
-        batch = _batch(predictions)
         _check_epsilon(epsilon)
+        _check_weights(sample_weight)
+        name = _request_id(request_id, once=once)
+        batch, digest = self._arranged(predictions, ids, table)
         asked = by_group.measures_for(batch) if measures is None else tuple(measures)
         for measure in asked:
             if measure not in by_group.MEASURES:
                 raise ValueError(f"measure {measure!r}: must be among {', '.join(by_group.MEASURES)}")
         names = (by,) if isinstance(by, str) else tuple(by)
-        name = uuid.uuid4().hex if request_id is None else request_id
-        return self._call(lambda: by_group.count(self._groups, self._data, name, batch, names, asked, epsilon))
+        bought = self._call(
+            lambda: by_group.count(self._groups, self._data, name, batch, names, asked, epsilon, rows_digest=digest)
+        )
+        self._check_rows(digest, bought.rows_compared)
+        return bought
 
     def release_terms(self) -> ReleaseTerms:
         """Ask what attributes may be bought, and what is left of their budget. Costs nothing.
@@ -480,6 +471,19 @@ class AuditClient:
         if ids is not None or table is not None:
             raise ValueError("this service's rows have no ids to compare yours with: predictions must be in its order")
         return _batch(predictions), b""
+
+    def _check_rows(self, digest: bytes, compared: bool | None) -> None:
+        """Throw away what a service answers that took no notice of ids; warn once of an order that is trusted."""
+        if digest and not compared:
+            raise AuditUnavailable(f"no answer from {self._address}: it did not compare rows, which its terms promised")
+        if compared is False and not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                "the order of rows is trusted: predictions came without ids, by which compliance would have compared "
+                "them with its own; give ids=, table=, or a Series or frame that is labelled with them",
+                RowsNotCompared,
+                stacklevel=3,
+            )
 
     def _call(self, call: Callable[[], _T]) -> _T:
         """Make a call, and again for a while if a connection that had worked was lost: a request id is charged once."""
@@ -648,6 +652,20 @@ def _answer(response: audit.AuditResponse, request_id: str) -> Answer:
         rows_compared=response.rows_compared if response.HasField("rows_compared") else None,
         request_id=request_id,
     )
+
+
+def _request_id(given: str | None, *, once: bool) -> str | None:
+    """Name a request; None where its name is to be made of all that it asks."""
+    if once and given is not None:
+        raise ValueError("once makes the request id: leave request_id out")
+    return None if once else uuid.uuid4().hex if given is None else given
+
+
+def _check_weights(sample_weight: object) -> None:
+    if sample_weight is not None:
+        raise ValueError(
+            "sample_weight: everybody counts as one: noise that hides one person would have to hide the largest weight"
+        )
 
 
 def _check_epsilon(epsilon: float) -> None:

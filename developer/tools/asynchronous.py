@@ -66,13 +66,14 @@ class AsyncAuditClient:
         ids: Sequence[object] | None = None,
         table: Any = None,
         once: bool = False,
+        sample_weight: None = None,
     ) -> Answer:
         """Ask for one metric of one model, or of a batch of models; all is as in `AuditClient.ask`.
 
         A call whose task is cancelled goes on, and is charged: the same request under the same id finds its answer.
         """
         ask = partial(self._audits.ask, predictions, metric, epsilon, request_id=request_id, threshold=threshold)
-        return await self._in_thread(partial(ask, ids=ids, table=table, once=once))
+        return await self._in_thread(partial(ask, ids=ids, table=table, once=once, sample_weight=sample_weight))
 
     async def terms(self) -> Terms:
         """Ask what may be asked, and what is left of the budget, as `AuditClient.terms` does. Costs nothing."""

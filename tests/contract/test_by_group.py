@@ -15,9 +15,10 @@ from compliance.group_service import EPSILON_MIN, GroupService
 from compliance.groups import Attribute, GroupCase, Grouped
 from compliance.mechanisms import MECHANISMS
 from compliance.records import Records
+from compliance.rows import Rows, identified
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.compliance.v1.group_service_pb2_grpc import GroupServiceStub, add_GroupServiceServicer_to_server
-from fairwall.rpc.arrays import header_of
+from fairwall.rpc.arrays import from_message, header_of
 from fairwall.wire.v1 import error_pb2 as error
 from tests.contract.refused import refusal
 
@@ -114,6 +115,27 @@ def test_an_id_stands_for_the_terms_too(groups: GroupServiceStub, cases: dict[st
     ask(groups)
     cases["deal"] = replace(cases["deal"], people=opened(("a", "c", "b")).people)
     assert refusal(lambda: ask(groups)) == error.REASON_REQUEST_ID_REUSED
+
+
+def test_predictions_with_a_digest_are_in_the_order_of_ids(
+    groups: GroupServiceStub, cases: dict[str, GroupCase]
+) -> None:
+    ids = identified("id", [7, 3, 11, 0, 5, 2, 9, 1, 10, 4, 8, 6], {"income": list(range(PEOPLE))})
+    known = opened()
+    audited = np.arange(PEOPLE) != 4  # whom audits leave out is counted
+    assert ask(groups).HasField("rows_compared") is False
+    cases["deal"] = replace(known, case=replace(known.case, rows=Rows(audited, ids)))
+    by_file, by_id = ask(groups), ask(groups, DECISIONS[:, ids.order], request_id="ids", rows_digest=ids.digests[0])
+    assert (by_file.rows_compared, by_id.rows_compared) == (False, True)
+    totals = [from_message(each.release.tables[0].counts).sum(axis=1).tolist() for each in (by_file, by_id)]
+    assert totals == [[9, 3]] * 2
+    for changes in ({"rows_digest": ids.digests[1]}, {"rows_digest": b""}):
+        refused = refusal(lambda c=changes: ask(groups, DECISIONS[:, ids.order], request_id="ids", **c))  # type: ignore[misc]
+        assert refused == error.REASON_REQUEST_ID_REUSED
+    for digest in (bytes(32), ids.digests[0][:-1], b"\0"):
+        assert refusal(lambda d=digest: ask(groups, request_id="x", rows_digest=d)) == error.REASON_ROWS_DIFFER  # type: ignore[misc]
+    cases["deal"] = opened()
+    assert refusal(lambda: ask(groups, request_id="x", rows_digest=ids.digests[0])) == error.REASON_ROWS_DIFFER
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What a request for an audit asks, as one digest: compliance keeps it, and whoever sent the request can compute it."""
+"""What a request asks, as one digest: compliance keeps it, and whoever sent the request can compute it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ from blake3 import blake3
 from numpy.typing import NDArray
 
 from fairwall.compliance.v1 import audit_service_pb2 as audit
+from fairwall.compliance.v1 import group_service_pb2 as groups
+
+ID_DIGITS = 32
+"""Of a digest in a request id: 128 bits, so that no two questions have the same id by chance."""
 
 _AT_ONCE_BYTES = 1 << 20
 """Up to here one thread digests a batch sooner than several would have begun."""
@@ -23,6 +27,30 @@ def audit_digest(header: audit.AuditHeader | audit.AuditModelsRequest, predictio
     predictions : ndarray, shape (models, people)
         Contiguous.
     """
+    return _digest(header.SerializeToString(deterministic=True), predictions)
+
+
+def by_group_digest(
+    header: groups.ByGroupHeader, terms: groups.GetGroupTermsResponse, predictions: NDArray[np.float64]
+) -> bytes:
+    """Stand for everything that a request for counts by group asks: among other values of an attribute it is another.
+
+    Parameters
+    ----------
+    header : ByGroupHeader
+    terms : GetGroupTermsResponse
+        What is left of a budget is no part of it.
+    predictions : ndarray, shape (models, people)
+        Contiguous.
+    """
+    policy = groups.GetGroupTermsResponse()
+    policy.CopyFrom(terms)
+    for name in ("epsilon", "epsilon_remaining"):
+        policy.ClearField(name)
+    asked = (message.SerializeToString(deterministic=True) for message in (header, policy))
+    return _digest(b"by group" + b"".join(asked), predictions)
+
+
+def _digest(asked: bytes, predictions: NDArray[np.float64]) -> bytes:
     threads = 1 if predictions.nbytes <= _AT_ONCE_BYTES else blake3.AUTO
-    asked = blake3(header.SerializeToString(deterministic=True), max_threads=threads)
-    return asked.update(predictions.data.cast("B")).digest()
+    return blake3(asked, max_threads=threads).update(predictions.data.cast("B")).digest()

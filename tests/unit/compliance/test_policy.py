@@ -16,6 +16,7 @@ import tomli_w
 
 from compliance import policy as policies
 from compliance.accountant import Budget, Rule
+from compliance.groups import NO_LABEL
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import candidates
 from compliance.policy import Policy, PolicyError, ReleaseSection, load, load_release
@@ -439,6 +440,11 @@ def test_the_first_row_that_has_no_id_of_its_own_is_named_without_its_content(
         ({"id": "repaid"}, "data.id: must be a column of its own"),
         ({"public": ["income"]}, "data.public: needs data.id"),
         ({"id": "person", "public": ["group"]}, "data.public: must not have the protected column"),
+        (
+            {"id": "person", "public": ["income"], "groups": {"income": ["1", "other"]}},
+            "data.public: must not have the",
+        ),
+        ({"id": "person", "groups": {"person": ["1", "other"]}}, "data.groups: must not have the column of ids"),
         ({"id": "person", "public": ["income", "income"]}, "data.public: must be different columns"),
         ({"id": "person", "public": ["person"]}, "data.public: must be different columns"),
         ({"missing": "keep"}, "data.missing: must be 'refuse' or 'drop'"),
@@ -485,6 +491,20 @@ def test_a_value_stands_for_those_that_are_missing(tmp_path: Path, values: Value
     records, rows, _ = load(with_rows(tmp_path, values, rows_of(**LACKING), **both))
     assert np.flatnonzero(~rows.audited).tolist() == [2, 7]
     assert records.protected[1] == 1
+
+
+def test_everybody_is_in_a_group_also_whom_audits_leave_out(tmp_path: Path, values: Values) -> None:
+    listed = {"group": ["a", "b", "unknown"], "income": ["1", "2", "other", "unknown"]}
+    _, rows, grouped = load(with_rows(tmp_path, values, rows_of(**LACKING), missing="drop", groups=listed))
+    assert grouped is not None
+    assert rows.people == grouped.codes.shape[1] == len(grouped.labels) == 20
+    assert np.flatnonzero(grouped.labels == NO_LABEL).tolist() == [2, 7]
+    assert np.flatnonzero(grouped.codes[0] == 2).tolist() == [1, 7]
+    assert grouped.codes[1].tolist() == [0, 1, *[2] * 6, 3, *[2] * 11]
+    filled = {"group": "b", "repaid": "0"}
+    _, _, grouped = load(with_rows(tmp_path, values, rows_of(**LACKING), impute=filled, groups=listed))
+    assert grouped is not None
+    assert (grouped.codes[0, [1, 7]].tolist(), grouped.labels[[2, 7]].tolist()) == ([1, 1], [0, 0])
 
 
 def test_what_is_imputed_must_occur(tmp_path: Path, values: Values) -> None:

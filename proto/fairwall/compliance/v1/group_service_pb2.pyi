@@ -65,32 +65,36 @@ class ByGroupRequest(_message.Message):
     def __init__(self, header: _Optional[_Union[ByGroupHeader, _Mapping]] = ..., predictions_chunk: _Optional[bytes] = ...) -> None: ...
 
 class ByGroupHeader(_message.Message):
-    __slots__ = ("request_id", "deal_id", "by", "measures", "epsilon", "predictions")
+    __slots__ = ("request_id", "deal_id", "by", "measures", "epsilon", "predictions", "rows_digest")
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     DEAL_ID_FIELD_NUMBER: _ClassVar[int]
     BY_FIELD_NUMBER: _ClassVar[int]
     MEASURES_FIELD_NUMBER: _ClassVar[int]
     EPSILON_FIELD_NUMBER: _ClassVar[int]
     PREDICTIONS_FIELD_NUMBER: _ClassVar[int]
+    ROWS_DIGEST_FIELD_NUMBER: _ClassVar[int]
     request_id: str
     deal_id: str
     by: _containers.RepeatedScalarFieldContainer[str]
     measures: _containers.RepeatedScalarFieldContainer[Measure]
     epsilon: float
     predictions: _array_pb2.ArrayHeader
-    def __init__(self, request_id: _Optional[str] = ..., deal_id: _Optional[str] = ..., by: _Optional[_Iterable[str]] = ..., measures: _Optional[_Iterable[_Union[Measure, str]]] = ..., epsilon: _Optional[float] = ..., predictions: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ...) -> None: ...
+    rows_digest: bytes
+    def __init__(self, request_id: _Optional[str] = ..., deal_id: _Optional[str] = ..., by: _Optional[_Iterable[str]] = ..., measures: _Optional[_Iterable[_Union[Measure, str]]] = ..., epsilon: _Optional[float] = ..., predictions: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., rows_digest: _Optional[bytes] = ...) -> None: ...
 
 class ByGroupResponse(_message.Message):
-    __slots__ = ("release", "epsilon_charged", "epsilon_remaining", "epsilon_remaining_now")
+    __slots__ = ("release", "epsilon_charged", "epsilon_remaining", "epsilon_remaining_now", "rows_compared")
     RELEASE_FIELD_NUMBER: _ClassVar[int]
     EPSILON_CHARGED_FIELD_NUMBER: _ClassVar[int]
     EPSILON_REMAINING_FIELD_NUMBER: _ClassVar[int]
     EPSILON_REMAINING_NOW_FIELD_NUMBER: _ClassVar[int]
+    ROWS_COMPARED_FIELD_NUMBER: _ClassVar[int]
     release: GroupRelease
     epsilon_charged: float
     epsilon_remaining: float
     epsilon_remaining_now: float
-    def __init__(self, release: _Optional[_Union[GroupRelease, _Mapping]] = ..., epsilon_charged: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., epsilon_remaining_now: _Optional[float] = ...) -> None: ...
+    rows_compared: bool
+    def __init__(self, release: _Optional[_Union[GroupRelease, _Mapping]] = ..., epsilon_charged: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., epsilon_remaining_now: _Optional[float] = ..., rows_compared: bool = ...) -> None: ...
 
 class GroupRelease(_message.Message):
     __slots__ = ("groups", "tables", "sums")
