@@ -17,6 +17,7 @@ def main() -> None:
         from adversary.training import play as training
         from fairwall.game.v1.referee_service_pb2 import (
             GAME_DISCLOSURE,
+            GAME_GROUPS,
             GAME_INFERENCE,
             GAME_RELEASE,
             GAME_REVEAL,
@@ -29,6 +30,7 @@ def main() -> None:
         GAME_INFERENCE: inference.play,
         GAME_RELEASE: wait_for_the_end,  # it deals no outsider in
         GAME_DISCLOSURE: wait_for_the_end,
+        GAME_GROUPS: wait_for_the_end,
         GAME_TRAINING: training.play,
     }
     with process.playing(config, layers) as recorder:

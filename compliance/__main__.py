@@ -85,11 +85,13 @@ def _play(config: process.PartyConfig, layers: Sequence[Layer]) -> None:
     releases: dict[str, ReleaseCase] = {}
     studies: dict[str, Study] = {}
     cohorts: dict[str, Cohort] = {}
+    grouped: dict[str, GroupCase] = {}
 
     def register(grpc_server: grpc.Server) -> None:
         add_AuditServiceServicer_to_server(AuditService(cases), grpc_server)
         add_ReleaseServiceServicer_to_server(ReleaseService(releases, studies), grpc_server)
         add_StatisticsServiceServicer_to_server(StatisticsService(cohorts), grpc_server)
+        add_GroupServiceServicer_to_server(GroupService(grouped), grpc_server)
 
     with process.playing(config, layers) as recorder:
         listening = server.serve(
@@ -100,7 +102,7 @@ def _play(config: process.PartyConfig, layers: Sequence[Layer]) -> None:
         )
         process.announce(listening.address, layers)
         with enter(config.referee, config.credentials, recorder) as (_, seat):
-            play(seat, cases, releases, studies, cohorts)
+            play(seat, cases, releases, studies, cohorts, grouped)
         listening.stop()
 
 

@@ -17,6 +17,7 @@ from compliance.bounding import bounded
 from compliance.case import Case, game_case, values_of
 from compliance.cohort import Cohort, game_cohort
 from compliance.draws import DrawLog
+from compliance.groups import Attribute, GroupCase, Grouped
 from compliance.mechanisms import MECHANISMS
 from compliance.records import Records
 from compliance.release import Column, HandedModel, Release, game_release
@@ -41,6 +42,7 @@ def play(
     releases: MutableMapping[str, ReleaseCase],
     studies: MutableMapping[str, Study],
     cohorts: MutableMapping[str, Cohort],
+    grouped: MutableMapping[str, GroupCase],
 ) -> None:
     """Serve every trial of a run, whatever the game.
 
@@ -56,6 +58,8 @@ def play(
         The same, in the disclosure game.
     cohorts : mutable mapping of str to Cohort
         The same of StatisticsService, in the training game.
+    grouped : mutable mapping of str to GroupCase
+        The same of GroupService, in the game of groups.
     """
     referee = RefereeServiceStub(seat.referee)
     draws = DrawLog(seat.recorder.path.with_suffix(".draws.jsonl")) if seat.recorder is not None else None
@@ -68,15 +72,18 @@ def play(
     with seat.reach("developer") as connection:
         models = ModelServiceStub(connection)
         for deal, cards in takes:
-            if deal.HasField("study") or deal.HasField("statistics"):
-                told: Study | Cohort
+            if deal.HasField("study") or deal.HasField("statistics") or deal.HasField("group_columns"):
+                told: Study | Cohort | GroupCase
                 if deal.HasField("study"):
                     told = studies[deal.deal_id] = open_study(deal, cards)
-                else:
+                elif deal.HasField("statistics"):
                     told = cohorts[deal.deal_id] = open_cohort(deal, cards)
+                else:
+                    told = grouped[deal.deal_id] = open_groups(deal, cards)
                 _serve(referee, deal.deal_id)
                 studies.clear()
                 cohorts.clear()
+                grouped.clear()
                 spent = game.SubmitAuditReportRequest(deal_id=deal.deal_id, epsilon_spent=told.spent)
                 referee.SubmitAuditReport(spent, timeout=CALL_SECONDS)
                 continue
@@ -132,6 +139,25 @@ def open_cohort(deal: game.ComplianceDeal, cards: dict[str, NDArray[Any]]) -> Co
         deal.statistics.delta,
         deal.seed if deal.noise_seeded else None,
     )
+
+
+def open_groups(deal: game.ComplianceDeal, cards: dict[str, NDArray[Any]]) -> GroupCase:
+    """Open what a deal of the game of groups deals; ``cards`` are its arrays by name."""
+    codes = cards["groups"].astype(np.uint8, copy=False)
+    nobody = np.zeros(codes.shape[1], np.uint8)
+    columns = zip(deal.group_columns.names, deal.group_columns.sizes, strict=True)
+    attributes = tuple(Attribute(name, tuple(map(str, range(size)))) for name, size in columns)
+    # No gap is asked for: labels and the two groups of an audit are nobody's.
+    case = game_case(
+        deal.deal_id,
+        Records.imagined(nobody, nobody, metrics=("sp",)),
+        MECHANISMS["counts"],
+        Budget(deal.epsilon),
+        0.0,
+        deal.queries_max,
+        deal.seed if deal.noise_seeded else None,
+    )
+    return GroupCase(case, Grouped(attributes, codes, nobody), least_share=0.0)
 
 
 def _models(deal: game.ComplianceDeal, cards: dict[str, NDArray[Any]], models: ModelServiceStub) -> Models | None:

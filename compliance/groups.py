@@ -105,6 +105,11 @@ class GroupCase:
         rows = self.case.rows
         return None if rows is None else replace(rows, audited=np.ones(rows.people, np.bool_))
 
+    @property
+    def spent(self) -> float:
+        """What has been spent of the budget, in epsilon."""
+        return self.case.ledger.standing(self.case.dataset).spent
+
     def settle(
         self,
         developer: str,

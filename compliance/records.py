@@ -57,10 +57,12 @@ class Records:
                     raise RecordsError(f"metric {metric}: a group is too small to be audited")
 
     @classmethod
-    def imagined(cls, labels: NDArray[np.uint8], protected: NDArray[np.uint8]) -> Records:
+    def imagined(
+        cls, labels: NDArray[np.uint8], protected: NDArray[np.uint8], metrics: tuple[str, ...] = ()
+    ) -> Records:
         """Make the records of people who do not exist, whom no check has to protect."""
         records = object.__new__(cls)
-        records.__dict__.update(labels=labels, protected=protected, metrics=())
+        records.__dict__.update(labels=labels, protected=protected, metrics=metrics)
         return records
 
     @property

@@ -13,6 +13,7 @@ def main() -> None:
     # Imported here: all of it runs confined, and there is no thread before.
     with importing("developer"):
         from developer.disclosure import play as disclosure
+        from developer.groups import play as groups
         from developer.inference import play as inference
         from developer.release import play as release
         from developer.reveal import play as reveal
@@ -21,6 +22,7 @@ def main() -> None:
         from fairwall.developer.v1.model_service_pb2_grpc import add_ModelServiceServicer_to_server
         from fairwall.game.v1.referee_service_pb2 import (
             GAME_DISCLOSURE,
+            GAME_GROUPS,
             GAME_INFERENCE,
             GAME_RELEASE,
             GAME_REVEAL,
@@ -35,6 +37,7 @@ def main() -> None:
         GAME_RELEASE: release.play,
         GAME_DISCLOSURE: disclosure.play,
         GAME_TRAINING: training.play,
+        GAME_GROUPS: groups.play,
     }
     shelf = Shelf()
     with process.playing(config, layers) as recorder:

@@ -18,6 +18,7 @@ MODULES = {
     "release": "sim.games.release",
     "disclosure": "sim.games.disclosure",
     "training": "sim.games.training",
+    "groups": "sim.games.groups",
 }
 """Where each game is, by its name as ``scenario.game`` has it: the module's ``GAME``."""
 

@@ -99,12 +99,29 @@ class StatisticsCards:
 
 
 @dataclass(frozen=True, eq=False)
+class GroupCards:
+    """By what people are counted.
+
+    Attributes
+    ----------
+    names, sizes : (columns,), each column's name and how many values it may have.
+    codes : (columns, people), everybody's values by number.
+    epsilon : what all counts may cost together.
+    """
+
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    codes: NDArray[np.uint8] = field(repr=False)
+    epsilon: float
+
+
+@dataclass(frozen=True, eq=False)
 class ComplianceCards:
     """Labels and protected attributes of the test set, both of shape (n,), and the seed of the noise.
 
     And its features, shape (n, d), where it is hidden from the developer; and what is to be released, if anything. A
-    study is dealt alone, without a test set; where sums by group are told, the attributes are of those who are trained
-    on, and there are no labels.
+    study is dealt alone, without a test set, and so are groups; where sums by group are told, the attributes are of
+    those who are trained on, and there are no labels.
     """
 
     labels: NDArray[np.uint8]
@@ -114,6 +131,7 @@ class ComplianceCards:
     release: ReleaseCards | None = None
     study: StudyCards | None = None
     statistics: StatisticsCards | None = None
+    groups: GroupCards | None = None
 
 
 class Deal(Protocol):

@@ -20,7 +20,7 @@ from fairwall.rpc.turns import PROTOCOL_VERSION
 from fairwall.wire.metrics import number_of
 from fairwall.wire.precision import to_message
 from fairwall.wire.v1 import error_pb2
-from sim.games.cards import ComplianceCards, Deal, ReleaseCards, StatisticsCards, StudyCards
+from sim.games.cards import ComplianceCards, Deal, GroupCards, ReleaseCards, StatisticsCards, StudyCards
 from sim.games.submissions import AuditReport, take_audit
 from sim.games.table import Table, Trial, TrialFailed
 from sim.scenarios.scenario import QUERIES_MAX
@@ -102,6 +102,10 @@ class Referee(RefereeServiceServicer):
         if cards.statistics is not None:
             yield response(deal=_statistics_deal(trial.deal, cards, cards.statistics))
             yield from (response(protected_chunk=chunk) for chunk in chunks_of(cards.protected))
+            return
+        if cards.groups is not None:
+            yield response(deal=_group_deal(trial.deal, cards, cards.groups))
+            yield from (response(groups_chunk=chunk) for chunk in chunks_of(cards.groups.codes))
             return
         yield response(deal=_compliance_deal(trial.deal, cards))
         yield from (response(labels_chunk=chunk) for chunk in chunks_of(cards.labels))
@@ -209,6 +213,16 @@ def _statistics_deal(deal: Deal, cards: ComplianceCards, statistics: StatisticsC
         delta=statistics.delta,
         statistics=statistics_terms_of(statistics),
         protected=header_of(cards.protected),
+    )
+
+
+def _group_deal(deal: Deal, cards: ComplianceCards, groups: GroupCards) -> game.ComplianceDeal:
+    return game.ComplianceDeal(
+        **_begun(deal, cards),
+        epsilon=groups.epsilon,
+        queries_max=QUERIES_MAX,
+        group_columns=game.GroupColumns(names=groups.names, sizes=groups.sizes),
+        groups=header_of(groups.codes),
     )
 
 

@@ -93,6 +93,8 @@ def _take_compliance_deal_response(story: Story, message: Any, rest: Parts) -> s
     if deal.HasField("study"):
         people, what = count(deal.study_cells.shape[0], "person"), "records" if deal.study.records else "counts"
         return f"{deal.deal_id}: a study of {people}; release {what}, ε {number(deal.study.epsilon)}"
+    if deal.HasField("group_columns"):
+        return f"{deal.deal_id}: {count(deal.groups.shape[1], 'person')}; count them, ε {number(deal.epsilon)}"
     few = f", {int((cards['protected'] == 0).sum())} of them disadvantaged" if cards else ""
     if deal.HasField("statistics"):
         people = count(deal.protected.shape[0], "person")

@@ -19,7 +19,7 @@ from sim.transcripts.sides import KnownCall, known_calls
 
 _AUDITS = "/fairwall.compliance.v1.AuditService/"
 _AUDIT, _AUDIT_MODELS = f"{_AUDITS}Audit", f"{_AUDITS}AuditModels"
-_RELEASES = ("/fairwall.compliance.v1.ReleaseService/", "/fairwall.compliance.v1.StatisticsService/")
+_RELEASES = tuple(f"/fairwall.compliance.v1.{name}Service/" for name in ("Release", "Statistics", "Group"))
 _PREDICT = "/fairwall.developer.v1.ModelService/Predict"
 
 
@@ -102,7 +102,7 @@ class TrialMessages:
     served : list of Served
         To the adversary.
     releases : list of KnownCall
-        Of ReleaseService and StatisticsService, what was answered.
+        Of ReleaseService, StatisticsService and GroupService, what was answered.
     is_heard : bool
         Whether the transcript of somebody who asks or answers goes on until they submit, so that no batch is missing.
     unread : list of str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from blake3 import blake3
@@ -170,8 +171,8 @@ class ProtectedColumns:
                 text = f"the {array} of {deal.deal_id}, which are recorded by their digest alone, or cut off"
                 self.notes.append(f"not sought: {text}")
                 continue
-            for number, row in enumerate(np.atleast_2d(values[array])):
-                column = Column(f"{array} {number} of {deal.deal_id}", (row != 0).astype(np.uint8))
+            for number, row in _columns(values[array]):
+                column = Column(f"{array} {number} of {deal.deal_id}", row)
                 dealt = self._dealt.setdefault(column.values.tobytes(), _Dealt(column))
                 dealt.names.setdefault(deal.deal_id, column.name)
                 # Two transcripts tell of a deal: a party holds what both say that it may.
@@ -179,6 +180,14 @@ class ProtectedColumns:
 
     def _of(self, column: Column) -> _Dealt:
         return self._dealt[column.values.tobytes()]
+
+
+def _columns(array: NDArray[Any]) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+    """Give the columns of an array by number, as zeros and ones; where there are more values, who has each of them."""
+    for number, row in enumerate(np.atleast_2d(array)):
+        values = np.unique(row)
+        for value in values if len(values) > 2 else (None,):
+            yield number, (row != 0 if value is None else row == value).astype(np.uint8)
 
 
 def _is_part_of(column: NDArray[np.uint8], longer: NDArray[np.uint8]) -> bool:

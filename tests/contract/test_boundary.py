@@ -83,7 +83,7 @@ def test_the_whole_boundary_holds_and_every_party_learns_something() -> None:
     assert {travel.party for travel in TRAVELLING} == set(PARTIES)
     assert list(learns("adversary")) == ["OUTSIDE"]
     assert list(learns("developer")) == ["OUTSIDE", "DEVELOPMENT"]
-    secret = ["seed", "protected", "sensitive", "release", "study_cells", "study_answers"]
+    secret = ["seed", "protected", "sensitive", "release", "study_cells", "study_answers", "groups"]
     assert learns("compliance")["PROTECTED"]["ComplianceDeal"] == secret
 
 

@@ -53,6 +53,7 @@ from fairwall.compliance.v1.statistics_service_pb2_grpc import add_StatisticsSer
 from fairwall.developer.v1 import model_service_pb2 as model
 from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceStub, add_ModelServiceServicer_to_server
 from fairwall.game.v1 import disclosure_service_pb2 as disclosure_pb2
+from fairwall.game.v1 import group_game_service_pb2 as group_game_pb2
 from fairwall.game.v1 import inference_service_pb2 as inference
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.game.v1 import release_game_service_pb2 as release_game_pb2
@@ -69,6 +70,8 @@ from fairwall.wire.v1.metric_pb2 import METRIC_SP
 from sim.games import lay_out, table
 from sim.games.disclosure import deal as disclosure_deals
 from sim.games.disclosure.referee import DisclosureDealer
+from sim.games.groups import deal as groups_deals
+from sim.games.groups.referee import GroupsDealer
 from sim.games.inference import deal as inference_deal
 from sim.games.inference.referee import InferenceDealer
 from sim.games.referee import Referee
@@ -101,6 +104,7 @@ SERVED_IN = {
     "ReleaseGameService": "referee",
     "DisclosureService": "referee",
     "TrainingService": "referee",
+    "GroupGameService": "referee",
 }
 SERVICES = tuple(SERVED_IN)
 
@@ -145,6 +149,14 @@ def disclosure_deal() -> Any:
         "disclosure": {"mode": "identity", "people": PEOPLE, "epsilon": "inf"},
     }
     return disclosure_deals.deal(lay_out(values, "fuzz").cells[0], 0, "deal")
+
+
+def groups_deal() -> Any:
+    values = {
+        "scenario": {"name": "fuzz", "game": "groups"},
+        "groups": {"shares": [0.5, 0.25, 0.25], "people": PEOPLE, "epsilon": 1.0},
+    }
+    return groups_deals.deal(lay_out(values, "fuzz").cells[0], 0, "deal")
 
 
 def training_deal() -> Any:
@@ -212,13 +224,14 @@ def serve_all() -> None:
     referee, revealer = Referee("run-1", "digest", game.GAME_REVEAL, laid), RevealDealer(laid)
     inferrer, releaser = InferenceDealer(table.Table()), ReleaseDealer(table.Table())
     discloser, trainer = DisclosureDealer(table.Table()), TrainingDealer(table.Table())
+    counter = GroupsDealer(table.Table())
     referee.seat({"compliance": "127.0.0.1:1", "developer": "127.0.0.1:2", "adversary": ""})
     referees = server.serve(
         lambda grpc_server: add_RefereeServiceServicer_to_server(referee, grpc_server), credentials["referee"]
     )
-    revealers, inferrers, releasers, disclosers, trainers = (
+    revealers, inferrers, releasers, disclosers, trainers, counters = (
         server.serve(partial(dealer.register, watch=lambda servicer: servicer), credentials["referee"])
-        for dealer in (revealer, inferrer, releaser, discloser, trainer)
+        for dealer in (revealer, inferrer, releaser, discloser, trainer, counter)
     )
     split = attack_deal()
     handed, trained = release_deal(), training_deal()
@@ -228,6 +241,7 @@ def serve_all() -> None:
         (releaser.play, handed),
         (discloser.play, disclosure_deal()),
         (trainer.play, trained),
+        (counter.play, groups_deal()),
     ]
     for play, dealt in games:
         threading.Thread(target=again_and_again, args=(play, dealt), daemon=True).start()
@@ -238,7 +252,7 @@ def serve_all() -> None:
         statisticians,
         models,
         referees,
-        *(revealers, inferrers, releasers, disclosers, trainers),
+        *(revealers, inferrers, releasers, disclosers, trainers, counters),
     )
     shape = {"test": len(split.test.labels), "members": split.member_rows, "trained": len(handed.labels)}
     shape["decided"] = len(trained.test.labels)
@@ -395,6 +409,9 @@ def sound(shape: dict[str, int]) -> dict[str, list[Message]]:
         "Tabulate": [release_pb2.TabulateRequest(request_id="r", deal_id="deal", epsilon=1.0)],
         "SubmitPosterior": [
             disclosure_pb2.SubmitPosteriorRequest(deal_id="deal", posterior=0.5, candidates=1, record=1)
+        ],
+        "SubmitGroups": [
+            group_game_pb2.SubmitGroupsRequest(deal_id="deal", guess=to_message(np.zeros(PEOPLE, np.uint8)))
         ],
         "SumByGroup": [
             statistics.SumByGroupRequest(

@@ -41,6 +41,7 @@ from fairwall.rpc.quota import Quota
 from fairwall.rpc.server import CALLS_PER_CALLER, Deployed
 from fairwall.wire.v1 import error_pb2 as error
 from sim.games.disclosure.referee import DisclosureDealer
+from sim.games.groups.referee import GroupsDealer
 from sim.games.inference.referee import InferenceDealer
 from sim.games.referee import Referee
 from sim.games.release.referee import ReleaseDealer
@@ -63,7 +64,7 @@ def register_compliance(server: grpc.Server) -> None:
 def register_referees(server: grpc.Server) -> None:
     table = Table()
     add_RefereeServiceServicer_to_server(Referee("run-1", "digest", GAME_REVEAL, table), server)
-    for dealer in (RevealDealer, InferenceDealer, ReleaseDealer, DisclosureDealer, TrainingDealer):
+    for dealer in (RevealDealer, InferenceDealer, ReleaseDealer, DisclosureDealer, TrainingDealer, GroupsDealer):
         dealer(table).register(server, lambda servicer: servicer)
 
 

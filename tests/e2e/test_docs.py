@@ -31,7 +31,7 @@ COMMANDS = [
 
 LONG = (
     *("run limit-", "run conceal-", "run dia-", "run fft-", "run targeted", "run synthetic-", "run ldp-"),
-    *("run disclosure-modes", "run private-fair-", "run mitigations", "run minority-noise"),
+    *("run disclosure-modes", "run private-fair-", "run mitigations", "run minority-noise", "run reveal-groups"),
     "frontier private-fair-",
     *("run reveal-adult-100 --trials 1", "run hidden-adult-100 --trials 1"),
     *("replay demo", "replay conceal", "replay limit"),

@@ -47,7 +47,7 @@ def grouping(folder: Path, **data: object) -> Path:
     deployment(folder)
     applicants(folder)
     policy = tomllib.loads((folder / "policy.toml").read_text())
-    (block,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    block, _ = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     policy["data"] |= {
         "source": "applicants.csv",
         "protected": "sex",

@@ -106,7 +106,7 @@ def test_the_tables_of_the_docs_have_every_row(pages: list[str], names: dict[str
 @pytest.mark.parametrize("place", ["scenarios/checks.py", *(f"games/{game}/scenario.py" for game in GAMES)])
 def test_what_is_wrong_with_a_scenario_is_said_of_a_key_that_there_is(place: str) -> None:
     said = re.findall(
-        r"[\"']((?:data|compliance|developer|adversary|release|disclosure)(?:\.\w+)+): ",
+        r"[\"']((?:data|compliance|developer|adversary|release|disclosure|groups)(?:\.\w+)+): ",
         (ROOT / "sim" / place).read_text(),
     )
     assert said

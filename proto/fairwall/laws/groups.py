@@ -113,6 +113,30 @@ def balanced(generator: np.random.Generator, rate: float, rows: int, groups: int
     return np.concatenate(drawn)[:rows]
 
 
+@lru_cache(maxsize=64)
+def noise_variance(rate: float, groups: int) -> float:
+    """Return the variance of one number of noise that sums up to 0.
+
+    Given the sum, z_1 has the law e^(-rate |z_1|) times that of the others' sum at -z_1, a convolution.
+
+    Parameters
+    ----------
+    rate : float
+        Infinite for no noise.
+    groups : int
+        How many numbers sum up to 0.
+    """
+    if math.isinf(rate) or groups == 1:
+        return 0.0
+    # The others' sum has a deviation of sqrt(2 groups) / rate at most.
+    reach = math.ceil((45 + 6 * math.sqrt(2 * groups)) / rate)
+    values = np.fft.ifftshift(np.arange(-reach, reach + 1))
+    weights = np.exp(-rate * np.abs(values))
+    others = np.fft.ifft(np.fft.fft(weights / weights.sum()) ** (groups - 1)).real
+    law = weights * np.maximum(others, 0.0)  # which is even
+    return float((values.astype(np.float64) ** 2 * law).sum() / law.sum())
+
+
 def strata_of(indicators: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
     """Part people by a list of yes-or-no questions.
 

@@ -13,6 +13,7 @@ from fairwall.compliance.v1 import (
 from fairwall.developer.v1 import model_service_pb2
 from fairwall.game.v1 import (
     disclosure_service_pb2,
+    group_game_service_pb2,
     inference_service_pb2,
     referee_service_pb2,
     release_game_service_pb2,
@@ -31,6 +32,7 @@ _INFERENCE = "/fairwall.game.v1.InferenceService/"
 _RELEASE_GAME = "/fairwall.game.v1.ReleaseGameService/"
 _DISCLOSURE = "/fairwall.game.v1.DisclosureService/"
 _TRAINING = "/fairwall.game.v1.TrainingService/"
+_GROUP_GAME = "/fairwall.game.v1.GroupGameService/"
 _HEALTH = "/grpc.health.v1.Health/"
 
 SERVICES: tuple[ServiceDescriptor, ...] = tuple(
@@ -47,6 +49,7 @@ SERVICES: tuple[ServiceDescriptor, ...] = tuple(
         (release_game_service_pb2, "ReleaseGameService"),
         (disclosure_service_pb2, "DisclosureService"),
         (training_service_pb2, "TrainingService"),
+        (group_game_service_pb2, "GroupGameService"),
     )
 )
 """Every service of ours. To import it is to know their messages: only those can be decoded."""
@@ -94,5 +97,7 @@ CALLERS: dict[str, frozenset[str]] = {
     _TRAINING + "SubmitModel": frozenset({"developer"}),
     _TRAINING + "TakeCanaryDeal": frozenset({"adversary"}),
     _TRAINING + "SubmitCanaries": frozenset({"adversary"}),
+    _GROUP_GAME + "TakeGroupDeal": frozenset({"developer"}),
+    _GROUP_GAME + "SubmitGroups": frozenset({"developer"}),
     _HEALTH + "Check": PARTIES_OF_A_RUN,
 }

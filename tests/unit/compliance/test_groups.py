@@ -32,6 +32,7 @@ from fairwall.laws.groups import (
     compared,
     merged_share,
     noise_rate,
+    noise_variance,
     p_values,
     worst_pair,
 )
@@ -234,6 +235,16 @@ def test_noise_has_its_law_and_sums_up_to_0(source: str, epsilon: float) -> None
     assert drawn.shape == (6_000, GROUPS)
     assert not drawn.sum(axis=1).any()
     assert (p_of_law(drawn, rate) > FALSE_ALARM) == (source != "unweighed")
+
+
+@pytest.mark.parametrize("epsilon", [0.8, 3.0, 20.0])
+def test_the_variance_is_that_of_the_law(epsilon: float) -> None:
+    rate = noise_rate(epsilon)
+    of_law = math.fsum(p * z[0] ** 2 for z, p in law(rate, 120).items())
+    assert noise_variance(rate, GROUPS) == pytest.approx(of_law, rel=1e-9)
+    drawn = balanced(np.random.default_rng(16), rate, 4_000, 40).astype(np.float64)
+    assert noise_variance(rate, 40) == pytest.approx((drawn**2).mean(), rel=0.1, abs=1e-3)
+    assert noise_variance(math.inf, 40) == 0
 
 
 def test_no_noise_at_an_infinite_epsilon() -> None:

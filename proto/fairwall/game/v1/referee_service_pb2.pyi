@@ -25,6 +25,7 @@ class Game(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     GAME_RELEASE: _ClassVar[Game]
     GAME_DISCLOSURE: _ClassVar[Game]
     GAME_TRAINING: _ClassVar[Game]
+    GAME_GROUPS: _ClassVar[Game]
 TURN_UNSPECIFIED: Turn
 TURN_WAIT: Turn
 TURN_OVER: Turn
@@ -34,6 +35,7 @@ GAME_INFERENCE: Game
 GAME_RELEASE: Game
 GAME_DISCLOSURE: Game
 GAME_TRAINING: Game
+GAME_GROUPS: Game
 
 class JoinRequest(_message.Message):
     __slots__ = ("protocol_version",)
@@ -70,7 +72,7 @@ class TakeComplianceDealRequest(_message.Message):
     def __init__(self, after_deal_id: _Optional[str] = ...) -> None: ...
 
 class TakeComplianceDealResponse(_message.Message):
-    __slots__ = ("turn", "deal", "labels_chunk", "protected_chunk", "features_chunk", "sensitive_chunk", "release_chunk", "study_cells_chunk", "study_answers_chunk")
+    __slots__ = ("turn", "deal", "labels_chunk", "protected_chunk", "features_chunk", "sensitive_chunk", "release_chunk", "study_cells_chunk", "study_answers_chunk", "groups_chunk")
     TURN_FIELD_NUMBER: _ClassVar[int]
     DEAL_FIELD_NUMBER: _ClassVar[int]
     LABELS_CHUNK_FIELD_NUMBER: _ClassVar[int]
@@ -80,6 +82,7 @@ class TakeComplianceDealResponse(_message.Message):
     RELEASE_CHUNK_FIELD_NUMBER: _ClassVar[int]
     STUDY_CELLS_CHUNK_FIELD_NUMBER: _ClassVar[int]
     STUDY_ANSWERS_CHUNK_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_CHUNK_FIELD_NUMBER: _ClassVar[int]
     turn: Turn
     deal: ComplianceDeal
     labels_chunk: bytes
@@ -89,10 +92,11 @@ class TakeComplianceDealResponse(_message.Message):
     release_chunk: bytes
     study_cells_chunk: bytes
     study_answers_chunk: bytes
-    def __init__(self, turn: _Optional[_Union[Turn, str]] = ..., deal: _Optional[_Union[ComplianceDeal, _Mapping]] = ..., labels_chunk: _Optional[bytes] = ..., protected_chunk: _Optional[bytes] = ..., features_chunk: _Optional[bytes] = ..., sensitive_chunk: _Optional[bytes] = ..., release_chunk: _Optional[bytes] = ..., study_cells_chunk: _Optional[bytes] = ..., study_answers_chunk: _Optional[bytes] = ...) -> None: ...
+    groups_chunk: bytes
+    def __init__(self, turn: _Optional[_Union[Turn, str]] = ..., deal: _Optional[_Union[ComplianceDeal, _Mapping]] = ..., labels_chunk: _Optional[bytes] = ..., protected_chunk: _Optional[bytes] = ..., features_chunk: _Optional[bytes] = ..., sensitive_chunk: _Optional[bytes] = ..., release_chunk: _Optional[bytes] = ..., study_cells_chunk: _Optional[bytes] = ..., study_answers_chunk: _Optional[bytes] = ..., groups_chunk: _Optional[bytes] = ...) -> None: ...
 
 class ComplianceDeal(_message.Message):
-    __slots__ = ("deal_id", "noise_seeded", "seed", "metrics", "mechanism", "epsilon", "queries_max", "labels", "protected", "delta", "batch_delta", "bounding", "precision", "differencing", "features", "sensitive", "release", "terms", "study", "study_cells", "study_answers", "statistics")
+    __slots__ = ("deal_id", "noise_seeded", "seed", "metrics", "mechanism", "epsilon", "queries_max", "labels", "protected", "delta", "batch_delta", "bounding", "precision", "differencing", "features", "sensitive", "release", "terms", "study", "study_cells", "study_answers", "statistics", "group_columns", "groups")
     DEAL_ID_FIELD_NUMBER: _ClassVar[int]
     NOISE_SEEDED_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -115,6 +119,8 @@ class ComplianceDeal(_message.Message):
     STUDY_CELLS_FIELD_NUMBER: _ClassVar[int]
     STUDY_ANSWERS_FIELD_NUMBER: _ClassVar[int]
     STATISTICS_FIELD_NUMBER: _ClassVar[int]
+    GROUP_COLUMNS_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
     deal_id: str
     noise_seeded: bool
     seed: bytes
@@ -137,7 +143,17 @@ class ComplianceDeal(_message.Message):
     study_cells: _array_pb2.ArrayHeader
     study_answers: _array_pb2.ArrayHeader
     statistics: StatisticsTerms
-    def __init__(self, deal_id: _Optional[str] = ..., noise_seeded: bool = ..., seed: _Optional[bytes] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., queries_max: _Optional[int] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., protected: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., delta: _Optional[float] = ..., batch_delta: _Optional[float] = ..., bounding: _Optional[str] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., differencing: _Optional[int] = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., sensitive: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., release: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., terms: _Optional[_Union[ReleaseTerms, _Mapping]] = ..., study: _Optional[_Union[StudyTerms, _Mapping]] = ..., study_cells: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., study_answers: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., statistics: _Optional[_Union[StatisticsTerms, _Mapping]] = ...) -> None: ...
+    group_columns: GroupColumns
+    groups: _array_pb2.ArrayHeader
+    def __init__(self, deal_id: _Optional[str] = ..., noise_seeded: bool = ..., seed: _Optional[bytes] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., queries_max: _Optional[int] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., protected: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., delta: _Optional[float] = ..., batch_delta: _Optional[float] = ..., bounding: _Optional[str] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., differencing: _Optional[int] = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., sensitive: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., release: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., terms: _Optional[_Union[ReleaseTerms, _Mapping]] = ..., study: _Optional[_Union[StudyTerms, _Mapping]] = ..., study_cells: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., study_answers: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., statistics: _Optional[_Union[StatisticsTerms, _Mapping]] = ..., group_columns: _Optional[_Union[GroupColumns, _Mapping]] = ..., groups: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ...) -> None: ...
+
+class GroupColumns(_message.Message):
+    __slots__ = ("names", "sizes")
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    SIZES_FIELD_NUMBER: _ClassVar[int]
+    names: _containers.RepeatedScalarFieldContainer[str]
+    sizes: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, names: _Optional[_Iterable[str]] = ..., sizes: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class StatisticsTerms(_message.Message):
     __slots__ = ("epsilon", "delta")

@@ -1,0 +1,65 @@
+r"""Who is in which group, by noisy counts and the public shares of groups.
+
+Let x_i be 1 where person i is in a group, of which a share p is, and 0 elsewhere. A stratum s of a table tells
+y_s = sum_{i in s} x_i + z_s, with noise of variance r. Of all estimates that are linear in y, the posterior mean of
+Gaussian x and z has the least mean squared error,
+
+    p + v S' (v S S' + diag(r))^-1 (y - p S 1),   v = p (1 - p),
+
+where row s of S has a 1 for each person of the stratum. Groups are read one by one: that a person is in one of them
+alone is left to the guess, which is the group whose estimate is largest beside its share. For known posteriors that
+guess has the largest balanced accuracy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.compliance.v1.group_service_pb2 import GroupRelease
+from fairwall.laws.groups import noise_variance
+from fairwall.rpc.arrays import from_message
+
+_EXACT = 1e-6
+"""The variance that counts without noise are given: strata of several tables add up to the same people."""
+
+
+def decode(asked: Sequence[tuple[NDArray[np.float64], GroupRelease]], shares: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """Guess who is in which group.
+
+    Parameters
+    ----------
+    asked : sequence of (ndarray, GroupRelease)
+        Decisions, shape (models, people), and the selection rates' tables that were released of them.
+    shares : ndarray, shape (groups,)
+
+    Returns
+    -------
+    ndarray of uint8, shape (people,)
+    """
+    strata, counts, variances = (np.concatenate(parts) for parts in zip(*_told(asked), strict=True))
+    people = strata.sum(axis=1)
+    alike = strata @ strata.T
+    scores = np.full((strata.shape[1], len(shares)), -np.inf)
+    for group in np.flatnonzero(shares):
+        share, spread = shares[group], shares[group] * (1 - shares[group])
+        told = np.linalg.solve(spread * alike + np.diag(variances), counts[:, group] - share * people)
+        scores[:, group] = 1 + spread / share * (strata.T @ told)
+    return np.asarray(scores.argmax(axis=1), np.uint8)
+
+
+def _told(
+    asked: Sequence[tuple[NDArray[np.float64], GroupRelease]],
+) -> list[tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]]:
+    """Give who is in each table's strata, shape (strata, people), its counts, and the variance of their noise."""
+    told = []
+    for decisions, release in asked:
+        for table in release.tables:
+            hits, counts = from_message(table.hits), from_message(table.counts).astype(np.float64)
+            own = decisions[list(table.models)]
+            strata = (own[np.newaxis] == hits.T[:, :, np.newaxis]).all(axis=1).astype(np.float64)
+            variance = max(noise_variance(table.rate, counts.shape[1]), _EXACT)
+            told.append((strata, counts, np.full(len(counts), variance)))
+    return told

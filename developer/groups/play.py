@@ -1,0 +1,56 @@
+"""The developer at the table of the game of groups: it asks about models that are made for it, and guesses."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer import by_group
+from developer.groups.decode import decode
+from developer.groups.subsets import STRATEGIES
+from developer.service import Shelf
+from fairwall.compliance.v1.group_service_pb2 import GroupRelease
+from fairwall.game.v1 import group_game_service_pb2 as wire
+from fairwall.game.v1.group_game_service_pb2_grpc import GroupGameServiceStub
+from fairwall.laws.decimals import part_of
+from fairwall.rpc.arrays import to_message
+from fairwall.rpc.channel import CALL_SECONDS
+from fairwall.rpc.turns import Seat, deals, generator
+
+LOG = logging.getLogger(__name__)
+
+
+def play(seat: Seat, _shelf: Shelf) -> None:
+    """Play every trial of a run.
+
+    Parameters
+    ----------
+    seat : Seat
+    """
+    referee = GroupGameServiceStub(seat.referee)
+    takes = deals(
+        lambda last: referee.TakeGroupDeal(wire.TakeGroupDealRequest(after_deal_id=last), timeout=CALL_SECONDS)
+    )
+    with seat.reach("compliance") as connection:
+        compliance = by_group.Groups(connection)
+        for deal, _ in takes:
+            guess = decode(_asked(compliance, deal), np.array(deal.shares))
+            LOG.info("deal %s: %d people, %d groups", deal.deal_id, len(guess), len(deal.shares))
+            referee.SubmitGroups(
+                wire.SubmitGroupsRequest(deal_id=deal.deal_id, guess=to_message(guess)), timeout=CALL_SECONDS
+            )
+
+
+def _asked(compliance: by_group.Groups, deal: wire.GroupDeal) -> list[tuple[NDArray[np.float64], GroupRelease]]:
+    """Ask all batches, each for its part of epsilon."""
+    terms, rng = by_group.terms(compliance, deal.deal_id), generator(deal.seed)
+    choose, epsilon = STRATEGIES[deal.strategy], part_of(deal.epsilon, deal.batches)
+    asked = []
+    for number in range(1, deal.batches + 1):
+        decisions = choose(rng, terms.people, deal.models)
+        by, name = tuple(terms.attributes), f"counts-{number}"
+        bought = by_group.count(compliance, deal.deal_id, name, decisions, by, ("selection_rate",), epsilon)
+        asked.append((decisions, bought.release))
+    return asked

@@ -1,0 +1,48 @@
+"""The game of groups: the reveal game with any number of groups, of which noisy counts are told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from fairwall.game.v1 import group_game_service_pb2
+from fairwall.game.v1.referee_service_pb2 import GAME_GROUPS
+from sim.games.game import Game, Line
+from sim.games.groups import captions, deal, outcome, recompute, record, referee, scenario
+from sim.scenarios.sweep import Sweep
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from sim.report.page import Page
+
+
+def _page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
+    from sim.games.groups.report.page import page  # brings the templates
+
+    return page(sweep, lines, summary)
+
+
+def _terminal(sweep: Sweep, summary: Sequence[Line]) -> RenderableType:
+    from sim.games.groups.report.terminal import terminal
+
+    return terminal(sweep, summary)
+
+
+GAME: Game[scenario.GroupsScenario, deal.GroupsDeal, outcome.GroupsOutcome] = Game(
+    name="groups",
+    wire=GAME_GROUPS,
+    scenario=scenario.GroupsScenario,
+    service=group_game_service_pb2.DESCRIPTOR.services_by_name["GroupGameService"],
+    require=lambda: None,
+    deal=deal.deal,
+    dealer=referee.GroupsDealer,
+    record=record.record,
+    summarise=record.summarise,
+    outcome=outcome.from_messages,
+    recompute=recompute.comparisons,
+    tolerance=0.0,  # means of whole numbers' quotients
+    page=_page,
+    terminal=_terminal,
+    captions=captions.captions,
+)

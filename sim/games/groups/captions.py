@@ -1,0 +1,45 @@
+"""What the messages of the game of groups' services say, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sim.transcripts.captions import Caption, Parts, Story, count, number
+
+
+def captions() -> Mapping[str, Caption]:
+    """Give the captions by message."""
+    return {
+        "TakeGroupDealResponse": _take_group_deal_response,
+        "GetGroupTermsResponse": _get_group_terms_response,
+        "ByGroupRequest": _by_group_request,
+        "ByGroupResponse": _by_group_response,
+        "SubmitGroupsRequest": _submit_groups_request,
+    }
+
+
+def _take_group_deal_response(story: Story, message: Any, _: Parts) -> str:
+    if message.WhichOneof("part") == "turn":
+        return "the run is over"
+    deal = message.deal
+    story.answers, story.left = 0, None
+    return f"{deal.deal_id}: {count(len(deal.shares), 'group')}; ask by {deal.strategy}, epsilon {deal.epsilon:g}"
+
+
+def _get_group_terms_response(_story: Story, message: Any, _: Parts) -> str:
+    return f"{count(message.people, 'person')}, by {', '.join(each.name for each in message.attributes)}"
+
+
+def _by_group_request(_story: Story, message: Any, _: Parts) -> str:
+    header = message.header
+    return f"whom do {count(header.predictions.shape[0], 'model')} accept, by group, at epsilon {header.epsilon:g}?"
+
+
+def _by_group_response(_story: Story, message: Any, _: Parts) -> str:
+    tables = count(len(message.release.tables), "table")
+    return f"{tables} of {count(message.release.groups, 'group')}; ε {number(message.epsilon_charged)} charged"
+
+
+def _submit_groups_request(_story: Story, message: Any, _: Parts) -> str:
+    return f"my guess at the groups of {count(message.guess.header.shape[0], 'person')}"

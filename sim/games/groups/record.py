@@ -1,0 +1,80 @@
+"""The line of a trial of the game of groups, and what a cell's lines come to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sim.games.game import Line
+from sim.games.groups.deal import GroupsDeal
+from sim.games.groups.outcome import GroupsOutcome
+from sim.games.groups.scenario import GroupsScenario
+from sim.scenarios.scenario import plain
+from sim.scenarios.sweep import Cell
+
+
+def leakage(guess: NDArray[np.uint8], cells: NDArray[np.intp]) -> float:
+    """Measure the balanced accuracy of a guess, in percent: the mean, over groups that somebody is in, of who is right.
+
+    Of two groups that is the reveal game's.
+
+    Parameters
+    ----------
+    guess, cells : ndarray, shape (people,)
+        Each person's group, as it is taken to be and as it is.
+    """
+    right, people = (np.bincount(cells, weights) for weights in (guess == cells, None))
+    return 100.0 * float((right[people > 0] / people[people > 0]).mean())
+
+
+def most(epsilon: float, groups: int) -> float:
+    """Return the largest balanced accuracy, in percent, that answers of so much epsilon allow about one person.
+
+    Let p_gh be how probable it is that somebody of group h is taken to be of g. A change from h to g changes it by no
+    more than a factor e^epsilon: p_gh >= e^-epsilon p_gg. So p_gg (1 + (k - 1) e^-epsilon) <= sum_h p_gh, and summed up
+    over g the right side is k: the mean of p_gg is at most 1 / (1 + (k - 1) e^-epsilon).
+    """
+    return 100.0 / (1 + (groups - 1) * math.exp(-epsilon))
+
+
+def record(_cell: Cell[GroupsScenario], _trial: int, dealt: GroupsDeal, outcome: GroupsOutcome) -> list[Line]:
+    """Score a guess, and write the trial down.
+
+    ``leakage`` is its balanced accuracy in percent over the ``groups`` that somebody is in, of which guessing without
+    any answer has ``chance``; ``bound`` is what epsilon allows; ``recovered`` people are taken to be where they are.
+    """
+    asked, cells = dealt.scenario.groups, dealt.cells
+    groups = len(np.unique(cells))
+    return [
+        {
+            "people": len(cells),
+            "groups": groups,
+            "epsilon": plain(asked.epsilon),
+            "strategy": asked.strategy,
+            "batches": asked.batches,
+            "models": asked.models,
+            "leakage": leakage(outcome.guess, cells),
+            "chance": 100.0 / groups,
+            "bound": most(asked.epsilon, groups),
+            "recovered": int((outcome.guess == cells).sum()),
+            "epsilon_spent": plain(outcome.report.epsilon_spent),
+        }
+    ]
+
+
+def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
+    """Sum up a cell: means over trials, and of leakage also ``leakage_sd``, None for one trial."""
+    return {
+        **swept,
+        "trials": len(lines),
+        **{key: lines[0][key] for key in ("people", "epsilon", "strategy", "batches", "models", "epsilon_spent")},
+        **{
+            key: float(np.mean([line[key] for line in lines]))
+            for key in ("groups", "leakage", "chance", "bound", "recovered")
+        },
+        "leakage_sd": float(np.std([line["leakage"] for line in lines], ddof=1)) if len(lines) > 1 else None,
+    }
