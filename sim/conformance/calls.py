@@ -28,6 +28,12 @@ NUMBERS: dict[str, dict[str, tuple[str, ...]]] = {
         "EPSILON_INVALID": ("epsilon_max",),
         **_SPENT,
     },
+    "fairwall.compliance.v1.GroupService": {
+        "PREDICTIONS_SHAPE": ("people",),
+        "QUERIES_OUT_OF_RANGE": ("queries_max",),
+        "EPSILON_INVALID": ("epsilon_max", "epsilon_min"),
+        **_SPENT,
+    },
     "fairwall.compliance.v1.ReleaseService": _SPENT,
 }
 """The numbers that a service tells with a reason; with every other one, and every other service, it tells none."""

@@ -38,6 +38,10 @@ RELEASED = {
     "grade": ("1", "2", "3"),
 }
 """The columns that are released, and their domains; nobody lives abroad."""
+BY_GROUP, IDS = "by-group", "person"
+"""The deployment that counts by group, and its column of ids."""
+COUNTED = {"kind": ("x", "y", "z"), "half": ("first", "second")}
+"""By what it counts."""
 WEIGHTS = (0.5, 0.2, 0.3)
 RELEASED_PEOPLE = 3000
 
@@ -214,8 +218,12 @@ def _people(path: Path, groups: tuple[int, int], people: int) -> None:
     for label, size in enumerate(groups):
         who = np.flatnonzero(labels == label)
         advantaged[np.random.default_rng(size).permutation(who)[:size]] = 1
-    lines = [f"{label},{group}" for label, group in zip(labels, advantaged, strict=True)]
-    path.write_text("\n".join(["label,advantaged", *lines]) + "\n", encoding="utf-8")
+    columns: dict[str, Any] = {"label": labels, "advantaged": advantaged}
+    if path.parent.name == BY_GROUP:
+        rng = np.random.default_rng(2)
+        columns |= {IDS: rng.permutation(people) + 1, **{name: rng.choice(of, people) for name, of in COUNTED.items()}}
+    lines = [",".join(map(str, row)) for row in zip(*columns.values(), strict=True)]
+    path.write_text("\n".join([",".join(columns), *lines]) + "\n", encoding="utf-8")
     path.chmod(0o600)
 
 
@@ -274,6 +282,8 @@ def _policy(deployment: str) -> dict[str, Any]:
             **{name: {"epsilon": LITTLE, "release": LITTLE} for name in SPENDERS},
         },
     }
+    if deployment == BY_GROUP:
+        policy["data"] |= {"id": IDS, "groups": {name: list(values) for name, values in COUNTED.items()}}
     return VARIANTS[deployment].changed(policy) if deployment in VARIANTS else policy
 
 
@@ -301,6 +311,7 @@ def _description(deployment: str, policy: dict[str, Any]) -> dict[str, Any]:
             "bounding": variant.bounding,
             "batch_delta": variant.batch_delta,
             "delta": variant.delta,
+            **({"ids": IDS, "groups": policy["data"]["groups"]} if deployment == BY_GROUP else {}),
         }
     return facts | {
         "releases": {

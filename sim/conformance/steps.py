@@ -18,6 +18,7 @@ from sim.conformance import calls, traces
 from sim.conformance.abandoned import Connections, GiveUp
 from sim.conformance.altered import Altered
 from sim.conformance.audits import Alike, Audit, AuditModels, Hold, LetGo, Repeated
+from sim.conformance.by_group import ByGroup
 from sim.conformance.calls import Violation
 from sim.conformance.choices import (
     Choices,
@@ -345,6 +346,7 @@ Step = Annotated[
     | Spent
     | Release
     | ReleaseTerms
+    | ByGroup
     | Predict
     | Call
     | Hold

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from fairwall import toml
 from fairwall.laws.precision import Precision
 from fairwall.rpc.identity import NAME, Credentials
+from fairwall.wire.rows import RowsError, ids_of
 from sim.conformance import certificates
 from sim.conformance.errors import ConformanceError
 from sim.conformance.files import read_text
@@ -83,6 +84,10 @@ class Deployment(_Section):
         By developer.
     table : str
         The test set, where the tester knows it.
+    groups : mapping of str to tuple of str
+        The columns that people are counted by, and every value of each; none where nobody is.
+    ids : str
+        The column of ids, where rows have some.
     releases : Releases or None
         None where no attributes are released.
     weights : tuple of float
@@ -110,6 +115,8 @@ class Deployment(_Section):
     delta: float = 0.0
     shares: Mapping[str, float] = Field(default_factory=dict)
     table: str = ""
+    groups: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
+    ids: str = ""
     releases: Releases | None = None
     weights: tuple[float, ...] = ()
     request: str = ""
@@ -180,6 +187,25 @@ class Target:
                 f"{self.folder / table}: must be a CSV with the columns label and advantaged, each 0 or 1: {error}"
             ) from None
         return People(*columns)
+
+    def groups(self, deployment: str) -> tuple[list[bytes], NDArray[np.intp]] | None:
+        """Read a deployment's ids, and everybody's group by number, the last column's values the fastest.
+
+        None where nobody is counted by group, or the tester does not know the table.
+        """
+        about = self.deployments[deployment]
+        if not (about.groups and about.ids and about.table):
+            return None
+        path = self.folder / about.table
+        try:
+            with path.open(newline="", encoding="utf-8") as file:
+                rows = list(csv.DictReader(file))
+            codes = [[values.index(row[column]) for row in rows] for column, values in about.groups.items()]
+            ids = ids_of(row[about.ids] for row in rows)
+        except (OSError, KeyError, ValueError, RowsError) as error:
+            raise ConformanceError(f"{path}: must be a CSV with ids and the columns of the groups: {error}") from None
+        sizes = [len(values) for values in about.groups.values()]
+        return ids, np.asarray(np.ravel_multi_index([np.array(column) for column in codes], sizes))
 
     def released(self, deployment: str) -> NDArray[np.uint8] | None:
         """Read those whose attributes a deployment releases: codes, shape (people, columns).

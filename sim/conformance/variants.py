@@ -93,5 +93,6 @@ VARIANTS: dict[str, Variant] = {
     "sample-and-aggregate": Variant("sample-and-aggregate", people=96, groups=(30, 20), precision=9),
     "propose-test-release": Variant("propose-test-release", batch_delta=BATCH_DELTA, delta=TOTAL_DELTA),
     "recommended": Variant("recommended", epsilon_max=2.0**10),
+    "by-group": Variant("laplace", people=96, groups=(30, 20)),
 }
 """By the deployment's name."""

@@ -115,7 +115,13 @@ def balanced(generator: np.random.Generator, rate: float, rows: int, groups: int
 
 @lru_cache(maxsize=64)
 def noise_variance(rate: float, groups: int) -> float:
-    """Return the variance of one number of noise that sums up to 0.
+    """Return the variance of one number of noise that sums up to 0; parameters as of `marginal`."""
+    values, law = marginal(rate, groups)
+    return float((values.astype(np.float64) ** 2 * law).sum())
+
+
+def marginal(rate: float, groups: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Return the law of one number of noise that sums up to 0.
 
     Given the sum, z_1 has the law e^(-rate |z_1|) times that of the others' sum at -z_1, a convolution.
 
@@ -125,16 +131,21 @@ def noise_variance(rate: float, groups: int) -> float:
         Infinite for no noise.
     groups : int
         How many numbers sum up to 0.
+
+    Returns
+    -------
+    values, probabilities : ndarray
+        All whole numbers that are not next to impossible, in their order.
     """
     if math.isinf(rate) or groups == 1:
-        return 0.0
+        return np.zeros(1, np.int64), np.ones(1)
     # The others' sum has a deviation of sqrt(2 groups) / rate at most.
     reach = math.ceil((45 + 6 * math.sqrt(2 * groups)) / rate)
-    values = np.fft.ifftshift(np.arange(-reach, reach + 1))
-    weights = np.exp(-rate * np.abs(values))
+    values = np.arange(-reach, reach + 1)
+    weights = np.fft.ifftshift(np.exp(-rate * np.abs(values)))
     others = np.fft.ifft(np.fft.fft(weights / weights.sum()) ** (groups - 1)).real
-    law = weights * np.maximum(others, 0.0)  # which is even
-    return float((values.astype(np.float64) ** 2 * law).sum() / law.sum())
+    law = np.fft.fftshift(weights * np.maximum(others, 0.0))  # which is even
+    return values, law / law.sum()
 
 
 def strata_of(indicators: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:

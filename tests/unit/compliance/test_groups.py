@@ -30,6 +30,7 @@ from fairwall.laws.groups import (
     Table,
     balanced,
     compared,
+    marginal,
     merged_share,
     noise_rate,
     noise_variance,
@@ -242,6 +243,10 @@ def test_the_variance_is_that_of_the_law(epsilon: float) -> None:
     rate = noise_rate(epsilon)
     of_law = math.fsum(p * z[0] ** 2 for z, p in law(rate, 120).items())
     assert noise_variance(rate, GROUPS) == pytest.approx(of_law, rel=1e-9)
+    values, probabilities = marginal(rate, GROUPS)
+    assert np.array_equal(values, np.arange(values[0], 1 - values[0]))
+    of_zero = math.fsum(p for z, p in law(rate, 120).items() if z[0] == 0)
+    assert probabilities[values == 0] == pytest.approx(of_zero, rel=1e-9)
     drawn = balanced(np.random.default_rng(16), rate, 4_000, 40).astype(np.float64)
     assert noise_variance(rate, 40) == pytest.approx((drawn**2).mean(), rel=0.1, abs=1e-3)
     assert noise_variance(math.inf, 40) == 0

@@ -1,0 +1,24 @@
+"""Counts people by group anew when it is asked again."""
+
+import dataclasses
+
+from compliance.__main__ import main
+from compliance.groups import GroupCase, released
+from compliance.ledger.books import Reply
+from compliance.noise import System
+
+KILLED_BY = "C952"
+
+settle = GroupCase.settle
+
+
+def anew(grouped, developer, request_id, digest, header, predictions):
+    entry = settle(grouped, developer, request_id, digest, header, predictions)
+    counted = released(grouped.people, header, predictions, System())
+    return dataclasses.replace(entry, reply=Reply(counted.SerializeToString(deterministic=True)))
+
+
+GroupCase.settle = anew
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,12 @@
+"""Draws half of the noise on counts by group, and tells the whole of it."""
+
+from compliance import groups
+from compliance.__main__ import main
+
+KILLED_BY = "C951"
+
+whole = groups.balanced_noise
+groups.balanced_noise = lambda noise, rate, rows, count: whole(noise, 2 * rate, rows, count)
+
+if __name__ == "__main__":
+    main()
