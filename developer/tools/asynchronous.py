@@ -16,6 +16,7 @@ from typing import Any, Self, TypeVar
 
 from numpy.typing import ArrayLike
 
+from developer.by_group import ByGroup
 from developer.client import Answer, AuditClient, Terms
 
 _CALLS = 8
@@ -74,6 +75,12 @@ class AsyncAuditClient:
         """
         ask = partial(self._audits.ask, predictions, metric, epsilon, request_id=request_id, threshold=threshold)
         return await self._in_thread(partial(ask, ids=ids, table=table, once=once, sample_weight=sample_weight))
+
+    async def count_by_group(
+        self, predictions: ArrayLike, by: str | Sequence[str], epsilon: float, **asked: Any
+    ) -> ByGroup:
+        """Buy counts by group; all is as in `AuditClient.count_by_group`, also by keyword."""
+        return await self._in_thread(partial(self._audits.count_by_group, predictions, by, epsilon, **asked))
 
     async def terms(self) -> Terms:
         """Ask what may be asked, and what is left of the budget, as `AuditClient.terms` does. Costs nothing."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from developer import by_group, client
 from developer.by_group import ByGroup
 from developer.client import AuditClient, AuditRefused, AuditUnavailable, RowsNotCompared
+from developer.tools.asynchronous import AsyncAuditClient
 from fairwall.rpc import channel, identity
 from fairwall.rpc.arrays import from_message
 from tests.e2e.test_rows import EPSILON, OWN, STALE, TABLE, stale, with_ids
@@ -195,6 +197,15 @@ def test_whom_audits_leave_out_is_counted_all_the_same(tmp_path: Path) -> None:
                     (people == one).astype(float), "kind", 1.0, ids=OWN["person"]
                 ).release.tables
                 assert sorted(from_message(told.counts).sum(axis=1)) == [1, PEOPLE - 1]
+
+
+def test_asyncio_counts_by_group_too(deployment: Deployment, audits: AuditClient) -> None:
+    async def ask() -> ByGroup:
+        folder = deployment.folder / "certificates" / "developer-alice"
+        async with AsyncAuditClient(deployment.address, folder) as waiting:
+            return await waiting.count_by_group(DECISIONS, "kind", 1.0, request_id="asyncio")
+
+    assert asyncio.run(ask()).release == audits.count_by_group(DECISIONS, "kind", 1.0, request_id="asyncio").release
 
 
 def test_weights_are_refused_in_one_line(audits: AuditClient) -> None:
