@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +31,6 @@ with importing("compliance"):
     from compliance.ledger.file import inspect
     from compliance.ledger.seal import Seal, load_key
     from compliance.ledger.writable import Writable
-    from compliance.mechanisms.recommended import midpoint
     from compliance.records import Records
     from compliance.release import Release
     from compliance.release_service import ReleaseCase, ReleaseService
@@ -76,7 +74,7 @@ def main() -> None:
         _play(*process.start("compliance", asked.config))
     else:
         with handshakes.reported():
-            _deploy(Path(asked.policy), new_ledger=asked.new_ledger)
+            _deploy(Path(asked.policy), new_ledger=asked.new_ledger, even_if_worthless=asked.even_if_worthless)
 
 
 def _play(config: process.PartyConfig, layers: Sequence[Layer]) -> None:
@@ -106,12 +104,13 @@ def _play(config: process.PartyConfig, layers: Sequence[Layer]) -> None:
         listening.stop()
 
 
-def _deploy(path: Path, *, new_ledger: bool) -> None:
+def _deploy(path: Path, *, new_ledger: bool, even_if_worthless: bool) -> None:
     """Serve by a policy, until told to end; a policy that cannot be served is one line and status 2."""
     # Imported here: no game waits for the library that validates policies.
     from compliance import policy as policies
+    from compliance import worth
 
-    process.log("compliance")
+    process.log_of_service()
     journal.start()
     process.open_files_max()
     room.keep_small()
@@ -156,6 +155,7 @@ def _deploy(path: Path, *, new_ledger: bool) -> None:
         running.says(policy.digest)
         for each in data:
             LOG.info("SIGHUP: %s", each.policy.summary)
+            worth.say(each.policy, list(worth.worths(each.policy, each.records)))
 
     try:
         with process.until_told(again):
@@ -163,6 +163,10 @@ def _deploy(path: Path, *, new_ledger: bool) -> None:
             credentials, revoked = _credentials(policy)
             layers = _confined(path, policy, new=new_ledger)
             data = _load(policy)
+            found = [list(worth.worths(each.policy, each.records)) for each in data]
+            for each, its in zip(data, found, strict=True):
+                if not even_if_worthless:
+                    worth.check(each.policy, its)
             ledger = _ledger(policy, data)
             running, writable = Running(policy.deployment.ledger), Writable(ledger)
             put_in_force(data, ledger)
@@ -171,9 +175,9 @@ def _deploy(path: Path, *, new_ledger: bool) -> None:
             stop_telemetry = _telemetry(policy, lambda: _accounts(policy), ledger, deployed)
             listening = server.serve(register, credentials, policy.deployment.listen, deployed)
             running.says(policy.digest)
-            for each in data:
+            for each, its in zip(data, found, strict=True):
                 LOG.info("%s", each.policy.summary)
-                _say_what_answers_are_worth(cases[each.policy.data_name])
+                worth.say(each.policy, its)
             process.announce(listening.address, layers)
     except (UserError, OSError) as error:
         print(f"compliance: {error}", file=sys.stderr)  # noqa: T201
@@ -290,23 +294,6 @@ def _connects(policy: Policies) -> list[str]:
     """Say where a deployment sends anything."""
     told = urlsplit(policy.deployment.telemetry or "")
     return [f"{told.hostname}:{told.port}"] if told.hostname else []
-
-
-def _say_what_answers_are_worth(case: Case) -> None:
-    """Tell the log what one model's answer is worth where a batch spends as much as it may, and on its midpoint."""
-    for metric in case.records.metrics:
-        expected = case.expected(metric, 1, case.epsilon_max)
-        known = "" if math.isnan(expected.half_width) else f", its interval ±{expected.half_width:.2g}"
-        of_one = f"{case.dataset}: {metric} of one model at epsilon {case.epsilon_max:g}: typically off by"
-        if math.isnan(expected.error):
-            LOG.info("%s: %s of one model at epsilon %g: no value", case.dataset, metric, case.epsilon_max)
-        elif expected.error < expected.midpoint_error:
-            LOG.info("%s %.2g%s", of_one, expected.error, known)
-        else:
-            LOG.warning(
-                "%s %.2g%s; %g is off by %.2g and costs nothing: choose mechanism recommended, or a larger epsilon",
-                of_one, expected.error, known, midpoint(metric), expected.midpoint_error,
-            )  # fmt: skip
 
 
 def _ledger(policy: Policies, data: Sequence[_Data]) -> Ledger:

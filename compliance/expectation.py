@@ -3,7 +3,8 @@
 A mechanism's own code answers batches about people who do not exist: as many as in the data set, with its labels, which
 are not protected, and with groups of public shares. Two worlds, as for `compliance.mechanisms.recommended`: uniform
 scores without a gap beyond chance, and 0/1 decisions, a quarter of them 1, with a gap of 0.1 beside chance. The draws
-are seeded, so that everybody is told the same.
+are seeded, so that everybody is told the same. A batch is answered several times, with noise of its own each time: to
+choose a mechanism by its predictions takes longer than to answer it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.bounding import CHOICES
-from compliance.mechanisms.mechanism import NO_FACTS, Mechanism, Question, Release
+from compliance.mechanisms.mechanism import NO_FACTS, Mechanism, Question, Release, chosen
 from compliance.mechanisms.recommended import midpoint
 from compliance.noise import Seeded
 from compliance.records import Records
@@ -28,6 +29,9 @@ from fairwall.laws.shares import Shares
 _SEED = 2016
 _ANSWERS = 60
 """How many answers are looked at, for each share in each world; of a large batch as many as it has models."""
+
+_REPEATS = 5
+"""How many of them are about the same batch."""
 
 _SHARES = 3
 _VALUES_MAX = 2**20
@@ -54,6 +58,15 @@ class Expectation:
     midpoint_error: float
 
 
+def expected_about(
+    records: Records, mechanism: Mechanism, metric: str, models: int, epsilon: float, delta: float, shares: Shares
+) -> Expectation:
+    """Say what an answer about some records will be worth: as `expect`. Nothing protected is looked at."""
+    qualified = int(np.count_nonzero(records.labels))
+    strata = records.people - qualified, qualified
+    return expect(mechanism, metric, strata, models, epsilon, delta, shares, records.metrics)
+
+
 @lru_cache(maxsize=256)
 def expect(
     mechanism: Mechanism,
@@ -63,6 +76,7 @@ def expect(
     epsilon: float,
     delta: float,
     shares: Shares,
+    metrics: tuple[str, ...] = (),
 ) -> Expectation:
     """Say what an answer will be worth.
 
@@ -80,6 +94,8 @@ def expect(
         What is spent on the whole batch.
     shares : Shares
         Of the disadvantaged group, in each stratum.
+    metrics : tuple of str, optional
+        All that are audited: cells of alike people serve them together. Left out, this one alone.
 
     Returns
     -------
@@ -90,34 +106,39 @@ def expect(
     ValueError
         For a batch that the mechanism refuses.
     """
-    fewer = max(1, min(models, _VALUES_MAX // sum(strata)))
+    people = sum(strata)
+    fewer = max(1, min(models, _VALUES_MAX // people))
+    spent = epsilon * fewer / models
+    answers = max(1, min(_ANSWERS // fewer, _VALUES_MAX // (fewer * people)))
     errors, widths, distances = [], [], []
-    for records, predictions, generator in _batches(metric, strata, fewer, shares):
+    for records, predictions, generator in _batches(metrics or (metric,), metric, strata, fewer, shares, answers):
         question = Question(metric, predictions, records)
         truth = question.gaps()
-        released = mechanism.release(question, NO_FACTS, epsilon * fewer / models, delta, Seeded(generator))
-        answered, half_widths = _within(released, metric)
-        errors.append(np.abs(answered - truth))
-        widths.append(half_widths)
+        answering = chosen(mechanism, metric, question.people(), fewer, spent, delta, question)
+        for _ in range(min(answers, _REPEATS)):
+            released = answering.release(question, NO_FACTS, spent, delta, Seeded(generator))
+            answered, half_widths = _within(released, metric)
+            errors.append(np.abs(answered - truth))
+            widths.append(half_widths)
         distances.append(np.abs(midpoint(metric) - truth))
     told = (np.nan, np.nan) if mechanism.name in CHOICES else (_median(errors), _median(widths))
     return Expectation(*told, _median(distances))
 
 
 def _batches(
-    metric: str, strata: tuple[int, int], models: int, shares: Shares
+    metrics: tuple[str, ...], metric: str, strata: tuple[int, int], models: int, shares: Shares, answers: int
 ) -> Iterator[tuple[Records, NDArray[np.float64], np.random.Generator]]:
     labels = np.repeat(np.array([0, 1], np.uint8), strata)
     for share in np.linspace(shares.low, shares.high, _SHARES):
         protected = np.concatenate([_groups(share, people) for people in strata])
         for world in range(1 if find_metric(metric).binary else 0, 2):
-            for draw in range(max(1, _ANSWERS // models)):
+            for draw in range(math.ceil(answers / _REPEATS)):
                 generator = np.random.default_rng((_SEED, int(1000 * share), world, draw))
                 predictions = generator.random((models, labels.size))
                 if world == 1:
                     rate = np.where(protected == 1, 0.25 + 0.1 * share, 0.25 - 0.1 * (1 - share))
                     predictions = (predictions < rate).astype(np.float64)
-                yield Records.imagined(labels, protected), predictions, generator
+                yield Records.imagined(labels, protected, metrics), predictions, generator
 
 
 def _groups(share: float, people: int) -> NDArray[np.uint8]:

@@ -109,7 +109,7 @@ class Deployment:
     @contextmanager
     def started(self) -> Iterator[subprocess.Popen[str]]:
         """Start the service, which may not listen yet; it ends by signal 9."""
-        command = [sys.executable, *self.service, "--policy", str(self.folder / "policy.toml")]
+        command = [sys.executable, *self.service, "--even-if-worthless", "--policy", str(self.folder / "policy.toml")]
         with (
             (self.folder / "log").open("a") as log,
             subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=self.environment) as process,

@@ -109,7 +109,7 @@ def compliance(
 ) -> None:
     """Test an AuditService. It is served already, or a command starts it on {policy}."""
     if reference:
-        start = shlex.join([sys.executable, "-I", "-m", "compliance", "--policy"]) + " {policy}"
+        start = shlex.join([sys.executable, "-I", "-m", "compliance", "--even-if-worthless", "--policy"]) + " {policy}"
     server = _Server("main", address or [], certs, target, start, restart)
     _test("compliance", server, _Wanted(cases, only, known_failures, junit, as_json))
 

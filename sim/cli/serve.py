@@ -18,12 +18,16 @@ def compliance(
     new_ledger: Annotated[
         bool, typer.Option("--new-ledger", help="Begin a ledger where one was lost; forgets what was spent.")
     ] = False,
+    even_if_worthless: Annotated[
+        bool, typer.Option("--even-if-worthless", help="Serve answers that err by more than a guess for nothing.")
+    ] = False,
 ) -> NoReturn:
     """Answer audits by a policy until Ctrl-C. The noise is the operating system's."""
     # What `python -m compliance --policy FILE` does by hand: Ctrl-C and the exit status are that process's own, and it
     # prints its address as a party of a game does.
     command = [sys.executable, "-I", "-m", "compliance", "--policy", str(policy.resolve())]
     command += ["--new-ledger"] if new_ledger else []
+    command += ["--even-if-worthless"] if even_if_worthless else []
     os.execv(sys.executable, command)  # noqa: S606 - our own interpreter and packages
 
 

@@ -454,19 +454,48 @@ def test_what_an_answer_will_be_worth_is_told_before_anything_is_spent(served: S
         assert audits.terms() == before
 
 
-def test_the_log_warns_where_answers_are_worth_less_than_nothing(own: Path) -> None:
-    said = {}
-    for mechanism in ("laplace", "counts"):
-        change(own, mechanism=mechanism)
-        with serving(own):
-            said[mechanism] = (own / "log").read_text()
-        (own / "log").unlink()
-    assert re.search(
-        r"WARNING \S+ loans: sp of one model at epsilon 2: typically off by \S+, its interval", said["laplace"]
+WORTH = r"INFO loans: {metric} +±0\.\d+ \(0\.0\d+\) +±0\.\d+ \(0\.\d+\)"
+
+
+def test_what_answers_are_worth_is_a_line_for_each_metric(own: Path) -> None:
+    with serving(own) as running:
+        lines = running.log.splitlines()
+    told = lines[next(i for i, line in enumerate(lines) if "95% interval" in line) :]
+    assert max(map(len, told[:4])) <= 80
+    assert re.search(r"INFO loans: 95% interval \(median error\) at epsilon 2$", told[0])
+    assert re.search(r"INFO loans: metric +one model +20 in a batch$", told[1])
+    for line, metric in zip(told[2:4], ("sp", "eo"), strict=True):
+        assert re.search(WORTH.format(metric=metric) + "$", line)
+
+
+@pytest.mark.parametrize("command", [BY_HAND, BY_COMMAND], ids=["by hand", "by command"])
+def test_answers_worth_less_than_nothing_are_not_served_unless_told(own: Path, command: tuple[str, ...]) -> None:
+    change(own, mechanism="laplace")
+    ended = subprocess.run(
+        [sys.executable, *command, str(own / "policy.toml")], capture_output=True, text=True, timeout=60, check=False
     )
-    assert re.search(
-        r"INFO \S+ loans: sp of one model at epsilon 2: typically off by 0\.0\S+, its interval", said["counts"]
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert re.fullmatch(
+        r"compliance: loans: audit: sp of one model at epsilon 2 errs by 0\.\d+, saying 0 by 0\.0\d+: more people, "
+        r'mechanism = "recommended" or a larger epsilon would help; --even-if-worthless serves all the same\n',
+        ended.stderr.splitlines(keepends=True)[-1],
     )
+    assert not (own / "ledger" / "ledger.sqlite").exists()
+    with serving(own, (*command[:-1], "--even-if-worthless", command[-1])) as running:
+        assert re.search(r"WARNING loans: sp of 1 errs by 0\.\d+, saying 0 by 0\.0\d+\n", running.log)
+
+
+def test_a_policy_that_makes_answers_worthless_is_taken_up_with_a_warning(own: Path) -> None:
+    """It may be lower for safety's sake: a service that is running goes on with it."""
+    with serving(own) as running, running.client() as audits:
+        change(own, mechanism="laplace")
+        running.process.send_signal(signal.SIGHUP)
+        give_up = time.monotonic() + 60
+        while "WARNING loans: sp of 1 errs" not in running.log:
+            assert time.monotonic() < give_up
+            time.sleep(0.05)
+        assert audits.terms().mechanism == "laplace"
+        assert audits.ask(PREDICTIONS, "sp", 0.5).epsilon_charged == 0.5
 
 
 def test_another_data_set_is_not_served(served: Served) -> None:

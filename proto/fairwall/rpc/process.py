@@ -92,6 +92,9 @@ def arguments(party: str, *, deployable: bool = False) -> argparse.Namespace:
     if deployable:
         sources.add_argument("--policy", metavar="FILE", help="a deployment's policy in TOML")
         parser.add_argument("--new-ledger", action="store_true", help="begin a ledger where one was lost")
+        parser.add_argument(
+            "--even-if-worthless", action="store_true", help="serve answers that are worth less than a guess"
+        )
     return parser.parse_args()
 
 
@@ -99,6 +102,16 @@ def log(party: str) -> None:
     """Send the log to stderr, each line with the party's name."""
     logging.basicConfig(
         level=logging.INFO, stream=sys.stderr, format=f"%(asctime)s {party} %(levelname)s %(name)s: %(message)s"
+    )
+
+
+def log_of_service() -> None:
+    """Send a deployment's log to stderr: short lines, since it is one party alone and somebody reads them."""
+    logging.basicConfig(
+        level=logging.INFO,
+        stream=sys.stderr,
+        format="%(asctime)s %(levelname)s %(message)s",
+        datefmt="%Y-%m-%d %H:%M:%S",
     )
 
 

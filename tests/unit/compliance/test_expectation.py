@@ -91,3 +91,12 @@ def test_everybody_is_told_the_same() -> None:
 def test_what_a_mechanism_refuses_is_refused() -> None:
     with pytest.raises(ValueError, match="epsilon below 1"):
         expect(MECHANISMS["conceal-laplace"], "sp", STRATA, 1, 2.0, 1e-6, DEFAULT_SHARES)
+
+
+def test_cells_that_serve_a_metric_within_a_label_are_cut_by_it() -> None:
+    """Cells that are not cut by the label guess how many of a group have it, and err several times as much."""
+    recommended, counts = (
+        expect(MECHANISMS[name], "eo", (2000, 2000), 1, 0.5, 0.0, DEFAULT_SHARES, ("sp", "eo"))
+        for name in ("recommended", "counts")
+    )
+    assert recommended.error <= counts.error

@@ -1,0 +1,102 @@
+"""Whether a policy sells anything: what answers of each metric will be worth, told and judged when a service starts."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from compliance.expectation import Expectation, expected_about
+from compliance.mechanisms.recommended import midpoint
+from compliance.policy import Policy, PolicyError
+from compliance.records import Records
+from fairwall.laws.shares import Shares
+
+LOG = logging.getLogger(__name__)
+
+_BATCH = 25
+"""Models of a typical batch, where the policy allows so many."""
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What a metric's answers are worth where as much is spent as the policy allows.
+
+    Parameters
+    ----------
+    metric : str
+    one, batch : Expectation
+        Of one model, and of each model of a typical batch.
+    """
+
+    metric: str
+    one: Expectation
+    batch: Expectation
+
+
+def spendable(policy: Policy) -> float:
+    """Return the most epsilon that any developer can spend on one batch."""
+    return min(policy.epsilon_max, max(share.epsilon for share in policy.developers.values()))
+
+
+def batch_of(policy: Policy) -> int:
+    """Return how many models a typical batch has."""
+    return min(_BATCH, policy.audit.queries_max)
+
+
+def worths(policy: Policy, records: Records) -> Iterator[Worth]:
+    """Find out for each metric of a policy; nothing protected is looked at. Takes up to a second or two for each."""
+    shares = Shares(*policy.audit.shares)
+    for metric in policy.audit.metrics:
+        one, batch = (
+            expected_about(records, policy.mechanism, metric, models, spendable(policy), policy.audit.delta, shares)
+            for models in (1, batch_of(policy))
+        )
+        yield Worth(metric, one, batch)
+
+
+def check(policy: Policy, found: list[Worth]) -> None:
+    """Refuse a policy if the middle of some metric's range, which costs nothing, beats the best answer that it sells.
+
+    Raises
+    ------
+    PolicyError
+        With one line that names the metric, the epsilon and what would help.
+    """
+    for worth in found:
+        if _is_worthless(worth.one):
+            better = "" if policy.audit.mechanism == "recommended" else ', mechanism = "recommended"'
+            raise PolicyError(
+                f"{policy.data_name}: audit: {worth.metric} of one model at epsilon {spendable(policy):g} "
+                f"{_comparison(worth.metric, worth.one)}: more people{better} or a larger epsilon would help; "
+                "--even-if-worthless serves all the same"
+            )
+
+
+def say(policy: Policy, found: list[Worth]) -> None:
+    """Tell the log, one line for each metric, and one more where answers are worth nothing."""
+    name, models = policy.data_name, batch_of(policy)
+    LOG.info("%s: 95%% interval (median error) at epsilon %g", name, spendable(policy))
+    LOG.info("%s: %-10s %-17s %d in a batch", name, "metric", "one model", models)
+    for worth in found:
+        LOG.info("%s: %-10s %-17s %s", name, worth.metric, _figures(worth.one), _figures(worth.batch))
+    for worth in found:
+        for count, expected in {1: worth.one, models: worth.batch}.items():
+            if _is_worthless(expected):
+                LOG.warning("%s: %s of %d %s", name, worth.metric, count, _comparison(worth.metric, expected))
+
+
+def _is_worthless(expected: Expectation) -> bool:
+    return expected.error >= expected.midpoint_error  # never where answers are choices, and their error NaN
+
+
+def _comparison(metric: str, expected: Expectation) -> str:
+    return f"errs by {expected.error:.2g}, saying {midpoint(metric):g} by {expected.midpoint_error:.2g}"
+
+
+def _figures(expected: Expectation) -> str:
+    if math.isnan(expected.error):
+        return "no value"
+    interval = "no interval" if math.isnan(expected.half_width) else f"±{expected.half_width:.2g}"
+    return f"{interval} ({expected.error:.2g})"
