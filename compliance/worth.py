@@ -78,9 +78,9 @@ def say(policy: Policy, found: list[Worth]) -> None:
     """Tell the log, one line for each metric, and one more where answers are worth nothing."""
     name, models = policy.data_name, batch_of(policy)
     LOG.info("%s: 95%% interval (median error) at epsilon %g", name, spendable(policy))
-    LOG.info("%s: %-10s %-17s %d in a batch", name, "metric", "one model", models)
+    LOG.info("%s: %-10s %-19s %d in a batch", name, "metric", "one model", models)
     for worth in found:
-        LOG.info("%s: %-10s %-17s %s", name, worth.metric, _figures(worth.one), _figures(worth.batch))
+        LOG.info("%s: %-10s %-19s %s", name, worth.metric, _figures(worth.one), _figures(worth.batch))
     for worth in found:
         for count, expected in {1: worth.one, models: worth.batch}.items():
             if _is_worthless(expected):
@@ -98,5 +98,5 @@ def _comparison(metric: str, expected: Expectation) -> str:
 def _figures(expected: Expectation) -> str:
     if math.isnan(expected.error):
         return "no value"
-    interval = "no interval" if math.isnan(expected.half_width) else f"±{expected.half_width:.2g}"
-    return f"{interval} ({expected.error:.2g})"
+    interval = "" if math.isnan(expected.half_width) else f"±{expected.half_width:.2g} "
+    return f"{interval}({expected.error:.2g})"

@@ -63,19 +63,21 @@ def client(place: Path, address: str, name: str, data: str | None = None) -> Aud
 def outcome(audits: AuditClient, metric: str = "sp", request_id: str | None = None) -> str:
     """Why a question is refused, all that is said of it; empty if it is answered."""
     try:
-        predictions = np.linspace(0, 1, PEOPLE.get(audits._data, 200))
+        predictions = np.linspace(0, 1, PEOPLE.get(audits._data, 3000))
         audits.ask(predictions, metric, 0.5, request_id=request_id)
     except AuditRefused as refused:
         return f"{refused.reason}: {refused}"
     return ""
 
 
-PEOPLE = {"loans": 200, "applications": 240}
+PEOPLE = {"loans": 3000, "applications": 240}
 
 UNKNOWN = "DEAL_UNKNOWN: no such deal is open"
 
 
 def test_each_data_set_has_its_own_budget_metrics_and_developers(place: Path) -> None:
+    policy = place / "several.toml"
+    policy.write_text(policy.read_text().replace('"recommended"', '"counts"'))  # which charges every batch
     with (
         served(place) as address,
         client(place, address, "alice") as alice,

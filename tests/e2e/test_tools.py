@@ -35,7 +35,8 @@ CONFTEST, TEST, SCORER, MLFLOW, ASYNCIO = re.findall(r"```python\n(.*?)```", PAG
 def with_ids(folder: Path) -> Path:
     """The documented example as it stands, with ids."""
     deployment(folder)
-    shutil.copyfile(DOCS / "example" / "policy.toml", folder / "policy.toml")
+    for name in ("policy.toml", "loans.csv"):
+        shutil.copyfile(DOCS / "example" / name, folder / name)
     change(folder, listen="127.0.0.1:0")
     return folder
 
@@ -160,7 +161,7 @@ def test_what_cannot_be_scored_is_refused_in_a_line(served: Served) -> None:
     scorer = GapScorer(served.address, served.folder / "certificates/developer-alice", "sp", 0.1, X)
     with pytest.raises(ValueError, match="two classes to be audited, and has 0"):
         scorer(LogisticRegression())
-    three = LogisticRegression().fit(X, np.arange(200) % 3)
+    three = LogisticRegression().fit(X, np.arange(len(X)) % 3)
     with pytest.raises(ValueError, match="two classes to be audited, and has 3"):
         scorer(three)
 
@@ -234,7 +235,7 @@ def test_asyncio_gets_the_same_answers_terms_and_refusals(own: Served) -> None:
         async with AsyncAuditClient(own.address, folder) as audits:
             assert await audits.terms() == terms
             for _ in range(20):
-                with pytest.raises(AuditRefused, match="it has 200 people"):
+                with pytest.raises(AuditRefused, match="it has 3000 people"):
                     await audits.ask(batch[:, 1:], "sp", 0.1)
             with pytest.raises(AuditRefused, match="used before for another request"):
                 await audits.ask(batch, "sp", 0.2, request_id="ids", ids=rows["id"])
@@ -278,7 +279,7 @@ def test_asyncio_asks_again_where_a_service_was_restarted_and_is_charged_once(tm
 
 def test_a_request_id_is_given_or_made_and_not_both(served: Served) -> None:
     with served.client() as audits, pytest.raises(ValueError, match="leave request_id out"):
-        audits.ask(np.zeros(200), "sp", 0.1, request_id="x", once=True)
+        audits.ask(np.zeros(3000), "sp", 0.1, request_id="x", once=True)
 
 
 def test_every_question_has_an_id_of_its_own(own: Served) -> None:
@@ -289,11 +290,11 @@ def test_every_question_has_an_id_of_its_own(own: Served) -> None:
         {"metric": "eo"},
         {"threshold": 0.0},
         {"table": rows, "ids": None},
-        {"predictions": np.full(200, 0.25)},
+        {"predictions": np.full(3000, 0.25)},
     ]
     with own.client() as audits:
         for _ in range(2):
-            usual = {"predictions": np.full(200, 0.5), "metric": "sp", "epsilon": 0.1, "ids": rows["id"]}
+            usual = {"predictions": np.full(3000, 0.5), "metric": "sp", "epsilon": 0.1, "ids": rows["id"]}
             ids = {audits.ask(**(usual | changed), once=True).request_id for changed in asked}
             assert len(ids) == len(asked)
             assert all(re.fullmatch("[0-9a-f]{32}", one) for one in ids)

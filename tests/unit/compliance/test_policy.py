@@ -327,7 +327,7 @@ def test_a_file_that_is_no_policy_is_refused(tmp_path: Path) -> None:
 
 def test_the_example_s_data_load(caplog: pytest.LogCaptureFixture) -> None:
     records, rows, _ = load(read(EXAMPLE / "policy.toml"))
-    assert records.people == rows.people == 200
+    assert records.people == rows.people == 3000
     assert len(rows.digests) == 2
     assert records.metrics == ("sp", "eo")
 
@@ -543,7 +543,7 @@ def test_the_summary_is_the_same_for_every_protected_attribute(tmp_path: Path, v
         with_people(tmp_path, values, [(str(rng.choice(["a", "b"])), label) for _, label in PEOPLE]).summary
         for _ in range(5)
     }
-    assert summaries == {"loans: metrics sp, eo; mechanism counts; epsilon 4; developers alice, bob"}
+    assert summaries == {"loans: metrics sp, eo; mechanism recommended; epsilon 4; developers alice, bob"}
 
 
 def with_released(folder: Path, values: Values, rows: str, **changes: object) -> Policy:

@@ -244,16 +244,16 @@ def test_what_is_wrong_with_a_table_is_one_line(tmp_path: Path, text: str, rows:
 def test_the_answer_is_readable_and_says_what_is_missing() -> None:
     table = load(LOANS, "group", None, "repaid", None)
     for mechanism in ("counts", "laplace", "randomized-response"):
-        plan = make(batch(mechanism, counts=table.counts, epsilon=0.5), 0.05, 5.0)
+        plan = make(batch(mechanism, counts=table.counts, epsilon=0.5), 0.002, 5.0)
         lines = as_text(plan, table).splitlines()
         assert max(map(len, lines)) <= 80
         assert any(line.startswith("answer           no: ") for line in lines)
         values = json.loads(json.dumps(as_values(plan, table), allow_nan=False))
         assert values["holds"] is False
-        assert values["people"] == 200
-    plan = make(batch("counts", counts=table.counts, epsilon=0.5), 0.05, 5.0)
+        assert values["people"] == 3000
+    plan = make(batch("counts", counts=table.counts, epsilon=0.5), 0.002, 5.0)
     assert plan.people is not None
-    assert f"{plan.people - 200:,} more" in " ".join(as_text(plan, table).split())
+    assert f"{plan.people - 3000:,} more" in " ".join(as_text(plan, table).split())
 
 
 def random_case(generator: np.random.Generator, *, near: bool) -> tuple[Batch, float, Worst]:

@@ -273,7 +273,7 @@ def test_the_answer_is_readable_in_words_and_as_values() -> None:
         seen.add(line[17:].split()[0].strip(":,"))
         values = json.loads(json.dumps(as_values(plan, table), allow_nan=False))
         assert values["holds"] is plan.holds
-        assert values["people"] == 200
+        assert values["people"] == 3000
     assert {"yes", "no"} <= seen
 
 

@@ -1,0 +1,118 @@
+"""The example, as docs/serving.md has it: its own commands and its own program, on the files as they lie there."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests import command
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = (DOCS / "serving.md").read_text()
+(PROGRAM,) = (text for text in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "csv.DictReader" in text)
+HALF_WIDTH_MOST = 0.15
+
+THE_SAME_NOISE_EACH_TIME = """
+import itertools
+from compliance import case
+drawn, numbers = case.noise_for, itertools.count()
+case.noise_for = lambda *_: drawn(b"example", str(next(numbers)))
+from compliance.__main__ import main
+main()
+"""
+
+
+def shown(section: str, kind: str) -> list[str]:
+    """The first commands that a section of the page shows, as words without the first."""
+    (block, *_) = re.findall(rf"```{kind}\n(.*?)```", PAGE.split(f"## {section}")[1], re.DOTALL)
+    lines = (line.removeprefix("$ ") for line in block.splitlines())
+    commands = [shlex.split(line, comments=True) for line in lines]
+    assert {words[0] for words in commands} == {"fairwall"}
+    return commands[0][1:]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """The example's folder with the certificates that the page makes, on a port of the system's choice."""
+    folder = tmp_path / "example"
+    shutil.copytree(DOCS / "example", folder)
+    made = command.fairwall(*shown("1. Certificates", "console"), cwd=folder)
+    assert made.returncode == 0, made.stderr
+    policy = folder / "policy.toml"
+    policy.write_text(policy.read_text().replace('"127.0.0.1:7443"', '"127.0.0.1:0"'))
+    return folder
+
+
+@contextmanager
+def served(place: Path, start: tuple[str, ...]) -> Iterator[str]:
+    with (
+        (place / "log").open("w") as log,
+        subprocess.Popen([sys.executable, *start], stdout=subprocess.PIPE, stderr=log, text=True, cwd=place) as process,
+    ):
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()
+            assert line, (place / "log").read_text()
+            yield json.loads(line)["address"]
+        finally:
+            process.kill()
+
+
+def answers(place: Path, address: str) -> list[tuple[float, float, float, float]]:
+    """Run the program; of each question the exact gap, the answer, and the ends of its interval."""
+    assert "127.0.0.1:7443" in PROGRAM
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM.replace("127.0.0.1:7443", address)],
+        capture_output=True, text=True, cwd=place, timeout=100, check=False,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stderr) == (0, "")
+    expected, *asked, left = ran.stdout.splitlines()
+    assert max(map(len, ran.stdout.splitlines())) <= 80
+    error, nothing = re.findall(r"0\.\d{3}", expected)
+    assert float(error) < float(nothing)
+    assert left == "epsilon left: 1.5"
+    number = r"(-?\d\.\d{3})"
+    read = [re.fullmatch(rf"(sp|eo) of incomes above (\d+): {number}, between {number} and {number}", x) for x in asked]
+    return [
+        (exact(place, each[1], float(each[2])), float(each[3]), float(each[4]), float(each[5])) for each in read if each
+    ]
+
+
+def exact(place: Path, metric: str, least: float) -> float:
+    with (place / "loans.csv").open() as file:
+        people = [row for row in csv.DictReader(file) if metric == "sp" or row["repaid"] == "1"]
+    above = {group: [float(row["income"]) > least for row in people if row["group"] == group] for group in "ab"}
+    return sum(above["a"]) / len(above["a"]) - sum(above["b"]) / len(above["b"])
+
+
+def test_the_first_answer_is_worth_having_and_six_questions_can_be_asked(place: Path) -> None:
+    with served(place, ("-c", THE_SAME_NOISE_EACH_TIME, "--policy", "policy.toml")) as address:
+        (gap, _, low, high), *others = answers(place, address)
+    assert low < gap < high
+    assert (high - low) / 2 <= HALF_WIDTH_MOST
+    assert len(others) == 5
+    log = (place / "log").read_text().splitlines()
+    told = log[next(i for i, line in enumerate(log) if "95% interval" in line) :][:4]
+    assert max(map(len, told)) <= 80
+    heads = [line.partition(" INFO ")[2] for line in told[:2]]
+    assert all(f" INFO {head}\n" in PAGE for head in heads)
+    assert [line.partition(" INFO ")[2].split()[:2] for line in told[2:]] == [["loans:", "sp"], ["loans:", "eo"]]
+
+
+def test_so_it_is_with_the_system_s_noise(place: Path) -> None:
+    """Where each interval holds 19 times in 20, fewer than three of six hold once in ten thousand times."""
+    with served(place, ("-m", "sim", *shown("2. The service", "sh"))) as address:
+        found = answers(place, address)
+    assert len(found) == 6
+    assert all((high - low) / 2 <= HALF_WIDTH_MOST for _, _, low, high in found)
+    assert sum(low - 0.001 <= gap <= high + 0.001 for gap, _, low, high in found) >= 3
