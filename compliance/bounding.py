@@ -74,9 +74,9 @@ class Bounded:
         """Return the mechanism's price."""
         return self.mechanism.cost(epsilon, delta)
 
-    def is_free(self, facts: Facts, epsilon: float) -> bool:
+    def is_free(self, facts: Facts, epsilon: float, question: Question | None = None) -> bool:
         """Return whether the mechanism answers such a batch from what was bought before."""
-        return isinstance(self.mechanism, Reusable) and self.mechanism.is_free(facts, epsilon)
+        return isinstance(self.mechanism, Reusable) and self.mechanism.is_free(facts, epsilon, question)
 
     def chosen(
         self,

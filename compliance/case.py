@@ -126,11 +126,11 @@ class Case:
         Refusal, LedgerError, LedgerUnavailable
             As `Ledger.settle`.
         """
+        question = Question(metric, predictions, self.records)
         # Only a mechanism that may answer for nothing is worth the look at what the account has bought.
         free = self._reusable is not None and self._reusable.is_free(
-            _decode(self.ledger.facts(self.dataset, developer)), epsilon
+            _decode(self.ledger.facts(self.dataset, developer)), epsilon, question
         )
-        question = Question(metric, predictions, self.records)
         people, queries = question.people(), question.queries
         answering = (
             self.mechanism if free else chosen(self.mechanism, metric, people, queries, epsilon, self.delta, question)

@@ -35,9 +35,15 @@ from compliance.mechanisms.mechanism import (
 )
 from compliance.mechanisms.posterior_answers import Told, answers
 from compliance.noise import Noise, step_for
-from fairwall.laws.cells import Cuts, best_count, cells_scale, discrete_variance, least_people
-from fairwall.laws.metric import strata_of
-from fairwall.laws.posterior import Seen
+from fairwall.laws.cells import Cuts, best_count, cells_scale, discrete_variance, least_people, usual
+from fairwall.laws.metric import find_metric, strata_of
+from fairwall.laws.posterior import (
+    SHARE,
+    Seen,
+    directions_of,
+    predicted_error,
+    variances_with_cells,
+)
 
 EPSILON = "cells.epsilon"
 """The fact: the epsilon of each purchase, shape (purchases,)."""
@@ -69,8 +75,15 @@ class Purchase:
 
 @dataclass(frozen=True)
 class CellsMechanism:
-    """Adds discrete Laplace noise to the number of disadvantaged people in each cell, and answers by the posterior."""
+    """Adds discrete Laplace noise to the number of disadvantaged people in each cell, and answers by the posterior.
 
+    Parameters
+    ----------
+    anew
+        Whether each batch buys cells of its own, whatever was bought before: answers combine them all.
+    """
+
+    anew: bool = False
     name: str = "cells"
     title: str = "noisy counts of cells"
     guarantee: Guarantee = "pure"
@@ -84,9 +97,9 @@ class CellsMechanism:
         require_budget(epsilon, delta)
         return pure(epsilon)
 
-    def is_free(self, facts: Facts, epsilon: float) -> bool:
+    def is_free(self, facts: Facts, epsilon: float, question: Question | None = None) -> bool:  # noqa: ARG002
         """Return whether the account has bought cells at this epsilon or a larger one."""
-        return EPSILON in facts and bool(np.max(facts[EPSILON]) >= epsilon)
+        return not self.anew and EPSILON in facts and bool(np.max(facts[EPSILON]) >= epsilon)
 
     def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
         """Return the posterior's answers, and the noisy counts as facts. See `Mechanism.release`."""
@@ -133,6 +146,38 @@ def predicted(question: Question, epsilon: float) -> float:
     return sum(errors) / len(errors)
 
 
+def predicted_with(question: Question, bought: Sequence[Purchase]) -> list[float]:
+    """Return the error to expect of an answer from each purchase by itself; public, `Purchase.counts` is not looked at.
+
+    Of all directions in which models differ, where `predicted` looks at the first ones.
+    """
+    errors = np.zeros(len(bought))
+    strata = list(_strata(question))
+    for _, members, of_all, means in strata:
+        n = int(np.count_nonzero(members))
+        centred = np.where(members, of_all - means[:, np.newaxis], 0.0)
+        squares, directions = directions_of(centred @ centred.T)
+        for number, one in enumerate(bought):
+            seen = seen_by([one], centred, members)
+            cross = directions.T @ seen.cross
+            told = cross / (SHARE * (1 - SHARE) * seen.ones + usual(len(seen.ones)) * seen.noise) @ cross.T
+            variances = variances_with_cells(squares, told, len(centred), n)
+            of_size = usual(len(seen.ones)) * disadvantaged_among([one], members)[1]
+            errors[number] += predicted_error(variances, of_size, n) / len(strata)
+    return errors.tolist()
+
+
+def planned(question: Question, epsilon: float) -> Purchase:
+    """Return what a batch would buy; of nobody's counts."""
+    cell_of, total = _cells(question, epsilon)
+    return Purchase(cell_of, np.zeros(total), np.full(total, discrete_variance(cells_scale(epsilon))))
+
+
+def bought_at(facts: Facts, epsilon: float) -> list[Purchase]:
+    """Return what an account has bought at epsilon or more."""
+    return [one for one, paid in zip(purchases(facts), facts.get(EPSILON, ()), strict=True) if paid >= epsilon]
+
+
 def purchases(facts: Facts) -> Iterator[Purchase]:
     """Read what an account has bought."""
     for number in range(len(facts.get(EPSILON, ()))):
@@ -145,12 +190,17 @@ def _names(number: int) -> tuple[str, str]:
     return f"cells.{number}.of", f"cells.{number}.counts"
 
 
-def _buy(question: Question, facts: Facts, epsilon: float, noise: Noise) -> dict[str, NDArray[np.float64]]:
+def _cells(question: Question, epsilon: float) -> tuple[NDArray[np.intp], int]:
     cell_of = np.empty(question.records.people, np.intp)
     total = 0
     for people, cuts, count, _ in plan(question, epsilon):
         cell_of[people] = total + cuts.cell_of(count)
         total += count
+    return cell_of, total
+
+
+def _buy(question: Question, facts: Facts, epsilon: float, noise: Noise) -> dict[str, NDArray[np.float64]]:
+    cell_of, total = _cells(question, epsilon)
     scale = cells_scale(epsilon)
     noisy = noise.laplace(question.records.disadvantaged_in(cell_of, total), scale, 1.0)
     before = facts.get(EPSILON, np.empty(0))
@@ -167,6 +217,18 @@ def _answer(question: Question, bought: Sequence[Purchase]) -> tuple[NDArray[np.
         return Told(*disadvantaged_among(bought, members), seen_by(rows, centred, members))
 
     return answers(question, look)
+
+
+def _strata(
+    question: Question,
+) -> Iterator[tuple[list[int], NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]]:
+    """Yield each stratum's parts, its members, everybody's values for those parts, and the members' means."""
+    metric = find_metric(question.metric)
+    values = list(part_values(question.metric, question.predictions, question.records.labels))
+    for label in metric.strata:
+        inside = [i for i, part in enumerate(metric.parts) if part.label == label]
+        members, of_all = values[inside[0]][0], np.concatenate([values[i][1] for i in inside])
+        yield inside, members, of_all, of_all[:, members].mean(axis=1)
 
 
 def disadvantaged_among(bought: Sequence[Purchase], members: NDArray[np.bool_]) -> tuple[float, float]:

@@ -212,8 +212,11 @@ class Mechanism(Protocol):
 class Reusable(Protocol):
     """A mechanism that may answer from what an account has bought before, for nothing."""
 
-    def is_free(self, facts: Facts, epsilon: float) -> bool:
-        """Return whether a batch asked for at epsilon costs nothing, given what earlier batches have released."""
+    def is_free(self, facts: Facts, epsilon: float, question: Question | None = None) -> bool:
+        """Return whether a batch asked for at epsilon costs nothing, given what earlier batches have released.
+
+        By the question's predictions, never by the protected attributes. What is free stays so whatever else is bought.
+        """
 
 
 @runtime_checkable

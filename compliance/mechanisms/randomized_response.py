@@ -74,7 +74,7 @@ class RandomizedResponse:
         require_budget(epsilon, delta)
         return pure(epsilon)
 
-    def is_free(self, facts: Facts, epsilon: float) -> bool:
+    def is_free(self, facts: Facts, epsilon: float, question: Question | None = None) -> bool:  # noqa: ARG002
         """Return whether the account has a copy at this epsilon or a larger one."""
         return EPSILON in facts and bool(np.max(facts[EPSILON]) >= epsilon)
 

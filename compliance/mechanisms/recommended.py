@@ -41,7 +41,7 @@ from numpy.typing import NDArray
 
 from compliance.accountant import Loss, pure
 from compliance.mechanisms.cauchy import CauchyMechanism
-from compliance.mechanisms.cells import CellsMechanism
+from compliance.mechanisms.cells import CellsMechanism, bought_at, planned, predicted_with
 from compliance.mechanisms.cells import predicted as predicted_of_cells
 from compliance.mechanisms.counts import CountsMechanism
 from compliance.mechanisms.counts_gaussian import CountsGaussian
@@ -79,6 +79,13 @@ MIDPOINT = "midpoint"
 SHRUNK = " shrunk"
 _RESPONSE = RandomizedResponse()
 _CELLS = CellsMechanism()
+_CELLS_ANEW = CellsMechanism(anew=True)
+_FREE_ERROR = 1.7
+"""How many times the error of a purchase cells that were bought before may have, to answer in its place for nothing.
+
+Predicted of other metrics of the same predictions are 1 to 1.5 times, of models of the same kind 1 to 1.7 times, of
+others 2 to 17 times; then the error has been up to 100 times as large: one model's gap says nothing of another's.
+"""
 _LOW_RANK = LowRankMechanism()
 _CUBE = "cube" + SHRUNK
 _SEED = 2012
@@ -114,7 +121,7 @@ class Recommended:
     """Answers with the mechanism that `standings` puts first, its answers clamped to the metric's range.
 
     Where the midpoint comes first it is the best mechanism all the same: an account has been charged for more. An
-    account that has bought noisy attributes is answered from them.
+    account that has bought noisy attributes is answered from them, and from cells where they tell enough of its models.
     """
 
     shares: Shares = DEFAULT_SHARES
@@ -153,17 +160,28 @@ class Recommended:
         every = (mechanism_of(name, self.shares) for name in _ALL_CHOSEN)
         return tuple(mechanism for mechanism in every if delta or mechanism.guarantee == "pure")
 
-    def is_free(self, facts: Facts, epsilon: float) -> bool:
-        """Return whether the account has bought noisy attributes, or cells, at this epsilon or a larger one."""
-        return _RESPONSE.is_free(facts, epsilon) or _CELLS.is_free(facts, epsilon)
+    def is_free(self, facts: Facts, epsilon: float, question: Question | None = None) -> bool:
+        """Return whether the account has bought noisy attributes at this epsilon or a larger one, or cells.
+
+        Those answer a question about models that they tell nearly as much of as a purchase at epsilon would.
+        """
+        if _RESPONSE.is_free(facts, epsilon):
+            return True
+        if question is None or not _CELLS.is_free(facts, epsilon):
+            return False
+        # The best of the purchases by itself: what is free stays free, whatever else is bought.
+        *told, anew = predicted_with(question, [*bought_at(facts, epsilon), planned(question, epsilon)])
+        others = _errors_of(question, CountsMechanism.name, epsilon, self.shares)
+        del others[_CELLS.name]
+        return min(told) <= _FREE_ERROR * min(anew, *others.values())
 
     def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
         """Return answers in the metric's range. See `Mechanism.release`."""
         require_answerable(self, question.metric, epsilon, delta)
         # First of all, also before an infinite epsilon: nothing is charged for this batch.
-        for bought in (_RESPONSE, _CELLS):
-            if bought.is_free(facts, epsilon):
-                return bought.release(question, facts, epsilon, delta, noise)
+        if self.is_free(facts, epsilon, question):
+            bought = _RESPONSE if _RESPONSE.is_free(facts, epsilon) else _CELLS
+            return bought.release(question, facts, epsilon, delta, noise)
         if math.isinf(epsilon):
             return exactly(question.gaps())
         chosen = self.chosen(question.metric, question.people(), question.queries, epsilon, delta, question)
@@ -192,7 +210,7 @@ def mechanism_of(name: str, shares: Shares = DEFAULT_SHARES) -> Mechanism:
     shrinking = (CountsMechanism(shrinks=True), CountsGaussian(shrinks=True), CubeMechanism(shrinks=True))
     shrunk = {kind.name + SHRUNK: kind for kind in shrinking}
     added = (LaplaceMechanism(), GaussianMechanism(), CauchyMechanism(shares), CubeMechanism())
-    others = {kind.name: kind for kind in (*added, _RESPONSE, _CELLS, _LOW_RANK)}
+    others = {kind.name: kind for kind in (*added, _RESPONSE, _CELLS_ANEW, _LOW_RANK)}
     every: dict[str, Mechanism] = {**counts, **shrunk, **others}
     return every[name]
 
@@ -225,10 +243,22 @@ def nearest(question: Question, name: str, epsilon: float, shares: Shares = DEFA
     """
     if name.removesuffix(SHRUNK) not in _ON_SUMS:
         return name
-    errors = {one: _error_of_noise(question, one, epsilon, shares) for one in (name, _CUBE)}
-    errors[_LOW_RANK.name] = predicted_of_low_rank(question, epsilon)
-    errors[_CELLS.name] = predicted_of_cells(question, epsilon)
+    errors = _errors_of(question, name, epsilon, shares)
     return min(errors, key=lambda one: errors[one])
+
+
+def _errors_of(question: Question, name: str, epsilon: float, shares: Shares) -> dict[str, float]:
+    return {name: _error_of_noise(question, name, epsilon, shares), **_errors_of_contenders(question, epsilon, shares)}
+
+
+@lru_cache(maxsize=1)
+def _errors_of_contenders(question: Question, epsilon: float, shares: Shares) -> dict[str, float]:
+    # A batch is looked at up to three times: for its price, whether it is free, and for its answer.
+    return {
+        _CUBE: _error_of_noise(question, _CUBE, epsilon, shares),
+        _LOW_RANK.name: predicted_of_low_rank(question, epsilon),
+        _CELLS.name: predicted_of_cells(question, epsilon),
+    }
 
 
 def _error_of_noise(question: Question, name: str, epsilon: float, shares: Shares) -> float:

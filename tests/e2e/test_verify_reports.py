@@ -331,7 +331,7 @@ def test_a_compliance_that_exchanges_two_answers_is_named(tmp_path: Path, twins:
 FREE_LATER = """
 from compliance.bounding import Bounded
 calls = []
-def is_free(self, facts, epsilon):
+def is_free(self, facts, epsilon, question=None):
     calls.append(facts)
     return len(calls) > 1
 Bounded.is_free = is_free
@@ -342,9 +342,9 @@ bought, release = Response.is_free, Response.release
 def releasing(self, *arguments):
     Response.is_free = bought
     answer = release(self, *arguments)
-    Response.is_free = lambda self, facts, epsilon: True
+    Response.is_free = lambda self, facts, epsilon, question=None: True
     return answer
-Response.is_free, Response.release = lambda self, facts, epsilon: True, releasing
+Response.is_free, Response.release = lambda self, facts, epsilon, question=None: True, releasing
 """
 NEVER_FREE = """
 from compliance import case

@@ -293,6 +293,32 @@ def predicted_variances(products: NDArray[np.float64], seen: Seen, people: int) 
     return found
 
 
+def variances_with_cells(
+    squares: NDArray[np.float64], told: NDArray[np.float64], models: int, people: int
+) -> list[float]:
+    """Return what `predicted_variances` does where no two numbers released have anybody, or noise, in common.
+
+    Then s(1-s) S S' + R is diagonal, and no matrix is larger than X X'.
+
+    Parameters
+    ----------
+    squares
+        l, as `directions_of` gives it, shape (r,).
+    told
+        C (s(1-s) S S' + R)^-1 C', with C = U'X S', shape (r, r).
+    models, people
+        m and n.
+    """
+    found, spread = [], SHARE * (1 - SHARE)
+    for flatness, strength in structures(squares, models, SHARE, people):
+        kernel = 1 + strength * squares ** (1 - flatness)
+        # Woodbury: C M^-1 C' = told (I + s(1-s) tau diag(l^-q) told)^-1.
+        joint = np.eye(len(told)) + spread * strength * squares[:, np.newaxis] ** -flatness * told
+        known = np.einsum("ij,ji->i", told, np.linalg.inv(joint))
+        found.append((spread * float(kernel @ squares) - spread**2 * float(known @ kernel**2)) / models)
+    return found
+
+
 def variances_with_noise(squares: NDArray[np.float64], models: int, noise: float, people: int) -> list[float]:
     """Return what `predicted_variances` does where each model's u is released with independent noise of one variance.
 

@@ -14,7 +14,18 @@ from numpy.typing import NDArray
 from compliance.accountant import Budget, Neighbours
 from compliance.case import Case, values_of
 from compliance.ledger import Ledger
-from compliance.mechanisms.cells import EPSILON, CellsMechanism, disadvantaged_among, predicted, purchases, seen_by
+from compliance.mechanisms import recommended
+from compliance.mechanisms.cells import (
+    EPSILON,
+    CellsMechanism,
+    bought_at,
+    disadvantaged_among,
+    planned,
+    predicted,
+    predicted_with,
+    purchases,
+    seen_by,
+)
 from compliance.mechanisms.mechanism import NO_FACTS, Facts, Question
 from compliance.metrics import METRICS
 from compliance.noise import Seeded, System
@@ -280,3 +291,95 @@ def test_an_account_pays_once() -> None:
     assert ledger.standing("loans").spent == pytest.approx(2.5)
     assert len(values_of(free)) == 2
     assert (values_of(more) != values_of(first)).any()
+
+
+# What `recommended` gives away of what was bought.
+
+
+def thresholds(metric: str, score: NDArray[np.float64], records: Records, count: int = 9) -> Question:
+    cuts = np.quantile(score, np.linspace(0.1, 0.9, count))
+    return Question(metric, (score > cuts[:, np.newaxis]).astype(np.float64), records)
+
+
+def two_scores(people: int = 3000) -> tuple[Records, NDArray[np.float64], NDArray[np.float64]]:
+    """Two scores that have nothing in common; groups differ by the first one alone."""
+    generator = np.random.default_rng(17)
+    groups = (generator.random(people) < 0.7).astype(np.uint8)
+    labels = (generator.random(people) < 0.5).astype(np.uint8)
+    first = generator.normal(size=people) + 0.8 * groups
+    return Records(labels, groups, ("sp", "eo")), first, generator.normal(size=people)
+
+
+def charged(case: Case, number: int, question: Question, epsilon: float) -> tuple[float, float]:
+    """Ask, and return what it costs and by how much the answer is off."""
+    name = f"request-{number}"
+    entry = case.settle("alice", name, name.encode(), question.metric, question.predictions, epsilon)
+    return entry.request.loss.epsilon, float(np.median(np.abs(values_of(entry) - question.gaps())))
+
+
+def opened(records: Records) -> Case:
+    ledger = Ledger()
+    ledger.set_budget("loans", Neighbours.A_FLIP, Budget(100.0))
+    ledger.allocate("loans", "alice", 100.0)
+    return Case("loans", records, recommended.Recommended(), ledger, 10, seed=b"seed")
+
+
+def test_cells_bought_once_serve_every_metric_of_the_same_models_and_no_others(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    records, first, second = two_scores()
+    asked = [thresholds(metric, score, records) for score in (first, second) for metric in ("sp", "eo")]
+    case = opened(records)
+    found = [charged(case, number, question, 0.5) for number, question in enumerate(asked)]
+    assert [cost for cost, _ in found] == [0.5, 0.0, 0.5, 0.0]
+    assert max(error for _, error in found) < 0.05
+    assert charged(case, 4, asked[0], 0.1)[0] == 0.0
+    assert charged(case, 5, asked[0], 0.6)[0] == 0.6
+    # A twin that answers everybody from the first purchase says that all scores have the gaps of the first.
+    monkeypatch.setattr(recommended, "_FREE_ERROR", math.inf)
+    twin = opened(records)
+    assert [charged(twin, number, question, 0.5)[0] for number, question in enumerate(asked)] == [0.5, 0.0, 0.0, 0.0]
+
+
+def test_what_is_free_depends_on_public_numbers_and_stays_free() -> None:
+    records, first, second = two_scores(600)
+    chosen, noise = recommended.Recommended(), np.random.default_rng(3)
+    bought = [
+        CELLS.release(thresholds("sp", score, records), NO_FACTS, 1.0, 0.0, seeded()) for score in (first, second)
+    ]
+    questions = [
+        thresholds(metric, score, records, m) for m in (1, 9) for score in (first, second) for metric in LABELLED
+    ]
+    for epsilon in (0.2, 1.0, 1.1):
+        for question in questions:
+            alone = [chosen.is_free(one.facts, epsilon, question) for one in bought]
+            turned = replace(records, protected=1 - records.protected)
+            assert alone == [chosen.is_free(one.facts, epsilon, replace(question, records=turned)) for one in bought]
+            noisy = {**bought[0].facts, "cells.0.counts": bought[0].facts["cells.0.counts"].copy()}
+            noisy["cells.0.counts"][:, 0] = noise.integers(0, 50, len(noisy["cells.0.counts"]))
+            assert chosen.is_free(noisy, epsilon, question) == alone[0]
+            later = {name.replace("cells.0.", "cells.1."): values for name, values in bought[1].facts.items()}
+            both = {**bought[0].facts, **later, EPSILON: np.array([1.0, 1.0])}
+            assert chosen.is_free(both, epsilon, question) == any(alone)
+    assert not chosen.is_free(bought[0].facts, 1.0)
+
+
+def test_what_is_free_draws_nothing_and_what_is_not_buys() -> None:
+    records, first, second = two_scores()
+    chosen, epsilon = recommended.Recommended(), 0.5
+    facts = chosen.release(thresholds("sp", first, records), NO_FACTS, epsilon, 0.0, seeded()).facts
+    assert len(bought_at(facts, epsilon)) == 1
+    for metric in ("sp", "eo"):
+        spy = Spy(seeded())
+        assert not chosen.release(thresholds(metric, first, records), facts, epsilon, 0.0, spy).facts  # type: ignore[arg-type]
+        assert all(asked.scale == 0 for asked in spy.asked)
+    more = {**facts, **chosen.release(thresholds("sp", second, records), facts, epsilon, 0.0, seeded()).facts}
+    assert len(bought_at(more, epsilon)) == 2
+    assert not bought_at(more, 2 * epsilon)
+
+
+def test_a_purchase_promises_what_it_was_planned_to() -> None:
+    asked = asking(people=400, metrics=LABELLED)
+    (bought,) = purchases(CELLS.release(asked, NO_FACTS, 0.5, 0.0, seeded()).facts)
+    told, of_plan = predicted_with(asked, [bought, planned(asked, 0.5)])
+    assert told == of_plan

@@ -17,6 +17,7 @@ from fairwall.laws.posterior import (
     predicted_error,
     predicted_variances,
     structures,
+    variances_with_cells,
     variances_with_noise,
 )
 
@@ -114,6 +115,19 @@ def test_what_is_predicted_is_the_mean_variance_before_anything_is_seen(seed: in
     own = Seen(np.zeros(4), np.zeros(4), products, products, np.full(4, 0.3))
     squares, _ = directions_of(products)
     assert variances_with_noise(squares, 4, 0.3, 13) == pytest.approx(predicted_variances(products, own, 13), rel=1e-6)
+
+
+def test_the_variance_with_cells_is_that_of_disjoint_sums() -> None:
+    centred, _, _ = world(5)
+    products, cells = centred @ centred.T, np.eye(4)[:, np.arange(13) % 4]
+    noise = np.array([0.5, 1.0, 2.0, 4.0])
+    seen = Seen(np.zeros(4), cells.sum(axis=1), cells @ cells.T, centred @ cells.T, noise)
+    squares, directions = directions_of(products)
+    cross = directions.T @ seen.cross
+    told = cross / (SHARE * (1 - SHARE) * seen.ones + noise) @ cross.T
+    assert variances_with_cells(squares, told, 4, 13) == pytest.approx(
+        predicted_variances(products, seen, 13), rel=1e-6
+    )
 
 
 def test_an_unknown_size_adds_to_the_error_of_large_gaps() -> None:
