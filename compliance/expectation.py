@@ -33,6 +33,9 @@ _ANSWERS = 60
 _REPEATS = 5
 """How many of them are about the same batch."""
 
+_DRAWN_MAX = 2**18
+"""Predictions for each share in each world; of many people fewer batches tell as much."""
+
 _SHARES = 3
 _VALUES_MAX = 2**20
 """Predictions of a batch: a larger one is taken for one of fewer models, which spends as much on each."""
@@ -109,13 +112,14 @@ def expect(
     people = sum(strata)
     fewer = max(1, min(models, _VALUES_MAX // people))
     spent = epsilon * fewer / models
-    answers = max(1, min(_ANSWERS // fewer, _VALUES_MAX // (fewer * people)))
+    answers = max(1, min(_ANSWERS // fewer, _DRAWN_MAX // (fewer * people)))
+    repeats = max(1, min(_REPEATS, _ANSWERS // fewer))
     errors, widths, distances = [], [], []
     for records, predictions, generator in _batches(metrics or (metric,), metric, strata, fewer, shares, answers):
         question = Question(metric, predictions, records)
         truth = question.gaps()
         answering = chosen(mechanism, metric, question.people(), fewer, spent, delta, question)
-        for _ in range(min(answers, _REPEATS)):
+        for _ in range(repeats):
             released = answering.release(question, NO_FACTS, spent, delta, Seeded(generator))
             answered, half_widths = _within(released, metric)
             errors.append(np.abs(answered - truth))
