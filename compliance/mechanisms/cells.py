@@ -34,6 +34,7 @@ from compliance.mechanisms.mechanism import (
     require_budget,
 )
 from compliance.mechanisms.posterior_answers import Told, answers
+from compliance.metrics import part_values
 from compliance.noise import Noise, step_for
 from fairwall.laws.cells import Cuts, best_count, cells_scale, discrete_variance, least_people, usual
 from fairwall.laws.metric import find_metric, strata_of
@@ -153,7 +154,7 @@ def predicted_with(question: Question, bought: Sequence[Purchase]) -> list[float
     """
     errors = np.zeros(len(bought))
     strata = list(_strata(question))
-    for _, members, of_all, means in strata:
+    for members, of_all, means in strata:
         n = int(np.count_nonzero(members))
         centred = np.where(members, of_all - means[:, np.newaxis], 0.0)
         squares, directions = directions_of(centred @ centred.T)
@@ -219,16 +220,14 @@ def _answer(question: Question, bought: Sequence[Purchase]) -> tuple[NDArray[np.
     return answers(question, look)
 
 
-def _strata(
-    question: Question,
-) -> Iterator[tuple[list[int], NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]]:
-    """Yield each stratum's parts, its members, everybody's values for those parts, and the members' means."""
+def _strata(question: Question) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]]:
+    """Yield each stratum's members, everybody's values for its parts, and the members' means."""
     metric = find_metric(question.metric)
     values = list(part_values(question.metric, question.predictions, question.records.labels))
     for label in metric.strata:
         inside = [i for i, part in enumerate(metric.parts) if part.label == label]
         members, of_all = values[inside[0]][0], np.concatenate([values[i][1] for i in inside])
-        yield inside, members, of_all, of_all[:, members].mean(axis=1)
+        yield members, of_all, of_all[:, members].mean(axis=1)
 
 
 def disadvantaged_among(bought: Sequence[Purchase], members: NDArray[np.bool_]) -> tuple[float, float]:
