@@ -164,6 +164,13 @@ class Case:
 
         return expected_about(self.records, self.mechanism, metric, models, epsilon, self.delta, self.shares)
 
+    def revealed(self, metric: str, models: int, epsilon: float) -> float:
+        """Say what part of the people a whole batch gives away at most; see `compliance.exposure`."""
+        from compliance.exposure import exposure  # here: no game waits for what it imports
+
+        people = sum(self.records.counts(metric))
+        return exposure(self.mechanism, metric, people, models, epsilon, self.delta, self.shares)
+
     @cached_property
     def _reusable(self) -> Reusable | None:
         return self.mechanism if isinstance(self.mechanism, Reusable) else None  # which takes a while to find out

@@ -17,6 +17,7 @@ from compliance.bounding import bounded
 from compliance.case import Case, game_case, values_of
 from compliance.cohort import Cohort, game_cohort
 from compliance.draws import DrawLog
+from compliance.exposure import limited
 from compliance.groups import Attribute, GroupCase, Grouped
 from compliance.mechanisms import MECHANISMS
 from compliance.records import Records
@@ -222,10 +223,11 @@ def _open(
         protected=cards["protected"].astype(np.uint8, copy=False),
         metrics=tuple(name_of(number) for number in deal.metrics),
     )
+    limit = deal.reveal_max if deal.HasField("reveal_max") else 1.0
     return game_case(
         deal.deal_id,
         records,
-        bounded(MECHANISMS[deal.mechanism], deal.bounding),  # type: ignore[arg-type]  # an unknown one is refused
+        bounded(limited(MECHANISMS[deal.mechanism], limit), deal.bounding),  # type: ignore[arg-type]  # an unknown one is refused
         Budget(deal.epsilon, deal.delta),
         deal.batch_delta,
         deal.queries_max,

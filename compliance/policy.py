@@ -25,6 +25,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from compliance.accountant import Budget, Rule
 from compliance.bounding import Bounding, bounded
+from compliance.exposure import limited
 from compliance.groups import GROUPS_MAX, NO_LABEL, OTHER, UNKNOWN, Attribute, Grouped
 from compliance.mechanisms import MECHANISMS, Mechanism
 from compliance.mechanisms.cauchy import CauchyMechanism
@@ -35,6 +36,7 @@ from compliance.release import Column
 from compliance.rows import Ids, Rows, identified
 from fairwall import toml
 from fairwall.errors import UserError
+from fairwall.laws.exposure import REVEAL_MAX
 from fairwall.laws.local import LOCAL_LAWS, LocalPrivacyError, split
 from fairwall.laws.metric import METRICS
 from fairwall.laws.precision import DECIMALS_MAX
@@ -175,6 +177,7 @@ class AuditSection(_Section):
     delta: _Delta = 0.0
     bounding: Bounding = "none"
     shares: tuple[float, float] = (DEFAULT_SHARES.low, DEFAULT_SHARES.high)
+    reveal_max: float = Field(default=REVEAL_MAX, strict=True, ge=0.5, le=1)
     precision: Literal["float64", "float32"] | Annotated[int, Field(strict=True, ge=0, le=DECIMALS_MAX)] = "float64"
     answer_seconds: float = Field(default=0.0, strict=True, ge=0, le=60)
 
@@ -251,7 +254,7 @@ class Policy(_Section):
         mechanism = MECHANISMS[self.audit.mechanism]
         if isinstance(mechanism, CauchyMechanism | Recommended):
             mechanism = replace(mechanism, shares=Shares(*self.audit.shares))
-        return bounded(mechanism, self.audit.bounding)
+        return bounded(limited(mechanism, self.audit.reveal_max), self.audit.bounding)
 
     @property
     def summary(self) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.case import DEVELOPER, Case, interval_of, values_of
+from compliance.exposure import reveal_max
 from compliance.ledger.file import LedgerUnavailable
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceServicer
@@ -55,6 +56,7 @@ class AuditService(AuditServiceServicer):
         check_developer(case.developers, context)
         with explained(request.deal_id):
             standing = case.ledger.standing(case.dataset, developer_of(context))
+        limit = reveal_max(case.mechanism)
         return audit.GetTermsResponse(
             people=case.people,
             metrics=[number_of(metric) for metric in case.records.metrics],
@@ -66,6 +68,7 @@ class AuditService(AuditServiceServicer):
             epsilon_max=case.epsilon_max,
             epsilon_min=case.epsilon_min,
             rows=_rows_terms(case),
+            reveal_max=limit if limit < 1 else None,
         )
 
     def GetExpectedError(
@@ -77,8 +80,12 @@ class AuditService(AuditServiceServicer):
         metric = _check_question(request.metric, request.epsilon, case)
         _check_size(request.models, case)
         expected = case.expected(metric, request.models, request.epsilon)
+        revealed = case.revealed(metric, request.models, request.epsilon)
         return audit.GetExpectedErrorResponse(
-            error=expected.error, half_width=expected.half_width, midpoint_error=expected.midpoint_error
+            error=expected.error,
+            half_width=expected.half_width,
+            midpoint_error=expected.midpoint_error,
+            revealed=None if math.isnan(revealed) else revealed,
         )
 
     def Audit(

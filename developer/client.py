@@ -22,6 +22,7 @@ from developer.sanitised import Released, ReleaseTerms
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub
 from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceStub
+from fairwall.laws.exposure import in_words, one_person
 from fairwall.laws.metric import find_metric
 from fairwall.laws.precision import Precision
 from fairwall.rpc import arrays, channel, chunks, identity
@@ -161,6 +162,9 @@ class Terms:
         The least that one batch may spend.
     rows : developer.rows.KnownRows or None
         What rows are known by; None where they have no ids.
+    reveal_max : float or None
+        By what limit ``recommended`` chooses: what part of the people anybody is right about at most, both groups
+        counted equally, who spends a whole batch on finding out who is who. None where there is no limit.
     """
 
     people: int
@@ -173,6 +177,18 @@ class Terms:
     precision: Precision = "float64"
     epsilon_min: float = 0.0
     rows: rows.KnownRows | None = None
+    reveal_max: float | None = None
+
+    @property
+    def privacy(self) -> str:
+        """What a batch gives away at most, in plain words."""
+        limit = one_person(self.epsilon_max)
+        if self.reveal_max is None or self.reveal_max >= limit:
+            return in_words(limit, self.epsilon_max)
+        return (
+            f"{in_words(self.reveal_max, self.epsilon_max)} Where no mechanism stays within that, the one that gives "
+            "away least answers: expected_error() says how much, of each batch."
+        )
 
 
 @dataclass(frozen=True)
@@ -188,11 +204,15 @@ class ExpectedError:
     midpoint_error : float
         How far the middle of the metric's range is from the exact value, which costs nothing to say: an answer whose
         error is not below this is not worth its epsilon.
+    revealed : float
+        What part of the people anybody is right about at most, both groups counted equally, who spends such a batch on
+        finding out who is who, where guessing gives 0.5; NaN where that is not known.
     """
 
     error: float
     half_width: float
     midpoint_error: float
+    revealed: float = math.nan
 
 
 class AuditClient:
@@ -323,6 +343,7 @@ class AuditClient:
             precision=from_message(response.precision) or "float64",
             epsilon_min=response.epsilon_min,
             rows=rows.from_message(response.rows) if response.HasField("rows") else None,
+            reveal_max=response.reveal_max if response.HasField("reveal_max") else None,
         )
 
     def expected_error(self, metric: str, models: int, epsilon: float) -> ExpectedError:
@@ -352,7 +373,8 @@ class AuditClient:
             deal_id=self._data, metric=number_of(metric), models=models, epsilon=epsilon
         )
         response = self._call(lambda: self._service.GetExpectedError(request, timeout=channel.CALL_SECONDS))
-        return ExpectedError(response.error, response.half_width, response.midpoint_error)
+        revealed = response.revealed if response.HasField("revealed") else math.nan
+        return ExpectedError(response.error, response.half_width, response.midpoint_error, revealed)
 
     def group_terms(self) -> GroupTerms:
         """Ask what may be asked by group, and what is left of the budget. Costs nothing.

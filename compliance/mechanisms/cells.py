@@ -36,7 +36,8 @@ from compliance.mechanisms.mechanism import (
 from compliance.mechanisms.posterior_answers import Told, answers
 from compliance.metrics import part_values
 from compliance.noise import Noise, step_for
-from fairwall.laws.cells import Cuts, best_count, cells_scale, discrete_variance, least_people, usual
+from fairwall.laws.cells import CELL_MIN, Cuts, best_count, cells_scale, discrete_variance, least_people, usual
+from fairwall.laws.exposure import NO_LIMIT, Limit, cells_within, one_person
 from fairwall.laws.metric import find_metric, strata_of
 from fairwall.laws.posterior import (
     SHARE,
@@ -88,6 +89,7 @@ class CellsMechanism:
     name: str = "cells"
     title: str = "noisy counts of cells"
     guarantee: Guarantee = "pure"
+    limit: Limit = NO_LIMIT
 
     def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002
         """Refuse nothing: every metric is a function of sums."""
@@ -109,35 +111,42 @@ class CellsMechanism:
         if not self.is_free(facts, epsilon):
             if math.isinf(epsilon):
                 return exactly(question.gaps())
-            bought = _buy(question, facts, epsilon, noise)
+            bought = _buy(question, facts, epsilon, noise, self.limit)
         values, low, high = _answer(question, list(purchases({**facts, **bought})))
         # Nothing is hidden in the last bits, since nothing but released numbers went in; but a grid is promised.
         return Release(noise.laplace(values, 0.0, step_for(0.0)), bought, low, high)
 
 
-def plan(question: Question, epsilon: float) -> list[tuple[NDArray[np.intp], Cuts, int, float]]:
+def plan(
+    question: Question, epsilon: float, limit: Limit = NO_LIMIT
+) -> list[tuple[NDArray[np.intp], Cuts, int, float]]:
     """Return who is in each stratum, by position, its cuts, how many cells are used, and the error to expect; public.
+
+    No more cells than reveal what the limit allows.
 
     Raises
     ------
     ValueError
         For an epsilon that is not finite and above 0.
     """
+    # What cells reveal is reckoned for no smaller ones.
+    least = least_people(epsilon) if limit.accuracy >= one_person(epsilon) else CELL_MIN
     means = question.predictions.mean(axis=1)
     found = []
-    for people, cuts in question.cuts(least_people(epsilon)):
+    for people, cuts in question.cuts(least):
         values = question.predictions[:, people]
         offset = float(((values.mean(axis=1) - means) ** 2).mean())
-        found.append((people, cuts, *best_count(values, cuts, epsilon, offset)))
+        most = cells_within(max(2, len(people)), epsilon, limit)
+        found.append((people, cuts, *best_count(values, cuts, epsilon, offset, most)))
     return found
 
 
-def predicted(question: Question, epsilon: float) -> float:
+def predicted(question: Question, epsilon: float, limit: Limit = NO_LIMIT) -> float:
     """Return the error to expect of an answer; public. Infinite where cells tell nothing but N0.
 
     A sum over several strata of cells errs by all of theirs, and independently.
     """
-    planned, errors = plan(question, epsilon), []
+    planned, errors = plan(question, epsilon, limit), []
     for members in strata_of(question.metric, question.records.labels):
         inside = [(len(people), count, error) for people, _, count, error in planned if members[people].any()]
         if all(count == 1 for _, count, _ in inside):
@@ -168,9 +177,9 @@ def predicted_with(question: Question, bought: Sequence[Purchase]) -> list[float
     return errors.tolist()
 
 
-def planned(question: Question, epsilon: float) -> Purchase:
+def planned(question: Question, epsilon: float, limit: Limit = NO_LIMIT) -> Purchase:
     """Return what a batch would buy; of nobody's counts."""
-    cell_of, total = _cells(question, epsilon)
+    cell_of, total = _cells(question, epsilon, limit)
     return Purchase(cell_of, np.zeros(total), np.full(total, discrete_variance(cells_scale(epsilon))))
 
 
@@ -191,17 +200,19 @@ def _names(number: int) -> tuple[str, str]:
     return f"cells.{number}.of", f"cells.{number}.counts"
 
 
-def _cells(question: Question, epsilon: float) -> tuple[NDArray[np.intp], int]:
+def _cells(question: Question, epsilon: float, limit: Limit) -> tuple[NDArray[np.intp], int]:
     cell_of = np.empty(question.records.people, np.intp)
     total = 0
-    for people, cuts, count, _ in plan(question, epsilon):
+    for people, cuts, count, _ in plan(question, epsilon, limit):
         cell_of[people] = total + cuts.cell_of(count)
         total += count
     return cell_of, total
 
 
-def _buy(question: Question, facts: Facts, epsilon: float, noise: Noise) -> dict[str, NDArray[np.float64]]:
-    cell_of, total = _cells(question, epsilon)
+def _buy(
+    question: Question, facts: Facts, epsilon: float, noise: Noise, limit: Limit
+) -> dict[str, NDArray[np.float64]]:
+    cell_of, total = _cells(question, epsilon, limit)
     scale = cells_scale(epsilon)
     noisy = noise.laplace(question.records.disadvantaged_in(cell_of, total), scale, 1.0)
     before = facts.get(EPSILON, np.empty(0))

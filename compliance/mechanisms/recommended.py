@@ -27,6 +27,10 @@ because it then turns few people over: it publishes A. It costs what any other c
 noisy attributes, and all later batches of the account that name no larger epsilon are answered from them for nothing,
 whatever would have been chosen for them. No free answer depends on the records.
 
+**How much it may give away.** Where a limit is given, only mechanisms contend whose best attack, by
+`fairwall.laws.exposure`, is right for no larger part of people, and no more cells are made than it allows. Where none
+stays below, the one that gives away least is taken.
+
 **The price** is that of what is chosen, which is public: of Gaussian noise the ledger knows the multiplier, and a pure
 mechanism is charged no delta.
 """
@@ -67,6 +71,7 @@ from fairwall.laws.cauchy import tuned_law
 from fairwall.laws.conceal_laplace import conceal_laplace_law
 from fairwall.laws.counts import CountScales, Totals, gaussian_scales, laplace_scales, shrunk_sums
 from fairwall.laws.cube import CubeNoise, coordinates, cube_scales
+from fairwall.laws.exposure import NO_LIMIT, Limit, one_person, revealed, within
 from fairwall.laws.gaussian import gaussian_multiplier
 from fairwall.laws.metric import find_metric, part_values
 from fairwall.laws.noise import Gaussian, Laplace, Law
@@ -128,6 +133,7 @@ class Recommended:
     name: str = "recommended"
     title: str = "recommended"
     guarantee: Guarantee = "approximate"
+    reveal_max: float = NO_LIMIT.accuracy
 
     def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002
         """Refuse nothing: counts serve every metric."""
@@ -150,10 +156,19 @@ class Recommended:
         """Return the mechanism that answers a batch. See `Choosing.chosen`."""
         if math.isinf(epsilon):
             return self
-        name = choose(metric, people, queries, epsilon, delta, self.shares)
+        limit = Limit(self.reveal_max, self.shares)
+        name = choose(metric, people, queries, epsilon, delta, self.shares, limit)
         if question is not None:
-            name = nearest(question, name, epsilon, self.shares)
-        return mechanism_of(name, self.shares)
+            name = nearest(question, name, epsilon, self.shares, limit)
+        return mechanism_of(name, self.shares, limit)
+
+    def reveals(self, metric: str, people: int, queries: int, epsilon: float, delta: float) -> float:
+        """Return the balanced accuracy of the best attack with a batch, whatever is chosen for it."""
+        name = choose(metric, people, queries, epsilon, delta, self.shares, Limit(self.reveal_max, self.shares))
+        name = name.removesuffix(SHRUNK)
+        names = (name, CubeMechanism.name, _LOW_RANK.name, _CELLS.name) if name in _ON_SUMS else (name,)
+        first, *others = (revealed(one, metric, people, queries, epsilon, delta, self.shares) for one in names)
+        return max(first, min(max(others, default=0.5), self.reveal_max))
 
     def candidates(self, delta: float) -> tuple[Mechanism, ...]:
         """Return all that may be chosen at this delta."""
@@ -170,8 +185,9 @@ class Recommended:
         if question is None or not _CELLS.is_free(facts, epsilon):
             return False
         # The best of the purchases by itself: what is free stays free, whatever else is bought.
-        *told, anew = predicted_with(question, [*bought_at(facts, epsilon), planned(question, epsilon)])
-        others = _errors_of(question, CountsMechanism.name, epsilon, self.shares)
+        limit = Limit(self.reveal_max, self.shares)
+        *told, anew = predicted_with(question, [*bought_at(facts, epsilon), planned(question, epsilon, limit)])
+        others = _errors_of(question, CountsMechanism.name, epsilon, self.shares, limit)
         del others[_CELLS.name]
         return min(told) <= _FREE_ERROR * min(anew, *others.values())
 
@@ -204,27 +220,38 @@ def midpoint(metric: str) -> float:
     return 1.0 if math.isinf(high) else (low + high) / 2
 
 
-def mechanism_of(name: str, shares: Shares = DEFAULT_SHARES) -> Mechanism:
+def mechanism_of(name: str, shares: Shares = DEFAULT_SHARES, limit: Limit = NO_LIMIT) -> Mechanism:
     """Return the mechanism of a row of `standings`."""
     counts = {kind.name: kind for kind in (CountsMechanism(), CountsGaussian())}
     shrinking = (CountsMechanism(shrinks=True), CountsGaussian(shrinks=True), CubeMechanism(shrinks=True))
     shrunk = {kind.name + SHRUNK: kind for kind in shrinking}
     added = (LaplaceMechanism(), GaussianMechanism(), CauchyMechanism(shares), CubeMechanism())
-    others = {kind.name: kind for kind in (*added, _RESPONSE, _CELLS_ANEW, _LOW_RANK)}
+    others = {kind.name: kind for kind in (*added, _RESPONSE, replace(_CELLS_ANEW, limit=limit), _LOW_RANK)}
     every: dict[str, Mechanism] = {**counts, **shrunk, **others}
     return every[name]
 
 
 def choose(
-    metric: str, n: int, queries: int, epsilon: float, delta: float = 0.0, shares: Shares = DEFAULT_SHARES
+    metric: str,
+    n: int,
+    queries: int,
+    epsilon: float,
+    delta: float = 0.0,
+    shares: Shares = DEFAULT_SHARES,
+    limit: Limit = NO_LIMIT,
 ) -> str:
     """Return the name of the best mechanism, of those that can be recommended. Arguments as for `standings`."""
     rows = [row for row in standings(metric, n, queries, epsilon, delta, shares) if row.name not in _ONLY_COMPARED]
+    names = [row.name.removesuffix(SHRUNK) for row in rows]
+    allowed = within(names, metric, n, queries, epsilon, delta, limit)
+    rows = [row for row, name in zip(rows, names, strict=True) if name in allowed]
     worth = [row for row in rows if row.worst_ratio <= 1]
     return worth[0].name if worth else min(rows, key=lambda row: row.worst_ratio).name
 
 
-def nearest(question: Question, name: str, epsilon: float, shares: Shares = DEFAULT_SHARES) -> str:
+def nearest(
+    question: Question, name: str, epsilon: float, shares: Shares = DEFAULT_SHARES, limit: Limit = NO_LIMIT
+) -> str:
     """Return which mechanism errs least about this very batch, by its predictions: the one named, or another.
 
     All that contend cost the same, epsilon alone. Nobody looks at A: errors are predicted by
@@ -240,30 +267,63 @@ def nearest(question: Question, name: str, epsilon: float, shares: Shares = DEFA
         Above 0 and finite.
     shares
         The public range of group shares.
+    limit
+        What the batch may reveal.
     """
     if name.removesuffix(SHRUNK) not in _ON_SUMS:
         return name
-    errors = _errors_of(question, name, epsilon, shares)
+    errors = _errors_of(question, name, epsilon, shares, limit)
+    if limit.accuracy < one_person(epsilon) and math.isfinite(errors[_CELLS.name]):
+        asked = question.metric, question.people(), question.queries, epsilon, 0.0, shares
+        worth = name.endswith(SHRUNK) or any(row.name == name and row.worst_ratio <= 1 for row in standings(*asked))
+        if not worth or revealed(name.removesuffix(SHRUNK), *asked) > limit.accuracy:
+            # Cells that are few enough stay within the limit where nothing else did, or nothing worth its price.
+            del errors[name]
     best = min(errors, key=lambda one: errors[one])
     # Cells by label answer the other metrics of these models for nothing; what else is best answers this one alone.
     if len({find_metric(metric).strata for metric in question.records.metrics}) > 1:
-        (of_cells,) = predicted_with(question, [planned(question, epsilon)])
+        (of_cells,) = predicted_with(question, [planned(question, epsilon, limit)])
         return _CELLS.name if of_cells <= _FREE_ERROR * errors[best] else best
     return best
 
 
-def _errors_of(question: Question, name: str, epsilon: float, shares: Shares) -> dict[str, float]:
-    return {name: _error_of_noise(question, name, epsilon, shares), **_errors_of_contenders(question, epsilon, shares)}
+def _errors_of(
+    question: Question, name: str, epsilon: float, shares: Shares, limit: Limit = NO_LIMIT
+) -> dict[str, float]:
+    of_others = _errors_of_contenders(question, epsilon, shares, limit)
+    return {name: _error_of_noise(question, name, epsilon, shares), **of_others}
 
 
 @lru_cache(maxsize=1)
-def _errors_of_contenders(question: Question, epsilon: float, shares: Shares) -> dict[str, float]:
+def _errors_of_contenders(question: Question, epsilon: float, shares: Shares, limit: Limit) -> dict[str, float]:
     # A batch is looked at up to three times: for its price, whether it is free, and for its answer.
-    return {
-        _CUBE: _error_of_noise(question, _CUBE, epsilon, shares),
-        _LOW_RANK.name: predicted_of_low_rank(question, epsilon),
-        _CELLS.name: predicted_of_cells(question, epsilon),
-    }
+    errors = {_CELLS.name: predicted_of_cells(question, epsilon, limit)}
+    if _cube_within(question, epsilon, limit):
+        errors[_CUBE] = _error_of_noise(question, _CUBE, epsilon, shares)
+    asked = question.metric, question.people(), question.queries, epsilon, 0.0, limit.shares
+    if limit.accuracy >= one_person(epsilon) or revealed(_LOW_RANK.name, *asked) <= limit.accuracy:
+        errors[_LOW_RANK.name] = predicted_of_low_rank(question, epsilon)
+    return errors
+
+
+def _cube_within(question: Question, epsilon: float, limit: Limit) -> bool:
+    """Say whether a cube reveals no more than the limit: whatever so many models may be, or these."""
+    if limit.accuracy >= one_person(epsilon):
+        return True
+    metric, people, m, shares = question.metric, question.people(), question.queries, limit.shares
+    if revealed(CubeMechanism.name, metric, people, m, epsilon, 0.0, shares) <= limit.accuracy:
+        return True
+    parts = find_metric(metric).parts
+    values = [of[:, members] for members, of in part_values(metric, question.predictions, question.records.labels)]
+    strata = [
+        [of for of, part in zip(values, parts, strict=True) if part.label == label]
+        for label in find_metric(metric).strata
+    ]
+    different = {len(coordinates(np.concatenate(inside), 2.0**-20).steps) for inside in strata}
+    return all(
+        revealed(CubeMechanism.name, metric, people, m, epsilon, 0.0, shares, different=each) <= limit.accuracy
+        for each in different
+    )
 
 
 def _error_of_noise(question: Question, name: str, epsilon: float, shares: Shares) -> float:

@@ -23,12 +23,13 @@ def recommend(
     delta: Annotated[float, typer.Option(help="0 for pure mechanisms only.")] = 0.0,
     share_min: Annotated[float, typer.Option(help="Least share of the disadvantaged group.")] = 0.05,
     share_max: Annotated[float, typer.Option(help="Largest share of it.")] = 0.5,
+    reveal_max: Annotated[float, typer.Option(help="Of all people, what a batch may give away; 1 for no limit.")] = 0.6,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """Tell which mechanism answers a batch best. No protected attribute is looked at."""
     from sim.deployment.recommendation import recommend as find
 
-    found = find(metric, n, queries, epsilon, delta, share_min, share_max)
+    found = find(metric, n, queries, epsilon, delta, share_min, share_max, reveal_max)
     if as_json:
         typer.echo(json.dumps(as_values(found), allow_nan=False))
         return
@@ -49,6 +50,8 @@ def as_values(recommendation: Recommendation) -> dict[str, Any]:
         "recommended": recommendation.chosen,
         "midpoint_wins": recommendation.midpoint_wins,
         "published_but_for_one_in": recommendation.published_but_for,
+        "reveal_max": recommendation.reveal_max,
+        "revealed": recommendation.revealed,
         "mechanisms": [
             {
                 "mechanism": row.name,
@@ -56,8 +59,9 @@ def as_values(recommendation: Recommendation) -> dict[str, Any]:
                 "median_error": row.median_error,
                 "mean_error": row.mean_error,
                 "worst_ratio_to_midpoint": row.worst_ratio,
+                "revealed": told,
             }
-            for row in recommendation.rows
+            for row, told in zip(recommendation.rows, recommendation.told, strict=True)
         ],
     }
 
@@ -69,30 +73,36 @@ def as_text(recommendation: Recommendation) -> Group:
     from rich.table import Table
 
     from compliance.mechanisms.recommended import MIDPOINT, midpoint
+    from fairwall.laws.exposure import in_words
 
     r = recommendation
     table = Table(box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
     table.add_column("mechanism", no_wrap=True)
     table.add_column("guarantee", no_wrap=True)
-    for heading in ("median", "mean", "÷ midpoint"):
+    for heading in ("median", "mean", "÷ midpoint", "reveals"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for row in r.rows:
+    for row, told in zip(r.rows, r.told, strict=True):
         table.add_row(
             row.name,
-            "looks at nothing" if row.name == MIDPOINT else _GUARANTEES[row.guarantee],
+            "no look" if row.name == MIDPOINT else _GUARANTEES[row.guarantee],
             f"{row.median_error:.2g}",
             f"{row.mean_error:.2g}",
             f"{row.worst_ratio:.2f}",
+            f"{100 * told:.1f}%",
             style="bold" if row.name == r.chosen else None,
         )
     shares = f"{100 * r.shares.low:g} to {100 * r.shares.high:g}%"
     budget = f"ε = {r.epsilon:g}" + (f", δ = {r.delta:g}" if r.delta else "")
     lines: list[RenderableType] = [
         f"{r.metric}, {r.queries} queries, {r.n} people, {shares} disadvantaged, {budget}\n"
-        "Error of one answer; ÷ midpoint: at worst, relative to answering that.",
+        "Error of one answer; ÷ midpoint: at worst, relative to answering that;\n"
+        "reveals: how many are found out at most, both groups counted equally.",
         table,
         f"recommended: {r.chosen}",
     ]
+    lines.append(in_words(r.revealed, r.epsilon, r.delta))
+    if r.revealed > r.reveal_max:
+        lines.append(f"No mechanism stays within {100 * r.reveal_max:g}%: this one gives away least.")
     if r.published_but_for is not None:
         lines.append(f"It publishes A but for 1 person in {r.published_but_for:,.0f}; later batches are then free.")
     if r.midpoint_wins:

@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass
 
 from compliance.mechanisms.randomized_response import RandomizedResponse
-from compliance.mechanisms.recommended import MIDPOINT, Standing, choose, standings
+from compliance.mechanisms.recommended import MIDPOINT, SHRUNK, Recommended, Standing, choose, standings
 from fairwall.errors import UserError
+from fairwall.laws.exposure import KNOWN, REVEAL_MAX, Limit, revealed
 from fairwall.laws.metric import METRICS
 from fairwall.laws.response import turning_probability
 from fairwall.laws.shares import Shares
@@ -23,12 +24,16 @@ class Recommendation:
 
     Parameters
     ----------
-    metric, n, queries, epsilon, delta, shares
+    metric, n, queries, epsilon, delta, shares, reveal_max
         The batch, as asked.
     chosen
         The mechanism that ``recommended`` answers with.
     rows
         Every mechanism and the midpoint, the smallest median error first.
+    told
+        What each of them gives away at most: the balanced accuracy of the best attack with the whole batch.
+    revealed
+        The same of what ``recommended`` answers with, which may be another one once predictions are known.
     """
 
     metric: str
@@ -39,6 +44,9 @@ class Recommendation:
     shares: Shares
     chosen: str
     rows: tuple[Standing, ...]
+    reveal_max: float
+    told: tuple[float, ...]
+    revealed: float
 
     @property
     def midpoint_wins(self) -> bool:
@@ -53,7 +61,14 @@ class Recommendation:
 
 
 def recommend(
-    metric: str, n: int, queries: int, epsilon: float, delta: float, low: float, high: float
+    metric: str,
+    n: int,
+    queries: int,
+    epsilon: float,
+    delta: float,
+    low: float,
+    high: float,
+    reveal_max: float = REVEAL_MAX,
 ) -> Recommendation:
     """Compare the mechanisms for a batch, from public numbers alone.
 
@@ -69,6 +84,8 @@ def recommend(
         The batch's whole budget: above 0 and finite; in [0, 1).
     low, high
         The range of the disadvantaged group's share, above 0 and below 1.
+    reveal_max
+        What a batch may give away, from 1/2 to 1, for no limit.
 
     Raises
     ------
@@ -83,10 +100,13 @@ def recommend(
         ("--epsilon", 0 < epsilon < math.inf, "must be above 0 and finite"),
         ("--delta", 0 <= delta < 1, "must be at least 0 and below 1"),
         ("--share-min, --share-max", 0 < low <= high < 1, "must be above 0 and below 1, the smaller first"),
+        ("--reveal-max", 0.5 <= reveal_max <= 1, "must be at least 0.5 and at most 1"),
     ):
         if not fits:
             raise RecommendError(f"{option}: {rule}")
     shares = Shares(low, high)
+    rows = standings(metric, n, queries, epsilon, delta, shares)
+    names = [row.name.removesuffix(SHRUNK) for row in rows]
     return Recommendation(
         metric,
         n,
@@ -94,6 +114,9 @@ def recommend(
         epsilon,
         delta,
         shares,
-        choose(metric, n, queries, epsilon, delta, shares),
-        standings(metric, n, queries, epsilon, delta, shares),
+        choose(metric, n, queries, epsilon, delta, shares, Limit(reveal_max, shares)),
+        rows,
+        reveal_max,
+        tuple(revealed(name, metric, n, queries, epsilon, delta, shares) if name in KNOWN else 0.5 for name in names),
+        Recommended(shares, reveal_max=reveal_max).reveals(metric, n, queries, epsilon, delta),
     )

@@ -186,6 +186,7 @@ def _compliance_deal(deal: Deal, cards: ComplianceCards) -> game.ComplianceDeal:
         delta=scenario.compliance.delta,
         batch_delta=scenario.batch_delta,
         bounding=scenario.compliance.bounding,
+        reveal_max=scenario.compliance.reveal_max if scenario.compliance.reveal_max < 1 else None,
         precision=to_message(scenario.compliance.precision),
         differencing=scenario.compliance.differencing,
         queries_max=max(QUERIES_MAX, len(cards.labels)),

@@ -111,6 +111,7 @@ class ComplianceSection(Section):
     delta: float = Field(default=0.0, strict=True, ge=0, lt=1)
     noise: Literal["seeded", "system"] = "seeded"
     bounding: Bounding = "none"
+    reveal_max: float = Field(default=1.0, strict=True, ge=0.5, le=1)
     precision: Literal["float64", "float32"] | Annotated[int, Field(strict=True, ge=0, le=DECIMALS_MAX)] = "float64"
     differencing: int = Field(default=0, strict=True, ge=0)
 

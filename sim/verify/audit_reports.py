@@ -16,6 +16,7 @@ import numpy as np
 from compliance.accountant import FREE, Budget
 from compliance.bounding import bounded
 from compliance.differencing import Detector
+from compliance.exposure import limited
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import chosen
 from compliance.mechanisms.randomized_response import RandomizedResponse
@@ -140,7 +141,8 @@ def _spent(
     asked: Sequence[tuple[Any, Batch]],
 ) -> None:
     """Compute what each batch cost, and see that the budget allowed it, and what they cost together."""
-    mechanism = bounded(MECHANISMS[deal.mechanism], deal.bounding)
+    limit = deal.reveal_max if deal.HasField("reveal_max") else 1.0
+    mechanism = bounded(limited(MECHANISMS[deal.mechanism], limit), deal.bounding)
     place = f"{trial.deal_id}: compliance reports"
     budget = Budget(deal.epsilon, deal.delta)
     losses: Counter[Any] = Counter()

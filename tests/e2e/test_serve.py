@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import re
 import shutil
 import signal
@@ -428,6 +429,20 @@ def test_what_an_answer_will_be_worth_is_told_before_anything_is_spent(served: S
             with pytest.raises(ValueError, match=r"metric|model"):
                 audits.expected_error(metric, models, 1.0)
         assert audits.terms() == before
+
+
+def test_what_a_batch_gives_away_is_told_before_it_is_asked(own: Path) -> None:
+    policy = own / "policy.toml"
+    policy.write_text(policy.read_text().replace("[audit]", "[audit]\nreveal_max = 0.58"))
+    for mechanism, limit in ("counts", None), ("recommended", 0.58):
+        change(own, mechanism=mechanism)
+        with serving(own) as running, running.client() as audits:
+            terms, expected = audits.terms(), audits.expected_error("sp", 5, 1.0)
+            assert terms.reveal_max == limit
+            most = "58%" if limit else f"{100 / (1 + math.exp(-terms.epsilon_max)):.3g}%"
+            assert f"is right for at most {most} of people, both groups counted equally" in terms.privacy
+            assert ("Where no mechanism stays within that" in terms.privacy) == (limit is not None)
+            assert 0.5 < expected.revealed <= (limit or 1 / (1 + math.exp(-1.0)))
 
 
 WORTH = r"INFO loans: {metric} +±0\.\d+ \(0\.0\d+\) +±0\.\d+ \(0\.\d+\)"

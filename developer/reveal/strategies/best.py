@@ -4,6 +4,7 @@ r"""The strongest attack there is here on what is public: metric, mechanism, pre
   whose number is public is met in the middle. Where answers are so coarse that a person's weight can hide below their
   last digit, c b < 2 10^-d with c = 1/N0 + 1/N1 >= 4/n and b the most that a score may move, they are statistics.
 * **Verdicts** and **predictive parity** have strategies of their own.
+* **Few sums**, of which `cells` and `low-rank` make all answers: rows that make these sums our own.
 * **Statistics**, all other answers: rows that toss a coin for every score, between the two ends of what it may be, and
   the decoder that suits the law of the noise. Of the absolute value of a gap we ask close to a row whose own gap keeps
   the sign, and read the answers both ways.
@@ -25,12 +26,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.reveal.decode import best as decoder
+from developer.reveal.decode import few_sums, score
+from developer.reveal.decode.ep import settled
 from developer.reveal.decode.likelihood import law_of
 from developer.reveal.decode.meet import is_listable
 from developer.reveal.strategies import meet, predictive_parity, splitting, verdicts
 from developer.reveal.strategies.compressed import decide, likelihood, reveal_from_rows, settle
 from developer.reveal.strategies.sizes import alone
 from developer.reveal.strategies.strategy import ABSOLUTE, ODDS, PLAIN, Hand, Reveal, Terms, everyone
+from fairwall.laws.cells import least_people
+from fairwall.laws.low_rank import COORDINATES_MAX
 from fairwall.laws.noise import Law
 from fairwall.laws.precision import DECIMALS
 
@@ -82,6 +87,8 @@ def play(hand: Hand) -> Reveal:
         return meet.play(hand) if ordinary and plain else splitting.play(hand)
     if terms.metric in ABSOLUTE | ODDS:
         return _both_signs(hand)
+    if terms.mechanism in ("cube", *few_sums.MECHANISMS):
+        return _few_sums(replace(hand, decode=hand.decode or decoder.decode, llr=hand.llr or _hunch(hand)))
     if terms.mechanism == "recommended":
         return _either_reading(replace(hand, decode=hand.decode or decoder.decode, llr=hand.llr or _hunch(hand)))
     queries = fewest(hand)
@@ -165,6 +172,33 @@ def _either_reading(hand: Hand) -> Reveal:
         if mechanism == "counts" or np.abs(H @ v - evidence.gaps).max() < _REPLAYS:
             return reveal
     raise AssertionError("the last reading is taken as it is")
+
+
+def _few_sums(hand: Hand) -> Reveal:
+    """Make the sums that are released ours: cells by rows of disjoint people, common sums by as few rows as a cube.
+
+    Nothing is spent on sizes: a cube's answers say what they were computed with, and who is likelier than others needs
+    none.
+    """
+    n, terms = hand.people, hand.terms
+    cells = terms.mechanism == "cells"
+    as_cube = replace(hand, terms=replace(terms, mechanism="cube"))
+    queries = min(hand.queries, max(1, n // least_people(terms.epsilon))) if cells else fewest(as_cube)
+    if terms.mechanism == "low-rank":
+        queries = min(queries, COORDINATES_MAX)  # beyond, sums are no more those of single rows
+    hand.auditor.give_up(hand.queries - queries + (terms.n0 is None))
+    if cells:
+        base = hand.base()
+        block = hand.rng.permutation(np.arange(n) * queries // n)
+        low, high = np.maximum(base - hand.perturbation, 0.0), np.minimum(base + hand.perturbation, 1.0)
+        H = np.where(np.equal.outer(np.arange(queries), block), high, low)
+    else:
+        H = coins(hand.base(), hand.perturbation, queries, hand.rng)
+    if cells and hand.decode is decoder.decode:
+        # Cells share nobody, so that nothing is left to be found out together; and a wrong N0 does no harm.
+        hand = replace(hand, decode=score.decode)
+    gaps = hand.auditor.gaps(H)
+    return decide(hand, settled(terms, None, H, gaps, size_epsilon=0.0, epsilon=terms.epsilon, rng=hand.rng))
 
 
 def _both_signs(hand: Hand) -> Reveal:

@@ -152,7 +152,9 @@ def cut(values: NDArray[np.float64], least: int = CELL_MIN) -> Cuts:
     return Cuts(order, np.array(at, np.intp), squares, points)
 
 
-def best_count(values: NDArray[np.float64], cuts: Cuts, epsilon: float, offset: float = 0.0) -> tuple[int, float]:
+def best_count(
+    values: NDArray[np.float64], cuts: Cuts, epsilon: float, offset: float = 0.0, most: int = _CELLS_MAX
+) -> tuple[int, float]:
     """Return the number of cells with the least predicted error, and that error, of a gap.
 
     Parameters
@@ -166,6 +168,8 @@ def best_count(values: NDArray[np.float64], cuts: Cuts, epsilon: float, offset: 
     offset
         The mean square of how far the models' means over these people are from their means over all whom a metric
         looks at: by so much N0 of these people matters to their sums.
+    most
+        How many cells there may be at most.
     """
     m, n = values.shape
     finest = cuts.starts(cuts.most)
@@ -177,7 +181,7 @@ def best_count(values: NDArray[np.float64], cuts: Cuts, epsilon: float, offset: 
     spread = SHARE * (1 - SHARE)
     priors = structures(cuts.squares, m, SHARE, n)
     errors = {}
-    for count in _counts(cuts.most):
+    for count in _counts(min(cuts.most, most)):
         starts = cuts.starts(count)
         merged = np.searchsorted(finest, starts)
         seen, seen_points = (np.add.reduceat(rows, merged, axis=1) for rows in (sums, of_points))

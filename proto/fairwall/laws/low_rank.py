@@ -36,7 +36,7 @@ RANKS = (1, 2, 3, 5, 8, 13, 21, 34)
 WIDTHS = (0.7, 1.5, math.inf)
 """Where they are cut off, in deviations; infinite for nowhere."""
 
-_COORDINATES_MAX = 64
+COORDINATES_MAX = 64
 """Up to so many models their own coordinates contend: beyond, their noise hides everything."""
 
 
@@ -112,7 +112,7 @@ def _contenders(
 ) -> Iterator[tuple[NDArray[np.float64], list[int]]]:
     """Yield rows in whole steps, and how many of the first of them contend."""
     own = coordinates(values, step).steps
-    if 0 < len(own) <= _COORDINATES_MAX:
+    if 0 < len(own) <= COORDINATES_MAX:
         yield own, [len(own)]
     leading = components[: RANKS[-1]]
     ranks = [rank for rank in RANKS if rank <= len(leading)]

@@ -179,7 +179,7 @@ class TrainingScenario(Scenario):
             yield "training.delta: must be above 0 where sums by group are told with Gaussian noise"
         elif self.private:
             yield from self._cost_problems(purse.epsilon)
-        for key in ("metric", "bounding", "precision", "differencing"):
+        for key in ("metric", "bounding", "reveal_max", "precision", "differencing"):
             if getattr(purse, key) != ComplianceSection.model_fields[key].default:
                 yield f"compliance.{key}: is about audits, and sums by group are told"
 

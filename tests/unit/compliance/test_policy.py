@@ -19,6 +19,7 @@ from compliance.accountant import Budget, Rule
 from compliance.groups import NO_LABEL
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import candidates
+from compliance.mechanisms.recommended import Recommended
 from compliance.policy import Policy, PolicyError, ReleaseSection, load, load_release
 from fairwall.tables.errors import DataError
 
@@ -145,6 +146,18 @@ SPOILT: dict[str, tuple[Callable[[Values], object], str]] = {
         lambda values: values["audit"].update(shares=[0.5, 0.1]),
         "audit.shares: must be two numbers above 0 and below 1, the smaller first, not [0.5, 0.1]",
     ),
+    "a limit below a guess": (
+        lambda values: values["audit"].update(reveal_max=0.4),
+        "audit.reveal_max: must be greater than or equal to 0.5, not 0.4",
+    ),
+    "a limit above everybody": (
+        lambda values: values["audit"].update(reveal_max=1.2),
+        "audit.reveal_max: must be less than or equal to 1, not 1.2",
+    ),
+    "a limit that is no number": (
+        lambda values: values["audit"].update(reveal_max="x"),
+        "audit.reveal_max: must be a valid number, not 'x'",
+    ),
     "a bounding without a proof": (
         lambda values: values["audit"].update(mechanism="cauchy", bounding="truncate"),
         "audit.bounding: truncated noise is proved private for mechanism laplace alone",
@@ -243,6 +256,15 @@ def test_a_mechanism_that_needs_a_delta_is_served_with_one(tmp_path: Path, value
     policy = read(written(tmp_path, values))
     assert policy.mechanism.name == "gaussian"
     assert policy.epsilon_max == 2.0
+
+
+@pytest.mark.parametrize(("told", "limit"), [({}, 0.6), ({"reveal_max": 1}, 1.0), ({"reveal_max": 0.55}, 0.55)])
+def test_recommended_is_told_how_much_it_may_reveal(tmp_path: Path, values: Values, told: Values, limit: float) -> None:
+    values["audit"].update(mechanism="recommended", **told)
+    policy = read(written(tmp_path, values))
+    assert policy.mechanism == Recommended(reveal_max=limit)
+    # A scenario's, and what old runs recorded, has no limit.
+    assert MECHANISMS["recommended"] == Recommended(reveal_max=1.0)
 
 
 def with_rule(values: Values, mechanism: str, rule: str, delta: float, budget: float) -> Values:

@@ -10,11 +10,11 @@ from sim.cli.recommend import as_text, as_values
 from sim.deployment.recommendation import RecommendError, recommend
 
 
-def printed(*batch: float, metric: str = "sp") -> list[str]:
+def printed(*batch: float, metric: str = "sp", reveal_max: float = 1.0) -> list[str]:
     n, queries, epsilon, delta = batch
     console = Console(width=80, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
     with console.file:
-        console.print(as_text(recommend(metric, int(n), int(queries), epsilon, delta, 0.05, 0.5)))
+        console.print(as_text(recommend(metric, int(n), int(queries), epsilon, delta, 0.05, 0.5, reveal_max)))
         return console.export_text().splitlines()
 
 
@@ -30,10 +30,25 @@ def test_where_attributes_are_published_one_line_says_so() -> None:
     for epsilon, one_in in ((5.0, "149"), (10.0, "22,027")):
         batch = (1000, 25, epsilon, 0.0)
         assert f"It publishes A but for 1 person in {one_in}; later batches are then free." in printed(*batch)
-        found = as_values(recommend("sp", 1000, 25, epsilon, 0.0, 0.05, 0.5))
+        found = as_values(recommend("sp", 1000, 25, epsilon, 0.0, 0.05, 0.5, 1.0))
         assert found["published_but_for_one_in"] == pytest.approx(1 + math.exp(epsilon))
     assert not any("publishes" in line for line in printed(1000, 25, 1.0, 0.0))
     assert as_values(recommend("sp", 1000, 25, 1.0, 0.0, 0.05, 0.5))["published_but_for_one_in"] is None
+
+
+def test_what_is_revealed_is_said_in_plain_words() -> None:
+    text = " ".join(" ".join(printed(1000, 25, 5.0, 0.0, reveal_max=0.6)).split())
+    found = recommend("sp", 1000, 25, 5.0, 0.0, 0.05, 0.5)
+    assert found.chosen != "randomized-response"
+    assert found.revealed <= found.reveal_max == 0.6
+    assert "where guessing gives 50%; about one person aimed at, the limit is e^eps/(1+e^eps), 99.3%" in text
+    assert "No mechanism stays within" not in text
+    # Few people and a large epsilon: nothing does.
+    few = " ".join(" ".join(printed(20, 1, 5.0, 0.0, reveal_max=0.55)).split())
+    assert "No mechanism stays within 55%: this one gives away least." in few
+    values = as_values(recommend("sp", 1000, 25, 1.0, 0.0, 0.05, 0.5))
+    of_response = next(row for row in values["mechanisms"] if row["mechanism"] == "randomized-response")
+    assert of_response["revealed"] == pytest.approx(math.e / (1 + math.e))
 
 
 def test_where_the_midpoint_is_as_good_it_says_so() -> None:
@@ -57,6 +72,7 @@ def test_json() -> None:
     ("option", "batch"),
     [
         ("--metric", ("x", 10, 1, 1.0, 0.0, 0.05, 0.5)),
+        ("--reveal-max", ("sp", 10, 1, 1.0, 0.0, 0.05, 0.5, 0.4)),
         ("--n", ("sp", 2, 1, 1.0, 0.0, 0.05, 0.5)),
         ("--queries", ("sp", 10, 0, 1.0, 0.0, 0.05, 0.5)),
         ("--epsilon", ("sp", 10, 1, 0.0, 0.0, 0.05, 0.5)),

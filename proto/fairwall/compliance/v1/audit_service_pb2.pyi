@@ -17,7 +17,7 @@ class GetTermsRequest(_message.Message):
     def __init__(self, deal_id: _Optional[str] = ...) -> None: ...
 
 class GetTermsResponse(_message.Message):
-    __slots__ = ("people", "metrics", "mechanism", "epsilon", "epsilon_remaining", "queries_max", "precision", "epsilon_max", "epsilon_min", "rows")
+    __slots__ = ("people", "metrics", "mechanism", "epsilon", "epsilon_remaining", "queries_max", "precision", "epsilon_max", "epsilon_min", "reveal_max", "rows")
     PEOPLE_FIELD_NUMBER: _ClassVar[int]
     METRICS_FIELD_NUMBER: _ClassVar[int]
     MECHANISM_FIELD_NUMBER: _ClassVar[int]
@@ -27,6 +27,7 @@ class GetTermsResponse(_message.Message):
     PRECISION_FIELD_NUMBER: _ClassVar[int]
     EPSILON_MAX_FIELD_NUMBER: _ClassVar[int]
     EPSILON_MIN_FIELD_NUMBER: _ClassVar[int]
+    REVEAL_MAX_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     people: int
     metrics: _containers.RepeatedScalarFieldContainer[_metric_pb2.Metric]
@@ -37,8 +38,9 @@ class GetTermsResponse(_message.Message):
     precision: _precision_pb2.Precision
     epsilon_max: float
     epsilon_min: float
+    reveal_max: float
     rows: RowsTerms
-    def __init__(self, people: _Optional[int] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., queries_max: _Optional[int] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., epsilon_max: _Optional[float] = ..., epsilon_min: _Optional[float] = ..., rows: _Optional[_Union[RowsTerms, _Mapping]] = ...) -> None: ...
+    def __init__(self, people: _Optional[int] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., queries_max: _Optional[int] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., epsilon_max: _Optional[float] = ..., epsilon_min: _Optional[float] = ..., reveal_max: _Optional[float] = ..., rows: _Optional[_Union[RowsTerms, _Mapping]] = ...) -> None: ...
 
 class RowsTerms(_message.Message):
     __slots__ = ("id_column", "public_columns", "ids_digest", "table_digest")
@@ -65,14 +67,16 @@ class GetExpectedErrorRequest(_message.Message):
     def __init__(self, deal_id: _Optional[str] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., models: _Optional[int] = ..., epsilon: _Optional[float] = ...) -> None: ...
 
 class GetExpectedErrorResponse(_message.Message):
-    __slots__ = ("error", "half_width", "midpoint_error")
+    __slots__ = ("error", "half_width", "midpoint_error", "revealed")
     ERROR_FIELD_NUMBER: _ClassVar[int]
     HALF_WIDTH_FIELD_NUMBER: _ClassVar[int]
     MIDPOINT_ERROR_FIELD_NUMBER: _ClassVar[int]
+    REVEALED_FIELD_NUMBER: _ClassVar[int]
     error: float
     half_width: float
     midpoint_error: float
-    def __init__(self, error: _Optional[float] = ..., half_width: _Optional[float] = ..., midpoint_error: _Optional[float] = ...) -> None: ...
+    revealed: float
+    def __init__(self, error: _Optional[float] = ..., half_width: _Optional[float] = ..., midpoint_error: _Optional[float] = ..., revealed: _Optional[float] = ...) -> None: ...
 
 class AuditRequest(_message.Message):
     __slots__ = ("header", "predictions_chunk")

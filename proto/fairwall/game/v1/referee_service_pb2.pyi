@@ -96,7 +96,7 @@ class TakeComplianceDealResponse(_message.Message):
     def __init__(self, turn: _Optional[_Union[Turn, str]] = ..., deal: _Optional[_Union[ComplianceDeal, _Mapping]] = ..., labels_chunk: _Optional[bytes] = ..., protected_chunk: _Optional[bytes] = ..., features_chunk: _Optional[bytes] = ..., sensitive_chunk: _Optional[bytes] = ..., release_chunk: _Optional[bytes] = ..., study_cells_chunk: _Optional[bytes] = ..., study_answers_chunk: _Optional[bytes] = ..., groups_chunk: _Optional[bytes] = ...) -> None: ...
 
 class ComplianceDeal(_message.Message):
-    __slots__ = ("deal_id", "noise_seeded", "seed", "metrics", "mechanism", "epsilon", "queries_max", "labels", "protected", "delta", "batch_delta", "bounding", "precision", "differencing", "features", "sensitive", "release", "terms", "study", "study_cells", "study_answers", "statistics", "group_columns", "groups")
+    __slots__ = ("deal_id", "noise_seeded", "seed", "metrics", "mechanism", "epsilon", "queries_max", "labels", "protected", "delta", "batch_delta", "bounding", "precision", "differencing", "features", "sensitive", "release", "terms", "study", "study_cells", "study_answers", "statistics", "group_columns", "groups", "reveal_max")
     DEAL_ID_FIELD_NUMBER: _ClassVar[int]
     NOISE_SEEDED_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
@@ -121,6 +121,7 @@ class ComplianceDeal(_message.Message):
     STATISTICS_FIELD_NUMBER: _ClassVar[int]
     GROUP_COLUMNS_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
+    REVEAL_MAX_FIELD_NUMBER: _ClassVar[int]
     deal_id: str
     noise_seeded: bool
     seed: bytes
@@ -145,7 +146,8 @@ class ComplianceDeal(_message.Message):
     statistics: StatisticsTerms
     group_columns: GroupColumns
     groups: _array_pb2.ArrayHeader
-    def __init__(self, deal_id: _Optional[str] = ..., noise_seeded: bool = ..., seed: _Optional[bytes] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., queries_max: _Optional[int] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., protected: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., delta: _Optional[float] = ..., batch_delta: _Optional[float] = ..., bounding: _Optional[str] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., differencing: _Optional[int] = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., sensitive: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., release: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., terms: _Optional[_Union[ReleaseTerms, _Mapping]] = ..., study: _Optional[_Union[StudyTerms, _Mapping]] = ..., study_cells: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., study_answers: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., statistics: _Optional[_Union[StatisticsTerms, _Mapping]] = ..., group_columns: _Optional[_Union[GroupColumns, _Mapping]] = ..., groups: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ...) -> None: ...
+    reveal_max: float
+    def __init__(self, deal_id: _Optional[str] = ..., noise_seeded: bool = ..., seed: _Optional[bytes] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., queries_max: _Optional[int] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., protected: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., delta: _Optional[float] = ..., batch_delta: _Optional[float] = ..., bounding: _Optional[str] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., differencing: _Optional[int] = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., sensitive: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., release: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., terms: _Optional[_Union[ReleaseTerms, _Mapping]] = ..., study: _Optional[_Union[StudyTerms, _Mapping]] = ..., study_cells: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., study_answers: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., statistics: _Optional[_Union[StatisticsTerms, _Mapping]] = ..., group_columns: _Optional[_Union[GroupColumns, _Mapping]] = ..., groups: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., reveal_max: _Optional[float] = ...) -> None: ...
 
 class GroupColumns(_message.Message):
     __slots__ = ("names", "sizes")

@@ -5,7 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
+from compliance.exposure import exposure, limited
+from compliance.mechanisms import MECHANISMS
+from fairwall.laws.exposure import one_person
 from fairwall.laws.metric import METRICS
+from fairwall.laws.shares import DEFAULT_SHARES, Shares
 from sim.games.reveal.scenario import RevealScenario
 from sim.report.cells import Trial
 from sim.report.estimates import INTERVALS
@@ -81,6 +85,8 @@ def assumptions(sweep: Sweep, trials: Sequence[Trial]) -> Iterator[tuple[str, st
             "attribute. What is charged is what was promised. Noise is on the corrected sensitivity, not on the "
             "printed one" + ("; one size query shares the budget, so it is for m + 1 answers." if shared else "."),
         )
+    if noisy:
+        yield "In plain words", _in_plain_words(scenarios)
     by_seed = sweep.scenario.scenario.secret == "seed"  # noqa: S105 - the name of a mode
     if noisy and by_seed and any(scenario.compliance.noise == "seeded" for scenario in scenarios):
         yield (
@@ -101,6 +107,37 @@ def assumptions(sweep: Sweep, trials: Sequence[Trial]) -> Iterator[tuple[str, st
             "two parts. “Smaller group named” is what is left when the developer takes the smaller part for the "
             "disadvantaged group; “one person known”, when it learns one person's group from elsewhere.",
         )
+
+
+def _in_plain_words(scenarios: Sequence[RevealScenario]) -> str:
+    """Say what epsilon allows, and what a batch gives away at most by `compliance.exposure`."""
+    finite = [scenario for scenario in scenarios if math.isfinite(scenario.epsilon)]
+    epsilons = sorted({scenario.epsilon for scenario in finite})
+    limits = [f"{100 * one_person(epsilon):.3g}% at ε = {epsilon:g}" for epsilon in epsilons]
+    told = (
+        "About one person aimed at, nobody is right more often than e^ε/(1+e^ε), both groups counted equally, where "
+        f"guessing gives 50%: {', '.join(limits)}."
+    )
+    figures = {}
+    for scenario in finite:
+        n, m = scenario.data.test_size, scenario.developer.queries
+        if n is None or n < 3 or not isinstance(m, int) or METRICS[scenario.compliance.metric].labelled:
+            continue  # how many the metric looks at is not known here
+        n0 = scenario.data.n0
+        shares = DEFAULT_SHARES if n0 is None else Shares(n0 / n, n0 / n)
+        asked = scenario.compliance
+        mechanism = limited(MECHANISMS[asked.mechanism], asked.reveal_max)
+        share = exposure(mechanism, asked.metric, n, m, scenario.epsilon, scenario.batch_delta, shares)
+        if not math.isnan(share):
+            figures[f"{asked.mechanism}, ε = {scenario.epsilon:g}, {m} models"] = share
+    if figures:
+        told += (
+            " Whoever knew N0 and spent everything on one batch of so many models to find out who is who, by answers "
+            "alone and with predictions of his choice, would be right, both groups counted equally, for about: "
+            + "; ".join(f"{100 * share:.3g}% ({which})" for which, share in figures.items())
+            + "."
+        )
+    return told
 
 
 def _dealt(scenarios: Sequence[RevealScenario]) -> str:

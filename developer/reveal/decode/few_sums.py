@@ -1,0 +1,91 @@
+r"""Answers that are functions of a few noisy sums: of `cells`, and of `low-rank`.
+
+**What is inverted.** Which sums are released, y = S z + noise, depends on the predictions, which are ours: S and the
+law of the noise are computed as compliance does. Answers are posterior means of u (`fairwall.laws.posterior`), and
+nearly linear in y: were gaps by chance alone what is expected,
+
+    u = G (y - s S 1),    G = s(1-s) X S' (s(1-s) S S' + R)^-1,    u = -gap N0 N1 / n.
+
+So least squares gives back y, less what would be without any gap, where there are as many answers as sums, but for a
+factor that all share: what structure is read into the batch, and N0, of which a share of `_USUAL_SHARE` is assumed
+where it is not public. The factor makes nobody more likely than somebody else. Answers that were moved to the end of
+what is possible are read as they are, and so lose some of their size, never their sign.
+
+**What is read** then are gaps of rows S with independent noise, which any decoder takes. N0, the first of `low-rank`'s
+sums, tells nobody from anybody, and is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from developer.reveal.decode.decoder import Evidence
+from fairwall.laws.cells import best_count, cells_scale, cut, discrete_variance, least_people
+from fairwall.laws.cube import CubeNoise
+from fairwall.laws.low_rank import best_measurement, centred_values, posterior_noise
+from fairwall.laws.noise import Laplace, Law
+
+_Scaled = Callable[[float], Law]
+
+MECHANISMS = ("cells", "low-rank")
+"""Whose answers this reads."""
+
+_USUAL_SHARE = 0.2
+_STEP = 2.0**-20
+"""Of the grid that sums are on: finer than anything that is told."""
+
+_RANK = 1e-6
+
+
+def behind(
+    mechanism: str, rows: NDArray[np.float64], gaps: NDArray[np.float64], epsilon: float, n0: int | None
+) -> Evidence:
+    """Read what sums were released.
+
+    Parameters
+    ----------
+    mechanism : one of `MECHANISMS`.
+    rows, gaps : the batch, (m, n) and (m,).
+    epsilon : what it cost; finite.
+    n0 : how many are disadvantaged, where that is public.
+
+    Returns
+    -------
+    Evidence
+        Of the sums: their rows, their gaps, and the law of these.
+    """
+    n = rows.shape[1]
+    n0 = min(max(1, round(_USUAL_SHARE * n)), n - 1) if n0 is None else n0
+    c, share = 1 / n0 + 1 / (n - n0), n0 / n
+    sums, law, variance = (_cells if mechanism == "cells" else _common_sums)(rows, epsilon)
+    centred = centred_values(rows)
+    spread = share * (1 - share)
+    covariance = spread * sums @ sums.T + variance * np.eye(len(sums))
+    gain = spread * np.linalg.solve(covariance, sums @ centred.T).T
+    released = np.linalg.lstsq(gain, -np.clip(gaps, -1, 1) / c, rcond=_RANK)[0]
+    # As rows in [0, 1].
+    low = min(0.0, float(sums.min(initial=0.0)))
+    width = 1 - low
+    return Evidence((sums - low) / width, -c * released / width, n0, n - n0, law(c / width))
+
+
+def _cells(rows: NDArray[np.float64], epsilon: float) -> tuple[NDArray[np.float64], _Scaled, float]:
+    cuts = cut(rows, least_people(epsilon))
+    count, _ = best_count(rows, cuts, epsilon)
+    scale = cells_scale(epsilon)
+    indicators = np.equal.outer(np.arange(count), cuts.cell_of(count)).astype(np.float64)
+    return indicators, lambda factor: Laplace(factor * scale), discrete_variance(scale)
+
+
+def _common_sums(rows: NDArray[np.float64], epsilon: float) -> tuple[NDArray[np.float64], _Scaled, float]:
+    steps = best_measurement(rows, epsilon, _STEP, size_known=False).steps
+    noise = CubeNoise(1 / epsilon, len(steps))
+    # The first sum is N0.
+    return (
+        steps[1:] * _STEP,
+        lambda factor: CubeNoise(factor * noise.scale, noise.sides),
+        posterior_noise(noise, rows.shape[1]),
+    )
