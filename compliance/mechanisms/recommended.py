@@ -281,7 +281,8 @@ def nearest(
             del errors[name]
     best = min(errors, key=lambda one: errors[one])
     # Cells by label answer the other metrics of these models for nothing; what else is best answers this one alone.
-    if len({find_metric(metric).strata for metric in question.records.metrics}) > 1:
+    of_several = len({find_metric(metric).strata for metric in question.records.metrics}) > 1
+    if of_several and math.isfinite(errors[_CELLS.name]):
         (of_cells,) = predicted_with(question, [planned(question, epsilon, limit)])
         return _CELLS.name if of_cells <= _FREE_ERROR * errors[best] else best
     return best

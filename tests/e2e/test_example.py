@@ -80,7 +80,7 @@ def answers(place: Path, address: str) -> list[tuple[float, float, float, float]
     assert max(map(len, ran.stdout.splitlines())) <= 80
     error, nothing = re.findall(r"0\.\d{3}", expected)
     assert float(error) < float(nothing)
-    assert left == "epsilon left: 1.5"
+    assert left == "epsilon left: 2.25"
     number = r"(-?\d\.\d{3})"
     read = [re.fullmatch(rf"(sp|eo) of incomes above (\d+): {number}, between {number} and {number}", x) for x in asked]
     return [
