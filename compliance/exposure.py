@@ -4,9 +4,10 @@ import math
 from dataclasses import replace
 
 from compliance.bounding import Bounded
+from compliance.mechanisms.cells import CellsMechanism
 from compliance.mechanisms.mechanism import Mechanism
 from compliance.mechanisms.recommended import Recommended
-from fairwall.laws.exposure import KNOWN, revealed
+from fairwall.laws.exposure import KNOWN, Limit, revealed
 from fairwall.laws.shares import Shares
 
 
@@ -42,15 +43,28 @@ def exposure(
         return inner.reveals(metric, people, models, epsilon, delta) if people > 2 else 1.0
     if inner.name not in KNOWN or people < 2:
         return math.nan
-    return revealed(inner.name, metric, people, models, epsilon, delta, shares)
+    found = revealed(inner.name, metric, people, models, epsilon, delta, shares)
+    return min(found, inner.limit.accuracy) if isinstance(inner, CellsMechanism) else found
 
 
 def limited(mechanism: Mechanism, reveal_max: float) -> Mechanism:
-    """Return the mechanism; `recommended` with a limit to what a batch may give away."""
-    return replace(mechanism, reveal_max=reveal_max) if isinstance(mechanism, Recommended) else mechanism
+    """Return the mechanism; `recommended` and `cells` with a limit to what a batch may give away."""
+    match mechanism:
+        case Recommended():
+            return replace(mechanism, reveal_max=reveal_max)
+        case CellsMechanism():
+            return replace(mechanism, limit=Limit(reveal_max))
+        case _:
+            return mechanism
 
 
 def reveal_max(mechanism: Mechanism) -> float:
-    """Return the limit by which `recommended` chooses; 1 for none."""
+    """Return the limit by which `recommended` chooses and `cells` are cut; 1 for none."""
     inner = mechanism.mechanism if isinstance(mechanism, Bounded) else mechanism
-    return inner.reveal_max if isinstance(inner, Recommended) else 1.0
+    match inner:
+        case Recommended():
+            return inner.reveal_max
+        case CellsMechanism():
+            return inner.limit.accuracy
+        case _:
+            return 1.0

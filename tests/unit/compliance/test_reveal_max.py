@@ -1,4 +1,4 @@
-"""`recommended` keeps what a batch gives away below a limit, wherever anything does."""
+"""`recommended` and `cells` keep what a batch gives away below a limit, wherever anything does."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from compliance.exposure import exposure
+from compliance.exposure import exposure, limited, reveal_max
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.cells import EPSILON, CellsMechanism, plan, purchases
 from compliance.mechanisms.mechanism import NO_FACTS, Question
 from compliance.mechanisms.recommended import SHRUNK, Recommended, choose
 from compliance.noise import Seeded
 from compliance.records import Records
+from fairwall.laws.cells import CELL_MIN
 from fairwall.laws.exposure import Limit, cells_within, revealed
 from fairwall.laws.shares import DEFAULT_SHARES
 
@@ -118,3 +119,16 @@ def test_of_every_mechanism_the_exposure_is_said_or_not_known() -> None:
             assert math.isnan(told)
         else:
             assert 0.5 <= told <= (math.e + 1e-6) / (1 + math.e)
+
+
+def test_cells_that_a_policy_names_keep_to_its_limit() -> None:
+    asked, bought = question(1000, 40), {}
+    for limit in (0.6, 1.0):
+        mechanism = limited(MECHANISMS["cells"], limit)
+        assert reveal_max(mechanism) == limit
+        assert exposure(mechanism, "sp", 1000, 40, 5.0, 0.0, LIMIT.shares) <= limit
+        facts = mechanism.release(asked, NO_FACTS, 5.0, 0.0, Seeded(np.random.default_rng(1))).facts
+        ((one,),) = [list(purchases(facts))]
+        bought[limit] = one
+    assert len(bought[0.6].counts) <= cells_within(1000, 5.0, LIMIT) < len(bought[1.0].counts)
+    assert np.bincount(bought[0.6].cell_of).min() >= CELL_MIN > np.bincount(bought[1.0].cell_of).min()
