@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,6 +118,7 @@ class CellsMechanism:
         return Release(noise.laplace(values, 0.0, step_for(0.0)), bought, low, high)
 
 
+@lru_cache(maxsize=1)  # a batch is looked at for its choice, whether it is free, and its answer
 def plan(
     question: Question, epsilon: float, limit: Limit = NO_LIMIT
 ) -> list[tuple[NDArray[np.intp], Cuts, int, float]]:

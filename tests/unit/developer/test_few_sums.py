@@ -103,7 +103,7 @@ def test_a_batch_with_nothing_in_it_is_read_as_nothing() -> None:
 )
 def test_attacks_on_mechanisms_reveal_what_is_told_beforehand(mechanism: str, epsilon: float, queries: int) -> None:
     # From epsilon 3.2 on cells hold one person each, where there are as many models as people.
-    found = [played(mechanism, epsilon, seed, queries) for seed in range(80 if queries < N else 12)]
+    found = [played(mechanism, epsilon, seed, queries) for seed in range(30 if queries < N else 8)]
     told = revealed(mechanism, "sp", N, 40, epsilon, shares=Shares(N0 / N, N0 / N))
     deviation = float(np.std(found)) / math.sqrt(len(found))
     # Never more; and not much less, or it would be an attack that nobody can play. False alarms: one in 10,000.

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,13 @@ from sim.deployment.certificates import write
 from sim.verify.signature import SigningKeyError, new_key
 from tests.command import fairwall
 
-NOW = datetime.now(UTC)
+
+@cache
+def now() -> datetime:
+    """Return when the tests began: not before the certificates were issued, long after this file was read."""
+    return datetime.now(UTC)
+
+
 ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 TINY = b"<html>what was asked</html>\n"
 
@@ -107,7 +114,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Inspection:
 
 
 def account_of(found: Inspection, signer: Signer, **options: Any) -> dict[str, Any]:
-    return statement.account_of(found, "loans", NOW, signer.described, **options)
+    return statement.account_of(found, "loans", now(), signer.described, **options)
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +138,7 @@ def signed(account: dict[str, Any], page: bytes, signer: Signer) -> bytes:
 def small(places: Places) -> bytes:
     """The least that can be stated, and checked, of the page TINY."""
     signer = places.signer()
-    least = {"deployment": "loans", "signedAt": NOW.isoformat(), "signer": signer.described}
+    least = {"deployment": "loans", "signedAt": now().isoformat(), "signer": signer.described}
     least |= {"only": {}, "refusals": None, "audits": []}
     return signed(least, TINY, signer)
 
@@ -287,8 +294,8 @@ def forgeries(account: dict[str, Any], places: Places) -> dict[str, tuple[bytes,
     posing = account | {"signer": stranger.described}
     alice = places.signer("developer-alice")
     hers = account | {"signer": alice.described}
-    late = account | {"signedAt": (NOW + timedelta(days=2)).isoformat()}
-    early = account | {"signedAt": (NOW - timedelta(days=2)).isoformat()}
+    late = account | {"signedAt": (now() + timedelta(days=2)).isoformat()}
+    early = account | {"signedAt": (now() - timedelta(days=2)).isoformat()}
     own = Signer(ec.generate_private_key(ec.SECP256R1()))
     in_her_name = replace(own, certificate=places.signer().certificate)
     other = account | {"ledger": {"records": 0, "head": "00"}}
@@ -398,7 +405,7 @@ def test_a_signature_outlives_its_certificate(
     class Later(datetime):
         @classmethod
         def now(cls, _: Any = None) -> datetime:
-            return NOW + timedelta(days=400)
+            return now() + timedelta(days=400)
 
     page = put(tmp_path, *pairs_of_loans(account, places))
     assert not any("certificate ended" in note for note in check(page, authority=places.authority).notes)
