@@ -71,7 +71,7 @@ def _settings(sweep: Sweep[GroupsScenario]) -> list[Term]:
     asked = [cell.scenario.groups for cell in sweep.cells]
     return [
         ("People", several([one.people for one in asked])),
-        ("Groups of", several([", ".join(one.columns) or one.source for one in asked])),
+        ("Groups of", several([" × ".join(one.columns) or one.source for one in asked])),
         ("Epsilon", several([one.epsilon for one in asked])),
         ("Strategy", several([one.strategy for one in asked])),
         ("Batches", several([one.batches for one in asked])),
