@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # Where the environment says to keep no compiled code, each of the tests' thousand processes would compile it all again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all second-client mutants lint bench proto lock supply clean
+.PHONY: demo test test-all second-client browser mutants lint bench site pythons proto lock supply clean
 
 demo: $(VENV)/.installed
 	$(BIN)/fairwall run demo
@@ -27,6 +27,9 @@ mutants: $(VENV)/.installed-all
 # What the tests of the client in JavaScript need; without it they are skipped.
 second-client: tests/second_client/node_modules/.package-lock.json
 
+# What the tests of pages find faults of accessibility with; without it, or without Chromium, they are skipped.
+browser: tests/browser/node_modules/.package-lock.json
+
 # Format, lint, types, import contracts, and the protocol: lint, and generated code as checked in.
 lint: $(VENV)/.installed-all proto/node_modules/.package-lock.json
 	$(BIN)/ruff format --check .
@@ -42,10 +45,19 @@ bench: $(VENV)/.installed-all
 	$(BIN)/python benchmarks/audits_per_second.py
 	$(BIN)/python benchmarks/median_error.py
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/decoders.py
+	$(BIN)/python benchmarks/viewer.py
 	$(BIN)/python benchmarks/shadows_per_second.py
 	$(BIN)/python benchmarks/recording.py
 	$(BIN)/python benchmarks/jobs.py
 	$(BIN)/python benchmarks/audit_throughput.py
+
+# The documentation as a site in site/, which needs no other place; warnings are errors.
+site: $(VENV)/.installed-docs scripts/site/node_modules/.package-lock.json
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+# The default tests with each Python from 3.11 to 3.13 that is here.
+pythons:
+	scripts/pythons.sh
 
 # Generates the Python code of the protocol again.
 proto: $(VENV)/.installed-all
@@ -57,7 +69,7 @@ LOCK = build/tools/bin/uv pip compile --quiet --universal --python-version 3.11 
 
 lock: build/tools/.installed
 	$(LOCK) pyproject.toml --all-extras --output-file locks/extras.txt
-	$(LOCK) pyproject.toml --constraints locks/extras.txt --output-file locks/service.txt
+	$(LOCK) pyproject.toml --extra service --constraints locks/extras.txt --output-file locks/service.txt
 	$(LOCK) locks/tools.in --output-file locks/tools.txt
 
 # The service as it is deployed, from hashed packages alone, in build/service; what it consists of, under which licences.
@@ -82,11 +94,15 @@ clean:
 
 $(VENV)/.installed: pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) -e .
+	$(PIP) -e '.[games]'
 	touch $@
 
 $(VENV)/.installed-all: $(VENV)/.installed
 	$(PIP) -e '.[training,release,dev]'
+	touch $@
+
+$(VENV)/.installed-docs: $(VENV)/.installed-all
+	$(PIP) -e '.[docs]'
 	touch $@
 
 # Exactly the packages that the lock file has hashes of.

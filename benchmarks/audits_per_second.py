@@ -36,7 +36,7 @@ from typing import Any
 import numpy as np
 from bench_deployment import lay_out
 
-from developer.client import AuditClient
+from fairwall.client import AuditClient
 
 HERE = Path(__file__).resolve().parents[1]
 PEOPLE, MODELS, EPSILON = 1000, 40, 1.0

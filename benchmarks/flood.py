@@ -39,7 +39,7 @@ import grpc
 import numpy as np
 from bench_deployment import lay_out
 
-from developer.client import AuditClient, AuditRefused, AuditUnavailable
+from fairwall.client import AuditClient, AuditRefused, AuditUnavailable
 from fairwall.rpc import channel, identity
 
 PEOPLE, MODELS, EPSILON = 1000, 40, 1.0

@@ -26,7 +26,7 @@ from compliance.case import game_case
 from compliance.mechanisms import MECHANISMS
 from compliance.records import Records
 from compliance.service import AuditService
-from developer.client import Audits, ask
+from fairwall.client.audit_client import Audits, ask
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.rpc import channel, server
 from fairwall.rpc.identity import Credentials

@@ -145,18 +145,23 @@ class Case:
             return Reply(_encode_answer(_rounded(release, self.precision)), _encode(release.facts))
 
         return self.ledger.settle(
-            Request(self.dataset, developer, request_id, digest, metric, answering.name, self.neighbours, loss), reply
+            Request(self.dataset, developer, request_id, digest, metric, answering.name, self.neighbours, loss),
+            reply,
+            self.records.minimum_group,
         )
 
-    def probability_above(self, entry: Entry, threshold: float) -> NDArray[np.float64]:
+    def probability_above(
+        self, entry: Entry, predictions: NDArray[np.float64], threshold: float
+    ) -> NDArray[np.float64]:
         """Return P(the population's gap > threshold) for each model of a batch, see `compliance.interval`.
 
-        A function of what is stored and of public numbers: it costs nothing and is the same each time.
+        A function of what is stored and of public numbers, the batch's predictions among them: it costs nothing and is
+        the same each time.
         """
         _, low, high = _decode_answer(entry)
-        people = sum(self.records.counts(entry.request.metric))
         asked = entry.request
-        return probabilities_above(low, high, people, asked.metric, threshold, asked.mechanism)
+        values = Question(asked.metric, predictions, self.records).strata[0].inside
+        return probabilities_above(low, high, values, asked.metric, threshold, asked.mechanism)
 
     def expected(self, metric: str, models: int, epsilon: float) -> Expectation:
         """Say what an answer of a batch will be worth; nothing protected is looked at."""

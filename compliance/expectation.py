@@ -3,16 +3,16 @@
 A mechanism's own code answers batches about people who do not exist: as many as in the data set, with its labels, which
 are not protected, and with groups of public shares. Two worlds, as for `compliance.mechanisms.recommended`: uniform
 scores without a gap beyond chance, and 0/1 decisions, a quarter of them 1, with a gap of 0.1 beside chance. The draws
-are seeded, so that everybody is told the same. A batch is answered several times, with noise of its own each time: to
-choose a mechanism by its predictions takes longer than to answer it.
+are seeded, so that everybody is told the same. A batch is answered several times, with noise of its own each time, and
+the first batch of each share and world chooses what answers the others: to choose takes longer than to answer.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,39 +115,53 @@ def expect(
     answers = max(1, min(_ANSWERS // fewer, _DRAWN_MAX // (fewer * people)))
     repeats = max(1, min(_REPEATS, _ANSWERS // fewer))
     errors, widths, distances = [], [], []
-    for records, predictions, generator in _batches(metrics or (metric,), metric, strata, fewer, shares, answers):
-        question = Question(metric, predictions, records)
-        truth = question.gaps()
-        answering = chosen(mechanism, metric, question.people(), fewer, spent, delta, question)
-        for _ in range(repeats):
-            released = answering.release(question, NO_FACTS, spent, delta, Seeded(generator))
-            answered, half_widths = _within(released, metric)
-            errors.append(np.abs(answered - truth))
-            widths.append(half_widths)
-        distances.append(np.abs(midpoint(metric) - truth))
+    for share, world in product(np.linspace(shares.low, shares.high, _SHARES), _worlds(metric)):
+        answering: Mechanism | None = None
+        for draw in range(math.ceil(answers / _REPEATS)):
+            generator = np.random.default_rng((_SEED, int(1000 * share), world, draw))
+            question = _question(
+                metrics or (metric,), metric, strata, fewer, share, shares.minimum_group, world, generator
+            )
+            truth = question.gaps()
+            answering = answering or chosen(mechanism, metric, question.people(), fewer, spent, delta, question)
+            for _ in range(repeats):
+                released = answering.release(question, NO_FACTS, spent, delta, Seeded(generator))
+                answered, half_widths = _within(released, metric)
+                errors.append(np.abs(answered - truth))
+                widths.append(half_widths)
+            distances.append(np.abs(midpoint(metric) - truth))
     told = (np.nan, np.nan) if mechanism.name in CHOICES else (_median(errors), _median(widths))
     return Expectation(*told, _median(distances))
 
 
-def _batches(
-    metrics: tuple[str, ...], metric: str, strata: tuple[int, int], models: int, shares: Shares, answers: int
-) -> Iterator[tuple[Records, NDArray[np.float64], np.random.Generator]]:
+def _worlds(metric: str) -> range:
+    """Return which worlds there are: scores, 0, have no gap of a metric that asks for decisions, 1."""
+    return range(1 if find_metric(metric).binary else 0, 2)
+
+
+def _question(
+    metrics: tuple[str, ...],
+    metric: str,
+    strata: tuple[int, int],
+    models: int,
+    share: float,
+    minimum_group: int,
+    world: int,
+    generator: np.random.Generator,
+) -> Question:
     labels = np.repeat(np.array([0, 1], np.uint8), strata)
-    for share in np.linspace(shares.low, shares.high, _SHARES):
-        protected = np.concatenate([_groups(share, people) for people in strata])
-        for world in range(1 if find_metric(metric).binary else 0, 2):
-            for draw in range(math.ceil(answers / _REPEATS)):
-                generator = np.random.default_rng((_SEED, int(1000 * share), world, draw))
-                predictions = generator.random((models, labels.size))
-                if world == 1:
-                    rate = np.where(protected == 1, 0.25 + 0.1 * share, 0.25 - 0.1 * (1 - share))
-                    predictions = (predictions < rate).astype(np.float64)
-                yield Records.imagined(labels, protected, metrics), predictions, generator
+    protected = np.concatenate([_groups(share, people, minimum_group) for people in strata])
+    predictions = generator.random((models, labels.size))
+    if world == 1:
+        rate = np.where(protected == 1, 0.25 + 0.1 * share, 0.25 - 0.1 * (1 - share))
+        predictions = (predictions < rate).astype(np.float64)
+    return Question(metric, predictions, Records.imagined(labels, protected, metrics, minimum_group))
 
 
-def _groups(share: float, people: int) -> NDArray[np.uint8]:
-    """Return the protected attributes of a stratum; both groups are there if there are people for both."""
-    fewest = min(max(round(share * people), 1), max(people - 1, 0))
+def _groups(share: float, people: int, minimum_group: int) -> NDArray[np.uint8]:
+    """Return the protected attributes of a stratum; both groups have what they must, or half of too few people."""
+    least = min(minimum_group, people // 2)
+    fewest = min(max(round(share * people), least), people - least)
     return (np.arange(people) >= fewest).astype(np.uint8)
 
 

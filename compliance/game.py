@@ -90,7 +90,7 @@ def play(
                 continue
             release = open_release(deal, cards) if deal.HasField("terms") else None
             audited = release.model if release is not None else _models(deal, cards, models)
-            case = _open(deal, cards, audited, draws)
+            case = open_case(deal, cards, audited, draws)
             cases[deal.deal_id] = case
             trained = None
             if release is not None:
@@ -215,9 +215,13 @@ def open_trained(deal: game.ComplianceDeal, release: Release, draws: DrawLog | N
     )
 
 
-def _open(
-    deal: game.ComplianceDeal, cards: dict[str, NDArray[Any]], models: Asked | None, draws: DrawLog | None
+def open_case(
+    deal: game.ComplianceDeal,
+    cards: dict[str, NDArray[Any]],
+    models: Asked | None = None,
+    draws: DrawLog | None = None,
 ) -> Case:
+    """Open the audits that a deal deals; ``cards`` are its arrays by name."""
     records = Records(
         labels=cards["labels"].astype(np.uint8, copy=False),
         protected=cards["protected"].astype(np.uint8, copy=False),

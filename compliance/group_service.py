@@ -7,22 +7,21 @@ import time
 from collections.abc import Iterator, Mapping
 
 import grpc
-import numpy as np
-from numpy.typing import NDArray
 
 from compliance.groups import GroupCase
 from compliance.service import (
     check_developer,
     check_request_id,
-    check_rows,
     checked_predictions,
     developer_of,
     explained,
     is_compared,
+    received,
+    wait,
 )
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.compliance.v1.group_service_pb2_grpc import GroupServiceServicer
-from fairwall.rpc import journal, uploads, work
+from fairwall.rpc import journal, uploads
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.audits import by_group_digest
 from fairwall.wire.v1 import error_pb2
@@ -86,7 +85,8 @@ class GroupService(GroupServiceServicer):
         header = uploads.header_of(request_iterator)
         grouped = self._case(header.deal_id, context)
         _validate(header, grouped)
-        predictions = _receive(header, request_iterator, grouped)
+        binary = bool(set(header.measures) & _DECISIONS)
+        predictions = checked_predictions(received(header, request_iterator, grouped.case), binary=binary)
         digest = by_group_digest(header, _terms(grouped), predictions)
         developer, began, case = developer_of(context), time.monotonic(), grouped.case
         compared = is_compared(header.rows_digest, case)
@@ -96,9 +96,7 @@ class GroupService(GroupServiceServicer):
             entry = grouped.settle(developer, header.request_id, digest, header, predictions)
             now = case.ledger.remaining(case.dataset, developer)
         LOG.debug("deal %s: counted by group for %d models", header.deal_id, len(predictions))
-        if case.answer_seconds:
-            with work.waiting():
-                time.sleep(max(0.0, began + case.answer_seconds - time.monotonic()))
+        wait(case, began)
         response = wire.ByGroupResponse(
             release=wire.GroupRelease.FromString(entry.reply.answer),
             epsilon_charged=entry.request.loss.epsilon,
@@ -151,18 +149,3 @@ def _validate(header: wire.ByGroupHeader, grouped: GroupCase) -> None:
         raise Refusal(
             AuditError(reason=error_pb2.REASON_EPSILON_INVALID, epsilon_min=least, epsilon_max=case.epsilon_max)
         )
-
-
-def _receive(
-    header: wire.ByGroupHeader, requests: Iterator[wire.ByGroupRequest], grouped: GroupCase
-) -> NDArray[np.float64]:
-    case, shape = grouped.case, header.predictions.shape
-    if len(shape) != 2 or shape[1] != case.people:
-        raise Refusal(AuditError(reason=error_pb2.REASON_PREDICTIONS_SHAPE, people=case.people))
-    check_rows(header.rows_digest, case)
-    if not 1 <= shape[0] <= case.queries_max:
-        raise Refusal(AuditError(reason=error_pb2.REASON_QUERIES_OUT_OF_RANGE, queries_max=case.queries_max))
-    limit = 8 * case.queries_max * case.people
-    predictions = uploads.array_after(header.predictions, requests, "predictions_chunk", limit)
-    binary = bool(set(header.measures) & _DECISIONS)
-    return checked_predictions(predictions.astype(np.float64, copy=False), binary=binary)

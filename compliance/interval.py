@@ -1,28 +1,32 @@
 r"""How far an answer may be from the truth, told from public numbers alone.
 
 An answer is r = g + Z: the gap g of the test set plus noise of a public law. The test set is itself a sample: g = G + S
-with G the population's gap. A gap is a difference of two means of numbers in [0, 1], whose variances are at most 1/4,
-so that S has a variance of at most
+with G the population's gap. A gap is a difference of two means, so that S has the variance
 
-    sigma^2 = 1/(4 n1) + 1/(4 n0) = 1 / (4 n s (1-s)),    s the share of one of the groups.
+    sigma^2 = v (1/n1 + 1/n0) = v / (n s (1-s)),    s the share of one of the groups,
 
-n is public, n0 and n1 are not: the caller assumes a range of shares, and the end that is farther from 1/2 counts. S is
-taken to be normal, which is good for some dozens of people in each group, on the safe side where variances are below
-1/4.
+with v the variance of what is averaged, of each model by itself. n and v are public, since the predictions are: v is
+taken from the whole stratum, as if one more person were there whose variance is 1/4, the largest one. So it is above
+that within groups where these differ, and is not 0 for a model that predicts the same for everybody. n0 and n1 are not
+public: s is taken to be spread evenly over the usual range. S is taken to be normal, which is good for some dozens of
+people in each group.
 
 **The noise's reach** on either side of an answer holds the test set's gap with the level's probability, whatever it is.
 
-**P(gap > threshold)** is the posterior probability of G > threshold where G is taken to be uniform in the metric's
-range, [-1, 1], before anybody asks. With f the density of Z,
+**P(gap > threshold)** is the posterior probability of G > threshold for a prior on G. Gaps of audits are small, mostly:
+people who ask expect one in twenty, find one in five, and seldom more. The prior is a mixture of normal laws around 0
+with the deviations and weights of `PRIOR`, cut to the metric's range, [-1, 1]: half of it lies within 0.08, nine tenths
+within 0.24, and so much beyond that an answer with little noise is believed wherever it is. With f the density of Z,
 
-    P = integral of f(r - g) P(threshold < G <= 1 | g) dg  /  integral of f(r - g) P(-1 <= G <= 1 | g) dg,
+    P = integral of f(r - g) P(threshold < G <= 1, g) dg  /  integral of f(r - g) P(-1 <= G <= 1, g) dg,
 
-both over the range, in which the test set's gap lies as well, and G given g normal around g with deviation sigma. So
-of answers with "2%", to questions whose gaps are spread evenly over the range, one in fifty has a gap above the
-threshold: the posterior is right on average over that prior, and cautious where sigma is above the truth. Without the
-range, wide noise would make "2%" of what is true two times in three.
+both over the range, in which the test set's gap lies as well. Of a normal law of deviation t and a sampling error of
+deviation sigma, g is normal around 0 with the variance t^2 + sigma^2, and G given g around g t^2 / (t^2 + sigma^2) with
+the variance t^2 sigma^2 / (t^2 + sigma^2): all else is a sum over laws and shares. So of answers with "2%", about
+populations whose gaps are spread as the prior has them, one in fifty has a gap above the threshold. Noise as wide as
+the range leaves the prior: P says then what is usual, and nothing about the model.
 
-For an **absolute** gap G lies on both sides: P(|G| > threshold | g) has two terms, and |G| is uniform in [0, 1]. Where
+For an **absolute** gap G lies on both sides: P(|G| > threshold, g) has two terms. Where
 noise is added to the absolute gap itself, the integral over g is from 0 to 1. Of noisy counts the sign comes off last:
 the answer's density at g is that of the gap with its sign, and g goes from -1 to 1.
 
@@ -51,6 +55,12 @@ from fairwall.laws.shares import DEFAULT_SHARES
 
 LEVEL = 0.95
 """With what probability an answer's interval holds the exact gap, at least."""
+
+PRIOR = ((0.85, 0.1), (0.15, 0.4))
+"""What gaps of populations are taken to be before anybody asks: weights and deviations of normal laws around 0."""
+
+_SHARES = 3
+"""So many shares stand for the usual range: the middles of as many parts of it."""
 
 _POINTS = 300
 """Of an integral over the range, on either side of each place where the integrand may turn."""
@@ -82,7 +92,12 @@ def within_range(low: NDArray[np.float64], high: NDArray[np.float64], metric: st
 
 
 def probabilities_above(
-    low: NDArray[np.float64], high: NDArray[np.float64], people: int, metric: str, threshold: float, mechanism: str
+    low: NDArray[np.float64],
+    high: NDArray[np.float64],
+    values: NDArray[np.float64],
+    metric: str,
+    threshold: float,
+    mechanism: str,
 ) -> NDArray[np.float64]:
     """Return P(the population's gap > threshold) for answers with these intervals.
 
@@ -90,8 +105,8 @@ def probabilities_above(
     ----------
     low, high
         The intervals at `LEVEL`, shape (m,), before any bounding.
-    people
-        In the metric's stratum, at least 1; public.
+    values
+        What the metric averages for each model about its stratum, shape (m, people), in [0, 1]; public.
     metric
         A key of `fairwall.laws.metric.METRICS`.
     threshold
@@ -108,7 +123,6 @@ def probabilities_above(
     found = find_metric(metric)
     if len(found.parts) != 1 or not found.bounded:
         return np.full(low.shape, np.nan)
-    shares = DEFAULT_SHARES.low, DEFAULT_SHARES.high
     kind = _ADDED.get(mechanism, Gaussian)
     scales = (high - low) / 2 / noise_reach(kind(1.0))
     return np.array(
@@ -116,15 +130,14 @@ def probabilities_above(
             probability_above(
                 middle,
                 kind(scale),
-                people,
-                shares,
+                sampling_deviations(of_model),
                 threshold,
                 absolute=found.absolute,
                 sign_lost=mechanism not in _ADDED,
             )
             if math.isfinite(scale)
             else math.nan
-            for middle, scale in zip((low + high) / 2, scales.tolist(), strict=True)
+            for middle, scale, of_model in zip((low + high) / 2, scales.tolist(), values, strict=True)
         ]
     )
 
@@ -138,34 +151,38 @@ _ADDED: dict[str, type[Laplace | Gaussian]] = {
 """The law of the noise of mechanisms that add it to the metric itself."""
 
 
-def sampling_deviation(people: int, shares: tuple[float, float]) -> float:
-    """Return the largest standard deviation of a test set's gap around the population's.
+def sampling_deviations(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return what the standard deviation of a test set's gap around the population's may be, by the share of a group.
 
     Parameters
     ----------
-    people
-        In the metric's stratum, at least 1; public.
-    shares
-        The least and the largest share that one of the groups is assumed to have, within (0, 1).
+    values
+        What is averaged, of everybody in the metric's stratum, shape (people,), in [0, 1]; public.
+
+    Returns
+    -------
+    NDArray[np.float64]
+        Each as likely as the others.
 
     Raises
     ------
     ValueError
-        For an argument out of range.
+        Without people.
     """
-    low, high = shares
-    if not 0 < low <= high < 1:
-        raise ValueError("shares must be above 0, below 1 and in order")
-    if people < 1:
+    people = len(values)
+    if not people:
         raise ValueError("there must be people")
-    return max(0.5 / math.sqrt(people * share * (1 - share)) for share in shares)
+    variance = (people * float(values.var()) + 0.25) / (people + 1)
+    low, high = DEFAULT_SHARES.low, DEFAULT_SHARES.high
+    shares = low + (high - low) * (np.arange(_SHARES) + 0.5) / _SHARES
+    deviations: NDArray[np.float64] = np.sqrt(variance / (people * shares * (1 - shares)))
+    return deviations
 
 
 def probability_above(
     answer: float,
     law: Law,
-    people: int,
-    shares: tuple[float, float],
+    sampling: NDArray[np.float64],
     threshold: float,
     *,
     absolute: bool = False,
@@ -179,8 +196,8 @@ def probability_above(
         As released, before any bounding; NaN gives NaN.
     law
         The noise's; public.
-    people, shares
-        As for `sampling_deviation`.
+    sampling
+        Deviations of the sampling error, above 0, each as likely, shape (k,).
     threshold
         What the gap is compared with.
     absolute
@@ -191,34 +208,40 @@ def probability_above(
     Raises
     ------
     ValueError
-        For an argument out of range, or a law without known quantiles.
+        For a law without known quantiles.
     """
     from scipy.special import ndtr
 
-    sigma = sampling_deviation(people, shares)
     if type(law) not in _INVERSES:
         raise ValueError(f"{type(law).__name__} noise is not known")
     if math.isnan(answer):
         return math.nan
     at = min(max(threshold, 0.0 if absolute else -1.0), 1.0)
-    gaps, weights = _seen(answer, law, 0.0 if absolute and not sign_lost else -1.0, (at, -at), sigma)
+    least = 0.0 if absolute and not sign_lost else -1.0
+    turns = (0.0, at, -at) if absolute else (0.0, at)
+    gaps, weights = _seen(answer, law, least, turns, float(sampling.min()))
+    shares, deviations = np.array(PRIOR).T[:, :, np.newaxis, np.newaxis]
+    errors = sampling[:, np.newaxis]
+    together = np.hypot(deviations, errors)
+    likely = weights * shares / together * np.exp(-0.5 * (gaps / together) ** 2)
+    middles, spreads = gaps * (deviations / together) ** 2, deviations * errors / together
 
-    def between(least: float, most: float) -> float:
-        return float(weights @ (ndtr((most - gaps) / sigma) - ndtr((least - gaps) / sigma)))
+    def between(low: float, high: float) -> float:
+        return float((likely * (ndtr((high - middles) / spreads) - ndtr((low - middles) / spreads))).sum())
 
     above = between(at, 1.0) + (between(-1.0, -at) if absolute else 0.0)
     return min(1.0, above / between(-1.0, 1.0))
 
 
 def _seen(
-    answer: float, law: Law, least: float, turns: tuple[float, float], sigma: float
+    answer: float, law: Law, least: float, turns: tuple[float, ...], sigma: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return gaps of a test set in [least, 1], and how much of the likelihood of the answer lies around each."""
     likeliest = min(max(answer, least), 1.0)
     if not law.scale:
         return np.array([likeliest]), np.ones(1)
-    # The noise has its peak at the likeliest, the sample turns at the threshold: both are smooth in proportion to the
-    # distance from there.
+    # The noise has its peak at the likeliest, the prior at 0, the sample turns at the threshold: all are smooth in
+    # proportion to the distance from there.
     steps = np.geomspace(min(1.0, law.scale, sigma) * 1e-3, 2.0, _POINTS)
     around = np.concatenate((-steps, [0.0], steps))
     gaps = np.unique(np.clip(np.concatenate([place + around for place in (likeliest, *turns)]), least, 1.0))

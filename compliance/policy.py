@@ -249,11 +249,16 @@ class Policy(_Section):
         return self.audit.epsilon_max or self.budget.epsilon
 
     @property
+    def shares(self) -> Shares:
+        """What is known, and assumed, of how large groups are: public."""
+        return Shares(*self.audit.shares, self.data.minimum_group)
+
+    @property
     def mechanism(self) -> Mechanism:
         """What answers; ValueError for a bounding that it cannot have."""
         mechanism = MECHANISMS[self.audit.mechanism]
         if isinstance(mechanism, CauchyMechanism | Recommended):
-            mechanism = replace(mechanism, shares=Shares(*self.audit.shares))
+            mechanism = replace(mechanism, shares=self.shares)
         return bounded(limited(mechanism, self.audit.reveal_max), self.audit.bounding)
 
     @property
@@ -439,6 +444,13 @@ def load(policy: Policy) -> tuple[Records, Rows, Grouped | None]:
                 f"data.minimum_group: metric {metric} looks at a group of fewer than {data.minimum_group} people; "
                 "take it out of audit.metrics, or bring more data"
             )
+    try:
+        records = replace(records, minimum_group=data.minimum_group)
+    except RecordsError:  # the service that started would tell who is in which group
+        raise PolicyError(
+            f"data.minimum_group: a metric looks at no more than {2 * data.minimum_group} people, so that both groups "
+            f"have {data.minimum_group} or one has fewer: nobody is protected; make it smaller, or bring more data"
+        ) from None
     return records, Rows(audited, ids), _grouped(data, columns, _filled(data, name, table, data.label))
 
 

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from compliance.metrics import GroupSums
 from fairwall.laws.metric import find_metric, part_values, stratum, sums_over
+from fairwall.laws.sensitivity import least_stratum
 
-STRATUM_MIN = 3
+STRATUM_MIN = least_stratum(1)
 """Among fewer people a flip has no neighbour with both groups present, so no noise would protect anybody."""
 
 
@@ -33,17 +34,22 @@ class Records:
         1 = advantaged, 0 = disadvantaged.
     metrics : tuple of str
         The metrics that these records will be audited for.
+    minimum_group : int
+        How many people each group has at least in every stratum that these metrics look at. Public, and part of what
+        neighbours are: noise counts on it.
 
     Raises
     ------
     RecordsError
-        If the columns do not fit together, or a stratum that a metric needs lacks a group. Checked here, before anybody
+        If the columns do not fit together, or a group is smaller than that in a stratum that a metric needs, or both
+        just as large, where nobody could be in the other one. Checked here, before anybody
         is admitted, so that no later refusal depends on a protected attribute.
     """
 
     labels: NDArray[np.uint8]
     protected: NDArray[np.uint8] = field(repr=False)
     metrics: tuple[str, ...]
+    minimum_group: int = 1
 
     def __post_init__(self) -> None:
         if self.labels.ndim != 1 or self.labels.shape != self.protected.shape:
@@ -53,16 +59,21 @@ class Records:
                 raise RecordsError("a label or protected attribute is neither 0 nor 1")
         for metric in self.metrics:
             for members in self._strata(metric):
-                if min(self._split(members)) < 1 or members.sum() < STRATUM_MIN:
+                smallest = min(self._split(members))
+                if smallest < self.minimum_group or members.sum() < least_stratum(self.minimum_group):
                     raise RecordsError(f"metric {metric}: a group is too small to be audited")
 
     @classmethod
     def imagined(
-        cls, labels: NDArray[np.uint8], protected: NDArray[np.uint8], metrics: tuple[str, ...] = ()
+        cls,
+        labels: NDArray[np.uint8],
+        protected: NDArray[np.uint8],
+        metrics: tuple[str, ...] = (),
+        minimum_group: int = 1,
     ) -> Records:
         """Make the records of people who do not exist, whom no check has to protect."""
         records = object.__new__(cls)
-        records.__dict__.update(labels=labels, protected=protected, metrics=metrics)
+        records.__dict__.update(labels=labels, protected=protected, metrics=metrics, minimum_group=minimum_group)
         return records
 
     @property

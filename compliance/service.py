@@ -17,6 +17,7 @@ from compliance.case import DEVELOPER, Case, interval_of, values_of
 from compliance.exposure import reveal_max
 from compliance.ledger.file import LedgerUnavailable
 from fairwall.compliance.v1 import audit_service_pb2 as audit
+from fairwall.compliance.v1 import group_service_pb2 as group
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceServicer
 from fairwall.laws.metric import METRICS
 from fairwall.rpc import arrays, journal, uploads, work
@@ -69,6 +70,7 @@ class AuditService(AuditServiceServicer):
             epsilon_min=case.epsilon_min,
             rows=_rows_terms(case),
             reveal_max=limit if limit < 1 else None,
+            minimum_group=case.records.minimum_group if case.records.minimum_group > 1 else None,
         )
 
     def GetExpectedError(
@@ -133,15 +135,13 @@ def _settle(
         now = case.ledger.remaining(case.dataset, developer)
     LOG.debug("deal %s: answered a batch of %d", header.deal_id, len(predictions))
     low, high = interval_of(entry)
-    asked = header.HasField("threshold")
-    if case.answer_seconds:  # a sleep of 0 lets everybody else run first
-        with work.waiting():
-            time.sleep(max(0.0, began + case.answer_seconds - time.monotonic()))
+    above = case.probability_above(entry, predictions, header.threshold) if header.HasField("threshold") else None
+    wait(case, began)
     response = audit.AuditResponse(
         gaps=arrays.to_message(values_of(entry)),
         low=arrays.to_message(low),
         high=arrays.to_message(high),
-        probability_above=arrays.to_message(case.probability_above(entry, header.threshold)) if asked else None,
+        probability_above=None if above is None else arrays.to_message(above),
         epsilon_charged=entry.request.loss.epsilon,
         epsilon_remaining=entry.remaining,
         epsilon_remaining_now=None if now == entry.remaining else now,
@@ -230,13 +230,15 @@ def _check_question(number: metric_pb2.Metric, epsilon: float, case: Case) -> st
     return metric
 
 
-def check_rows(rows_digest: bytes, case: Case) -> None:
-    """Refuse a caller's rows that are not the test set's; nothing is compared where there is no digest.
+def wait(case: Case, began: float) -> None:
+    """Let an answer that was begun at a time of `time.monotonic` take as long as answers take at least."""
+    if case.answer_seconds:  # a sleep of 0 lets everybody else run first
+        with work.waiting():
+            time.sleep(max(0.0, began + case.answer_seconds - time.monotonic()))
 
-    Raises
-    ------
-    Refusal
-    """
+
+def _check_rows(rows_digest: bytes, case: Case) -> None:
+    """Refuse a caller's rows that are not the test set's; nothing is compared where there is no digest."""
     if rows_digest and (case.rows is None or rows_digest not in case.rows.digests):
         raise Refusal(error_pb2.REASON_ROWS_DIFFER)
 
@@ -260,15 +262,29 @@ def _check_size(models: int, case: Case) -> None:
 def _receive(
     header: audit.AuditHeader, metric: str, requests: Iterator[audit.AuditRequest], case: Case
 ) -> NDArray[np.float64]:
-    """Take the predictions that follow a header."""
+    return _checked(metric, received(header, requests, case))
+
+
+def received(
+    header: audit.AuditHeader | group.ByGroupHeader,
+    requests: Iterator[audit.AuditRequest] | Iterator[group.ByGroupRequest],
+    case: Case,
+) -> NDArray[np.float64]:
+    """Take the predictions that follow a header, shape (models, people), whatever they are.
+
+    Raises
+    ------
+    Refusal
+        For too many or too few of them, or rows that are not the test set's.
+    """
     shape = header.predictions.shape
     if len(shape) != 2 or shape[1] != case.people:
         raise Refusal(AuditError(reason=error_pb2.REASON_PREDICTIONS_SHAPE, people=case.people))
-    check_rows(header.rows_digest, case)
+    _check_rows(header.rows_digest, case)
     _check_size(shape[0], case)
     limit = 8 * case.queries_max * case.people
     predictions = uploads.array_after(header.predictions, requests, "predictions_chunk", limit)
-    return _checked(metric, predictions.astype(np.float64, copy=False))
+    return predictions.astype(np.float64, copy=False)
 
 
 def _checked(metric: str, predictions: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -11,7 +11,6 @@ from compliance.expectation import Expectation, expected_about
 from compliance.mechanisms.recommended import midpoint
 from compliance.policy import Policy, PolicyError
 from compliance.records import Records
-from fairwall.laws.shares import Shares
 
 LOG = logging.getLogger(__name__)
 
@@ -47,7 +46,7 @@ def batch_of(policy: Policy) -> int:
 
 def worths(policy: Policy, records: Records) -> Iterator[Worth]:
     """Find out for each metric of a policy; nothing protected is looked at. Takes up to a second or two for each."""
-    shares = Shares(*policy.audit.shares)
+    shares = policy.shares
     for metric in policy.audit.metrics:
         one, batch = (
             expected_about(records, policy.mechanism, metric, models, spendable(policy), policy.audit.delta, shares)

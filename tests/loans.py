@@ -17,7 +17,7 @@ from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from compliance.ledger.books import Entry
 from compliance.ledger.file import inspect
-from developer.client import AuditClient
+from fairwall.client import AuditClient
 from fairwall.rpc import channel, identity
 from sim.deployment.certificates import write
 

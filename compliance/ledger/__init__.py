@@ -123,8 +123,8 @@ class Ledger:
             self._agree(dataset, "", neighbours, budget, data)
         self._seal_head()
 
-    def check_budgets(self, accounts: Sequence[Account]) -> None:
-        """Refuse budgets of which one could not be set; `set_budget` does nothing else, and nothing is written.
+    def check_budgets(self, accounts: Sequence[Account], served: Sequence[Served] = ()) -> None:
+        """Refuse budgets of which one could not be set, and what could not be admitted; nothing is written.
 
         Raises
         ------
@@ -135,6 +135,7 @@ class Ledger:
                 self._check(account)
                 for other in accounts[:place]:
                     _check_people(account, other.dataset, other.neighbours, other.data)
+            self._check_groups(served)
 
     def admit(self, policy: bytes, served: Sequence[Served]) -> None:
         """Record a policy that holds from now on; one that holds already adds nothing.
@@ -148,9 +149,13 @@ class Ledger:
 
         Raises
         ------
+        LedgerError
+            If charges have counted on larger groups than the policy says there are: what they lost between data sets
+            of smaller ones is not known.
         LedgerUnavailable
         """
         with self._transaction():
+            self._check_groups(served)
             named = {each.dataset: each.developers for each in served}
             accounts = [(dataset, developer) for dataset, developer in self._books.accounts if dataset in named]
         for dataset, developer in accounts:
@@ -181,7 +186,7 @@ class Ledger:
             self._agree(dataset, developer, self._books.neighbours[dataset], share)
         self._seal_head()
 
-    def settle(self, request: Request, answer: Callable[[tuple[bytes, ...]], Reply]) -> Entry:
+    def settle(self, request: Request, answer: Callable[[tuple[bytes, ...]], Reply], minimum_group: int = 1) -> Entry:
         """Charge a request and store its answer, or find the answer that it has bought already.
 
         Parameters
@@ -192,6 +197,8 @@ class Ledger:
             the charge is covered, while the developer's other requests wait, and nobody else's; if it raises, nothing
             is charged. What it gives is dropped, and nobody hears of it, where the charge is covered no longer or the
             request is answered already: by another process. It is called again if the facts are others by then.
+        minimum_group : int
+            How many people the answer takes groups to have at least, no more than the policy says that holds.
 
         Returns
         -------
@@ -207,7 +214,7 @@ class Ledger:
         LedgerError
             If the loss is stated for another relation than the budget, or the ledger must not be used.
         LedgerUnavailable
-            If it cannot be written; the same request may be sent again.
+            If it cannot be written, or another policy holds by now; the same request may be sent again.
         """
         journal.note(dataset=request.dataset, request=request.request_id, cost=0.0)
         found = self._open(request)
@@ -221,6 +228,10 @@ class Ledger:
                 with self._transaction():
                     same = found.head is self._books.head  # nobody was charged since: what was found holds
                     entry = None if same else self._find(request)
+                    if entry is None and minimum_group > self._books.minimum_group.get(request.dataset, minimum_group):
+                        raise LedgerUnavailable(
+                            f"data set {request.dataset}: another policy holds since this was asked"
+                        )
                     if entry is None and (same or self._covered(request).facts == found.facts):
                         entry = self._charge(request, reply)
                 if entry is not None:
@@ -345,6 +356,16 @@ class Ledger:
             )
         for name, bound in books.data.items():
             _check_people(account, name, books.neighbours[name], bound)
+
+    def _check_groups(self, served: Sequence[Served]) -> None:
+        """Refuse to admit smaller groups than charges have counted on."""
+        for each in served:
+            counted_on = self._books.counted_on.get(each.dataset, 1)
+            if each.minimum_group < counted_on:
+                raise LedgerError(
+                    f"data set {each.dataset}: data.minimum_group: must be at least {counted_on}, not "
+                    f"{each.minimum_group}: answers had noise for groups of so many, and lose more where one is smaller"
+                )
 
     def _agree(self, dataset: str, developer: str, neighbours: Neighbours, budget: Budget, data: bytes = b"") -> None:
         books = self._books

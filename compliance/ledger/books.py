@@ -17,6 +17,15 @@ LOST = "(lost)"
 """Who asked, what for and what answered, of charges that were lost with a ledger: a name that no certificate has."""
 
 
+COUNTING_ON_GROUPS = frozenset(
+    {
+        *("laplace", "gaussian", "conceal", "conceal-laplace", "cauchy"),
+        *("sparse-vector", "exponential", "propose-test-release"),
+    }
+)
+"""What answers with less noise the more people both groups are known to have: its losses hold for such data alone."""
+
+
 class LedgerError(UserError):
     """A ledger that must not be used, or not like this. The text says in one line what to do."""
 
@@ -57,11 +66,12 @@ class Terms:
 
 @dataclass(frozen=True)
 class Served:
-    """One data set as a policy serves it: to whom, and in an audit which metrics."""
+    """One data set as a policy serves it: to whom, and in an audit which metrics, of groups of at least how many."""
 
     dataset: str
     developers: tuple[str, ...]
     metrics: tuple[str, ...] = ()
+    minimum_group: int = 1
 
 
 @dataclass(frozen=True)
@@ -207,6 +217,10 @@ class Books:
         self.neighbours: dict[str, Neighbours] = {}
         self.data: dict[str, bytes] = {}
         self.admission: Admission | None = None
+        self.minimum_group: dict[str, int] = {}
+        """How many people the groups of a data set have at least, by the policy that holds."""
+        self.counted_on: dict[str, int] = {}
+        """The most that any charge has counted on."""
         self._budgets: dict[tuple[str, str], Budget] = {}
         self._losses: defaultdict[tuple[str, str], Counter[Loss]] = defaultdict(Counter)
         self._facts: defaultdict[tuple[str, str], list[bytes]] = defaultdict(list)
@@ -237,8 +251,12 @@ class Books:
                 self.data[record.dataset] = record.data
         elif isinstance(record, Admission):
             self.admission = record
+            self.minimum_group |= {each.dataset: each.minimum_group for each in record.served}
         else:
             asked = record.request
+            if asked.mechanism in COUNTING_ON_GROUPS and asked.loss != FREE:
+                # No less than before: no policy is admitted that lowers it.
+                self.counted_on[asked.dataset] = self.minimum_group.get(asked.dataset, 1)
             for developer in ("", asked.developer):
                 if asked.loss != FREE:
                     self._losses[asked.dataset, developer][asked.loss] += 1
@@ -307,7 +325,11 @@ def columns_of(record: Record) -> tuple[int | float | str | bytes, ...]:
         terms = (record.neighbours.value, budget.rule.value, float(budget.epsilon), float(budget.delta))
         return (*who, *terms, record.data, record.time)
     if isinstance(record, Admission):
-        served = [[each.dataset, each.developers, each.metrics] for each in record.served]
+        # The minimum last and not where it is 1, as in the records of services that did not count on it.
+        served = [
+            [each.dataset, each.developers, each.metrics, *([each.minimum_group] if each.minimum_group > 1 else [])]
+            for each in record.served
+        ]
         return (record.sequence, record.policy, json.dumps(served), record.time)
     asked, loss, reply = record.request, record.request.loss, record.reply
     who = (record.sequence, asked.dataset, asked.developer)

@@ -68,8 +68,8 @@ _TERMS = "SELECT sequence, dataset, developer, neighbours, rule, epsilon, delta,
 _ADMITTED = "SELECT sequence, policy, served, time, chain, mac FROM admissions"
 _ENTRIES = """SELECT sequence, dataset, developer, request_id, digest, metric, mechanism, neighbours, epsilon, delta,
     law, multiplier, released, facts, remaining, time, chain, mac FROM entries"""
-_CHAIN = """SELECT chain FROM entries WHERE sequence = ?1 UNION ALL SELECT chain FROM terms WHERE sequence = ?1
-    UNION ALL SELECT chain FROM admissions WHERE sequence = ?1 UNION ALL SELECT chain FROM genesis WHERE ?1 = 0"""
+_CHAIN = """SELECT chain FROM entries WHERE sequence = :n UNION ALL SELECT chain FROM terms WHERE sequence = :n
+    UNION ALL SELECT chain FROM admissions WHERE sequence = :n UNION ALL SELECT chain FROM genesis WHERE :n = 0"""
 
 
 # A digest of a record takes bytes for their hexadecimal digits: which of the two a column holds is looked at besides.
@@ -182,7 +182,7 @@ def chain_at(db: sqlite3.Connection, sequence: int) -> bytes:
     LedgerError
         If there is no such record.
     """
-    row = db.execute(_CHAIN, (sequence,)).fetchone()
+    row = db.execute(_CHAIN, {"n": sequence}).fetchone()
     if row is None:
         raise LedgerError(f"record {sequence} was taken out: bring back an untouched copy of the ledger")
     return bytes(row[0])
@@ -215,7 +215,10 @@ def _check_types(row: tuple[Any, ...], types: tuple[type, ...]) -> None:
 def _admission(row: tuple[Any, ...]) -> Admission:
     _check_types(row, _ADMISSION_TYPES)
     sequence, policy, served, at, chain, mac = row
-    each = tuple(Served(name, tuple(developers), tuple(metrics)) for name, developers, metrics in json.loads(served))
+    each = tuple(
+        Served(name, tuple(developers), tuple(metrics), *least)
+        for name, developers, metrics, *least in json.loads(served)
+    )
     return Admission(sequence, policy, each, at, chain, mac)
 
 

@@ -1,7 +1,7 @@
 """Cauchy noise on the smooth sensitivity that spends the whole of epsilon."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compliance.accountant import Loss, pure
 from compliance.mechanisms.mechanism import (
@@ -52,6 +52,8 @@ class CauchyMechanism:
         gaps = question.gaps()
         if math.isinf(epsilon):
             return exactly(gaps)
-        tuning = tune(question.metric, question.people(), question.queries, epsilon, self.shares)
+        # What the records hold, and nothing assumed: noise counts on it.
+        shares = replace(self.shares, minimum_group=question.records.minimum_group)
+        tuning = tune(question.metric, question.people(), question.queries, epsilon, shares)
         scale = _ALLOWANCE * question.smooth(tuning.beta) / tuning.alpha
         return Release(noise.cauchy(gaps, scale, step_for(question.smallest_change() / tuning.alpha)))

@@ -18,7 +18,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,22 +29,24 @@ from compliance.mechanisms.mechanism import (
     Guarantee,
     Question,
     Release,
+    Stratum,
     exactly,
+    kept,
     require_answerable,
     require_budget,
 )
 from compliance.mechanisms.posterior_answers import Told, answers
-from compliance.metrics import part_values
 from compliance.noise import Noise, step_for
-from fairwall.laws.cells import CELL_MIN, Cuts, best_count, cells_scale, discrete_variance, least_people, usual
-from fairwall.laws.exposure import NO_LIMIT, Limit, cells_within, one_person
-from fairwall.laws.metric import find_metric, strata_of
+from fairwall.laws.cells import Cuts, best_count, cells_scale, discrete_variance, usual
+from fairwall.laws.exposure import NO_LIMIT, Limit, cells_within, least_people_within
+from fairwall.laws.metric import strata_of
 from fairwall.laws.posterior import (
     SHARE,
     Seen,
     directions_of,
     predicted_error,
-    variances_with_cells,
+    structures,
+    variances_told,
 )
 
 EPSILON = "cells.epsilon"
@@ -118,7 +119,7 @@ class CellsMechanism:
         return Release(noise.laplace(values, 0.0, step_for(0.0)), bought, low, high)
 
 
-@lru_cache(maxsize=1)  # a batch is looked at for its choice, whether it is free, and its answer
+@kept
 def plan(
     question: Question, epsilon: float, limit: Limit = NO_LIMIT
 ) -> list[tuple[NDArray[np.intp], Cuts, int, float]]:
@@ -131,11 +132,9 @@ def plan(
     ValueError
         For an epsilon that is not finite and above 0.
     """
-    # What cells reveal is reckoned for no smaller ones.
-    least = least_people(epsilon) if limit.accuracy >= one_person(epsilon) else CELL_MIN
     means = question.predictions.mean(axis=1)
     found = []
-    for people, cuts in question.cuts(least):
+    for people, cuts in question.cuts(least_people_within(epsilon, limit)):
         values = question.predictions[:, people]
         offset = float(((values.mean(axis=1) - means) ** 2).mean())
         most = cells_within(max(2, len(people)), epsilon, limit)
@@ -164,18 +163,17 @@ def predicted_with(question: Question, bought: Sequence[Purchase]) -> list[float
     Of all directions in which models differ, where `predicted` looks at the first ones.
     """
     errors = np.zeros(len(bought))
-    strata = list(_strata(question))
-    for members, of_all, means in strata:
-        n = int(np.count_nonzero(members))
-        centred = np.where(members, of_all - means[:, np.newaxis], 0.0)
+    for stratum in question.strata:
+        centred, members, n = stratum.centred, stratum.members, stratum.people
         squares, directions = directions_of(centred @ centred.T)
+        priors = structures(squares, len(centred), SHARE, n)
         for number, one in enumerate(bought):
             seen = seen_by([one], centred, members)
             cross = directions.T @ seen.cross
-            told = cross / (SHARE * (1 - SHARE) * seen.ones + usual(len(seen.ones)) * seen.noise) @ cross.T
-            variances = variances_with_cells(squares, told, len(centred), n)
+            told = cross / np.sqrt(SHARE * (1 - SHARE) * seen.ones + usual(len(seen.ones)) * seen.noise)
+            variances = [variance / len(centred) for variance in variances_told(squares, told, priors)]
             of_size = usual(len(seen.ones)) * disadvantaged_among([one], members)[1]
-            errors[number] += predicted_error(variances, of_size, n) / len(strata)
+            errors[number] += predicted_error(variances, of_size, n) / len(question.strata)
     return errors.tolist()
 
 
@@ -225,22 +223,11 @@ def _buy(
 def _answer(question: Question, bought: Sequence[Purchase]) -> tuple[NDArray[np.float64], *Ends]:
     rows = _kept(_merged(bought))
 
-    def look(
-        _label: int | None, members: NDArray[np.bool_], _values: NDArray[np.float64], centred: NDArray[np.float64]
-    ) -> Told:
-        return Told(*disadvantaged_among(bought, members), seen_by(rows, centred, members))
+    def look(stratum: Stratum) -> Told:
+        seen = seen_by(rows, stratum.centred, stratum.members)
+        return Told(*disadvantaged_among(bought, stratum.members), seen)
 
     return answers(question, look)
-
-
-def _strata(question: Question) -> Iterator[tuple[NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]]]:
-    """Yield each stratum's members, everybody's values for its parts, and the members' means."""
-    metric = find_metric(question.metric)
-    values = list(part_values(question.metric, question.predictions, question.records.labels))
-    for label in metric.strata:
-        inside = [i for i, part in enumerate(metric.parts) if part.label == label]
-        members, of_all = values[inside[0]][0], np.concatenate([values[i][1] for i in inside])
-        yield members, of_all, of_all[:, members].mean(axis=1)
 
 
 def disadvantaged_among(bought: Sequence[Purchase], members: NDArray[np.bool_]) -> tuple[float, float]:

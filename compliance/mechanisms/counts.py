@@ -30,11 +30,12 @@ from compliance.mechanisms.mechanism import (
     Guarantee,
     Question,
     Release,
+    Stratum,
     exactly,
     require_answerable,
     require_budget,
 )
-from compliance.metrics import GroupSums, gaps, part_values, sums_over
+from compliance.metrics import GroupSums, gaps, sums_over
 from compliance.noise import ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.counts import Totals, laplace_scales, shrunk_sums
 from fairwall.laws.cube import CubeNoise
@@ -83,32 +84,31 @@ class NoisyCounts:
 
 
 @dataclass(frozen=True, eq=False)
-class Stratum:
+class Asked:
     """What is bought of a stratum. Secret.
 
     Parameters
     ----------
+    stratum
+        Which. Public.
     n0, sums
         N0, and the sums over a=0, shape (k,).
-    members, values
-        Who is in the stratum, shape (people,), and what is added up about everybody, shape (k, people). Public.
     known
         Whether N0 was bought before.
     """
 
+    stratum: Stratum
     n0: int
     sums: NDArray[np.float64]
-    members: NDArray[np.bool_]
-    values: NDArray[np.float64]
     known: bool
 
     @property
     def n(self) -> int:
         """The people in the stratum."""
-        return int(np.count_nonzero(self.members))
+        return self.stratum.people
 
 
-Buy = Callable[[Stratum], NoisyCounts]
+Buy = Callable[[Asked], NoisyCounts]
 """Adds noise."""
 
 
@@ -142,7 +142,7 @@ class CountsMechanism:
         if math.isinf(epsilon):
             return exactly(question.gaps())
 
-        def buy(asked: Stratum) -> NoisyCounts:
+        def buy(asked: Asked) -> NoisyCounts:
             k, known = asked.sums.size, asked.known
             about = laplace_scales(k, epsilon, size_known=known)
             step = step_for(about.sums, magnitude=asked.n)
@@ -169,25 +169,19 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
     """
     metric = find_metric(question.metric)
     exact = question.records.group_sums(question.metric, question.predictions)
-    values = list(part_values(question.metric, question.predictions, question.records.labels))
-    bought, estimates = dict[str, NDArray[np.float64]](), dict[int, GroupSums]()
+    bought, estimates, fewest = dict[str, NDArray[np.float64]](), dict[int, GroupSums](), question.records.minimum_group
     intervals = list[Ends]()
-    for label in metric.strata:
-        inside = [i for i, part in enumerate(metric.parts) if part.label == label]
-        name = size_fact(label)
-        asked = Stratum(
-            n0=int(exact[inside[0]].n0),
-            sums=np.concatenate([exact[i].sum0 for i in inside]),
-            members=values[inside[0]][0],
-            values=values[inside[0]][1] if len(inside) == 1 else np.concatenate([values[i][1] for i in inside]),
-            known=name in facts,
-        )
+    for stratum in question.strata:
+        inside, members, name = stratum.parts, stratum.members, size_fact(stratum.label)
+        sums = np.concatenate([exact[i].sum0 for i in inside])
+        asked = Asked(stratum, int(exact[inside[0]].n0), sums, known=name in facts)
         noisy, n = buy(asked), asked.n
         if noisy.size is not None:
             bought[name] = as_fact(noisy.size, noisy.size_law, n)
         size, size_law = from_fact(facts[name] if noisy.size is None else bought[name])
+        size = min(max(size, fewest), n - fewest)  # which is public
         reach = math.ceil(noise_reach(size_law, 1 - _MISSED))
-        first, last = int(max(1.0, size - reach)), int(min(n - 1.0, size + reach))
+        first, last = int(max(fewest, size - reach)), int(min(n - fewest, size + reach))
         every = np.arange(first, last + 1.0)
         sizes, weights = _thinned(every, size, size_law)
         reaches = (noise_reach(noisy.law, 1 - _MISSED) + noisy.step) * noisy.units
@@ -195,10 +189,9 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
         of_sums = [
             np.broadcast_to(of, np.shape(noisy.sums)) for of in (noisy.sums, reaches, noisy.centres, noisy.units, taken)
         ]
-        of_parts = (np.split(of, len(inside)) for of in of_sums)
+        of_parts = (np.split(of, len(inside)) for of in (stratum.values, *of_sums))
         told, of_all_people = list[CentredSums](), list[NDArray[np.float64]]()
-        for i, centred, off, centres, units, nearest in zip(inside, *of_parts, strict=True):
-            members, of_all = values[i]
+        for i, of_all, centred, off, centres, units, nearest in zip(inside, *of_parts, strict=True):
             total = sums_over(members, of_all)
             people = of_all if members.all() else np.compress(members, of_all, axis=1)
             least, most = possible_sums(people, first, last)
@@ -233,7 +226,7 @@ def as_fact(noisy: float, law: Law, n: int) -> NDArray[np.float64]:
     return np.array([np.clip(np.rint(noisy), 1, n - 1), law.scale, float(kind)])
 
 
-def from_fact(fact: NDArray[np.float64]) -> tuple[float, Law]:
+def from_fact(fact: NDArray[np.float64]) -> tuple[float, Laplace | Gaussian | CubeNoise]:
     """Read N0 with noise, and its noise's law, from a fact."""
     if fact.size == _OLD_FACT:  # the second is what the noise had moved N0 by but for 1 in 80 times
         return float(fact[0]), Laplace(float(fact[1]) / math.log(80))
@@ -241,17 +234,6 @@ def from_fact(fact: NDArray[np.float64]) -> tuple[float, Law]:
     if kind > 1:
         return size, CubeNoise(scale, int(kind) - 1)
     return size, (Gaussian if kind else Laplace)(scale)
-
-
-def variance_of(law: Law) -> float:
-    """Return the variance of what `from_fact` says was added to N0."""
-    match law:
-        case CubeNoise():
-            return law.variance()
-        case Gaussian():
-            return law.scale**2
-        case _:
-            return 2 * law.scale**2
 
 
 def _thinned(sizes: NDArray[np.float64], size: float, law: Law) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

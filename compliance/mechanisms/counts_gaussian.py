@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from compliance.accountant import Loss
-from compliance.mechanisms.counts import NoisyCounts, Stratum, answer
+from compliance.mechanisms.counts import Asked, NoisyCounts, answer
 from compliance.mechanisms.gaussian import gaussian_cost
 from compliance.mechanisms.mechanism import (
     Facts,
@@ -48,7 +48,7 @@ class CountsGaussian:
         if math.isinf(epsilon):
             return exactly(question.gaps())
 
-        def buy(asked: Stratum) -> NoisyCounts:
+        def buy(asked: Asked) -> NoisyCounts:
             k, known = asked.sums.size, asked.known
             about = gaussian_scales(k, gaussian_multiplier(epsilon, delta), size_known=known)
             steps = [step_for(scale, GAUSSIAN_FINENESS, asked.n) for scale in (about.size, about.sums)]

@@ -11,19 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.accountant import Loss, pure
-from compliance.mechanisms.counts import NoisyCounts, Stratum, answer
+from compliance.mechanisms.counts import Asked, NoisyCounts, answer
 from compliance.mechanisms.mechanism import (
     Facts,
     Guarantee,
     Question,
     Release,
+    Stratum,
     exactly,
     require_answerable,
     require_budget,
 )
 from compliance.noise import Noise, step_for
 from fairwall.laws.cube import Coordinates, CubeNoise, coordinates, cube_scales
-from fairwall.laws.noise import Laplace, Law
+from fairwall.laws.noise import Laplace
 from fairwall.laws.posterior import Seen, posterior
 
 _VARIANCE_MIN = 1e-6
@@ -59,27 +60,23 @@ class CubeMechanism:
         if math.isinf(epsilon):
             return exactly(question.gaps())
 
-        def buy(asked: Stratum) -> NoisyCounts:
+        def buy(asked: Asked) -> NoisyCounts:
             step = cube_step(epsilon, asked.n)
-            told = coordinates(np.compress(asked.members, asked.values, axis=1), step)
+            told = coordinates(asked.stratum.inside, step)
             scales = cube_scales(len(told.steps), epsilon, size_known=asked.known)
-            # With a wider step than this draws would take long; such a scale is next to nothing, and costs less.
-            scale = max(scales.scale, scales.sides * step)
-            mine = np.zeros((len(told.steps), asked.members.size))
-            mine[:, asked.members] = told.steps
-            exact = question.records.sums_of_disadvantaged(asked.members, mine) * step
-            size, law = None, CubeNoise(scale, max(scales.sides, 1))
+            exact = sums_of_steps(question, asked.stratum, told.steps, step)
+            size, law = None, drawn_law(scales.scale, scales.sides, step)
             if scales.together:
-                size, *released = noise.cube(np.append(float(asked.n0), exact), scale, step).tolist()
+                size, *released = noise.cube(np.append(float(asked.n0), exact), law.scale, step).tolist()
                 sums = np.array(released)
             else:
                 if scales.size is not None:
                     size = float(noise.laplace(np.array([float(asked.n0)]), scales.size, 1.0)[0])
-                sums = noise.cube(exact, scale, step) if scales.sides else exact
+                sums = noise.cube(exact, law.scale, step) if scales.sides else exact
             apart = Laplace(scales.size) if scales.size is not None else law
             expected = None
             if self.shrinks:
-                expected = _expected(asked, told, step, (sums, law), None if size is None else (size, apart))
+                expected = _expected(asked.stratum, told, step, (sums, law), None if size is None else (size, apart))
             # Each of N0 people was rounded, by half a step at most.
             return NoisyCounts(
                 size, apart, told.sums(sums), law, asked.n * step / 2, told.centres, told.halves, expected
@@ -89,32 +86,43 @@ class CubeMechanism:
 
 
 def _expected(
-    asked: Stratum,
+    stratum: Stratum,
     told: Coordinates,
     step: float,
     released: tuple[NDArray[np.float64], CubeNoise],
-    size: tuple[float, Law] | None,
+    size: tuple[float, Laplace | CubeNoise] | None,
 ) -> Callable[[float], NDArray[np.float64]]:
     """Return what the centred sums are by the posterior, given N0."""
-    people = np.compress(asked.members, asked.values, axis=1)
-    means = people.mean(axis=1)
-    centred = people - means[:, np.newaxis]
+    means, centred = stratum.means, stratum.centred[:, stratum.members]
     sums, law = released
     rows, values, variances = told.steps * step, sums, np.full(len(sums), law.variance())
     if size is not None:
         noisy, of_size = size
-        rows, values = np.vstack([rows, np.ones(asked.n)]), np.append(values, noisy)
-        variances = np.append(variances, of_size.variance() if isinstance(of_size, CubeNoise) else 2 * of_size.scale**2)
+        rows, values = np.vstack([rows, np.ones(stratum.people)]), np.append(values, noisy)
+        variances = np.append(variances, of_size.variance())
     # Not so little that rounding errors decide.
     variances = np.maximum(variances, _VARIANCE_MIN)
     seen = Seen(values, rows.sum(axis=1), rows @ rows.T, centred @ rows.T, variances)
 
     def expected(n0: float) -> NDArray[np.float64]:
-        found = posterior(centred @ centred.T, seen, n0 / asked.n, asked.n)
+        found = posterior(centred @ centred.T, seen, n0 / stratum.people, stratum.people)
         nearest: NDArray[np.float64] = found.mean + n0 * (means - told.centres)
         return nearest
 
     return expected
+
+
+def drawn_law(scale: float, sides: int, step: float) -> CubeNoise:
+    """Return the noise that is drawn: of this scale, or a larger one, which costs less."""
+    # With a wider step than this draws would take long; such a scale is next to nothing.
+    return CubeNoise(max(scale, sides * step), max(sides, 1))
+
+
+def sums_of_steps(question: Question, stratum: Stratum, steps: NDArray[np.float64], step: float) -> NDArray[np.float64]:
+    """Add up what the disadvantaged count, of what each member counts in whole steps, shape (d, people). Secret."""
+    of_all = np.zeros((len(steps), stratum.members.size))
+    of_all[:, stratum.members] = steps
+    return question.records.sums_of_disadvantaged(stratum.members, of_all) * step
 
 
 def cube_step(epsilon: float, people: int) -> float:

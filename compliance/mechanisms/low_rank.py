@@ -13,23 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.accountant import Loss, pure
-from compliance.mechanisms.counts import as_fact, from_fact, size_fact, variance_of
-from compliance.mechanisms.cube import cube_step
+from compliance.mechanisms.counts import as_fact, from_fact, size_fact
+from compliance.mechanisms.cube import cube_step, drawn_law, sums_of_steps
 from compliance.mechanisms.mechanism import (
     Facts,
     Guarantee,
     Question,
     Release,
+    Stratum,
     exactly,
     require_answerable,
     require_budget,
 )
 from compliance.mechanisms.posterior_answers import Told, answers
-from compliance.metrics import part_values
 from compliance.noise import Noise
-from fairwall.laws.cube import CubeNoise
-from fairwall.laws.low_rank import Measurement, best_measurement, posterior_noise
-from fairwall.laws.metric import find_metric
+from fairwall.laws.low_rank import best_measurement, posterior_noise
 from fairwall.laws.posterior import Seen
 
 
@@ -57,21 +55,22 @@ class LowRankMechanism:
             return exactly(question.gaps())
         bought = dict[str, NDArray[np.float64]]()
 
-        def look(
-            label: int | None, members: NDArray[np.bool_], of_all: NDArray[np.float64], centred: NDArray[np.float64]
-        ) -> Told:
-            values, name = of_all[:, members], size_fact(label)
-            n = values.shape[1]
+        def look(stratum: Stratum) -> Told:
+            n, name = stratum.people, size_fact(stratum.label)
             step = cube_step(epsilon, n)
-            measured = best_measurement(values, epsilon, step, size_known=name in facts)
-            told, law = _measure(question, members, measured, epsilon, step, noise)
+            measured = best_measurement(stratum.inside, epsilon, step, size_known=name in facts)
+            law = drawn_law(1 / epsilon, len(measured.steps), step)
+            exact = sums_of_steps(question, stratum, measured.steps, step)
+            told = noise.cube(exact, law.scale, step) if len(exact) else exact
             if name not in facts:
                 bought[name] = as_fact(told[0], law, n)
             size, of_size = from_fact((facts if name in facts else bought)[name])
             people = measured.steps * step
             of_noise = np.full(len(told), posterior_noise(law, n))
-            seen = Seen(told, people.sum(axis=1), people @ people.T, centred[:, members] @ people.T, of_noise)
-            return Told(size, variance_of(of_size), seen)
+            seen = Seen(
+                told, people.sum(axis=1), people @ people.T, stratum.centred[:, stratum.members] @ people.T, of_noise
+            )
+            return Told(size, of_size.variance(), seen)
 
         values, low, high = answers(question, look)
         return Release(values, bought, low, high)
@@ -80,37 +79,7 @@ class LowRankMechanism:
 def predicted(question: Question, epsilon: float) -> float:
     """Return the error to expect of an answer; public."""
     errors = [
-        best_measurement(values, epsilon, cube_step(epsilon, values.shape[1]), size_known=False).error
-        for values in _values(question)
+        best_measurement(stratum.inside, epsilon, cube_step(epsilon, stratum.people), size_known=False).error
+        for stratum in question.strata
     ]
     return sum(errors) / len(errors)
-
-
-def _values(question: Question) -> list[NDArray[np.float64]]:
-    """Return the values of each stratum's members, those of one part after the other's."""
-    metric = find_metric(question.metric)
-    values = list(part_values(question.metric, question.predictions, question.records.labels))
-    found = []
-    for label in metric.strata:
-        inside = [i for i, part in enumerate(metric.parts) if part.label == label]
-        found.append(np.concatenate([values[i][1][:, values[i][0]] for i in inside]))
-    return found
-
-
-def _measure(
-    question: Question,
-    members: NDArray[np.bool_],
-    measured: Measurement,
-    epsilon: float,
-    step: float,
-    noise: Noise,
-) -> tuple[NDArray[np.float64], CubeNoise]:
-    sides = len(measured.steps)
-    # With a wider step than this draws would take long; such a scale is next to nothing, and costs less.
-    law = CubeNoise(max(1 / epsilon, sides * step), max(sides, 1))
-    if not sides:
-        return np.zeros(0), law
-    steps = np.zeros((sides, members.size))
-    steps[:, members] = measured.steps
-    exact = question.records.sums_of_disadvantaged(members, steps) * step
-    return noise.cube(exact, law.scale, step), law

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, wraps
 from types import MappingProxyType
-from typing import Literal, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from compliance.accountant import Loss
 from compliance.interval import noise_reach
-from compliance.metrics import gaps
+from compliance.metrics import gaps, part_values
 from compliance.noise import Noise
 from compliance.records import Records
 from fairwall.laws.cells import Cuts, cut
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Law
+from fairwall.laws.posterior import centred_values
 from fairwall.laws.sensitivity import Counts, Sensitivities, sensitivities
 
 Facts: TypeAlias = Mapping[str, NDArray[np.float64]]
@@ -26,7 +27,75 @@ Facts: TypeAlias = Mapping[str, NDArray[np.float64]]
 
 Guarantee: TypeAlias = Literal["pure", "approximate", "none"]
 
+_Arguments = ParamSpec("_Arguments")
+_Found = TypeVar("_Found")
+
 NO_FACTS: Facts = MappingProxyType({})
+
+
+@dataclass(frozen=True, eq=False)
+class Stratum:
+    """People of one label, or all, whom a batch asks about, and what is added up about them. Public to who asks.
+
+    Parameters
+    ----------
+    label
+        Theirs; None for everybody.
+    parts
+        Which of the metric's parts look at them, by their numbers.
+    members
+        Who they are, shape (n,).
+    values
+        What those parts add up about everybody, all models of one part after those of the other, shape (k, n).
+    """
+
+    label: int | None
+    parts: tuple[int, ...]
+    members: NDArray[np.bool_]
+    values: NDArray[np.float64]
+
+    @cached_property
+    def people(self) -> int:
+        """How many members there are."""
+        return int(np.count_nonzero(self.members))
+
+    @cached_property
+    def inside(self) -> NDArray[np.float64]:
+        """The members' values, shape (k, people)."""
+        return self.values[:, self.members]
+
+    @cached_property
+    def means(self) -> NDArray[np.float64]:
+        """Their means, shape (k,)."""
+        means: NDArray[np.float64] = self.inside.mean(axis=1)
+        return means
+
+    @cached_property
+    def centred(self) -> NDArray[np.float64]:
+        """The members' values less their means, and 0 for everybody else, shape (k, n)."""
+        centred = np.zeros(self.values.shape)
+        centred[:, self.members] = centred_values(self.inside)
+        return centred
+
+
+def kept(
+    find: Callable[Concatenate[Question, _Arguments], _Found],
+) -> Callable[Concatenate[Question, _Arguments], _Found]:
+    """Keep what a function finds out about a question with the question: as long as that lives, and no longer.
+
+    A batch is looked at several times: for its price, whether it is free, and for its answer. A cache of the function's
+    own would keep the records in memory.
+    """
+
+    @wraps(find)
+    def known(question: Question, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Found:
+        key = find, args, tuple(kwargs.items())
+        if key not in question.found:
+            question.found[key] = find(question, *args, **kwargs)
+        found: _Found = question.found[key]
+        return found
+
+    return known
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +134,18 @@ class Question:
         # A game's case asks for them besides the mechanism.
         return gaps(self.metric, self.records.group_sums(self.metric, self.predictions))
 
+    @cached_property
+    def strata(self) -> tuple[Stratum, ...]:
+        """The metric's strata, in their order. Public: the labels are."""
+        metric, found = find_metric(self.metric), []
+        values = list(part_values(self.metric, self.predictions, self.records.labels))
+        for label in metric.strata:
+            parts = tuple(i for i, part in enumerate(metric.parts) if part.label == label)
+            members, *of_parts = values[parts[0]][0], *(values[i][1] for i in parts)
+            found.append(Stratum(label, parts, members, np.concatenate(of_parts) if len(parts) > 1 else of_parts[0]))
+        return tuple(found)
+
+    @kept
     def cuts(self, least: int) -> tuple[tuple[NDArray[np.intp], Cuts], ...]:
         """Cut the people into cells of alike predictions: who is in each stratum, by position, and its cuts. Public.
 
@@ -76,19 +157,16 @@ class Question:
         least
             How many people a cell holds at least.
         """
-        if least not in self._cut:
-            labels = self.records.labels
-            if any(find_metric(metric).labelled for metric in self.records.metrics):
-                strata = [np.flatnonzero(labels == label) for label in (0, 1)]
-            else:
-                strata = [np.arange(self.records.people)]
-            self._cut[least] = tuple(
-                (people, cut(self.predictions[:, people], least)) for people in strata if len(people)
-            )
-        return self._cut[least]
+        labels = self.records.labels
+        if any(find_metric(metric).labelled for metric in self.records.metrics):
+            strata = [np.flatnonzero(labels == label) for label in (0, 1)]
+        else:
+            strata = [np.arange(self.records.people)]
+        return tuple((people, cut(self.predictions[:, people], least)) for people in strata if len(people))
 
     @cached_property
-    def _cut(self) -> dict[int, tuple[tuple[NDArray[np.intp], Cuts], ...]]:
+    def found(self) -> dict[Hashable, Any]:
+        """What functions that are `kept` have found out about it."""
         return {}
 
     def counts(self) -> Counts:
@@ -105,7 +183,8 @@ class Question:
         # With the labels given, predictive parity may move less where it is defined; but an audit answers 0 where it is
         # not, and between the two a flip moves it by up to 1, which is what it may move by with the labels left open.
         open_labels = len(find_metric(self.metric).strata) == 1
-        return sensitivities(self.metric, self.records.counts(self.metric) if open_labels else self.counts(), beta)
+        counts = self.records.counts(self.metric) if open_labels else self.counts()
+        return sensitivities(self.metric, counts, beta, minimum_group=self.records.minimum_group)
 
     def smooth(self, beta: float) -> float:
         """Return the smooth sensitivity. Secret."""
@@ -215,7 +294,8 @@ class Reusable(Protocol):
     def is_free(self, facts: Facts, epsilon: float, question: Question | None = None) -> bool:
         """Return whether a batch asked for at epsilon costs nothing, given what earlier batches have released.
 
-        By the question's predictions, never by the protected attributes. What is free stays so whatever else is bought.
+        By the question's predictions, never by the protected attributes or any noise. What one release makes free by
+        itself is free whatever else is bought, and nothing else is.
         """
 
 

@@ -7,9 +7,11 @@ and so their ends are where u has its ends. Of predictive parity, which is a dif
 derivative at the answer says how both of them move it.
 
 How predictions go with the protected attribute among people whom no sum tells apart is known by the prior alone, and so
-is the size of what noise leaves. Of 42 kinds of batches of real and made models 95.0% of gaps on average lay in their
-intervals, 93.9% of a table that nothing was tuned on; a tenth wider, 96.7 and 95.9%. Models of one batch agree, and so
-do their errors: of single batches it can be few.
+is the size of what noise leaves. In 2,000 made worlds 96% of gaps lay in their
+intervals, a twentieth wider than that (97% of a tenth). Models of one batch agree, and so
+do their errors: of single batches it can be few. Of a later batch of one model,
+answered from cells that were bought for another, 92.7% of gaps lie in their intervals, and 76% where what no cell sees
+was taken to go on as what they see.
 """
 
 from __future__ import annotations
@@ -23,12 +25,12 @@ from numpy.typing import NDArray
 from compliance.count_intervals import combined, level_of_parts
 from compliance.interval import Ends
 from compliance.mechanisms.counts import consistent
-from compliance.mechanisms.mechanism import Question
-from compliance.metrics import GroupSums, gaps, part_values
+from compliance.mechanisms.mechanism import Question, Stratum
+from compliance.metrics import GroupSums, gaps
 from fairwall.laws.metric import Metric, find_metric
 from fairwall.laws.posterior import Posterior, Seen, posterior
 
-WIDER = 1.1
+WIDER = 1.05
 """See above."""
 
 
@@ -49,9 +51,8 @@ class Told:
     seen: Seen
 
 
-Look = Callable[[int | None, NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64]], Told]
-"""From a stratum's label, its members, shape (people,), the values of everybody and the centred values, 0 for all but
-members, shape (k, people), to what is known of it."""
+Look = Callable[[Stratum], Told]
+"""From a stratum to what is known of it."""
 
 
 def answers(question: Question, look: Look) -> tuple[NDArray[np.float64], *Ends]:
@@ -70,23 +71,15 @@ def answers(question: Question, look: Look) -> tuple[NDArray[np.float64], *Ends]
         Shape (m,) each.
     """
     metric, m = find_metric(question.metric), question.queries
-    values = list(part_values(question.metric, question.predictions, question.records.labels))
     estimates, ends = dict[int, GroupSums](), list[Ends]()
-    for label in metric.strata:
-        inside = [i for i, part in enumerate(metric.parts) if part.label == label]
-        members = values[inside[0]][0]
-        n = int(np.count_nonzero(members))
-        of_all = np.concatenate([values[i][1] for i in inside])
-        means = of_all[:, members].mean(axis=1)
-        centred = np.where(members, of_all - means[:, np.newaxis], 0.0)
-        # What is the same for everybody has no gap but by rounding.
-        centred[np.ptp(of_all[:, members], axis=1) == 0] = 0.0
-        told = look(label, members, of_all, centred)
-        size = float(np.clip(told.size, 1, n - 1))
-        found = posterior(centred @ centred.T, told.seen, size / n, n)
+    fewest = question.records.minimum_group
+    for stratum in question.strata:
+        n, told = stratum.people, look(stratum)
+        size = float(np.clip(told.size, fewest, n - fewest))
+        found = posterior(stratum.centred @ stratum.centred.T, told.seen, size / n, n)
 
         def sums(
-            u: NDArray[np.float64], n: int = n, size: float = size, means: NDArray[np.float64] = means
+            u: NDArray[np.float64], n: int = n, size: float = size, means: NDArray[np.float64] = stratum.means
         ) -> list[GroupSums]:
             """Return possible sums of each part, for values in [0, 1]."""
             sum0 = np.clip(size * means + u, np.maximum(0.0, n * means - (n - size)), np.minimum(n * means, size))
@@ -95,7 +88,7 @@ def answers(question: Question, look: Look) -> tuple[NDArray[np.float64], *Ends]
                 for part, total in zip(np.split(sum0, len(sum0) // m), np.split(n * means, len(sum0) // m), strict=True)
             ]
 
-        estimates.update(zip(inside, sums(found.mean), strict=True))
+        estimates.update(zip(stratum.parts, sums(found.mean), strict=True))
         by_size = (found.mean * (1 / size - 1 / (n - size))) ** 2 * told.size_variance
         if metric.binary:
             ends.append(_ends_of_ratios(metric, found, by_size, sums))

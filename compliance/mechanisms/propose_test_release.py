@@ -2,7 +2,8 @@ r"""Propose, test, release (Dwork, Lei, STOC 2009): noise for groups that are la
 
 **Propose.** The policy guesses a least share of the minority. In a stratum of n people it stands for b = max(2,
 ceil(share n)) people, and for the bound B = flip_sensitivity(n, b): while both groups have at least b people, one
-flip moves the metric by at most B, since that bound falls up to the middle. For b = 2 it holds always.
+flip moves the metric by at most B, since that bound falls up to the middle. For b = 2 it holds always; and where groups
+are known to have at least g people, b is g + 1 at least, for which it always holds.
 
 **Test.** With a = min(n0, n1), D = max(0, a - b + 1) flips lead to a data set where B does not hold; for two strata the
 smaller D counts, of which one flip touches one. D moves by at most 1. It gets discrete Laplace noise,
@@ -84,19 +85,22 @@ class ProposeTestRelease:
         require_budget(epsilon, delta)
         return pure(epsilon, delta)
 
-    def law(self, metric: str, labels: NDArray[np.uint8], queries: int, epsilon: float) -> Laplace:
+    def law(
+        self, metric: str, labels: NDArray[np.uint8], queries: int, epsilon: float, minimum_group: int = 1
+    ) -> Laplace:
         """Return the noise on each answer that passes; public."""
-        bound = max(proposed_bound(metric, people, self.minority_share) for people in _strata(metric, labels).values())
+        strata = _strata(metric, labels).values()
+        bound = max(proposed_bound(metric, people, self.minority_share, minimum_group) for people in strata)
         return released_law(bound, queries, epsilon, self.test_share)
 
-    def proposed_size(self, people: int) -> int:
-        """Return b for a stratum of so many people, at least 3."""
-        return proposed_size(people, self.minority_share)
+    def proposed_size(self, people: int, minimum_group: int = 1) -> int:
+        """Return b for a stratum of so many people, at least 2g+1."""
+        return proposed_size(people, self.minority_share, minimum_group)
 
-    def distance(self, minority: int, people: int) -> float:
+    def distance(self, minority: int, people: int, minimum_group: int = 1) -> float:
         """Return D for a stratum; infinite where the bound always holds. Secret."""
-        size = self.proposed_size(people)
-        return math.inf if size == 2 else max(0, minority - size + 1)
+        size = self.proposed_size(people, minimum_group)
+        return math.inf if size == minimum_group + 1 else max(0, minority - size + 1)
 
     def passing_distance(self, epsilon: float, delta: float) -> int:
         """Return t, what the noisy distance has to reach."""
@@ -111,7 +115,7 @@ class ProposeTestRelease:
         gaps, labels = question.gaps(), question.records.labels
         if math.isinf(epsilon):
             return exactly(gaps)
-        law = self.law(question.metric, labels, question.queries, epsilon)
+        law = self.law(question.metric, labels, question.queries, epsilon, question.records.minimum_group)
         step = step_for(law.scale)
         rounding = question.queries * ROUNDING_STEPS * step / (epsilon * (1 - self.test_share))
         law = Laplace(law.scale + rounding)
@@ -123,7 +127,7 @@ class ProposeTestRelease:
     def _passes(self, question: Question, epsilon: float, delta: float, noise: Noise) -> bool:
         counts = question.counts()
         distance = min(
-            self.distance(min(counts.groups(label)), people)
+            self.distance(min(counts.groups(label)), people, question.records.minimum_group)
             for label, people in _strata(question.metric, question.records.labels).items()
         )
         if math.isinf(distance):  # public: no stratum can fail

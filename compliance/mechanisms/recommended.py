@@ -61,6 +61,7 @@ from compliance.mechanisms.mechanism import (
     Question,
     Release,
     exactly,
+    kept,
     require_answerable,
     require_budget,
 )
@@ -69,11 +70,11 @@ from compliance.noise import Noise
 from fairwall.laws.calibration import conceal_law, laplace_law, require_batch
 from fairwall.laws.cauchy import tuned_law
 from fairwall.laws.conceal_laplace import conceal_laplace_law
-from fairwall.laws.counts import CountScales, Totals, gaussian_scales, laplace_scales, shrunk_sums
+from fairwall.laws.counts import CountScales, Totals, expected_in_batches, gaussian_scales, laplace_scales
 from fairwall.laws.cube import CubeNoise, coordinates, cube_scales
 from fairwall.laws.exposure import NO_LIMIT, Limit, one_person, revealed, within
 from fairwall.laws.gaussian import gaussian_multiplier
-from fairwall.laws.metric import find_metric, part_values
+from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Gaussian, Laplace, Law
 from fairwall.laws.posterior import SHARE, directions_of, predicted_error, variances_with_noise
 from fairwall.laws.response import noisy_sums, response_estimates, turning_probability
@@ -85,6 +86,9 @@ SHRUNK = " shrunk"
 _RESPONSE = RandomizedResponse()
 _CELLS = CellsMechanism()
 _CELLS_ANEW = CellsMechanism(anew=True)
+_TIE = 1.03
+"""Predictions of errors this close say nothing of which is less."""
+
 _FREE_ERROR = 1.7
 """How many times the error of a purchase cells that were bought before may have, to answer in its place for nothing.
 
@@ -280,6 +284,8 @@ def nearest(
             # Cells that are few enough stay within the limit where nothing else did, or nothing worth its price.
             del errors[name]
     best = min(errors, key=lambda one: errors[one])
+    if errors[_CELLS.name] <= _TIE * errors[best]:
+        best = _CELLS.name  # whose counts answer later batches for nothing
     # Cells by label answer the other metrics of these models for nothing; what else is best answers this one alone.
     of_several = len({find_metric(metric).strata for metric in question.records.metrics}) > 1
     if of_several and math.isfinite(errors[_CELLS.name]):
@@ -295,9 +301,8 @@ def _errors_of(
     return {name: _error_of_noise(question, name, epsilon, shares), **of_others}
 
 
-@lru_cache(maxsize=1)
+@kept
 def _errors_of_contenders(question: Question, epsilon: float, shares: Shares, limit: Limit) -> dict[str, float]:
-    # A batch is looked at up to three times: for its price, whether it is free, and for its answer.
     errors = {_CELLS.name: predicted_of_cells(question, epsilon, limit)}
     if _cube_within(question, epsilon, limit):
         errors[_CUBE] = _error_of_noise(question, _CUBE, epsilon, shares)
@@ -314,13 +319,7 @@ def _cube_within(question: Question, epsilon: float, limit: Limit) -> bool:
     metric, people, m, shares = question.metric, question.people(), question.queries, limit.shares
     if revealed(CubeMechanism.name, metric, people, m, epsilon, 0.0, shares) <= limit.accuracy:
         return True
-    parts = find_metric(metric).parts
-    values = [of[:, members] for members, of in part_values(metric, question.predictions, question.records.labels)]
-    strata = [
-        [of for of, part in zip(values, parts, strict=True) if part.label == label]
-        for label in find_metric(metric).strata
-    ]
-    different = {len(coordinates(np.concatenate(inside), 2.0**-20).steps) for inside in strata}
+    different = {len(coordinates(stratum.inside, 2.0**-20).steps) for stratum in question.strata}
     return all(
         revealed(CubeMechanism.name, metric, people, m, epsilon, 0.0, shares, different=each) <= limit.accuracy
         for each in different
@@ -333,26 +332,20 @@ def _error_of_noise(question: Question, name: str, epsilon: float, shares: Share
     Noise counts as Gaussian noise with the same median of its size would.
     """
     metric, m, errors = question.metric, question.queries, []
-    labels, parts = find_metric(metric).strata, find_metric(metric).parts
-    values = list(part_values(metric, question.predictions, question.records.labels))
-    for label in labels:
-        members, of_all = values[next(i for i, part in enumerate(parts) if part.label == label)]
-        n = int(np.count_nonzero(members))
-        of_people = of_all[:, members]
-        means = of_people.mean(axis=1)
-        centred = of_people - means[:, np.newaxis]
-        of_size = 0.0
+    for stratum in question.strata:
+        # Of two parts the first stands for both.
+        n, means, centred, of_size = stratum.people, stratum.means[:m], stratum.centred[:m], 0.0
         if name in ("laplace", "cauchy"):
-            n0 = max(1, round(SHARE * n))
-            proxy = metric if len(parts) == 1 else "abs_sp"
+            n0 = min(max(shares.minimum_group, round(SHARE * n)), n - shares.minimum_group)
+            proxy = metric if len(find_metric(metric).parts) == 1 else "abs_sp"
             law: Law = (
-                laplace_law(proxy, n, m, epsilon)
+                laplace_law(proxy, n, m, epsilon, shares.minimum_group)
                 if name == "laplace"
                 else tuned_law(proxy, n0, n - n0, m, epsilon, shares)
             )
             noise = (law.median_abs() / _MEDIAN * SHARE * (1 - SHARE) * n) ** 2
         elif name == _CUBE:
-            told = coordinates(of_people, 2.0**-20)
+            told = coordinates(stratum.inside[:m], 2.0**-20)
             scales = cube_scales(len(told.steps), epsilon)
             of_one = (CubeNoise(scales.scale, max(scales.sides, 1)).median_abs() / _MEDIAN) ** 2
             of_size = of_one if scales.size is None else (Laplace(scales.size).median_abs() / _MEDIAN) ** 2
@@ -437,8 +430,8 @@ class _Plan:
 
 
 @dataclass(frozen=True, eq=False)
-class _Batch:
-    """A simulated batch: signed gaps, the secret N0, and what is public."""
+class _Batches:
+    """Simulated batches: signed gaps, shape (batches, models), the secret N0, and what is public of each model."""
 
     n0: int
     gaps: NDArray[np.float64]
@@ -456,8 +449,8 @@ class _World:
 
 _WORLDS = (_World(mean=0.5, variance=1 / 12, gap=0.0), _World(mean=0.25, variance=0.25 * 0.75, gap=0.1))
 
-_Answers = Callable[[_Batch, np.random.Generator], NDArray[np.float64]]
-"""Simulates what a mechanism says of a batch's signed gaps, before the metric's sign and range."""
+_Answers = Callable[[_Batches, np.random.Generator], NDArray[np.float64]]
+"""Simulates what a mechanism says of batches' signed gaps, before the metric's sign and range."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -476,16 +469,15 @@ def _errors(plan: _Plan, answers: _Answers, *, joined: bool) -> _Errors:
         for i, world in enumerate(_WORLDS):
             # The same numbers for every mechanism, as far as it draws in the same way.
             generator = np.random.default_rng((_SEED, n0, i))
-            errors = []
-            for batch in _batches(plan, n0, world, generator, joined=joined):
-                truth = np.abs(batch.gaps) if absolute else batch.gaps
-                errors.append(np.abs(np.clip(answers(batch, generator), low, high) - truth))
+            batches = _batches(plan, n0, world, generator, joined=joined)
+            truth = np.abs(batches.gaps) if absolute else batches.gaps
+            errors = np.abs(np.clip(answers(batches, generator), low, high) - truth)
             medians.append(float(np.median(errors)))
             means.append(float(np.mean(errors)))
     return _Errors(np.reshape(medians, (-1, len(_WORLDS))), np.reshape(means, (-1, len(_WORLDS))))
 
 
-def _batches(plan: _Plan, n0: int, world: _World, generator: np.random.Generator, *, joined: bool) -> list[_Batch]:
+def _batches(plan: _Plan, n0: int, world: _World, generator: np.random.Generator, *, joined: bool) -> _Batches:
     """Draw batches; joined into one, which is faster, for answers that do not depend on the rest of their batch."""
     n, m = plan.n, plan.queries
     chance = math.sqrt(world.variance * n * n / (n0 * (n - n0) * (n - 1)))
@@ -493,14 +485,14 @@ def _batches(plan: _Plan, n0: int, world: _World, generator: np.random.Generator
     if joined:
         gaps = gaps.reshape(1, -1)
     totals = Totals(n, np.full(gaps.shape[1], n * world.mean), np.full(gaps.shape[1], world.variance))
-    return [_Batch(n0, row, totals) for row in gaps]
+    return _Batches(n0, gaps, totals)
 
 
 def _contenders(plan: _Plan) -> Iterator[tuple[str, Guarantee, _Answers]]:
     metric, n, m, epsilon, delta = plan.metric, plan.n, plan.queries, plan.epsilon, plan.delta
     found = find_metric(metric)
     middle = midpoint("abs_sp" if found.absolute else "sp")
-    yield MIDPOINT, "pure", lambda batch, _: np.full(batch.gaps.size, middle)
+    yield MIDPOINT, "pure", lambda batches, _: np.full(batches.gaps.shape, middle)
     for shrinks in (False, True):
         scales = laplace_scales(m * _sums(metric), epsilon)
         yield CountsMechanism.name + SHRUNK * shrinks, "pure", _counted(plan, scales, shrinks, gaussian=False)
@@ -513,15 +505,16 @@ def _contenders(plan: _Plan) -> Iterator[tuple[str, Guarantee, _Answers]]:
     if not found.bounded or found.binary:
         return
     proxy = metric if len(found.parts) == 1 else "abs_sp"
-    change = global_sensitivity(proxy, n)
-    yield "laplace", "pure", _added(plan, lambda _: laplace_law(proxy, n, m, epsilon))
+    g = plan.shares.minimum_group
+    change = global_sensitivity(proxy, n, minimum_group=g)
+    yield "laplace", "pure", _added(plan, lambda _: laplace_law(proxy, n, m, epsilon, g))
     yield "cauchy", "pure", _added(plan, lambda n0: tuned_law(proxy, n0, n - n0, m, epsilon, plan.shares))
-    yield "conceal", "pure", _added(plan, lambda n0: conceal_law(proxy, n0, n - n0, m, epsilon))
+    yield "conceal", "pure", _added(plan, lambda n0: conceal_law(proxy, n0, n - n0, m, epsilon, g))
     if delta:
         law = Gaussian(gaussian_multiplier(epsilon, delta) * math.sqrt(m) * change)
         yield "gaussian", "approximate", _added(plan, lambda _: law)
         if epsilon < 1:
-            by_size: Callable[[int], Law] = lambda n0: conceal_laplace_law(proxy, n0, n - n0, m, epsilon, delta)  # noqa: E731
+            by_size: Callable[[int], Law] = lambda n0: conceal_laplace_law(proxy, n0, n - n0, m, epsilon, delta, g)  # noqa: E731
             yield "conceal-laplace", "approximate", _added(plan, by_size)
 
 
@@ -534,29 +527,33 @@ def _sums(metric: str) -> int:
 def _added(plan: _Plan, law: Callable[[int], Law]) -> _Answers:
     absolute = find_metric(plan.metric).absolute
 
-    def answers(batch: _Batch, generator: np.random.Generator) -> NDArray[np.float64]:
-        secret = np.abs(batch.gaps) if absolute else batch.gaps
-        return secret + law(batch.n0).sample(generator, batch.gaps.size)
+    def answers(batches: _Batches, generator: np.random.Generator) -> NDArray[np.float64]:
+        secret = np.abs(batches.gaps) if absolute else batches.gaps
+        return secret + law(batches.n0).sample(generator, secret.size).reshape(secret.shape)
 
     return answers
 
 
 def _counted(plan: _Plan, scales: CountScales, shrinks: bool, *, gaussian: bool) -> _Answers:
-    n, absolute = plan.n, find_metric(plan.metric).absolute
+    n, absolute, fewest = plan.n, find_metric(plan.metric).absolute, plan.shares.minimum_group
     laws: tuple[Law, Law] = (
         (Gaussian(scales.size), Gaussian(scales.sums)) if gaussian else (Laplace(scales.size), Laplace(scales.sums))
     )
 
-    def answers(batch: _Batch, generator: np.random.Generator) -> NDArray[np.float64]:
-        n0, total = batch.n0, batch.totals.total
-        size = float(np.clip(np.rint(n0 + laws[0].sample(generator, 1)[0]), 1, n - 1))
-        centred = n0 * (total / n - 0.5) - batch.gaps * n0 * (n - n0) / n
-        centred = centred + laws[1].sample(generator, centred.size)
+    def answers(batches: _Batches, generator: np.random.Generator) -> NDArray[np.float64]:
+        n0, total, queries = batches.n0, batches.totals.total, batches.gaps.shape[1]
+        drawn = [(laws[0].sample(generator, 1), laws[1].sample(generator, queries)) for _ in batches.gaps]
+        size = np.clip(np.rint(n0 + np.array([of_size for of_size, _ in drawn])), fewest, n - fewest)
+        centred = n0 * (total / n - 0.5) - batches.gaps * n0 * (n - n0) / n + np.array([noise for _, noise in drawn])
         if shrinks:
-            centred = shrunk_sums(centred, size, batch.totals, scales.sums, gaussian=gaussian)
+            # As `fairwall.laws.counts.shrunk_sums`, for many batches at once.
+            by_chance, apart = size * (total / n - 0.5), size * (n - size) / n
+            spread = np.sqrt(batches.totals.variance * n * apart / (n - 1))
+            moved = expected_in_batches(centred - by_chance, spread, apart[:, 0], scales.sums, gaussian=gaussian)
+            centred = by_chance + moved
         # What is possible for 0/1 predictions.
         sum0 = np.clip(centred + size / 2, np.maximum(0.0, total - (n - size)), np.minimum(total, size))
-        gap = (total - sum0) / (n - size) - sum0 / size
+        gap: NDArray[np.float64] = (total - sum0) / (n - size) - sum0 / size
         return np.abs(gap) if absolute else gap
 
     return answers
@@ -565,11 +562,11 @@ def _counted(plan: _Plan, scales: CountScales, shrinks: bool, *, gaussian: bool)
 def _responded(plan: _Plan) -> _Answers:
     n, absolute, probability = plan.n, find_metric(plan.metric).absolute, turning_probability(plan.epsilon)
 
-    def answers(batch: _Batch, generator: np.random.Generator) -> NDArray[np.float64]:
-        n0, total = batch.n0, batch.totals.total
-        mean0 = total / n - batch.gaps * (n - n0) / n
+    def answers(batches: _Batches, generator: np.random.Generator) -> NDArray[np.float64]:
+        n0, total, (gaps,) = batches.n0, batches.totals.total, batches.gaps
+        mean0 = total / n - gaps * (n - n0) / n
         noisy_size, noisy = noisy_sums(
-            (n0, n - n0), (mean0, mean0 + batch.gaps), batch.totals.variance, probability, generator
+            (n0, n - n0), (mean0, mean0 + gaps), batches.totals.variance, probability, generator
         )
         n1, sum1 = response_estimates(noisy_size, noisy, n, total, probability)
         gap = sum1 / n1 - (total - sum1) / (n - n1)

@@ -7,10 +7,10 @@ import logging
 import numpy as np
 from numpy.typing import NDArray
 
-from developer import by_group
 from developer.groups.decode import decode
 from developer.groups.subsets import STRATEGIES
 from developer.service import Shelf
+from fairwall.client import by_group
 from fairwall.compliance.v1.group_service_pb2 import GroupRelease
 from fairwall.game.v1 import group_game_service_pb2 as wire
 from fairwall.game.v1.group_game_service_pb2_grpc import GroupGameServiceStub

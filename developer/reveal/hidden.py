@@ -12,8 +12,8 @@ from collections.abc import Callable, MutableMapping
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.client import ask_models
 from developer.service import Audited, Released
+from fairwall.client.audit_client import ask_models
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub
 
 LOOKS = 1

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.client import Audits, ask
 from developer.reveal.auditor import Ask, DealAuditor, Purse
 from developer.reveal.base_model import accuracy, cross_fitted, identity, logistic
 from developer.reveal.decode import DECODERS
@@ -21,9 +20,11 @@ from developer.reveal.public_predictor import log_likelihood_ratio
 from developer.reveal.strategies import STRATEGIES, Hand, Reveal, Terms
 from developer.reveal.translation import Play, plays
 from developer.service import Audited, Released, Shelf
+from fairwall.client.audit_client import Audits, ask
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.game.v1 import reveal_service_pb2 as game
 from fairwall.game.v1.reveal_service_pb2_grpc import RevealServiceStub
+from fairwall.laws.exposure import NO_LIMIT, Limit
 from fairwall.laws.metric import find_metric, strata_of
 from fairwall.rpc.arrays import to_message
 from fairwall.rpc.channel import CALL_SECONDS
@@ -268,6 +269,7 @@ def _reveal(deal: game.DeveloperDeal, test_set: _TestSet, inference: Scores | No
                 mechanism=deal.mechanism,
                 epsilon=deal.epsilon,
                 delta=deal.batch_delta,
+                limit=Limit(deal.reveal_max) if deal.HasField("reveal_max") else NO_LIMIT,
                 precision=play.precision(from_message(deal.precision)),
                 n0=n0,
                 first=n0 is not None and not test_set.looks and not parts,

@@ -11,6 +11,7 @@ import base64
 import binascii
 import hashlib
 import json
+import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -264,10 +265,14 @@ def _issued(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
 
 def _certificate(pem: str) -> x509.Certificate:
     from cryptography import x509
+    from cryptography.utils import CryptographyDeprecationWarning
 
     try:
-        return x509.load_pem_x509_certificate(pem.encode())
-    except (ValueError, x509.InvalidVersion):
+        # What the library still reads, but warns of, such as a serial number below 0, no authority of ours ever wrote.
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", CryptographyDeprecationWarning)
+            return x509.load_pem_x509_certificate(pem.encode())
+    except (ValueError, x509.InvalidVersion, CryptographyDeprecationWarning):
         raise EnvelopeError("its certificate is none") from None
 
 

@@ -178,17 +178,20 @@ def _relation(account: _Told) -> list[Section]:
     ]
 
 
-def _units(value: str) -> str:
-    return _UNITS[Neighbours(value)]
+def _units(whole: _Told) -> str:
+    return _UNITS[Neighbours(whole["neighbours"])]
 
 
-def _relations(value: str) -> str:
-    return _RELATIONS[Neighbours(value)]
+def _relations(whole: _Told) -> str:
+    # Of ledgers of which nothing counts on it, as of statements that do not say it.
+    least = whole.get("minimumGroup", 1)
+    larger = f" Both have at least {least} people in each group, wherever a metric looked." if least > 1 else ""
+    return _RELATIONS[Neighbours(whole["neighbours"])] + larger
 
 
 def _composition(account: _Told) -> list[Section]:
     section = _by_data_set(
-        "composition", "Composition", account, "rule", "how losses add up", lambda value: _RULES[Rule(value)]
+        "composition", "Composition", account, "rule", "how losses add up", lambda whole: _RULES[Rule(whole["rule"])]
     )
     after = (
         "Developers choose each question after the answers before it, its epsilon too: each rule is a privacy filter, "
@@ -198,12 +201,12 @@ def _composition(account: _Told) -> list[Section]:
     return [Section(section.name, section.heading, table=section.table, after=(after,))]
 
 
-def _by_data_set(name: str, heading: str, account: _Told, key: str, what: str, said: Callable[[str], str]) -> Section:
+def _by_data_set(name: str, heading: str, account: _Told, key: str, what: str, said: Callable[[_Told], str]) -> Section:
     wholes = _wholes(account)
     columns = (
         Column("data set", [one["dataset"] for one in wholes], numeric=False),
         Column("in the ledger", [one[key] for one in wholes], numeric=False),
-        Column(what, [said(one[key]) for one in wholes], numeric=False, wraps=True),
+        Column(what, [said(one) for one in wholes], numeric=False, wraps=True),
     )
     return Section(name, heading, table=PageTable(columns))
 

@@ -132,6 +132,7 @@ def _account(found: Inspection, dataset: str, developer: str) -> dict[str, Any]:
         "dataset": dataset,
         "developer": developer or None,
         "neighbours": found.books.neighbours[dataset].value,
+        "minimumGroup": found.books.counted_on.get(dataset, 1),
         **_terms(standing.budget),
         "spent": _number(standing.spent),
         "left": _number(standing.remaining),

@@ -2,16 +2,62 @@
 
 from __future__ import annotations
 
+import json
+from typing import TYPE_CHECKING, Annotated
 
-def list_scenarios() -> None:
+import typer
+
+if TYPE_CHECKING:
+    from sim.scenarios.sweep import Sweep
+
+
+def list_scenarios(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON list instead of a table.")] = False,
+) -> None:
     """List the shipped scenarios."""
+    from sim.games import read
+    from sim.scenarios.sweep import minutes, shipped
+
+    sweeps = {name: read(str(path)) for name, path in shipped().items()}
+    about = {name: sweep.scenario.scenario.about for name, sweep in sweeps.items()}
+    taken = minutes()
+    needed = {name: _needed(sweep) for name, sweep in sweeps.items()}
+    if as_json:
+        listed = [
+            {"name": name, "about": text, "minutes": taken.get(name), "needs": needed[name]}
+            for name, text in about.items()
+        ]
+        typer.echo(json.dumps(listed))
+        return
     from rich.console import Console
     from rich.table import Table
-
-    from sim.games import read
-    from sim.scenarios.sweep import shipped
+    from rich.text import Text
 
     table = Table.grid("name", "about", padding=(0, 2))
-    for name, path in shipped().items():
-        table.add_row(name, read(str(path)).scenario.scenario.about)
+    for name, text in about.items():
+        table.add_row(name, Text(f"{text} ({'; '.join([_time(taken.get(name)), *needed[name]])})"))
     Console(highlight=False).print(table)
+
+
+def _needed(sweep: Sweep) -> list[str]:
+    """Name what a scenario needs besides `fairwall[games]`, whichever of its cells is played."""
+    from sim.datasets import FORMATS
+    from sim.games import GAMES
+
+    played = [cell.scenario for cell in sweep.cells]
+    extras = dict.fromkeys(extra for one in played for extra in GAMES[sweep.game].needs(one))
+    sources = dict.fromkeys(one.data.source.partition(":")[0] for one in played if hasattr(one, "data"))
+    return [
+        *(f"fairwall[{extra}]" for extra in extras),
+        *(f"a file of {source}" for source in sources if source in FORMATS),
+    ]
+
+
+def _time(minutes: float | None) -> str:
+    if minutes is None:
+        return "time not measured"
+    if minutes < 1:
+        return "under a minute"
+    if minutes < 90:
+        return f"{minutes:.0f} min"
+    return f"{minutes / 60:.0f} h"

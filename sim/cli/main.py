@@ -14,7 +14,7 @@ import typer
 
 import fairwall
 from fairwall.errors import RunFailed, UserError
-from sim.cli import certificates, conformance, ledger, serve
+from sim.cli import certificates, claims, conformance, ledger, serve
 from sim.cli.advise import advise
 from sim.cli.boundary import boundary
 from sim.cli.compare import compare
@@ -33,6 +33,7 @@ from sim.cli.seal import seal
 from sim.cli.sensitivity import sensitivity
 from sim.cli.status import BAD_INPUT, FAILED, INTERRUPTED, Interrupted
 from sim.cli.verify import verify
+from sim.cli.view import view
 
 app = typer.Typer(
     add_completion=False,
@@ -46,6 +47,7 @@ app.command("list")(list_scenarios)
 app.command()(run)
 app.command()(merge)
 app.command()(report)
+app.command()(view)
 app.command()(verify)
 app.command()(seal)
 app.command()(replay)
@@ -59,6 +61,7 @@ app.command()(plan)
 app.command()(advise)
 app.command()(limits)
 app.command()(privacy_audit)
+app.add_typer(claims.app, name="claims")
 app.add_typer(certificates.app, name="certificates")
 app.add_typer(serve.app, name="serve")
 app.add_typer(ledger.app, name="ledger")

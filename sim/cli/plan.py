@@ -23,6 +23,7 @@ def plan(
     models: Annotated[int, typer.Option(help="With --within: models in the batch.")] = 1,
     mechanism: Annotated[str, typer.Option(help="With --within: what releases the gaps.")] = "recommended",
     bounding: Annotated[str, typer.Option(help="With --within: none, clamp, truncate or boundary-inflate.")] = "clamp",
+    reveal_max: Annotated[float, typer.Option(help="With --within: the policy's audit.reveal_max.")] = 0.6,
     budget: Annotated[float | None, typer.Option(help="With --within: epsilon in all, for several batches.")] = None,
     drop: Annotated[list[str] | None, typer.Option(help="With --max-gap: a column that is no feature.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
@@ -45,6 +46,7 @@ def plan(
             ("--models", models == 1),
             ("--mechanism", mechanism == "recommended"),
             ("--bounding", bounding == "clamp"),
+            ("--reveal-max", reveal_max == 0.6),
             ("--budget", budget is None),
         ):
             if not left:
@@ -66,7 +68,7 @@ def plan(
     if metric not in METRICS:
         raise PlanError(f"--metric: unknown metric {metric!r}, choose one of: {', '.join(METRICS)}")
     table = load(data, protected, advantaged, target, positive)
-    batch = Batch(metric, table.counts, models, epsilon, delta, mechanism, bounding)  # type: ignore[arg-type]
+    batch = Batch(metric, table.counts, models, epsilon, delta, mechanism, bounding, reveal_max)  # type: ignore[arg-type]
     assert within is not None
     found = make(batch, within, budget)
     typer.echo(json.dumps(as_values(found, table), allow_nan=False) if as_json else as_text(found, table))

@@ -24,12 +24,13 @@ def recommend(
     share_min: Annotated[float, typer.Option(help="Least share of the disadvantaged group.")] = 0.05,
     share_max: Annotated[float, typer.Option(help="Largest share of it.")] = 0.5,
     reveal_max: Annotated[float, typer.Option(help="Of all people, what a batch may give away; 1 for no limit.")] = 0.6,
+    minimum_group: Annotated[int, typer.Option(help="How many people each group has at least, by the policy.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """Tell which mechanism answers a batch best. No protected attribute is looked at."""
     from sim.deployment.recommendation import recommend as find
 
-    found = find(metric, n, queries, epsilon, delta, share_min, share_max, reveal_max)
+    found = find(metric, n, queries, epsilon, delta, share_min, share_max, reveal_max, minimum_group)
     if as_json:
         typer.echo(json.dumps(as_values(found), allow_nan=False))
         return
@@ -47,6 +48,7 @@ def as_values(recommendation: Recommendation) -> dict[str, Any]:
         "epsilon": recommendation.epsilon,
         "delta": recommendation.delta,
         "shares": [recommendation.shares.low, recommendation.shares.high],
+        "minimum_group": recommendation.shares.minimum_group,
         "recommended": recommendation.chosen,
         "midpoint_wins": recommendation.midpoint_wins,
         "published_but_for_one_in": recommendation.published_but_for,

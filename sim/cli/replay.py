@@ -57,7 +57,7 @@ def replay(
 
     with tempfile.TemporaryDirectory(prefix="fairwall-replay-") as place:
         named = run in shipped() and not Path(run).is_dir()
-        recorded = open_run(_at_replay_size(run, Path(place)) if named else Path(run))
+        recorded = open_run(at_replay_size(run, Path(place)) if named else Path(run))
         if step or speed is not None:
             # Nobody watches where there is no terminal.
             speed, step = (speed, step) if sys.stdout.isatty() else (None, False)
@@ -125,28 +125,32 @@ def _show_decoded(decoder: str, trials: Sequence[Decoded], *, as_json: bool) -> 
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("trial", "strategy", box=SIMPLE_HEAD)
-    for heading in ("queries", "ε", f"leakage, {decoder}", "no query", "as recorded"):
-        table.add_column(heading, justify="right")
+    cells: dict[str, list[Decoded]] = {}
     for trial in trials:
-        as_recorded = f"{trial.recorded_leakage:.1f} {trial.recorded_decoder}"
-        numbers = (f"{trial.leakage:.1f}", f"{trial.baseline_leakage:.1f}", as_recorded)
-        table.add_row(trial.deal_id, trial.strategy, str(trial.queries), f"{trial.epsilon:g}", *numbers)
-    table.add_row("mean", "", "", "", *(f"{mean:.1f}" for mean in means.values() if mean is not None))
+        cells.setdefault(trial.cell, []).append(trial)
+    table = Table("cell", box=SIMPLE_HEAD)
+    for heading in ("trials", f"leakage, {decoder}", "no query", "as recorded"):
+        table.add_column(heading, justify="right")
+    for name, own in cells.items():
+        as_recorded = f"{fmean(trial.recorded_leakage for trial in own):.1f} {own[0].recorded_decoder}"
+        numbers = (fmean(trial.leakage for trial in own), fmean(trial.baseline_leakage for trial in own))
+        table.add_row(name, str(len(own)), *(f"{number:.1f}" for number in numbers), as_recorded)
+    if len(cells) > 1:
+        table.add_row("all", str(len(trials)), *(f"{mean:.1f}" for mean in means.values() if mean is not None))
     Console(highlight=False).print(table)
 
 
-def _at_replay_size(name: str, place: Path) -> Path:
+def at_replay_size(name: str, place: Path) -> Path:
     """Play a shipped scenario as small as it says for replays, in a folder, and give the run's own.
 
     Raises
     ------
     TrialFailed, PartyDied, DealError, DataError
     """
-    from sim.games import at_replay_size, read
+    from sim import games
     from sim.play import runner
     from sim.runs.folder import RunFolder
 
-    sweep = at_replay_size(read(name))
+    sweep = games.at_replay_size(games.read(name))
     folder = RunFolder.create(place, sweep.scenario.scenario.name)
     return runner.play(sweep, folder, lambda _: None).folder

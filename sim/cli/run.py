@@ -16,7 +16,7 @@ from sim.cli.status import Interrupted
 from sim.play import processes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from sim.play.jobs import Jobs
     from sim.play.processes import Waiting
@@ -58,6 +58,10 @@ def run(
         str | None, typer.Option(metavar="COMMAND", help="Play with this program in the adversary's place.")
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Play a sweep of more than 10,000 cells.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be played, and play nothing.")] = False,
+    progress: Annotated[
+        str, typer.Option(metavar="bar|lines", help="How to show on stderr how many trials are finished.")
+    ] = "bar",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """Play a scenario: three processes, a referee, a report."""
@@ -67,9 +71,15 @@ def run(
         raise typer.BadParameter(
             "--key is for a new run, and --resume continues one that has its key: give one of them"
         )
-    parent = writable(out or Path("runs")) if resume is None else None
+    if progress not in ("bar", "lines"):
+        raise typer.BadParameter(f"--progress: must be bar or lines, not {progress!r}")
     settings = settings or []
     base = [(key, value) for key, value in (("trials", trials), ("seed", seed)) if value is not None]
+    overrides = [*settings, *(f"scenario.{key}={value}" for key, value in base)]
+    if dry_run:
+        _say_what_is_played(scenario, overrides, force=force, as_json=as_json)
+        return
+    parent = writable(out or Path("runs")) if resume is None else None
     named = {"compliance": compliance, "developer": developer, "adversary": adversary}
     others = {party: command for party, command in named.items() if command is not None}
     # Started first, and needed last: they import while this process does.
@@ -79,7 +89,6 @@ def run(
         from sim.games import read
         from sim.scenarios.sweep import CELLS_MAX
 
-        overrides = [*settings, *(f"scenario.{key}={value}" for key, value in base)]
         sweep = read(scenario, overrides, None if force else CELLS_MAX)
         from sim.play import programs
         from sim.play.jobs import Jobs, require
@@ -98,7 +107,7 @@ def run(
             given = None if key is None else given_key(key)
             folder = RunFolder.create(parent, sweep.scenario.scenario.name, given)
         try:
-            played = play(sweep, folder, others, waiting, at_once, part, as_json=as_json)
+            played = play(sweep, folder, others, waiting, at_once, part, as_json=as_json, lines=progress == "lines")
             from sim.runs.page import write_report
 
             page = write_report(played.folder)
@@ -109,6 +118,7 @@ def run(
             again += [f"--jobs={jobs}"] if jobs != 1 else []
             again += [f"--backend={backend}"] if backend != "loky" else []
             again += [f"--shard={part}"] if shard is not None else []
+            again += [f"--progress={progress}"] if progress != "bar" else []
             again += [*(["--force"] if force else []), *(["--json"] if as_json else []), "--resume", str(folder.path)]
             raise Interrupted(f"finished trials are kept: {shlex.join(again)}") from None
     if as_json:
@@ -142,6 +152,7 @@ def play(
     shard: Shard,
     *,
     as_json: bool,
+    lines: bool = False,
 ) -> Run:
     """Play a run, and show on stderr how far it is."""
     from sim.play import runner
@@ -152,25 +163,58 @@ def play(
         def show(finished: int) -> None:
             nonlocal update
             # Begun now, and its library imported: where the data are refused, one line is all there is to see.
-            update = update or shown.enter_context(_progress(sweep, shard, transient=as_json))
+            update = update or shown.enter_context(
+                _progress_lines(sweep, shard) if lines else progress(sweep, shard, transient=as_json)
+            )
             update(finished)
 
         return runner.play(sweep, folder, show, others, waiting, jobs, shard)
 
 
 @contextlib.contextmanager
-def _progress(sweep: Sweep, shard: Shard, *, transient: bool) -> Iterator[Callable[[int], None]]:
+def progress(sweep: Sweep, shard: Shard, *, transient: bool) -> Iterator[Callable[[int], None]]:
     """Show on stderr how many trials are finished."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from sim.runs.trials import schedule
-
-    total = sum(1 for _ in shard.turns(schedule(sweep)))
+    total = _trials_of(sweep, shard)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=transient) as progress:
         task = progress.add_task(f"{sweep.scenario.scenario.name}: trials", total=total)
         yield lambda finished: progress.update(task, completed=finished)
+
+
+@contextlib.contextmanager
+def _progress_lines(sweep: Sweep, shard: Shard) -> Iterator[Callable[[int], None]]:
+    """Write to stderr how many trials are finished, a line each time: for a program to read."""
+    total = _trials_of(sweep, shard)
+    yield lambda finished: typer.echo(f"trials {finished} of {total}", err=True)
+
+
+def _trials_of(sweep: Sweep, shard: Shard) -> int:
+    from sim.runs.trials import schedule
+
+    return sum(1 for _ in shard.turns(schedule(sweep)))
+
+
+def _say_what_is_played(scenario: str, overrides: Sequence[str], *, force: bool, as_json: bool) -> None:
+    """Print which game, cells and trials a scenario has."""
+    from sim.games import read
+    from sim.scenarios.sweep import CELLS_MAX
+
+    sweep = read(scenario, overrides, None if force else CELLS_MAX)
+    table = sweep.scenario.scenario
+    trials = sum(cell.scenario.scenario.trials for cell in sweep.cells)
+    cells = [dict(cell.swept) for cell in sweep.cells]
+    if as_json:
+        told = {"scenario": table.name, "game": sweep.game, "about": table.about, "cells": cells, "trials": trials}
+        typer.echo(json.dumps(told, allow_nan=False))
+        return
+    typer.echo(f"{table.name}: {table.about}")
+    typer.echo(f"game: {sweep.game}; cells: {len(cells):,}; trials: {trials:,}")
+    for key in sweep.scenario.axes:
+        values = dict.fromkeys(str(cell[key]) for cell in cells)
+        typer.echo(f"{key}: {', '.join(values)}")
 
 
 def writable(folder: Path) -> Path:

@@ -16,7 +16,7 @@ from sim.cli.status import BAD_INPUT
 
 _COUNT_MAX = 2**53
 _TWO, _FOUR = ("n0", "n1"), ("n00", "n01", "n10", "n11")
-_KEYS = ("metric", *_TWO, *_FOUR, "beta", "queries", "scores", "may_be_empty")
+_KEYS = ("metric", *_TWO, *_FOUR, "beta", "queries", "scores", "may_be_empty", "minimum_group")
 
 
 def sensitivity(
@@ -35,6 +35,9 @@ def sensitivity(
     may_be_empty: Annotated[
         bool, typer.Option("--may-be-empty", help="Allow empty groups; the gap is then 0.")
     ] = False,
+    minimum_group: Annotated[
+        int, typer.Option(help="How many people neighbours have of each group, at least; public.")
+    ] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
     jsonl: Annotated[
         bool, typer.Option("--jsonl", help="Answer JSON objects from standard input, one a line.")
@@ -43,8 +46,9 @@ def sensitivity(
     """Tell how far one person's group can move a metric. Its local, global and smooth sensitivity."""
     given: dict[str, Any] = {"metric": metric, "n0": n0, "n1": n1, "n00": n00, "n01": n01, "n10": n10, "n11": n11}
     given |= {"beta": beta, "queries": queries, "scores": scores, "may_be_empty": may_be_empty}
+    given |= {"minimum_group": minimum_group}
     if jsonl:
-        if as_json or given != dict.fromkeys(_KEYS) | {"queries": 1, "may_be_empty": False}:
+        if as_json or given != dict.fromkeys(_KEYS) | {"queries": 1, "may_be_empty": False, "minimum_group": 1}:
             raise typer.BadParameter("takes every setting from standard input", param_hint="--jsonl")
         raise typer.Exit(_answer_lines())
     try:
@@ -68,6 +72,7 @@ class Question:
     queries : int
     scores : bool
     may_be_empty : bool
+    minimum_group : int
     """
 
     metric: str
@@ -76,6 +81,7 @@ class Question:
     queries: int
     scores: bool
     may_be_empty: bool
+    minimum_group: int
 
     @classmethod
     def read(cls, given: object) -> Question:
@@ -109,6 +115,7 @@ class Question:
             _whole(given, "queries", least=1) if "queries" in given else 1,
             scores,
             _boolean(given, "may_be_empty", False),
+            _whole(given, "minimum_group", least=1) if "minimum_group" in given else 1,
         )
 
     def answer(self) -> dict[str, float | None]:
@@ -122,13 +129,20 @@ class Question:
         Raises
         ------
         ValueError
-            For an empty group where none may be.
+            For a group that is smaller than it may be.
         """
         from fairwall.laws.sensitivity import Counts, sensitivities
 
         counts = Counts(**self.counts) if len(self.counts) == len(_FOUR) else (self.counts["n0"], self.counts["n1"])
         try:
-            found = sensitivities(self.metric, counts, self.beta, scores=self.scores, may_be_empty=self.may_be_empty)
+            found = sensitivities(
+                self.metric,
+                counts,
+                self.beta,
+                scores=self.scores,
+                may_be_empty=self.may_be_empty,
+                minimum_group=self.minimum_group,
+            )
         except ValueError as error:
             raise ValueError(f"metric {self.metric}: {error}") from None
         values = {"local": found.local, "global": found.overall, "smooth": found.smooth}
@@ -232,7 +246,11 @@ def _formulas(question: Question) -> list[tuple[str, str]]:
     formulas = [("flip(s)", flip), ("u", "n + 1 - s, of n people in the stratum")]
     if "c(" in flip:
         formulas.append(("c(x, y)", "x / y, rounded up"))
-    local, largest = "the larger of flip(n0) and flip(n1) that empties no group", "flip(2)"
+    least = question.minimum_group
+    local = f"the larger of flip(n0) and flip(n1) that leaves {least} or more"
+    largest = (
+        f"flip({least + 1})" if question.scores or least == 1 else f"the largest flip(s), s = {least + 1} .. n-{least}"
+    )
     if question.may_be_empty:
         local, largest = "1 if n0 or n1 is at most 1, else the larger of flip(n0) and flip(n1)", "1"
     formulas += [("local", local), ("global", largest)]

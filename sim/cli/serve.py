@@ -23,8 +23,8 @@ def compliance(
     ] = False,
 ) -> NoReturn:
     """Answer audits by a policy until Ctrl-C. The noise is the operating system's."""
-    # What `python -m compliance --policy FILE` does by hand: Ctrl-C and the exit status are that process's own, and it
-    # prints its address as a party of a game does.
+    # Ctrl-C and the exit status are the service's own, and it prints its address as a party of a game does. With -I no
+    # folder of the caller's that is called as one of ours is served in its place.
     command = [sys.executable, "-I", "-m", "compliance", "--policy", str(policy.resolve())]
     command += ["--new-ledger"] if new_ledger else []
     command += ["--even-if-worthless"] if even_if_worthless else []

@@ -243,10 +243,11 @@ class Audit(Words):
                 raise NotRun("needs the table of the test set")
             return Result(seen)
         above = _numbers(answer, "probability_above", models) if self.threshold is not None else None
+        predictions = asked.predictions.astype(np.float64)
         told.require_recomputed(
-            told.Answers(gaps, low, high, above), about, people, metric, header.epsilon, self.threshold
+            told.Answers(gaps, low, high, above), about, people, metric, predictions, header.epsilon, self.threshold
         )
-        exact = law.exact_gaps(people, metric, asked.predictions.astype(np.float64))
+        exact = law.exact_gaps(people, metric, predictions)
         world.exact.extend(exact)
         noise: NDArray[np.float64] = gaps - exact
         promised = promise_of(about, people, metric, models, header.epsilon)

@@ -88,7 +88,8 @@ class Verdicts(Words):
         """Ask, and look at where the first and the last yes are."""
         people, gap = world.people(), 0.0 if self.fair else 1.0
         size = int(stratum(self.metric, people.labels).sum())
-        promised = sparse_vector(_THRESHOLD, global_sensitivity(unsigned(self.metric), size), _POSITIVES, self.epsilon)
+        moves = global_sensitivity(unsigned(self.metric), size, minimum_group=world.about().minimum_group)
+        promised = sparse_vector(_THRESHOLD, moves, _POSITIVES, self.epsilon)
         steps = np.linspace(1e-6, 1 - 1e-6, 4001)
         thresholds = _THRESHOLD - np.sign(steps - 0.5) * np.log1p(-2 * np.abs(steps - 0.5)) * promised.threshold_scale
         yes = 1 - cdf(thresholds - gap, Laplace(promised.query_scale))
@@ -135,7 +136,7 @@ class Choices(Words):
     def run(self, world: World) -> None:
         """Ask, and count the choices."""
         size = int(stratum(self.metric, world.people().labels).sum())
-        sensitivity = global_sensitivity(unsigned(self.metric), size)
+        sensitivity = global_sensitivity(unsigned(self.metric), size, minimum_group=world.about().minimum_group)
         rows = _alike(world, self.models) if self.place < 0 else _of_group(world, self.models)
         rows[max(self.place, 0)] = 0.5
         accepted = math.exp(-self.epsilon / (2 * sensitivity)) if self.place >= 0 else 1.0
@@ -203,7 +204,8 @@ class NoisySizes(Words):
         about, people = world.about(), world.people()
         inside = stratum(self.metric, people.labels)
         n, n0 = int(inside.sum()), int((people.protected[inside] == 0).sum())
-        sizes = np.arange(1, n)
+        least = about.minimum_group
+        sizes = np.arange(least, n - least + 1)
         # Of the group's own predictions, as compliance computes their gap for each size that it might have bought.
         total = n - n0
         sums = np.clip((sizes - n0) / 2, np.maximum(0, total - (n - sizes)), np.minimum(sizes, total))
@@ -216,7 +218,10 @@ class NoisySizes(Words):
             place = int(np.argmin(np.abs(told - answer)))
             if abs(told[place] - answer) > 1e-3:
                 raise Violation(f"an answer of {answer:.4g} does not follow from any noisy count")
-            numbers.append(self._number(about.mechanism, about.batch_delta, int(sizes[place]), n, n0))
+            low, high = self._ends(about.mechanism, about.batch_delta, int(sizes[place]), n0)
+            # The first and the last stand for all that noise moved beyond them.
+            low, high = low if place else 0.0, high if place < len(sizes) - 1 else 1.0
+            numbers.append(float(_drawn_between(np.array(low), np.array(high))))
         require_nothing_depends(
             [
                 Batch({"caller": caller}, np.array([2 * number - 1]), np.zeros(1), np.zeros(1))
@@ -224,19 +229,16 @@ class NoisySizes(Words):
             ]
         )
 
-    def _number(self, mechanism: str, delta: float, size: int, n: int, n0: int) -> float:
+    def _ends(self, mechanism: str, delta: float, size: int, n0: int) -> tuple[float, float]:
         if mechanism in ("counts-gaussian", "cube"):
             # A cube of N0 alone is Laplace.
             promised: Known = Laplace(1 / self.epsilon)
             if mechanism == "counts-gaussian":
                 promised = Gaussian(gaussian_scales(1, gaussian_multiplier(self.epsilon, delta)).size)
-            ends = cdf(np.array([size - n0 - 0.5, size - n0 + 0.5]), promised)
-        else:
-            rate = math.exp(-1 / laplace_scales(1, self.epsilon).size)
-            ends = np.array([_geometric(size - n0 - 1, rate), _geometric(size - n0, rate)])
-        low = 0.0 if size == 1 else ends[0]
-        high = 1.0 if size == n - 1 else ends[1]
-        return float(_drawn_between(np.array(low), np.array(high)))
+            low, high = cdf(np.array([size - n0 - 0.5, size - n0 + 0.5]), promised)
+            return float(low), float(high)
+        rate = math.exp(-1 / laplace_scales(1, self.epsilon).size)
+        return _geometric(size - n0 - 1, rate), _geometric(size - n0, rate)
 
 
 def _geometric(most: int, rate: float) -> float:
@@ -313,7 +315,7 @@ class Silence(Words):
         about, people = world.about(), world.people()
         inside = stratum(self.metric, people.labels)
         n, n0 = int(inside.sum()), int((people.protected[inside] == 0).sum())
-        distance = max(0, min(n0, n - n0) - proposed_size(n) + 1)
+        distance = max(0, min(n0, n - n0) - proposed_size(n, minimum_group=about.minimum_group) + 1)
         rate = math.exp(-self.epsilon * TEST_SHARE)
         # The least noise that fails too seldom, and the noise that passes from here.
         passing = 1

@@ -301,6 +301,7 @@ def _description(deployment: str, policy: dict[str, Any]) -> dict[str, Any]:
         "shares": {name: share["epsilon"] for name, share in policy["developers"].items()},
         "policy": f"{deployment}/policy.toml",
         "table": f"{deployment}/people.csv",
+        "minimum_group": policy["data"]["minimum_group"],
     }
     if (variant := VARIANTS.get(deployment)) is not None:
         return facts | {

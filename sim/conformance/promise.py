@@ -116,12 +116,14 @@ def promise_of(about: Deployment, people: People, metric: str, queries: int, eps
         return None
     groups = people.protected[stratum(metric, people.labels)]
     n0, n1 = int((groups == 0).sum()), int((groups == 1).sum())
-    law = MECHANISM_LAWS[about.mechanism].error(Batch(metric, n0, n1, queries, epsilon, about.batch_delta))
+    batch = Batch(metric, n0, n1, queries, epsilon, about.batch_delta, minimum_group=about.minimum_group)
+    law = MECHANISM_LAWS[about.mechanism].error(batch)
     if not isinstance(law, Laplace | Gaussian | Cauchy):
         return None
     whole = (-math.inf, math.inf) if about.bounding == "none" else metric_range(metric)
     if about.bounding != "truncate":
         return Promise(law, whole, precision=about.precision)
     width = int((whole[1] - whole[0]) / _STEP)
-    distance = min(math.ceil(global_sensitivity(metric, n0 + n1) / _STEP), width)
+    moves = global_sensitivity(metric, n0 + n1, minimum_group=about.minimum_group)
+    distance = min(math.ceil(moves / _STEP), width)
     return Promise(Laplace(truncated_scale(distance, width, _STEP, epsilon / queries)), whole, truncated=True)

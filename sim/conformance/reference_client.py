@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 
-from developer.client import AuditClient, AuditRefused, AuditUnavailable
+from fairwall.client import AuditClient, AuditRefused, AuditUnavailable
 
 
 def main() -> None:

@@ -84,6 +84,8 @@ class Deployment(_Section):
         By developer.
     table : str
         The test set, where the tester knows it.
+    minimum_group : int
+        How many people each group has at least in what a metric looks at, as the policy says: noise counts on it.
     groups : mapping of str to tuple of str
         The columns that people are counted by, and every value of each; none where nobody is.
     ids : str
@@ -115,6 +117,7 @@ class Deployment(_Section):
     delta: float = 0.0
     shares: Mapping[str, float] = Field(default_factory=dict)
     table: str = ""
+    minimum_group: int = 1
     groups: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
     ids: str = ""
     releases: Releases | None = None

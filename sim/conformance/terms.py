@@ -42,6 +42,7 @@ class Terms(Words):
             "queries_max": (told.queries_max, about.queries_max),
             "precision": (from_message(told.precision), about.precision),
             "epsilon_max": (told.epsilon_max, about.epsilon_max),
+            "minimum_group": (told.minimum_group or 1, about.minimum_group),
             "epsilon": (told.epsilon, told.epsilon if share is None else share),
         }
         for name, (found, expected) in facts.items():

@@ -7,14 +7,15 @@ precision and the metric's range. What is other than that was made of something 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.laws.bounding import metric_range
-from fairwall.laws.metric import find_metric, stratum
+from fairwall.laws.metric import find_metric, part_values
 from fairwall.laws.noise import Gaussian, Laplace
 from fairwall.laws.precision import spacing, written_down
 from sim.conformance.calls import Violation
@@ -41,13 +42,22 @@ _NO_INTERVALS = (*_NONE, "exponential")
 """Who knows nothing to tell."""
 
 _SHARE = 0.05
-"""The least share of a group that sampling errors are told for."""
+"""The least share of a group that a cautious sampling error is told for."""
+
+_SHARES = (0.125, 0.275, 0.425)
+"""What shares of a group a sampling error is told for, each as likely."""
+
+_PRIOR = ((0.85, 0.1), (0.15, 0.4))
+"""Weights and deviations of the normal laws that gaps are taken to have beforehand."""
 
 _FLOAT32_AND_A_HALF = 27
 """So many bits a float32 has and half of its last one, also where that is the last of a number twice as large."""
 
 _FINEST = 2.0**-36
 """Of the noise's scale, how fine a grid answers may lie on: float64 noise would lie on none."""
+
+Joint: TypeAlias = Callable[[Array, float, float], Array]
+"""From gaps of the test set to how likely they come with gaps of the population between two numbers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,9 +119,17 @@ def require_ends_written_down(low: Array, high: Array, about: Deployment, metric
 
 
 def require_recomputed(
-    told: Answers, about: Deployment, people: People, metric: str, epsilon: float, threshold: float | None
+    told: Answers,
+    about: Deployment,
+    people: People,
+    metric: str,
+    predictions: Array,
+    epsilon: float,
+    threshold: float | None,
 ) -> None:
     """Demand that intervals and probabilities are those that follow from what was released.
+
+    P(gap > threshold) may be the calibrated one of docs/choosing.md, or the cautious one of servers before it.
 
     Raises
     ------
@@ -139,10 +157,12 @@ def require_recomputed(
                 raise Violation(f"P(gap > threshold) is told of {metric}, whose sampling error is not known")
             return
         assert threshold is not None
-        size = int(stratum(metric, people.labels).sum())
+        ((members, values),) = part_values(metric, predictions, people.labels)
         scaled = type(law)(law.scale * reach / quantile(law, _LEVEL_MISSED))
-        expected = probabilities(told.gaps, scaled, size, threshold, absolute=found.absolute)
-        worst = float(np.max(np.abs(told.above - expected)))
+        worst = min(
+            float(np.max(np.abs(told.above - tell(told.gaps, scaled, values[:, members], threshold, found.absolute))))
+            for tell in (probabilities, cautious_probabilities)
+        )
         if not worst <= _PROBABILITY_ERROR:
             raise Violation(f"P(gap > threshold) is {worst:.2g} away from what follows from the answer")
 
@@ -190,7 +210,7 @@ def _reach(told: Answers, about: Deployment, metric: str, least_reach: float, al
     return reach
 
 
-def probabilities(answers: Array, law: Laplace | Gaussian, people: int, threshold: float, *, absolute: bool) -> Array:
+def probabilities(answers: Array, law: Laplace | Gaussian, values: Array, threshold: float, absolute: bool) -> Array:
     """Return P(the population's gap > threshold) of each answer, as docs/choosing.md has it.
 
     Parameters
@@ -198,36 +218,73 @@ def probabilities(answers: Array, law: Laplace | Gaussian, people: int, threshol
     answers : shape (models,)
     law : Laplace or Gaussian
         Of the noise.
-    people : int
-        In the metric's stratum.
+    values : shape (models, people)
+        What the metric averages about its stratum.
     threshold : float
     absolute : bool
         Whether gaps have lost their sign.
     """
-    from scipy.special import ndtr
+    people = values.shape[1]
+    variances = (people * values.var(axis=1) + 0.25) / (people + 1)
+    found = []
+    for answer, variance in zip(answers.tolist(), variances.tolist(), strict=True):
+        sigmas = [math.sqrt(variance / (people * share * (1 - share))) for share in _SHARES]
 
-    sigma = 0.5 / math.sqrt(people * _SHARE * (1 - _SHARE))
+        def joint(gaps: Array, low: float, high: float, sigmas: list[float] = sigmas) -> Array:
+            return sum(
+                (
+                    weight * _normal(gaps / math.hypot(of_prior, sigma)) / math.hypot(of_prior, sigma)
+                    * _between(gaps / (1 + (sigma / of_prior) ** 2), sigma / math.hypot(1, sigma / of_prior), low, high)
+                    for weight, of_prior in _PRIOR
+                    for sigma in sigmas
+                ),
+                np.zeros(gaps.shape),
+            )  # fmt: skip
+
+        found.append(_probability(answer, law, min(sigmas), threshold, absolute, joint))
+    return np.array(found)
+
+
+def cautious_probabilities(
+    answers: Array, law: Laplace | Gaussian, values: Array, threshold: float, absolute: bool
+) -> Array:
+    """Return P(the population's gap > threshold) for gaps spread evenly, and the largest sampling error there is."""
+    sigma = 0.5 / math.sqrt(values.shape[1] * _SHARE * (1 - _SHARE))
+
+    def joint(gaps: Array, low: float, high: float) -> Array:
+        return _between(gaps, sigma, low, high)
+
+    return np.array([_probability(answer, law, sigma, threshold, absolute, joint) for answer in answers.tolist()])
+
+
+def _probability(
+    answer: float, law: Laplace | Gaussian, sigma: float, threshold: float, absolute: bool, joint: Joint
+) -> float:
+    """Integrate over the test set's gap; `joint` is its density with the population's between two numbers."""
     least = 0.0 if absolute else -1.0
     at = min(max(threshold, least), 1.0)
     nodes, weights = np.polynomial.legendre.leggauss(12)
-    found = np.empty(answers.shape)
     near = 2.0 ** np.arange(-6, 8)
-    for place, answer in enumerate(answers.tolist()):
-        around = np.concatenate(
-            [answer + law.scale * near, answer - law.scale * near, at + sigma * near, at - sigma * near]
-        )
-        cuts = np.unique(np.clip(np.concatenate([around, [answer, at, -at, least, 1.0]]), least, 1.0))
-        half, middle = np.diff(cuts) / 2, (cuts[1:] + cuts[:-1]) / 2
-        gaps = (middle[:, None] + half[:, None] * nodes).ravel()
-        logs = law.log_density(answer - gaps)
-        mass = np.exp(logs - logs.max()) * (half[:, None] * weights).ravel()
+    turns = ((answer, law.scale), (at, sigma), (-at, sigma), (0.0, sigma))
+    around = [place + side * width * near for place, width in turns for side in (-1, 1)]
+    cuts = np.unique(np.clip(np.concatenate([*around, [answer, at, -at, 0.0, least, 1.0]]), least, 1.0))
+    half, middle = np.diff(cuts) / 2, (cuts[1:] + cuts[:-1]) / 2
+    gaps = (middle[:, None] + half[:, None] * nodes).ravel()
+    logs = law.log_density(answer - gaps)
+    mass = np.exp(logs - logs.max()) * (half[:, None] * weights).ravel()
+    above = joint(gaps, at, 1.0) + (joint(gaps, -1.0, -at) if absolute else 0.0)
+    return float(mass @ above) / float(mass @ joint(gaps, -1.0, 1.0))
 
-        def between(low: float, high: float, gaps: Array = gaps, mass: Array = mass) -> float:
-            return float(mass @ (ndtr((high - gaps) / sigma) - ndtr((low - gaps) / sigma)))
 
-        above = between(at, 1.0) + (between(-1.0, -at) if absolute else 0.0)
-        found[place] = above / between(-1.0, 1.0)
-    return found
+def _normal(numbers: Array) -> Array:
+    return np.exp(-0.5 * numbers**2)
+
+
+def _between(middles: Array, deviation: float, low: float, high: float) -> Array:
+    from scipy.special import ndtr
+
+    between: Array = ndtr((high - middles) / deviation) - ndtr((low - middles) / deviation)
+    return between
 
 
 def without_noise(answer: Any, about: Deployment) -> Any:

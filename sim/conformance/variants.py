@@ -36,6 +36,8 @@ class Variant:
     people : int
     groups : (int, int)
         How many people with label 0, and with label 1, are advantaged.
+    minimum_group : int
+        As the policy has it.
     """
 
     mechanism: str
@@ -47,6 +49,7 @@ class Variant:
     delta: float = 0.0
     people: int = 48
     groups: tuple[int, int] = field(default=(17, 4))
+    minimum_group: int = 3
 
     def changed(self, policy: dict[str, Any]) -> dict[str, Any]:
         """Return a policy that is this one where this one says something."""
@@ -63,6 +66,7 @@ class Variant:
         if self.rule == "basic" and self.batch_delta:
             developers[SHORT_OF_DELTA]["delta"] = 5 * self.batch_delta
         kept = {name: section for name, section in policy.items() if name != "release"}
+        kept["data"] = policy["data"] | {"minimum_group": self.minimum_group}
         return kept | {"audit": audit | {"metrics": metrics}, "budget": budget, "developers": developers}
 
 
@@ -91,7 +95,10 @@ VARIANTS: dict[str, Variant] = {
     "sparse-vector": Variant("sparse-vector"),
     "exponential": Variant("exponential", rule="advanced", delta=2.0**-20),
     "sample-and-aggregate": Variant("sample-and-aggregate", people=96, groups=(30, 20), precision=9),
-    "propose-test-release": Variant("propose-test-release", batch_delta=BATCH_DELTA, delta=TOTAL_DELTA),
+    # With any larger minimum there is nothing to test.
+    "propose-test-release": Variant(
+        "propose-test-release", batch_delta=BATCH_DELTA, delta=TOTAL_DELTA, minimum_group=1
+    ),
     "recommended": Variant("recommended", epsilon_max=2.0**10),
     "by-group": Variant("laplace", people=96, groups=(30, 20)),
 }

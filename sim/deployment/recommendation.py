@@ -69,6 +69,7 @@ def recommend(
     low: float,
     high: float,
     reveal_max: float = REVEAL_MAX,
+    minimum_group: int = 1,
 ) -> Recommendation:
     """Compare the mechanisms for a batch, from public numbers alone.
 
@@ -86,6 +87,8 @@ def recommend(
         The range of the disadvantaged group's share, above 0 and below 1.
     reveal_max
         What a batch may give away, from 1/2 to 1, for no limit.
+    minimum_group
+        How many people both groups have at least, by the policy.
 
     Raises
     ------
@@ -100,11 +103,12 @@ def recommend(
         ("--epsilon", 0 < epsilon < math.inf, "must be above 0 and finite"),
         ("--delta", 0 <= delta < 1, "must be at least 0 and below 1"),
         ("--share-min, --share-max", 0 < low <= high < 1, "must be above 0 and below 1, the smaller first"),
+        ("--minimum-group", 1 <= minimum_group < n / 2, "must be at least 1 and less than half of --n"),
         ("--reveal-max", 0.5 <= reveal_max <= 1, "must be at least 0.5 and at most 1"),
     ):
         if not fits:
             raise RecommendError(f"{option}: {rule}")
-    shares = Shares(low, high)
+    shares = Shares(low, high, minimum_group)
     rows = standings(metric, n, queries, epsilon, delta, shares)
     names = [row.name.removesuffix(SHRUNK) for row in rows]
     return Recommendation(

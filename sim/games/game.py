@@ -58,6 +58,29 @@ class Dealer(Protocol[Dealt, Came]):
 
 
 @dataclass(frozen=True)
+class Headline:
+    """The one figure that tells how a trial came out.
+
+    Parameters
+    ----------
+    key : str
+        What lines call it. A line may lack it.
+    text : str
+        What it is, in plain words.
+    least, most : float
+        From where nothing is learned, or nothing is right, to where all is.
+    unit : str
+        Written behind it.
+    """
+
+    key: str
+    text: str
+    least: float
+    most: float
+    unit: str = ""
+
+
+@dataclass(frozen=True)
 class Compared:
     """What comes of holding a run against published figures.
 
@@ -158,11 +181,15 @@ class Game(Generic[S, D, O]):
         The same for a terminal of 80 columns, from its sweep and summary.
     captions : callable
         Says in words what the messages of its service say, by message.
+    headline : Headline, optional
+        The figure of a line that tells first how a trial came out.
     redecoding : Redecoding, optional
         Of a game whose developer decodes answers.
     compare : callable, optional
         Holds a run against published figures, from its sweep, its lines, the figures' file, and whether to show every
         comparison or only what differs.
+    needs : callable
+        Names the extras of fairwall that a scenario needs to be played, besides ``games``.
     frontier : callable, optional
         Finds the cells that no other cell beats, from its sweep, its lines and their summary. Raises UserError where no
         cell can be held against others.
@@ -183,6 +210,8 @@ class Game(Generic[S, D, O]):
     page: Callable[[Sweep[S], Sequence[Line], Sequence[Line]], Page]
     terminal: Callable[[Sweep[S], Sequence[Line]], RenderableType]
     captions: Callable[[], Mapping[str, Caption]]
+    headline: Headline | None = None
+    needs: Callable[[S], Sequence[str]] = lambda _: ()
     redecoding: Redecoding | None = None
     compare: Callable[[Sequence[tuple[Sweep[S], Sequence[Line]]], Path, bool], Compared] | None = None
     frontier: Callable[[Sweep[S], Sequence[Line], Sequence[Line]], Front] | None = None

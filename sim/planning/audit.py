@@ -19,6 +19,7 @@ from compliance.bounding import CHOICES, bounded
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.recommended import SHRUNK, choose
 from fairwall.laws.bounding import metric_range
+from fairwall.laws.exposure import Limit
 from fairwall.laws.response import turning_probability
 from fairwall.laws.sensitivity import Counts
 from sim.planning.added import ADDED, added_noise
@@ -157,7 +158,8 @@ def resolved(batch: Batch) -> Batch:
     """Put the mechanism that ``recommended`` chooses in its place, and its clamping."""
     if batch.mechanism != RECOMMENDED:
         return batch
-    chosen = choose(batch.metric, batch.people, batch.queries, batch.epsilon, batch.delta)
+    limit = Limit(batch.reveal_max)
+    chosen = choose(batch.metric, batch.people, batch.queries, batch.epsilon, batch.delta, limit=limit)
     return replace(batch, mechanism=chosen, bounding="clamp")
 
 
@@ -224,6 +226,7 @@ def _check(batch: Batch, within: float, budget: float | None) -> None:
         ("--epsilon", 0 < batch.epsilon < math.inf, "must be above 0 and finite"),
         ("--delta", 0 <= batch.delta < 1, "must be at least 0 and below 1"),
         ("--models", batch.queries >= 1, "must be at least 1"),
+        ("--reveal-max", 0.5 <= batch.reveal_max <= 1, "must be at least 0.5 and at most 1"),
         ("--budget", budget is None or 0 < budget < math.inf, "must be above 0 and finite"),
     ):
         if not fits:

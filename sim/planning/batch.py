@@ -28,6 +28,8 @@ class Batch:
         A key of `compliance.mechanisms.MECHANISMS`.
     bounding
         What keeps answers within the metric's range.
+    reveal_max
+        By what limit ``recommended`` chooses; 1 for none.
     """
 
     metric: str
@@ -37,6 +39,7 @@ class Batch:
     delta: float
     mechanism: str
     bounding: Bounding
+    reveal_max: float = 1.0
 
     @property
     def kind(self) -> Metric:

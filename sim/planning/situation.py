@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from fairwall.laws.exposure import REVEAL_MAX
 from sim.planning.audit import Plan, make
 from sim.planning.batch import Batch
 from sim.planning.rate_error import of_noise, of_sampling
@@ -112,5 +113,5 @@ def judge(columns: Columns, table: Table, epsilon: float, within: float) -> Situ
     PlanError
         For an epsilon or F that is out of range, or a table that is too small to be audited at all.
     """
-    batch = Batch("sp", table.counts, 1, epsilon, 0.0, "recommended", "clamp")
+    batch = Batch("sp", table.counts, 1, epsilon, 0.0, "recommended", "clamp", REVEAL_MAX)
     return Situation(columns, table, epsilon, within, make(batch, within))

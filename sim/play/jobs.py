@@ -77,8 +77,9 @@ def require(jobs: Jobs) -> None:
         raise JobsRefused(f"--backend: {jobs.backend!r} is none of {', '.join(BACKENDS)}")
     package = BACKENDS[jobs.backend]
     if find_spec(package) is None:
+        extra = "games" if jobs.backend == "loky" else jobs.backend
         raise JobsRefused(
-            f"--backend: {jobs.backend} needs {package}, which is not installed: pip install 'fairwall[{jobs.backend}]'"
+            f"--backend: {jobs.backend} needs {package}, which is not installed: pip install 'fairwall[{extra}]'"
         )
 
 

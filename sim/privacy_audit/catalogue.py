@@ -1,4 +1,4 @@
-"""What can be audited by name: every mechanism of compliance, the broken twins, and their sound siblings."""
+"""What can be audited by name: all that compliance answers with, the broken twins, and their sound siblings."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from compliance.mechanisms.pass_fail import PassFail
 from fairwall.errors import UserError
 from fairwall.laws.metric import find_metric
 from sim.privacy_audit import twins
+from sim.privacy_audit.by_group import group_counts
 from sim.privacy_audit.exact import LAWS, exact_loss
 from sim.privacy_audit.pairs import least_people
 from sim.privacy_audit.subject import Batches, Subject
@@ -99,6 +100,12 @@ _BUILT: Mapping[str, Entry] = {
         twins.additive("eo-all-people", "laplace", twins.all_people_laplace, "eo"),
         Setting("eo", n=12, queries=1),
     ),
+    "larger-groups": Entry(
+        "broken twin",
+        "Laplace noise for groups of two and more, where one has one",
+        twins.additive("larger-groups", "laplace", twins.larger_groups_laplace),
+        Setting(queries=1),
+    ),
     "conceal-printed": Entry(
         "broken twin",
         "Conceal with S as printed, not smooth at N0 = 1 (Theorem 7)",
@@ -149,6 +156,12 @@ _BUILT: Mapping[str, Entry] = {
         twins.cells("cells-by-group", "by-group"),
         Setting(queries=1),
     ),
+    "group-one-count": Entry(
+        "broken twin",
+        "counts by group, noise for one count that moves, not two",
+        group_counts("group-one-count", "one-count"),
+        Setting(n=6, queries=1),
+    ),
     "sparse-silent": Entry(
         "broken twin",
         "sparse vector without noise on the gaps",
@@ -190,6 +203,7 @@ _BUILT: Mapping[str, Entry] = {
         lambda epsilon: Batches(BelievedVerdicts(threshold=0.3), epsilon, 0.0),
         Setting(n=6, queries=1),
     ),
+    "group-counts": Entry("mechanism", "claims epsilon", group_counts("group-counts", None)),
     "plain-laplace": Entry(
         "sound sibling",
         "Laplace noise from the right sensitivity and the right people",
@@ -239,13 +253,14 @@ _DELTA = 1e-5
 
 def names(kind: Kind) -> dict[str, str]:
     """Return what there is of a kind: name to one line about it."""
+    found = {name: entry.about for name, entry in _BUILT.items() if entry.kind == kind}
     if kind == "mechanism":
-        return {
+        found |= {
             name: _GUARANTEES[mechanism.guarantee]
             for name, mechanism in MECHANISMS.items()
             if mechanism.guarantee != "none"
         }
-    return {name: entry.about for name, entry in _BUILT.items() if entry.kind == kind}
+    return found
 
 
 def prepare(

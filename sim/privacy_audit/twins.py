@@ -51,6 +51,11 @@ def all_people_laplace(_metric: str, _n0: int, _n1: int, people: int, queries: i
     return printed_laplace_scale(people, queries, epsilon)
 
 
+def larger_groups_laplace(metric: str, n0: int, n1: int, _people: int, queries: int, epsilon: float) -> float:
+    """Return the scale for groups of at least two, where one may have one."""
+    return queries * global_sensitivity(metric, n0 + n1, minimum_group=2) / epsilon
+
+
 def right_conceal(metric: str, n0: int, n1: int, _people: int, queries: int, epsilon: float) -> float:
     """Return the sound scale."""
     return conceal_law(metric, n0, n1, queries, epsilon).scale

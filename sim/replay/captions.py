@@ -11,13 +11,14 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import typer
 
 from fairwall.wire.v1 import error_pb2
 from sim.transcripts.calls import Call, calls, in_order
-from sim.transcripts.captions import Caption, Story
-from sim.transcripts.files import CallKey, Transcript, decode
+from sim.transcripts.captions import Caption, Parts, Story
+from sim.transcripts.files import CallKey, Message, Transcript, decode
 from sim.transcripts.methods import short
 
 WIDTH = 80
@@ -79,24 +80,34 @@ def _enter(line: str) -> None:
 
 def sayings(scripts: Mapping[str, Transcript], captions: Mapping[str, Caption]) -> Iterator[Saying]:
     """Tell a session's messages, those of a stream as one."""
-    parts = _parts(scripts)
     story = Story()
     number = 0
-    for speaker, hearer, call, is_request, script in parts:
-        messages = call.requests if is_request else call.answers
-        text = _refused(call) if not is_request and not messages else _told(story, captions, call, is_request, script)
+    for half in halves(scripts):
+        text = _told(story, captions, half) if half.messages else refusal(half.call)
         if text:
             number += 1
-            yield Saying(number, speaker, hearer, text, story.news())
+            yield Saying(number, half.speaker, half.hearer, text, story.news())
 
 
-_Part = tuple[str, str, Call, bool, Transcript]
+class Half(NamedTuple):
+    """What is asked in a call, or what is answered, from the transcript in which it stands first."""
+
+    speaker: str
+    hearer: str
+    call: Call
+    is_request: bool
+    script: Transcript
+
+    @property
+    def messages(self) -> list[Message]:
+        """Those of the half; none of a refusal."""
+        return self.call.requests if self.is_request else self.call.answers
 
 
-def _parts(scripts: Mapping[str, Transcript]) -> list[_Part]:
+def halves(scripts: Mapping[str, Transcript]) -> list[Half]:
     """List both halves of each call once, what is asked and what is answered, in the order of causes."""
     places = {where: number for number, where in enumerate(in_order(scripts))}
-    found: dict[tuple[CallKey, bool], tuple[float, _Part]] = {}
+    found: dict[tuple[CallKey, bool], tuple[float, Half]] = {}
     for party, script in scripts.items():
         for call in calls(script):
             if call.is_poll(script):
@@ -107,32 +118,38 @@ def _parts(scripts: Mapping[str, Transcript]) -> list[_Part]:
             answered = max((places[party, message.entry] for message in call.answers), default=asked + 0.5)
             halves = ((True, asked, caller, answerer), (False, answered, answerer, caller))
             for is_request, place, speaker, hearer in halves:
-                part = (place, (speaker, hearer, call, is_request, script))
+                part = (place, Half(speaker, hearer, call, is_request, script))
                 # What is told is told when it is sent: the earlier of the two transcripts' places.
                 known = found.get((call.key, is_request))
                 found[call.key, is_request] = part if known is None or place < known[0] else known
     return [part for _, part in sorted(found.values(), key=lambda placed: placed[0])]
 
 
-def _refused(call: Call) -> str:
+def refusal(call: Call) -> str:
+    """Say why a call was refused, if it was."""
     if call.ending is None or not call.ending.status:
         return ""
     name = error_pb2.Reason.Name(call.ending.reason) if call.ending.reason else f"status {call.ending.status}"
     return f"refuses: {name.removeprefix('REASON_')}"
 
 
-def _told(story: Story, captions: Mapping[str, Caption], call: Call, is_request: bool, script: Transcript) -> str:
+def _told(story: Story, captions: Mapping[str, Caption], half: Half) -> str:
     """Say in words what the messages of half a call say."""
-    messages = call.requests if is_request else call.answers
+    call, is_request, script, messages = half.call, half.is_request, half.script, half.messages
     whole = all(script.stores(digest) for message in messages for _, _, digest in message.large)
     first = decode(call.method, is_request, script.data(messages[0]))
     if first is None:
         return f"{short(call.method)}, which cannot be read"
+    rest = (decode(call.method, is_request, script.data(message)) for message in messages[1:])
+    return words(story, captions, first, rest if whole else None)
+
+
+def words(story: Story, captions: Mapping[str, Caption], first: Any, rest: Parts) -> str:
+    """Say in words what a message and those after it say; nothing where there are no words for it."""
     name = type(first).__name__
     if name not in captions:
         return ""
-    rest = (decode(call.method, is_request, script.data(message)) for message in messages[1:])
     try:
-        return captions[name](story, first, rest if whole else None)
+        return captions[name](story, first, rest)
     except (ValueError, LookupError):  # whatever a party sends is recorded, nonsense too
         return f"{name}, which makes no sense"

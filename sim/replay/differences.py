@@ -324,10 +324,15 @@ def _text(value: Any) -> str:
 
 def _differs_by_place_alone(old: Any, new: Any) -> bool:
     """Whether two messages are alike but for what is left out of every comparison."""
-    copies = [type(message).FromString(message.SerializeToString()) for message in (old, new)]
-    for copy in copies:
-        for name in _UNEQUAL:
-            message, _, field_name = name.partition(".")
-            if copy.DESCRIPTOR.name == message:
-                copy.ClearField(field_name)
-    return bool(copies[0] == copies[1])
+    return bool(compared(old) == compared(new))
+
+
+def compared(message: Any) -> Any:
+    """Give a message without what is left out of every comparison: a copy, if it has any of that."""
+    left_out = [name.partition(".")[2] for name in _UNEQUAL if name.startswith(f"{message.DESCRIPTOR.name}.")]
+    if not left_out:
+        return message
+    copy = type(message).FromString(message.SerializeToString())
+    for name in left_out:
+        copy.ClearField(name)
+    return copy

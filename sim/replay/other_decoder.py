@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,8 @@ from sim.replay.alone import play_alone
 from sim.replay.differences import differences
 from sim.replay.playing import circumstances, demand, new_folder
 from sim.replay.recorded import Recorded, ReplayError, Session, deals_of, require_answers, require_ours
+from sim.report.notation import setting, symbol
+from sim.runs.trials import schedule
 from sim.transcripts.calls import calls
 from sim.transcripts.files import Transcript, decode, paths, read
 from sim.transcripts.methods import short
@@ -26,6 +29,7 @@ class Decoded:
     """What a decoder made of a trial's recorded answers, beside what the recorded one did, and no query at all."""
 
     deal_id: str
+    cell: str
     strategy: str
     queries: int
     epsilon: float
@@ -61,6 +65,7 @@ def decoded(recorded: Recorded, decoder: str) -> list[Decoded]:
     rename = redecoding.rename
     require_ours(recorded, "developer")
     require_answers(recorded, "developer")
+    cells = {f"deal-{number}": _named(cell.swept) for cell, _, number in schedule(recorded.sweep)}
     found = []
     for session in recorded.finished:
         script = session["developer"]
@@ -89,6 +94,7 @@ def decoded(recorded: Recorded, decoder: str) -> list[Decoded]:
             found.append(
                 Decoded(
                     deal_id=deal_id,
+                    cell=cells[deal_id],
                     strategy=deal.strategy,
                     queries=guess.queries,
                     epsilon=deal.epsilon,
@@ -99,6 +105,15 @@ def decoded(recorded: Recorded, decoder: str) -> list[Decoded]:
                 )
             )
     return found
+
+
+def _named(swept: Mapping[str, Any]) -> str:
+    """Name a cell by its swept values."""
+    told = [
+        setting(value) if isinstance(value, str) and value != "inf" else f"{symbol(key)} {setting(value)}"
+        for key, value in swept.items()
+    ]
+    return ", ".join(told) or "the run"
 
 
 def _submitted(script: Transcript, method: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import math
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -48,7 +49,7 @@ class Replayed:
     difference: Difference | None
 
 
-def again(recorded: Recorded, on_trial: Callable[[int], None] = lambda _: None) -> Replayed:
+def again(recorded: Recorded, on_trial: Callable[[int], None] = lambda _: None, keep: Path | None = None) -> Replayed:
     """Play the whole run again, and compare what every party sends and receives.
 
     Parties that were started more than once, because a run was resumed, are started as often, for the trials that
@@ -59,6 +60,8 @@ def again(recorded: Recorded, on_trial: Callable[[int], None] = lambda _: None) 
     recorded : Recorded
     on_trial : callable
         Told how many trials have been played.
+    keep : Path, optional
+        Gets what the parties record now, each session in a folder that is called by its number; else it is removed.
 
     Raises
     ------
@@ -85,7 +88,7 @@ def again(recorded: Recorded, on_trial: Callable[[int], None] = lambda _: None) 
         turns = _turns(recorded, session)
         if not turns:
             continue
-        with tempfile.TemporaryDirectory(prefix="fairwall-replay-") as place:
+        with _place(keep, session) as place:
             folder = new_folder(place, recorded, session)
             _give_draws(recorded, session, folder)
             failure = _play(recorded.sweep, folder, turns, tell)
@@ -103,6 +106,15 @@ def again(recorded: Recorded, on_trial: Callable[[int], None] = lambda _: None) 
         if difference is not None:
             break
     return Replayed(played, messages, bit_for_bit, (*notes, *recorded.left_out), difference)
+
+
+def _place(keep: Path | None, session: Session) -> AbstractContextManager[str]:
+    """Give the folder in which a session is played again."""
+    if keep is None:
+        return tempfile.TemporaryDirectory(prefix="fairwall-replay-")
+    (number,) = {script.number for script in session.values()}
+    (keep / number).mkdir()
+    return nullcontext(str(keep / number))
 
 
 def alone(recorded: Recorded, party: str) -> Replayed:

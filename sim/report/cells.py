@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import hashlib
+import json
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from sim.report.notation import as_float
 from sim.scenarios.scenario import Scenario, as_values
 from sim.scenarios.sweep import Sweep
+
+T = TypeVar("T")
 
 Trial = Mapping[str, Any]
 """A line of ``trials.jsonl``."""
@@ -31,3 +35,16 @@ def paper_figure(scenario: Scenario) -> Any:
     return next(
         (figure for figure in scenario.paper if all(holds(*condition) for condition in figure.where.items())), None
     )
+
+
+def trials_id(swept: Mapping[str, Any]) -> str:
+    """Name the part of the page that lists a cell's trials."""
+    return f"trials-{hashlib.sha256(json.dumps(dict(swept), sort_keys=True).encode()).hexdigest()[:12]}"
+
+
+def best_of_each(cells: Iterable[T], kind: Callable[[T], Hashable], rank: Callable[[T], Any]) -> list[T]:
+    """Choose the first in rank of all cells of a kind; kinds stand in the order in which they occur."""
+    alike: dict[Hashable, list[T]] = {}
+    for cell in cells:
+        alike.setdefault(kind(cell), []).append(cell)
+    return [min(group, key=rank) for group in alike.values()]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.lines import Line2D
 
-from sim.report.drawing import COLOURS, GREY, MARKERS, Figure, canvas_svg
+from sim.report.drawing import BLACK, DASHES, GREY, MARKERS, Figure, Look, canvas_svg
 from sim.report.estimates import Estimate
 
 if TYPE_CHECKING:
@@ -39,7 +39,16 @@ class Panel:
     level: float | None = None
 
 
-def dot_plot(name: str, title: str, caption: str, panels: Sequence[Panel], *, level: str = "") -> Figure:
+def dot_plot(
+    name: str,
+    title: str,
+    caption: str,
+    panels: Sequence[Panel],
+    *,
+    level: str = "",
+    alike: bool = False,
+    look: Mapping[str, Look] | None = None,
+) -> Figure:
     """Draw panels side by side, of the same rows and series.
 
     Parameters
@@ -50,12 +59,20 @@ def dot_plot(name: str, title: str, caption: str, panels: Sequence[Panel], *, le
         At least one.
     level : str
         What the dotted line is.
+    alike : bool
+        Whether the panels' numbers are of one kind, and have one scale.
+    look : mapping of str to Look, optional
+        Of each series, as other figures of the page draw it; without it they are black and grey.
     """
     names = [row for row, _ in next(iter(panels[0].series.values()))]
     series = list(panels[0].series)
+    own = look or {
+        told: Look((BLACK, GREY)[place % 2], MARKERS[place % 7], DASHES[0]) for place, told in enumerate(series)
+    }
+    marks = [_mark(own[told], hollow=place % 2 == 1) for place, told in enumerate(series)]
 
     def paint(canvas: Canvas) -> None:
-        grid = canvas.subplots(1, len(panels), sharey=True, squeeze=False)[0]
+        grid = canvas.subplots(1, len(panels), sharex=alike, sharey=True, squeeze=False)[0]
         for axes, panel in zip(grid, panels, strict=True):
             if panel.level is not None:
                 axes.axvline(panel.level, color=GREY, lw=0.9, ls=":")
@@ -65,12 +82,16 @@ def dot_plot(name: str, title: str, caption: str, panels: Sequence[Panel], *, le
                     if found is None:
                         continue
                     low, high = (found.mean if end is None else end for end in (found.low, found.high))
-                    axes.plot([low, high], [number + aside] * 2, color=COLOURS[place % 7], lw=1.2)
-                    axes.plot(found.mean, number + aside, **_mark(place))
+                    axes.plot([low, high], [number + aside] * 2, color=marks[place]["color"], lw=1.2)
+                    axes.plot(found.mean, number + aside, **marks[place])
             axes.set_title(panel.title)
         grid[0].set_yticks(range(len(names)), names)
         grid[0].set_ylim(len(names) - 0.5, -0.5)
-        handles = [] if len(series) < 2 else [Line2D([], [], label=told, **_mark(i)) for i, told in enumerate(series)]
+        handles = (
+            []
+            if len(series) < 2
+            else [Line2D([], [], label=told, **mark) for told, mark in zip(series, marks, strict=True)]
+        )
         if level:
             handles.append(Line2D([], [], color=GREY, lw=0.9, ls=":", label=level))
         if handles:
@@ -92,8 +113,7 @@ def dot_plot(name: str, title: str, caption: str, panels: Sequence[Panel], *, le
     )
 
 
-def _mark(place: int) -> dict[str, Any]:
+def _mark(look: Look, *, hollow: bool) -> dict[str, Any]:
     """Give a series's mark: every second one is hollow, so that marks differ on a copy without colours."""
-    colour = COLOURS[place % 7]
-    hollow = {"mfc": "white"} if place % 2 else {}
-    return {"ls": "", "marker": MARKERS[place % 7], "ms": 6, "color": colour, "mew": 1.3, "zorder": 3} | hollow
+    inside = {"mfc": "none"} if hollow else {}
+    return {"ls": "", "marker": look.marker, "ms": 6, "color": look.colour, "mew": 1.3, "zorder": 3} | inside

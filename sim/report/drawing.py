@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -39,12 +39,40 @@ _STYLE: dict[Any, Any] = {
     "axes.formatter.use_mathtext": False,
     "axes.unicode_minus": True,
 }
+_PAGE_COLOURS = {
+    BLACK: "var(--ink)",
+    GREY: "var(--soft)",
+    "#e4e4e4": "var(--grid)",
+    "#bdbdbd": "var(--faint)",
+    "#9a9a9a": "var(--faint)",
+    "#7a7a7a": "var(--soft)",
+    "#f1f1f1": "var(--card)",
+}
+"""Colours that are the page's own, which are others on a dark one."""
+
 INCHES = (5.4, 3.9)
 """How wide and high a figure is, unless it says otherwise."""
 _BESIDE = 36
 """How many letters a legend's entry may have for two to stand side by side."""
 _METADATA = ("Creator", "Date", "Format", "Type")
 """What is left out of the drawings: nothing that changes from day to day, and no addresses."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """How everything of one kind is drawn, in all figures of a page."""
+
+    colour: str
+    marker: str
+    dash: Any
+
+
+def looks(kinds: Iterable[str]) -> dict[str, Look]:
+    """Give each kind a look of its own, in their order; after seven, colours come again with other marks and dashes."""
+    return {
+        kind: Look(COLOURS[i % 7], MARKERS[(i + i // 7) % 7], DASHES[(i + i // 7) % 7])
+        for i, kind in enumerate(dict.fromkeys(kinds))
+    }
 
 
 @dataclass(frozen=True)
@@ -103,4 +131,6 @@ def canvas_svg(name: str, draw: Callable[[Canvas], None], inches: tuple[float, f
     text = text[text.index("<svg") :]
     for mark in ('id="', 'href="#', "url(#"):
         text = text.replace(mark, f"{mark}{name}-")
+    for colour, variable in _PAGE_COLOURS.items():
+        text = text.replace(f": {colour}", f": {variable}")
     return text

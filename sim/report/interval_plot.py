@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.lines import Line2D
 from numpy.typing import NDArray
 
-from sim.report.drawing import COLOURS, DASHES, GREY, INCHES, MARKERS, Figure, hollow, legend, svg
+from sim.report.drawing import GREY, INCHES, Figure, Look, hollow, legend, looks, svg
 from sim.report.estimates import Estimate
 
 if TYPE_CHECKING:
@@ -21,7 +21,14 @@ Rows = Sequence[tuple[str, Estimate]]
 
 
 def side_by_side(
-    name: str, title: str, caption: str, what: str, groups: Mapping[str, Rows], *, level: tuple[float, str]
+    name: str,
+    title: str,
+    caption: str,
+    what: str,
+    groups: Mapping[str, Rows],
+    *,
+    level: tuple[float, str],
+    look: Mapping[str, Look],
 ) -> Figure:
     """Draw a share of some things and its interval, group by group.
 
@@ -33,6 +40,8 @@ def side_by_side(
         In percent; all groups have the same things in the same order.
     level : (value, what it is)
         A dotted line.
+    look : mapping of str to Look
+        Of each group.
     """
     things = [thing for thing, _ in next(iter(groups.values()))]
 
@@ -40,7 +49,7 @@ def side_by_side(
         axes.axhline(level[0], color=GREY, lw=0.9, ls=":")
         for i, (group, rows) in enumerate(groups.items()):
             places = np.arange(len(rows)) + 0.6 * ((i + 0.5) / len(groups) - 0.5)
-            _bars(axes, places, rows, ls="", marker=MARKERS[i % 7], color=COLOURS[i % 7], label=group)
+            _bars(axes, places, rows, ls="", marker=look[group].marker, color=look[group].colour, label=group)
         axes.set_xticks(range(len(things)), things, rotation=20, ha="right")
         axes.set_ylim(-3, 103)
         axes.set_ylabel(what)
@@ -64,6 +73,7 @@ def along(
     level: tuple[float, str] | None = None,
     joined: bool = True,
     top: float | None = None,
+    look: Mapping[str, Look] | None = None,
 ) -> Figure:
     """Draw numbers and their intervals place by place, evenly spaced, and a paper's figures beside them.
 
@@ -80,8 +90,11 @@ def along(
         Whether the places have an order, so that a line may join them.
     top : float, optional
         Where the upward axis ends.
+    look : mapping of str to Look, optional
+        Of each line; without it, each gets one of its own.
     """
     printed = printed or {}
+    look = look or looks(lines)
     places = list(dict.fromkeys(place for rows in lines.values() for place, _ in rows))
 
     def draw(axes: Axes) -> None:
@@ -89,13 +102,13 @@ def along(
             axes.axhline(level[0], color=GREY, lw=0.9, ls=":")
         width = min(0.11, 0.5 / max(1, len(lines)))
         for i, (label, rows) in enumerate(lines.items()):
-            colour, aside = COLOURS[i % 7], width * (i - (len(lines) - 1) / 2)
+            own, aside = look[label], width * (i - (len(lines) - 1) / 2)
             xs = np.array([places.index(place) + aside for place, _ in rows])
-            dashes = DASHES[i % 7] if joined else ""
-            _bars(axes, xs, rows, ls=dashes, lw=1.6, elinewidth=1.2, marker=MARKERS[i % 7], color=colour, label=label)
+            dashes = own.dash if joined else ""
+            _bars(axes, xs, rows, ls=dashes, lw=1.6, elinewidth=1.2, marker=own.marker, color=own.colour, label=label)
             for place, value in printed.get(label, ()):
                 x = places.index(place) + aside
-                axes.plot(x, value, ls="", marker="D", ms=8, mfc="none", mec=colour, mew=1.4, zorder=5)
+                axes.plot(x, value, ls="", marker="D", ms=8, mfc="none", mec=own.colour, mew=1.4, zorder=5)
         crowded = max(map(len, places)) > 10 or sum(map(len, places)) > 55
         axes.set_xticks(range(len(places)), places, rotation=20 if crowded else 0, ha="right" if crowded else "center")
         axes.set_xlim(-0.5, len(places) - 0.5)

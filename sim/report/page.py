@@ -20,6 +20,95 @@ Term = tuple[str, str]
 
 
 @dataclass(frozen=True)
+class Bar:
+    """How far something got on a scale from ``low`` to ``high``, and how far it was before.
+
+    Parameters
+    ----------
+    before, reached : float
+        In percent of the scale's length, in [0, 100].
+    low, high : str
+        What the scale's ends are called.
+    alt : str
+        For readers who cannot see it.
+    """
+
+    before: float
+    reached: float
+    low: str
+    high: str
+    alt: str
+
+    @classmethod
+    def on(cls, scale: tuple[float, float], before: float, reached: float, ends: tuple[str, str], alt: str) -> Bar:
+        """Place two numbers on a scale; what lies beyond one of its ends is placed there.
+
+        Parameters
+        ----------
+        scale : (float, float)
+            Its least and its greatest number.
+        before, reached : float
+        ends : (str, str)
+            What the scale's ends are called.
+        alt : str
+        """
+        low, high = scale
+        start, end = (100.0 * min(1.0, max(0.0, (at - low) / (high - low))) for at in (before, reached))
+        return cls(round(start, 2), round(end, 2), *ends, alt)
+
+    @property
+    def start(self) -> float:
+        """Where what was added starts; less may be reached than there was before."""
+        return round(min(self.before, self.reached), 2)
+
+    @property
+    def width(self) -> float:
+        """How long that is."""
+        return round(abs(self.reached - self.before), 2)
+
+
+@dataclass(frozen=True)
+class Card:
+    """A verdict: one thing that was played, what it came to in plain words, and a bar.
+
+    Parameters
+    ----------
+    title : str
+    text : str
+    bar : Bar, optional
+    colour : str
+        That of the same thing in figures.
+    """
+
+    title: str
+    text: str
+    bar: Bar | None = None
+    colour: str = ""
+
+    @property
+    def hue(self) -> str:
+        """Its colour on the page, where black is that of the text, which a dark page has light."""
+        return "var(--ink)" if self.colour == "#000000" else self.colour
+
+
+@dataclass(frozen=True)
+class CellTrials:
+    """The trials of one cell, as the page lists them.
+
+    Parameters
+    ----------
+    name : str
+        Unique in the page: its id there.
+    title : str
+    table : PageTable
+    """
+
+    name: str
+    title: str
+    table: PageTable
+
+
+@dataclass(frozen=True)
 class Section:
     """A heading of the page and what stands below it, in this order.
 
@@ -63,6 +152,10 @@ class Page:
         What was measured: tables and figures.
     assumptions : sequence of (str, str)
         What was assumed, and what was and was not protected.
+    cards : sequence of Card
+        The verdicts, which come first.
+    about_cards : str
+        What they have in common.
     """
 
     played: str
@@ -70,6 +163,8 @@ class Page:
     settings: Sequence[Term]
     sections: Sequence[Section]
     assumptions: Sequence[Term]
+    cards: Sequence[Card] = ()
+    about_cards: str = ""
 
 
 @dataclass(frozen=True)
@@ -94,6 +189,8 @@ class Frame:
         What the page was made from.
     beside : str
         A file of published figures that the run is held against, if it is.
+    cells : sequence of CellTrials
+        The trials of each cell.
     """
 
     name: str
@@ -106,12 +203,19 @@ class Frame:
     confinement: Sequence[Term]
     provenance: Sequence[Term]
     beside: str = ""
+    cells: Sequence[CellTrials] = ()
 
 
 def render(page: Page, frame: Frame) -> str:
     """Write the page: the same bytes for the same arguments."""
     assumptions = (*page.assumptions, *frame.left_out, *frame.secrecy, *frame.confinement)
-    return fill("report.html.j2", page=page, frame=frame, assumptions=assumptions)
+    named = [
+        ("headline", "What happened" if frame.finished else "What was to be played"),
+        *((section.name, section.heading) for section in page.sections),
+        *([("trials", "Trials")] if frame.cells else []),
+        ("assumptions", "What was protected, and what was assumed"),
+    ]
+    return fill("report.html.j2", page=page, frame=frame, assumptions=assumptions, named=named)
 
 
 def fill(template: str, **values: object) -> str:

@@ -2,19 +2,43 @@
 
 from __future__ import annotations
 
+import csv
+import io
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+
+_ROWS_FOLDED = 3
+"""So many rows make a column that says the same in each of them a waste of width."""
+
+_HELD = 48
+"""So many letters may stay where they are; more would leave no room for what is scrolled."""
+
+_LETTER = 0.6
+"""How wide a letter is, in em."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of a table: its head, its texts, whether they are numbers, and whether they go over several lines."""
+    """A column of a table: its head, its texts, whether they are numbers, and whether they go over several lines.
+
+    ``about`` says what it means, for readers who have not met the term. One that ``stays`` is what the table is for: it
+    is set as a column though all rows say the same.
+    """
 
     head: str
     texts: Sequence[str]
     numeric: bool = True
     group: str = ""
     wraps: bool = False
+    about: str = ""
+    stays: bool = False
+
+    @property
+    def name(self) -> str:
+        """Its head where it stands alone: with its group's."""
+        return f"{self.group}: {self.head}" if self.group else self.head
 
     @property
     def kind(self) -> str:
@@ -26,30 +50,83 @@ class Column:
 
 @dataclass(frozen=True)
 class PageTable:
-    """A table of the page, column by column, and what to know about it."""
+    """A table of the page, column by column, and what to know about it.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+    notes : sequence of str
+    links : sequence of str
+        The ids of what each row's first text leads to; none where rows lead nowhere.
+    keys : int
+        How many columns, the first ones, tell rows apart: they stay where they are while the others are scrolled.
+    """
 
     columns: Sequence[Column]
     notes: Sequence[str] = ()
+    links: Sequence[str] = ()
+    keys: int = 1
+
+    @cached_property
+    def shown(self) -> list[Column]:
+        """The columns that are set as such: the first, and those in which rows differ."""
+        if len(self.columns[0].texts) < _ROWS_FOLDED:
+            return list(self.columns)
+        varying = [column for column in self.columns if column.stays or len(set(column.texts)) > 1]
+        keyed = any(column in varying for column in self.columns[: self.keys])
+        return varying if keyed else [self.columns[0], *(c for c in varying if c is not self.columns[0])]
+
+    @property
+    def held(self) -> list[str]:
+        """The styles of the columns that stay: each begins where the one before it ends."""
+        keys = [column for column in self.shown if any(column is key for key in self.columns[: self.keys])]
+        widths = [2 + max(map(len, (*column.texts, *column.head.split()))) for column in keys]
+        if len(keys) < 2 or sum(widths) > _HELD:
+            return []
+        # In em, since a bold head has wider letters.
+        return [
+            f"--at: {_LETTER * sum(widths[:place]):.1f}em; --wide: {_LETTER * width:.1f}em"
+            for place, width in enumerate(widths)
+        ]
+
+    @property
+    def folded(self) -> list[tuple[str, str]]:
+        """The names of the other columns, and what they hold in every row."""
+        return [(column.name, column.texts[0]) for column in self.columns if column not in self.shown]
+
+    @property
+    def explained(self) -> list[tuple[str, str]]:
+        """The names of columns, and what they mean."""
+        return [(column.name, column.about) for column in self.columns if column.about]
+
+    @property
+    def csv(self) -> str:
+        """The whole table as a CSV file, as the address of a link holds it."""
+        text = io.StringIO()
+        writer = csv.writer(text)
+        writer.writerow(column.name for column in self.columns)
+        writer.writerows(zip(*(column.texts for column in self.columns), strict=True))
+        return f"data:text/csv;charset=utf-8;base64,{b64encode(text.getvalue().encode()).decode()}"
 
     @property
     def heads(self) -> list[tuple[Column, bool]]:
         """The columns, and whether a group of columns starts or has ended there."""
-        before = [self.columns[0].group, *(column.group for column in self.columns)]
-        return [(column, column.group != group) for column, group in zip(self.columns, before, strict=False)]
+        before = [self.shown[0].group, *(column.group for column in self.shown)]
+        return [(column, column.group != group) for column, group in zip(self.shown, before, strict=False)]
 
     @property
     def rows(self) -> list[list[tuple[str, Column, bool]]]:
         """The texts row by row, each with its column as in ``heads``."""
         return [
             [(text, *head) for text, head in zip(texts, self.heads, strict=True)]
-            for texts in zip(*(column.texts for column in self.columns), strict=True)
+            for texts in zip(*(column.texts for column in self.shown), strict=True)
         ]
 
     @property
     def groups(self) -> list[tuple[str, int]]:
         """The heads above the heads: a text and how many columns it spans."""
         spans: list[tuple[str, int]] = []
-        for column in self.columns:
+        for column in self.shown:
             if spans and spans[-1][0] == column.group:
                 spans[-1] = (column.group, spans[-1][1] + 1)
             else:

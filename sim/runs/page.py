@@ -14,11 +14,19 @@ from markupsafe import Markup, escape
 
 from fairwall.tables.people import LeftOut
 from sim.games import GAMES, read
-from sim.report.notation import MISSING
-from sim.report.page import Frame, Page, render
+from sim.report.cells import trials_id
+from sim.report.notation import MISSING, number, setting, symbol
+from sim.report.page import CellTrials, Frame, Page, render
+from sim.report.tables import Column, PageTable
 from sim.runs.folder import RunFolder
-from sim.runs.trials import read_trials, schedule, summarise
+from sim.runs.trials import is_part, read_trials, schedule, summarise
 from sim.scenarios.sweep import Sweep
+
+_TRIALS_LISTED = 1_000
+"""More trials than this nobody looks at one by one; trials.jsonl has them."""
+
+_NAMING = ("trial", "seed")
+"""Which trial a line is of."""
 
 
 def write_report(folder: Path) -> Path:
@@ -119,7 +127,29 @@ def _frame(folder: Path, sweep: Sweep, trials: Sequence[Mapping[str, Any]]) -> F
         secrecy=tuple(_secrecy(sweep, programs)),
         confinement=tuple(_confinement(recorded.get("confinement", ()), programs)),
         provenance=_provenance(sweep, finished, planned, recorded, digest),
+        cells=tuple(_trials_by_cell(sweep, trials)),
     )
+
+
+def _trials_by_cell(sweep: Sweep, trials: Sequence[Mapping[str, Any]]) -> Iterator[CellTrials]:
+    """List each cell's trials, with the numbers in which they differ."""
+    if len(trials) > _TRIALS_LISTED:
+        return
+    for cell in sweep.cells:
+        own = [trial for trial in trials if is_part(trial, cell.swept)]
+        if own:
+            title = ", ".join(f"{symbol(key)} = {setting(value)}" for key, value in cell.swept.items())
+            keys = [key for key in own[0] if key in _NAMING or _varies([trial.get(key) for trial in own])]
+            columns = [Column(key.replace("_", " "), [_written(trial[key]) for trial in own]) for key in keys]
+            yield CellTrials(trials_id(cell.swept), title or "all trials", PageTable(columns))
+
+
+def _varies(values: Sequence[Any]) -> bool:
+    return all(isinstance(value, int | float) for value in values) and len(set(values)) > 1
+
+
+def _written(value: Any) -> str:
+    return number(value, 4) if isinstance(value, float) else str(value)
 
 
 def _provenance(

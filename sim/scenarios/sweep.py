@@ -94,6 +94,14 @@ def shipped() -> dict[str, Path]:
     return {path.stem: path for path in sorted(SHIPPED.glob("*.toml"))}
 
 
+def minutes() -> dict[str, float]:
+    """Tell how many minutes shipped scenarios take, by name, of those measured: see ``benchmarks/minutes.py``."""
+    import tomllib
+
+    table: dict[str, float] = tomllib.loads((SHIPPED / "measured" / "minutes.toml").read_text(encoding="utf-8"))
+    return table
+
+
 def read(name_or_file: str, settings: Sequence[str], kinds: Kinds, cells_max: int | None = None) -> Sweep:
     """Read a scenario.
 

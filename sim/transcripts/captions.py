@@ -19,6 +19,31 @@ Parts: TypeAlias = Iterable[Any] | None
 """The messages that follow the first of a stream; None where not all their bytes are stored."""
 
 
+@dataclass(frozen=True, eq=False)
+class Guess:
+    """What a party took people, or models, for.
+
+    Parameters
+    ----------
+    of : str
+        What is guessed about, such as "person".
+    made : ndarray, shape (n,)
+        A small number for each of them.
+    before : ndarray, shape (n,), optional
+        The same before there was any answer.
+    true : ndarray, shape (n,), optional
+        What they are, where that was dealt in what can be seen.
+    names : tuple of str
+        What the numbers stand for; none where they stand for themselves.
+    """
+
+    of: str
+    made: NDArray[Any]
+    before: NDArray[Any] | None = None
+    true: NDArray[Any] | None = None
+    names: tuple[str, ...] = ()
+
+
 @dataclass
 class Story:
     """What has happened so far, as far as captions that follow speak of it.
@@ -33,12 +58,27 @@ class Story:
         Its budget, where it has been told.
     is_new : bool
         Whether either has changed since it was last told.
+    guess : Guess or None
+        The last that was submitted.
     """
 
     kept: dict[str, NDArray[Any]] = field(default_factory=dict)
     answers: int = 0
     left: float | None = None
     is_new: bool = False
+    guess: Guess | None = None
+
+    def begin(self, left: float | None = None) -> None:
+        """Begin a trial, with so much of a budget if that is told."""
+        self.answers, self.left = 0, left
+
+    def answered(self, answers: int, message: Any) -> None:
+        """Count answers, and take the budget that is left from the message that brings them."""
+        self.answers += answers
+        now = "epsilon_remaining_now"
+        is_repeat = now in message.DESCRIPTOR.fields_by_name and message.HasField(now)
+        self.left = message.epsilon_remaining_now if is_repeat else message.epsilon_remaining
+        self.is_new = True
 
     def news(self) -> str:
         """Say what the developer has by now, if there is something new."""
@@ -100,7 +140,7 @@ def _take_compliance_deal_response(story: Story, message: Any, rest: Parts) -> s
         people = count(deal.protected.shape[0], "person")
         return f"{deal.deal_id}: {people}{few}; tell sums by group, ε {number(deal.statistics.epsilon)}"
     names = ", ".join(name_of(number) for number in deal.metrics)
-    story.answers, story.left = 0, deal.epsilon
+    story.begin(deal.epsilon)
     return (
         f"{deal.deal_id}: {count(deal.labels.shape[0], 'person')}{few}; answer {names} by {deal.mechanism}, "
         f"ε {number(deal.epsilon)}"
@@ -135,10 +175,7 @@ def _audit_models_response(story: Story, message: Any, rest: Parts) -> str:
 def _audit_response(story: Story, message: Any, _: Parts) -> str:
     gaps = array_of(message.gaps)
     answers = message.gaps.header.shape[0]
-    story.answers += answers
-    is_repeat = message.HasField("epsilon_remaining_now")
-    story.left = message.epsilon_remaining_now if is_repeat else message.epsilon_remaining
-    story.is_new = True
+    story.answered(answers, message)
     values = "" if gaps is None or not len(gaps) else f", {number(gaps.min())} to {number(gaps.max())}"
     if answers == 1 and gaps is not None:
         values = f", {number(gaps[0])}"

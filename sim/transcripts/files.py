@@ -158,6 +158,14 @@ class Transcript:
             file.seek(start)
             return _unpack(_stored_in(file.read(size)), digest)
 
+    def packed(self, digest: bytes) -> bytes | None:
+        """Give the bytes with a digest as they are stored, compressed by zlib; None where they are stored plainly."""
+        start, size = self._stored[digest]
+        with self.path.open("rb") as file:
+            file.seek(start)
+            stored = _stored_in(file.read(size))
+        return stored.data if stored.compressed else None
+
     def data(self, message: Message) -> bytes:
         """Put a message together again, zeros in place of bytes that are not stored."""
         parts, content, end = [], memoryview(message.content), 0

@@ -14,12 +14,9 @@ from typing import Any
 import numpy as np
 
 from compliance.accountant import FREE, Budget
-from compliance.bounding import bounded
+from compliance.case import Case
 from compliance.differencing import Detector
-from compliance.exposure import limited
-from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.mechanism import chosen
-from compliance.mechanisms.randomized_response import RandomizedResponse
+from compliance.game import open_case
 from compliance.metrics import gaps
 from compliance.records import Records
 from fairwall.rpc.arrays import from_message
@@ -27,6 +24,7 @@ from fairwall.wire.metrics import name_of
 from fairwall.wire.queries import trained_on
 from sim.transcripts.findings import BY_DIGEST, UNHEARD, Findings
 from sim.transcripts.messages import Batch, Submission, TrialMessages
+from sim.verify.charges import charges
 
 
 def compare(findings: Findings, trial: TrialMessages) -> None:
@@ -50,7 +48,7 @@ def compare(findings: Findings, trial: TrialMessages) -> None:
         findings, report, _Case(trial.deal_id, records, report.request.audits, trial.batches), deal.differencing
     )
     if len(asked) == len(report.request.audits):
-        _spent(findings, trial, report, deal, records, asked)
+        _spent(findings, trial, report, deal, open_case(deal, arrays), asked)
     if deal.HasField("terms"):
         (groups,) = (place for place, column in enumerate(deal.terms.columns) if column.groups)
         protected = arrays["release"].astype(np.uint8)[:, groups]
@@ -137,29 +135,18 @@ def _spent(
     trial: TrialMessages,
     report: Submission,
     deal: Any,
-    records: Records,
+    case: Case,
     asked: Sequence[tuple[Any, Batch]],
 ) -> None:
     """Compute what each batch cost, and see that the budget allowed it, and what they cost together."""
-    limit = deal.reveal_max if deal.HasField("reveal_max") else 1.0
-    mechanism = bounded(limited(MECHANISMS[deal.mechanism], limit), deal.bounding)
     place = f"{trial.deal_id}: compliance reports"
     budget = Budget(deal.epsilon, deal.delta)
     losses: Counter[Any] = Counter()
-    sold = list[Batch]()
-    for audit, batch in asked:
-        metric = name_of(batch.metric)
-        answering = chosen(
-            mechanism, metric, sum(records.counts(metric)), batch.models, batch.epsilon, deal.batch_delta
-        )
-        loss = answering.cost(batch.epsilon, deal.batch_delta)
-        # Noisy attributes answer all that name no larger epsilon for nothing; one asked meanwhile may have bought them
-        # too.
-        enough = [one for one in sold if one.epsilon >= batch.epsilon]
-        if enough and (audit.epsilon == 0 or any(batch.asked > one.answered for one in enough)):
-            loss = FREE
-        elif answering.name == RandomizedResponse().name:
-            sold.append(batch)
+    told = charges(case, ((batch, audit.epsilon) for audit, batch in asked))
+    for (audit, batch), loss in zip(asked, told, strict=True):
+        if loss is None:
+            findings.not_checked(f"what batches cost that bought ones may answer: {BY_DIGEST}, or the call was cut")
+            return
         findings.same(report.place, f"{place} of {batch.request_id}: epsilon", audit.epsilon, loss.epsilon)
         if not budget.affords(losses, loss):
             text = f"{place} {batch.request_id}, which was more than was left of the budget of {deal.epsilon!r}"

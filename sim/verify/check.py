@@ -9,7 +9,7 @@ leak, even when it is right.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sim.transcripts.files import Transcript, paths, read
@@ -28,7 +28,9 @@ from sim.verify.scenario_name import misnamed
 from sim.verify.signature import wrong_signature
 
 
-def verify(folder: Path, public_key: Path | None = None) -> Verification:
+def verify(
+    folder: Path, public_key: Path | None = None, scripts: Sequence[Transcript] = (), *, page: bool = True
+) -> Verification:
     """Check a run's folder.
 
     Parameters
@@ -36,6 +38,10 @@ def verify(folder: Path, public_key: Path | None = None) -> Verification:
     folder : Path
     public_key : Path, optional
         Whose signature the result must have.
+    scripts : sequence of Transcript, optional
+        The run's transcripts, where they have been read already.
+    page : bool
+        Whether to write the report again, too, and compare it: that takes longer than all the rest of a small run.
 
     Raises
     ------
@@ -48,7 +54,7 @@ def verify(folder: Path, public_key: Path | None = None) -> Verification:
     """
     if not (folder / "scenario.toml").is_file():
         raise NoRun(f"{folder}: not a run's folder: it has no scenario.toml")
-    scripts = [read(path) for path in paths(folder)]
+    scripts = scripts or [read(path) for path in paths(folder)]
     if not scripts:
         raise NoRun(f'{folder}: nothing was recorded: its scenario says record = "none", or it is an old run')
     findings = [*changed_files(folder), *broken_chains(folder, scripts), *misnamed(folder, scripts)]
@@ -57,7 +63,8 @@ def verify(folder: Path, public_key: Path | None = None) -> Verification:
         by_number.setdefault(script.number, {})[script.party] = script
     notes: list[str] = []
     findings += wrong_signature(folder, public_key, notes)
-    findings += changed_page(folder, scripts, notes)
+    if page:
+        findings += changed_page(folder, scripts, notes)
     findings += changed_confinement(folder, list(by_number.values()), notes)
     for parties in by_number.values():
         findings += disagreements(parties, notes)

@@ -20,10 +20,10 @@ from compliance.case import Case, game_case
 from compliance.mechanisms import MECHANISMS
 from compliance.records import Records
 from compliance.service import AuditService
-from developer.client import Audits, ask, ask_models
 from developer.reveal.base_model import identity
 from developer.reveal.hidden import HiddenAudits
 from developer.service import Audited, ModelService, Released
+from fairwall.client.audit_client import Audits, ask, ask_models
 from fairwall.compliance.v1.audit_service_pb2 import AuditModelsRequest, GetTermsRequest
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.developer.v1.model_service_pb2 import PredictResponse

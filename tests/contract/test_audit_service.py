@@ -27,7 +27,7 @@ from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.recommended import choose
 from compliance.records import Records
 from compliance.service import AuditService
-from developer.client import Audits, ask
+from fairwall.client.audit_client import Audits, ask
 from fairwall.compliance.v1.audit_service_pb2 import AuditHeader, AuditRequest, AuditResponse, GetTermsRequest
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.laws.precision import Precision, spacing, written_down

@@ -23,7 +23,7 @@ from compliance.case import Case, game_case
 from compliance.mechanisms import MECHANISMS
 from compliance.records import Records
 from compliance.service import AuditService
-from developer.client import Audits, ask
+from fairwall.client.audit_client import Audits, ask
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.game.v1 import referee_service_pb2 as game

@@ -24,7 +24,7 @@ from compliance.records import Records
 from compliance.release import Column, HandedModel, Release, game_release
 from compliance.release_service import ReleaseCase, ReleaseService
 from compliance.service import AuditService
-from developer.client import Audits, ask_models
+from fairwall.client.audit_client import Audits, ask_models
 from fairwall.compliance.v1 import release_service_pb2 as wire
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.compliance.v1.release_service_pb2_grpc import (

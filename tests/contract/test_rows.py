@@ -15,7 +15,7 @@ import pytest
 from compliance.case import Case
 from compliance.rows import Rows, identified
 from compliance.service import AuditService
-from developer.client import Answer, Audits, ask
+from fairwall.client.audit_client import Answer, Audits, ask
 from fairwall.compliance.v1.audit_service_pb2 import GetTermsRequest
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.rpc.errors import reason_of

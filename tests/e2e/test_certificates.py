@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from developer.client import AuditRefused
+from fairwall.client import AuditRefused
 from tests import command
 from tests.loans import CHARGE, PREDICTIONS, Deployment
 

@@ -17,7 +17,7 @@ import pytest
 
 from compliance.ledger.books import Admission
 from compliance.ledger.file import inspect
-from developer.client import AuditClient, AuditRefused
+from fairwall.client import AuditClient, AuditRefused
 from sim.deployment.certificates import write
 from tests import command
 

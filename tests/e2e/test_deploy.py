@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from developer.client import AuditClient
+from fairwall.client import AuditClient
 from sim.deployment.certificates import write
 from tests.loans import _free_port
 

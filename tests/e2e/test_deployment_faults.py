@@ -25,7 +25,7 @@ from compliance.ledger.books import Entry
 from compliance.mechanisms import MECHANISMS
 from compliance.records import Records
 from compliance.service import AuditService
-from developer.client import AuditClient, AuditRefused, AuditUnavailable
+from fairwall.client import AuditClient, AuditRefused, AuditUnavailable
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.game.v1.referee_service_pb2_grpc import (

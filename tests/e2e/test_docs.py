@@ -34,7 +34,7 @@ LONG = (
     *("run disclosure-modes", "run private-fair-", "run mitigations", "run minority-noise", "run reveal-groups"),
     "frontier private-fair-",
     *("run reveal-adult-100 --trials 1", "run hidden-adult-100 --trials 1"),
-    *("replay demo", "replay conceal", "replay limit"),
+    *("view demo", "replay demo", "replay conceal", "replay limit"),
 )
 """How commands begin that take longer than all others together; they run with the slow tests."""
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from developer.client import AuditRefused
+from fairwall.client import AuditRefused
 from fairwall.rpc import channel, identity
 from tests.loans import Deployment, ask
 

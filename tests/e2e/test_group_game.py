@@ -20,7 +20,7 @@ from fairwall.rpc.arrays import to_message
 from sim.games import lay_out, read
 from sim.games.cards import DealError
 from sim.games.groups.deal import deal
-from sim.games.groups.record import leakage, most
+from sim.games.groups.record import leakage, most, rights
 from sim.games.groups.report.terminal import terminal
 from sim.replay import playing
 from sim.replay.recorded import open_run
@@ -96,8 +96,16 @@ def test_it_verifies_and_replays_bit_for_bit(toy: Path) -> None:
 
 def test_the_report_shows_leakage_beside_chance_and_bound(toy: Path) -> None:
     page = (toy / "report.html").read_text()
-    for words in ("120 people of 2 to 4 groups", "what epsilon allows about one person", "Who is in which group"):
+    for words in ("120 people of 2 to 4 groups", "What epsilon allows about one person", "Who is in which group"):
         assert words in page
+    # A figure for two groups, and one for four; a panel for each epsilon.
+    drawn = re.findall(r'<figure class="wide">.*?</figure>|<figure>.*?</figure>', page, re.DOTALL)
+    assert [set(re.findall(r">ε (\S+)<", figure)) for figure in drawn] == [{"1", "200"}, {"1", "200", "∞"}]
+    for cell in cells_of(toy):
+        right = [each["mean"] for each in cell["right"].values()]
+        assert np.mean(right) == pytest.approx(cell["leakage"]), "somebody is in every group in every trial"
+        figure = drawn[len(right) == 4]
+        assert all(f" {value:.3f}" in figure for value in (*right, cell["leakage"]))
     console = Console(width=80, file=io.StringIO())
     with console.capture() as printed:
         console.print(terminal(read(str(toy / "scenario.toml")), cells_of(toy)))
@@ -131,6 +139,9 @@ def test_balanced_accuracy_counts_groups_alike() -> None:
     assert leakage(cells.astype(np.uint8), cells) == 100
     assert leakage(np.array([0, 0, 1, 1, 2, 0], np.uint8), cells) == 50
     assert leakage(np.zeros(6, np.uint8), cells) == 50
+    assert rights(np.array([0, 0, 1, 1, 2, 0], np.uint8), cells, 3).tolist() == pytest.approx(
+        [50, np.nan, 50], nan_ok=True
+    )
     assert [most(epsilon, 3) for epsilon in (0.0, math.log(2), math.inf)] == pytest.approx([100 / 3, 50, 100])
 
 

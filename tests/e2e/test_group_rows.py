@@ -12,12 +12,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from developer import by_group, client
-from developer.by_group import ByGroup
-from developer.client import AuditClient, AuditRefused, AuditUnavailable, RowsNotCompared
-from developer.tools.asynchronous import AsyncAuditClient
+from fairwall.client import (
+    AuditClient,
+    AuditRefused,
+    AuditUnavailable,
+    RowsNotCompared,
+    audit_client,
+    by_group,
+)
+from fairwall.client.by_group import ByGroup
 from fairwall.rpc import channel, identity
 from fairwall.rpc.arrays import from_message
+from fairwall.tools.asynchronous import AsyncAuditClient
 from tests.e2e.test_rows import EPSILON, OWN, STALE, TABLE, stale, with_ids
 from tests.loans import Deployment
 
@@ -111,12 +117,12 @@ def test_permutations_get_the_same_answer_or_none(audits: AuditClient) -> None:
 
 
 def test_a_client_that_keeps_the_order_would_be_found(audits: AuditClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    arranged = client.rows.arranged
+    arranged = audit_client.rows.arranged
 
     def unsorted(predictions: Any, ids: Any, table: Any, known: Any) -> tuple[Any, bytes]:
         return np.asarray(predictions).reshape(1, -1), arranged(predictions, ids, table, known)[1]
 
-    monkeypatch.setattr(client.rows, "arranged", unsorted)
+    monkeypatch.setattr(audit_client.rows, "arranged", unsorted)
     assert answers(audits, 10) == (8, 8)
 
 
@@ -173,7 +179,7 @@ def test_other_rows_are_refused_by_the_service_and_cost_nothing(deployment: Depl
                     by_group.Groups(connection), "loans", "by-wire", np.ones((1, PEOPLE)), ("kind",),
                     ("selection_rate",), 1.0, rows_digest=digest,
                 )  # fmt: skip
-            assert client.reason_of(caught.value) == client.Reason.REASON_ROWS_DIFFER
+            assert audit_client.reason_of(caught.value) == audit_client.Reason.REASON_ROWS_DIFFER
     assert audits.terms() == before
 
 

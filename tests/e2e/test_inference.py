@@ -105,6 +105,10 @@ def test_a_line_for_each_attack_on_each_split(small: str, play: Play) -> None:
             abs(line["correct_b1"] / line["victims_b1"] - (1 - line["correct_b0"] / b0))
         )
         assert line["corrected_bound_holds"]
+        for key in ("gap_base", "gap", "eo_base", "eo"):
+            together = b0 * line[f"{key}_b0"] + line["victims_b1"] * line[f"{key}_b1"]
+            assert together == pytest.approx(line["victims"] * line[key])
+        assert line["below_tau_b0"] + line["below_tau_b1"] == line["below_tau"]
     constant = [line for line in lines if line["defence"] == "constant"]
     assert all((line["eo"], line["advantage"]) == (0, 0) for line in constant)
     assert Path(first["run_dir"], "report.html").stat().st_size > 5_000

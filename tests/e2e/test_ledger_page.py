@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from developer.client import AuditRefused
+from fairwall.client import AuditRefused
 from tests.command import fairwall
 from tests.e2e.test_serve import DOCS, PREDICTIONS, deployment, serving
 

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from compliance.ledger.books import LOST, Entry
 from compliance.ledger.file import inspect
-from developer.client import Answer, AuditClient
+from fairwall.client import Answer, AuditClient
 from fairwall.errors import UserError
 from sim.cli.ledger import app
 from tests.command import fairwall

@@ -18,7 +18,7 @@ import pytest
 from compliance.ledger.books import Admission
 from compliance.ledger.file import inspect
 from compliance.running import read_by, service_of
-from developer.client import AuditClient, AuditRefused, Audits
+from fairwall.client.audit_client import AuditClient, AuditRefused, Audits
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.rpc import arrays, channel, identity
 from fairwall.rpc.errors import reason_of
@@ -138,13 +138,13 @@ def test_carol_s_first_answer_takes_one_command_and_costs_alice_no_call(deployme
 
 CLOSES_FIRST = """
 import time
-from compliance import __main__ as service
+from compliance import __main__ as entry, deployment
 def replace(served, by):
     served.clear()
     time.sleep(0.5)
     served.update(by)
-service._replace = replace
-service.main()
+deployment._replace = replace
+entry.main()
 """
 
 
@@ -169,6 +169,10 @@ BAD: dict[str, tuple[Callable[[Deployment], object], str]] = {
     "a key that is missing": (lambda it: change(it, "queries_max", "querys_max"), "audit.queries_max: is missing"),
     "more than there is": (lambda it: change(it, "alice.epsilon = ", "alice.epsilon = 9"), "at most budget.epsilon"),
     "groups too small": (lambda it: change(it, "minimum_group = 5", "minimum_group = 50"), "data.minimum_group"),
+    "groups smaller than noise was for": (
+        lambda it: change(it, "minimum_group = 5", "minimum_group = 4"),
+        "data.minimum_group: must be at least 5, not 4",
+    ),
     "no data": (lambda it: change(it, "people.csv", "none.csv"), "none.csv: no such file"),
     "other data": (other_people, "this name stands for other data"),
     "another name": (lambda it: change(it, "[data]", '[data]\nname = "new"'), "these people's data are called loans"),
@@ -242,29 +246,29 @@ def test_a_policy_that_cannot_be_served_changes_nothing(deployment: Deployment) 
 
 
 DROPS_FIRST = """
-from compliance import __main__ as service, policy
+from compliance import __main__ as entry, deployment, policy
 held = []
-def cases_of(self, cases, sound=service.AuditService.__init__):
+def cases_of(self, cases, sound=deployment.AuditService.__init__):
     held.append(cases)
     sound(self, cases)
 def check(before, after, sound=policy.check_change):
     held[0].clear()
     sound(before, after)
-service.AuditService.__init__ = cases_of
+deployment.AuditService.__init__ = cases_of
 policy.check_change = check
-service.main()
+entry.main()
 """
 
 WRITES_FIRST = """
-from compliance import __main__ as service
-def agree(policies, data, ledger, sound=service._agree):
+from compliance import __main__ as entry, deployment
+def agree(policies, data, ledger, sound=deployment._agree):
     for policy in policies.datasets.values():
         for name, share in policy.developers.items():
             if ledger.standing(policy.data_name).budget:
                 ledger.allocate(policy.data_name, name, share.epsilon)
     sound(policies, data, ledger)
-service._agree = agree
-service.main()
+deployment._agree = agree
+entry.main()
 """
 
 
@@ -362,13 +366,13 @@ def test_metrics_budgets_quotas_and_people_change_and_calls_end_as_they_began(de
 
 
 ADMITS_FOR_GOOD = """
-from compliance import __main__ as service
+from compliance.__main__ import main
 from fairwall.rpc import server
 def admit(self, deployed, sound=server._Gate.admit):
     admitted = {caller: server.Quota() for caller in self._places} | dict(deployed.admitted)
     sound(self, server.Deployed(admitted, deployed.is_ready, deployed.revoked))
 server._Gate.admit = admit
-service.main()
+main()
 """
 
 

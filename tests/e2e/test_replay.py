@@ -498,11 +498,17 @@ def test_another_decoder_learns_what_it_would_have_learned_live(conceal: Path, s
 
 
 def test_the_decoders_leakage_stands_beside_the_baseline(golden: Callable[[str], Path]) -> None:
-    finished = fairwall("replay", ".", "--decoder", "box", cwd=golden("reveal"))
+    folder = golden("reveal")
+    finished = fairwall("replay", ".", "--decoder", "box", cwd=folder)
     assert finished.returncode == 0, finished.stderr
     assert "leakage, box" in finished.stdout
     assert "no query" in finished.stdout
     assert max(map(len, finished.stdout.splitlines())) <= 80
+    told = json.loads(fairwall("replay", ".", "--decoder", "box", "--json", cwd=folder).stdout)["trials"]
+    below = finished.stdout.partition("──")[2].splitlines()[1:]
+    rows = [line for line in below if line.strip() and line.split()[0] != "all"]
+    assert len(rows) == len({trial["cell"] for trial in told})
+    assert sum(int(row.split()[-5]) for row in rows) == len(told), "one line a cell"
 
 
 def test_questions_that_were_not_asked_have_no_answers(golden: Callable[[str], Path]) -> None:

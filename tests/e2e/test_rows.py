@@ -15,8 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from developer import client, rows
-from developer.client import AuditClient, AuditRefused, AuditUnavailable, RowsNotCompared
+from fairwall.client import AuditClient, AuditRefused, AuditUnavailable, RowsNotCompared, audit_client, rows
 from fairwall.rpc import channel, identity
 from fairwall.wire.rows import digest_of, ids_of, order_of
 from tests.loans import Deployment
@@ -136,7 +135,7 @@ def test_a_client_that_keeps_the_order_would_be_found(audits: AuditClient, monke
         return (values if values.shape[1] == _PEOPLE else values.T), digest
 
     arranged = rows.arranged
-    monkeypatch.setattr(client.rows, "arranged", unsorted)
+    monkeypatch.setattr(audit_client.rows, "arranged", unsorted)
     count, wrong = wrong_answers(audits, 20)
     assert (count, wrong) == (18, 18)
 
@@ -214,12 +213,14 @@ def test_the_terms_tell_how_rows_are_known(audits: AuditClient) -> None:
     assert known.table_digest == digest_of(ids, order_of(ids), {"income": OWN["income"].tolist()})
 
 
-def by_wire(deployment: Deployment, digest: bytes, people: int = _PEOPLE) -> client.Answer:
+def by_wire(deployment: Deployment, digest: bytes, people: int = _PEOPLE) -> audit_client.Answer:
     """Ask without the client's own look at ids."""
     own = identity.load(deployment.folder / "certificates" / "developer-bob")
     with channel.connect(deployment.address, "compliance", own) as connection:
         predictions = np.full((1, people), 0.5)
-        return client.ask(client.Audits(connection), "loans", "by-wire", "sp", predictions, 1.0, rows_digest=digest)
+        return audit_client.ask(
+            audit_client.Audits(connection), "loans", "by-wire", "sp", predictions, 1.0, rows_digest=digest
+        )
 
 
 def test_other_rows_are_refused_by_the_service_and_cost_nothing(deployment: Deployment) -> None:
@@ -228,7 +229,7 @@ def test_other_rows_are_refused_by_the_service_and_cost_nothing(deployment: Depl
         for digest in (b"\0" * 32, before.rows.ids_digest[:-1], before.rows.ids_digest + b"\0"):  # type: ignore[union-attr]
             with pytest.raises(grpc.RpcError) as caught:
                 by_wire(deployment, digest)
-            assert client.reason_of(caught.value) == client.Reason.REASON_ROWS_DIFFER
+            assert audit_client.reason_of(caught.value) == audit_client.Reason.REASON_ROWS_DIFFER
             assert caught.value.code() is grpc.StatusCode.FAILED_PRECONDITION
         assert audits.terms() == before
 
@@ -242,7 +243,7 @@ def test_rows_without_ids_are_compared_with_none(tmp_path: Path) -> None:
                 audits.ask(SCORES["m1"], "sp", 1.0, **given)
         with pytest.raises(grpc.RpcError) as caught:
             by_wire(deployment, b"\1" * 32)
-        assert client.reason_of(caught.value) == client.Reason.REASON_ROWS_DIFFER
+        assert audit_client.reason_of(caught.value) == audit_client.Reason.REASON_ROWS_DIFFER
         answer = audits.ask(SCORES.T, "sp", EPSILON)  # whose labels say nothing here
         assert answer.rows_compared is None
         assert answer.gaps == pytest.approx(GAPS, abs=CLOSE)
@@ -251,11 +252,11 @@ def test_rows_without_ids_are_compared_with_none(tmp_path: Path) -> None:
 def test_a_service_that_breaks_its_word_gives_no_answer(audits: AuditClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of an earlier version takes no notice of the digest, nor of the order that goes with it."""
 
-    def earlier(*arguments: Any, rows_digest: bytes, **others: Any) -> client.Answer:
+    def earlier(*arguments: Any, rows_digest: bytes, **others: Any) -> audit_client.Answer:
         return ask(*arguments, **others)
 
-    ask = client.ask
-    monkeypatch.setattr(client, "ask", earlier)
+    ask = audit_client.ask
+    monkeypatch.setattr(audit_client, "ask", earlier)
     with pytest.raises(AuditUnavailable, match="it did not compare rows"):
         audits.ask(SCORES, "sp", EPSILON)
 
@@ -296,7 +297,7 @@ def test_nobody_needs_pandas(deployment: Deployment) -> None:
     program = f"""
 import sys
 sys.modules["pandas"] = None
-from developer.client import AuditClient
+from fairwall.client import AuditClient
 with AuditClient({deployment.address!r}, {str(deployment.folder / "certificates" / "developer-alice")!r}) as audits:
     print(audits.ask({SCORES["m1"].tolist()}, "sp", {EPSILON}, ids={OWN["person"].tolist()}).gaps[0])
 """

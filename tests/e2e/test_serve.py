@@ -24,7 +24,7 @@ import psutil
 import pytest
 
 from compliance.ledger.file import inspect
-from developer.client import AuditClient, AuditRefused, AuditUnavailable
+from fairwall.client import AuditClient, AuditRefused, AuditUnavailable
 from sim.deployment.certificates import write
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -459,9 +459,18 @@ def test_what_answers_are_worth_is_a_line_for_each_metric(own: Path) -> None:
         assert re.search(WORTH.format(metric=metric) + "$", line)
 
 
+def made_for_one_person(folder: Path) -> None:
+    """Have noise on each gap, made for the smallest group there could be."""
+    change(folder, mechanism="laplace")
+    policy = folder / "policy.toml"
+    text = policy.read_text()
+    assert text.count("minimum_group = 20 ") == 1
+    policy.write_text(text.replace("minimum_group = 20 ", "minimum_group = 1 "))
+
+
 @pytest.mark.parametrize("command", [BY_HAND, BY_COMMAND], ids=["by hand", "by command"])
 def test_answers_worth_less_than_nothing_are_not_served_unless_told(own: Path, command: tuple[str, ...]) -> None:
-    change(own, mechanism="laplace")
+    made_for_one_person(own)
     ended = subprocess.run(
         [sys.executable, *command, str(own / "policy.toml")], capture_output=True, text=True, timeout=60, check=False
     )
@@ -479,7 +488,7 @@ def test_answers_worth_less_than_nothing_are_not_served_unless_told(own: Path, c
 def test_a_policy_that_makes_answers_worthless_is_taken_up_with_a_warning(own: Path) -> None:
     """It may be lower for safety's sake: a service that is running goes on with it."""
     with serving(own) as running, running.client() as audits:
-        change(own, mechanism="laplace")
+        made_for_one_person(own)
         running.process.send_signal(signal.SIGHUP)
         give_up = time.monotonic() + 60
         while "WARNING loans: sp of 1 errs" not in running.log:

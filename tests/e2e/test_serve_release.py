@@ -18,7 +18,7 @@ import tomli_w
 
 from compliance.ledger.books import Entry
 from compliance.ledger.file import inspect
-from developer.client import AuditClient, AuditRefused, AuditUnavailable
+from fairwall.client import AuditClient, AuditRefused, AuditUnavailable
 from fairwall.compliance.v1 import release_service_pb2 as wire
 from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceStub
 from fairwall.rpc import channel, identity

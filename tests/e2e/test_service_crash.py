@@ -25,7 +25,7 @@ from compliance.case import Case, game_case, values_of
 from compliance.mechanisms import MECHANISMS
 from compliance.records import Records
 from compliance.service import AuditService
-from developer.client import AuditClient, AuditRefused, AuditUnavailable
+from fairwall.client import AuditClient, AuditRefused, AuditUnavailable
 from fairwall.compliance.v1.audit_service_pb2 import AuditHeader, AuditRequest
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub, add_AuditServiceServicer_to_server
 from fairwall.rpc import arrays, channel, server

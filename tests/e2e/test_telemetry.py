@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from developer.client import AuditRefused
+from fairwall.client import AuditRefused
 from tests.loans import CHARGE, PEOPLE, PLENTY, Deployment, ask
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="needs the extra telemetry")

@@ -19,10 +19,10 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 
-from developer.client import Answer, AuditRefused, AuditUnavailable
-from developer.tools.asynchronous import AsyncAuditClient
-from developer.tools.classifiers import ask_about
-from developer.tools.scoring import GapScorer
+from fairwall.client import Answer, AuditRefused, AuditUnavailable
+from fairwall.tools.asynchronous import AsyncAuditClient
+from fairwall.tools.classifiers import ask_about
+from fairwall.tools.scoring import GapScorer
 from tests.e2e.test_serve import DOCS, Served, change, deployment, serving
 from tests.loans import PREDICTIONS as LOANS_PREDICTIONS
 from tests.loans import Deployment

@@ -20,6 +20,8 @@ import pytest
 from sim.games import read
 from sim.games.table import TrialFailed
 from sim.play import processes, runner
+from sim.replay import playing
+from sim.replay.recorded import open_run
 from sim.runs.folder import RunFolder, digests
 from sim.runs.page import write_report
 from sim.runs.trials import read_trials, summarise
@@ -371,8 +373,19 @@ from developer.reveal.auditor import Purse
 Purse._share = lambda self, queries: self._epsilon
 """,
 }
+HALVES = {
+    "developer": """
+from developer.reveal.auditor import Purse
+Purse._share = lambda self, queries: self._epsilon / 2
+"""
+}
+CELLS_FOR_NOTHING = """
+from compliance.mechanisms.cells import CellsMechanism
+CellsMechanism.is_free = lambda self, facts, epsilon, question=None: len(facts) > 0
+"""
 ASKED = ("developer.strategy='sensing'", "developer.queries=20")
 RESPONSE = ("compliance.mechanism='randomized-response'", *ASKED)
+CELLS = ("compliance.mechanism='cells'", *ASKED)
 CHARGES = {
     "nothing for what comes second": (
         {"compliance": FREE_LATER},
@@ -388,6 +401,16 @@ CHARGES = {
         {"compliance": NEVER_FREE},
         RESPONSE,
         "compliance reports of metric-2: epsilon is 50.0, recomputed 0.0",
+    ),
+    "cells again": (
+        {"compliance": NEVER_FREE, **HALVES},
+        CELLS,
+        "compliance reports of metric-2: epsilon is 25.0, recomputed 0.0",
+    ),
+    "nothing for finer cells": (
+        {"compliance": CELLS_FOR_NOTHING},
+        CELLS,
+        "compliance reports of metric-2: epsilon is 0.0, recomputed 47.",
     ),
     "other than it told": (
         {"compliance": TOLD_LESS},
@@ -416,6 +439,17 @@ def test_a_compliance_that_charges_otherwise_is_named(
     twins(parties)
     texts = reported(verify(played(tmp_path, SYNTHETIC, *settings, "scenario.trials=1")))
     assert any(one.startswith(f"deal-1: {text}") for one in texts), texts
+
+
+def test_a_batch_that_is_answered_from_cells_is_well(tmp_path: Path, twins: Twins) -> None:
+    twins(HALVES)
+    run = played(tmp_path, SYNTHETIC, *CELLS, "scenario.trials=1")
+    found = verify(run)
+    assert found.findings == ()
+    assert unchecked(found) == []
+    (line,) = read_trials(run / "trials.jsonl")
+    assert line["epsilon_spent"] == 25.0
+    assert playing.again(open_run(run)).difference is None
 
 
 def test_a_developer_and_an_adversary_that_report_otherwise_are_named(tmp_path: Path, twins: Twins) -> None:

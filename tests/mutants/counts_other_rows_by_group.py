@@ -1,11 +1,21 @@
 """Counts by group whatever rows the caller says that they are."""
 
-from compliance import group_service
+from typing import Any
+
+from compliance import group_service, service
 from compliance.__main__ import main
 
 KILLED_BY = "C953"
 
-group_service.check_rows = lambda _digest, _case: None
+
+def _received(header: Any, *rest: Any, **options: Any) -> Any:
+    blind = type(header)()
+    blind.CopyFrom(header)
+    blind.rows_digest = b""
+    return service.received(blind, *rest, **options)
+
+
+group_service.received = _received
 
 if __name__ == "__main__":
     main()

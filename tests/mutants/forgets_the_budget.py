@@ -1,6 +1,6 @@
 """Keeps its ledger in memory: a restart gives everything back."""
 
-import compliance.__main__ as service_main
+from compliance import deployment
 from compliance.__main__ import main
 from compliance.accountant import Budget, Neighbours, Rule
 from compliance.ledger import Ledger
@@ -18,7 +18,7 @@ def ledger_of(policies, data):
     return ledger
 
 
-service_main._ledger = ledger_of
+deployment._ledger = ledger_of
 
 if __name__ == "__main__":
     main()

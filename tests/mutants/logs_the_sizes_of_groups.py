@@ -1,20 +1,20 @@
 """Logs how many people each group has."""
 
-import compliance.__main__ as service_main
+from compliance import deployment
 from compliance.__main__ import main
 
 KILLED_BY = "C610"
 
-sound = service_main._case
+sound = deployment._case
 
 
-def case_of(policy, records, ledger):
-    n1 = int(records.protected.sum())
-    service_main.LOG.info("%d and %d people", n1, records.people - n1)
-    return sound(policy, records, ledger)
+def case_of(data, ledger):
+    n1 = int(data.records.protected.sum())
+    deployment.LOG.info("%d and %d people", n1, data.records.people - n1)
+    return sound(data, ledger)
 
 
-service_main._case = case_of
+deployment._case = case_of
 
 if __name__ == "__main__":
     main()

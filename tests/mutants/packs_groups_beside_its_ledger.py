@@ -2,12 +2,12 @@
 
 import numpy as np
 
-import compliance.__main__ as service_main
+from compliance import deployment
 from compliance.__main__ import main
 
 KILLED_BY = "C610"
 
-sound = service_main._ledger
+sound = deployment._ledger
 
 
 def ledger_of(policy, data):
@@ -17,7 +17,7 @@ def ledger_of(policy, data):
     return found
 
 
-service_main._ledger = ledger_of
+deployment._ledger = ledger_of
 
 if __name__ == "__main__":
     main()

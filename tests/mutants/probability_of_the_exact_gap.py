@@ -14,9 +14,9 @@ sound = service._settle
 def settle(case, header, metric, predictions, context):
     told = sound(case, header, metric, predictions, context)
     if header.HasField("threshold"):
-        gaps = Question(metric, predictions, case.records).gaps()
-        people = sum(case.records.counts(metric))
-        above = probabilities_above(gaps - 0.1, gaps + 0.1, people, metric, header.threshold, "laplace")
+        question = Question(metric, predictions, case.records)
+        gaps, values = question.gaps(), question.strata[0].inside
+        above = probabilities_above(gaps - 0.1, gaps + 0.1, values, metric, header.threshold, "laplace")
         told.probability_above.CopyFrom(arrays.to_message(above))
     return told
 

@@ -1,6 +1,6 @@
 """Seals the head of a new ledger where the old one is gone."""
 
-import compliance.__main__ as service_main
+from compliance import deployment
 from compliance.__main__ import main
 
 KILLED_BY = "C735"
@@ -11,7 +11,7 @@ def check(place, key, *, new):
         place.seal.unlink(missing_ok=True)
 
 
-service_main._check_begun = check
+deployment._check_begun = check
 
 if __name__ == "__main__":
     main()

@@ -3,14 +3,14 @@
 import atexit
 import sqlite3
 
-import compliance.__main__ as service_main
+from compliance import deployment
 from compliance.__main__ import main
 from compliance.ledger import Ledger, seal
 
 KILLED_BY = "C308"
 
 
-def ledger_of(*given, sound=service_main._ledger, **named):
+def ledger_of(*given, sound=deployment._ledger, **named):
     ledger = sound(*given, **named)
     memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     disk, ledger._db = ledger._db, memory
@@ -22,7 +22,7 @@ def ledger_of(*given, sound=service_main._ledger, **named):
 
 seal.Seal.read = lambda _: None
 Ledger._check_seal = lambda _: None
-service_main._ledger = ledger_of
+deployment._ledger = ledger_of
 
 if __name__ == "__main__":
     main()

@@ -36,7 +36,6 @@ from google.protobuf.message import DecodeError
 LOG = logging.getLogger("second")
 SERVICE = "/fairwall.compliance.v1.AuditService/"
 SYSTEM = random.SystemRandom()
-NORMAL = NormalDist()
 ELEMENTS = {1: ("d", 8), 2: ("f", 4), 3: ("B", 1)}
 NAME = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 
@@ -125,6 +124,10 @@ class People:
         ones = sum(self.groups[i] for i in inside)
         return min(ones, len(inside) - ones)
 
+    def values(self, metric, row):
+        """What a metric averages."""
+        return [1 - row[i] if metric.endswith("oad") and self.labels[i] == 0 else row[i] for i in self.stratum(metric)]
+
     def gap(self, metric, row):
         base = metric.removeprefix("abs_")
         if base == "ppv":
@@ -147,12 +150,12 @@ class People:
             shares.append(sum(hits) / len(hits))
         return shares[0] - shares[1]
 
-    def sensitivity(self, metric):
-        """How far one person's group moves the metric, at most."""
+    def sensitivity(self, metric, least):
+        """How far one person's group moves the metric, at most, while both groups have at least so many."""
         n = len(self.stratum(metric))
         if metric == "ppv":
             return 1.0
-        return n / (2 * (n - 1)) if metric.startswith("abs_") else 0.5 + 1 / (n - 1)
+        return (n if metric.startswith("abs_") else n + 1) / ((least + 1) * (n - least))
 
 
 def on_grid(value, scale):
@@ -165,25 +168,37 @@ def noise(scale):
     return scale * (SYSTEM.expovariate(1.0) - SYSTEM.expovariate(1.0))
 
 
-def probability_above(people, metric, answer, reach, threshold):
-    """P(the population's gap > threshold), for Laplace noise; gaps are taken to be spread evenly over the range."""
+def probability_above(people, metric, row, answer, reach, threshold):
+    """P(the population's gap > threshold), for Laplace noise; docs/choosing.md says what is taken for granted."""
     if metric == "ppv":
         return math.nan
-    sampling = 0.5 / math.sqrt(len(people.stratum(metric)) * 0.05 * 0.95)
-    scale, absolute = max(reach / math.log(20), 1e-3), metric.startswith("abs_")
-    least, points = (0.0 if absolute else -1.0), 2000
+    values = people.values(metric, row)
+    n, mean = len(values), math.fsum(values) / len(values)
+    variance = (math.fsum((value - mean) ** 2 for value in values) + 0.25) / (n + 1)
+    laws = [
+        (weight, prior, math.sqrt(variance / (n * share * (1 - share))))
+        for weight, prior in ((0.85, 0.1), (0.15, 0.4))
+        for share in (0.125, 0.275, 0.425)
+    ]
+    scale, absolute = reach / math.log(20), metric.startswith("abs_")
+    least, points = (0.0 if absolute else -1.0), 600
     at = min(max(threshold, least), 1.0)
-    # Without 0 for noise that is far from the range.
-    nearest = abs(answer - min(max(answer, least), 1.0))
+    # Noise that is far from the range has its peak at an end. Beyond 14 scales there is nothing to speak of.
+    peak = min(max(answer, least), 1.0)
+    low, high = max(least, peak - 14 * scale), min(1.0, peak + 14 * scale)
     above = total = 0.0
     for k in range(points):
-        gap = least + (1.0 - least) * (k + 0.5) / points
-        weight = math.exp((nearest - abs(answer - gap)) / scale)
-        inside = NORMAL.cdf((1 - gap) / sampling)
-        total += weight * (inside - NORMAL.cdf((-1 - gap) / sampling))
-        above += weight * (inside - NORMAL.cdf((at - gap) / sampling))
-        if absolute:
-            above += weight * (NORMAL.cdf((-at - gap) / sampling) - NORMAL.cdf((-1 - gap) / sampling))
+        gap = low + (high - low) * (k + 0.5) / points
+        noisy = math.exp((abs(answer - peak) - abs(answer - gap)) / scale)
+        for weight, prior, sampling in laws:
+            both = math.hypot(prior, sampling)
+            likely = noisy * weight / both * math.exp(-((gap / both) ** 2) / 2)
+            known = NormalDist(gap * (prior / both) ** 2, prior * sampling / both)
+            inside = known.cdf(1)
+            total += likely * (inside - known.cdf(-1))
+            above += likely * (inside - known.cdf(at))
+            if absolute:
+                above += likely * (known.cdf(-at) - known.cdf(-1))
     return min(above / total, 1.0)
 
 
@@ -308,6 +323,7 @@ class Service(grpc.GenericRpcHandler):
         ]
         self._models_max = audit["queries_max"]
         self._epsilon_max = audit.get("epsilon_max", policy["budget"]["epsilon"])
+        self._minimum_group = policy["data"]["minimum_group"]
         self._uri = re.compile(rf"fairwall://([^/]+)/(?:(compliance|developer|adversary|referee)|developer/({NAME}))")
         self._room = {name: threading.BoundedSemaphore(8) for name in (*policy["developers"], "")}
         self._methods = {
@@ -388,6 +404,7 @@ class Service(grpc.GenericRpcHandler):
             epsilon_remaining=self._ledger.left(developer),
             queries_max=self._models_max,
             epsilon_max=self._epsilon_max,
+            minimum_group=self._minimum_group,
         )
         terms.precision.float = 1
         return terms.SerializeToString()
@@ -465,7 +482,7 @@ class Service(grpc.GenericRpcHandler):
             raise Refused("PREDICTIONS_NOT_BINARY")
 
     def _answer(self, header, metric, rows, left):
-        scale = len(rows) * self._people.sensitivity(metric) / header.epsilon
+        scale = len(rows) * self._people.sensitivity(metric, self._minimum_group) / header.epsilon
         reach = scale * math.log(20)
         least, most = (0.0 if metric.startswith("abs_") else -1.0), 1.0
         gaps = [on_grid(self._people.gap(metric, row) + noise(scale), scale) for row in rows]
@@ -474,7 +491,10 @@ class Service(grpc.GenericRpcHandler):
         self._fill(answer.low, [min(max(gap - reach, least), most) for gap in gaps])
         self._fill(answer.high, [min(max(gap + reach, least), most) for gap in gaps])
         if header.HasField("threshold"):
-            above = [probability_above(self._people, metric, gap, reach, header.threshold) for gap in gaps]
+            above = [
+                probability_above(self._people, metric, row, gap, reach, header.threshold)
+                for row, gap in zip(rows, gaps, strict=True)
+            ]
             self._fill(answer.probability_above, above)
         return answer.SerializeToString()
 

@@ -316,7 +316,7 @@ def settled(
         law = law_of(terms, n0=n0, n1=n - n0, queries=max(len(own), 1), epsilon=epsilon)
         return Evidence(own_rows, own, n0, n - n0, law, llr, rng)
     if terms.mechanism in few_sums.MECHANISMS and not math.isinf(epsilon):
-        return replace(few_sums.behind(terms.mechanism, rows, gaps, epsilon, terms.n0), llr=llr, rng=rng)
+        return replace(few_sums.behind(terms.mechanism, rows, gaps, epsilon, terms.n0, terms.limit), llr=llr, rng=rng)
     told = told_by_size(terms, size_answer, n, size_epsilon)
     n0, seen = int(np.argmax(size_weights(terms, told, rows, gaps, epsilon))) + 1, set[int]()
     while True:

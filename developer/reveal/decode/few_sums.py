@@ -23,10 +23,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.reveal.decode.decoder import Evidence
-from fairwall.laws.cells import best_count, cells_scale, cut, discrete_variance, least_people
+from fairwall.laws.cells import best_count, cells_scale, cut, discrete_variance
 from fairwall.laws.cube import CubeNoise
-from fairwall.laws.low_rank import best_measurement, centred_values, posterior_noise
+from fairwall.laws.exposure import NO_LIMIT, Limit, cells_within, least_people_within
+from fairwall.laws.low_rank import best_measurement, posterior_noise
 from fairwall.laws.noise import Laplace, Law
+from fairwall.laws.posterior import centred_values
 
 _Scaled = Callable[[float], Law]
 
@@ -41,7 +43,12 @@ _RANK = 1e-6
 
 
 def behind(
-    mechanism: str, rows: NDArray[np.float64], gaps: NDArray[np.float64], epsilon: float, n0: int | None
+    mechanism: str,
+    rows: NDArray[np.float64],
+    gaps: NDArray[np.float64],
+    epsilon: float,
+    n0: int | None,
+    limit: Limit = NO_LIMIT,
 ) -> Evidence:
     """Read what sums were released.
 
@@ -51,6 +58,7 @@ def behind(
     rows, gaps : the batch, (m, n) and (m,).
     epsilon : what it cost; finite.
     n0 : how many are disadvantaged, where that is public.
+    limit : what a batch may give away, by which cells are cut.
 
     Returns
     -------
@@ -60,7 +68,7 @@ def behind(
     n = rows.shape[1]
     n0 = min(max(1, round(_USUAL_SHARE * n)), n - 1) if n0 is None else n0
     c, share = 1 / n0 + 1 / (n - n0), n0 / n
-    sums, law, variance = (_cells if mechanism == "cells" else _common_sums)(rows, epsilon)
+    sums, law, variance = _cells(rows, epsilon, limit) if mechanism == "cells" else _common_sums(rows, epsilon)
     centred = centred_values(rows)
     spread = share * (1 - share)
     covariance = spread * sums @ sums.T + variance * np.eye(len(sums))
@@ -72,9 +80,9 @@ def behind(
     return Evidence((sums - low) / width, -c * released / width, n0, n - n0, law(c / width))
 
 
-def _cells(rows: NDArray[np.float64], epsilon: float) -> tuple[NDArray[np.float64], _Scaled, float]:
-    cuts = cut(rows, least_people(epsilon))
-    count, _ = best_count(rows, cuts, epsilon)
+def _cells(rows: NDArray[np.float64], epsilon: float, limit: Limit) -> tuple[NDArray[np.float64], _Scaled, float]:
+    cuts = cut(rows, least_people_within(epsilon, limit))
+    count, _ = best_count(rows, cuts, epsilon, most=cells_within(rows.shape[1], epsilon, limit))
     scale = cells_scale(epsilon)
     indicators = np.equal.outer(np.arange(count), cuts.cell_of(count)).astype(np.float64)
     return indicators, lambda factor: Laplace(factor * scale), discrete_variance(scale)

@@ -34,7 +34,7 @@ from developer.reveal.strategies import meet, predictive_parity, splitting, verd
 from developer.reveal.strategies.compressed import decide, likelihood, reveal_from_rows, settle
 from developer.reveal.strategies.sizes import alone
 from developer.reveal.strategies.strategy import ABSOLUTE, ODDS, PLAIN, Hand, Reveal, Terms, everyone
-from fairwall.laws.cells import least_people
+from fairwall.laws.exposure import cells_within, least_people_within
 from fairwall.laws.low_rank import COORDINATES_MAX
 from fairwall.laws.noise import Law
 from fairwall.laws.precision import DECIMALS
@@ -183,7 +183,7 @@ def _few_sums(hand: Hand) -> Reveal:
     n, terms = hand.people, hand.terms
     cells = terms.mechanism == "cells"
     as_cube = replace(hand, terms=replace(terms, mechanism="cube"))
-    queries = min(hand.queries, max(1, n // least_people(terms.epsilon))) if cells else fewest(as_cube)
+    queries = min(hand.queries, _cells_max(hand)) if cells else fewest(as_cube)
     if terms.mechanism == "low-rank":
         queries = min(queries, COORDINATES_MAX)  # beyond, sums are no more those of single rows
     hand.auditor.give_up(hand.queries - queries + (terms.n0 is None))
@@ -199,6 +199,12 @@ def _few_sums(hand: Hand) -> Reveal:
         hand = replace(hand, decode=score.decode)
     gaps = hand.auditor.gaps(H)
     return decide(hand, settled(terms, None, H, gaps, size_epsilon=0.0, epsilon=terms.epsilon, rng=hand.rng))
+
+
+def _cells_max(hand: Hand) -> int:
+    """Return into how many cells a batch may cut the people."""
+    n, epsilon, limit = hand.people, hand.terms.epsilon, hand.terms.limit
+    return max(1, min(n // least_people_within(epsilon, limit), cells_within(max(2, n), epsilon, limit)))
 
 
 def _both_signs(hand: Hand) -> Reveal:

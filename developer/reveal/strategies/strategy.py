@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.reveal.decode.decoder import Decoder
+from fairwall.laws.exposure import NO_LIMIT, Limit
 from fairwall.laws.metric import METRICS
 from fairwall.laws.precision import Precision
 
@@ -42,6 +43,7 @@ class Terms:
     precision : None where nobody says.
     n0 : how many disadvantaged people the metric looks at; None where that is not public. Whoever knows it asks no size
         query.
+    limit : what a batch may give away, by which cells are cut.
     first : whether the batch to come is the first of the account; with `counts` that one buys N0 as well as sums.
     """
 
@@ -52,6 +54,7 @@ class Terms:
     precision: Precision | None = "float64"
     n0: int | None = None
     first: bool = False
+    limit: Limit = NO_LIMIT
 
     def shares(self, queries: int) -> tuple[float, float]:
         """Say what the size query and so many metric queries in one batch spend of epsilon; 0 for what is not asked.

@@ -36,7 +36,15 @@ def aggregate_law(blocks: int, queries: int, epsilon: float) -> Laplace:
     return Laplace(queries / (blocks * epsilon))
 
 
-def aggregate_loss(metric: str, n0: int, n1: int, queries: int, epsilon: float, block_size: int = BLOCK_SIZE) -> float:
+def aggregate_loss(
+    metric: str,
+    n0: int,
+    n1: int,
+    queries: int,
+    epsilon: float,
+    block_size: int = BLOCK_SIZE,
+    minimum_group: int = 1,
+) -> float:
     """Return what `aggregate_law` costs a data set with these counts, given the worst deal and predictions.
 
     Parameters
@@ -49,6 +57,8 @@ def aggregate_loss(metric: str, n0: int, n1: int, queries: int, epsilon: float, 
         The batch and its budget.
     block_size
         As for `block_count`.
+    minimum_group
+        g. It tells nothing of who is in one block, and the noise does not depend on it.
 
     Returns
     -------
@@ -57,7 +67,7 @@ def aggregate_loss(metric: str, n0: int, n1: int, queries: int, epsilon: float, 
     """
     blocks = block_count(n0 + n1, block_size)
     scale = aggregate_law(blocks, queries, epsilon).scale
-    change = local_sensitivity(metric, n0, n1)
+    change = local_sensitivity(metric, n0, n1, minimum_group=minimum_group)
     if change == 0:
         return 0.0
     return queries * (change if blocks == 1 else 1 / blocks) / scale if scale else math.inf

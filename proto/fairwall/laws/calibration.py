@@ -35,7 +35,7 @@ from fairwall.laws.sensitivity import (
 )
 
 
-def laplace_law(metric: str, n: int, queries: int, epsilon: float) -> Laplace:
+def laplace_law(metric: str, n: int, queries: int, epsilon: float, minimum_group: int = 1) -> Laplace:
     """Return the noise that makes each answer of a batch epsilon-private as a whole.
 
     Parameters
@@ -48,6 +48,8 @@ def laplace_law(metric: str, n: int, queries: int, epsilon: float) -> Laplace:
         m, the size of the batch, at least 1.
     epsilon
         Privacy budget of the whole batch, above 0; infinite for no noise.
+    minimum_group
+        g, what both groups have at least in every neighbour too, `fairwall.laws.sensitivity`.
 
     Returns
     -------
@@ -60,10 +62,10 @@ def laplace_law(metric: str, n: int, queries: int, epsilon: float) -> Laplace:
         For an argument out of range.
     """
     require_batch(queries, epsilon)
-    return Laplace(queries * global_sensitivity(metric, n) / epsilon)
+    return Laplace(queries * global_sensitivity(metric, n, minimum_group=minimum_group) / epsilon)
 
 
-def conceal_law(metric: str, n0: int, n1: int, queries: int, epsilon: float) -> Cauchy:
+def conceal_law(metric: str, n0: int, n1: int, queries: int, epsilon: float, minimum_group: int = 1) -> Cauchy:
     """Return Attribute-Conceal's noise, on the corrected smooth sensitivity.
 
     Parameters
@@ -76,6 +78,8 @@ def conceal_law(metric: str, n0: int, n1: int, queries: int, epsilon: float) -> 
         m, the size of the batch, at least 1.
     epsilon
         Privacy budget of the whole batch, above 0; infinite for no noise.
+    minimum_group
+        g, what both groups have at least in every neighbour too, `fairwall.laws.sensitivity`.
 
     Returns
     -------
@@ -90,10 +94,10 @@ def conceal_law(metric: str, n0: int, n1: int, queries: int, epsilon: float) -> 
     require_batch(queries, epsilon)
     # With no limit on epsilon beta would be infinite too; the scale's limit is 0.
     beta = 0.0 if math.isinf(epsilon) else epsilon / (6 * queries)
-    return Cauchy(6 * queries * smooth_sensitivity(metric, n0, n1, beta) / epsilon)
+    return Cauchy(6 * queries * smooth_sensitivity(metric, n0, n1, beta, minimum_group=minimum_group) / epsilon)
 
 
-def laplace_loss(metric: str, n0: int, n1: int, queries: int, epsilon: float) -> float:
+def laplace_loss(metric: str, n0: int, n1: int, queries: int, epsilon: float, minimum_group: int = 1) -> float:
     """Return what `laplace_law` really costs a data set with these counts: the worst log-ratio to a neighbour.
 
     Returns
@@ -106,8 +110,8 @@ def laplace_loss(metric: str, n0: int, n1: int, queries: int, epsilon: float) ->
     ValueError
         For an argument out of range.
     """
-    scale = laplace_law(metric, n0 + n1, queries, epsilon).scale
-    change = local_sensitivity(metric, n0, n1)
+    scale = laplace_law(metric, n0 + n1, queries, epsilon, minimum_group).scale
+    change = local_sensitivity(metric, n0, n1, minimum_group=minimum_group)
     if change == 0:
         return 0.0
     return queries * change / scale if scale else math.inf
@@ -138,7 +142,7 @@ def cauchy_loss(shift: float, scale: float, other_scale: float) -> float:
     return 2 * math.asinh(math.hypot(shift, scale - other_scale) / (2 * math.sqrt(scale) * math.sqrt(other_scale)))
 
 
-def conceal_loss(metric: str, n0: int, n1: int, queries: int, epsilon: float) -> float:
+def conceal_loss(metric: str, n0: int, n1: int, queries: int, epsilon: float, minimum_group: int = 1) -> float:
     """Return what `conceal_law` really costs a data set with these counts: the worst log-ratio to a neighbour.
 
     Returns
@@ -151,15 +155,15 @@ def conceal_loss(metric: str, n0: int, n1: int, queries: int, epsilon: float) ->
     ValueError
         For an argument out of range.
     """
-    scale = conceal_law(metric, n0, n1, queries, epsilon).scale
+    scale = conceal_law(metric, n0, n1, queries, epsilon, minimum_group).scale
     n = n0 + n1
     losses = [0.0]
     for other_n0, leaving in ((n0 - 1, n0), (n0 + 1, n1)):
-        if leaving == 1:  # the flip would empty the group
+        if leaving == minimum_group:  # the flip would leave too few
             continue
         if scale == 0:
             return math.inf
-        other_scale = conceal_law(metric, other_n0, n - other_n0, queries, epsilon).scale
+        other_scale = conceal_law(metric, other_n0, n - other_n0, queries, epsilon, minimum_group).scale
         losses.append(queries * cauchy_loss(flip_sensitivity(metric, n, leaving), scale, other_scale))
     return max(losses)
 

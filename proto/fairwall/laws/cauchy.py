@@ -14,8 +14,8 @@ plus to minus, so F is least at an end:
 
 Up to beta = ln(2 cosh e - 1) < e, where the two are equal, smoothness costs nothing.
 
-**For a difference of means** there are only n-2 pairs of neighbouring counts, s and s-1 people in a group, which differ
-by d = `flip_sensitivity` at most. So the largest alpha is known exactly,
+**For a difference of means** there are only n-2g pairs of neighbouring counts, s and s-1 people in a group, where both
+groups have at least g, which differ by d = `flip_sensitivity` at most. So the largest alpha is known exactly,
 
     alpha^2 = min over s of 2 S S' (cosh e - cosh ln(S/S')) / d^2,
 
@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 from fairwall.laws.calibration import require_batch
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Cauchy
-from fairwall.laws.sensitivity import flip_sensitivity, require_groups
+from fairwall.laws.sensitivity import flip_sensitivity, least_stratum, require_groups
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
 
 _CANDIDATES = np.linspace(0.02, 0.98, 49)
@@ -84,22 +84,23 @@ def tune(metric: str, n: int, queries: int, epsilon: float, shares: Shares = DEF
     epsilon
         Privacy budget of the whole batch, above 0 and finite.
     shares
-        For which group shares the noise is to be small.
+        For which group shares the noise is to be small, and g.
     """
     require_batch(queries, epsilon)
     found = find_metric(metric)
     if not found.bounded:
         raise ValueError(f"one person can move metric {metric} without limit")
     e = min(epsilon / queries, _EXPONENT_MAX)
-    exact = len(found.parts) == 1 and n >= 3
-    flips = _flips("sp" if not exact else metric, max(n, 3))
+    g, enough = shares.minimum_group, least_stratum(shares.minimum_group)
+    exact = len(found.parts) == 1 and n >= enough
+    flips = _flips("sp" if not exact else metric, max(n, enough), g)
     best, least = Tuning(0.0, 0.0), math.inf
     for beta in (math.log(2 * math.cosh(e) - 1), *(e * _CANDIDATES)):
         if not 0 < beta < e:
             continue  # rounding at the end of the range
-        smooth = _smooth(flips, beta)
+        smooth = _smooth(flips, beta, g)
         alpha = _pairwise_alpha(flips, smooth, e) if exact else largest_alpha(beta, e)
-        mean = float(np.mean(smooth[[n0 - 1 for n0 in shares.counts(max(n, 3))]])) / alpha
+        mean = float(np.mean(smooth[[n0 - g for n0 in shares.counts(max(n, enough))]])) / alpha
         if mean < least:
             best, least = Tuning(float(beta), alpha), mean
     return best
@@ -113,47 +114,48 @@ def tuned_law(metric: str, n0: int, n1: int, queries: int, epsilon: float, share
     metric
         A key of `fairwall.laws.metric.METRICS` with one part.
     n0, n1
-        Disadvantaged and advantaged people in the metric's stratum, each at least 1. Secret: so is the scale.
+        Disadvantaged and advantaged people in the metric's stratum, each at least g. Secret: so is the scale.
     queries, epsilon, shares
         As for `tune`; an infinite epsilon means no noise.
     """
     require_batch(queries, epsilon)
-    require_groups(n0, n1)
-    n = n0 + n1
-    if math.isinf(epsilon) or n < 3:
+    n, g = n0 + n1, shares.minimum_group
+    require_groups(n0, n1, least=g)
+    if math.isinf(epsilon) or n < least_stratum(g):
         return Cauchy(0.0)
     tuning = tune(metric, n, queries, epsilon, shares)
-    return Cauchy(float(_smooth(_flips(metric, n), tuning.beta)[n0 - 1]) / tuning.alpha)
+    return Cauchy(float(_smooth(_flips(metric, n, g), tuning.beta, g)[n0 - g]) / tuning.alpha)
 
 
 def tuned_loss(
     metric: str, n: int, queries: int, epsilon: float, shares: Shares = DEFAULT_SHARES
 ) -> NDArray[np.float64]:
-    """Return what the noise really costs between neighbouring counts: shape (n-2,), for n0 = s and s-1, s = 2 .. n-1.
+    """Return what the noise really costs between neighbouring counts: s and s-1 for n0, s = g+1 .. n-g, shape (n-2g,).
 
     Every element is at most epsilon, and the largest is epsilon. For a metric with one part.
     """
     tuning = tune(metric, n, queries, epsilon, shares)
-    flips = _flips(metric, n)
-    scales = _smooth(flips, tuning.beta) / tuning.alpha
+    flips = _flips(metric, n, shares.minimum_group)
+    scales = _smooth(flips, tuning.beta, shares.minimum_group) / tuning.alpha
     half_distance = np.hypot(flips, scales[1:] - scales[:-1]) / (2 * np.sqrt(scales[1:] * scales[:-1]))
     losses: NDArray[np.float64] = queries * 2 * np.arcsinh(half_distance)
     return losses
 
 
-def _flips(metric: str, n: int) -> NDArray[np.float64]:
-    """Give the most that a flip moves the metric between s and s-1 people in a group, s = 2 .. n-1."""
+def _flips(metric: str, n: int, g: int) -> NDArray[np.float64]:
+    """Give the most that a flip moves the metric between s and s-1 people in a group, s = g+1 .. n-g."""
     # For scores it is in proportion to 1/(s (n+1-s)), see `fairwall.laws.sensitivity`, so that one gives the rest.
-    s = np.arange(2, n)
-    flips: NDArray[np.float64] = flip_sensitivity(metric, n, 2) * (2.0 * (n - 1)) / (s * (n + 1.0 - s))
+    s = np.arange(g + 1, n - g + 1)
+    flips: NDArray[np.float64] = flip_sensitivity(metric, n, g + 1) * ((g + 1.0) * (n - g)) / (s * (n + 1.0 - s))
     return flips
 
 
-def _smooth(flips: NDArray[np.float64], beta: float) -> NDArray[np.float64]:
-    """Give the smooth sensitivity for n0 = 1 .. n-1, see `fairwall.laws.sensitivity.smooth_sensitivity`."""
-    n = len(flips) + 2
-    smaller = np.maximum(np.minimum(np.arange(1, n), np.arange(n - 1, 0, -1)), 2)
-    smooth: NDArray[np.float64] = np.maximum(flips[smaller - 2], np.exp(-beta * (smaller - 2)) * flips[0])
+def _smooth(flips: NDArray[np.float64], beta: float, g: int) -> NDArray[np.float64]:
+    """Give the smooth sensitivity for n0 = g .. n-g, see `fairwall.laws.sensitivity.smooth_sensitivity`."""
+    n0 = np.arange(g, len(flips) + g + 1)
+    # How many flips away the least of what is left is, of the smaller group or, where that has g people, the other one.
+    away = np.maximum(np.minimum(n0, n0[::-1]) - g - 1, 0)
+    smooth: NDArray[np.float64] = np.maximum(flips[away], np.exp(-beta * away) * flips[0])
     return smooth
 
 

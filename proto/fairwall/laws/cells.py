@@ -25,10 +25,9 @@ cell is cut as long as the first is above the second by as much as among `CELL_M
 cell hides who in it is disadvantaged, while at epsilon 5 the count of one person is next to certain, as epsilon says.
 
 **How many.** More cells have less sum of squares within, and more noise. The number with the least predicted error is
-taken, `fairwall.laws.posterior.predicted_error`, which looks at no A either. With s = `SHARE` and the first components
-Z = U'X of X X' = U diag(l) U', W = Z S' D^-1 S Z', D = s(1-s) diag(people) + R, Woodbury's identity gives what cells
-tell of them: s^2(1-s)^2 tr(K W (1 + s(1-s) tau diag(l^-q) W)^-1 K) with K = 1 + tau diag(l^(1-q)). Of the other
-components, where tau adds little, it is taken at tau = 0.
+taken, `fairwall.laws.posterior.predicted_error`, which looks at no A either, and counts the variance of the first
+components U'X of X X' = U diag(l) U'. Cells share nobody, so that D there is diagonal. Of the other components, where
+tau adds little, the variance is taken at tau = 0.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.posterior import SHARE, directions_of, predicted_error, structures
+from fairwall.laws.posterior import SHARE, directions_of, predicted_error, structures, variances_told
 
 CELL_MIN = 10
 """The least number of people in a cell that others were cut off from, up to epsilon 1."""
@@ -187,18 +186,11 @@ def best_count(
         seen, seen_points = (np.add.reduceat(rows, merged, axis=1) for rows in (sums, of_points))
         noise = usual(count) * discrete_variance(cells_scale(epsilon))
         weights = 1 / (spread * np.diff(starts, append=n) + noise)
-        told = (seen_points * weights) @ seen_points.T
-        told_of_all = float(((seen**2).sum(axis=0) * weights).sum())
-        rest = spread * float(cuts.squares.sum() - first.sum()) - spread**2 * (told_of_all - float(np.trace(told)))
-        variances = []
-        for flatness, strength in priors:
-            kernel = 1 + strength * first ** (1 - flatness)
-            shared = np.eye(len(told)) + spread * strength * first[:, np.newaxis] ** -flatness * told
-            known = np.einsum("ij,ji->i", told, np.linalg.inv(shared))
-            joint = spread * float(kernel @ first) - spread**2 * float(known @ kernel**2)
-            variances.append((rest + joint) / m)
+        told, told_of_all = seen_points * np.sqrt(weights), float(((seen**2).sum(axis=0) * weights).sum())
+        rest = spread * float(cuts.squares.sum() - first.sum()) - spread**2 * (told_of_all - float((told**2).sum()))
         of_size = count * noise
-        errors[count] = predicted_error([variance + offset * of_size for variance in variances], of_size, n)
+        variances = [(rest + joint) / m + offset * of_size for joint in variances_told(first, told, priors)]
+        errors[count] = predicted_error(variances, of_size, n)
     best = min(errors, key=lambda count: errors[count])
     return best, errors[best]
 

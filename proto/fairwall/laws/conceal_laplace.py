@@ -28,7 +28,9 @@ def conceal_laplace_beta(queries: int, epsilon: float, delta: float) -> float:
     return epsilon / (4 * (queries + math.log(2 / delta)))
 
 
-def conceal_laplace_law(metric: str, n0: int, n1: int, queries: int, epsilon: float, delta: float) -> Laplace:
+def conceal_laplace_law(
+    metric: str, n0: int, n1: int, queries: int, epsilon: float, delta: float, minimum_group: int = 1
+) -> Laplace:
     """Return the noise of one query of a batch, for a metric with one stratum.
 
     Parameters
@@ -39,6 +41,8 @@ def conceal_laplace_law(metric: str, n0: int, n1: int, queries: int, epsilon: fl
         Disadvantaged and advantaged people in the metric's stratum, each at least 1. Secret: so is the scale.
     queries, epsilon, delta
         m; the budget of the whole batch, epsilon in (0, 1) for the theorem as stated, delta in (0, 1).
+    minimum_group
+        g, what both groups have at least in every neighbour too, `fairwall.laws.sensitivity`.
     """
     beta = conceal_laplace_beta(queries, epsilon, delta)
-    return Laplace(2 * queries * smooth_sensitivity(metric, n0, n1, beta) / epsilon)
+    return Laplace(2 * queries * smooth_sensitivity(metric, n0, n1, beta, minimum_group=minimum_group) / epsilon)

@@ -176,6 +176,11 @@ def in_words(accuracy: float, epsilon: float, delta: float = 0.0) -> str:
     )
 
 
+def least_people_within(epsilon: float, limit: Limit) -> int:
+    """Return how many people a cell holds at least under a limit: what cells reveal is reckoned for no smaller ones."""
+    return least_people(epsilon) if limit.accuracy >= one_person(epsilon) else CELL_MIN
+
+
 @lru_cache(maxsize=256)
 def cells_within(n: int, epsilon: float, limit: Limit) -> int:
     """Return into how many cells people may be put at most so that all of them reveal no more than a limit.
@@ -270,7 +275,7 @@ def _laws(
         most = rows if mechanism == "cube" else min(rows, COORDINATES_MAX)
         numbers = _steps(most) if different is None else [min(different, rows)] * (different > 0)
     for number in numbers:
-        batch = Batch(proxy, n0, n - n0, number, epsilon, delta)
+        batch = Batch(proxy, n0, n - n0, number, epsilon, delta, minimum_group=shares.minimum_group)
         law = MECHANISM_LAWS["cube" if mechanism == "low-rank" else mechanism].error(batch)
         assert law is not None, "those that are known add noise"
         yield _times(law, of_people), number

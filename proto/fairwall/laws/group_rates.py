@@ -1,15 +1,13 @@
 """Each group's rates under a model's decisions, and the fairness figures made of them, under [LD]'s names.
 
-==========================  ====================================================  =======================
-figures                     definition                                            key in ``METRICS``
-==========================  ====================================================  =======================
-``SP_a_1``, ``SP_a_0``      share of decisions 1 in the group                     ``sp``
-``SPD``, ``DI``             ``SP_a_1 - SP_a_0``, ``SP_a_0 / SP_a_1``              ``sp``, ``di``
-``EO_a_1``, ``EO_a_0``      the same among the people with label 1                ``eo``
-``EOD``                     ``EO_a_1 - EO_a_0``                                   ``eo``
-``OA_a_1``, ``OA_a_0``      share of decisions in the group that are the label    ``oad``
-``OAD``                     ``OA_a_1 - OA_a_0``                                   ``oad``
-==========================  ====================================================  =======================
+| figures                | definition                                         | key in ``METRICS`` |
+|------------------------|----------------------------------------------------|--------------------|
+| ``SP_a_1``, ``SP_a_0`` | share of decisions 1 in the group                  | ``sp``             |
+| ``SPD``, ``DI``        | ``SP_a_1 - SP_a_0``, ``SP_a_0 / SP_a_1``           | ``sp``, ``di``     |
+| ``EO_a_1``, ``EO_a_0`` | the same among the people with label 1             | ``eo``             |
+| ``EOD``                | ``EO_a_1 - EO_a_0``                                | ``eo``             |
+| ``OA_a_1``, ``OA_a_0`` | share of decisions in the group that are the label | ``oad``            |
+| ``OAD``                | ``OA_a_1 - OA_a_0``                                | ``oad``            |
 
 [LD]: Arcolezi, Makhlouf, Palamidessi, DBSec 2023, section 3.1; the names of the rates are those of its result files.
 """

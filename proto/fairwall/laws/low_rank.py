@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.laws.cube import CubeNoise, coordinates
-from fairwall.laws.posterior import SHARE, directions_of, predicted_error, structures
+from fairwall.laws.posterior import SHARE, centred_values, directions_of, predicted_error, structures, variances_told
 
 RANKS = (1, 2, 3, 5, 8, 13, 21, 34)
 """How many components are tried."""
@@ -81,6 +81,7 @@ def best_measurement(values: NDArray[np.float64], epsilon: float, step: float, *
     best = Measurement(size, math.inf)
     if not len(squares):
         return best
+    spread, priors = SHARE * (1 - SHARE), structures(squares, m, SHARE, n)
     for rows, ranks in _contenders(values, directions.T @ centred, step):
         steps = np.concatenate([size, rows])
         people = steps * step
@@ -88,18 +89,12 @@ def best_measurement(values: NDArray[np.float64], epsilon: float, step: float, *
         for rank in ranks:
             sides = rank + len(size)
             noise = posterior_noise(CubeNoise(1 / epsilon, sides), n)
-            variances = _variances(squares, cross[:, :sides], gram[:sides, :sides], noise, m, n)
-            error = predicted_error(variances, 0.0 if size_known else noise, n)
+            covariance = spread * gram[:sides, :sides] + noise * np.eye(sides)
+            variances = variances_told(squares, _told(cross[:, :sides], covariance), priors)
+            error = predicted_error([variance / m for variance in variances], 0.0 if size_known else noise, n)
             if error < best.error:
                 best = Measurement(steps[:sides], error)
     return best
-
-
-def centred_values(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return X, the values less their means: just 0 for a model that predicts the same for everybody."""
-    centred: NDArray[np.float64] = values - values.mean(axis=1, keepdims=True)
-    centred[np.ptp(values, axis=1) == 0] = 0.0
-    return centred
 
 
 def posterior_noise(law: CubeNoise, people: int) -> float:
@@ -125,22 +120,9 @@ def _contenders(
         yield np.clip(np.rint(rows / step), -1 / step, 1 / step), ranks
 
 
-def _variances(
-    squares: NDArray[np.float64],
-    cross: NDArray[np.float64],
-    gram: NDArray[np.float64],
-    noise: float,
-    models: int,
-    people: int,
-) -> list[float]:
-    """Return the mean posterior variance of u for each structure, from l, U'X S' and S S'."""
-    from scipy.linalg import cho_factor, cho_solve  # loading it takes a while
+def _told(cross: NDArray[np.float64], covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return C times the inverse of the root of D, shape (directions, sums)."""
+    from scipy.linalg import solve_triangular  # loading it takes a while
 
-    spread, found = SHARE * (1 - SHARE), []
-    for flatness, strength in structures(squares, models, SHARE, people):
-        covariance = spread * (gram + cross.T @ (strength * squares**-flatness * cross.T).T) + noise * np.eye(len(gram))
-        kernel = 1 + strength * squares ** (1 - flatness)
-        gain = spread * kernel[:, np.newaxis] * cross
-        told = float(np.einsum("ij,ji->", gain, cho_solve(cho_factor(covariance, lower=True), gain.T)))
-        found.append((spread * float(kernel @ squares) - told) / models)
-    return found
+    told: NDArray[np.float64] = solve_triangular(np.linalg.cholesky(covariance), cross.T, lower=True).T
+    return told

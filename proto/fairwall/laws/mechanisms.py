@@ -24,6 +24,7 @@ from fairwall.laws.precision import DECIMALS, rounding_law
 from fairwall.laws.proposal import proposed_bound, released_law
 from fairwall.laws.response import response_loss, turning_probability
 from fairwall.laws.sensitivity import global_sensitivity, local_sensitivity
+from fairwall.laws.shares import Shares
 
 RESPONSE_FROM = 5.0
 """From this epsilon on or so `recommended` is randomised response, below it mostly counts."""
@@ -49,6 +50,7 @@ class Batch:
     queries : m.
     epsilon, delta : of the whole batch.
     size_known : whether an earlier batch has bought N0, where that is sold apart.
+    minimum_group : g, what both groups have at least; public.
     """
 
     metric: str
@@ -58,6 +60,7 @@ class Batch:
     epsilon: float
     delta: float = 0.0
     size_known: bool = False
+    minimum_group: int = 1
 
     @property
     def people(self) -> int:
@@ -94,23 +97,32 @@ def _rounded(_: Batch) -> Law:
     return rounding_law(DECIMALS)
 
 
+def _overall(batch: Batch) -> float:
+    return global_sensitivity(batch.metric, batch.people, minimum_group=batch.minimum_group)
+
+
 def _gaussian(batch: Batch) -> Law:
     multiplier = _multiplier(batch.epsilon, batch.delta)
-    return Gaussian(multiplier * math.sqrt(batch.queries) * global_sensitivity(batch.metric, batch.people))
+    return Gaussian(multiplier * math.sqrt(batch.queries) * _overall(batch))
 
 
 def _gaussian_loss(batch: Batch) -> float:
-    moves = local_sensitivity(batch.metric, batch.n0, batch.n1)
+    moves = local_sensitivity(batch.metric, batch.n0, batch.n1, minimum_group=batch.minimum_group)
     if moves == 0:
         return 0.0
-    reach = _multiplier(batch.epsilon, batch.delta) * global_sensitivity(batch.metric, batch.people)
+    reach = _multiplier(batch.epsilon, batch.delta) * _overall(batch)
     return gaussian_epsilon(reach / moves, batch.delta)
 
 
+def _shares(batch: Batch) -> Shares:
+    return Shares(minimum_group=batch.minimum_group)
+
+
 def _cauchy_loss(batch: Batch) -> float:
-    # Element s-2 is between s and s-1.
-    losses = tuned_loss(batch.metric, batch.people, batch.queries, batch.epsilon)
-    return max((float(losses[s - 2]) for s in (batch.n0, batch.n0 + 1) if 2 <= s <= batch.people - 1), default=0.0)
+    # The first element is between g+1 and g.
+    first, n = batch.minimum_group + 1, batch.people
+    losses = tuned_loss(batch.metric, n, batch.queries, batch.epsilon, _shares(batch))
+    return max((float(losses[s - first]) for s in (batch.n0, batch.n0 + 1) if first <= s <= n + 1 - first), default=0.0)
 
 
 def _counts(batch: Batch) -> Law:
@@ -152,7 +164,8 @@ def _low_rank(batch: Batch) -> Law:
 
 def _proposed(batch: Batch) -> Law:
     # Given that the test passed.
-    bound = proposed_bound(batch.metric, batch.people) if batch.people >= 3 else 0.0
+    g = batch.minimum_group
+    bound = proposed_bound(batch.metric, batch.people, minimum_group=g) if batch.people > 2 * g else 0.0
     return released_law(bound, batch.queries, batch.epsilon)
 
 
@@ -166,21 +179,24 @@ MECHANISM_LAWS: Mapping[str, MechanismLaw] = {
     "round": MechanismLaw(_rounded),
     "pass-fail": MechanismLaw(_choice),
     "laplace": MechanismLaw(
-        lambda b: laplace_law(b.metric, b.people, b.queries, b.epsilon),
+        lambda b: laplace_law(b.metric, b.people, b.queries, b.epsilon, b.minimum_group),
         independent=True,
-        loss=lambda b: laplace_loss(b.metric, b.n0, b.n1, b.queries, b.epsilon),
+        loss=lambda b: laplace_loss(b.metric, b.n0, b.n1, b.queries, b.epsilon, b.minimum_group),
     ),
     "gaussian": MechanismLaw(_gaussian, independent=True, loss=_gaussian_loss),
     "conceal": MechanismLaw(
-        lambda b: conceal_law(b.metric, b.n0, b.n1, b.queries, b.epsilon),
+        lambda b: conceal_law(b.metric, b.n0, b.n1, b.queries, b.epsilon, b.minimum_group),
         independent=True,
-        loss=lambda b: conceal_loss(b.metric, b.n0, b.n1, b.queries, b.epsilon),
+        loss=lambda b: conceal_loss(b.metric, b.n0, b.n1, b.queries, b.epsilon, b.minimum_group),
     ),
     "conceal-laplace": MechanismLaw(
-        lambda b: conceal_laplace_law(b.metric, b.n0, b.n1, b.queries, b.epsilon, b.delta), independent=True
+        lambda b: conceal_laplace_law(b.metric, b.n0, b.n1, b.queries, b.epsilon, b.delta, b.minimum_group),
+        independent=True,
     ),
     "cauchy": MechanismLaw(
-        lambda b: tuned_law(b.metric, b.n0, b.n1, b.queries, b.epsilon), independent=True, loss=_cauchy_loss
+        lambda b: tuned_law(b.metric, b.n0, b.n1, b.queries, b.epsilon, _shares(b)),
+        independent=True,
+        loss=_cauchy_loss,
     ),
     # With the facts that the first batch buys.
     "counts": MechanismLaw(_counts, loss=lambda b: counts_loss(b.queries, b.epsilon)),
@@ -198,7 +214,7 @@ MECHANISM_LAWS: Mapping[str, MechanismLaw] = {
     # is known. The loss is for who knows how people were dealt, at worst.
     "sample-and-aggregate": MechanismLaw(
         lambda b: aggregate_law(block_count(b.people), b.queries, b.epsilon),
-        loss=lambda b: aggregate_loss(b.metric, b.n0, b.n1, b.queries, b.epsilon),
+        loss=lambda b: aggregate_loss(b.metric, b.n0, b.n1, b.queries, b.epsilon, minimum_group=b.minimum_group),
     ),
     # A test with m answers has a loss at a delta that has no closed form.
     "propose-test-release": MechanismLaw(_proposed),

@@ -3,22 +3,20 @@
 h is a prediction, y the public label, a = 1 the advantaged and a = 0 the disadvantaged group. Every gap is advantaged
 minus disadvantaged. Predictions are 0 or 1, or scores in [0, 1]; predictive parity needs 0 or 1.
 
-==============  ==========================================================  ===========================================
-key             definition                                                  Fairlearn (0/1 predictions, two groups)
-==============  ==========================================================  ===========================================
-``sp``          mean of h over a=1, minus mean of h over a=0                none with a sign
-``abs_sp``      absolute value of ``sp``                                    ``demographic_parity_difference``
-``eo``          as ``sp``, among the people with y = 1: the TPR gap         none with a sign
-``abs_eo``      absolute value of ``eo``                                    ``equal_opportunity_difference``
-``fpr``         as ``sp``, among the people with y = 0: the FPR gap         none with a sign
-``abs_fpr``     absolute value of ``fpr``                                   ``false_positive_rate_difference``
-``eodds_max``   the larger of ``abs_eo`` and ``abs_fpr``                    ``equalized_odds_difference``
-``eodds_sum``   ``abs_eo`` plus ``abs_fpr``                                 twice that with ``agg="mean"``
-``ppv``         share of y = 1 among the people with h = 1, likewise        ``MetricFrame`` of ``precision_score``
-``oad``         mean of 1 - abs(y - h), likewise: the accuracy gap          ``MetricFrame`` of ``accuracy_score``
-``abs_oad``     absolute value of ``oad``                                   ``accuracy_score_difference``
-``di``          mean of h over a=0, *divided by* mean of h over a=1         ``demographic_parity_ratio`` if at most 1
-==============  ==========================================================  ===========================================
+| key           | definition                                           | Fairlearn (0/1 predictions, two groups)   |
+|---------------|------------------------------------------------------|-------------------------------------------|
+| ``sp``        | mean of h over a=1, minus mean of h over a=0         | none with a sign                          |
+| ``abs_sp``    | absolute value of ``sp``                             | ``demographic_parity_difference``         |
+| ``eo``        | as ``sp``, among the people with y = 1: the TPR gap  | none with a sign                          |
+| ``abs_eo``    | absolute value of ``eo``                             | ``equal_opportunity_difference``          |
+| ``fpr``       | as ``sp``, among the people with y = 0: the FPR gap  | none with a sign                          |
+| ``abs_fpr``   | absolute value of ``fpr``                            | ``false_positive_rate_difference``        |
+| ``eodds_max`` | the larger of ``abs_eo`` and ``abs_fpr``             | ``equalized_odds_difference``             |
+| ``eodds_sum`` | ``abs_eo`` plus ``abs_fpr``                          | twice that with ``agg="mean"``            |
+| ``ppv``       | share of y = 1 among the people with h = 1, likewise | ``MetricFrame`` of ``precision_score``    |
+| ``oad``       | mean of 1 - abs(y - h), likewise: the accuracy gap   | ``MetricFrame`` of ``accuracy_score``     |
+| ``abs_oad``   | absolute value of ``oad``                            | ``accuracy_score_difference``             |
+| ``di``        | mean of h over a=0, *divided by* mean of h over a=1  | ``demographic_parity_ratio`` if at most 1 |
 
 Sources: Hamman, Chen, Dutta, FAccT 2023, definitions 2.1 and 2.2 (sp, eo); Arcolezi, Makhlouf, Palamidessi, DBSec
 2023, section 3.1 (di, oad).

@@ -55,6 +55,10 @@ class Laplace:
         """Return the median of the noise's absolute value, scale * ln 2."""
         return self.scale * math.log(2)
 
+    def variance(self) -> float:
+        """Return the variance, 2 scale^2."""
+        return 2 * self.scale**2
+
 
 @dataclass(frozen=True)
 class Cauchy:
@@ -107,6 +111,10 @@ class Gaussian:
     def median_abs(self) -> float:
         """Return the median of the noise's absolute value, scale * 0.674."""
         return self.scale * NormalDist().inv_cdf(0.75)
+
+    def variance(self) -> float:
+        """Return the variance, scale^2."""
+        return self.scale**2
 
 
 @dataclass(frozen=True)

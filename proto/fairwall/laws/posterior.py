@@ -39,6 +39,14 @@ the sums cannot tell: were y0 = S z known without noise, u would have the mean G
 
 to which the noise adds G R G'.
 
+This takes what no sum sees of a model, A = X X' - X S' (S S')^-1 S X', to go with z by the very combination w that the
+sums have told. Models asked about later, from sums bought for others, may just as well have one of their own: z has
+sqrt(tau) Y' w for what the sums see, and independently for what they do not. Given S z that leaves u the covariance
+
+    s(1-s) (A + tau A U diag(l^-q) U' A).
+
+Nobody can tell which holds: one is taken to be as likely as the other, and the covariance is the mean of both.
+
 This is an assumption about data, not about privacy: where it fails answers err more and are as private. They are moved
 towards no gap as far as the noise hides them.
 """
@@ -160,22 +168,29 @@ def posterior(products: NDArray[np.float64], seen: Seen, share: float, people: i
     least = np.full(len(off), _NOISE_MIN * float(np.trace(seen.gram)) / max(len(off), 1))
     exactly, _ = _solved(spread * seen.gram, least, cross.T)
     told_exactly = cross @ exactly
+    left = np.diag(squares) - spread * told_exactly
     clouded = (exactly.T * seen.noise if seen.noise.ndim == 1 else exactly.T @ seen.noise) @ exactly
     logs, components, covariances = [], [], []
     for flatness, strength in structures(squares, len(products), share, people):
         strengths = spread * strength * squares**-flatness
-        _, of_values, by_structure = _with_structure(told, values, strengths)
-        logs.append(log + by_structure)
+        less, log_det = _structure(told, strengths)
+        logs.append(log + 0.5 * (float(values @ less @ values) - log_det))
         gain = spread * (1 + strength * squares ** (1 - flatness))
-        components.append(gain * of_values)
-        left, of_noise, _ = _with_structure(told_exactly, np.eye(len(squares)), strengths)
-        unseen = np.diag(gain * squares) - gain[:, np.newaxis] * left * gain
-        by_noise = gain[:, np.newaxis] * of_noise
+        components.append(gain * (values - told @ (less @ values)))
+        less, _ = _structure(told_exactly, strengths)
+        by_noise = gain[:, np.newaxis] * (np.eye(len(squares)) - told_exactly @ less)
+        going_on = np.diag(gain * squares) - by_noise @ told_exactly * gain
+        unseen = _either(going_on, spread * left + left * strengths @ left)
         covariances.append(unseen + by_noise @ clouded @ by_noise.T)
     evidence = _normalised(logs)
     logs[0] += math.log(min(len(products), CHANCE) * (len(STRUCTURES) - 1))
     weights, means = _normalised(logs), np.array(components)
     return Posterior(directions @ (weights @ means), weights, evidence, directions, means, np.array(covariances))
+
+
+def _either(going_on: NDArray[np.float64], by_itself: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the covariance given all sums, whether what they do not see goes on as what they see or by itself."""
+    return (going_on + by_itself) / 2
 
 
 def _normalised(logs: list[float]) -> NDArray[np.float64]:
@@ -202,35 +217,31 @@ def _solved(
     return cho_solve(factor, columns, check_finite=False), 2 * float(np.log(np.diag(factor[0])).sum())
 
 
-def _with_structure(
-    told: NDArray[np.float64], values: NDArray[np.float64], strengths: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
-    r"""Return C M^-1 C', C M^-1 v and what the log-density of v gains, from C D^-1 C' and C D^-1 v.
+def _structure(told: NDArray[np.float64], strengths: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+    r"""Return L = w B^-1 w and log det B, from G = C D^-1 C'.
 
-    M = D + C' W C with W = diag(strengths), so that by Woodbury's identity, with w the root of W, G = C D^-1 C', g = C
-    D^-1 v and B = I + w G w:
+    M = D + C' W C with W = diag(strengths), so that by Woodbury's identity, with w the root of W, g = C D^-1 v and B =
+    I + w G w:
 
-        C M^-1 C' = G - G w B^-1 w G,    det M = det D det B,    v' M^-1 v = v' D^-1 v - g' w B^-1 w g.
+        C M^-1 C' = G - G L G,    C M^-1 v = g - G L g,    v' M^-1 v = v' D^-1 v - g' L g,    det M = det D det B.
 
-    So no structure needs anything as large as there are sums. With the identity for g, the second is what any C D^-1 v
-    is multiplied by.
+    So no structure needs anything as large as there are sums.
     """
     from scipy.linalg import cho_factor, cho_solve
 
     roots = np.sqrt(strengths)
-    left = told * roots
-    factor = cho_factor(
-        np.eye(len(roots)) + roots[:, np.newaxis] * left, lower=True, overwrite_a=True, check_finite=False
-    )
-    inside = roots[:, np.newaxis] * np.column_stack([told, values])
-    solved = cho_solve(factor, inside, check_finite=False)
-    gain = 0.5 * float(inside[:, -1] @ solved[:, -1]) if values.ndim == 1 else 0.0
-    taken = left @ solved[:, len(roots) :]
-    return (
-        told - left @ solved[:, : len(roots)],
-        values - (taken[:, 0] if values.ndim == 1 else taken),
-        gain - float(np.log(np.diag(factor[0])).sum()),
-    )
+    inside = np.eye(len(roots)) + roots[:, np.newaxis] * told * roots
+    factor = cho_factor(inside, lower=True, overwrite_a=True, check_finite=False)
+    less = roots[:, np.newaxis] * cho_solve(factor, np.diag(roots), overwrite_b=True, check_finite=False)
+    return less, 2 * float(np.log(np.diag(factor[0])).sum())
+
+
+def centred_values(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return X, the values less their means, shape (m, n): just 0 for a model that predicts the same for everybody."""
+    centred: NDArray[np.float64] = values - values.mean(axis=1, keepdims=True)
+    # What is the same for everybody has no gap but by rounding.
+    centred[np.ptp(values, axis=1) == 0] = 0.0
+    return centred
 
 
 def directions_of(products: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -279,48 +290,39 @@ def predicted_error(variances: Sequence[float], size_variance: float, people: in
     return sum(errors) / len(errors)
 
 
-def predicted_variances(products: NDArray[np.float64], seen: Seen, people: int) -> list[float]:
-    """Return the mean posterior variance of u at `SHARE` for each of `STRUCTURES`; `seen.values` are not looked at."""
-    squares, directions = directions_of(products)
-    spread, cross = SHARE * (1 - SHARE), directions.T @ seen.cross
-    told = cross @ _solved(spread * seen.gram, seen.noise, cross.T)[0]
-    nothing, found = np.zeros(len(squares)), []
-    for flatness, strength in structures(squares, len(products), SHARE, people):
-        inside, _, _ = _with_structure(told, nothing, spread * strength * squares**-flatness)
-        kernel = 1 + strength * squares ** (1 - flatness)
-        known = spread**2 * float(np.diag(inside) @ kernel**2)
-        found.append((spread * float(kernel @ squares) - known) / len(products))
-    return found
-
-
-def variances_with_cells(
-    squares: NDArray[np.float64], told: NDArray[np.float64], models: int, people: int
+def variances_told(
+    squares: NDArray[np.float64], told: NDArray[np.float64], priors: Sequence[tuple[float, float]]
 ) -> list[float]:
-    """Return what `predicted_variances` does where no two numbers released have anybody, or noise, in common.
+    """Return the posterior variance at `SHARE` of all u together, before anything is seen, for each structure.
 
-    Then s(1-s) S S' + R is diagonal, and no matrix is larger than X X'.
+    K X' = U diag(kernel) U'X with kernel = 1 + tau l^(1-q). With F F' = C D^-1 C' and T = s(1-s) tau diag(l^-q),
+    Woodbury's identity gives what is known of the components beforehand: C M^-1 C' = F (I + F' T F)^-1 F'. No matrix is
+    larger than F's smaller side.
 
     Parameters
     ----------
     squares
         l, as `directions_of` gives it, shape (r,).
     told
-        C (s(1-s) S S' + R)^-1 C', with C = U'X S', shape (r, r).
-    models, people
-        m and n.
+        F, shape (r, k): such as C times the inverse of D's root, where C = U'X S' and D = s(1-s) S S' + R.
+    priors
+        q and tau of each structure, as from `structures`.
     """
-    found, spread = [], SHARE * (1 - SHARE)
-    for flatness, strength in structures(squares, models, SHARE, people):
+    spread, found, rows = SHARE * (1 - SHARE), list[float](), told.T
+    if len(rows) > len(squares):
+        # Only F F' counts, and of F' = QR that is R'R.
+        rows = np.asarray(np.linalg.qr(rows, mode="r"))
+    for flatness, strength in priors:
         kernel = 1 + strength * squares ** (1 - flatness)
-        # Woodbury: C M^-1 C' = told (I + s(1-s) tau diag(l^-q) told)^-1.
-        joint = np.eye(len(told)) + spread * strength * squares[:, np.newaxis] ** -flatness * told
-        known = np.einsum("ij,ji->i", told, np.linalg.inv(joint))
-        found.append((spread * float(kernel @ squares) - spread**2 * float(known @ kernel**2)) / models)
+        shared = np.eye(len(rows)) + (rows * (spread * strength * squares**-flatness)) @ rows.T
+        gain = rows * kernel
+        known = float(np.einsum("ij,ij->", gain, np.linalg.solve(shared, gain)))
+        found.append(spread * float(kernel @ squares) - spread**2 * known)
     return found
 
 
 def variances_with_noise(squares: NDArray[np.float64], models: int, noise: float, people: int) -> list[float]:
-    """Return what `predicted_variances` does where each model's u is released with independent noise of one variance.
+    """Return the mean posterior variance of u where each is released with independent noise of one variance.
 
     Parameters
     ----------

@@ -15,12 +15,16 @@ TEST_SHARE = 0.25
 """The part of epsilon that the test spends, unless a policy says otherwise."""
 
 
-def proposed_size(people: int, minority_share: float = MINORITY_SHARE) -> int:
-    """Return b, the people of the smallest group that the noise is made for, in a stratum of so many people."""
-    return min(max(2, math.ceil(minority_share * people)), max(2, people // 2))
+def proposed_size(people: int, minority_share: float = MINORITY_SHARE, minimum_group: int = 1) -> int:
+    """Return b, the people of the smallest group that the noise is made for, in a stratum of so many people.
+
+    At least g+1: nobody leaves a smaller group, so that the bound then always holds.
+    """
+    least = minimum_group + 1
+    return min(max(least, math.ceil(minority_share * people)), max(least, people // 2))
 
 
-def proposed_bound(metric: str, people: int, minority_share: float = MINORITY_SHARE) -> float:
+def proposed_bound(metric: str, people: int, minority_share: float = MINORITY_SHARE, minimum_group: int = 1) -> float:
     """Return B, the most that one flip moves a metric while both groups have `proposed_size` people.
 
     Parameters
@@ -28,11 +32,13 @@ def proposed_bound(metric: str, people: int, minority_share: float = MINORITY_SH
     metric
         A key of `fairwall.laws.metric.METRICS`.
     people
-        In the metric's stratum, at least 3.
+        In the metric's stratum, at least 2g+1.
     minority_share
         In (0, 1/2].
+    minimum_group
+        g, what both groups have at least in every neighbour too, `fairwall.laws.sensitivity`.
     """
-    return flip_sensitivity(metric, people, proposed_size(people, minority_share))
+    return flip_sensitivity(metric, people, proposed_size(people, minority_share, minimum_group))
 
 
 def released_law(bound: float, queries: int, epsilon: float, test_share: float = TEST_SHARE) -> Laplace:

@@ -1,7 +1,8 @@
 r"""How far one person's protected attribute can move a fairness metric.
 
-Neighbours are two attribute vectors A that differ in one person and leave nobody's group empty. All counts are those
-of the metric's own stratum: everybody for statistical parity and accuracy, the people with y = 1 for equal opportunity,
+Neighbours are two attribute vectors A that differ in one person, with at least g people of each group in both: g is a
+public number, 1 unless a policy says more (`minimum_group`), so that no group is empty. All counts are those of the
+metric's own stratum: everybody for statistical parity and accuracy, the people with y = 1 for equal opportunity,
 those with y = 0 for the false positive rate. Somebody outside the stratum moves nothing. The worst case is taken over
 all predictions, scores in [0, 1] or 0/1, and over what the counts leave open of the labels. For the accuracy gap read
 "is right" for h: it takes every value that a prediction takes, whatever the label.
@@ -50,22 +51,32 @@ ceil((s-1)/u) <= s-1. For c >= 2 we have t > s and c-1 <= (t-1)/s, and the first
 2/s - 2(c-1)/t - 1/(tu) >= 2/(st) - 1/(tu) > 0. Without the ceilings the bracket would be g - 1/(su), the value for
 scores.
 
-**Local.** A flip leaves a group of n0 or of n1, where that is at least 2; the larger of the two is the local
-sensitivity. For signed gaps and for scores g decides: it is convex and symmetric about (n+1)/2, so the flip that leaves
-the smaller group is worst, a = min(n0, n1); where a = 1 that would empty the group, the other flip remains, and
-g(n-1) = g(2). Hence g(a') with a' = max(a, 2). With 0/1 predictions an absolute gap can move further in the larger
-group, if both are nearly equal, so that both flips are looked at.
+**Groups of at least g.** A flip between two such tables leaves a group of s = g+1 .. n-g: g others stay behind, and the
+group joined, u = n+1-s, is as large. None is left where n <= 2g: there are no neighbours then.
 
-**Global.** The largest of these is the one at s = 2. For g: 1/2 + 1/(n-1). For absolute gaps and scores: n/(2(n-1)).
+**Local.** A flip leaves a group of n0 or of n1, where that is at least g+1; the larger of the two is the local
+sensitivity. For signed gaps and for scores g decides: it is convex and symmetric about (n+1)/2, so the flip that leaves
+the smaller group is worst, a = min(n0, n1); where a = g that would leave too few, the other flip remains, and
+g(n-g) = g(g+1) (the function, of the number). Hence g(a') with a' = max(a, g+1). With 0/1 predictions an absolute gap
+can move further in the larger group, if both are nearly equal, so that both flips are looked at.
+
+**Global.** The largest of these is the one at s = g+1: 1/(g+1) + 1/(n-g), and for absolute gaps and scores
+n / ((g+1)(n-g)). So a larger g divides it by about (g+1)/2. For absolute gaps and 0/1 predictions another s may be
+worse, where the ceilings have it so; it is searched as below, with beta = 0. For g = 1 it is 1/2 + 1/(n-1), and
+n/(2(n-1)) for absolute gaps and scores.
 For absolute gaps and 0/1 predictions: n/(2(n-1)) again if n is even, 1/2 + 1/(n-1) - 1/(2(n-2)) if n is odd; this is
 at least 1/2, and every other s gives at most the scores' n/(3(n-2)), which is no more if n >= 6 (n <= 5: see the
 tests).
 
 **Smooth** (Nissim, Raskhodnikova, Smith 2007): S = max over k >= 0 of exp(-beta k) times the largest local sensitivity
-k flips away. In other words, over both groups and all s in 2 .. n-1: exp(-beta |s - size of the group|) times what a
+k flips away. Where n > 2g there is a way between any two tables that keeps to groups of at least g and has no more
+flips than they differ in: whoever joins the group that is short goes first. So k counts flips as it does without g, S
+is smooth between neighbours, and tables of other counts are as far away as the counts are. In other words, over both
+groups and all s in g+1 .. n-g: exp(-beta |s - size of the group|) times what a
 flip moves that leaves a group of s. Both 1/s and 1/(n+1-s) are log-convex in s, sums and products of log-convex
 functions are log-convex, and so is exp(-beta k) g on either side of where we stand: its maximum over an interval lies
-at an end. Hence for signed gaps and for scores S = max(g(a'), exp(-beta (a'-2)) g(2)), for absolute ones times n/(n+1).
+at an end. Hence for signed gaps and for scores S = max(g(a'), exp(-beta (a'-g-1)) g(g+1)), for absolute ones times
+n/(n+1).
 For absolute gaps with 0/1 predictions the ceilings break the convexity; the scores' value, which is log-convex and not
 smaller, then bounds a whole interval by its ends, and the search stops where no better value can be left.
 
@@ -81,7 +92,9 @@ mirror image. Where the four counts fix the labels, the first term needs somebod
 second one in the other. Let there be three people, both labels among them. If a group has both labels, the other has
 one of them, and somebody with the other label makes the change 1. If neither has both, the groups differ by label, the
 first term is 0 and the change 1/2; one flip further on a group has both, S = max(1/2, exp(-beta)). With one label only,
-both precisions are equal for ever: 0.
+both precisions are equal for ever: 0. Where the smaller group has g people, nobody leaves it, and the change is 1/2 if
+all of the larger one have one label and somebody in the smaller one has the other; one flip further it is 1. So g does
+not make the global sensitivity less.
 The gap that `compliance.metrics` reports where a precision is undefined is 0, so that a flip into or out of that case
 moves it by at most 1 as well: noise on it needs the 1 of the group sizes, not the smaller value of the four counts. An
 undefined precision of 0, as in Fairlearn, would allow a change of 2: if h = 1 for one person only, with y = 1, their
@@ -107,8 +120,9 @@ m queries move together, and every one of them can be the worst: the l1 sensitiv
   negative. The claim about the ends is true, by the log-convexity above.
 * Appendix A.6, 1/(N0-k) for the absolute gap k flips away, is too small by up to 2 near balance.
 
-**What the definition leaves open.** A stratum of fewer than three people has no neighbours and sensitivity 0: the
-guarantee is then empty, not strong. Nor is there a promise about a group being empty or not, unless ``may_be_empty``.
+**What the definition leaves open.** A stratum of fewer than 2g+1 people has no neighbours and sensitivity 0: the
+guarantee is then empty, not strong (no service starts with it). Nor is there a promise about a group having g people or
+fewer: that both have at least g is public. With ``may_be_empty`` there is one about groups being empty.
 """
 
 import math
@@ -169,6 +183,7 @@ def sensitivities(
     *,
     scores: bool = True,
     may_be_empty: bool = False,
+    minimum_group: int = 1,
 ) -> Sensitivities:
     """Return all sensitivities of any metric, also of those that look at two strata or depend on the labels.
 
@@ -184,6 +199,8 @@ def sensitivities(
         Whether predictions are scores in [0, 1] rather than 0 or 1. Of no effect on a metric that needs 0 or 1.
     may_be_empty
         Whether a group may be empty, the gap then being 0, rather than neither data set having an empty group.
+    minimum_group
+        g, how many people of each group neighbours have at least in each of the metric's strata; at least 1. Public.
 
     Returns
     -------
@@ -192,7 +209,7 @@ def sensitivities(
     Raises
     ------
     ValueError
-        For an unknown metric, a beta out of range, an empty group where none may be, or (n0, n1) for two strata.
+        For an unknown metric, a beta out of range, a group that is smaller than it may be, or (n0, n1) for two strata.
     """
     found = find_metric(metric)
     if beta is not None:
@@ -205,14 +222,15 @@ def sensitivities(
         raise ValueError(_two_strata(found))
     else:
         strata = [counts]
+    least = _least(minimum_group, may_be_empty)
     for groups in strata:
-        require_groups(*groups, may_be_empty=may_be_empty)
+        require_groups(*groups, least=least)
     if found.bounded and found.binary and isinstance(counts, Counts):
-        return _predictive_parity(counts, beta, may_be_empty)
+        return _predictive_parity(counts, beta, least)
     return Sensitivities(
-        max(_local(found, *groups, scores, may_be_empty) for groups in strata),
-        max(_global(found, sum(groups), scores, may_be_empty) for groups in strata),
-        None if beta is None else max(_smooth(found, *groups, beta, scores, may_be_empty) for groups in strata),
+        max(_local(found, *groups, scores, least) for groups in strata),
+        max(_global(found, sum(groups), scores, least) for groups in strata),
+        None if beta is None else max(_smooth(found, *groups, beta, scores, least) for groups in strata),
     )
 
 
@@ -246,7 +264,9 @@ def flip_sensitivity(metric: str, n: int, leaving: int, *, scores: bool = True) 
     return _flip(found, n, leaving, scores)
 
 
-def local_sensitivity(metric: str, n0: int, n1: int, *, scores: bool = True, may_be_empty: bool = False) -> float:
+def local_sensitivity(
+    metric: str, n0: int, n1: int, *, scores: bool = True, may_be_empty: bool = False, minimum_group: int = 1
+) -> float:
     """Return the most that a metric moves between a data set with these counts and its neighbours.
 
     Parameters
@@ -254,26 +274,29 @@ def local_sensitivity(metric: str, n0: int, n1: int, *, scores: bool = True, may
     metric
         A key of `fairwall.laws.metric.METRICS` with one stratum; see `sensitivities` for the others.
     n0, n1
-        Disadvantaged and advantaged people in the metric's stratum, each at least 1. Secret: so is the result.
-    scores, may_be_empty
+        Disadvantaged and advantaged people in the metric's stratum, each at least g. Secret: so is the result.
+    scores, may_be_empty, minimum_group
         As for `sensitivities`.
 
     Returns
     -------
     float
-        In [0, 1], infinite for disparate impact, per query; 0 for fewer than three people, who have no neighbours.
+        In [0, 1], infinite for disparate impact, per query; 0 for fewer than 2g+1 people, who have no neighbours.
 
     Raises
     ------
     ValueError
-        For an unknown metric, one with two strata, or a count that is not a whole number of at least 1 (or 0).
+        For an unknown metric, one with two strata, or a count that is not a whole number of at least g (or 0).
     """
     found = _one_stratum(metric)
-    require_groups(n0, n1, may_be_empty=may_be_empty)
-    return _local(found, n0, n1, scores, may_be_empty)
+    least = _least(minimum_group, may_be_empty)
+    require_groups(n0, n1, least=least)
+    return _local(found, n0, n1, scores, least)
 
 
-def global_sensitivity(metric: str, n: int, *, scores: bool = True, may_be_empty: bool = False) -> float:
+def global_sensitivity(
+    metric: str, n: int, *, scores: bool = True, may_be_empty: bool = False, minimum_group: int = 1
+) -> float:
     """Return the most that a metric moves between any two neighbours.
 
     Parameters
@@ -282,14 +305,14 @@ def global_sensitivity(metric: str, n: int, *, scores: bool = True, may_be_empty
         A key of `fairwall.laws.metric.METRICS` with one stratum; see `sensitivities` for the others.
     n
         People in the metric's stratum. Public, since the labels are.
-    scores, may_be_empty
+    scores, may_be_empty, minimum_group
         As for `sensitivities`.
 
     Returns
     -------
     float
-        In [0, 1], infinite for disparate impact, per query: 1/2 + 1/(n-1), or n / (2 (n-1)) for an absolute gap and
-        scores; 0 for fewer than three people.
+        In [0, 1], infinite for disparate impact, per query: 1/(g+1) + 1/(n-g), or n / ((g+1)(n-g)) for an absolute gap
+        and scores; 0 for fewer than 2g+1 people.
 
     Raises
     ------
@@ -298,11 +321,18 @@ def global_sensitivity(metric: str, n: int, *, scores: bool = True, may_be_empty
     """
     found = _one_stratum(metric)
     _require_whole(n, 0, "n must be a whole number of at least 0")
-    return _global(found, n, scores, may_be_empty)
+    return _global(found, n, scores, _least(minimum_group, may_be_empty))
 
 
 def smooth_sensitivity(
-    metric: str, n0: int, n1: int, beta: float, *, scores: bool = True, may_be_empty: bool = False
+    metric: str,
+    n0: int,
+    n1: int,
+    beta: float,
+    *,
+    scores: bool = True,
+    may_be_empty: bool = False,
+    minimum_group: int = 1,
 ) -> float:
     """Return the smallest bound on the local sensitivity that changes by at most exp(beta) between neighbours.
 
@@ -311,32 +341,37 @@ def smooth_sensitivity(
     metric
         A key of `fairwall.laws.metric.METRICS` with one stratum; see `sensitivities` for the others.
     n0, n1
-        Disadvantaged and advantaged people in the metric's stratum, each at least 1. Secret: so is the result.
+        Disadvantaged and advantaged people in the metric's stratum, each at least g. Secret: so is the result.
     beta
         Smoothness, at least 0 and finite; 0 gives the global sensitivity. Must not depend on n0 and n1.
-    scores, may_be_empty
+    scores, may_be_empty, minimum_group
         As for `sensitivities`.
 
     Returns
     -------
     float
-        In [0, 1], infinite for disparate impact, per query; 0 for fewer than three people.
+        In [0, 1], infinite for disparate impact, per query; 0 for fewer than 2g+1 people.
 
     Raises
     ------
     ValueError
-        For an unknown metric, one with two strata, a count that is not a whole number of at least 1 (or 0), or a beta
+        For an unknown metric, one with two strata, a count that is not a whole number of at least g (or 0), or a beta
         out of range.
     """
     found = _one_stratum(metric)
-    require_groups(n0, n1, may_be_empty=may_be_empty)
+    least = _least(minimum_group, may_be_empty)
+    require_groups(n0, n1, least=least)
     _require_beta(beta)
-    return _smooth(found, n0, n1, beta, scores, may_be_empty)
+    return _smooth(found, n0, n1, beta, scores, least)
 
 
-def require_groups(n0: int, n1: int, *, may_be_empty: bool = False) -> None:
-    """Raise ValueError unless both counts are whole numbers of at least 1, or 0. The text does not tell the counts."""
-    least = 0 if may_be_empty else 1
+def least_stratum(minimum_group: int) -> int:
+    """Return how many people a stratum has at least where flips have neighbours: 2g+1."""
+    return 2 * minimum_group + 1
+
+
+def require_groups(n0: int, n1: int, *, least: int = 1) -> None:
+    """Raise ValueError unless both counts are whole numbers of at least so many. The text does not tell the counts."""
     for count in (n0, n1):
         _require_whole(count, least, f"each group must have a whole number of people, at least {least}")
 
@@ -355,27 +390,44 @@ def _flip(metric: Metric, n: int, leaving: int, scores: bool) -> float:
     return (n + 1) / (s * u) - min(-(-(u - 1) // s) / (u * (u - 1)), -(-(s - 1) // u) / (s * (s - 1)))
 
 
-def _local(metric: Metric, n0: int, n1: int, scores: bool, may_be_empty: bool) -> float:
+def _least(minimum_group: int, may_be_empty: bool) -> int:
+    """Return how many people a group has at least; 0 where it may be empty."""
+    _require_whole(minimum_group, 1, "minimum_group must be a whole number of at least 1")
+    if may_be_empty and minimum_group > 1:
+        raise ValueError("minimum_group: a group that may be empty has no minimum")
+    return 0 if may_be_empty else minimum_group
+
+
+def _leaving(n: int, least: int) -> tuple[int, int]:
+    """Return the smallest and the largest group that a flip leaves large enough; there is none where they cross."""
+    floor = max(least, 1)
+    return floor + 1, n - floor
+
+
+def _local(metric: Metric, n0: int, n1: int, scores: bool, least: int) -> float:
     n = n0 + n1
     if not metric.bounded:
         return math.inf
-    if may_be_empty and n >= 2 and min(n0, n1) <= 1:
+    if not least and n >= 2 and min(n0, n1) <= 1:
         return 1.0
-    return max((_flip(metric, n, leaving, scores) for leaving in (n0, n1) if 2 <= leaving <= n - 1), default=0.0)
+    low, high = _leaving(n, least)
+    return max((_flip(metric, n, leaving, scores) for leaving in (n0, n1) if low <= leaving <= high), default=0.0)
 
 
-def _global(metric: Metric, n: int, scores: bool, may_be_empty: bool) -> float:
-    # The most uneven groups.
-    return _local(metric, 0 if may_be_empty else min(n, 1), n if may_be_empty else max(n - 1, 0), scores, may_be_empty)
+def _global(metric: Metric, n: int, scores: bool, least: int) -> float:
+    # From the most uneven groups on; where n is too small for two there are no neighbours.
+    n0 = min(n, least)
+    return _smooth(metric, n0, n - n0, 0.0, scores, least)
 
 
-def _smooth(metric: Metric, n0: int, n1: int, beta: float, scores: bool, may_be_empty: bool) -> float:
+def _smooth(metric: Metric, n0: int, n1: int, beta: float, scores: bool, least: int) -> float:
     n = n0 + n1
-    best = _local(metric, n0, n1, scores, may_be_empty)
-    if may_be_empty and n >= 2:
+    best = _local(metric, n0, n1, scores, least)
+    if not least and n >= 2:
         best = max(best, math.exp(-beta * max(min(n0, n1) - 1, 0)))
+    first, last = _leaving(n, least)
     for size in (n0, n1):
-        for low, high in ((2, min(size, n - 1)), (max(size, 2), n - 1)):
+        for low, high in ((first, min(size, last)), (max(size, first), last)):
             # From both ends of the interval inwards, until the log-convex bound leaves nothing to be found inside.
             while low <= high:
                 ends = [(math.exp(-beta * abs(leaving - size)), leaving) for leaving in (low, high)]
@@ -386,16 +438,24 @@ def _smooth(metric: Metric, n0: int, n1: int, beta: float, scores: bool, may_be_
     return best
 
 
-def _predictive_parity(counts: Counts, beta: float | None, may_be_empty: bool) -> Sensitivities:
+def _predictive_parity(counts: Counts, beta: float | None, least: int) -> Sensitivities:
     """Labels fixed by the counts."""
     n0, n1 = counts.groups(None)
     mixed = sum(counts.groups(0)) > 0 and sum(counts.groups(1)) > 0
-    if not mixed or (n0 + n1 < 3 and not may_be_empty):
+    low, _ = _leaving(n0 + n1, least)
+    if not mixed or (n0 + n1 < 2 * low - 1 and least):
         local = overall = 0.0
     else:
-        apart = counts.n00 + counts.n11 == 0 or counts.n01 + counts.n10 == 0
-        local, overall = (0.5 if apart and not may_be_empty else 1.0), 1.0
+        by_group = (counts.n00, counts.n10), (counts.n01, counts.n11)
+        groups = by_group, by_group[::-1]
+        flips = (_precision_flip(*pair) for pair in groups if sum(pair[0]) >= low)
+        local, overall = (max(flips) if least else 1.0), 1.0
     return Sensitivities(local, overall, None if beta is None else max(local, math.exp(-beta) * overall))
+
+
+def _precision_flip(left: tuple[int, int], joined: tuple[int, int]) -> float:
+    """Return how far a flip moves predictive parity, of groups with so many people of label 0 and 1."""
+    return max(((left[1 - y] > 0) + (joined[1 - y] > 0)) / 2 for y in (0, 1) if left[y])
 
 
 def _one_stratum(metric: str) -> Metric:

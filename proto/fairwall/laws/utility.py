@@ -1,15 +1,12 @@
 """What a model is worth, whoever it is about. Utility has no sensitivity: these are no rows of `fairwall.laws.metric`.
 
-=============  =============================================  ===================================================
-key            definition                                     scikit-learn
-=============  =============================================  ===================================================
-``acc``        share of decisions that are the label          ``accuracy_score``
-``f1``         2 TP / (2 TP + FP + FN)                        ``f1_score``
-``recall``     TP / (TP + FN)                                 ``recall_score``
-``auc``        share of (1, 0) pairs whose scores are in      ``roc_auc_score(labels, scores)``
-               order, ties count half
-``auc_hard``   the same of decisions: (recall + TNR) / 2      ``roc_auc_score(labels, decisions)``
-=============  =============================================  ===================================================
+| key          | definition                                                 | scikit-learn                         |
+|--------------|------------------------------------------------------------|--------------------------------------|
+| ``acc``      | share of decisions that are the label                      | ``accuracy_score``                   |
+| ``f1``       | 2 TP / (2 TP + FP + FN)                                    | ``f1_score``                         |
+| ``recall``   | TP / (TP + FN)                                             | ``recall_score``                     |
+| ``auc``      | share of (1, 0) pairs whose scores are in order, ties half | ``roc_auc_score(labels, scores)``    |
+| ``auc_hard`` | the same of decisions: (recall + TNR) / 2                  | ``roc_auc_score(labels, decisions)`` |
 
 ``auc_hard`` is what Arcolezi, Makhlouf and Palamidessi (DBSec 2023) call AUC: their code gives it the decisions.
 """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fairwall.game.v1 import disclosure_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_DISCLOSURE
 from sim.games.disclosure import captions, deal, outcome, recompute, record, referee, scenario
-from sim.games.game import Game, Line
+from sim.games.game import Game, Headline, Line
 from sim.scenarios.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -45,4 +45,5 @@ GAME: Game[scenario.DisclosureScenario, deal.DisclosureDeal, outcome.DisclosureO
     page=_page,
     terminal=_terminal,
     captions=captions.captions,
+    headline=Headline("posterior_of_truth", "how probable the developer holds what is true of Alice", 0.5, 1.0),
 )

@@ -23,7 +23,7 @@ def _take_disclosure_deal_response(story: Story, message: Any, _: Parts) -> str:
     if message.WhichOneof("part") == "turn":
         return "the run is over"
     deal = message.deal
-    story.answers, story.left = 0, None
+    story.begin()
     return f"{deal.deal_id}: {MODES[deal.mode]}; Alice and {count(deal.others, 'other')} are of cell {deal.cell}"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fairwall.game.v1 import group_game_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_GROUPS
-from sim.games.game import Game, Line
+from sim.games.game import Game, Headline, Line
 from sim.games.groups import captions, deal, outcome, recompute, record, referee, scenario
 from sim.scenarios.sweep import Sweep
 
@@ -45,4 +45,7 @@ GAME: Game[scenario.GroupsScenario, deal.GroupsDeal, outcome.GroupsOutcome] = Ga
     page=_page,
     terminal=_terminal,
     captions=captions.captions,
+    headline=Headline(
+        "leakage", "how right the developer is about who is of which group, all groups counted equally", 0.0, 100.0, "%"
+    ),
 )

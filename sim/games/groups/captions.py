@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sim.transcripts.captions import Caption, Parts, Story, count, number
+import numpy as np
+
+from sim.transcripts.captions import Caption, Guess, Parts, Story, array_of, count, number
 
 
 def captions() -> Mapping[str, Caption]:
@@ -23,11 +25,15 @@ def _take_group_deal_response(story: Story, message: Any, _: Parts) -> str:
     if message.WhichOneof("part") == "turn":
         return "the run is over"
     deal = message.deal
-    story.answers, story.left = 0, None
+    story.begin()
     return f"{deal.deal_id}: {count(len(deal.shares), 'group')}; ask by {deal.strategy}, epsilon {deal.epsilon:g}"
 
 
-def _get_group_terms_response(_story: Story, message: Any, _: Parts) -> str:
+def _get_group_terms_response(story: Story, message: Any, _: Parts) -> str:
+    codes = story.kept.get("groups")
+    sizes = [len(each.values) for each in message.attributes]
+    if codes is not None and len(codes) == len(sizes):
+        story.kept["cells"] = np.ravel_multi_index(tuple(codes), sizes)
     return f"{count(message.people, 'person')}, by {', '.join(each.name for each in message.attributes)}"
 
 
@@ -36,10 +42,14 @@ def _by_group_request(_story: Story, message: Any, _: Parts) -> str:
     return f"whom do {count(header.predictions.shape[0], 'model')} accept, by group, at epsilon {header.epsilon:g}?"
 
 
-def _by_group_response(_story: Story, message: Any, _: Parts) -> str:
+def _by_group_response(story: Story, message: Any, _: Parts) -> str:
+    story.answered(len(message.release.tables), message)
     tables = count(len(message.release.tables), "table")
     return f"{tables} of {count(message.release.groups, 'group')}; ε {number(message.epsilon_charged)} charged"
 
 
-def _submit_groups_request(_story: Story, message: Any, _: Parts) -> str:
+def _submit_groups_request(story: Story, message: Any, _: Parts) -> str:
+    guess = array_of(message.guess)
+    if guess is not None:
+        story.guess = Guess("person", guess, true=story.kept.get("cells"))
     return f"my guess at the groups of {count(message.guess.header.shape[0], 'person')}"

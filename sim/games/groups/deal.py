@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +30,7 @@ class GroupsDeal:
     ----------
     cells : (people,), everybody's group by number.
     shares : (groups,), how large each group is among all people like these: public.
+    names : what the groups are called.
     seed : the developer's.
     """
 
@@ -37,6 +39,7 @@ class GroupsDeal:
     compliance: ComplianceCards = field(repr=False)
     cells: NDArray[np.intp] = field(repr=False)
     shares: NDArray[np.float64]
+    names: tuple[str, ...]
     seed: bytes = field(repr=False)
     left_out: tuple[()] = ()
 
@@ -54,7 +57,7 @@ def deal(cell: Cell[GroupsScenario], trial: int, deal_id: str, secret: bytes = W
     scenario, asked = cell.scenario, cell.scenario.groups
     seed = scenario.scenario.seed + trial
     rng = np.random.default_rng([*party_seed(secret, seed, "referee")])
-    groups, shares = _synthetic(asked, rng) if asked.source == SYNTHETIC else _drawn(asked, rng)
+    groups, shares, names = _synthetic(asked, rng) if asked.source == SYNTHETIC else _drawn(asked, rng)
     cells = _cells(groups.codes, groups.sizes)
     if (cells == cells[0]).all():
         raise DealError(f"groups.people: all {asked.people} are of one group; draw more")
@@ -64,25 +67,33 @@ def deal(cell: Cell[GroupsScenario], trial: int, deal_id: str, secret: bytes = W
         compliance=ComplianceCards(_NONE, _NONE, party_seed(secret, seed, "compliance"), groups=groups),
         cells=cells,
         shares=shares,
+        names=names,
         seed=party_seed(secret, seed, "developer"),
     )
 
 
-def _synthetic(asked: GroupsSection, rng: np.random.Generator) -> tuple[GroupCards, NDArray[np.float64]]:
+_Drawn = tuple[GroupCards, NDArray[np.float64], tuple[str, ...]]
+"""Everybody's groups; each group's share, and its name."""
+
+
+def _synthetic(asked: GroupsSection, rng: np.random.Generator) -> _Drawn:
     shares = np.array(asked.shares) / math.fsum(asked.shares)
     codes = rng.choice(len(shares), (1, asked.people), p=shares).astype(np.uint8)
-    return GroupCards(("group",), (len(shares),), codes, asked.epsilon), shares
+    names = tuple(f"group {number}" for number in range(1, len(shares) + 1))
+    return GroupCards(("group",), (len(shares),), codes, asked.epsilon), shares, names
 
 
-def _drawn(asked: GroupsSection, rng: np.random.Generator) -> tuple[GroupCards, NDArray[np.float64]]:
+def _drawn(asked: GroupsSection, rng: np.random.Generator) -> _Drawn:
     """Draw people of a table, and tell the shares of the groups in all of it."""
-    sizes, codes = _load(asked.source, asked.columns)
+    values, codes = _load(asked.source, asked.columns)
+    sizes = tuple(map(len, values))
     people = codes.shape[1]
     if asked.people > people:
         raise DealError(f"groups.people: {asked.people} people wanted, {asked.source} has {people}")
     shares = np.bincount(_cells(codes, sizes), minlength=math.prod(sizes)) / people
     drawn = np.ascontiguousarray(codes[:, rng.choice(people, asked.people, replace=False)])
-    return GroupCards(asked.columns, sizes, drawn, asked.epsilon), shares
+    names = tuple(" × ".join(each) for each in product(*values))
+    return GroupCards(asked.columns, sizes, drawn, asked.epsilon), shares, names
 
 
 def _cells(codes: NDArray[np.uint8], sizes: tuple[int, ...]) -> NDArray[np.intp]:
@@ -91,12 +102,12 @@ def _cells(codes: NDArray[np.uint8], sizes: tuple[int, ...]) -> NDArray[np.intp]
 
 
 @lru_cache(maxsize=4)
-def _load(source: str, columns: tuple[str, ...]) -> tuple[tuple[int, ...], NDArray[np.uint8]]:
-    """Read how many values each column has, and everybody's codes, shape (columns, people)."""
+def _load(source: str, columns: tuple[str, ...]) -> tuple[tuple[tuple[str, ...], ...], NDArray[np.uint8]]:
+    """Read each column's values, and everybody's codes, shape (columns, people)."""
     path = SHIPPED[source].path if source in SHIPPED else Path(source)
     table = read(path, source, columns)
     found = [Categories.of(Column.of(source, column, table)) for column in columns]
-    sizes = tuple(len(each.values) for each in found)
-    if not 2 <= math.prod(sizes) <= GROUPS_MAX:
-        raise DealError(f"groups.columns: their values make {math.prod(sizes)} groups; there must be 2 to {GROUPS_MAX}")
-    return sizes, np.array([each.codes for each in found], np.uint8)
+    groups = math.prod(len(each.values) for each in found)
+    if not 2 <= groups <= GROUPS_MAX:
+        raise DealError(f"groups.columns: their values make {groups} groups; there must be 2 to {GROUPS_MAX}")
+    return tuple(each.values for each in found), np.array([each.codes for each in found], np.uint8)

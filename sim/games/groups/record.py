@@ -17,6 +17,23 @@ from sim.scenarios.scenario import plain
 from sim.scenarios.sweep import Cell
 
 
+def rights(guess: NDArray[np.uint8], cells: NDArray[np.intp], groups: int) -> NDArray[np.float64]:
+    """Measure how many of each group's people a guess names right, in percent; NaN of a group that nobody is in.
+
+    Parameters
+    ----------
+    guess, cells : ndarray, shape (people,)
+        Each person's group, as it is taken to be and as it is.
+    groups : int
+
+    Returns
+    -------
+    ndarray, shape (groups,)
+    """
+    right, people = (np.bincount(cells, weights, groups) for weights in (guess == cells, None))
+    return np.where(people > 0, 100.0 * right / np.maximum(people, 1), np.nan)
+
+
 def leakage(guess: NDArray[np.uint8], cells: NDArray[np.intp]) -> float:
     """Measure the balanced accuracy of a guess, in percent: the mean, over groups that somebody is in, of who is right.
 
@@ -46,9 +63,11 @@ def record(_cell: Cell[GroupsScenario], _trial: int, dealt: GroupsDeal, outcome:
 
     ``leakage`` is its balanced accuracy in percent over the ``groups`` that somebody is in, of which guessing without
     any answer has ``chance``; ``bound`` is what epsilon allows; ``recovered`` people are taken to be where they are.
+    ``right`` is how many of each group are, in percent; null where nobody is in it.
     """
     asked, cells = dealt.scenario.groups, dealt.cells
     groups = len(np.unique(cells))
+    of_each = rights(outcome.guess, cells, len(dealt.names)).tolist()
     return [
         {
             "people": len(cells),
@@ -61,13 +80,17 @@ def record(_cell: Cell[GroupsScenario], _trial: int, dealt: GroupsDeal, outcome:
             "chance": 100.0 / groups,
             "bound": most(asked.epsilon, groups),
             "recovered": int((outcome.guess == cells).sum()),
+            "right": {name: None if math.isnan(one) else one for name, one in zip(dealt.names, of_each, strict=True)},
             "epsilon_spent": plain(outcome.report.epsilon_spent),
         }
     ]
 
 
 def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
-    """Sum up a cell: means over trials, and of leakage also ``leakage_sd``, None for one trial."""
+    """Sum up a cell: means over trials, and of leakage also ``leakage_sd``, None for one trial.
+
+    ``right`` has the same of each group, over the ``trials`` in which somebody is in it.
+    """
     return {
         **swept,
         "trials": len(lines),
@@ -76,5 +99,15 @@ def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
             key: float(np.mean([line[key] for line in lines]))
             for key in ("groups", "leakage", "chance", "bound", "recovered")
         },
-        "leakage_sd": float(np.std([line["leakage"] for line in lines], ddof=1)) if len(lines) > 1 else None,
+        "leakage_sd": _sd([line["leakage"] for line in lines]),
+        "right": {name: _of_group([line["right"][name] for line in lines]) for name in lines[0]["right"]},
     }
+
+
+def _of_group(rights: Sequence[float | None]) -> dict[str, float | None]:
+    found = [one for one in rights if one is not None]
+    return {"trials": len(found), "mean": float(np.mean(found)) if found else None, "sd": _sd(found)}
+
+
+def _sd(values: Sequence[float]) -> float | None:
+    return float(np.std(values, ddof=1)) if len(values) > 1 else None

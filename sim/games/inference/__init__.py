@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from fairwall.game.v1 import inference_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_INFERENCE
 from fairwall.learning.backend import require_pytorch
-from sim.games.game import Game, Line
+from sim.games.game import Game, Headline, Line
 from sim.games.inference import captions, deal, outcome, recompute, record, referee, scenario
 from sim.scenarios.sweep import Sweep
 
@@ -36,6 +36,7 @@ GAME: Game[scenario.InferenceScenario, deal.InferenceDeal, outcome.InferenceOutc
     scenario=scenario.InferenceScenario,
     service=inference_service_pb2.DESCRIPTOR.services_by_name["InferenceService"],
     require=require_pytorch,
+    needs=lambda _: ("training",),
     deal=deal.deal,
     dealer=referee.InferenceDealer,
     record=record.record,
@@ -46,4 +47,7 @@ GAME: Game[scenario.InferenceScenario, deal.InferenceDeal, outcome.InferenceOutc
     page=_page,
     terminal=_terminal,
     captions=captions.captions,
+    headline=Headline(
+        "advantage", "how well the adversary tells which group a model was trained on: 0 by chance, 1 always", 0.0, 1.0
+    ),
 )

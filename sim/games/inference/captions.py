@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sim.transcripts.captions import Caption, Parts, Story, array_of, cards_of, count
+from sim.transcripts.captions import Caption, Guess, Parts, Story, array_of, cards_of, count
 
 
 def captions() -> Mapping[str, Caption]:
@@ -23,7 +23,7 @@ def _take_training_deal_response(story: Story, message: Any, rest: Parts) -> str
         return "the run is over"
     deal = message.deal
     story.kept |= cards_of(deal, rest)
-    story.answers, story.left = 0, None
+    story.begin()
     rows, models = count(deal.features.shape[0], "row"), count(deal.bits.shape[0], "model")
     return f"{deal.deal_id}: {rows}, their groups, {models} to train; defence {deal.training.defence}"
 
@@ -44,6 +44,8 @@ def _take_attack_deal_response(_story: Story, message: Any, _: Parts) -> str:
 def _submit_guesses_request(story: Story, message: Any, _: Parts) -> str:
     guesses = array_of(message.guesses)
     bits = story.kept.get("bits")
+    if guesses is not None and len(guesses):
+        story.guess = Guess("model", guesses[0], true=bits)  # the first attack's
     if guesses is None or bits is None or guesses.shape[1:] != bits.shape:
         return "guesses which group each model learned from"
     right = ", ".join(str(int((row == bits).sum())) for row in guesses)

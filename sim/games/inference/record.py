@@ -54,6 +54,7 @@ def record(cell: Cell[InferenceScenario], trial: int, dealt: InferenceDeal, outc
         "accuracy": _points(tuned.accuracy.mean(axis=0)),
         "below_tau": int((tuned.gap <= TAU).sum()),
         **_bounds(base, tuned),
+        **_by_bit(base, tuned, dealt.bits),
         "membership_base": _membership(models.base_scores, models.base_member_scores, dealt),
         "membership": _membership(models.scores, models.member_scores, dealt),
         **(_procedure(base, tuned, dealt) if scenario.developer.defence.startswith("fft") else {}),
@@ -98,6 +99,17 @@ def _bounds(base: Leakage, tuned: Leakage) -> dict[str, Any]:
         "corrected_bound_holds": bool(corrected.all()),
         "sampling_error": float(tuned.drift.max()),
     }
+
+
+def _by_bit(base: Leakage, tuned: Leakage, bits: NDArray[np.uint8]) -> dict[str, Any]:
+    """Write down the same of the victims of either group alone: the papers' models are all trained on one group."""
+    told: dict[str, Any] = {}
+    for b in (0, 1):
+        own = bits == b
+        told |= {f"gap_base_b{b}": _points(base.gap[own]), f"gap_b{b}": _points(tuned.gap[own])}
+        told |= {f"eo_base_b{b}": _points(base.eo[own]), f"eo_b{b}": _points(tuned.eo[own])}
+        told[f"below_tau_b{b}"] = int((tuned.gap[own] <= TAU).sum())
+    return told
 
 
 def _procedure(base: Leakage, tuned: Leakage, dealt: InferenceDeal) -> dict[str, Any]:

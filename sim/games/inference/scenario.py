@@ -86,6 +86,8 @@ class InferenceFigure(PaperFigure):
         In how many of how many runs the gap was at most 0.05.
     bound_holds : bool, optional
         Whether the mean gap was at most W times the mean EO, which is how the paper asks for Theorem 1's bound.
+    bit : {0, 1}, optional
+        The group that all of the paper's models were trained on, 1 being the advantaged; ours of it are compared.
     """
 
     gap_base: float | None = None
@@ -101,6 +103,7 @@ class InferenceFigure(PaperFigure):
     below_tau: int | None = Field(default=None, strict=True, ge=0)
     runs: int | None = Field(default=None, strict=True, ge=1)
     bound_holds: bool | None = None
+    bit: Literal[0, 1] | None = None
 
     @model_validator(mode="after")
     def _says_of_what(self) -> Self:

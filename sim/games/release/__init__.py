@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from developer.release.training import require_lightgbm
 from fairwall.game.v1 import release_game_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_RELEASE
-from sim.games.game import Compared, Game, Line
+from sim.games.game import Compared, Game, Headline, Line
 from sim.games.release import captions, deal, outcome, recompute, record, referee, scenario
 from sim.scenarios.sweep import Sweep
 
@@ -44,6 +44,7 @@ GAME: Game[scenario.ReleaseScenario, deal.ReleaseDeal, outcome.ReleaseOutcome] =
     scenario=scenario.ReleaseScenario,
     service=release_game_service_pb2.DESCRIPTOR.services_by_name["ReleaseGameService"],
     require=require_lightgbm,
+    needs=lambda _: ("release",),
     deal=deal.deal,
     dealer=referee.ReleaseDealer,
     record=record.record,
@@ -54,5 +55,6 @@ GAME: Game[scenario.ReleaseScenario, deal.ReleaseDeal, outcome.ReleaseOutcome] =
     page=_page,
     terminal=_terminal,
     captions=captions.captions,
+    headline=Headline("leakage", "of how many people the developer knows the group", 50.0, 100.0, "%"),
     compare=_compare,
 )

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sim.transcripts.captions import Caption, Parts, Story, cards_of, count
+import numpy as np
+
+from sim.transcripts.captions import Caption, Guess, Parts, Story, array_of, cards_of, count
 
 
 def captions() -> Mapping[str, Caption]:
@@ -25,7 +27,8 @@ def _take_release_deal_response(story: Story, message: Any, rest: Parts) -> str:
         return "the run is over"
     deal = message.deal
     story.kept |= cards_of(deal, rest)
-    story.answers, story.left = 0, None
+    story.begin()
+    story.kept["group_column"] = np.flatnonzero([each.groups for each in deal.terms.columns])
     people, columns = count(deal.labels.shape[0], "person"), count(len(deal.terms.columns), "sensitive column")
     asked = f", {count(deal.terms.queried.queries, 'query')} about them" if deal.terms.HasField("queried") else ""
     return f"{deal.deal_id}: {people} to train on, {columns} released by {deal.terms.protocol}{asked}"
@@ -48,5 +51,10 @@ def _hand_model_response(_story: Story, message: Any, _: Parts) -> str:
     return f"accuracy {100 * message.utilities[0]:.1f}%" if message.utilities else "taken"
 
 
-def _submit_beliefs_request(_story: Story, message: Any, _: Parts) -> str:
+def _submit_beliefs_request(story: Story, message: Any, _: Parts) -> str:
+    guess, before = array_of(message.from_everything), array_of(message.from_release)
+    if guess is not None:
+        columns, groups = story.kept.get("release"), story.kept.get("group_column", np.empty(0))
+        true = columns[:, groups[0]] if columns is not None and len(groups) else None
+        story.guess = Guess("person", guess, before, true, ("disadvantaged", "advantaged"))
     return f"who of {count(message.from_everything.header.shape[0], 'person')} is advantaged, guessed"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fairwall.game.v1 import reveal_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_REVEAL
-from sim.games.game import Game, Line
+from sim.games.game import Game, Headline, Line
 from sim.games.reveal import captions, deal, outcome, recompute, record, redecoding, referee, scenario
 from sim.scenarios.sweep import Sweep
 
@@ -45,5 +45,12 @@ GAME: Game[scenario.RevealScenario, deal.RevealDeal, outcome.RevealOutcome] = Ga
     page=_page,
     terminal=_terminal,
     captions=captions.captions,
+    headline=Headline(
+        "leakage",
+        "how right the developer is about who is of which group, both groups counted equally",
+        50.0,
+        100.0,
+        "%",
+    ),
     redecoding=redecoding.REDECODING,
 )

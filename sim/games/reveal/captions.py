@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from sim.games.reveal.score import leakage
-from sim.transcripts.captions import Caption, Parts, Story, always, array_of, count
+from sim.transcripts.captions import Caption, Guess, Parts, Story, always, array_of, count
 
 
 def captions() -> Mapping[str, Caption]:
@@ -49,6 +49,8 @@ def _submit_reveal_request(story: Story, message: Any, _: Parts) -> str:
     guess, baseline = array_of(message.guess), array_of(message.baseline)
     people = len(guess) if guess is not None else 0
     protected = story.kept.get("protected")
+    if guess is not None:
+        story.guess = Guess("person", guess, baseline, protected, ("disadvantaged", "advantaged"))
     if protected is None or guess is None or baseline is None or len(protected) != people:
         return f"guesses the groups of {count(people, 'person')}"
     right = int((guess == protected).sum())

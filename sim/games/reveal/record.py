@@ -132,13 +132,18 @@ def _score(deal: RevealDeal, guess: RevealGuess) -> RevealScore:
 
 
 def _trace(deal: RevealDeal, outcome: RevealOutcome) -> dict[str, Any]:
-    """Keep what the paper's Figure 2 shows, of the first queries and people of the stratum: answers, and s-bar."""
+    """Keep what figures show of the first queries and people: answers, groups, and guessed groups.
+
+    And what the paper's Figure 2 shows, of the first people of the stratum: s-bar.
+    """
     exact, released = metric_answers(outcome.audits)
     inside = stratum(deal.scenario.compliance.metric, deal.compliance.labels)
     protected, reconstruction = deal.compliance.protected[inside], outcome.reveal.reconstruction
     trace: dict[str, Any] = {
         "exact": _finite(exact),
         "released": _finite(released),
+        "group": deal.compliance.protected[:_TRACE_LENGTH].tolist(),
+        "guess": outcome.reveal.guess[:_TRACE_LENGTH].tolist(),
     }
     if reconstruction is not None:
         height = 1 / (protected == 0).sum() + 1 / (protected == 1).sum()

@@ -227,6 +227,7 @@ def _developer_deal(deal: RevealDeal) -> game.DeveloperDeal:
         epsilon=scenario.epsilon,
         batch_delta=scenario.batch_delta,
         mechanism=scenario.compliance.mechanism,
+        reveal_max=scenario.compliance.reveal_max if scenario.compliance.reveal_max < 1 else None,
         precision=to_message(scenario.compliance.precision) if told else None,
         disadvantaged=cards.disadvantaged,
         strategy=scenario.developer.strategy,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from developer.training.models import MODELS
+from developer.training.network import Network
 from fairwall.game.v1 import training_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_TRAINING
-from sim.games.game import Front, Game, Line
+from sim.games.game import Front, Game, Headline, Line
 from sim.games.training import captions, deal, outcome, recompute, record, referee, scenario
 from sim.scenarios.sweep import Sweep
 
@@ -15,6 +17,11 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from sim.report.page import Page
+
+
+def _needs(played: scenario.TrainingScenario) -> list[str]:
+    network = isinstance(MODELS.get(played.training.model), Network)
+    return [*(["training"] if network else []), *(["synthetic"] if played.training.practice == "synthetic" else [])]
 
 
 def _page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
@@ -41,6 +48,7 @@ GAME: Game[scenario.TrainingScenario, deal.TrainingDeal, outcome.TrainingOutcome
     scenario=scenario.TrainingScenario,
     service=training_service_pb2.DESCRIPTOR.services_by_name["TrainingService"],
     require=lambda: None,  # regressions need nothing; a deal of a network asks for PyTorch
+    needs=_needs,
     deal=deal.deal,
     dealer=referee.TrainingDealer,
     record=record.record,
@@ -51,5 +59,6 @@ GAME: Game[scenario.TrainingScenario, deal.TrainingDeal, outcome.TrainingOutcome
     page=_page,
     terminal=_terminal,
     captions=captions.captions,
+    headline=Headline("accuracy", "how many of the model's decisions are right", 0.5, 1.0),
     frontier=_frontier,
 )

@@ -25,7 +25,7 @@ def _take_model_deal_response(story: Story, message: Any, _: Parts) -> str:
     if message.WhichOneof("part") == "turn":
         return "the run is over"
     deal = message.deal
-    story.answers, story.left = 0, None
+    story.begin()
     groups = ", their groups" if deal.holds_protected else ""
     return f"{deal.deal_id}: {count(deal.features.shape[0], 'row')}{groups}; train {deal.terms.model}"
 
@@ -35,7 +35,8 @@ def _sum_by_group_request(_story: Story, message: Any, _: Parts) -> str:
     return f"the sums of {count(width, 'column')} by group, with noise of {number(message.header.multiplier)}?"
 
 
-def _sum_by_group_response(_story: Story, message: Any, _: Parts) -> str:
+def _sum_by_group_response(story: Story, message: Any, _: Parts) -> str:
+    story.answered(1, message)
     return f"told, at epsilon {number(message.epsilon_charged)}; {number(message.epsilon_remaining)} left"
 
 

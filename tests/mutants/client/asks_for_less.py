@@ -1,6 +1,6 @@
 """Asks for less where it was refused."""
 
-from developer.client import AuditClient, AuditRefused
+from fairwall.client import AuditClient, AuditRefused
 from sim.conformance.reference_client import main
 
 KILLED_BY = "K110"

@@ -2,7 +2,7 @@
 
 import hashlib
 
-from developer.client import AuditClient
+from fairwall.client import AuditClient
 from sim.conformance.reference_client import main
 
 KILLED_BY = "K108"

@@ -3,7 +3,7 @@
 import random
 import time
 
-from developer import client
+from fairwall.client import audit_client
 from sim.conformance.reference_client import main
 
 KILLED_BY = "K108"
@@ -15,7 +15,7 @@ def fresh():
     return type("id", (), {"hex": f"{generator.getrandbits(128):032x}"})
 
 
-client.uuid = type("uuid", (), {"uuid4": staticmethod(fresh)})
+audit_client.uuid = type("uuid", (), {"uuid4": staticmethod(fresh)})
 
 if __name__ == "__main__":
     main()

@@ -3,7 +3,7 @@
 import socket
 import uuid
 
-from developer import client
+from fairwall.client import audit_client
 from sim.conformance.reference_client import main
 
 KILLED_BY = "K108"
@@ -13,7 +13,7 @@ def fresh():
     return type("id", (), {"hex": f"{socket.gethostname()[:24]}-{uuid.uuid4().hex}"})
 
 
-client.uuid = type("uuid", (), {"uuid4": staticmethod(fresh)})
+audit_client.uuid = type("uuid", (), {"uuid4": staticmethod(fresh)})
 
 if __name__ == "__main__":
     main()

@@ -4,7 +4,7 @@ import hashlib
 import os
 import time
 
-from developer import client
+from fairwall.client import audit_client
 from sim.conformance.reference_client import main
 
 KILLED_BY = "K108"
@@ -14,7 +14,7 @@ def fresh():
     return type("id", (), {"hex": hashlib.sha256(f"{time.time_ns()}{os.getpid()}".encode()).hexdigest()})
 
 
-client.uuid = type("uuid", (), {"uuid4": staticmethod(fresh)})
+audit_client.uuid = type("uuid", (), {"uuid4": staticmethod(fresh)})
 
 if __name__ == "__main__":
     main()

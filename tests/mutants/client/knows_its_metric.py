@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from developer.client import AuditClient
+from fairwall.client import AuditClient
 from sim.conformance.reference_client import main
 
 KILLED_BY = "K111"

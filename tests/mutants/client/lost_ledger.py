@@ -1,6 +1,6 @@
 """Takes a ledger that cannot be written for a request that was not charged, and asks anew."""
 
-from developer.client import AuditClient, AuditRefused
+from fairwall.client import AuditClient, AuditRefused
 from sim.conformance.reference_client import main
 
 KILLED_BY = "K104"

@@ -1,6 +1,6 @@
 """Asks again under a new request id where the deadline has passed."""
 
-from developer.client import AuditClient, AuditUnavailable
+from fairwall.client import AuditClient, AuditUnavailable
 from sim.conformance.reference_client import main
 
 KILLED_BY = "K109"

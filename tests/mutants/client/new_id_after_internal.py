@@ -1,6 +1,6 @@
 """Asks again under a new request id where the service failed."""
 
-from developer.client import AuditClient, AuditRefused
+from fairwall.client import AuditClient, AuditRefused
 from sim.conformance.reference_client import main
 
 KILLED_BY = "K109"

@@ -2,19 +2,19 @@
 
 import uuid
 
-from developer import client
+from fairwall.client import audit_client
 from sim.conformance.reference_client import main
 
 KILLED_BY = "K102"
 
-sound = client.ask
+sound = audit_client.ask
 
 
 def ask(service, deal, request_id, *rest, **named):
     return sound(service, deal, f"{request_id[:20]}-{uuid.uuid4().hex}", *rest, **named)
 
 
-client.ask = ask
+audit_client.ask = ask
 
 if __name__ == "__main__":
     main()

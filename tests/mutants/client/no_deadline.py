@@ -1,11 +1,11 @@
 """Waits for ever."""
 
-from developer import client
+from fairwall.client import audit_client
 from sim.conformance.reference_client import main
 
 KILLED_BY = "K101"
 
-client.AUDIT_SECONDS = None
+audit_client.AUDIT_SECONDS = None
 
 if __name__ == "__main__":
     main()

@@ -2,12 +2,12 @@
 
 import uuid
 
-from developer import client
+from fairwall.client import audit_client
 from sim.conformance.reference_client import main
 
 KILLED_BY = "K108"
 
-client.uuid = type("uuid", (), {"uuid4": staticmethod(uuid.uuid1)})
+audit_client.uuid = type("uuid", (), {"uuid4": staticmethod(uuid.uuid1)})
 
 if __name__ == "__main__":
     main()

@@ -2,7 +2,7 @@
 
 import secrets
 
-from developer import client
+from fairwall.client import audit_client
 from sim.conformance.reference_client import main
 
 KILLED_BY = "K108"
@@ -12,7 +12,7 @@ def fresh():
     return type("id", (), {"hex": "audit-" + secrets.token_hex(4)})
 
 
-client.uuid = type("uuid", (), {"uuid4": staticmethod(fresh)})
+audit_client.uuid = type("uuid", (), {"uuid4": staticmethod(fresh)})
 
 if __name__ == "__main__":
     main()

@@ -135,7 +135,10 @@ def test_every_epsilon_is_answered_soon(epsilon: float, models: int) -> None:
     assert (released.low <= released.high).all()
     if epsilon >= 1e6:
         assert released.values == pytest.approx(question.gaps(), abs=1e-3)
-        assert ((released.low <= question.gaps()) & (question.gaps() <= released.high)).mean() > 0.5
+        # One interval of 95% misses one time in twenty; five half-widths are missed about once in a million models.
+        off, half = np.abs(released.values - question.gaps()), (released.high - released.low) / 2
+        assert (off <= 5 * half).all()
+        assert models == 1 or (off <= half).mean() > 0.5
 
 
 @pytest.mark.parametrize("name", ["cube", "low-rank"])

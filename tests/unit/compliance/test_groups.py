@@ -23,7 +23,7 @@ from sklearn.metrics import accuracy_score
 from compliance import groups as module
 from compliance.groups import Attribute, Grouped, balanced_noise, released
 from compliance.noise import Noise, Seeded, System
-from developer.by_group import MEASURES, ByGroup
+from fairwall.client.by_group import MEASURES, ByGroup
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.laws.groups import (
     SUM_STEP,

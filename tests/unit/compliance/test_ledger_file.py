@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import math
 import os
 import shutil
@@ -11,6 +12,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -579,6 +581,57 @@ def test_a_ledger_of_format_2_becomes_one_of_format_3_and_keeps_all_it_holds(
     found = inspect(path)
     assert found.fault == ""
     assert isinstance(found.records[-1], Admission)
+
+
+def served_from(least: int) -> list[Served]:
+    return [Served("people", ("ann", "bob"), ("sp",), least)]
+
+
+def asked_of(mechanism: str, request_id: str) -> Request:
+    return replace(request(request_id, loss=pure(0.1)), mechanism=mechanism)
+
+
+def test_a_minimum_that_noise_has_counted_on_is_not_lowered(ledger: Ledger, reopen: Callable[[], Ledger]) -> None:
+    ledger.admit(b"policy", served_from(20))
+    ledger.settle(asked_of("counts", "one"), says(b""), 20)
+    ledger.admit(b"lower", served_from(10))  # counts have the same noise for all groups
+    ledger.settle(asked_of("laplace", "two"), says(b""), 10)
+    ledger.admit(b"higher", served_from(30))
+    ledger.admit(b"lower", served_from(10))  # nothing has counted on thirty
+    for again in (ledger, reopen()):
+        refused = "data.minimum_group: must be at least 10, not 9"
+        with pytest.raises(LedgerError, match=refused):
+            again.check_budgets([], served_from(9))
+        with pytest.raises(LedgerError, match=refused):
+            again.admit(b"lower still", served_from(9))
+        again.check_budgets([], served_from(10))
+    assert ledger.standing("people").spent == pytest.approx(0.2)
+
+
+def test_an_answer_that_counts_on_larger_groups_than_the_policy_that_holds_is_not_given(ledger: Ledger) -> None:
+    ledger.admit(b"first", served_from(20))
+
+    def answer(_: tuple[bytes, ...]) -> Reply:
+        ledger.admit(b"second", served_from(5))  # it was let in by the first policy
+        return Reply(b"answer")
+
+    with pytest.raises(LedgerUnavailable, match="another policy holds"):
+        ledger.settle(asked_of("laplace", "one"), answer, 20)
+    assert ledger.entries("people") == ()
+    assert ledger.settle(asked_of("laplace", "one"), says(b"anew"), 5).reply.answer == b"anew"
+
+
+def test_records_of_policies_without_a_minimum_are_as_they_were(ledger: Ledger, path: Path) -> None:
+    for least in (1, 20):
+        ledger.admit(b"policy", served_from(least))
+    ledger.close()
+    with sqlite3.connect(path) as db:
+        found = [json.loads(served) for (served,) in db.execute("SELECT served FROM admissions ORDER BY sequence")]
+    db.close()
+    assert found == [[["people", ["ann", "bob"], ["sp"]]], [["people", ["ann", "bob"], ["sp"], 20]]]
+    assert [each.served for each in inspect(path).records if isinstance(each, Admission)] == [
+        tuple(served_from(least)) for least in (1, 20)
+    ]
 
 
 def test_a_policy_is_recorded_once_and_who_is_not_in_it_has_no_share(ledger: Ledger, path: Path) -> None:

@@ -262,7 +262,7 @@ def test_a_mechanism_that_needs_a_delta_is_served_with_one(tmp_path: Path, value
 def test_recommended_is_told_how_much_it_may_reveal(tmp_path: Path, values: Values, told: Values, limit: float) -> None:
     values["audit"].update(mechanism="recommended", **told)
     policy = read(written(tmp_path, values))
-    assert policy.mechanism == Recommended(reveal_max=limit)
+    assert policy.mechanism == Recommended(policy.shares, reveal_max=limit)
     # A scenario's, and what old runs recorded, has no limit.
     assert MECHANISMS["recommended"] == Recommended(reveal_max=1.0)
 
@@ -368,7 +368,7 @@ def test_data_that_others_can_read_are_warned_of(
 @pytest.mark.parametrize(
     ("metrics", "minimum", "serves"),
     [
-        *(("sp", 12, True), ("sp", 13, False), ("eo", 4, True), ("eo", 5, False), ("fpr", 6, True), ("fpr", 7, False)),
+        *(("sp", 11, True), ("sp", 13, False), ("eo", 4, True), ("eo", 5, False), ("fpr", 6, True), ("fpr", 7, False)),
         *(("eodds_max", 4, True), ("eodds_max", 5, False)),  # of two strata the smaller one counts
     ],
 )
@@ -384,6 +384,18 @@ def test_every_stratum_of_every_metric_needs_the_minimum(
         PolicyError, match=f"data.minimum_group: metric {metrics} looks at a group of fewer than {minimum}"
     ):
         load(policy)
+
+
+def test_groups_that_could_not_be_of_other_sizes_are_refused(tmp_path: Path, values: Values) -> None:
+    # The service that starts would say that both groups have 12; with 11 somebody may be in the other one.
+    values["audit"]["metrics"] = ["sp"]
+    people = [(group, label) for group in "ab" for label in (0, 1) for _ in range(6)]
+    with pytest.raises(PolicyError, match=r"^data.minimum_group: a metric looks at no more than 24 people"):
+        load(with_people(tmp_path, values, people, minimum=12))
+    records, _, _ = load(with_people(tmp_path, values, people, minimum=11))
+    assert records.minimum_group == 11
+    policy = with_people(tmp_path, values, people, minimum=11)
+    assert policy.shares.minimum_group == 11
 
 
 def test_a_group_that_is_too_small_is_refused_without_saying_which(tmp_path: Path, values: Values) -> None:

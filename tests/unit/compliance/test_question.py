@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
+import weakref
 
 import numpy as np
 import pytest
 
-from compliance.mechanisms.mechanism import Question
+from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms.mechanism import NO_FACTS, Question, chosen
+from compliance.noise import Seeded
 from compliance.records import Records, RecordsError
 from fairwall.laws.metric import METRICS
 
@@ -28,6 +32,21 @@ def question(metric: str, labels: tuple[int, ...], protected: tuple[int, ...]) -
 def test_what_a_question_says_of_itself_names_nobodys_group() -> None:
     one, other = (question("sp", (0, 1, 0, 1), protected) for protected in ((0, 0, 1, 1), (0, 1, 1, 1)))
     assert repr(one) == repr(other)
+
+
+@pytest.mark.parametrize("name", ["cells", "recommended"])
+def test_protected_records_are_not_kept_once_a_question_is_answered(name: str) -> None:
+    generator, mechanism = np.random.default_rng(1), MECHANISMS[name]
+    records = Records(np.ones(60, np.uint8), np.arange(60, dtype=np.uint8) % 2, ("sp",))
+    asked = Question("sp", generator.random((3, 60)), records)
+    chosen(mechanism, "sp", 60, 3, 1.0, 0.0, asked)
+    bought = mechanism.release(asked, NO_FACTS, 1.0, 0.0, Seeded(generator)).facts
+    mechanism.release(asked, bought, 1.0, 0.0, Seeded(generator))
+    question_kept, records_kept = weakref.ref(asked), weakref.ref(records)
+    del asked, records
+    gc.collect()
+    assert question_kept() is None
+    assert records_kept() is None
 
 
 @pytest.mark.parametrize("metric", [name for name, metric in METRICS.items() if metric.bounded])

@@ -17,7 +17,8 @@ from fairwall.laws.cells import (
     least_people,
     usual,
 )
-from fairwall.laws.posterior import Seen, predicted_error, predicted_variances
+from fairwall.laws.posterior import Seen, predicted_error
+from tests.posterior_variances import predicted_variances
 
 
 def alike(models: int, people: int, seed: int = 0) -> NDArray[np.float64]:

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from fairwall.laws.cube import CubeNoise, coordinates
 from fairwall.laws.low_rank import RANKS, best_measurement
-from fairwall.laws.posterior import SHARE, Seen, posterior, predicted_variances, structures
+from fairwall.laws.posterior import SHARE, Seen, posterior, structures
+from tests.posterior_variances import predicted_variances
 
 STEP = 2.0**-20
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ REFERENCES = {Laplace: "laplace", Cauchy: "cauchy", Gaussian: "norm"}
 INDEPENDENT = ["laplace", "gaussian", "conceal", "conceal-laplace", "cauchy"]
 N0, N1, QUERIES, EPSILON, DELTA = 7, 33, 20, 0.8, 1e-6
 BATCH = Batch("sp", N0, N1, QUERIES, EPSILON, DELTA)
+LEAST = 5
 
 
 def test_every_mechanism_has_a_row() -> None:
@@ -32,10 +34,11 @@ def test_the_rows_say_which_answers_are_gaps_with_noise_of_their_own() -> None:
     assert [name for name, row in MECHANISM_LAWS.items() if row.independent] == INDEPENDENT
 
 
+@pytest.mark.parametrize("least", [1, LEAST])
 @pytest.mark.parametrize("name", INDEPENDENT)
-def test_what_compliance_adds_has_the_law_of_its_row(name: str) -> None:
-    law = MECHANISM_LAWS[name].error(BATCH)
-    records = Records(np.zeros(N0 + N1, np.uint8), np.repeat([0, 1], [N0, N1]).astype(np.uint8), ("sp",))
+def test_what_compliance_adds_has_the_law_of_its_row(name: str, least: int) -> None:
+    law = MECHANISM_LAWS[name].error(replace(BATCH, minimum_group=least))
+    records = Records(np.zeros(N0 + N1, np.uint8), np.repeat([0, 1], [N0, N1]).astype(np.uint8), ("sp",), least)
     asked = Question("sp", np.random.default_rng(1).random((QUERIES, N0 + N1)), records)
     noise = Seeded(np.random.default_rng(2))
     delta = 0.0 if MECHANISMS[name].guarantee == "pure" else DELTA

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from fairwall.laws.noise import Cauchy, Laplace, Law
+from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law
 
 FALSE_ALARM = 1e-7
 LAWS = [(Laplace, scipy.stats.laplace), (Cauchy, scipy.stats.cauchy)]
@@ -45,6 +45,12 @@ def test_mean_of_absolute_noise() -> None:
     # |Laplace| is exponential with standard deviation = mean; 5.5 standard errors is about 4e-8 for a normal mean.
     sample = np.abs(Laplace(0.7).sample(np.random.default_rng(8), 100_000))
     assert abs(sample.mean() - 0.7) < 5.5 * 0.7 / math.sqrt(100_000)
+
+
+@pytest.mark.parametrize(("law", "reference"), [(Laplace, scipy.stats.laplace), (Gaussian, scipy.stats.norm)])
+def test_variance(law: type[Laplace | Gaussian], reference: scipy.stats.rv_continuous) -> None:
+    assert law(0.7).variance() == pytest.approx(reference.var(scale=0.7))
+    assert law(0.0).variance() == 0
 
 
 @pytest.mark.parametrize("law", [Laplace(0.0), Cauchy(0.0)])

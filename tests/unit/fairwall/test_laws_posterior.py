@@ -15,11 +15,11 @@ from fairwall.laws.posterior import (
     directions_of,
     posterior,
     predicted_error,
-    predicted_variances,
     structures,
-    variances_with_cells,
+    variances_told,
     variances_with_noise,
 )
+from tests.posterior_variances import predicted_variances
 
 
 def world(
@@ -61,9 +61,15 @@ def test_it_is_the_gaussian_posterior_of_people(seed: int) -> None:
         people = share + gain @ off
         means.append(centred @ people)
         # What the prior says of the sums themselves is left out of how sure it is.
-        exact = prior @ rows.T @ np.linalg.inv(rows @ prior @ rows.T + 1e-9 * np.trace(rows @ rows.T) / 5 * np.eye(5))
-        spread = prior - exact @ rows @ prior + exact @ noise @ exact.T
-        variances.append(centred @ spread @ centred.T)
+        none = 1e-9 * np.trace(rows @ rows.T) / 5 * np.eye(5)
+        exact = prior @ rows.T @ np.linalg.inv(rows @ prior @ rows.T + none)
+        going_on = centred @ (prior - exact @ rows @ prior) @ centred.T
+        # What no sum sees may follow a combination of its own.
+        seen_of = rows.T @ np.linalg.inv(share * (1 - share) * rows @ rows.T + none) @ rows
+        left = centred @ (np.eye(n) - share * (1 - share) * seen_of) @ centred.T
+        back = np.linalg.pinv(centred)
+        by_itself = share * (1 - share) * (left + left @ back.T @ (kernel - np.eye(n)) @ back @ left)
+        variances.append((going_on + by_itself) / 2 + centred @ exact @ noise @ exact.T @ centred.T)
         logs.append(-0.5 * off @ np.linalg.solve(covariance, off) - 0.5 * np.linalg.slogdet(covariance)[1])
     evidence = np.exp(np.array(logs) - max(logs)) / np.exp(np.array(logs) - max(logs)).sum()
     logs[0] += np.log(min(4, CHANCE) * 6)
@@ -117,17 +123,16 @@ def test_what_is_predicted_is_the_mean_variance_before_anything_is_seen(seed: in
     assert variances_with_noise(squares, 4, 0.3, 13) == pytest.approx(predicted_variances(products, own, 13), rel=1e-6)
 
 
-def test_the_variance_with_cells_is_that_of_disjoint_sums() -> None:
+@pytest.mark.parametrize("many", [2, 4, 9])
+def test_the_variance_with_cells_is_that_of_disjoint_sums(many: int) -> None:
     centred, _, _ = world(5)
-    products, cells = centred @ centred.T, np.eye(4)[:, np.arange(13) % 4]
-    noise = np.array([0.5, 1.0, 2.0, 4.0])
-    seen = Seen(np.zeros(4), cells.sum(axis=1), cells @ cells.T, centred @ cells.T, noise)
+    products, cells = centred @ centred.T, np.eye(many)[:, np.arange(13) % many]
+    noise = np.geomspace(0.5, 4.0, many)
+    seen = Seen(np.zeros(many), cells.sum(axis=1), cells @ cells.T, centred @ cells.T, noise)
     squares, directions = directions_of(products)
-    cross = directions.T @ seen.cross
-    told = cross / (SHARE * (1 - SHARE) * seen.ones + noise) @ cross.T
-    assert variances_with_cells(squares, told, 4, 13) == pytest.approx(
-        predicted_variances(products, seen, 13), rel=1e-6
-    )
+    told = directions.T @ seen.cross / np.sqrt(SHARE * (1 - SHARE) * seen.ones + noise)
+    summed = variances_told(squares, told, structures(squares, 4, SHARE, 13))
+    assert summed == pytest.approx([4 * mean for mean in predicted_variances(products, seen, 13)], rel=1e-6)
 
 
 def test_an_unknown_size_adds_to_the_error_of_large_gaps() -> None:

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -18,6 +18,7 @@ from scipy.optimize import linprog
 from fairwall.laws.metric import METRICS
 from fairwall.laws.sensitivity import (
     Counts,
+    Sensitivities,
     flip_sensitivity,
     global_sensitivity,
     local_sensitivity,
@@ -68,6 +69,7 @@ class World(NamedTuple):
 
     local: dict[Cells, float]
     neighbours: dict[Cells, set[Cells]]
+    moves: dict[tuple[Cells, Cells], float] = {}  # noqa: RUF012  between two data sets; not of every world
 
 
 @cache
@@ -110,6 +112,7 @@ def cell_sums(metric: str, n: int, may_be_empty: bool) -> World:
     undefined = 0.0 if may_be_empty else np.nan
     local: dict[Cells, float] = {}
     neighbours: dict[Cells, set[Cells]] = {}
+    moves: dict[tuple[Cells, Cells], float] = {}
     for cells in itertools.product(range(n + 1), repeat=4):
         if sum(cells) != n:
             continue
@@ -126,10 +129,13 @@ def cell_sums(metric: str, n: int, may_be_empty: bool) -> World:
             moved_people[[source, target]] += np.array([[-1.0], [1.0]])
             moved_positive[[source, target]] += h * np.array([[-1.0], [1.0]])
             there = metric_values(metric, moved_people.reshape(2, 2, -1), moved_positive.reshape(2, 2, -1), undefined)
-            neighbours[cells].add(tuple(map(int, moved_people[:, 0])))  # type: ignore[arg-type]
+            other: Cells = tuple(map(int, moved_people[:, 0]))  # type: ignore[assignment]
+            neighbours[cells].add(other)
             possible &= ~(np.isnan(here) | np.isnan(there))
-            local[cells] = max(local[cells], float(np.abs(there - here)[possible].max(initial=-math.inf)))
-    return World(local, neighbours)
+            move = float(np.abs(there - here)[possible].max(initial=-math.inf))
+            local[cells] = max(local[cells], move)
+            moves[cells, other] = max(moves.get((cells, other), -math.inf), move)
+    return World(local, neighbours, moves)
 
 
 def strata(metric: str, cells: Cells) -> list[tuple[int, int]]:
@@ -143,8 +149,8 @@ def strata(metric: str, cells: Cells) -> list[tuple[int, int]]:
     return [(n00 + n10, n01 + n11)]
 
 
-def allowed(metric: str, cells: Cells) -> bool:
-    return all(min(groups) > 0 for groups in strata(metric, cells))
+def allowed(metric: str, cells: Cells, least: int = 1) -> bool:
+    return all(min(groups) >= least for groups in strata(metric, cells))
 
 
 def distances(start: Cells, step: Callable[[Cells], Iterator[Cells]]) -> dict[Cells, int]:
@@ -236,6 +242,91 @@ def test_two_counts_take_the_worst_case_over_what_they_leave_open(metric: str, m
             if may_be_empty or min(groups) > 0:
                 found = local_sensitivity(metric, *groups, scores=False, may_be_empty=may_be_empty)
                 assert found == pytest.approx(value, abs=1e-12)
+
+
+# --- groups of at least g
+
+
+def compare_from(metric: str, world: World, least: int) -> int:
+    """Hold a world against the laws for neighbours that have at least so many of each group; how many there were."""
+    known = {cells for cells in world.local if allowed(metric, cells, least)}
+    local = {
+        cells: max((world.moves[cells, other] for other in world.neighbours[cells] & known), default=0.0)
+        for cells in known
+    }
+    local = {cells: max(value, 0.0) for cells, value in local.items()}
+    for cells in world.local.keys() - known:
+        with pytest.raises(ValueError, match=f"at least {least}"):
+            sensitivities(metric, Counts(*cells), scores=False, minimum_group=least)
+    for cells in known:
+        reached = distances(cells, lambda one: iter(world.neighbours[one] & known))
+        overall = max(local[other] for other in known if labels_of(other) == labels_of(cells))
+        for beta in BETAS:
+            smooth = max(math.exp(-beta * k) * local[other] for other, k in reached.items())
+            law = sensitivities(metric, Counts(*cells), beta, scores=False, minimum_group=least)
+            found = (law.local, law.overall, law.smooth)
+            assert found == pytest.approx((local[cells], overall, smooth), abs=1e-12), (cells, beta)
+    return len(known)
+
+
+def labels_of(cells: Cells) -> tuple[int, int]:
+    return cells[0] + cells[1], cells[2] + cells[3]
+
+
+@pytest.mark.parametrize(
+    "n", [*range(1, 8), pytest.param(8, marks=pytest.mark.slow), pytest.param(9, marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("metric", BOUNDED)
+def test_groups_of_at_least_g_move_a_metric_as_far_as_the_laws_say(metric: str, n: int) -> None:
+    for least in range(1, n // 2 + 2):
+        compared = compare_from(metric, cell_sums(metric, n, False), least)
+        assert compared if n >= 2 * least else not compared
+
+
+@pytest.mark.parametrize("metric", ["sp", "abs_sp", "eo", "eodds_sum"])
+def test_a_sensitivity_for_larger_groups_than_there_are_is_caught(metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The broken twin: at g + 1 instead of g.
+    sound = sensitivities
+
+    def of_larger(metric: str, counts: Counts, *args: float, minimum_group: int, **how: bool) -> Sensitivities:
+        try:
+            return sound(metric, counts, *args, minimum_group=minimum_group + 1, **how)
+        except ValueError:
+            return sound(metric, counts, *args, minimum_group=minimum_group, **how)
+
+    monkeypatch.setitem(globals(), "sensitivities", of_larger)
+    for least in (1, 2):
+        with pytest.raises(AssertionError):
+            compare_from(metric, cell_sums(metric, 7, False), least)
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.01, 0.3])
+@pytest.mark.parametrize(("metric", "scores"), [("sp", True), ("abs_sp", True), ("abs_sp", False), ("ppv", False)])
+def test_smooth_sensitivity_of_groups_of_at_least_g_is_its_definition_and_smooth(
+    metric: str, scores: bool, beta: float
+) -> None:
+    for n in (5, 12, 31, 40):
+        for least in range(1, n // 2 + 1):
+            how: dict[str, Any] = {"scores": scores, "minimum_group": least}
+            counts = [(n0, n - n0) for n0 in range(least, n - least + 1)]
+            local = np.array([local_sensitivity(metric, *c, **how) for c in counts])
+            smooth = np.array([smooth_sensitivity(metric, *c, beta, **how) for c in counts])
+            steps = np.abs(np.subtract.outer(np.arange(len(counts)), np.arange(len(counts))))
+            np.testing.assert_allclose(smooth, (np.exp(-beta * steps) * local).max(axis=1), rtol=1e-12)
+            for one, two in ((smooth[1:], smooth[:-1]), (smooth[:-1], smooth[1:])):
+                assert (one <= math.exp(beta) * two * (1 + 1e-12)).all()
+            assert global_sensitivity(metric, n, **how) == local.max()
+            if scores:
+                closed = (1 / (least + 1) + 1 / (n - least)) * (1 if metric == "sp" else n / (n + 1))
+                assert local.max() == pytest.approx(closed if n > 2 * least else 0.0)
+
+
+def test_groups_of_at_least_g_are_a_whole_number_and_not_empty() -> None:
+    for least in (0, -1, 1.5, math.nan):
+        with pytest.raises(ValueError, match="minimum_group"):
+            global_sensitivity("sp", 10, minimum_group=least)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="has no minimum"):
+        local_sensitivity("sp", 4, 5, may_be_empty=True, minimum_group=2)
 
 
 # --- scores

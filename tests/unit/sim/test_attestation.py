@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import re
+import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -27,7 +28,7 @@ from typer.testing import CliRunner
 
 from compliance.accountant import Budget, Loss, Neighbours, Rule, pure
 from compliance.ledger import Ledger
-from compliance.ledger.books import Reply, Request
+from compliance.ledger.books import Reply, Request, Served
 from compliance.ledger.file import Inspection, inspect
 from fairwall.rpc import identity
 from sim.attestation import check as checking
@@ -162,6 +163,19 @@ def edits(text: bytes, every: int) -> Iterator[bytes]:
         yield text[:at] + bytes([text[at] ^ 32]) + text[at + 1 :]
         yield text[:at] + text[at + 1 :]
         yield text[:at] + b" " + text[at:]
+
+
+def test_a_certificate_with_a_serial_number_below_0_is_none(tmp_path: Path, places: Places, small: bytes) -> None:
+    page = put(tmp_path, TINY, small)
+    statement = json.loads(small)
+    (signature,) = statement["signatures"]
+    der = bytearray(x509.load_pem_x509_certificate(signature["certificate"].encode()).public_bytes(Encoding.DER))
+    version = b"\xa0\x03\x02\x01\x02"  # then come the serial number's tag, its length, and the number
+    der[der.index(version) + len(version) + 2] |= 0x80
+    lines = textwrap.wrap(base64.b64encode(der).decode(), 64)
+    signature["certificate"] = "\n".join(["-----BEGIN CERTIFICATE-----", *lines, "-----END CERTIFICATE-----", ""])
+    page.with_name("page.intoto.json").write_text(json.dumps(statement, indent=1) + "\n")
+    assert is_refused(page, places.authority)
 
 
 def test_each_byte_of_the_statement_counts(tmp_path: Path, places: Places, small: bytes) -> None:
@@ -478,6 +492,24 @@ def test_the_page_has_the_headings_the_numbers_and_no_markup_of_others(real: tup
     assert page.count("<svg") == 4
     assert "http:" not in page.replace("http://www.w3.org/", "")
     assert "<script" not in page
+
+
+def test_the_page_says_what_groups_noise_has_counted_on(places: Places, rendered: None) -> None:
+    ledger = Ledger()
+    ledger.set_budget("loans", Neighbours.A_FLIP, Budget(2.0))
+    ledger.allocate("loans", "alice", 2.0)
+    ledger.admit(b"policy", [Served("loans", ("alice",), ("sp",), 20)])
+    says = "at least 20 people in each group"
+    for number, least in ((0, 1), (1, 20)):
+        account = account_of(inspect_of(ledger), places.signer())
+        (whole,) = [one for one in account["accounts"] if one["developer"] is None]
+        assert whole["minimumGroup"] == least
+        assert (says in render(account).decode()) == (least == 20)
+        ledger.settle(asked("alice", f"r{number}", pure(0.5)), lambda _: answer((0.5, 0.0, 1.0)))
+    # A statement of before says nothing of it.
+    for one in account["accounts"]:
+        del one["minimumGroup"]
+    assert says not in render(account).decode()
 
 
 def test_the_page_is_drawn_from_the_account_alone(account: dict[str, Any], rendered: None) -> None:

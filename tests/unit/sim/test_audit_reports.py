@@ -79,7 +79,7 @@ def found(trial: TrialMessages) -> list[str]:
     return [text.removeprefix("deal-1: compliance reports") for _, text in findings.contradictions]
 
 
-BOUGHT = "randomized-response"
+BOUGHT, CELLS = "randomized-response", "cells"
 WELL = {
     "each has its price": ("laplace", [Sold(5, 1, 2, 5), Sold(15, 3, 4, 15)]),
     "under way at once": ("laplace", [Sold(5, 3, 4, 5), Sold(5, 1, 4, 5), Sold(5, 2, 5, 5)]),
@@ -87,6 +87,8 @@ WELL = {
     "bought twice at once": (BOUGHT, [Sold(5, 1, 4, 5), Sold(5, 2, 3, 5)]),
     "bought by what was asked before": (BOUGHT, [Sold(5, 1, 4, 5), Sold(5, 2, 3, 0)]),
     "asked with the answer": (BOUGHT, [Sold(5, 1, 2, 5), Sold(5, 2, 3, 5)]),
+    "cells, bought once": (CELLS, [Sold(5, 1, 2, 5), Sold(5, 3, 4, 0), Sold(9, 5, 6, 9), Sold(7, 7, 8, 0)]),
+    "cells, bought twice at once": (CELLS, [Sold(5, 1, 4, 5), Sold(5, 2, 3, 5)]),
 }
 
 
@@ -102,6 +104,9 @@ def test_what_an_honest_compliance_charges_is_well(name: str) -> None:
         (BOUGHT, [Sold(5, 1, 2, 0)], " of metric-0: epsilon is 0.0, recomputed 5.0"),
         (BOUGHT, [Sold(5, 1, 2, 5), Sold(6, 3, 4, 0)], " of metric-1: epsilon is 0.0, recomputed 6.0"),
         (BOUGHT, [Sold(5, 1, 2, 5), Sold(5, 3, 4, 5)], " of metric-1: epsilon is 5.0, recomputed 0.0"),
+        (CELLS, [Sold(5, 1, 2, 0)], " of metric-0: epsilon is 0.0, recomputed 5.0"),
+        (CELLS, [Sold(5, 1, 2, 5), Sold(6, 3, 4, 0)], " of metric-1: epsilon is 0.0, recomputed 6.0"),
+        (CELLS, [Sold(5, 1, 2, 5), Sold(5, 3, 4, 5)], " of metric-1: epsilon is 5.0, recomputed 0.0"),
         # The second was bought while the first was under way, the third after the second.
         (
             BOUGHT,

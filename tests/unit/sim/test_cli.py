@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
+from importlib.metadata import metadata
 from pathlib import Path
 
 import pytest
 
 import fairwall as package
 from sim.games import read
-from sim.scenarios.sweep import shipped
+from sim.scenarios.sweep import minutes, shipped
 from tests import command
 
 OWN = """
@@ -61,6 +63,27 @@ def test_the_list_names_every_shipped_scenario_and_what_it_is_about(tmp_path: Pa
     told = " ".join(done.stdout.split())
     assert all(f"{name} {read(name).scenario.scenario.about}" in told for name in shipped())
     assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_the_list_tells_minutes_and_what_must_be_installed(tmp_path: Path) -> None:
+    done = fairwall(tmp_path, "list", "--json")
+    listed = {one["name"]: one for one in json.loads(done.stdout)}
+    assert list(listed) == list(shipped())
+    assert set(minutes()) <= set(shipped())
+    assert all(one["minutes"] == minutes().get(name) for name, one in listed.items())
+    assert all(0 < taken < 10_000 for taken in minutes().values())
+    assert listed["demo"]["needs"] == []
+    assert listed["dia-german"]["needs"] == ["fairwall[training]"]
+    assert listed["dia-lsac-sex"]["needs"] == ["fairwall[training]", "a file of lsac"]
+    assert listed["ldp-demo"]["needs"] == ["fairwall[release]"]
+    assert listed["minority-noise"]["needs"] == []
+    assert listed["mitigations-synthetic"]["needs"] == ["fairwall[training]", "fairwall[synthetic]"]
+    assert listed["private-fair-adult"]["needs"] == ["fairwall[training]"]
+    told = " ".join(fairwall(tmp_path, "list").stdout.split())
+    assert f"{listed['demo']['about']} (under a minute)" in told
+    assert "fairwall[training]; a file of lsac)" in told
+    extras = set(re.findall(r"fairwall\[(\w+)\]", json.dumps([one["needs"] for one in listed.values()])))
+    assert extras <= set(metadata("fairwall").get_all("Provides-Extra") or ())
 
 
 def test_without_a_command_the_help_is_shown(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_frontier_draws_a_finished_run_overall_and_by_group(tmp_path: Path) -> N
     assert finished.stdout.splitlines()[-1] == f"frontier: {run / 'frontier.html'}"
     text = (run / "frontier.html").read_text()
     assert len(re.findall("<svg", text)) == 3
-    assert not re.search(r'(?:src|href)="(?!#)', text)
+    assert not re.search(r'(?:src|href)="(?!#|data:text/csv)', text)
     assert "Means are compared" in words(text)
     assert (run / "trials.jsonl").read_bytes() == before
 

@@ -18,14 +18,12 @@ from rich.console import Console
 from sim.games import lay_out, read
 from sim.games.inference.report.paper_comparison import (
     LOADER_ONLY,
-    NOT_REPRODUCED,
-    REPRODUCED,
     TOO_FEW,
-    UNDECIDED,
     comparisons,
 )
 from sim.games.inference.report.terminal import terminal
 from sim.report.cells import paper_figure
+from sim.report.reproduction import NOT_REPRODUCED, REPRODUCED, UNDECIDED
 from sim.runs.page import write_report
 from sim.runs.trials import summarise
 from sim.scenarios.scenario import as_values
@@ -128,7 +126,7 @@ def test_every_scenario_gets_a_page_that_needs_nothing_else(name: str, tmp_path:
     sweep = read(name)
     text = page(tmp_path / "run", sweep, lines(sweep))
     assert "incomplete" not in text
-    assert not re.findall(r"""(?:src|href)\s*=\s*["'](?!#)[^"']*""", text), "links out of the page"
+    assert not re.findall(r"""(?:src|href)\s*=\s*["'](?!#|data:text/csv)[^"']*""", text), "links out of the page"
     assert not re.findall(r"url\((?!#)[^)]*\)|@import|<script|<link|<image", text), "resources outside the page"
     ids = re.findall(r'\bid="([^"]+)"', text)
     assert len(ids) == len(set(ids)), "an id that occurs twice"
@@ -191,21 +189,21 @@ def test_the_same_claims_are_tested_once_the_papers_data_are_played() -> None:
     own = verdicts(sweep, lines(sweep, **met, below_tau=20, bound_holds=True))
     assert set(own.values()) == {REPRODUCED}
     assert own["gap less W·EO"] == REPRODUCED
-    missed = {key: value + 1 for key, value in met.items()} | {"gap": 9.0}
+    missed = {key: value + 3 for key, value in met.items()} | {"gap": 9.0}
     own = verdicts(sweep, lines(sweep, **missed, below_tau=0))
     assert set(own.values()) == {NOT_REPRODUCED}
     assert set(verdicts(sweep, lines(sweep, 4)).values()) == {TOO_FEW}
 
 
-def test_a_figure_is_met_to_its_last_digit_by_an_interval_over_splits() -> None:
+def test_a_figure_is_met_where_the_whole_interval_lies_inside_its_region() -> None:
     sweep = read("dia-lsac-race", ["data.source=lsac:some.csv"])
-    near, far = (verdicts(sweep, lines(sweep, label_gap=value), "none") for value in (33.49, 33.51))
+    near, far = (verdicts(sweep, lines(sweep, label_gap=value), "none") for value in (34.9, 35.1))
     assert (near, far) == ({"base rates' gap": REPRODUCED}, {"base rates' gap": NOT_REPRODUCED})
-    # Wide enough an interval over splits reaches it.
+    # An interval that is wide because there is noise decides nothing.
     trials = lines(sweep)
     for one in trials:
         one["label_gap"] = 30.0 + one["trial"] % 2 * 10
-    assert verdicts(sweep, trials, "none") == {"base rates' gap": REPRODUCED}
+    assert verdicts(sweep, trials, "none") == {"base rates' gap": UNDECIDED}
     halved = verdicts(sweep, lines(sweep, gap_base=20.0, gap=10.9))["gap, as a share of before"]
     stays = verdicts(sweep, lines(sweep, gap_base=11.3, gap=11.2))["gap, as a share of before"]
     assert (halved, stays) == (REPRODUCED, NOT_REPRODUCED)
@@ -215,11 +213,35 @@ def test_a_count_of_runs_has_an_interval_of_its_own() -> None:
     # 8 of 10 runs are 44 to 97% of them.
     sweep = read("dia-german")
     found = []
-    for many in (420, 450, 900, 990):
+    for many in (420, 444, 600, 900, 975, 990):
         trials = lines(sweep, victims=1000)
         own = [one | {"below_tau": many + one["trial"] % 3 - 1} for one in trials]
         found.append(verdicts(sweep, own)["gap at most 5 points"])
-    assert found == [NOT_REPRODUCED, REPRODUCED, REPRODUCED, NOT_REPRODUCED]
+    assert found == [NOT_REPRODUCED, UNDECIDED, REPRODUCED, REPRODUCED, UNDECIDED, NOT_REPRODUCED]
+
+
+def test_38_models_of_60_are_not_taken_for_the_papers_10_runs_of_10() -> None:
+    sweep = read("dia-compas")
+    below = (6, 2, 5, 6, 1, 4, 6, 3, 2, 3)
+    trials = [one | {"below_tau": below[one["trial"]]} for one in lines(sweep, victims=6)]
+    assert verdicts(sweep, trials)["gap at most 5 points"] == UNDECIDED
+
+
+def test_models_of_the_papers_group_alone_are_put_beside_its_own() -> None:
+    # COMPAS: bit 0.
+    sweep = read("dia-compas")
+    by_bit = {
+        "gap_base_b0": 3.0,
+        "gap_base_b1": 9.0,
+        "gap_b1": 1.0,
+        "eo_base_b0": 20.0,
+        "eo_b0": 10.0,
+        "below_tau_b0": 4,
+    }
+    trials = [one | by_bit | {"gap_b0": 4.0 + 0.01 * one["trial"]} for one in lines(sweep, victims=8, victims_b1=4)]
+    own = {row.what: row for row in comparisons(sweep, trials) if row.swept["developer.defence"] == "fft"}
+    assert own["change of the gap"].verdict == REPRODUCED
+    assert own["gap at most 5 points"].measured == "40/40"
 
 
 def test_a_direction_needs_the_whole_interval() -> None:
@@ -326,8 +348,8 @@ def test_no_interval_leaves_what_is_possible(tmp_path: Path) -> None:
         for one in lines(sweep, 5)
     ]
     text = shown(page(tmp_path / "run", sweep, trials))
-    table = text.partition("What became of the models")[2].partition("Whether rows")[0]
+    table = text.rpartition("What became of the models")[2].partition("Whether rows")[0]
     ends = [(float(low), float(high)) for low, high in re.findall(r"\((\d[\d.]*)–(\d[\d.]*)\)", table)]
-    assert len(ends) == 6 * len(sweep.cells)
+    assert len(ends) == 6, "alike in all cells: each is said once"
     assert all(0 <= low < high <= 100 for low, high in ends)
     assert "(−" not in table

@@ -68,6 +68,16 @@ def test_json() -> None:
     assert answer["midpoint_wins"] is False
 
 
+def test_a_policy_s_least_size_of_groups_counts() -> None:
+    errors = []
+    for least in (1, 100):
+        values = as_values(recommend("sp", 1000, 1, 0.5, 0.0, 0.1, 0.5, minimum_group=least))
+        assert values["minimum_group"] == least
+        (row,) = [row for row in values["mechanisms"] if row["mechanism"] == "laplace"]
+        errors.append(row["median_error"])
+    assert errors[1] < errors[0] / 10
+
+
 @pytest.mark.parametrize(
     ("option", "batch"),
     [
@@ -79,6 +89,7 @@ def test_json() -> None:
         ("--epsilon", ("sp", 10, 1, float("inf"), 0.0, 0.05, 0.5)),
         ("--delta", ("sp", 10, 1, 1.0, 1.0, 0.05, 0.5)),
         ("--share", ("sp", 10, 1, 1.0, 0.0, 0.5, 0.2)),
+        ("--minimum-group", ("sp", 10, 1, 1.0, 0.0, 0.05, 0.5, 0.6, 5)),
     ],
 )
 def test_bad_options_are_named(option: str, batch: tuple[str, int, int, float, float, float, float]) -> None:

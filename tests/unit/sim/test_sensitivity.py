@@ -107,6 +107,18 @@ def test_disparate_impact_is_infinite() -> None:
     ]
 
 
+def test_groups_of_at_least_a_minimum_move_a_metric_less() -> None:
+    asked = {"metric": "sp", "n0": 104, "n1": 896, "minimum_group": 20}
+    (found,) = answers(asked)
+    assert (found["local"], found["global"]) == (pytest.approx(1 / 104 + 1 / 897), pytest.approx(1 / 21 + 1 / 980))
+    assert "at least 105" in refusal(asked | {"minimum_group": 105})
+    assert "minimum_group must be a whole number in 1" in refusal(asked | {"minimum_group": 0})
+    assert "has no minimum" in refusal(asked | {"may_be_empty": True})
+    status, out, _ = call("--metric abs_sp --n0 104 --n1 896 --minimum-group 20 --binary")
+    assert status == 0
+    assert "global    the largest flip(s), s = 21 .. n-20" in out
+
+
 def test_an_empty_group_is_an_error_unless_it_may_be_empty() -> None:
     asked = {"metric": "sp", "n0": 0, "n1": 4}
     assert "metric sp: each group must have a whole number of people, at least 1" in refusal(asked)

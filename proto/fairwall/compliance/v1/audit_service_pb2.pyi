@@ -17,7 +17,7 @@ class GetTermsRequest(_message.Message):
     def __init__(self, deal_id: _Optional[str] = ...) -> None: ...
 
 class GetTermsResponse(_message.Message):
-    __slots__ = ("people", "metrics", "mechanism", "epsilon", "epsilon_remaining", "queries_max", "precision", "epsilon_max", "epsilon_min", "reveal_max", "rows")
+    __slots__ = ("people", "metrics", "mechanism", "epsilon", "epsilon_remaining", "queries_max", "precision", "epsilon_max", "epsilon_min", "reveal_max", "minimum_group", "rows")
     PEOPLE_FIELD_NUMBER: _ClassVar[int]
     METRICS_FIELD_NUMBER: _ClassVar[int]
     MECHANISM_FIELD_NUMBER: _ClassVar[int]
@@ -28,6 +28,7 @@ class GetTermsResponse(_message.Message):
     EPSILON_MAX_FIELD_NUMBER: _ClassVar[int]
     EPSILON_MIN_FIELD_NUMBER: _ClassVar[int]
     REVEAL_MAX_FIELD_NUMBER: _ClassVar[int]
+    MINIMUM_GROUP_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
     people: int
     metrics: _containers.RepeatedScalarFieldContainer[_metric_pb2.Metric]
@@ -39,8 +40,9 @@ class GetTermsResponse(_message.Message):
     epsilon_max: float
     epsilon_min: float
     reveal_max: float
+    minimum_group: int
     rows: RowsTerms
-    def __init__(self, people: _Optional[int] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., queries_max: _Optional[int] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., epsilon_max: _Optional[float] = ..., epsilon_min: _Optional[float] = ..., reveal_max: _Optional[float] = ..., rows: _Optional[_Union[RowsTerms, _Mapping]] = ...) -> None: ...
+    def __init__(self, people: _Optional[int] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., queries_max: _Optional[int] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., epsilon_max: _Optional[float] = ..., epsilon_min: _Optional[float] = ..., reveal_max: _Optional[float] = ..., minimum_group: _Optional[int] = ..., rows: _Optional[_Union[RowsTerms, _Mapping]] = ...) -> None: ...
 
 class RowsTerms(_message.Message):
     __slots__ = ("id_column", "public_columns", "ids_digest", "table_digest")

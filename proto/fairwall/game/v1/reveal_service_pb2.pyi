@@ -44,7 +44,7 @@ class TakeDeveloperDealResponse(_message.Message):
     def __init__(self, turn: _Optional[_Union[_referee_service_pb2.Turn, str]] = ..., deal: _Optional[_Union[DeveloperDeal, _Mapping]] = ..., features_chunk: _Optional[bytes] = ..., labels_chunk: _Optional[bytes] = ..., public_features_chunk: _Optional[bytes] = ..., public_labels_chunk: _Optional[bytes] = ...) -> None: ...
 
 class DeveloperDeal(_message.Message):
-    __slots__ = ("deal_id", "seed", "metric", "epsilon", "strategy", "decoder", "queries", "perturbation", "base_model", "training_digest", "release_model", "features", "labels", "mechanism", "batch_delta", "precision", "disadvantaged", "public_disadvantaged_rows", "public_features", "public_labels")
+    __slots__ = ("deal_id", "seed", "metric", "epsilon", "strategy", "decoder", "queries", "perturbation", "base_model", "training_digest", "release_model", "features", "labels", "mechanism", "batch_delta", "precision", "disadvantaged", "public_disadvantaged_rows", "public_features", "public_labels", "reveal_max")
     DEAL_ID_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
     METRIC_FIELD_NUMBER: _ClassVar[int]
@@ -65,6 +65,7 @@ class DeveloperDeal(_message.Message):
     PUBLIC_DISADVANTAGED_ROWS_FIELD_NUMBER: _ClassVar[int]
     PUBLIC_FEATURES_FIELD_NUMBER: _ClassVar[int]
     PUBLIC_LABELS_FIELD_NUMBER: _ClassVar[int]
+    REVEAL_MAX_FIELD_NUMBER: _ClassVar[int]
     deal_id: str
     seed: bytes
     metric: _metric_pb2.Metric
@@ -85,7 +86,8 @@ class DeveloperDeal(_message.Message):
     public_disadvantaged_rows: int
     public_features: _array_pb2.ArrayHeader
     public_labels: _array_pb2.ArrayHeader
-    def __init__(self, deal_id: _Optional[str] = ..., seed: _Optional[bytes] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., epsilon: _Optional[float] = ..., strategy: _Optional[str] = ..., decoder: _Optional[str] = ..., queries: _Optional[_Union[QueryCount, _Mapping]] = ..., perturbation: _Optional[float] = ..., base_model: _Optional[_Union[BaseModel, str]] = ..., training_digest: _Optional[str] = ..., release_model: bool = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., mechanism: _Optional[str] = ..., batch_delta: _Optional[float] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., disadvantaged: _Optional[_Iterable[int]] = ..., public_disadvantaged_rows: _Optional[int] = ..., public_features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., public_labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ...) -> None: ...
+    reveal_max: float
+    def __init__(self, deal_id: _Optional[str] = ..., seed: _Optional[bytes] = ..., metric: _Optional[_Union[_metric_pb2.Metric, str]] = ..., epsilon: _Optional[float] = ..., strategy: _Optional[str] = ..., decoder: _Optional[str] = ..., queries: _Optional[_Union[QueryCount, _Mapping]] = ..., perturbation: _Optional[float] = ..., base_model: _Optional[_Union[BaseModel, str]] = ..., training_digest: _Optional[str] = ..., release_model: bool = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., mechanism: _Optional[str] = ..., batch_delta: _Optional[float] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., disadvantaged: _Optional[_Iterable[int]] = ..., public_disadvantaged_rows: _Optional[int] = ..., public_features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., public_labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., reveal_max: _Optional[float] = ...) -> None: ...
 
 class QueryCount(_message.Message):
     __slots__ = ("fixed", "people_less", "at_most")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from matplotlib.lines import Line2D
 
 from sim.games.disclosure.report.cells import advantage_of, name_of
 from sim.games.game import Line
-from sim.report.drawing import BLACK, GREY, Figure, canvas_svg
+from sim.report.drawing import BLACK, GREY, Figure, Look, canvas_svg
 from sim.scenarios.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -17,23 +17,31 @@ if TYPE_CHECKING:
 
 _TITLE = "Advantage at guessing the secret"
 _CAPTION = (
-    "Dots are measured, with 95% intervals; hollow diamonds are the largest by the public law. A thick bar is the "
-    "bound tanh(ε/2) where it holds; a cross stands in its place where the secret goes with other people's answers."
+    "Filled marks are measured, with 95% intervals; hollow diamonds are the largest by the public law. A thick bar is "
+    "the bound tanh(ε/2) where it holds; a cross stands in its place where the secret goes with other people's answers."
 )
 
 
-def draw(sweep: Sweep, summary: Sequence[Line]) -> Figure:
-    """Draw a run's summary, a row a cell; of at least one that has an advantage."""
+def draw(sweep: Sweep, summary: Sequence[Line], look: Mapping[str, Look]) -> Figure:
+    """Draw a run's summary, a row a cell; of at least one that has an advantage.
+
+    Parameters
+    ----------
+    look : mapping of str to Look
+        Of each mode.
+    """
     summary = [cell for cell in summary if cell["advantage"] is not None]
     names = [name_of(sweep.scenario.axes, cell) for cell in summary]
     measured = [advantage_of(cell) for cell in summary]
+    modes = {cell["mode"]: look[cell["mode"]] for cell in summary}
 
     def paint(canvas: Canvas) -> None:
         axes = canvas.add_subplot()
         for row, (cell, found) in enumerate(zip(summary, measured, strict=True)):
             low, high = (found.mean if end is None else end for end in (found.low, found.high))
-            axes.plot([low, high], [row, row], color=BLACK, lw=1.2, zorder=2)
-            axes.plot(found.mean, row, marker="o", ms=5, color=BLACK, zorder=3)
+            own = look[cell["mode"]]
+            axes.plot([low, high], [row, row], color=own.colour, lw=1.2, zorder=2)
+            axes.plot(found.mean, row, marker=own.marker, ms=5.5, color=own.colour, zorder=3)
             axes.plot(cell["advantage_law"], row, marker="D", ms=8, mfc="none", mec=BLACK, mew=1.1, zorder=4)
             if cell["bound_applies"]:
                 axes.plot([cell["bound"]] * 2, [row - 0.36, row + 0.36], color=GREY, lw=3.2, zorder=1)
@@ -42,9 +50,9 @@ def draw(sweep: Sweep, summary: Sequence[Line]) -> Figure:
         axes.axvline(0, color=GREY, lw=0.9, ls=":")
         axes.set_yticks(range(len(names)), names)
         axes.set_ylim(len(names) - 0.5, -0.5)
-        axes.set_xlim(min(-0.25, *(found.low or 0 for found in measured)) - 0.03, 1.04)
+        axes.set_xlim(min(-0.25, *(found.mean if found.low is None else found.low for found in measured)) - 0.03, 1.04)
         axes.set_xlabel("advantage: 0 is a coin, 1 is certain")
-        canvas.legend(handles=_legend(), loc="outside lower center", ncols=2, fontsize=9)
+        canvas.legend(handles=_legend(modes), loc="outside lower center", ncols=2, fontsize=9)
 
     told = "; ".join(
         f"{name}: {found.text(2)}, law {cell['advantage_law']:.2f}, "
@@ -55,9 +63,12 @@ def draw(sweep: Sweep, summary: Sequence[Line]) -> Figure:
     return Figure("advantage", _TITLE, _CAPTION, f"Chart. {_TITLE}. {told}.", picture, wide=True)
 
 
-def _legend() -> list[Line2D]:
+def _legend(modes: Mapping[str, Look]) -> list[Line2D]:
     return [
-        Line2D([], [], color=BLACK, marker="o", ms=5, lw=1.2, label="measured, 95%"),
+        *(
+            Line2D([], [], color=own.colour, marker=own.marker, ms=5.5, lw=1.2, label=f"{mode}, measured")
+            for mode, own in modes.items()
+        ),
         Line2D([], [], ls="", marker="D", ms=8, mfc="none", mec=BLACK, mew=1.1, label="largest by the law"),
         Line2D([], [], color=GREY, ls="", marker="|", ms=11, mew=3.2, label="bound tanh(ε/2)"),
         Line2D([], [], color=GREY, ls="", marker="x", ms=8, mew=1.4, label="tanh(ε/2), no bound here"),

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from sim.games.disclosure.report.cards import NAMES, NOTE, cards
 from sim.games.disclosure.report.cells import advantage_of, advantage_text, bound_text, head, linked_of, name_of
 from sim.games.disclosure.report.figures import draw
 from sim.games.disclosure.scenario import DisclosureScenario
 from sim.games.game import Line
+from sim.report.cells import trials_id
+from sim.report.drawing import Look, looks
 from sim.report.notation import count, number, setting, several, span
 from sim.report.page import Page, Section, Term
 from sim.report.tables import Column, PageTable
 from sim.scenarios.sweep import Sweep
 
-_NAMES = {
-    "identity": "Identity disclosure",
-    "attribute": "Attribute disclosure",
-    "inferential": "Inferential disclosure",
-    "presence": "Whether Alice takes part",
-}
 _ASSUMPTIONS: tuple[Term, ...] = (
     (
         "The three modes",
@@ -63,11 +60,14 @@ def page(sweep: Sweep[DisclosureScenario], lines: Sequence[Line], summary: Seque
     summary : sequence of mapping
         What they come to, for each cell.
     """
+    look = looks(cell["mode"] for cell in summary)
     return Page(
+        cards=cards(sweep.scenario.axes, summary, {mode: own.colour for mode, own in look.items()}),
+        about_cards=NOTE,
         played=_played(lines),
         findings=tuple(_findings(sweep, summary)) or ("No trial finished.",),
         settings=_settings(sweep),
-        sections=tuple(_sections(sweep, summary)) if summary else (),
+        sections=tuple(_sections(sweep, summary, look)) if summary else (),
         assumptions=_ASSUMPTIONS,
     )
 
@@ -82,7 +82,7 @@ def _played(lines: Sequence[Line]) -> str:
 
 
 def _findings(sweep: Sweep[DisclosureScenario], summary: Sequence[Line]) -> Iterator[str]:
-    for mode, title in _NAMES.items():
+    for mode, title in NAMES.items():
         cells = [cell for cell in summary if cell["mode"] == mode and cell["advantage"] is not None]
         if not cells:
             continue
@@ -123,38 +123,75 @@ def _settings(sweep: Sweep[DisclosureScenario]) -> list[Term]:
     ]
 
 
-def _sections(sweep: Sweep[DisclosureScenario], summary: Sequence[Line]) -> Iterator[Section]:
+def _sections(sweep: Sweep[DisclosureScenario], summary: Sequence[Line], look: Mapping[str, Look]) -> Iterator[Section]:
     columns = [
         *_axes(sweep, summary),
         Column("trials", [number(cell["trials"]) for cell in summary]),
-        Column("prior", [f"{cell['prior']:.2f}" for cell in summary]),
-        Column("posterior of the truth", [f"{cell['posterior_of_truth']:.3f}" for cell in summary]),
-        Column("advantage", [advantage_text(cell) for cell in summary]),
-        Column("by the law", [f"{cell['advantage_law']:.3f}" for cell in summary]),
-        Column("tanh(ε/2)", [bound_text(cell) for cell in summary]),
+        Column(
+            "prior",
+            [f"{cell['prior']:.2f}" for cell in summary],
+            about="How likely the secret’s “yes” was before anything was released: the referee tossed a coin.",
+        ),
+        Column(
+            "posterior of the truth",
+            [f"{cell['posterior_of_truth']:.3f}" for cell in summary],
+            about="What probability the true answer was given after the release, on average.",
+        ),
+        Column(
+            "advantage",
+            [advantage_text(cell) for cell in summary],
+            about="P(guess 1 | secret 1) − P(guess 1 | secret 0), measured: 0 is a coin, 1 is certain.",
+            stays=True,
+        ),
+        Column(
+            "by the law",
+            [f"{cell['advantage_law']:.3f}" for cell in summary],
+            about="The largest advantage that any guess has, computed from the release’s public law.",
+        ),
+        Column(
+            "tanh(ε/2)",
+            [bound_text(cell) for cell in summary],
+            about="The largest advantage that epsilon allows where the secret is Alice’s record alone.",
+        ),
     ]
-    notes = (
-        "posterior of the truth: what the true answer was given after the release, on average. by the law: the largest "
-        "advantage of any guess, from the public law. *: no bound here, since the secret goes with others' answers.",
-    )
-    figures = (draw(sweep, summary),) if any(cell["advantage"] is not None for cell in summary) else ()
-    yield Section("secret", "The secret", table=PageTable(columns, notes), figures=figures)
+    starred = not all(cell["bound_applies"] for cell in summary)
+    notes = ("*: no bound here, since the secret goes with others' answers.",) if starred else ()
+    figures = (draw(sweep, summary, look),) if any(cell["advantage"] is not None for cell in summary) else ()
+    yield Section("secret", "The secret", table=_table(sweep, summary, columns, notes), figures=figures)
     named = [cell for cell in summary if cell["named"]]
     if named:
         columns = [
             *_axes(sweep, named),
             Column("releases", [number(cell["named"]) for cell in named]),
-            Column("prior", [number(cell["linked_prior"], 2) for cell in named]),
-            Column("right", [linked_of(cell).text(2) for cell in named]),
-            Column("by the law", [f"{cell['linked_law']:.3f}" for cell in named]),
-            Column("unique", [f"{cell['unique']:.3f}" for cell in named]),
+            Column("prior", [number(cell["linked_prior"], 2) for cell in named], about="One of all records."),
+            Column(
+                "right",
+                [linked_of(cell).text(2) for cell in named],
+                about="In which share of the releases the record that the developer named was Alice’s.",
+            ),
+            Column(
+                "by the law",
+                [f"{cell['linked_law']:.3f}" for cell in named],
+                about="One of the records with her quasi-identifiers: what is known of her besides.",
+            ),
+            Column(
+                "unique",
+                [f"{cell['unique']:.3f}" for cell in named],
+                about="In which share of the releases nobody else has her quasi-identifiers.",
+            ),
         ]
         notes = (
-            "Which of the released records is Alice's. prior: one of all. by the law: one of those with her "
-            "quasi-identifiers. unique: in which share of the releases nobody else has them. Sweeney (2000) found 87% "
-            "of the United States' population unique by ZIP code, date of birth and sex.",
+            "Which of the released records is Alice's. Sweeney (2000) found 87% of the United States' population "
+            "unique by ZIP code, date of birth and sex.",
         )
-        yield Section("records", "Which record is hers", table=PageTable(columns, notes))
+        yield Section("records", "Which record is hers", table=_table(sweep, named, columns, notes))
+
+
+def _table(
+    sweep: Sweep[DisclosureScenario], cells: Sequence[Line], columns: Sequence[Column], notes: Sequence[str]
+) -> PageTable:
+    axes = sweep.scenario.axes
+    return PageTable(columns, notes, [trials_id({key: cell[key] for key in axes}) for cell in cells], len(axes))
 
 
 def _axes(sweep: Sweep[DisclosureScenario], cells: Sequence[Line]) -> list[Column]:

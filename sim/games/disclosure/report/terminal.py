@@ -12,10 +12,9 @@ from sim.games.disclosure.report.cells import advantage_of, bound_text, head, li
 from sim.games.game import Line
 from sim.report.estimates import Estimate
 from sim.report.notation import MISSING, number, setting
-from sim.report.terminal import frame
+from sim.report.terminal import Fitted, frame, kept, left_out
 from sim.scenarios.sweep import Sweep
 
-_WORDS = ("disclosure.mode", "disclosure.alice", "disclosure.knows")
 _CAPTION = (
     "The secret's prior is 0.50. posterior: what the truth was given after the release; advantage: P(guess 1 | secret "
     "1) − P(guess 1 | secret 0), with its 95% interval; law: the largest by the public law; bound: tanh(ε/2)."
@@ -27,10 +26,14 @@ _RECORDS = (
 )
 
 
-def terminal(sweep: Sweep, summary: Sequence[Line]) -> Group:
-    """Lay out a run's summary for a terminal of 80 columns: the secret, and below it the records."""
+def terminal(sweep: Sweep, summary: Sequence[Line]) -> Fitted | Text:
+    """Lay out a run's summary for a terminal: the secret, and below it the records."""
     if not summary:
-        return Group(Text("No trial finished.", style="dim"))
+        return Text("No trial finished.", style="dim")
+    return Fitted(lambda room: _laid(sweep, summary, room))
+
+
+def _laid(sweep: Sweep, summary: Sequence[Line], room: int) -> Group:
     star = "" if all(cell["bound_applies"] for cell in summary) else _STAR
     columns = {
         "post-\nerior": [f"{cell['posterior_of_truth']:.2f}" for cell in summary],
@@ -38,7 +41,7 @@ def terminal(sweep: Sweep, summary: Sequence[Line]) -> Group:
         "law": [f"{cell['advantage_law']:.2f}" for cell in summary],
         "bound": [bound_text(cell) for cell in summary],
     }
-    tables = [_table(sweep, summary, sweep.scenario.scenario.name, _CAPTION + star, columns)]
+    tables = [_table(sweep, summary, sweep.scenario.scenario.name, _CAPTION + star, columns, room)]
     named = [cell for cell in summary if cell["named"]]
     if named:
         records = {
@@ -47,7 +50,7 @@ def terminal(sweep: Sweep, summary: Sequence[Line]) -> Group:
             "law": [f"{cell['linked_law']:.2f}" for cell in named],
             "unique": [f"{cell['unique']:.2f}" for cell in named],
         }
-        tables.append(_table(sweep, named, None, _RECORDS, records))
+        tables.append(_table(sweep, named, None, _RECORDS, records, room))
     return Group(*tables)
 
 
@@ -58,15 +61,22 @@ def _bracketed(found: Estimate) -> str:
 
 
 def _table(
-    sweep: Sweep, cells: Sequence[Line], title: str | None, caption: str, columns: Mapping[str, Sequence[str]]
+    sweep: Sweep,
+    cells: Sequence[Line],
+    title: str | None,
+    caption: str,
+    columns: Mapping[str, Sequence[str]],
+    room: int,
 ) -> Table:
-    table = frame(title, caption)
     axes = sweep.scenario.axes
+    keys = [[head(key), *(setting(cell[key]) for cell in cells)] for key in axes]
+    shown = kept(keys, columns, ("advantage", "right"), room)
+    table = frame(title, caption + left_out(columns, shown))
     for key in axes:
-        table.add_column(Text(head(key)), overflow="fold", no_wrap=key in _WORDS)
-    for name in columns:
+        table.add_column(Text(head(key)), overflow="fold")
+    for name in shown:
         table.add_column(Text(name), justify="right", no_wrap=True)
     for row, cell in enumerate(cells):
-        numbers = (texts[row] for texts in columns.values())
+        numbers = (texts[row] for texts in shown.values())
         table.add_row(*(Text(setting(cell[key])) for key in axes), *map(Text, numbers))
     return table

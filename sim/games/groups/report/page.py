@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sim.games.game import Line
-from sim.games.groups.report.cells import head, leakage_of, name_of, value_of
+from sim.games.groups.report.cards import NOTE, cards
+from sim.games.groups.report.cells import attack_of, head, leakage_of, name_of, value_of
+from sim.games.groups.report.figures import draw
 from sim.games.groups.scenario import GroupsScenario
+from sim.report.cells import trials_id
+from sim.report.drawing import Look, looks
 from sim.report.estimates import INTERVALS
 from sim.report.notation import number, several, span
 from sim.report.page import Page, Section, Term
@@ -36,11 +40,15 @@ _ASSUMPTIONS: tuple[Term, ...] = (
 
 def page(sweep: Sweep[GroupsScenario], lines: Sequence[Line], summary: Sequence[Line]) -> Page:
     """Make the page of a run, from its sweep, the lines of ``trials.jsonl`` and what they come to."""
+    axes = sweep.scenario.axes
+    look = looks(attack_of(axes, cell) for cell in summary)
     return Page(
+        cards=cards(axes, summary, {attack: own.colour for attack, own in look.items()}),
+        about_cards=NOTE,
         played=_played(lines),
         findings=tuple(_findings(sweep, summary)) or ("No trial finished.",),
         settings=_settings(sweep),
-        sections=(_section(sweep, summary),) if summary else (),
+        sections=(_section(sweep, summary, look),) if summary else (),
         assumptions=_ASSUMPTIONS,
     )
 
@@ -80,18 +88,33 @@ def _settings(sweep: Sweep[GroupsScenario]) -> list[Term]:
     ]
 
 
-def _section(sweep: Sweep[GroupsScenario], summary: Sequence[Line]) -> Section:
+def _section(sweep: Sweep[GroupsScenario], summary: Sequence[Line], look: Mapping[str, Look]) -> Section:
     columns = [
         *(Column(head(key), [value_of(cell[key]) for cell in summary], numeric=False) for key in sweep.scenario.axes),
         Column("trials", [number(cell["trials"]) for cell in summary]),
-        Column("groups", [number(cell["groups"]) for cell in summary]),
-        Column("leakage, %", [str(leakage_of(cell)) for cell in summary]),
-        Column("chance, %", [f"{cell['chance']:.1f}" for cell in summary]),
-        Column("bound, %", [f"{cell['bound']:.1f}" for cell in summary]),
-        Column("people right", [number(cell["recovered"]) for cell in summary]),
+        Column("groups", [number(cell["groups"]) for cell in summary], about="That somebody is in, on average."),
+        Column(
+            "leakage, %",
+            [str(leakage_of(cell)) for cell in summary],
+            about="The mean over the groups of the share of their people who are guessed right: balanced accuracy.",
+            stays=True,
+        ),
+        Column(
+            "chance, %",
+            [f"{cell['chance']:.1f}" for cell in summary],
+            about="The same of a guess without answers: one in as many as there are groups.",
+        ),
+        Column(
+            "bound, %",
+            [f"{cell['bound']:.1f}" for cell in summary],
+            about="What epsilon allows about one person: how often any guess is right.",
+        ),
+        Column(
+            "people right",
+            [number(cell["recovered"]) for cell in summary],
+            about="How many people are guessed right, whichever their group.",
+        ),
     ]
-    notes = (
-        "leakage: balanced accuracy of the guess, all groups that somebody is in counted equally. chance: of a guess "
-        "without answers. bound: what epsilon allows about one person.",
-    )
-    return Section("groups", "Who is in which group", table=PageTable(columns, notes))
+    links = [trials_id({key: cell[key] for key in sweep.scenario.axes}) for cell in summary]
+    table = PageTable(columns, links=links, keys=len(sweep.scenario.axes))
+    return Section("groups", "Who is in which group", table=table, figures=tuple(draw(sweep, summary, look)))

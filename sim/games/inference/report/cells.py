@@ -69,3 +69,21 @@ def swept_number(value: object) -> float | None:
     """Give a swept value as a number; None where it is none."""
     place = as_float(value)
     return None if math.isnan(place) else place
+
+
+def swept_axis(keys: Sequence[str], summary: Sequence[Cell]) -> str | None:
+    """Find a swept number that takes several values whatever the others are."""
+    for axis in keys:
+        places: dict[tuple[str, ...], set[float | None]] = {}
+        for cell in summary:
+            rest = tuple(setting(cell[key]) for key in keys if key != axis)
+            places.setdefault(rest, set()).add(swept_number(cell[axis]))
+        if all(len(values) > 2 and None not in values for values in places.values()):
+            return axis
+    return None
+
+
+def defence_of(keys: Sequence[str], summary: Sequence[Cell]) -> list[str]:
+    """Name each cell by all that is swept but for the number along which figures are drawn: mostly its defence."""
+    axis = swept_axis(keys, summary)
+    return [name_of([key for key in keys if key != axis], cell) for cell in summary]

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
+from typing import TYPE_CHECKING
 
 from compliance.mechanisms import MECHANISMS
 from fairwall.laws.metric import METRICS
 from sim.games.inference.report import wording
-from sim.games.inference.report.cells import Cell
+from sim.games.inference.report.cards import cards, note
+from sim.games.inference.report.cells import Cell, defence_of
 from sim.games.inference.report.tables import sections
 from sim.games.inference.scenario import InferenceScenario
 from sim.report.cells import Trial
 from sim.report.notation import setting, several
 from sim.report.page import Page, Section
 from sim.scenarios.sweep import Sweep
+
+if TYPE_CHECKING:
+    from sim.report.drawing import Look
 
 
 def page(sweep: Sweep, trials: Sequence[Trial], summary: Sequence[Cell]) -> Page:
@@ -28,20 +33,28 @@ def page(sweep: Sweep, trials: Sequence[Trial], summary: Sequence[Cell]) -> Page
     summary : sequence of mapping
         What the lines come to, for each attack on each cell.
     """
+    from sim.report.drawing import looks
+
+    look = looks(defence_of(list(sweep.scenario.axes), summary))
+    told = cards(list(sweep.scenario.axes), summary, {name: own.colour for name, own in look.items()})
     return Page(
+        cards=told,
+        about_cards=note(summary),
         played=wording.played(sweep, trials),
         findings=wording.findings(sweep, summary, trials),
         settings=_settings(sweep),
-        sections=(*sections(sweep, summary, trials), *_figures(sweep, summary, trials)) if summary else (),
+        sections=(*sections(sweep, summary, trials), *_figures(sweep, summary, trials, look)) if summary else (),
         assumptions=wording.ASSUMPTIONS,
     )
 
 
-def _figures(sweep: Sweep, summary: Sequence[Cell], trials: Sequence[Trial]) -> tuple[Section, ...]:
+def _figures(
+    sweep: Sweep, summary: Sequence[Cell], trials: Sequence[Trial], look: Mapping[str, Look]
+) -> tuple[Section, ...]:
     # Imported here: matplotlib costs as much as all the rest.
     from sim.games.inference.report.figures import draw
 
-    return (Section("figures", "Figures", figures=draw(sweep, summary, trials)),)
+    return (Section("figures", "Figures", figures=draw(sweep, summary, trials, look)),)
 
 
 def _settings(sweep: Sweep) -> list[tuple[str, str]]:

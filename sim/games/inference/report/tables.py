@@ -18,12 +18,21 @@ from sim.games.inference.report.cells import (
 )
 from sim.games.inference.report.paper_comparison import LOADER_ONLY, RULE, Comparison, comparisons, loader_only
 from sim.games.inference.report.wording import LOADER, guesses_note
-from sim.report.cells import Trial
+from sim.report.cells import Trial, trials_id
 from sim.report.estimates import FEWEST, PERCENT, SHARE, estimate
 from sim.report.notation import MISSING, count, number, symbol
 from sim.report.page import Section
 from sim.report.tables import Column, PageTable
 from sim.scenarios.sweep import Sweep
+
+_ABOUT = {
+    "gap, points": "Difference of a model's accuracies on the two groups.",
+    "EO, points": "Equalized odds gap: how far the groups' rates of predicted 1 are apart at most, given the label.",
+    "right, %": "The model's own accuracy, on test rows.",
+}
+"""What the victims' columns mean."""
+
+_AREA = "Area under the ROC curve: how often a row that was trained on has the smaller loss of two."
 
 
 def sections(sweep: Sweep, summary: Sequence[Cell], trials: Sequence[Trial]) -> tuple[Section, ...]:
@@ -66,17 +75,41 @@ def _guess_table(sweep: Sweep, summary: Sequence[Cell]) -> PageTable:
     columns = [
         *_axes(sweep, summary),
         Column("attack", [cell["attack"] for cell in summary], numeric=False),
-        Column("victims", [count(cell["victims"]) for cell in summary]),
-        Column(f"b right, %{level}", [str(accuracy_of(cell)) for cell in summary]),
+        Column(
+            "victims",
+            [count(cell["victims"]) for cell in summary],
+            about="Models that the adversary was asked about, over all splits of the data. A split is one way to deal "
+            "the table’s rows to the parties.",
+        ),
+        Column(
+            f"b right, %{level}",
+            [str(accuracy_of(cell)) for cell in summary],
+            about="b says which of two groups a model was trained on. The mean of the shares guessed right of models "
+            "with b = 0 and of models with b = 1.",
+        ),
     ]
     if level:
-        columns.append(Column("all attacks at once (99.9%)", [family_of(cell).ends(1) for cell in summary]))
-    columns.append(Column(f"advantage{level}", [advantage_of(cell).text(2) for cell in summary]))
+        columns.append(
+            Column(
+                "all attacks at once (99.9%)",
+                [family_of(cell).ends(1) for cell in summary],
+                about="An interval so wide that it holds for all attacks of the cell together. A cell is one "
+                "combination of settings.",
+            )
+        )
+    columns.append(
+        Column(
+            f"advantage{level}",
+            [advantage_of(cell).text(2) for cell in summary],
+            about="How much likelier a guess of 1 is where b is 1 than where it is 0: 0 is a coin, 1 is every model.",
+            stays=True,
+        )
+    )
     notes = [guesses_note(summary)]
     if any(map(loader_only, summary)):
         columns.append(_loader_column(summary))
         notes.append(LOADER.capitalize())
-    return PageTable(columns, notes)
+    return _table(sweep, summary, columns, notes, keys=len(sweep.scenario.axes) + 1)
 
 
 def _loader_column(cells: Sequence[Cell]) -> Column:
@@ -91,15 +124,21 @@ def _victim_table(sweep: Sweep, cells: Sequence[Cell], lines: Sequence[Sequence[
         ("right, %", "accuracy_base", "accuracy"),
     ):
         columns += [
-            Column(head, [_text(own, key) for own in lines], group=group)
+            Column(
+                head, [_text(own, key) for own in lines], group=group, about=_ABOUT[group] if head == "after" else ""
+            )
             for head, key in (("before", before), ("after", after))
         ]
-    columns.append(Column("gap at most 5", [f"{cell['below_tau']}/{cell['victims']}" for cell in cells]))
-    return PageTable(
+    within = [f"{cell['below_tau']}/{cell['victims']}" for cell in cells]
+    about = "Victims whose gap is at most 5 points, the paper’s τ: near enough to equal."
+    columns.append(Column("gap at most 5", within, about=about))
+    return _table(
+        sweep,
+        cells,
         columns,
         (
             "Means over the victims of a split, and the 95% interval of their mean over the splits"
-            + ("." if min(map(len, lines)) >= FEWEST else f"; fewer than {FEWEST} splits give none.")
+            + (" where there are enough." if min(map(len, lines)) < FEWEST <= max(map(len, lines)) else ".")
             + " Before: the model that the defence starts from.",
         ),
     )
@@ -109,12 +148,26 @@ def _membership_table(sweep: Sweep, cells: Sequence[Cell], lines: Sequence[Seque
     columns = [
         *_axes(sweep, cells),
         *(
-            Column(head, [_area(own, key) for own in lines], group="membership, AUC")
+            Column(
+                head,
+                [_area(own, key) for own in lines],
+                group="membership, AUC",
+                about=_AREA if head == "after" else "",
+            )
             for head, key in (("before", "membership_base"), ("after", "membership"))
         ),
     ]
     note = "How well a model's loss tells rows that it was trained on from others of the group; 0.5 is a coin."
-    return PageTable(columns, (note,))
+    return _table(sweep, cells, columns, (note,))
+
+
+def _table(
+    sweep: Sweep, cells: Sequence[Cell], columns: Sequence[Column], notes: Sequence[str], keys: int = 0
+) -> PageTable:
+    """Lay out cells, a row each, that leads to its trials."""
+    axes = sweep.scenario.axes
+    links = [trials_id({key: cell[key] for key in axes}) for cell in cells]
+    return PageTable(columns, notes, links, keys or max(1, len(axes)))
 
 
 def _text(lines: Sequence[Trial], key: str) -> str:
@@ -127,19 +180,26 @@ def _area(lines: Sequence[Trial], key: str) -> str:
 
 def _bound_table(sweep: Sweep, cells: Sequence[Cell]) -> PageTable:
     columns = _axes(sweep, cells)
-    for head, key, digits in (
-        ("W", "w", 2),
-        ("EO", "eo", 1),
-        ("PPR gap", "ppr_gap", 1),
-        ("gap", "gap", 1),
-        ("base rates' gap", "label_gap", 1),
+    for head, key, digits, about in (
+        (
+            "W",
+            "w",
+            2,
+            "How much the share of a group differs between the two distributions that a model may be trained on.",
+        ),
+        ("EO", "eo", 1, _ABOUT["EO, points"]),
+        ("PPR gap", "ppr_gap", 1, "Difference of the groups' rates of predicted 1."),
+        ("gap", "gap", 1, _ABOUT["gap, points"]),
+        ("base rates' gap", "label_gap", 1, "Difference of the groups' rates of label 1."),
     ):
-        columns.append(Column(head, [f"{cell[key]:.{digits}f}" for cell in cells]))
+        columns.append(Column(head, [f"{cell[key]:.{digits}f}" for cell in cells], about=about))
     for head, key in (("Theorem\u00a01", "bound_holds"), ("corrected", "corrected_bound_holds")):
         columns.append(Column(head, [f"{cell[key]}/{cell['splits']}" for cell in cells], group="held, of the splits"))
     errors = [f"{100 * cell['sampling_error']:.2f}" if "sampling_error" in cell else MISSING for cell in cells]
     columns.append(Column("to a sampling error of at most", errors))
-    return PageTable(
+    return _table(
+        sweep,
+        cells,
         columns,
         (
             "In percentage points, but for W; means over victims and splits. A bound held in a split if it held for "
@@ -203,10 +263,10 @@ def _paper_table(sweep: Sweep, cells: Sequence[Cell], rows: Sequence[Comparison]
     columns = [Column("cell", [name_of(keys, cell) for cell in own], numeric=False)] + [
         Column(head, [getattr(row, part) for row in rows], numeric=part in ("printed", "measured"))
         for head, part in (
-            ("", "what"),
+            ("figure", "what"),
             ("paper", "printed"),
             ("ours", "measured"),
-            ("", "verdict"),
+            ("verdict", "verdict"),
             ("where it is printed", "source"),
         )
     ]

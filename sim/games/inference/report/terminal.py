@@ -10,10 +10,10 @@ from rich.text import Text
 
 from sim.games.inference.report.cells import Cell, accuracy_of, distinct, family_of, has_intervals, swept_texts
 from sim.games.inference.report.paper_comparison import loader_only, printed_text
-from sim.games.inference.report.wording import LOADER, guesses_note
+from sim.games.inference.report.wording import FEW, LOADER, guesses_note
 from sim.report.cells import paper_figure, scenario_of
 from sim.report.notation import MISSING, symbol
-from sim.report.terminal import frame
+from sim.report.terminal import Fitted, frame, kept, left_out
 from sim.scenarios.sweep import Sweep
 
 _VICTIMS = (
@@ -22,14 +22,15 @@ _VICTIMS = (
 )
 
 
-def terminal(sweep: Sweep, summary: Sequence[Cell]) -> Group:
-    """Lay out a run's summary for a terminal of 80 columns: the guesses, and below them the victims."""
+def terminal(sweep: Sweep, summary: Sequence[Cell]) -> Fitted | Text:
+    """Lay out a run's summary for a terminal: the guesses, and below them the victims."""
     if not summary:
-        return Group(Text("No trial finished.", style="dim"))
-    return Group(_guesses(sweep, summary), Text(), _victims(sweep, distinct(sweep, summary)))
+        return Text("No trial finished.", style="dim")
+    cells = distinct(sweep, summary)
+    return Fitted(lambda room: Group(_guesses(sweep, summary, room), Text(), _victims(sweep, cells, room)))
 
 
-def _guesses(sweep: Sweep, summary: Sequence[Cell]) -> Table:
+def _guesses(sweep: Sweep, summary: Sequence[Cell], room: int) -> Table:
     columns = {"b right, %": [accuracy_of(cell).text(1, ends=0) for cell in summary]}
     if has_intervals(summary):
         columns = {
@@ -37,12 +38,14 @@ def _guesses(sweep: Sweep, summary: Sequence[Cell]) -> Table:
             "all at once": [family_of(cell).ends(0) for cell in summary],
         }
     columns["advantage"] = [f"{cell['advantage']:.2f}" for cell in summary]
-    table = _table(sweep, sweep.scenario.scenario.name, guesses_note(summary))
-    table.add_column(Text("attack"), no_wrap=True)
-    return _filled(table, sweep, summary, [[cell["attack"]] for cell in summary], columns)
+    few = "" if has_intervals(summary) else f" {FEW}"
+    name = sweep.scenario.scenario.name
+    attacks = [[cell["attack"]] for cell in summary]
+    main = next(iter(columns))
+    return _table(sweep, name, guesses_note(summary) + few, summary, attacks, columns, (main, "advantage"), room)
 
 
-def _victims(sweep: Sweep, cells: Sequence[Cell]) -> Table:
+def _victims(sweep: Sweep, cells: Sequence[Cell], room: int) -> Table:
     columns = {
         "gap\nbefore": [f"{cell['gap_base']:.1f}" for cell in cells],
         "gap": [f"{cell['gap']:.1f}" for cell in cells],
@@ -67,27 +70,29 @@ def _victims(sweep: Sweep, cells: Sequence[Cell]) -> Table:
         said.append("*: on other data, not tested here.")
     if any(map(loader_only, cells)):
         said.append(f"{'†, ' if any(text.endswith('†') for text in printed) else ''}{LOADER}")
-    return _filled(_table(sweep, None, " ".join(said)), sweep, cells, [[] for _ in cells], columns)
+    return _table(sweep, None, " ".join(said), cells, [[] for _ in cells], columns, ("gap",), room)
 
 
-def _table(sweep: Sweep, title: str | None, caption: str) -> Table:
-    table = frame(title, caption)
-    for key in sweep.scenario.axes:
-        table.add_column(Text(symbol(key)), overflow="fold")
-    return table
-
-
-def _filled(
-    table: Table,
+def _table(
     sweep: Sweep,
+    title: str | None,
+    caption: str,
     cells: Sequence[Cell],
-    words: Sequence[Sequence[str]],
+    attacks: Sequence[Sequence[str]],
     columns: Mapping[str, Sequence[str]],
+    main: Sequence[str],
+    room: int,
 ) -> Table:
-    """Fill a table's rows: swept values, words, and columns of numbers."""
-    for head in columns:
+    """Lay out rows of swept values, attacks, and as many columns of numbers as there is room for."""
+    axes = list(sweep.scenario.axes)
+    heads = [*map(symbol, axes), *(["attack"] if attacks[0] else [])]
+    told = [(*swept_texts(axes, cell), *attack) for cell, attack in zip(cells, attacks, strict=True)]
+    shown = kept(zip(*(heads, *told), strict=True), columns, main, room)
+    table = frame(title, caption + left_out(columns, shown))
+    for head in heads:
+        table.add_column(Text(head), overflow="fold")
+    for head in shown:
         table.add_column(Text(head), justify="right", no_wrap=True)
-    for row, cell in enumerate(cells):
-        numbers = (texts[row] for texts in columns.values())
-        table.add_row(*map(Text, (*swept_texts(list(sweep.scenario.axes), cell), *words[row], *numbers)))
+    for row, words in enumerate(told):
+        table.add_row(*map(Text, (*words, *(texts[row] for texts in shown.values()))))
     return table

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from sim.games.inference.report.cells import Cell, has_intervals, swept_texts
 from sim.games.inference.report.paper_comparison import (
     LOADER_ONLY,
-    NOT_REPRODUCED,
     PEOPLE_LEAST,
-    REPRODUCED,
+    TOO_FEW,
     Comparison,
     comparisons,
     loader_only,
@@ -18,9 +17,10 @@ from sim.games.inference.report.paper_comparison import (
 from sim.report.cells import Trial
 from sim.report.estimates import FEWEST, INTERVALS
 from sim.report.notation import MISSING, number, plural, span, symbol
+from sim.report.reproduction import NOT_REPRODUCED, REPRODUCED, UNDECIDED
 from sim.scenarios.sweep import Sweep
 
-_FEW = f"Fewer than {FEWEST} data splits give no interval."
+FEW = f"Fewer than {FEWEST} data splits give no interval."
 LOADER = f"{LOADER_ONLY}: fewer than {PEOPLE_LEAST:,} people; shows that the table can be read, and no more."
 
 ASSUMPTIONS = (
@@ -55,7 +55,7 @@ def guesses_note(summary: Sequence[Cell]) -> str:
     right = "b right: balanced accuracy at guessing the bit"
     coin = "50 is a coin, and as far from it on either side is as much known."
     if not has_intervals(summary):
-        return f"{right}. {coin} {_FEW}"
+        return f"{right}. {coin}"
     both = "its 95% interval over data splits, and the one that holds for all attacks of a cell at once at 99.9%"
     return f"{right}, with {both}. {coin}"
 
@@ -84,8 +84,7 @@ def findings(sweep: Sweep, summary: Sequence[Cell], trials: Sequence[Trial]) -> 
     """Say for each defence what the best attack on it knew, and how many of the paper's figures were met."""
     if any(map(loader_only, summary)):
         return (f"{LOADER.capitalize()} Nothing below is a finding.",)
-    few = () if has_intervals(summary) or not summary else (f"{_FEW} Nothing here is told from chance.",)
-    return (*_strongest(sweep, summary), *few, *_met(comparisons(sweep, trials)))
+    return (*_strongest(sweep, summary), *_met(comparisons(sweep, trials)))
 
 
 def _strongest(sweep: Sweep, summary: Sequence[Cell]) -> Iterator[str]:
@@ -116,8 +115,8 @@ def _right(cell: Cell) -> str:
 
 
 def _met(rows: Sequence[Comparison]) -> Iterator[str]:
-    if rows:
+    if any(row.verdict != TOO_FEW for row in rows):
         verdicts = Counter(row.verdict for row in rows)
-        order = [verdict for verdict in (REPRODUCED, NOT_REPRODUCED) if verdict in verdicts]
+        order = [verdict for verdict in (REPRODUCED, NOT_REPRODUCED, UNDECIDED) if verdict in verdicts]
         told = "; ".join(f"{verdict}: {verdicts[verdict]}" for verdict in dict.fromkeys([*order, *verdicts]))
         yield f"Of {plural(len(rows), 'figure')} that the paper prints about these cells, {told}."

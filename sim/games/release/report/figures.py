@@ -196,7 +196,7 @@ def _panel(
                     [epsilons.index(epsilon) + aside for epsilon, _ in points if epsilon in epsilons],
                     [scale * point.mean for epsilon, point in points if epsilon in epsilons],
                     [scale * (point.error or 0) for epsilon, point in points if epsilon in epsilons],
-                    **_style(protocol, hollow=hollow),
+                    **style_of(protocol, hollow=hollow),
                 )
     for control in (CLEAN, DROPPED, _COMMONER):
         _level(axes, scale, control, ours)
@@ -209,7 +209,7 @@ def _level(axes: Axes, scale: float, control: str, lines: _Lines) -> None:
         axes.axhline(scale * point.mean, lw=1.1, zorder=1, **_CONTROLS[control][1])
 
 
-def _style(protocol: str, *, hollow: bool) -> dict[str, Any]:
+def style_of(protocol: str, *, hollow: bool) -> dict[str, Any]:
     """Give a protocol's style: the same in every figure, whichever others are played."""
     again, place = divmod(list(LOCAL_LAWS).index(protocol), len(COLOURS))
     style: dict[str, Any] = {
@@ -225,7 +225,7 @@ def _style(protocol: str, *, hollow: bool) -> dict[str, Any]:
 
 def _legend(protocols: Sequence[str], controls: Sequence[str], *, beside: bool) -> Iterator[Line2D]:
     for protocol in protocols:
-        style = _style(protocol, hollow=False)
+        style = style_of(protocol, hollow=False)
         style.pop("elinewidth")
         yield Line2D([], [], label=protocol_title(protocol), **style)
     for control in controls:

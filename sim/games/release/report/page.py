@@ -11,11 +11,13 @@ from compliance.mechanisms import MECHANISMS
 from fairwall.laws.local import CLEAN
 from sim.games.game import Line
 from sim.games.release.questions import Answers, answers
+from sim.games.release.report.cards import NOTE, cards
 from sim.games.release.report.figures_of import shown, text_of
 from sim.games.release.report.studied import sections
 from sim.games.release.report.verdicts import RULES, protocol_title
 from sim.games.release.scenario import QUERIES_SHARE, ReleaseScenario
 from sim.games.release.seeds import Figures, of_run, table_name
+from sim.report.cells import trials_id
 from sim.report.notation import number, setting, several, symbol
 from sim.report.page import Page, Section, Term
 from sim.report.tables import Column, PageTable
@@ -73,7 +75,11 @@ def page(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], summary: Sequence
     """
     # The paper shares nothing out: its questions and figures are for other runs.
     studied = _along_shares(summary) if QUERIES_SHARE in sweep.scenario.axes else _studied(sweep, lines)
+    from sim.games.release.report.figures import style_of
+
     return Page(
+        cards=cards(sweep.scenario.axes, summary, lambda protocol: str(style_of(protocol, hollow=False)["color"])),
+        about_cards=NOTE,
         played=_played(sweep, lines),
         findings=_findings(summary),
         settings=_settings(sweep),
@@ -129,13 +135,16 @@ def _table(sweep: Sweep[ReleaseScenario], summary: Sequence[Line]) -> Section:
     axes = sweep.scenario.axes
     columns = [Column(symbol(key), [setting(cell[key]) for cell in summary], numeric=False) for key in axes]
     columns.append(Column("trials", [number(cell["trials"]) for cell in summary]))
-    columns += [Column(figure.head, [text_of(figure, cell) for cell in summary]) for figure in shown(summary)]
+    columns += [
+        Column(figure.head, [text_of(figure, cell) for cell in summary], about=figure.about)
+        for figure in shown(summary)
+    ]
     notes = (
-        "Means over trials. SPD, EOD and OAD are the advantaged group's rate less the disadvantaged one's; DI is the "
-        "disadvantaged one's over the advantaged one's. clean: attributes as they are (NonDP). dropped: no sensitive "
-        "column. constant: the commoner label for everybody.",
+        "Means over trials. clean: attributes as they are (NonDP). dropped: no sensitive column. constant: the "
+        "commoner label for everybody.",
     )
-    return Section("cells", "Models and guesses", table=PageTable(columns, notes))
+    links = [trials_id({key: cell[key] for key in axes}) for cell in summary]
+    return Section("cells", "Models and guesses", table=PageTable(columns, notes, links, max(1, len(axes))))
 
 
 def _along_shares(summary: Sequence[Line]) -> tuple[Section, ...]:

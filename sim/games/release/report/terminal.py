@@ -11,7 +11,7 @@ from sim.games.game import Line
 from sim.games.release.report.figures_of import shown, text_of
 from sim.games.release.scenario import UNIFORM_AT_K_BASED
 from sim.report.notation import setting, symbol
-from sim.report.terminal import frame
+from sim.report.terminal import Fitted, frame, kept, left_out
 from sim.scenarios.sweep import Sweep
 
 _CAPTION = (
@@ -22,24 +22,37 @@ _CAPTION = (
 _NAMES = ("release.protocol", "release.split", "release.epsilon")
 """What is swept and short enough for one line a cell."""
 
+_WIDE = 80
+_FOLDED = 8
+"""So many letters what is swept besides gets at least."""
+
 _STARRED = {UNIFORM_AT_K_BASED: "uniform*"}
 _STAR = "\n* at the epsilon that k-based gives the protected column"
 
 
-def terminal(sweep: Sweep, summary: Sequence[Line]) -> Table | Text:
-    """Lay out a run's summary for a terminal of 80 columns."""
+def terminal(sweep: Sweep, summary: Sequence[Line]) -> Fitted | Text:
+    """Lay out a run's summary for a terminal."""
     if not summary:
         return Text("No trial finished.", style="dim")
-    table = frame(sweep.scenario.scenario.name, _caption(sweep, summary))
-    axes = sweep.scenario.axes
-    for key in axes:
-        table.add_column(Text(_head(key)), no_wrap=key in _NAMES, overflow="fold")
+    return Fitted(lambda room: _laid(sweep, summary, room))
+
+
+def _laid(sweep: Sweep, summary: Sequence[Line], room: int) -> Table:
     figures = [figure for figure in shown(summary) if figure.in_terminal]
-    for figure in figures:
-        table.add_column(Text(figure.short), justify="right", no_wrap=True)
-    for cell in summary:
-        texts = (text_of(figure, cell) for figure in figures)
-        table.add_row(*(Text(_STARRED.get(cell[key], setting(cell[key]))) for key in axes), *map(Text, texts))
+    columns = {figure.short: [text_of(figure, cell) for cell in summary] for figure in figures}
+    axes = sweep.scenario.axes
+    keys = [[_head(key), *(_STARRED.get(cell[key], setting(cell[key])) for cell in summary)] for key in axes]
+    # What may take several lines is no reason to leave a column out.
+    fixed = [texts for key, texts in zip(axes, keys, strict=True) if key in _NAMES]
+    left = room - sum(_FOLDED + 2 for key in axes if key not in _NAMES)
+    fitting = kept(fixed, columns, ("acc", "guess\nalone", "guess\nall"), left)
+    table = frame(sweep.scenario.scenario.name, _caption(sweep, summary) + left_out(columns, fitting))
+    for key in axes:
+        table.add_column(Text(_head(key)), overflow="fold", no_wrap=key in _NAMES and room >= _WIDE)
+    for head in fitting:
+        table.add_column(Text(head), justify="right", no_wrap=True)
+    for row in range(len(summary)):
+        table.add_row(*(Text(texts[row + 1]) for texts in keys), *(Text(texts[row]) for texts in fitting.values()))
     return table
 
 

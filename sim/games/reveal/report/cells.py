@@ -95,6 +95,13 @@ class ReportCell:
         return float(np.mean([trial[key] for trial in self.trials]))
 
 
+def rank(cell: ReportCell) -> tuple[float, ...]:
+    """Order cells by how much the developer found out, the most first; of those alike, the fewest answers first."""
+    if cell.targeted == 1:
+        return (-cell.summary["targeted_rate"], cell.epsilon)
+    return (-cell.leakage.mean, cell.summary["answers_most"], cell.epsilon)
+
+
 def target_rate(entry: Mapping[str, Any]) -> Estimate:
     """Give the share of trials that were right about the one person aimed at, in percent, from a cell's summary."""
     rate, low, high = (entry[f"targeted_{key}"] for key in ("rate", "low", "high"))

@@ -13,6 +13,7 @@ from sim.games.reveal.report.assumptions import assumptions
 from sim.games.reveal.report.cells import ReportCell, report_cells
 from sim.games.reveal.report.printed_formulas import printed_errors
 from sim.games.reveal.report.until_known import until_known
+from sim.games.reveal.report.verdicts import cards, note
 from sim.games.reveal.scenario import RevealScenario
 from sim.report.cells import Trial
 from sim.report.notation import MISSING, number, plural, several
@@ -35,7 +36,12 @@ def page(sweep: Sweep, trials: Sequence[Trial], summary: Sequence[Mapping[str, A
     errors = printed_errors(cells)
     tests = loss_test_rows(cells)
     attribute = sweep.scenario.data.protected or "group"
+    from sim.report.drawing import looks
+
+    colours = {name: look.colour for name, look in looks(cell.mechanism for cell in cells).items()}
     return Page(
+        cards=cards(cells, colours),
+        about_cards=note(cells),
         played=wording.played(sweep, trials),
         findings=wording.happened(cells, errors, tests, attribute),
         settings=_settings(sweep, cells),
@@ -48,11 +54,12 @@ def _sections(cells: Sequence[ReportCell]) -> Iterator[Section]:
     # Importing matplotlib costs as much as all the rest; who only wants the terminal's table is spared it.
     from sim.games.reveal.report.figures.draw import draw_figures
 
+    figures = draw_figures(cells)
+    if figures:
+        yield Section("figures", "Figures", figures=figures)
     yield Section("cells", "What was measured", table=tables.cell_table(cells))
     if known := until_known(cells):
         yield Section("known", "Answers until everybody was known", table=tables.known_table(known, cells))
-    if figures := draw_figures(cells):
-        yield Section("figures", "Figures", figures=figures)
     if tests := loss_test_rows(cells):
         yield Section(
             "loss-test",

@@ -11,6 +11,7 @@ from sim.games.reveal.report.cells import ReportCell, target_rate
 from sim.games.reveal.report.printed_formulas import PrintedError
 from sim.games.reveal.report.until_known import UntilKnown, as_needed, asked
 from sim.games.reveal.report.wording import majority_note
+from sim.report.cells import trials_id
 from sim.report.estimates import FEWEST
 from sim.report.notation import MISSING, as_float, count, number, ratio, setting, span, symbol
 from sim.report.tables import Column, PageTable
@@ -32,23 +33,43 @@ def cell_table(cells: Sequence[ReportCell]) -> PageTable:
         for key in keys
     ]
     if any(map(as_needed, cells)):
-        columns.append(Column("answers asked", [asked(cell.summary) for cell in cells]))
+        about = "Metric queries, and the size query: a model that accepts one person asks how large the groups are."
+        columns.append(Column("answers asked", [asked(cell.summary) for cell in cells], about=about))
     features = any("leakage_features" in cell.summary for cell in cells)
     columns += [
-        Column("together, %" if features else "leakage, %", [str(cell.leakage) for cell in cells], group=_GUESS),
-        Column("features, %" if features else "no query, %", [str(cell.baseline) for cell in cells], group=_GUESS),
+        Column(
+            "together, %" if features else "leakage, %",
+            [str(cell.leakage) for cell in cells],
+            group=_GUESS,
+            about="The mean of the shares of either group that the developer guesses right. A coin gets 50%.",
+            stays=True,
+        ),
+        Column(
+            "features, %" if features else "no query, %",
+            [str(cell.baseline) for cell in cells],
+            group=_GUESS,
+            about="The same before any answer, by the base model h₀ alone: the one that the developer had anyway.",
+        ),
         Column(
             "everyone right",
             [f"{cell.summary['exact']:,}/{len(cell.trials):,}" for cell in cells],
             group=_GUESS,
+            about="In how many of the cell's trials nobody was guessed wrong. A cell is one combination of settings.",
         ),
-        Column("people right", [count(cell.summary["recovered"]) for cell in cells], group=_GUESS),
+        Column(
+            "people right",
+            [count(cell.summary["recovered"]) for cell in cells],
+            group=_GUESS,
+            about="How many people are guessed right, whichever their group.",
+        ),
     ]
     if any(1 < cell.targeted < cell.summary["n"] for cell in cells):
         aimed = [f"{count(cell.mean('targeted_recovered'))} of {count(cell.targeted)}" for cell in cells]
         columns.append(Column("right, of those aimed at", aimed, group=_GUESS))
     if any("targeted_rate" in cell.summary for cell in cells):
-        columns.append(Column("person aimed at right, %", [_rate(cell) for cell in cells], group=_GUESS))
+        rates = [_rate(cell) for cell in cells]
+        about = "In how many of the cell's trials the one person aimed at is guessed right."
+        columns.append(Column("person aimed at right, %", rates, group=_GUESS, about=about, stays=True))
     if any("targeted_balanced" in cell.summary for cell in cells):
         balanced = [number(_percent(cell, "targeted_balanced")) for cell in cells]
         columns.append(Column("either group, %", balanced, group=_GUESS))
@@ -87,7 +108,7 @@ def cell_table(cells: Sequence[ReportCell]) -> PageTable:
         for head, values in printed
         if any(value is not None for value in values)
     ]
-    return PageTable(columns, _cell_notes(cells))
+    return PageTable(columns, _cell_notes(cells), [trials_id(cell.swept) for cell in cells])
 
 
 def _own_accuracy(cells: Sequence[ReportCell]) -> str | None:

@@ -13,18 +13,22 @@ from sim.games.reveal.report.until_known import asked
 from sim.report.cells import paper_figure, scenario_of
 from sim.report.estimates import PERCENT, estimate_of
 from sim.report.notation import MISSING, count, number, setting, span, symbol
-from sim.report.terminal import frame
+from sim.report.terminal import Fitted, frame, kept, left_out
 from sim.scenarios.sweep import Sweep
 
 _ALWAYS = ("leakage\n%", "no\nquery", "all\nright", "error\nmedian")
 
+_MAIN = ("target\nright, %", "leakage\n%")
+"""What a run is about: the first of these that it has."""
+
 _GIVE_WAY = ("people\nright", "error\nmean", "error\nmedian")
 """What is left to the report where a terminal has no room for it."""
 
-_COLUMNS = 80
+_PLAYED = 12
+"""So many letters the column of words gets at least."""
 
 
-def terminal(sweep: Sweep, summary: Sequence[Mapping[str, Any]]) -> Table:
+def terminal(sweep: Sweep, summary: Sequence[Mapping[str, Any]]) -> Fitted:
     """Lay out a run's summary for the terminal.
 
     Parameters
@@ -35,9 +39,13 @@ def terminal(sweep: Sweep, summary: Sequence[Mapping[str, Any]]) -> Table:
 
     Returns
     -------
-    rich.table.Table
-        For 80 columns; its caption says what the columns are. The names of swept keys give way where it is crowded.
+    Fitted
+        A table; its caption says what the columns are. The names of swept keys give way where it is crowded.
     """
+    return Fitted(lambda room: _laid(sweep, summary, room))
+
+
+def _laid(sweep: Sweep, summary: Sequence[Mapping[str, Any]], room: int) -> Table:
     keys = list(sweep.scenario.axes)
     scenarios = [scenario_of(sweep, cell) for cell in summary]
     papers = [paper_figure(scenario) for scenario in scenarios]
@@ -68,25 +76,28 @@ def terminal(sweep: Sweep, summary: Sequence[Mapping[str, Any]]) -> Table:
         shown.pop("least\never", None)
     swept = [[symbol(key), *(setting(cell[key]) for cell in summary)] for key in keys]
     for head in _GIVE_WAY:
-        if head in shown and sum(map(_width, (*swept, *([name, *texts] for name, texts in shown.items())))) > _COLUMNS:
+        if head in shown and sum(map(_width, (*swept, *([name, *texts] for name, texts in shown.items())))) > room:
             del shown[head]
     total = sum(map(_width, (*swept, *([name, *texts] for name, texts in shown.items()))))
-    if total > _COLUMNS and len(keys) > 1:
+    crowded = total > room and len(keys) > 1
+    first = [["x" * _PLAYED]] if crowded else swept
+    fitting = kept(first, shown, [next(head for head in _MAIN if head in shown)], room)
+    if crowded:
         # One column of words, that may take two lines, says what several no longer have the room for.
-        told = [key for key in keys if key != "developer.queries" or "answers\nasked" not in shown]
+        told = [key for key in keys if key != "developer.queries" or "answers\nasked" not in fitting]
         words = [", ".join(filter(None, (_words(key, cell[key]) for key in told))) for cell in summary]
         table.add_column(Text("played"), overflow="fold")
         rows = [[word] for word in words]
     else:
         for key in keys:
             justify: Any = "right" if _numeric(key, summary) else "left"
-            table.add_column(Text(symbol(key)), justify=justify, overflow="ellipsis")
+            table.add_column(Text(symbol(key)), justify=justify, overflow="fold")
         rows = [[setting(cell[key]) for key in keys] for cell in summary]
-    for head in shown:
+    for head in fitting:
         table.add_column(Text(head), justify="right", no_wrap=True)
     for row, own in enumerate(rows):
-        table.add_row(*(Text(text) for text in own), *(Text(texts[row]) for texts in shown.values()))
-    table.caption = Text(_legend(summary, shown), style="dim")
+        table.add_row(*(Text(text) for text in own), *(Text(texts[row]) for texts in fitting.values()))
+    table.caption = Text(_legend(summary, fitting) + left_out(shown, fitting), style="dim")
     return table
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from compliance.mechanisms import MECHANISMS
 from fairwall.laws.metric import METRICS
 from sim.games.reveal.report.accuracy_by_group import LossTestRow
-from sim.games.reveal.report.cells import ReportCell
+from sim.games.reveal.report.cells import ReportCell, rank
 from sim.games.reveal.report.printed_formulas import PrintedError, contest, lower_everywhere
 from sim.games.reveal.report.until_known import as_needed
 from sim.report.cells import Trial
@@ -67,7 +67,7 @@ def happened(
         alike = [cell for cell in cells if cell.noisy is kind]
         if alike:
             # Of several that leaked alike, the one with the fewest answers.
-            top = min(alike, key=_rank)
+            top = min(alike, key=rank)
             best = "best rate" if top.targeted == 1 else "highest leakage"
             notes = [*_told(top), *([f"the {best} of {len(alike)} cells {_NOISE[kind]}"] if len(alike) > 1 else [])]
             most = f" ({', '.join(notes)})" if notes else ""
@@ -85,12 +85,6 @@ def happened(
             f"call for: {_by_mechanism(errors)} (see below)."
         )
     return tuple(findings)
-
-
-def _rank(cell: ReportCell) -> tuple[float, ...]:
-    if cell.targeted == 1:
-        return (-cell.summary["targeted_rate"], cell.epsilon)
-    return (-cell.leakage.mean, cell.summary["answers_most"], cell.epsilon)
 
 
 def _told(cell: ReportCell) -> list[str]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sim.games.game import Line
-from sim.games.training.report.cells import GROUPS, axis_columns, name_of, of_group
+from sim.games.training.report.cells import GROUPS, cell_table, name_of, of_group
 from sim.games.training.report.fronts import Placed
 from sim.report.dot_plot import Panel, dot_plot
 from sim.report.drawing import Figure
 from sim.report.notation import MISSING, count
 from sim.report.page import Section
-from sim.report.tables import Column, PageTable
+from sim.report.tables import Column
 
 _RATES = {"accuracies": "accuracy", "false_positives": "false-positive rate"}
 _MOST = 30
@@ -30,12 +30,9 @@ def by_group(axes: Sequence[str], cells: Sequence[Line], front: Sequence[Placed]
         The same cells.
     """
     columns = [
-        *axis_columns(axes, cells),
-        *(
-            Column(group, [_text(cell, key, place) for cell in cells], group=told)
-            for key, told in (*_RATES.items(), ("positives", "decided 1"))
-            for place, group in enumerate(GROUPS)
-        ),
+        Column(group, [_text(cell, key, place) for cell in cells], group=told)
+        for key, told in (*_RATES.items(), ("positives", "decided 1"))
+        for place, group in enumerate(GROUPS)
     ]
     sizes = " and ".join(f"{count(size)} {group}" for size, group in zip(cells[0]["sizes"], GROUPS, strict=True))
     notes = (
@@ -43,7 +40,9 @@ def by_group(axes: Sequence[str], cells: Sequence[Line], front: Sequence[Placed]
         f"is decision 1 for a row of label 0. Trained on in the first trial of the first cell: {sizes}.",
     )
     drawn = cells if len(cells) <= _MOST else [one.cell for one in front if not one.dominated]
-    return Section("groups", "By group", table=PageTable(columns, notes), figures=(_figure(axes, drawn, len(cells)),))
+    return Section(
+        "groups", "By group", table=cell_table(axes, cells, columns, notes), figures=(_figure(axes, drawn, len(cells)),)
+    )
 
 
 def _text(cell: Line, key: str, group: int) -> str:

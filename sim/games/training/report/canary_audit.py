@@ -7,13 +7,13 @@ from collections.abc import Sequence
 
 from sim.games.game import Line
 from sim.games.training.canaries import LEVEL
-from sim.games.training.report.cells import axis_columns, name_of, promised_of
+from sim.games.training.report.cells import cell_table, name_of, promised_of
 from sim.report.dot_plot import Panel, dot_plot
 from sim.report.drawing import Figure
 from sim.report.estimates import Estimate
 from sim.report.notation import number
 from sim.report.page import Section
-from sim.report.tables import Column, PageTable
+from sim.report.tables import Column
 
 BELOW = "below what is promised"
 ABOVE = "above what is promised: something is broken"
@@ -44,7 +44,6 @@ def verdict(cell: Line) -> str:
 def section(axes: Sequence[str], cells: Sequence[Line]) -> Section:
     """Tell of the canaries of cells that have some, at least one."""
     columns = [
-        *axis_columns(axes, cells),
         Column("canaries", [f"{cell['canaries']:,}" for cell in cells]),
         Column("guessed", [f"{cell['guessed']:,}" for cell in cells]),
         Column("right", [f"{cell['right']:,}" for cell in cells]),
@@ -56,7 +55,7 @@ def section(axes: Sequence[str], cells: Sequence[Line]) -> Section:
         "canaries",
         "Canaries",
         before=(METHOD,),
-        table=PageTable(columns, ("Counts over all trials of a cell.",)),
+        table=cell_table(axes, cells, columns, ("Counts over all trials of a cell.",)),
         figures=(_figure(axes, cells),),
     )
 

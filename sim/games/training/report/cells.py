@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from developer.training.play import RATES
 from sim.games.game import Line
+from sim.report.cells import trials_id
 from sim.report.estimates import Estimate
 from sim.report.notation import MISSING, as_float, number, setting, symbol
-from sim.report.tables import Column
+from sim.report.tables import Column, PageTable
 
 _HEADS = {
     "training.epsilon": "ε",
@@ -46,6 +47,12 @@ def name_of(axes: Sequence[str], cell: Line) -> str:
     return ", ".join(told) or str(cell["model"])
 
 
+def kind_of(axes: Sequence[str], cell: Line) -> str:
+    """Say what figures tell cells apart by: the first swept word, mostly the model; nothing where it is swept alone."""
+    words = [key for key in axes if isinstance(cell[key], str) and key != "training.epsilon"]
+    return value_text(cell, words[0]) if words and len(axes) > 1 else ""
+
+
 def swept_notes(axes: Sequence[str]) -> tuple[str, ...]:
     """Say what the columns of swept keys mean that do not say it themselves."""
     notes = {
@@ -59,6 +66,14 @@ def swept_notes(axes: Sequence[str]) -> tuple[str, ...]:
 def axis_columns(axes: Sequence[str], cells: Sequence[Line]) -> list[Column]:
     """Give the columns that tell cells apart."""
     return [Column(head(key), [value_text(cell, key) for cell in cells], numeric=False) for key in axes]
+
+
+def cell_table(
+    axes: Sequence[str], cells: Sequence[Line], columns: Sequence[Column], notes: Sequence[str] = ()
+) -> PageTable:
+    """Lay out cells, a row each, that leads to its trials; the columns that tell them apart come first."""
+    links = [trials_id({key: cell[key] for key in axes}) for cell in cells]
+    return PageTable([*axis_columns(axes, cells), *columns], notes, links, max(1, len(axes)))
 
 
 def models_of(summary: Sequence[Line]) -> list[Line]:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from sim.games.game import Line
 from sim.games.training.report import canary_audit, practices, told_rates
 from sim.games.training.report.by_group import by_group
+from sim.games.training.report.cards import model_cards, note, rate_cards
 from sim.games.training.report.cells import (
     PRACTICE,
     accuracy_of,
-    axis_columns,
+    cell_table,
     gap_of,
+    kind_of,
     models_of,
     promised_text,
     rates_of,
@@ -23,10 +25,11 @@ from sim.games.training.report.printed import section as printed_section
 from sim.games.training.report.tradeoff import tradeoff
 from sim.games.training.report.wording import findings, played, settings
 from sim.games.training.scenario import TrainingScenario
+from sim.report.drawing import Look, looks
 from sim.report.estimates import INTERVALS
 from sim.report.notation import MISSING, as_float, number
 from sim.report.page import Page, Section, Term
-from sim.report.tables import Column, PageTable
+from sim.report.tables import Column
 from sim.scenarios.sweep import Sweep
 
 ASSUMPTIONS: tuple[Term, ...] = (
@@ -75,11 +78,14 @@ def page(sweep: Sweep[TrainingScenario], lines: Sequence[Line], summary: Sequenc
     models = models_of(summary)
     front = placed(sweep.scenario.axes, models, private=False)
     rows = comparisons(sweep, models)
+    look = looks(kind_of(sweep.scenario.axes, cell) for cell in models)
     return Page(
+        cards=(*model_cards(sweep.scenario.axes, front, look), *rate_cards(sweep, rates_of(summary))),
+        about_cards=note(models),
         played=played(sweep, lines),
         findings=tuple(findings(sweep, lines, summary, front, rows)) if summary else ("No trial finished.",),
         settings=settings(sweep),
-        sections=tuple(_sections(sweep, lines, summary, front, rows)),
+        sections=tuple(_sections(sweep, lines, summary, front, rows, look)),
         assumptions=ASSUMPTIONS,
     )
 
@@ -90,10 +96,11 @@ def _sections(
     summary: Sequence[Line],
     front: Sequence[Placed],
     rows: Sequence[Comparison],
+    look: Mapping[str, Look],
 ) -> Iterator[Section]:
     axes, models = sweep.scenario.axes, models_of(summary)
     if models:
-        yield _models(axes, front)
+        yield _models(axes, front, look)
     if rows:
         yield printed_section(axes, rows)
     if models:
@@ -106,16 +113,38 @@ def _sections(
         yield canary_audit.section(axes, audited)
 
 
-def _models(axes: Sequence[str], front: Sequence[Placed]) -> Section:
+def _models(axes: Sequence[str], front: Sequence[Placed], look: Mapping[str, Look]) -> Section:
     cells = [one.cell for one in front]
     columns = [
-        *axis_columns(axes, cells),
         Column("trials", [number(cell["trials"]) for cell in cells]),
-        Column("accuracy", [accuracy_of(cell).text(3) for cell in cells]),
-        Column("risk difference", [gap_of(cell).text(3) for cell in cells]),
-        Column("ε of records", [promised_text(cell) for cell in cells]),
-        Column("ε of A spent", [_spent(cell) for cell in cells]),
-        Column("of accuracy and |risk difference|", [one.verdict for one in front], numeric=False),
+        Column(
+            "accuracy",
+            [accuracy_of(cell).text(3) for cell in cells],
+            about="Share of the test rows that the model is right about.",
+            stays=True,
+        ),
+        Column(
+            "risk difference",
+            [gap_of(cell).text(3) for cell in cells],
+            about="The advantaged group’s rate of decision 1 less the disadvantaged one’s; 0 is equal.",
+            stays=True,
+        ),
+        Column(
+            "ε of records",
+            [promised_text(cell) for cell in cells],
+            about="What the model promises each record that it was trained on; ∞ is nothing.",
+        ),
+        Column(
+            "ε of A spent",
+            [_spent(cell) for cell in cells],
+            about="What compliance’s answers about A, the protected attribute, cost.",
+        ),
+        Column(
+            "of accuracy and |risk difference|",
+            [one.verdict for one in front],
+            numeric=False,
+            about="On the front: no other cell is at least as good in both. A cell is one combination of settings.",
+        ),
     ]
     notes = (
         "Means over the trials, with 95% intervals. " + MEANS.format(what="accuracy and absolute risk difference"),
@@ -126,8 +155,8 @@ def _models(axes: Sequence[str], front: Sequence[Placed]) -> Section:
     return Section(
         "models",
         "The models",
-        table=PageTable(columns, (notes[0], *(notes[1:] if groups else ()), *swept_notes(axes))),
-        figures=(tradeoff(axes, front),),
+        table=cell_table(axes, cells, columns, (notes[0], *(notes[1:] if groups else ()), *swept_notes(axes))),
+        figures=(tradeoff(axes, front, look),),
     )
 
 

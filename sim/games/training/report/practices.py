@@ -12,6 +12,7 @@ from sim.games.training.report.cells import (
     GROUPS,
     PRACTICE,
     axis_columns,
+    cell_table,
     name_of,
     promised_of,
 )
@@ -81,7 +82,6 @@ def sections(axes: Sequence[str], cells: Sequence[Line], lines: Sequence[Line]) 
     """Tell what practices changed, and what each step of theirs cost, where practices are swept."""
     told = changes(axes, cells, lines)
     columns = [
-        *axis_columns(axes, cells),
         Column("accuracy", [f"{cell['accuracy']:.3f}" for cell in cells]),
         Column("of the disadvantaged", [number(cell["accuracies"][0]) for cell in cells]),
         Column("risk difference", [f"{cell['gap']:.3f}".replace("-", "−") for cell in cells]),
@@ -104,7 +104,7 @@ def sections(axes: Sequence[str], cells: Sequence[Line], lines: Sequence[Line]) 
     yield Section(
         "practices",
         "Practices, against plain training",
-        table=PageTable(columns, notes),
+        table=cell_table(axes, cells, columns, notes),
         figures=figures,
         after=[
             f"{name}: {PRACTICES[name].title}. It trades {PRACTICES[name].trades}." for name in names if name != PLAIN

@@ -25,7 +25,7 @@ from sim.games.training.scenario import TrainingScenario
 from sim.report.estimates import Estimate
 from sim.report.notation import MISSING, number
 from sim.report.reproduction import NOT_AS_DESCRIBED
-from sim.report.terminal import frame
+from sim.report.terminal import Fitted, frame, kept, left_out
 from sim.scenarios.sweep import Sweep
 
 _MODELS = (
@@ -40,18 +40,21 @@ _PRINTED = "Verdicts by the 95% interval; the page has the rule, and what is mis
 _WIDE = 21
 """So much room what tells cells apart may take before columns move together."""
 
+_WIDEST = 80
+"""In narrower terminals everything that tells cells apart may be folded."""
+
 _ROOM = 22
 """So many letters what tells cells apart may have without being folded."""
 
 
 def terminal(sweep: Sweep[TrainingScenario], summary: Sequence[Line]) -> Group:
-    """Lay out a run's summary for a terminal of 80 columns."""
+    """Lay out a run's summary for a terminal."""
     if not summary:
         return Group(Text("No trial finished.", style="dim"))
     return Group(*_tables(sweep, summary))
 
 
-def _tables(sweep: Sweep[TrainingScenario], summary: Sequence[Line]) -> Iterator[Table]:
+def _tables(sweep: Sweep[TrainingScenario], summary: Sequence[Line]) -> Iterator[Fitted]:
     axes, title = sweep.scenario.axes, sweep.scenario.scenario.name
     if models := models_of(summary):
         columns = {
@@ -111,18 +114,33 @@ def table(
     caption: str,
     columns: Mapping[str, Sequence[str]],
     folded: Sequence[str] = (),
-) -> Table:
+) -> Fitted:
     """Lay out cells, a row each: what tells them apart, and columns of texts, of which some may be folded."""
+    return Fitted(lambda room: _laid(axes, cells, title, caption, columns, folded, room))
+
+
+def _laid(
+    axes: Sequence[str],
+    cells: Sequence[Line],
+    title: str | None,
+    caption: str,
+    columns: Mapping[str, Sequence[str]],
+    folded: Sequence[str],
+    room: int,
+) -> Table:
     told = axis_columns(axes, cells)
     letters = sum(max(map(len, column.texts)) for column in told)
     wide = letters + 2 * len(told) > _WIDE
-    laid = frame(title, caption, padding=(0, 0 if wide else 1, 0, 0))
+    # Columns that fold always fit; without them the first two others are what the table is for.
+    main = (*list(columns)[:2], *columns) if folded else list(columns)[:2]
+    shown = kept(([one.head, *one.texts] for one in told), columns, main, room, 1 if wide else 2)
+    laid = frame(title, caption + left_out(columns, shown), padding=(0, 0 if wide else 1, 0, 0))
     for column in told:
-        laid.add_column(Text(column.head), overflow="fold", no_wrap=letters <= _ROOM)
-    for name in columns:
+        laid.add_column(Text(column.head), overflow="fold", no_wrap=letters <= _ROOM and room >= _WIDEST)
+    for name in shown:
         numeric = name not in folded
         laid.add_column(Text(name), justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
     for row in range(len(cells)):
-        texts = (*(column.texts[row] for column in told), *(column[row] for column in columns.values()))
+        texts = (*(column.texts[row] for column in told), *(column[row] for column in shown.values()))
         laid.add_row(*map(Text, texts))
     return laid

@@ -30,7 +30,7 @@ error, above it sampling is.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -38,13 +38,13 @@ import numpy as np
 
 from developer.training.play import flip_multiplier
 from sim.games.game import Line
-from sim.games.training.report.cells import GROUPS, axis_columns
+from sim.games.training.report.cells import GROUPS, cell_table
 from sim.games.training.scenario import TrainingScenario
 from sim.report.cells import scenario_of
-from sim.report.drawing import BLACK, COLOURS, DASHES, GREY, MARKERS, Figure, canvas_svg
+from sim.report.drawing import BLACK, GREY, Figure, Look, canvas_svg, looks
 from sim.report.notation import MISSING, count, number
 from sim.report.page import Section
-from sim.report.tables import Column, PageTable
+from sim.report.tables import Column
 from sim.scenarios.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def section(sweep: Sweep[TrainingScenario], cells: Sequence[Line]) -> Section:
     """Tell the errors of told rates, of at least one cell."""
     told = told_rates(sweep, cells)
     by_cell = [told[place : place + 2] for place in range(0, len(told), 2)]
-    columns = axis_columns(sweep.scenario.axes, cells)
+    columns: list[Column] = []
     for group, name in enumerate(GROUPS):
         own = [pair[group] for pair in by_cell]
         columns += [
@@ -158,7 +158,7 @@ def section(sweep: Sweep[TrainingScenario], cells: Sequence[Line]) -> Section:
     return Section(
         "rates",
         "Rates of the groups, as told",
-        table=PageTable(columns, notes),
+        table=cell_table(sweep.scenario.axes, cells, columns, notes),
         figures=(_figure(sweep, told),),
     )
 
@@ -190,6 +190,12 @@ def _crossings(told: Sequence[ToldRate]) -> Iterator[str]:
         )
 
 
+def epsilon_looks(told: Sequence[ToldRate]) -> dict[float, Look]:
+    """Give each epsilon of A a look, the same in all figures of a page."""
+    epsilons = sorted({one.epsilon for one in told if one.epsilon is not None})
+    return dict(zip(epsilons, looks(map(str, epsilons)).values(), strict=True))
+
+
 def _figure(sweep: Sweep[TrainingScenario], told: Sequence[ToldRate]) -> Figure:
     title = "Error of a group's told rate, along its size"
     caption = (
@@ -198,14 +204,14 @@ def _figure(sweep: Sweep[TrainingScenario], told: Sequence[ToldRate]) -> Figure:
         "dominates. Small groups may lie below their line: rates end at 0 and 1."
     )
     scenario = sweep.cells[0].scenario
-    epsilons = sorted({one.epsilon for one in told if one.epsilon is not None})
+    look = epsilon_looks(told)
 
     def paint(canvas: Canvas) -> None:
         grid = canvas.subplots(1, 2, sharex=True, sharey=True)
         ends = (min(one.people for one in told) / 1.5, max(one.people for one in told) * 1.5)
         for group, axes in enumerate(grid):
             own = [one for one in told if one.group == group]
-            _panel(axes, own, epsilons, scenario.compliance.delta, ends)
+            _panel(axes, own, look, scenario.compliance.delta, ends)
             axes.set_title(f"the {GROUPS[group]} group")
             axes.set_xlabel("people of the group")
         grid[0].set_ylabel("root mean square error")
@@ -223,7 +229,7 @@ def _figure(sweep: Sweep[TrainingScenario], told: Sequence[ToldRate]) -> Figure:
 
 
 def _panel(
-    axes: Axes, own: Sequence[ToldRate], epsilons: Sequence[float], delta: float, ends: tuple[float, float]
+    axes: Axes, own: Sequence[ToldRate], look: Mapping[float, Look], delta: float, ends: tuple[float, float]
 ) -> None:
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -235,11 +241,10 @@ def _panel(
     # Sampling does not depend on epsilon: cells that differ in it were played on the same splits.
     drawn = sorted({(one.people, one.sampling) for one in own if one.sampling > 0})
     axes.plot(*zip(*drawn, strict=True), ls="", marker="o", ms=7, mfc="none", mec=BLACK, zorder=3, label="sampling")
-    for place, epsilon in enumerate(epsilons):
-        style = {"color": COLOURS[place % 7], "zorder": 4}
+    for epsilon, mine in look.items():
+        style = {"color": mine.colour, "zorder": 4}
         points = sorted((one.people, one.noise) for one in own if one.epsilon == epsilon and one.noise > 0)
         law = np.minimum(noise_scale(epsilon, delta, rate) / sizes, 1)
-        mark = MARKERS[(place + 1) % 7]
-        axes.plot(sizes, law, ls=DASHES[place % 7], lw=1.3, **style)  # type: ignore[arg-type]
-        axes.plot([], [], ls=DASHES[place % 7], marker=mark, ms=5, label=f"noise, ε {number(epsilon)}", **style)  # type: ignore[arg-type]
-        axes.plot(*zip(*points, strict=True), ls="", marker=mark, ms=5, **style)  # type: ignore[arg-type]
+        axes.plot(sizes, law, ls=mine.dash, lw=1.3, **style)  # type: ignore[arg-type]
+        axes.plot([], [], ls=mine.dash, marker=mine.marker, ms=5, label=f"noise, ε {number(epsilon)}", **style)  # type: ignore[arg-type]
+        axes.plot(*zip(*points, strict=True), ls="", marker=mine.marker, ms=5, **style)  # type: ignore[arg-type]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from matplotlib.lines import Line2D
 
-from sim.games.training.report.cells import name_of, value_text
+from sim.games.training.report.cells import kind_of, name_of, value_text
 from sim.games.training.report.fronts import Placed
-from sim.report.drawing import BLACK, DASHES, GREY, MARKERS, Figure, hollow, svg
+from sim.report.drawing import BLACK, DASHES, GREY, MARKERS, Figure, Look, hollow, svg
 from sim.report.estimates import Estimate
 from sim.report.labels import Label, set_labels
 from sim.report.notation import number
@@ -33,7 +33,7 @@ _LABELLED = 14
 _X, _Y = "risk difference, as an absolute value: less is fairer", "accuracy"
 
 
-def tradeoff(axes_keys: Sequence[str], cells: Sequence[Placed]) -> Figure:
+def tradeoff(axes_keys: Sequence[str], cells: Sequence[Placed], look: Mapping[str, Look]) -> Figure:
     """Draw accuracy against risk difference, a mark for each value of the first swept word.
 
     Parameters
@@ -42,30 +42,30 @@ def tradeoff(axes_keys: Sequence[str], cells: Sequence[Placed]) -> Figure:
         The swept keys.
     cells : sequence of Placed
         At least one; by accuracy and risk difference alone.
+    look : mapping of str to Look
+        Of each kind of cell, as `cells.kind_of` names it.
     """
-    words = [key for key in axes_keys if isinstance(cells[0].cell[key], str)]
-    by = words[0] if words and len(axes_keys) > 1 else None
-    kinds = list(dict.fromkeys("" if by is None else value_text(one.cell, by) for one in cells))
-    marks = {kind: _MARKS[place % len(_MARKS)] for place, kind in enumerate(kinds)}
-    rest = [key for key in axes_keys if key != by]
+    kinds = list(dict.fromkeys(kind_of(axes_keys, one.cell) for one in cells))
+    rest = [key for key in axes_keys if not kinds[0] or value_text(cells[0].cell, key) != kinds[0]]
 
     def paint(axes: Axes) -> None:
         for one in cells:
-            _cross(axes, one, marks["" if by is None else value_text(one.cell, by)])
+            own = look[kind_of(axes_keys, one.cell)]
+            _cross(axes, one, own.marker, own.colour)
         line = _join(axes, [one for one in cells if not one.dominated], DASHES[1])
         _frame(axes)
         _key(
             axes,
-            [_filled(mark, kind) for kind, mark in marks.items() if kind],
+            [_filled(look[kind], kind) for kind in kinds if kind],
             dominated=any(one.dominated for one in cells),
         )
         _label(axes, {id(one): name_of(rest, one.cell) for one in cells}, cells, [line])
 
     title = "Accuracy against risk difference"
     caption = (
-        "A point a cell, with 95% intervals where there are five trials or more. Up and to the left is better. Black "
-        "and filled: no other cell's means are at least as good in both; the stepped line is the best accuracy up to "
-        f"each risk difference. Grey and hollow: dominated.{_crowd(cells)}"
+        "A point a cell, with 95% intervals where there are five trials or more. Up and to the left is better. "
+        "Filled: no other cell's means are at least as good in both; the stepped line is the best accuracy up to "
+        f"each risk difference. Hollow: dominated.{_crowd(cells)}"
     )
     return Figure("tradeoff", title, caption, _alt(title, cells), svg("tradeoff", paint, _INCHES))
 
@@ -108,8 +108,8 @@ def frontier_figure(of: str, cells: Sequence[Placed]) -> Figure:
     return Figure(name, title, caption, _alt(title, cells), svg(name, paint, _INCHES))
 
 
-def _cross(axes: Axes, one: Placed, mark: str) -> None:
-    colour, bars = (_LIGHT, _LIGHTER) if one.dominated else (BLACK, GREY)
+def _cross(axes: Axes, one: Placed, mark: str, colour: str = "") -> None:
+    colour, bars = (colour or _LIGHT, _LIGHTER) if one.dominated else (colour or BLACK, GREY)
     style: dict[str, Any] = {"color": colour, "ecolor": bars, "zorder": 2 if one.dominated else 4}
     axes.errorbar(
         [one.distance.mean],
@@ -120,7 +120,7 @@ def _cross(axes: Axes, one: Placed, mark: str) -> None:
         elinewidth=0.6,
         marker=mark,
         ms=6,
-        mfc="white" if one.dominated else colour,
+        mfc="none" if one.dominated else colour,
         mew=1.2,
         **style,
     )
@@ -163,8 +163,8 @@ def _key(axes: Axes, handles: Sequence[Line2D], *, dominated: bool) -> None:
         canvas.legend(handles=shown, loc="outside lower center", ncols=min(5, len(shown)), columnspacing=1.4)
 
 
-def _filled(mark: str, label: str) -> Line2D:
-    return Line2D([], [], ls="", marker=mark, ms=6, color=BLACK, label=label)
+def _filled(look: Look, label: str) -> Line2D:
+    return Line2D([], [], ls="", marker=look.marker, ms=6, color=look.colour, label=label)
 
 
 def _label(axes: Axes, texts: Mapping[int, str], cells: Sequence[Placed], lines: Sequence[Line2D]) -> None:

@@ -194,6 +194,8 @@ def test_the_binding_group_is_the_smallest_of_the_strata() -> None:
 def test_recommended_is_told_by_name_and_clamps() -> None:
     found = resolved(batch("recommended", epsilon=8.0, bounding="none"))
     assert (found.mechanism, found.bounding) == ("randomized-response", "clamp")
+    # Where a policy has a limit to what a batch may give away, that is not sold.
+    assert resolved(batch("recommended", epsilon=8.0, reveal_max=0.6)).mechanism == "cauchy"
 
 
 @pytest.mark.parametrize(
@@ -201,6 +203,7 @@ def test_recommended_is_told_by_name_and_clamps() -> None:
     [
         ("--epsilon", batch("counts", epsilon=0.0), 0.1, None),
         ("--epsilon", batch("counts", epsilon=-1.0), 0.1, None),
+        ("--reveal-max", batch("counts", reveal_max=0.4), 0.1, None),
         ("--epsilon", batch("counts", epsilon=math.nan), 0.1, None),
         ("--within", batch("counts"), 0.0, None),
         ("--within", batch("counts"), 2.0, None),

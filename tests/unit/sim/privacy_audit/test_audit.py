@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from compliance.noise import Seeded
+from fairwall.rpc.arrays import from_message
 from sim.privacy_audit.audit import audit
 from sim.privacy_audit.betting import Bets, Counts
 from sim.privacy_audit.catalogue import names, prepare
@@ -75,6 +77,24 @@ def test_no_sound_sibling_is_accused(name):
 def test_no_mechanism_is_accused(name, metric):
     subject, setting = prepare(name, metric=metric)
     assert not audit(name, subject, setting, LEVEL, 2**14, 1).accused
+
+
+def test_counts_by_group_are_not_accused():
+    subject, setting = prepare("group-counts")
+    verdict = audit("group-counts", subject, setting, LEVEL, 2**14, 1)
+    assert not verdict.accused
+    assert verdict.evidence.lower > 0
+    assert 0.9998 < verdict.exact <= verdict.claimed
+
+
+@pytest.mark.parametrize("queries", [1, 3])
+def test_sessions_of_counts_by_group_are_what_the_service_releases(queries):
+    subject, _ = prepare("group-counts", epsilon=0.4)
+    for seed, pair in enumerate(worst_pairs("sp", 9, queries, np.random.default_rng(0))):
+        told = subject.release(pair.first, Seeded(np.random.default_rng(seed)))
+        numbers = [*(from_message(table.counts) for table in told.tables), from_message(told.sums.sums)]
+        (session,) = subject.sessions(pair.first, 1, np.random.default_rng(seed))
+        assert session.tolist() == np.concatenate([of.ravel() for of in numbers]).tolist()
 
 
 def test_two_batches_spend_twice_as_much():

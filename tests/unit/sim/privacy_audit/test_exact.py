@@ -27,6 +27,7 @@ def test_the_grid_finds_the_closed_form(name, exact, metric, n0, n1):
     [
         ("abs-half", 4 / 3),
         ("eo-all-people", 1 / (1 / 2 + 1 / 11)),
+        ("larger-groups", (1 / 2 + 1 / 11) / (1 / 3 + 1 / 10)),
         ("conceal-printed", 17.087),
         ("noise-reused", math.inf),
         ("seed-known", math.inf),
@@ -35,6 +36,7 @@ def test_the_grid_finds_the_closed_form(name, exact, metric, n0, n1):
         ("cube-step-forgotten", 1.6),
         ("cells-free-size", 1.15),
         ("cells-by-group", math.inf),
+        ("group-one-count", 2.0),
     ],
 )
 def test_a_law_gives_the_true_loss_of_a_broken_twin(twin, loss):
@@ -58,6 +60,7 @@ def test_a_law_gives_the_true_loss_of_a_broken_twin(twin, loss):
         "randomized-response",
         "sample-and-aggregate",
         "recommended",
+        "group-counts",
         "plain-laplace",
         "plain-conceal",
         "noise-fresh",

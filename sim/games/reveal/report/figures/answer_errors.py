@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from matplotlib.lines import Line2D
@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from compliance.mechanisms import MECHANISMS
 from sim.games.reveal.report.cells import ReportCell
 from sim.games.reveal.report.figures.curves import curves_of
-from sim.report.drawing import COLOURS, DASHES, GREY, INCHES, MARKERS, Figure, hollow, legend, svg
+from sim.report.drawing import DASHES, GREY, INCHES, MARKERS, Figure, Look, hollow, legend, svg
 from sim.report.notation import number
 
 if TYPE_CHECKING:
@@ -22,18 +22,20 @@ _LEAST_ERROR = 1e-6
 """Smaller errors are rounding: they do not decide the scale of a figure."""
 
 
-def error_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
+def error_figures(cells: Sequence[ReportCell], look: Mapping[str, Look]) -> Iterator[Figure]:
     """Draw the median errors of the answers against epsilon."""
-    noisy = [cell for cell in cells if cell.noisy and _median(cell) > 0]
+    noisy = [cell for cell in cells if cell.noisy and _median(cell) >= 0]
     places = sorted({cell.epsilon for cell in noisy})
-    if len(places) < 2:
+    if len(places) < 2 or not any(_median(cell) for cell in noisy):
         return
+    # No error, and what rounding leaves of it, have no place on a logarithmic axis: they stand at its end.
+    rounded = any(_median(cell) < _LEAST_ERROR for cell in noisy)
     lines = curves_of(noisy, without=("compliance.epsilon", "compliance.mechanism"))
     grouped: dict[str, list[ReportCell]] = {}
-    colours = dict(zip(dict.fromkeys(cell.mechanism for cell in noisy), COLOURS, strict=False))
-    for mechanism, (label, line) in itertools.product(colours, lines.items()):
+    mechanisms = dict.fromkeys(cell.mechanism for cell in noisy)
+    for mechanism, (label, line) in itertools.product(mechanisms, lines.items()):
         for cell in (cell for cell in line if cell.mechanism == mechanism):
-            named = [MECHANISMS[cell.mechanism].title] if len(colours) > 1 or len(lines) == 1 else []
+            named = [MECHANISMS[cell.mechanism].title] if len(mechanisms) > 1 or len(lines) == 1 else []
             name = ", ".join([*named, *([label] if len(lines) > 1 else [])])
             grouped.setdefault(name, []).append(cell)
     paper = any(cell.paper is not None and cell.paper.query_error_mean for cell in noisy)
@@ -43,12 +45,16 @@ def error_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
         for label, line in grouped.items():
             mechanism = line[0].mechanism
             i = seen[mechanism] = seen.get(mechanism, -1) + 1
-            # Colours tell mechanisms apart; where there is one alone, its lines.
-            colour, marker = colours[mechanism] if len(colours) > 1 else COLOURS[i % 7], MARKERS[i % 7]
+            # Colours tell mechanisms apart, as everywhere in the page; marks and dashes a mechanism's lines.
+            own = look[mechanism]
+            colour = own.colour
+            marker, dash = (MARKERS[i % 7], DASHES[i % 7]) if i else (own.marker, own.dash)
             ordered = sorted(line, key=lambda cell: cell.epsilon)
             for cell in ordered:
                 medians = [
-                    trial["query_error_median"] for trial in cell.trials if trial["query_error_median"] is not None
+                    max(trial["query_error_median"], _LEAST_ERROR)
+                    for trial in cell.trials
+                    if trial["query_error_median"] is not None
                 ]
                 axes.plot(
                     [cell.epsilon] * len(medians), medians, ls="", marker=marker, ms=3, mew=0, color=colour, alpha=0.22
@@ -56,16 +62,17 @@ def error_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
                 if cell.paper is not None and cell.paper.query_error_mean:
                     printed = cell.paper.query_error_mean
                     axes.plot(cell.epsilon, printed, ls="", marker=marker, ms=8, mfc="none", mec=colour, mew=1.4)
-            medians = [_median(cell) for cell in ordered]
+            medians = [max(_median(cell), _LEAST_ERROR) for cell in ordered]
             epsilons = [cell.epsilon for cell in ordered]
-            axes.plot(epsilons, medians, color=colour, lw=1.8, ls=DASHES[i % 7], marker=marker, ms=5.5, label=label)
+            axes.plot(epsilons, medians, color=colour, lw=1.8, ls=dash, marker=marker, ms=5.5, label=label)
         axes.set_xscale("log")
         axes.set_yscale("log")
-        axes.set_ylim(bottom=max(axes.get_ylim()[0], _LEAST_ERROR))
+        if rounded:
+            axes.set_ylim(bottom=_LEAST_ERROR / 3)
         axes.axhline(1, color=GREY, lw=0.9, ls=":")
         axes.set_xticks(places, [number(place, 6) for place in places])
         axes.minorticks_off()
-        axes.yaxis.set_major_formatter(lambda value, _: number(value))
+        axes.yaxis.set_major_formatter(lambda value, _: number(value) if value >= 2 * _LEAST_ERROR else _least(value))
         axes.set_xlabel("privacy budget of a trial, ε")
         axes.set_ylabel("error of an answer, median")
         extra = [Line2D([], [], color=GREY, lw=0.9, ls=":", label="1: the widest possible gap")]
@@ -77,6 +84,7 @@ def error_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
     title = "Error of the answers against the privacy budget"
     caption = "Median size of the error, on logarithmic axes. Light marks are single trials, lines their medians." + (
         " An error of 1 is as large as a gap can be: answers above the dotted line say nothing."
+        + (f" Errors below {number(_LEAST_ERROR)} stand at {number(_LEAST_ERROR)}: rounding." if rounded else "")
         + (" Hollow marks are the paper's printed averages, in the colour and shape of their cell." if paper else "")
     )
     values = "; ".join(
@@ -84,6 +92,10 @@ def error_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
         for label, line in grouped.items()
     )
     yield Figure("error", title, caption, f"Line chart. {title}. Median errors, {values}.", svg("error", draw, tall))
+
+
+def _least(value: float) -> str:
+    return f"≤ {number(_LEAST_ERROR)}" if value >= _LEAST_ERROR / 2 else ""
 
 
 def _median(cell: ReportCell) -> float:

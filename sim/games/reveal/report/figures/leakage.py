@@ -12,7 +12,7 @@ from matplotlib.lines import Line2D
 from compliance.mechanisms import MECHANISMS
 from sim.games.reveal.report.cells import ReportCell
 from sim.games.reveal.report.figures.curves import by_mechanism, curves_of
-from sim.report.drawing import BLACK, COLOURS, DASHES, GREY, MARKERS, Figure, hollow, legend, svg
+from sim.report.drawing import BLACK, COLOURS, DASHES, GREY, MARKERS, Figure, Look, hollow, legend, svg
 from sim.report.notation import as_float, number, symbol
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ _MANY = 3
 """Beyond so many lines a figure shows no single trials; and so many mechanisms have a figure each."""
 
 
-def leakage_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
+def leakage_figures(cells: Sequence[ReportCell], look: Mapping[str, Look]) -> Iterator[Figure]:
     """Draw leakage against whatever varies; where one person is aimed at, how often that one is guessed right."""
     # Strategies that stop once they know everybody have no curve: `known_figures` are theirs.
     cells = [cell for cell in cells if cell.scenario.queries != "needed"]
@@ -30,7 +30,7 @@ def leakage_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
     if axis is None:
         return
     if all(cell.targeted == 1 for cell in cells):
-        yield from _target_figures(cells, axis)
+        yield from _target_figures(cells, axis, look)
         return
     lowest = min(50.0, *(trial["leakage"] for cell in cells for trial in cell.trials))
     mechanisms = dict.fromkeys(cell.mechanism for cell in cells)
@@ -43,7 +43,7 @@ def leakage_figures(cells: Sequence[ReportCell]) -> Iterator[Figure]:
             ours = [cell for line in lines.values() for cell in line]
             if not many:
                 label = MECHANISMS[ours[0].mechanism].title if any(cell.noisy for cell in ours) else "exact answers"
-            yield _leakage_figure(f"leakage-{i}", axis, label, lines, lowest)
+            yield _leakage_figure(f"leakage-{i}", axis, label, lines, lowest, look)
 
 
 def _every_line(axis: str) -> Callable[[Iterable[ReportCell]], dict[str, list[ReportCell]]]:
@@ -76,7 +76,25 @@ def _finite(cell: ReportCell, key: str) -> bool:
     return math.isfinite(_place(cell, key))
 
 
-def _leakage_figure(name: str, axis: str, of: str, lines: Mapping[str, Sequence[ReportCell]], lowest: float) -> Figure:
+def _styles(lines: Mapping[str, Sequence[ReportCell]], look: Mapping[str, Look]) -> dict[str, Look]:
+    """Give each line its mechanism's colour; where several lines are of one, other marks and dashes tell them apart."""
+    mechanisms = {label: line[0].mechanism for label, line in lines.items()}
+    if len(set(mechanisms.values())) == len(lines):
+        return {label: look[mechanism] for label, mechanism in mechanisms.items()}
+    return {
+        label: Look(look[mechanism].colour, MARKERS[i % 7], DASHES[i % 7])
+        for i, (label, mechanism) in enumerate(mechanisms.items())
+    }
+
+
+def _leakage_figure(
+    name: str,
+    axis: str,
+    of: str,
+    lines: Mapping[str, Sequence[ReportCell]],
+    lowest: float,
+    look: Mapping[str, Look],
+) -> Figure:
     cells = [cell for line in lines.values() for cell in line]
     single = len(lines) <= _MANY
     alone = len(lines) == 1 and all("leakage_answers" in cell.summary for cell in cells)
@@ -87,6 +105,7 @@ def _leakage_figure(name: str, axis: str, of: str, lines: Mapping[str, Sequence[
 
     features = all("leakage_features" in cell.summary for cell in cells)
     unasked = "features alone" if features else "no query asked"
+    styles = _styles(lines, look)
 
     def draw(axes: Axes) -> None:
         axes.axhline(50, color=GREY, lw=0.9, ls=":")
@@ -95,7 +114,7 @@ def _leakage_figure(name: str, axis: str, of: str, lines: Mapping[str, Sequence[
         if logarithmic:
             axes.set_xscale("log")
         for i, (label, line) in enumerate(lines.items()):
-            colour, marker = COLOURS[i % 7], MARKERS[i % 7]
+            colour, marker, dash = styles[label].colour, styles[label].marker, styles[label].dash
             beside = [_beside(_place(cell, axis), i, len(lines), places, logarithmic) for cell in line]
             for x, cell in zip(beside, line, strict=True):
                 trials = [trial["leakage"] for trial in cell.trials] if single else []
@@ -103,7 +122,7 @@ def _leakage_figure(name: str, axis: str, of: str, lines: Mapping[str, Sequence[
                 if cell.paper is not None and cell.paper.leakage is not None:
                     axes.plot(x, cell.paper.leakage, ls="", marker="D", ms=8, mfc="none", mec=colour, mew=1.4, zorder=5)
             means = [cell.leakage.mean for cell in line]
-            axes.plot(beside, means, color=colour, lw=1.8, ls=DASHES[i % 7], marker=marker, ms=5.5, label=label)
+            axes.plot(beside, means, color=colour, lw=1.8, ls=dash, marker=marker, ms=5.5, label=label)
             if alone:
                 answers = [cell.summary["leakage_answers"] for cell in line]
                 axes.plot(beside, answers, color=COLOURS[2], lw=1.3, ls="--", marker="^", ms=4.5, label="answers alone")
@@ -140,38 +159,45 @@ def _beside(place: float, line: int, lines: int, places: Sequence[float], logari
     return place + step * (places[-1] - places[0])
 
 
-def _target_figures(cells: Sequence[ReportCell], axis: str) -> Iterator[Figure]:
+def _target_figures(cells: Sequence[ReportCell], axis: str, look: Mapping[str, Look]) -> Iterator[Figure]:
     """Draw how often the one person aimed at is guessed right; others keep their guess, and so does leakage."""
-    told = [cell for cell in cells if "targeted_balanced" in cell.summary]
-    lines = _drawable(told, axis, by_mechanism)
+    # Where the person was always of one group, there is nothing to balance.
+    balanced = any("targeted_balanced" in cell.summary for cell in cells)
+    key = "targeted_balanced" if balanced else "targeted_rate"
+    lines = _drawable([cell for cell in cells if key in cell.summary], axis, by_mechanism)
     if not lines:
         return
     places = sorted({_place(cell, axis) for line in lines.values() for cell in line})
     logarithmic = axis == "compliance.epsilon"
 
     def right(cell: ReportCell) -> float:
-        return 100.0 * float(cell.summary["targeted_balanced"])
+        return 100.0 * float(cell.summary[key])
 
     def draw(axes: Axes) -> None:
-        axes.axhline(50, color=GREY, lw=0.9, ls=":")
+        if balanced:
+            axes.axhline(50, color=GREY, lw=0.9, ls=":")
         if logarithmic:
             axes.set_xscale("log")
         for i, (label, line) in enumerate(lines.items()):
             beside = [_beside(_place(cell, axis), i, len(lines), places, logarithmic) for cell in line]
-            style: dict[str, Any] = {"color": COLOURS[i % 7], "ls": DASHES[i % 7], "marker": MARKERS[i % 7]}
+            own = look[line[0].mechanism]
+            style: dict[str, Any] = {"color": own.colour, "ls": own.dash, "marker": own.marker}
             axes.plot(beside, list(map(right, line)), lw=1.8, ms=5.5, label=label, **style)
         axes.set_ylim(min(45.0, *(right(cell) - 3 for line in lines.values() for cell in line)), 103)
         axes.set_xlabel(symbol(axis))
-        axes.set_ylabel("target right, either group, %")
+        axes.set_ylabel("target right, either group, %" if balanced else "target right, % of trials")
         axes.set_xticks(places, [number(place, 6) for place in places])
         axes.minorticks_off()
-        legend(axes, [Line2D([], [], color=GREY, lw=0.9, ls=":", label="50%: a coin")])
+        legend(axes, [Line2D([], [], color=GREY, lw=0.9, ls=":", label="50%: a coin")] if balanced else [])
 
     title = "How often the person aimed at is guessed right"
-    caption = (
+    what = (
         "The mean of the shares of either group that are guessed right, so that naming the larger group for everybody "
-        "is worth 50%. Lines are set a little apart to be seen."
+        "is worth 50%."
+        if balanced
+        else "The share of the trials in which that person’s group is guessed right; in all of them it was the same."
     )
+    caption = f"{what} Lines are set a little apart to be seen."
     values = "; ".join(
         f"{label}: " + ", ".join(f"{right(cell):.1f}% at {number(_place(cell, axis), 6)}" for cell in line)
         for label, line in lines.items()

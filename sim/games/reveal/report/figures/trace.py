@@ -40,7 +40,7 @@ def _telling(cells: Iterable[ReportCell]) -> ReportCell | None:
     return max(cells, key=lambda cell: (cell.epsilon, cell.queries), default=None)
 
 
-def _cell_words(cell: ReportCell) -> str:
+def cell_words(cell: ReportCell) -> str:
     """Name a cell in a caption."""
     said = {"developer.queries", "compliance.epsilon", "compliance.mechanism"}
     noise = f"{MECHANISMS[cell.mechanism].title}, ε = {number(cell.epsilon, 6)}" if cell.noisy else "exact answers"
@@ -88,7 +88,7 @@ def _answers_figure(cell: ReportCell) -> Figure:
         least, most = number(float(exact.min())), number(float(exact.max()))
         seen = f"All answers lie between {least} and {most}."
     title = "Answered queries"
-    caption = f"{_cell_words(cell)}. {seen}{shown}"
+    caption = f"{cell_words(cell)}. {seen}{shown}"
     return Figure("answers", title, _capital(caption), f"Scatter chart. {title}: {caption}", svg("answers", draw))
 
 
@@ -126,7 +126,7 @@ def _reconstruction_figure(name: str, cell: ReportCell) -> Figure:
         else f"{_capital(shown)} are put into the right group."
     )
     title = "Reconstructed s, " + ("from noisy answers" if cell.noisy else "from exact answers")
-    caption = f"{_cell_words(cell)}. Stems are the truth: high for the disadvantaged, 0 for the advantaged. {marked}"
+    caption = f"{cell_words(cell)}. Stems are the truth: high for the disadvantaged, 0 for the advantaged. {marked}"
     return Figure(name, title, _capital(caption), f"Stem chart. {title}: {caption}", svg(name, draw))
 
 

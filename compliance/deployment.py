@@ -1,0 +1,327 @@
+"""Compliance as a deployment: it serves audits, counts by group and releases by a policy, until it is told to end."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from urllib.parse import urlsplit
+
+from compliance.accountant import Budget, Neighbours, Rule
+from compliance.case import Case
+from compliance.group_service import GroupService
+from compliance.groups import GroupCase, Grouped
+from compliance.ledger import Ledger
+from compliance.ledger.books import Account, LedgerError, Served
+from compliance.ledger.file import inspect
+from compliance.ledger.seal import Seal, load_key
+from compliance.ledger.writable import Writable
+from compliance.records import Records
+from compliance.release import Release
+from compliance.release_service import ReleaseCase, ReleaseService
+from compliance.rows import Rows
+from compliance.running import Running
+from compliance.service import AuditService
+from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
+from fairwall.compliance.v1.group_service_pb2_grpc import add_GroupServiceServicer_to_server
+from fairwall.compliance.v1.release_service_pb2_grpc import add_ReleaseServiceServicer_to_server
+from fairwall.errors import UserError
+from fairwall.rpc import confine, identity, journal, process, room, server
+from fairwall.rpc.confine import Layer
+from fairwall.rpc.quota import Quota
+from fairwall.rpc.revoked import Revoked
+from fairwall.rpc.server import Deployed
+
+if TYPE_CHECKING:
+    import grpc
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from compliance.policy import DeploymentSection, Policies, Policy
+    from compliance.release import Column
+
+    Released: TypeAlias = tuple[tuple[Column, ...], NDArray[np.uint8]]
+
+LOG = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+
+
+def serve(path: Path, *, new_ledger: bool, even_if_worthless: bool) -> None:
+    """Serve by a policy, until told to end; a policy that cannot be served is one line and status 2.
+
+    Parameters
+    ----------
+    path : Path
+        The policy's file.
+    new_ledger : bool
+        Whether to begin a ledger where one was lost.
+    even_if_worthless : bool
+        Whether to serve answers that are worth less than a guess.
+    """
+    # Imported here: no game waits for the library that validates policies.
+    from compliance import policy as policies
+    from compliance import worth
+
+    process.log_of_service()
+    journal.start()
+    process.open_files_max()
+    room.keep_small()
+    confine.guard()
+    policy: Policies
+    deployed: Deployed
+    cases: dict[str, Case] = {}
+    releases: dict[str, ReleaseCase | Release] = {}
+    grouped: dict[str, GroupCase] = {}
+
+    def register(grpc_server: grpc.Server) -> None:
+        add_AuditServiceServicer_to_server(AuditService(cases), grpc_server)
+        add_GroupServiceServicer_to_server(GroupService(grouped), grpc_server)
+        if policy.releases:
+            add_ReleaseServiceServicer_to_server(ReleaseService(releases), grpc_server)
+
+    def put_in_force(data: Sequence[_Data], ledger: Ledger) -> None:
+        """From here on nothing can be refused; calls that are under way end by what they began with."""
+        _replace(cases, {each.policy.data_name: _case(each, ledger) for each in data})
+        _replace(grouped, _grouped(data, cases))
+        sold = [(each.policy, each.released) for each in data if each.released is not None]
+        _replace(releases, {policy.data_name: _release(policy, released, ledger) for policy, released in sold})
+
+    def again() -> None:
+        """Put the policy in force as it is now, or leave all as it was."""
+        nonlocal policy, deployed
+        try:
+            new = policies.read(path)
+            policies.check_change(policy, new)
+            credentials, revoked = _credentials(new, deployed.revoked)
+            data = _load(new)
+            _agree(new, data, ledger)
+        except (UserError, OSError) as error:
+            LOG.error("SIGHUP: what was in force before stays so: %s", error)
+            running.says(policy.digest, str(error))
+            return
+        put_in_force(data, ledger)
+        deployed = Deployed(_admitted(new), writable, revoked)
+        listening.admit(deployed)
+        listening.show(credentials)
+        policy = new
+        running.says(policy.digest)
+        for each in data:
+            LOG.info("SIGHUP: %s", each.policy.summary)
+            worth.say(each.policy, list(worth.worths(each.policy, each.records)))
+
+    try:
+        with process.until_told(again):
+            policy = policies.read(path)
+            credentials, revoked = _credentials(policy)
+            layers = _confined(path, policy, new=new_ledger)
+            data = _load(policy)
+            found = [list(worth.worths(each.policy, each.records)) for each in data]
+            for each, its in zip(data, found, strict=True):
+                if not even_if_worthless:
+                    worth.check(each.policy, its)
+            ledger = _ledger(policy, data)
+            running, writable = Running(policy.deployment.ledger), Writable(ledger)
+            put_in_force(data, ledger)
+            deployed = Deployed(_admitted(policy), writable, revoked)
+            layers = confine.filtered(layers, listen=policy.deployment.listen, connects=_connects(policy))
+            stop_telemetry = _telemetry(policy, lambda: _accounts(policy), ledger, deployed)
+            listening = server.serve(register, credentials, policy.deployment.listen, deployed)
+            running.says(policy.digest)
+            for each, its in zip(data, found, strict=True):
+                LOG.info("%s", each.policy.summary)
+                worth.say(each.policy, its)
+            process.announce(listening.address, layers)
+    except (UserError, OSError) as error:
+        print(f"compliance: {error}", file=sys.stderr)  # noqa: T201
+        raise SystemExit(2) from None
+    listening.stop()
+    stop_telemetry()
+
+
+def _telemetry(
+    policy: Policies, accounts: Callable[[], list[tuple[str, str]]], ledger: Ledger, deployed: Deployed
+) -> Callable[[], object]:
+    """Send metrics and traces if the policy says where to; what ends that."""
+    if policy.deployment.telemetry is None:
+        return lambda: None
+    from compliance import telemetry
+
+    return telemetry.start(policy.deployment.telemetry, policy.deployment.name, ledger, accounts, deployed.is_ready)
+
+
+def _accounts(policy: Policies) -> list[tuple[str, str]]:
+    """List the data sets, and the developers on them; "" for all developers together."""
+    return [
+        (name, developer)
+        for each in policy.datasets.values()
+        for name in (each.data_name, *([each.release_name] if each.release else []))
+        for developer in ("", *each.developers)
+    ]
+
+
+@dataclass(frozen=True)
+class _Data:
+    """A data set: its policy, and what was read by it."""
+
+    policy: Policy
+    records: Records
+    rows: Rows
+    grouped: Grouped | None
+    released: Released | None
+
+
+def _load(policy: Policies) -> list[_Data]:
+    from compliance import policy as policies
+
+    return [_Data(each, *policies.load(each), policies.load_release(each)) for each in policy.datasets.values()]
+
+
+def _replace(served: dict[str, _T], by: Mapping[str, _T]) -> None:
+    """Change what is served while it is: what stays is there at every moment."""
+    served.update(by)
+    for name in served.keys() - by.keys():
+        del served[name]
+
+
+def _case(data: _Data, ledger: Ledger) -> Case:
+    """Choose the mechanism that a deployment answers with; its noise is the system's, never seeded."""
+    policy = data.policy
+    return Case(
+        dataset=policy.data_name,
+        records=data.records,
+        rows=data.rows,
+        mechanism=policy.mechanism,
+        ledger=ledger,
+        queries_max=policy.audit.queries_max,
+        epsilon_max=policy.epsilon_max,
+        epsilon_min=policy.audit.epsilon_min,
+        answer_seconds=policy.audit.answer_seconds,
+        delta=policy.audit.delta,
+        precision=policy.audit.precision,
+        developers=frozenset(policy.developers),
+        shares=policy.shares,
+    )
+
+
+def _grouped(data: Sequence[_Data], cases: Mapping[str, Case]) -> dict[str, GroupCase]:
+    """Open what is asked by group, at the terms of the audits of the same people."""
+    return {
+        each.policy.data_name: GroupCase(cases[each.policy.data_name], each.grouped, each.policy.data.least_share)
+        for each in data
+        if each.grouped is not None
+    }
+
+
+def _release(policy: Policy, released: Released, ledger: Ledger) -> Release:
+    assert policy.release is not None, "what was released was read by it"
+    return Release(
+        policy.release_name,
+        policy.release.protocol,
+        *released,
+        ledger,
+        seed=None,
+        epsilon_min=policy.release.epsilon_min,
+        developers=frozenset(policy.developers),
+    )
+
+
+def _confined(path: Path, policy: Policies, *, new: bool) -> tuple[Layer, ...]:
+    """Make the folders that are written, and give up all files but those, and those that are read."""
+    place = policy.deployment
+    key = place.credentials / "seal.key"
+    _check_begun(place, key, new=new)
+    writes = [place.ledger.parent, place.seal.parent]
+    for folder in writes:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.environ["SQLITE_TMPDIR"] = str(place.ledger.parent)
+    if not key.exists():  # it is made once the data are known to be sound
+        writes.append(place.credentials)
+    reads = [path, key]
+    for each in policy.datasets.values():
+        reads += [each.data.source, *([each.release.source] if each.release else [])]
+    return confine.deployed(listen=place.listen, connects=_connects(policy), reads=reads, folders=writes)
+
+
+def _connects(policy: Policies) -> list[str]:
+    """Say where a deployment sends anything."""
+    told = urlsplit(policy.deployment.telemetry or "")
+    return [f"{told.hostname}:{told.port}"] if told.hostname else []
+
+
+def _ledger(policy: Policies, data: Sequence[_Data]) -> Ledger:
+    """Open the ledger, and put the policy in force there."""
+    place = policy.deployment
+    ledger = Ledger(place.ledger, Seal(place.seal, load_key(place.credentials / "seal.key")))
+    _agree(policy, data, ledger)
+    return ledger
+
+
+def _agree(policy: Policies, data: Sequence[_Data], ledger: Ledger) -> None:
+    """Set budgets and each developer's shares as the policy says, and record it; all of it, or nothing."""
+    data_key = ledger.derived_key("data")
+    accounts: list[Account] = []
+    served: list[Served] = []
+    shares: list[tuple[str, str, float, float]] = []
+    for each in data:
+        name, developers, audited = each.policy.data_name, each.policy.developers, each.policy.budget
+        budget = Budget(audited.epsilon, audited.delta, Rule(audited.rule))
+        accounts.append(Account(name, Neighbours.A_FLIP, budget, each.records.fingerprint(data_key)))
+        served.append(Served(name, tuple(developers), each.policy.audit.metrics, each.policy.data.minimum_group))
+        shares += [(name, developer, share.epsilon, share.delta) for developer, share in developers.items()]
+        if each.policy.release is not None:
+            from compliance import policy as policies
+
+            name, whole = each.policy.release_name, Budget(each.policy.release.epsilon)
+            people = policies.fingerprint_of_release(each.policy, data_key)
+            accounts.append(Account(name, Neighbours.ATTRIBUTES, whole, people))
+            served.append(Served(name, tuple(developers)))
+            shares += [(name, developer, share.release, 0.0) for developer, share in developers.items()]
+    ledger.check_budgets(accounts, served)
+    for account in accounts:
+        ledger.set_budget(account.dataset, account.neighbours, account.budget, account.data)
+    for share in shares:
+        ledger.allocate(*share)
+    for account in accounts:
+        spent = ledger.standing(account.dataset).spent
+        if spent >= account.budget.epsilon:
+            LOG.warning(
+                "%s: %g is spent, of %g: it answers repeats alone", account.dataset, spent, account.budget.epsilon
+            )
+    ledger.admit(policy.digest, served)
+
+
+def _check_begun(place: DeploymentSection, key: Path, *, new: bool) -> None:
+    """Tell a ledger that is begun from one that is lost: only the first has a budget of which nothing is spent."""
+    written = place.ledger.exists() and place.ledger.stat().st_size > 0
+    empty = not place.seal.exists() and not (written and inspect(place.ledger).records)
+    if empty and key.exists() and not new:
+        raise LedgerError(
+            f"{place.ledger}: the ledger and its head {place.seal} are gone, but there is {key}, which is made with "
+            "them: bring them back (is a volume not mounted?), or start with --new-ledger, which forgets what was spent"
+        )
+    if new and not empty:
+        raise LedgerError(f"{place.ledger}: it, or its head {place.seal}, is there: leave out --new-ledger")
+
+
+def _credentials(policy: Policies, before: Revoked | None = None) -> tuple[identity.Credentials, Revoked]:
+    """Read what the service proves itself with, and whose certificates hold no longer."""
+    credentials = identity.load(policy.deployment.credentials)
+    expected = (policy.deployment.name, "compliance")
+    if (credentials.run, credentials.party) != expected:
+        raise identity.CredentialsError(
+            f"{policy.deployment.credentials}: the certificate is for {credentials.party} of {credentials.run}, "
+            f"not for compliance of {policy.deployment.name}"
+        )
+    return credentials, Revoked(policy.deployment.credentials / "revoked.pem", credentials.authority, before)
+
+
+def _admitted(policy: Policies) -> dict[identity.Caller, Quota]:
+    """List the policy's developers, and compliance itself, which may ask whether its server is well."""
+    run = policy.deployment.name
+    developers = {identity.Caller(run, "developer", name): quota for name, quota in policy.quotas.items()}
+    return {identity.Caller(run, "compliance"): Quota(), **developers}

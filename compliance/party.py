@@ -1,0 +1,55 @@
+"""Compliance as a party of a run: its services answer from what the referee deals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from compliance import game
+from compliance.case import Case
+from compliance.cohort import Cohort
+from compliance.group_service import GroupService
+from compliance.groups import GroupCase
+from compliance.release_service import ReleaseCase, ReleaseService
+from compliance.service import AuditService
+from compliance.statistics_service import StatisticsService
+from compliance.study import Study
+from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
+from fairwall.compliance.v1.group_service_pb2_grpc import add_GroupServiceServicer_to_server
+from fairwall.compliance.v1.release_service_pb2_grpc import add_ReleaseServiceServicer_to_server
+from fairwall.compliance.v1.statistics_service_pb2_grpc import add_StatisticsServiceServicer_to_server
+from fairwall.rpc import process, server
+from fairwall.rpc.confine import Layer
+from fairwall.rpc.turns import enter
+
+if TYPE_CHECKING:
+    import grpc
+
+
+def play(config: process.PartyConfig, layers: Sequence[Layer]) -> None:
+    """Take the referee's deals, until the run is over.
+
+    Parameters
+    ----------
+    config : PartyConfig
+    layers : sequence of Layer
+        What the process is confined by, and what not.
+    """
+    cases: dict[str, Case] = {}
+    releases: dict[str, ReleaseCase] = {}
+    studies: dict[str, Study] = {}
+    cohorts: dict[str, Cohort] = {}
+    grouped: dict[str, GroupCase] = {}
+
+    def register(grpc_server: grpc.Server) -> None:
+        add_AuditServiceServicer_to_server(AuditService(cases), grpc_server)
+        add_ReleaseServiceServicer_to_server(ReleaseService(releases, studies), grpc_server)
+        add_StatisticsServiceServicer_to_server(StatisticsService(cohorts), grpc_server)
+        add_GroupServiceServicer_to_server(GroupService(grouped), grpc_server)
+
+    with process.playing(config, layers) as recorder:
+        listening = server.serve(register, config.credentials, config.listen, recorder=recorder)
+        process.announce(listening.address, layers)
+        with enter(config.referee, config.credentials, recorder) as (_, seat):
+            game.play(seat, cases, releases, studies, cohorts, grouped)
+        listening.stop()

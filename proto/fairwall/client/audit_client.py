@@ -1,0 +1,739 @@
+"""The developer's client of compliance: `AuditClient` for a deployment, `ask` for an audit of any deal."""
+
+from __future__ import annotations
+
+import math
+import time
+import uuid
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import grpc
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fairwall.client import by_group, rows, sanitised
+from fairwall.client.by_group import ByGroup, GroupTerms
+from fairwall.client.sanitised import Released, ReleaseTerms
+from fairwall.compliance.v1 import audit_service_pb2 as audit
+from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub
+from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceStub
+from fairwall.laws.exposure import in_words, one_person
+from fairwall.laws.metric import find_metric
+from fairwall.laws.precision import Precision
+from fairwall.rpc import arrays, channel, chunks, identity
+from fairwall.rpc.errors import CATALOGUE, audit_error_of, reason_of
+from fairwall.wire.audits import ID_DIGITS, audit_digest
+from fairwall.wire.metrics import name_of, number_of
+from fairwall.wire.precision import from_message
+from fairwall.wire.v1.array_pb2 import Array
+from fairwall.wire.v1.error_pb2 import AuditError, Reason
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+AUDIT_SECONDS = 600.0
+
+RECONNECT_SECONDS = 20.0
+"""How long a service that was there before may take to come back."""
+_PAUSE_SECONDS = 0.1
+
+_T = TypeVar("_T")
+
+
+class AuditRefused(Exception):
+    """Compliance refused. The text is the catalogue's sentence, and the numbers that go with it.
+
+    Nothing was charged, but for ``"LEDGER_UNAVAILABLE"``: ask again under the same request id, and it is charged at
+    most once.
+
+    Parameters
+    ----------
+    error : AuditError
+        What compliance said.
+
+    Attributes
+    ----------
+    reason : str
+        The catalogue's name, such as ``"BUDGET_EXHAUSTED"``.
+    people : int or None
+        How many people the test set holds, where predictions do not have as many columns.
+    queries_max : int or None
+        The most models in one batch, where there were more.
+    epsilon_min, epsilon_max : float or None
+        The least and the most that one batch may spend, where it offered less or more.
+    epsilon_remaining, epsilon_needed : float or None
+        What is left of the budget and what the batch would take of it, where that is more.
+    """
+
+    def __init__(self, error: AuditError) -> None:
+        told = {field.name: value for field, value in error.ListFields()}
+        self.reason = Reason.Name(error.reason).removeprefix("REASON_")
+        self.people: int | None = told.get("people")
+        self.queries_max: int | None = told.get("queries_max")
+        self.epsilon_min: float | None = told.get("epsilon_min")
+        self.epsilon_max: float | None = told.get("epsilon_max")
+        self.epsilon_remaining: float | None = told.get("epsilon_remaining")
+        self.epsilon_needed: float | None = told.get("epsilon_needed")
+        numbers = [text.format(told[name]) for name, text in _NUMBERS.items() if name in told]
+        super().__init__(": ".join([CATALOGUE[error.reason][1], *([", ".join(numbers)] if numbers else [])]))
+
+
+_NUMBERS = {
+    "people": "it has {} people",
+    "queries_max": "at most {} models",
+    "epsilon_min": "at least {!r}",
+    "epsilon_max": "at most {!r}",
+    "epsilon_remaining": "{!r} is left",
+    "epsilon_needed": "{!r} is needed",
+}
+"""How a refusal's numbers are said."""
+
+
+class AuditUnavailable(ConnectionError):
+    """No answer came. The same request under the same id may be sent again: it is charged once."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What compliance answered to one batch.
+
+    Parameters
+    ----------
+    gaps : ndarray, shape (models,)
+        Advantaged minus disadvantaged, with noise.
+    epsilon_charged : float
+        What the batch cost.
+    epsilon_remaining, epsilon_remaining_now : float
+        What was left of the budget once the batch was charged, and what is left now: the same, unless this is the
+        answer to a repeat, and something was charged since.
+    low, high : ndarray, shape (models,)
+        Between what numbers the test set's exact gap lies with a probability of at least 95%; NaN where nothing is
+        known, which depends on the mechanism.
+    probability_above : ndarray, shape (models,), or None
+        P(the population's gap > threshold), sampling error included; NaN where nothing is known. None if no threshold
+        was given.
+    rows_compared : bool or None
+        Whether compliance compared your rows with its own, by their ids. None where its rows have none.
+    request_id : str
+        What the request was called.
+    """
+
+    gaps: NDArray[np.float64]
+    epsilon_charged: float
+    epsilon_remaining: float
+    epsilon_remaining_now: float
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    probability_above: NDArray[np.float64] | None = None
+    rows_compared: bool | None = field(default=None, repr=False)
+    request_id: str = field(default="", repr=False)
+
+
+class RowsNotCompared(UserWarning):
+    """Whether predictions are in the order of compliance's rows was not checked, though it could have been."""
+
+
+@dataclass(frozen=True)
+class Terms:
+    """On what terms a data set is audited.
+
+    Parameters
+    ----------
+    people : int
+        How many predictions a model has to give.
+    metrics : tuple of str
+        What may be asked for.
+    mechanism : str
+        What answers.
+    epsilon, epsilon_remaining : float
+        The whole budget, and what is left of it.
+    queries_max : int
+        The most models in one batch.
+    epsilon_max : float
+        The most that one batch may spend.
+    precision : Precision
+        How precisely answers are written down.
+    epsilon_min : float
+        The least that one batch may spend.
+    rows : fairwall.client.rows.KnownRows or None
+        What rows are known by; None where they have no ids.
+    reveal_max : float or None
+        By what limit ``recommended`` chooses and ``cells`` are cut: what part of the people anybody is right about at
+        most, both groups counted equally, who spends a whole batch on finding out who is who. None where there is no
+        limit.
+    minimum_group : int
+        How many people each group has at least, wherever a metric looks. Epsilon is about one person's attribute, for
+        data that keep to this whichever it is: of a group of just so many, it does not hide that nobody left it.
+    """
+
+    people: int
+    metrics: tuple[str, ...]
+    mechanism: str
+    epsilon: float
+    epsilon_remaining: float
+    queries_max: int
+    epsilon_max: float
+    precision: Precision = "float64"
+    epsilon_min: float = 0.0
+    rows: rows.KnownRows | None = None
+    reveal_max: float | None = None
+    minimum_group: int = 1
+
+    @property
+    def privacy(self) -> str:
+        """What a batch gives away at most, in plain words."""
+        limit = one_person(self.epsilon_max)
+        if self.reveal_max is None or self.reveal_max >= limit:
+            return in_words(limit, self.epsilon_max)
+        return (
+            f"{in_words(self.reveal_max, self.epsilon_max)} Where no mechanism stays within that, the one that gives "
+            "away least answers: expected_error() says how much, of each batch."
+        )
+
+
+@dataclass(frozen=True)
+class ExpectedError:
+    """What one answer of a batch will be worth: medians, in the metric's unit; nobody has looked at A for them.
+
+    Parameters
+    ----------
+    error : float
+        How far the answer will be from the test set's exact value; NaN for answers that are choices and no values.
+    half_width : float
+        Of its interval; NaN where the mechanism gives none.
+    midpoint_error : float
+        How far the middle of the metric's range is from the exact value, which costs nothing to say: an answer whose
+        error is not below this is not worth its epsilon.
+    revealed : float
+        What part of the people anybody is right about at most, both groups counted equally, who spends such a batch on
+        finding out who is who, where guessing gives 0.5; NaN where that is not known.
+    """
+
+    error: float
+    half_width: float
+    midpoint_error: float
+    revealed: float = math.nan
+
+
+class AuditClient:
+    """Asks a deployment's compliance service about models, and buys sanitised attributes to train them on.
+
+    Parameters
+    ----------
+    address : str
+        "host:port".
+    credentials : str or Path
+        The folder with your ``authority.pem``, ``certificate.pem`` and ``key.pem``.
+    data : str, optional
+        The data set's name; by default the deployment's, which your certificate tells.
+
+    Raises
+    ------
+    fairwall.rpc.identity.CredentialsError
+        If the folder does not hold credentials that can be used.
+    """
+
+    def __init__(self, address: str, credentials: str | Path, *, data: str | None = None) -> None:
+        own = identity.load(Path(credentials))
+        self._address = address
+        self._data = own.run if data is None else data
+        self._channel = channel.connect(address, "compliance", own)
+        self._service = Audits(self._channel)
+        self._groups = by_group.Groups(self._channel)
+        self._releases = ReleaseServiceStub(self._channel)
+        self._connected = False
+        self._has_warned = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Hang up."""
+        self._channel.close()
+
+    def ask(
+        self,
+        predictions: ArrayLike,
+        metric: str,
+        epsilon: float,
+        *,
+        request_id: str | None = None,
+        threshold: float | None = None,
+        ids: Sequence[object] | None = None,
+        table: Any = None,
+        once: bool = False,
+        sample_weight: None = None,
+    ) -> Answer:
+        """Ask for one metric of one model, or of a batch of models.
+
+        Parameters
+        ----------
+        predictions : array_like, shape (people,) or (models, people)
+            In [0, 1], one for each row of the test set, in its order. Of a classifier with probabilities that is
+            ``predict_proba(X)[:, 1]``; of a frame with a column for each model, ``frame.T``. In any order where the
+            service's rows have ids and these are given: as labels of a Series or a frame, by ``ids`` or by ``table``.
+        metric : str
+            Such as "sp" or "eo".
+        epsilon : float
+            What to spend on the whole batch.
+        request_id : str, optional
+            1 to 64 printable ASCII characters. The same one again, with the same request, gets the same answer at no
+            cost. By default a new one each time.
+        threshold : float, optional
+            What to compare the population's gap with; it is part of the request.
+        ids : sequence, optional
+            Each person's id, in the order of predictions.
+        table : frame or mapping of str to sequence, optional
+            In place of ``ids``: what predictions were made from, in their order, with the column of ids and the public
+            columns that the terms name. All of them are compared with compliance's.
+        once : bool
+            Pay for this question once and for all: the request id is made from all that is asked, so that the same
+            question gets the same answer at no cost, also from another program on another day.
+        sample_weight : None
+            Refused: every person counts as one. docs/groups.md says why.
+
+        Raises
+        ------
+        ValueError
+            For what cannot be asked, before anything is asked; for rows that are not compliance's too.
+        AuditRefused
+        AuditUnavailable
+        """
+        find_metric(metric)
+        _check_epsilon(epsilon)
+        if threshold is not None and math.isnan(threshold):
+            raise ValueError("the threshold must be a number")
+        _check_weights(sample_weight)
+        asked = _request_id(request_id, once=once)
+        batch, digest = self._arranged(predictions, ids, table)
+        if asked is None:
+            header = header_of(self._data, "", metric, batch, epsilon, threshold, digest)
+            asked = audit_digest(header, np.ascontiguousarray(batch, "<f8")).hex()[:ID_DIGITS]
+        answer = self._call(
+            lambda: ask(
+                self._service, self._data, asked, metric, batch, epsilon, threshold=threshold, rows_digest=digest
+            )
+        )
+        self._check_rows(digest, answer.rows_compared)
+        return answer
+
+    def terms(self) -> Terms:
+        """Ask what may be asked, and what is left of the budget. Costs nothing.
+
+        Raises
+        ------
+        AuditRefused
+        AuditUnavailable
+        """
+        request = audit.GetTermsRequest(deal_id=self._data)
+        response = self._call(lambda: self._service.GetTerms(request, timeout=channel.CALL_SECONDS))
+        return Terms(
+            people=response.people,
+            metrics=tuple(name_of(number) for number in response.metrics),
+            mechanism=response.mechanism,
+            epsilon=response.epsilon,
+            epsilon_remaining=response.epsilon_remaining,
+            queries_max=response.queries_max,
+            epsilon_max=response.epsilon_max,
+            precision=from_message(response.precision) or "float64",
+            epsilon_min=response.epsilon_min,
+            rows=rows.from_message(response.rows) if response.HasField("rows") else None,
+            reveal_max=response.reveal_max if response.HasField("reveal_max") else None,
+            minimum_group=response.minimum_group or 1,
+        )
+
+    def expected_error(self, metric: str, models: int, epsilon: float) -> ExpectedError:
+        """Ask what an answer will be worth, before anything is spent. Costs nothing.
+
+        Parameters
+        ----------
+        metric : str
+            Such as "sp" or "eo".
+        models : int
+            How many the batch asks about.
+        epsilon : float
+            What it spends.
+
+        Raises
+        ------
+        ValueError
+            For what cannot be asked, before anything is sent.
+        AuditRefused
+        AuditUnavailable
+        """
+        find_metric(metric)
+        _check_epsilon(epsilon)
+        if models < 1:
+            raise ValueError("a batch asks about one model at least")
+        request = audit.GetExpectedErrorRequest(
+            deal_id=self._data, metric=number_of(metric), models=models, epsilon=epsilon
+        )
+        response = self._call(lambda: self._service.GetExpectedError(request, timeout=channel.CALL_SECONDS))
+        revealed = response.revealed if response.HasField("revealed") else math.nan
+        return ExpectedError(response.error, response.half_width, response.midpoint_error, revealed)
+
+    def group_terms(self) -> GroupTerms:
+        """Ask what may be asked by group, and what is left of the budget. Costs nothing.
+
+        Raises
+        ------
+        AuditRefused
+            Also where nothing may be.
+        AuditUnavailable
+        """
+        return self._call(lambda: by_group.terms(self._groups, self._data))
+
+    def by_group(self, predictions: ArrayLike, by: str | Sequence[str], epsilon: float, **asked: Any) -> pd.DataFrame:
+        """Ask for rates by group, and how the groups compare: a frame, see `fairwall.client.by_group.ByGroup.frame`.
+
+        Parameters, also those by keyword, and errors are those of `count_by_group`; ImportError where there is no
+        pandas, before anything is sent.
+        """
+        by_group.require_pandas()
+        return self.count_by_group(predictions, by, epsilon, **asked).frame()
+
+    def count_by_group(
+        self,
+        predictions: ArrayLike,
+        by: str | Sequence[str],
+        epsilon: float,
+        *,
+        measures: Sequence[str] | None = None,
+        request_id: str | None = None,
+        ids: Sequence[object] | None = None,
+        table: Any = None,
+        once: bool = False,
+        sample_weight: None = None,
+    ) -> ByGroup:
+        """Buy counts by group, of which frames and records are made at no cost.
+
+        Parameters
+        ----------
+        predictions, request_id, ids, table, once, sample_weight
+            As of `ask`.
+        by : str or sequence of str
+            The attributes whose values, all together, are the groups, such as ("race", "sex").
+        epsilon : float
+            What to spend on all models, groups and measures together.
+        measures : sequence of str, optional
+            Of `fairwall.client.by_group.MEASURES`; by default the selection rate where all predictions are 0 or 1,
+            else the mean score and the scoring rate.
+
+        Raises
+        ------
+        ValueError
+            For what cannot be asked; nothing is charged.
+        ImportError
+            Without SciPy, before anything is sent.
+        AuditRefused
+        AuditUnavailable
+        """
+        by_group.require_scipy()
+        _check_epsilon(epsilon)
+        _check_weights(sample_weight)
+        name = _request_id(request_id, once=once)
+        batch, digest = self._arranged(predictions, ids, table)
+        asked = by_group.measures_for(batch) if measures is None else tuple(measures)
+        for measure in asked:
+            if measure not in by_group.MEASURES:
+                raise ValueError(f"measure {measure!r}: must be among {', '.join(by_group.MEASURES)}")
+        names = (by,) if isinstance(by, str) else tuple(by)
+        bought = self._call(
+            lambda: by_group.count(self._groups, self._data, name, batch, names, asked, epsilon, rows_digest=digest)
+        )
+        self._check_rows(digest, bought.rows_compared)
+        return bought
+
+    def release_terms(self) -> ReleaseTerms:
+        """Ask what attributes may be bought, and what is left of their budget. Costs nothing.
+
+        Raises
+        ------
+        AuditRefused
+        AuditUnavailable
+            Also where the service releases nothing.
+        """
+        return self._call(lambda: sanitised.terms(self._releases, self._data))
+
+    def release(self, epsilon: float, *, request_id: str | None = None) -> Released:
+        """Buy everybody's sensitive attributes, sanitised.
+
+        Parameters
+        ----------
+        epsilon : float
+            What to spend on each person's attributes together.
+        request_id : str, optional
+            As in `ask`: the same one again gets the same bits at no cost. Audits and releases share a developer's ids.
+
+        Raises
+        ------
+        ValueError
+            For what cannot be asked, before anything is sent.
+        AuditRefused
+        AuditUnavailable
+            Also where the service releases nothing.
+        """
+        _check_epsilon(epsilon)
+        asked = uuid.uuid4().hex if request_id is None else request_id
+        try:
+            return self._call(lambda: sanitised.buy(self._releases, self._data, asked, epsilon))
+        except arrays.ArrayError as error:
+            raise AuditUnavailable(f"no answer from {self._address}: {error}") from None
+
+    def _arranged(
+        self, predictions: ArrayLike, ids: Sequence[object] | None, table: Any
+    ) -> tuple[NDArray[np.float64], bytes]:
+        """Bring predictions into the service's order, with the digest of their rows; empty where they have no ids."""
+        # Asked each time: the service may have read another table since.
+        known = self.terms().rows if rows.are_named(predictions, ids, table) else None
+        if known is not None:
+            batch, digest = rows.arranged(predictions, ids, table, known)
+            return _batch(batch), digest
+        if ids is not None or table is not None:
+            raise ValueError("this service's rows have no ids to compare yours with: predictions must be in its order")
+        return _batch(predictions), b""
+
+    def _check_rows(self, digest: bytes, compared: bool | None) -> None:
+        """Throw away what a service answers that took no notice of ids; warn once of an order that is trusted."""
+        if digest and not compared:
+            raise AuditUnavailable(f"no answer from {self._address}: it did not compare rows, which its terms promised")
+        if compared is False and not self._has_warned:
+            self._has_warned = True
+            warnings.warn(
+                "the order of rows is trusted: predictions came without ids, by which compliance would have compared "
+                "them with its own; give ids=, table=, or a Series or frame that is labelled with them",
+                RowsNotCompared,
+                stacklevel=3,
+            )
+
+    def _call(self, call: Callable[[], _T]) -> _T:
+        """Make a call, and again for a while if a connection that had worked was lost: a request id is charged once."""
+        give_up = time.monotonic() + RECONNECT_SECONDS
+        while True:
+            try:
+                result = call()
+            except grpc.RpcError as error:
+                said = audit_error_of(error)
+                if said.reason:
+                    self._connected = True
+                    raise AuditRefused(said) from None
+                if not (self._connected and _lost(error) and self._reconnected(give_up - time.monotonic())):
+                    raise AuditUnavailable(self._no_answer(error)) from None
+            else:
+                self._connected = True
+                return result
+
+    def _reconnected(self, seconds: float) -> bool:
+        """Wait for a connection; one that looks ready may still turn out to be the lost one."""
+        if seconds <= 0:
+            return False
+        time.sleep(_PAUSE_SECONDS)
+        ready = grpc.channel_ready_future(self._channel)
+        try:
+            ready.result(timeout=seconds)
+        except grpc.FutureTimeoutError:
+            ready.cancel()
+            return False
+        return True
+
+    def _no_answer(self, error: grpc.RpcError) -> str:
+        if _lost(error):
+            return (
+                f"no answer from {self._address}: nobody is there, or one side does not accept the other's certificate"
+            )
+        code = error.code().name if isinstance(error, grpc.Call) else "unknown"
+        return f"no answer from {self._address}: {code}"
+
+
+class Audits(AuditServiceStub):
+    """The service's stub; predictions go out as they lie in memory.
+
+    Parameters
+    ----------
+    connection : grpc.Channel
+        To compliance.
+    """
+
+    def __init__(self, connection: grpc.Channel) -> None:
+        super().__init__(connection)  # type: ignore[no-untyped-call]
+        self.Audit = connection.stream_unary(
+            "/fairwall.compliance.v1.AuditService/Audit",
+            request_serializer=chunks.serialize,
+            response_deserializer=audit.AuditResponse.FromString,
+        )
+
+
+def ask(
+    service: Audits,
+    deal_id: str,
+    request_id: str,
+    metric: str,
+    predictions: NDArray[np.floating],
+    epsilon: float,
+    *,
+    threshold: float | None = None,
+    rows_digest: bytes = b"",
+) -> Answer:
+    """Ask for one metric of a batch of models.
+
+    Parameters
+    ----------
+    service : Audits
+    deal_id : str
+    request_id : str
+        Names this request: the same one again gets the stored answer and costs nothing.
+    metric : str
+        "sp", "abs_sp", "eo" or "abs_eo".
+    predictions : ndarray of float64, float32 or uint8, shape (models, people)
+        In [0, 1].
+    epsilon : float
+        What to spend on the whole batch.
+    threshold : float, optional
+        What to compare the population's gap with.
+    rows_digest : bytes
+        Of the rows, which predictions are in the order of the ids of; empty where they are in the order of the deal.
+
+    Raises
+    ------
+    grpc.RpcError
+        If compliance refuses; :func:`fairwall.rpc.errors.reason_of` tells why.
+    """
+    header = header_of(deal_id, request_id, metric, predictions, epsilon, threshold, rows_digest)
+
+    def parts() -> Iterator[audit.AuditRequest | bytes]:
+        yield audit.AuditRequest(header=header)
+        yield from chunks.encoded(predictions, audit.AuditRequest, "predictions_chunk")
+
+    return _answer(service.Audit(parts(), timeout=AUDIT_SECONDS), request_id)
+
+
+def header_of(
+    deal_id: str,
+    request_id: str,
+    metric: str,
+    predictions: NDArray[np.floating],
+    epsilon: float,
+    threshold: float | None,
+    rows_digest: bytes,
+) -> audit.AuditHeader:
+    """Say what is asked; the parameters are those of `ask`."""
+    return audit.AuditHeader(
+        request_id=request_id,
+        deal_id=deal_id,
+        metric=number_of(metric),
+        epsilon=epsilon,
+        predictions=arrays.header_of(predictions),
+        threshold=threshold,
+        rows_digest=rows_digest,
+    )
+
+
+def ask_models(
+    service: AuditServiceStub,
+    deal_id: str,
+    request_id: str,
+    metric: str,
+    models: int,
+    epsilon: float,
+    *,
+    threshold: float | None = None,
+) -> Answer:
+    """Ask for one metric of a batch of models that compliance queries itself, about rows of its own.
+
+    Whoever serves the models has to answer compliance while this call waits, see `developer.reveal.hidden`. The other
+    parameters and what may be raised are those of `ask`.
+
+    Parameters
+    ----------
+    models : int
+        How many there are, at least 1.
+    """
+    request = audit.AuditModelsRequest(
+        request_id=request_id,
+        deal_id=deal_id,
+        metric=number_of(metric),
+        epsilon=epsilon,
+        models=models,
+        threshold=threshold,
+    )
+    return _answer(service.AuditModels(request, timeout=AUDIT_SECONDS).answer, request_id)
+
+
+def _answer(response: audit.AuditResponse, request_id: str) -> Answer:
+    return Answer(
+        gaps=_numbers(response.gaps),
+        epsilon_charged=response.epsilon_charged,
+        epsilon_remaining=response.epsilon_remaining,
+        epsilon_remaining_now=(
+            response.epsilon_remaining_now if response.HasField("epsilon_remaining_now") else response.epsilon_remaining
+        ),
+        low=_numbers(response.low),
+        high=_numbers(response.high),
+        probability_above=_numbers(response.probability_above) if response.HasField("probability_above") else None,
+        rows_compared=response.rows_compared if response.HasField("rows_compared") else None,
+        request_id=request_id,
+    )
+
+
+def _request_id(given: str | None, *, once: bool) -> str | None:
+    """Name a request; None where its name is to be made of all that it asks."""
+    if once and given is not None:
+        raise ValueError("once makes the request id: leave request_id out")
+    return None if once else uuid.uuid4().hex if given is None else given
+
+
+def _check_weights(sample_weight: object) -> None:
+    if sample_weight is not None:
+        raise ValueError(
+            "sample_weight: everybody counts as one: noise that hides one person would have to hide the largest weight"
+        )
+
+
+def _check_epsilon(epsilon: float) -> None:
+    if not (math.isfinite(epsilon) and epsilon > 0):
+        raise ValueError(f"epsilon must be a number above 0, not {epsilon}")
+
+
+def _numbers(message: Array) -> NDArray[np.float64]:
+    return arrays.from_message(message).astype(np.float64, copy=False)
+
+
+def _batch(predictions: ArrayLike) -> NDArray[np.float64]:
+    """Bring predictions into the shape (models, people), and refuse what no service would take."""
+    batch = np.atleast_2d(np.asarray(predictions, dtype=np.float64))
+    if batch.ndim != 2 or not batch.size:
+        raise ValueError(f"predictions must have the shape (people,) or (models, people), not {np.shape(predictions)}")
+    if batch.shape[0] > batch.shape[1] and (advice := _advice(predictions, batch.shape[1])):
+        raise ValueError(
+            f"predictions of shape {batch.shape} are not one row a model and one column a person: pass {advice}"
+        )
+    if not (batch.min() >= 0 and batch.max() <= 1):  # nor is NaN, or infinity
+        raise ValueError("predictions must be numbers in [0, 1]")
+    return batch
+
+
+def _advice(predictions: ArrayLike, columns: int) -> str:
+    """Say what to pass instead of predictions that have people as rows; empty where they may have models as rows."""
+    # Nobody audits a test set of one person or two.
+    if columns == 1:
+        return "the one column as a row, predictions.T"
+    if columns == 2:
+        return "the second column if predict_proba made them, predict_proba(X)[:, 1], else predictions.T"
+    if hasattr(predictions, "columns"):
+        return "the frame's transpose, frame.T, or frame.to_numpy() if its rows are models"
+    return ""
+
+
+def _lost(error: grpc.RpcError) -> bool:
+    """Whether a call failed without a connection rather than by a refusal."""
+    return isinstance(error, grpc.Call) and error.code() == grpc.StatusCode.UNAVAILABLE and not reason_of(error)

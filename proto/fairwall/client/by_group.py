@@ -1,0 +1,384 @@
+"""Asking by group: what was released, and the rates, ratios and intervals that follow of it at no cost."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.compliance.v1 import group_service_pb2 as wire
+from fairwall.compliance.v1.group_service_pb2_grpc import GroupServiceStub
+from fairwall.laws.groups import Pair, Share, Table, compared, merged_share, p_values, sizes, worst_pair
+from fairwall.rpc import arrays, channel, chunks
+from fairwall.wire.audits import ID_DIGITS, by_group_digest
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BY_GROUP_SECONDS = 600.0
+
+UNKNOWN = "unknown"
+"""The value of who has none: counted, and never compared."""
+
+MEASURES = {
+    wire.Measure.Name(number).removeprefix("MEASURE_").lower(): number
+    for number in wire.Measure.values()
+    if number != wire.MEASURE_UNSPECIFIED
+}
+"""Measures by name: those of Fairlearn where it has one."""
+
+_OF_DECISIONS = ("selection_rate",)
+_OF_SCORES = ("mean_score", "scoring_rate")
+_TESTED = frozenset({"selection_rate", "scoring_rate"})
+
+
+@dataclass(frozen=True)
+class GroupTerms:
+    """What may be asked by group.
+
+    Parameters
+    ----------
+    people : int
+        How many predictions a model has to give.
+    attributes : mapping of str to tuple of str
+        What groups may be made of, and every value that somebody may have.
+    measures : tuple of str
+    least_share : float
+        Groups that are estimated below this share of the people take part in no comparison.
+    epsilon, epsilon_remaining : float
+        The whole budget, which audits are charged to as well, and what is left of it.
+    """
+
+    people: int
+    attributes: Mapping[str, tuple[str, ...]]
+    measures: tuple[str, ...]
+    least_share: float
+    epsilon: float
+    epsilon_remaining: float
+
+
+@dataclass(frozen=True, eq=False)
+class ByGroup:
+    """What was released by group.
+
+    Parameters
+    ----------
+    by : tuple of str
+        The attributes whose values, all together, are the groups.
+    groups : tuple of tuple of str
+        Each group's values.
+    measures : tuple of str
+    models : int
+    release : GroupRelease
+        The counts, with noise.
+    least_share : float
+        See `GroupTerms`.
+    epsilon_charged, epsilon_remaining, epsilon_remaining_now, rows_compared, request_id
+        As of `fairwall.client.Answer`.
+    """
+
+    by: tuple[str, ...]
+    groups: tuple[tuple[str, ...], ...]
+    measures: tuple[str, ...]
+    models: int
+    release: wire.GroupRelease = field(repr=False)
+    least_share: float
+    epsilon_charged: float
+    epsilon_remaining: float
+    epsilon_remaining_now: float
+    rows_compared: bool | None = field(default=None, repr=False)
+    request_id: str = field(default="", repr=False)
+
+    def records(self, over: Sequence[str] | None = None) -> list[dict[str, Any]]:
+        """Give one record for each model and group, with plain names and numbers; see `frame`."""
+        return [record for model in range(self.models) for record in self._records_of(model, self._joined(over))]
+
+    def frame(self, over: Sequence[str] | None = None) -> pd.DataFrame:
+        """Give one row for each group, or for each model and group where there are several models.
+
+        Parameters
+        ----------
+        over : sequence of str, optional
+            The attributes that the groups are to be made of, some of `by`: the counts of the others' values are added
+            up, which costs nothing. By default all.
+
+        Returns
+        -------
+        DataFrame
+            Its columns are ``people``, ``compared`` (unknowns and small groups are not), and for each measure m: ``m``;
+            the most favoured group's rate less the group's, ``m_difference``; the group's over the most favoured one's,
+            ``m_ratio``, the impact ratio; all of them with the ends of an interval, ``_low`` and ``_high``, that holds
+            the exact number of these people with at least 95%; ``m_below_four_fifths``, the probability of an exact
+            ratio below 0.8; and of selection and scoring rates ``m_p_value``, see `fairwall.laws.groups.p_values`.
+            ``attrs`` has what was charged, and for each measure and model the `Pair` that is furthest apart.
+
+        Raises
+        ------
+        ImportError
+            Without pandas; `records` needs none.
+        """
+        pandas = require_pandas()
+        over = self._over(over)
+        names = [*(["model"] if self.models > 1 else []), *over]
+        frame = pandas.DataFrame.from_records(self.records(over)).drop(columns=[] if self.models > 1 else ["model"])
+        frame = frame.set_index(names)
+        frame.attrs = {
+            "epsilon_charged": self.epsilon_charged,
+            "epsilon_remaining": self.epsilon_remaining,
+            "epsilon_remaining_now": self.epsilon_remaining_now,
+            "worst_pairs": {
+                measure: [self.worst_pair(measure, model, over) for model in range(self.models)]
+                for measure in self.measures
+            },
+        }
+        found: pd.DataFrame = frame
+        return found
+
+    def share(self, measure: str, model: int = 0, over: Sequence[str] | None = None) -> Share:
+        """Give a measure of a model as released, for statistics of your own."""
+        joined = self._joined(over)
+        return merged_share(self._share(measure, model), joined.groups, len(joined.values))
+
+    def worst_pair(
+        self, measure: str, model: int = 0, over: Sequence[str] | None = None
+    ) -> tuple[tuple[str, ...], tuple[str, ...], Pair] | None:
+        """Give the groups with the largest and the smallest rate, and how they compare; None where too few are left."""
+        joined = self._joined(over)
+        pair = worst_pair(self.share(measure, model, over), joined.compared)
+        return None if pair is None else (joined.values[pair.most], joined.values[pair.least], pair)
+
+    def _records_of(self, model: int, joined: _Joined) -> Iterator[dict[str, Any]]:
+        columns: dict[str, NDArray[Any]] = {
+            "people": joined.people[0],
+            "people_low": joined.people[1],
+            "people_high": joined.people[2],
+            "compared": joined.compared,
+        }
+        for measure in self.measures:
+            share = self.share(measure, model, joined.over)
+            found = compared(share, joined.compared)
+            low, high = share.interval()
+            columns |= {measure: share.estimate, f"{measure}_low": low, f"{measure}_high": high}
+            columns |= {
+                f"{measure}_difference": found.difference,
+                f"{measure}_difference_low": found.difference_low,
+                f"{measure}_difference_high": found.difference_high,
+                f"{measure}_ratio": found.ratio,
+                f"{measure}_ratio_low": found.ratio_low,
+                f"{measure}_ratio_high": found.ratio_high,
+                f"{measure}_below_four_fifths": found.below,
+            }
+            if measure in _TESTED:
+                columns[f"{measure}_p_value"] = p_values(share)
+        for place, values in enumerate(joined.values):
+            numbers = {name: column[place].item() for name, column in columns.items()}
+            yield {"model": model, **dict(zip(joined.over, values, strict=True)), **numbers}
+
+    def _over(self, over: Sequence[str] | None) -> tuple[str, ...]:
+        kept = self.by if over is None else tuple(name for name in self.by if name in over)
+        if not kept or (over is not None and not set(over) <= set(self.by)):
+            raise ValueError(f"groups can be made of some of {', '.join(self.by)} alone")
+        return kept
+
+    def _joined(self, over: Sequence[str] | None) -> _Joined:
+        kept = self._over(over)
+        places = [self.by.index(name) for name in kept]
+        parts = [tuple(group[place] for place in places) for group in self.groups]
+        values = tuple(dict.fromkeys(parts))
+        numbers = np.array([values.index(part) for part in parts])
+        people = sizes(list(dict.fromkeys(self._tables.values())), numbers, len(values))
+        total = self._tables[0].counts.sum()
+        known = np.array([UNKNOWN not in value for value in values])
+        return _Joined(kept, values, numbers, people, known & (people[0] >= max(self.least_share * total, 1)))
+
+    @cached_property
+    def _tables(self) -> dict[int, Table]:
+        """The table that each model is in."""
+        tables = [(Table(_numbers(each.counts), each.rate), each.models) for each in self.release.tables]
+        return {model: table for table, models in tables for model in models}
+
+    def _share(self, measure: str, model: int) -> Share:
+        table = self._tables[model]
+        if measure == "mean_score":
+            told = self.release.sums
+            sums, total = _numbers(told.sums)[model], float(_numbers(told.totals)[model])
+            return table.mean(sums, told.rate, told.people, total)
+        counted = [each for each in self.measures if each != "mean_score"]
+        (of,) = (each for each in self.release.tables if model in each.models)
+        row = list(of.models).index(model) * len(counted) + counted.index(measure)
+        return table.share(_numbers(of.base)[row] == 1, _numbers(of.hits)[row] == 1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Joined:
+    """Groups of some attributes: their values, which of the released groups each is made of, how many people it has."""
+
+    over: tuple[str, ...]
+    values: tuple[tuple[str, ...], ...]
+    groups: NDArray[np.intp]
+    people: tuple[NDArray[np.float64], ...]
+    compared: NDArray[np.bool_]
+
+
+class Groups(GroupServiceStub):
+    """The service's stub; predictions go out as they lie in memory.
+
+    Parameters
+    ----------
+    connection : grpc.Channel
+        To compliance.
+    """
+
+    def __init__(self, connection: grpc.Channel) -> None:
+        super().__init__(connection)  # type: ignore[no-untyped-call]
+        self.ByGroup = connection.stream_unary(
+            "/fairwall.compliance.v1.GroupService/ByGroup",
+            request_serializer=chunks.serialize,
+            response_deserializer=wire.ByGroupResponse.FromString,
+        )
+
+
+def require_pandas() -> Any:
+    """Return pandas; ImportError that says what to do where there is none."""
+    try:
+        return importlib.import_module("pandas")
+    except ModuleNotFoundError:
+        raise ImportError(
+            "a frame needs pandas: pip install 'fairwall[groups]', or take count_by_group(...).records()"
+        ) from None
+
+
+def require_scipy() -> None:
+    """Make sure that SciPy is there, which p-values need; ImportError that says what to do where it is not."""
+    try:
+        importlib.import_module("scipy")
+    except ModuleNotFoundError:
+        raise ImportError("rates by group need SciPy: pip install 'fairwall[groups]'") from None
+
+
+def terms(service: GroupServiceStub, deal_id: str) -> GroupTerms:
+    """Ask what may be asked by group. Costs nothing.
+
+    Raises
+    ------
+    grpc.RpcError
+        If compliance refuses.
+    """
+    return _read_terms(_terms(service, deal_id))
+
+
+def _terms(service: GroupServiceStub, deal_id: str) -> wire.GetGroupTermsResponse:
+    told: wire.GetGroupTermsResponse = service.GetGroupTerms(
+        wire.GetGroupTermsRequest(deal_id=deal_id), timeout=channel.CALL_SECONDS
+    )
+    return told
+
+
+def _read_terms(told: wire.GetGroupTermsResponse) -> GroupTerms:
+    names = {number: name for name, number in MEASURES.items()}
+    return GroupTerms(
+        people=told.people,
+        attributes={each.name: tuple(each.values) for each in told.attributes},
+        measures=tuple(names[number] for number in told.measures if number in names),
+        least_share=told.least_share,
+        epsilon=told.epsilon,
+        epsilon_remaining=told.epsilon_remaining,
+    )
+
+
+def measures_for(predictions: NDArray[np.floating]) -> tuple[str, ...]:
+    """Say what is asked by default: of decisions the selection rate, else the mean score and the scoring rate."""
+    return _OF_DECISIONS if np.isin(predictions, (0, 1)).all() else _OF_SCORES
+
+
+def count(
+    service: Groups,
+    deal_id: str,
+    request_id: str | None,
+    predictions: NDArray[np.float64],
+    by: Sequence[str],
+    measures: Sequence[str],
+    epsilon: float,
+    *,
+    rows_digest: bytes = b"",
+) -> ByGroup:
+    """Buy counts by group.
+
+    Parameters
+    ----------
+    service : Groups
+    deal_id : str
+    request_id : str or None
+        Names this request: the same one again gets the stored answer and costs nothing. None makes it of all that is
+        asked.
+    predictions : ndarray of float64, shape (models, people)
+    by : sequence of str
+        The attributes whose values, all together, are the groups.
+    measures : sequence of str
+        Some of `MEASURES`.
+    epsilon : float
+        What to spend on the whole request.
+    rows_digest : bytes
+        As of `fairwall.client.audit_client.ask`.
+
+    Raises
+    ------
+    ValueError
+        For an attribute that the terms do not have.
+    grpc.RpcError
+        If compliance refuses.
+    """
+    told_terms = _terms(service, deal_id)
+    allowed = _read_terms(told_terms)
+    unknown = [name for name in by if name not in allowed.attributes]
+    if unknown or not by or len(set(by)) < len(by):
+        raise ValueError(f"by must be one or several of {', '.join(allowed.attributes)}, none twice")
+    header = wire.ByGroupHeader(
+        request_id=request_id or "",
+        deal_id=deal_id,
+        by=by,
+        measures=[wire.Measure.Name(MEASURES[measure]) for measure in measures],
+        epsilon=epsilon,
+        predictions=arrays.header_of(predictions),
+        rows_digest=rows_digest,
+    )
+    if request_id is None:
+        header.request_id = by_group_digest(header, told_terms, np.ascontiguousarray(predictions, "<f8")).hex()[
+            :ID_DIGITS
+        ]
+
+    def parts() -> Iterator[wire.ByGroupRequest | bytes]:
+        yield wire.ByGroupRequest(header=header)
+        yield from chunks.encoded(predictions, wire.ByGroupRequest, "predictions_chunk")
+
+    told = service.ByGroup(parts(), timeout=BY_GROUP_SECONDS)
+    values = [allowed.attributes[name] for name in by]
+    if told.release.groups != math.prod(map(len, values)):
+        raise arrays.ArrayError("what was released does not fit the terms")
+    return ByGroup(
+        by=tuple(by),
+        groups=tuple(product(*values)),
+        measures=tuple(measures),
+        models=len(predictions),
+        release=told.release,
+        least_share=allowed.least_share,
+        epsilon_charged=told.epsilon_charged,
+        epsilon_remaining=told.epsilon_remaining,
+        epsilon_remaining_now=(
+            told.epsilon_remaining_now if told.HasField("epsilon_remaining_now") else told.epsilon_remaining
+        ),
+        rows_compared=told.rows_compared if told.HasField("rows_compared") else None,
+        request_id=header.request_id,
+    )
+
+
+def _numbers(message: Any) -> NDArray[Any]:
+    return arrays.from_message(message)

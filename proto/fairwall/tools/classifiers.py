@@ -1,0 +1,81 @@
+"""A question about one fitted classifier: what it predicts of the test set, and how large its gap may be."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from fairwall.client.audit_client import Answer, AuditClient
+from fairwall.laws.metric import find_metric
+
+Response = Literal["decisions", "probabilities"]
+
+
+def ask_about(
+    audits: AuditClient,
+    classifier: Any,
+    X: Any,
+    metric: str,
+    epsilon: float,
+    *,
+    ids: Sequence[object] | None = None,
+    table: Any = None,
+    response: Response = "decisions",
+) -> Answer:
+    """Ask about a classifier, once and for all: asked about the same predictions again, it costs nothing.
+
+    Parameters
+    ----------
+    audits : AuditClient
+    classifier : object
+        Fitted, with ``classes_`` (two) and ``predict`` or ``predict_proba``, as scikit-learn has them.
+    X : frame or array, shape (people, features)
+        The rows of compliance's test set. A frame's labels are the ids, unless pandas made them to count the rows.
+    metric : str
+        A difference, such as "sp" or "eo".
+    epsilon : float
+        What predictions cost that were not asked about before.
+    ids, table
+        Whose the rows are, as in `AuditClient.ask`.
+    response : {"decisions", "probabilities"}
+        What is audited: which class it decides for, or the probability of the second of ``classes_``.
+
+    Raises
+    ------
+    ValueError, AuditRefused, AuditUnavailable
+        As `AuditClient.ask`; and ValueError for a classifier of other than two classes.
+    """
+    check_difference(metric)
+    predictions = _predictions(classifier, X, response)
+    pandas = sys.modules.get("pandas")
+    if ids is None and table is None and pandas is not None and isinstance(X, pandas.DataFrame):
+        predictions = pandas.Series(predictions, X.index)
+    return audits.ask(predictions, metric, epsilon, ids=ids, table=table, once=True)
+
+
+def check_difference(metric: str) -> None:
+    """Refuse a metric that is no difference between groups, whose best value is 0; ValueError."""
+    if not find_metric(metric).bounded:
+        raise ValueError(f"metric {metric} is a ratio: its best value is not 0")
+
+
+def size(answer: Answer) -> float:
+    """Return how large the first model's gap is, whoever is ahead, noise included."""
+    return float(abs(answer.gaps[0]))
+
+
+def largest(answer: Answer) -> float:
+    """Return how large the first model's exact gap may be, with a probability of at least 95%; NaN if nobody knows."""
+    return float(max(abs(answer.low[0]), abs(answer.high[0])))
+
+
+def _predictions(classifier: Any, X: Any, response: Response) -> Any:
+    classes = list(getattr(classifier, "classes_", ()))
+    if len(classes) != 2:
+        raise ValueError(f"a classifier must be fitted to two classes to be audited, and has {len(classes)}")
+    if response == "probabilities":
+        return np.asarray(classifier.predict_proba(X))[:, 1]
+    return (np.asarray(classifier.predict(X)) == classes[1]).astype(np.float64)

@@ -1,0 +1,64 @@
+"""A scorer for scikit-learn: how small a classifier's gap is on compliance's test set."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fairwall.client.audit_client import AuditClient
+from fairwall.tools.classifiers import Response, ask_about, check_difference, size
+
+
+@dataclass(frozen=True)
+class GapScorer:
+    """Scores a fitted classifier by compliance's answer about it: minus the size of its gap, noise included.
+
+    It may stand where scikit-learn takes a callable for ``scoring``. The rows that are handed to it there are not
+    looked at: every score is about the one test set that compliance has, and costs epsilon, or nothing where the
+    classifier predicts what another one did that was asked about. It keeps no connection, so that it can be sent to
+    other processes.
+
+    Parameters
+    ----------
+    address, credentials, data
+        As `AuditClient`'s.
+    metric, epsilon, ids, table, response
+        As `fairwall.tools.classifiers.ask_about`'s.
+    X : frame or array, shape (people, features)
+        The rows of compliance's test set.
+
+    Raises
+    ------
+    ValueError
+        For a metric whose best value is not 0.
+    """
+
+    address: str
+    credentials: str | Path
+    metric: str
+    epsilon: float
+    X: Any = field(repr=False)
+    ids: Sequence[object] | None = field(default=None, repr=False)
+    table: Any = field(default=None, repr=False)
+    response: Response = "decisions"
+    data: str | None = None
+
+    def __post_init__(self) -> None:
+        check_difference(self.metric)
+
+    def __call__(self, estimator: Any, X: object = None, y: object = None) -> float:  # noqa: ARG002 - scikit-learn's
+        """Return the score, at most 0; raises as `AuditClient.ask`."""
+        with AuditClient(self.address, self.credentials, data=self.data) as audits:
+            answer = ask_about(
+                audits,
+                estimator,
+                self.X,
+                self.metric,
+                self.epsilon,
+                ids=self.ids,
+                table=self.table,
+                response=self.response,
+            )
+        return -size(answer)

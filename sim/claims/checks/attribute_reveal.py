@@ -1,0 +1,417 @@
+"""The theorems of [AR], tried in all small worlds, and its printed formulas.
+
+[AR]: Hamman, Chen, Dutta, "Can Querying for Bias Leak Protected Attributes?", FAccT 2023, and its preprint. A is 1 for
+the N1 advantaged and 0 for the N0 disadvantaged; v is 1/N1 and -1/N0 there, so that a model's gap is h v. Everything
+is computed in fractions where a theorem is about exact answers.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from fairwall.laws.calibration import cauchy_loss, printed_conceal_scale
+from fairwall.laws.conceal_laplace import conceal_laplace_law
+from fairwall.laws.sensitivity import flip_sensitivity
+from sim.claims.finding import Finding
+
+Groups = tuple[int, ...]
+_ROUNDING = 1e-9
+
+
+def alone() -> Finding:
+    """Try Example 1: a model that accepts one person alone tells her group and both groups' sizes."""
+    worlds = 0
+    for groups in _worlds(8):
+        n, n1 = len(groups), sum(groups)
+        for person in range(n):
+            gap = _gap(groups, [int(each == person) for each in range(n)])
+            size = 1 / abs(gap)
+            told = (int(gap > 0), int(size if gap > 0 else n - size))
+            if told != (groups[person], n1):
+                return Finding("", f"A = {groups}, person {person}: {told}")
+            worlds += 1
+    return Finding(f"in all {worlds:,} worlds of up to 8 people", figures={"worlds": worlds})
+
+
+def two_models() -> Finding:
+    """Try Example 2: two models that differ in one person have gaps that differ by 1/N1 or -1/N0, by her group."""
+    wrong = right = 0
+    case = ""
+    for groups in _worlds(5):
+        n, n1 = len(groups), sum(groups)
+        for first in itertools.product((0, 1), repeat=n):
+            second = (1 - first[0], *first[1:])
+            printed = Fraction(1, n1) if groups[0] else Fraction(-1, n - n1)
+            difference = _gap(groups, second) - _gap(groups, first)
+            if difference == printed:
+                right += 1
+            else:
+                wrong += 1
+                case = (
+                    case or f"A = {groups}, the first model {first}: the gaps differ by {difference}, printed {printed}"
+                )
+    return Finding(
+        f"true in the {right:,} cases in which the first model rejects the person, with the other sign in {wrong:,}",
+        case,
+        {"right": right, "wrong": wrong},
+    )
+
+
+def full_rank() -> Finding:
+    """Theorem 1: n independent models tell everybody's group. Binary models, drawn, of full rank."""
+    return _solved(lacking=0)
+
+
+def one_fewer() -> Finding:
+    """Remark 3: n - 1 are enough. Theirs and the equation that v adds up to 0 have one solution."""
+    return _solved(lacking=1)
+
+
+def large_balanced() -> Finding:
+    """Remark 3: solving for the sizes fails numerically where both groups are large and about as large."""
+    wrong = 0
+    sizes = range(1, 100_001)
+    for size in sizes:
+        # One gap of a model that accepts one person alone, as a float64.
+        wrong += round(1 / (1.0 / size)) != size
+    return Finding(
+        f"of {len(sizes):,} sizes every one is found from its reciprocal in float64",
+        f"N0 = N1 = 50,000 of 100,000 people: 1/N1 is {1 / 50_000}, and its reciprocal rounds to 50,000"
+        if not wrong
+        else "",
+        {"wrong": wrong},
+    )
+
+
+def sensing_sign() -> Finding:
+    """Algorithm 2, eq. (7): SP - H r = H s with r = 1/N1 everywhere and s >= 0."""
+    against, worlds = "", 0
+    for groups in _worlds(5):
+        n, n1 = len(groups), sum(groups)
+        sparse = [Fraction(0) if a else Fraction(1, n1) + Fraction(1, n - n1) for a in groups]
+        for row in itertools.product((0, 1), repeat=n):
+            printed = _gap(groups, row) - Fraction(sum(row), n1)
+            wanted = sum(each for each, taken in zip(sparse, row, strict=True) if taken)
+            worlds += 1
+            if printed != wanted and not against:
+                against = f"A = {groups}, a model that decides {row}: SP - H r is {printed}, H s is {wanted}"
+            if printed != -wanted:
+                return Finding("", "neither sign fits")
+    return Finding(f"in all {worlds:,} cases SP - H r is -H s", against, {"cases": worlds})
+
+
+def size_query() -> Finding:
+    """Remark 4: one model that accepts one person tells N0 and N1."""
+    for n in range(2, 61):
+        told = {Fraction(1, n1): n1 for n1 in range(1, n)} | {Fraction(-1, n - n1): n1 for n1 in range(1, n)}
+        if len(told) != 2 * (n - 1):
+            return Finding("", f"n = {n}: two sizes give one gap")
+    return Finding("for every N0 of up to 60 people the gap is another", figures={"people": 60})
+
+
+def few_answers() -> Finding:
+    """Section 3.2.1: it takes of the order N0 log(n/N0) answers. Weights 2^-j in one answer of float64, all worlds."""
+    n, n0 = 40, 3
+    weights = np.ldexp(1.0, -np.arange(1, n + 1))
+    chosen = np.array(list(itertools.combinations(range(n), n0)))
+    lost = weights[chosen].sum(axis=1)
+    gaps = (weights.sum() - lost) / (n - n0) - lost / n0
+    different = len(np.unique(gaps)) == len(chosen)
+    least = n0 * math.log(n / n0)
+    return Finding(
+        f"a limit of compressed sensing, not of a developer: {len(chosen):,} worlds, {len(np.unique(gaps)):,} answers",
+        f"n = {n}, N0 = {n0}, weights 1/2 to 2^-{n}: the one answer is another in each of {len(chosen):,} worlds, "
+        f"where N0 ln(n/N0) is {least:.1f}"
+        if different
+        else "",
+        {"worlds": len(chosen), "answers": len(np.unique(gaps))},
+    )
+
+
+def absolute_gaps() -> Finding:
+    """Theorem 4: n absolute gaps part people into the two groups.
+
+    Each is asked about alone. Where all of these are alike the groups are equally large; she and the first are then
+    asked about together.
+    """
+    worlds = 0
+    for groups in _worlds(9):
+        n = len(groups)
+        alone = [abs(_gap(groups, [int(each == person) for each in range(n)])) for person in range(n)]
+        if 2 / alone[0] == n:
+            both = [abs(_gap(groups, [int(each in (0, person)) for each in range(n)])) for person in range(1, n)]
+            alike = [True, *(gap == 2 * alone[0] for gap in both)]
+        else:
+            alike = [gap == alone[0] for gap in alone]
+        if alike != [a == groups[0] for a in groups]:
+            return Finding("", f"A = {groups}")
+        worlds += 1
+    return Finding(f"in all {worlds:,} worlds of up to 9 people", figures={"worlds": worlds})
+
+
+def equal_opportunity() -> Finding:
+    """Remark 5: gaps of equal opportunity tell the groups of those with Y = 1, and nothing of the others."""
+    worlds = 0
+    for n in (4, 5):
+        for labels in itertools.product((0, 1), repeat=n):
+            answers: dict[Groups, set[tuple[Fraction, ...]]] = {}
+            for groups in itertools.product((0, 1), repeat=n):
+                inside = tuple(a for a, y in zip(groups, labels, strict=True) if y)
+                if 0 < sum(inside) < len(inside):
+                    places = [place for place, y in enumerate(labels) if y]
+                    rows = itertools.product((0, 1), repeat=n)
+                    found = tuple(_gap(inside, [row[place] for place in places]) for row in rows)
+                    answers.setdefault(inside, set()).add(found)
+                    worlds += 1
+            told = [each for found in answers.values() for each in found]
+            if any(len(found) != 1 for found in answers.values()) or len(set(told)) != len(answers):
+                return Finding("", f"Y = {labels}")
+    return Finding(
+        f"in {worlds:,} worlds of 4 and 5 people: all answers together are a function of those groups, one to one",
+        figures={"worlds": worlds},
+    )
+
+
+def signed_sensitivity() -> Finding:
+    """Theorem 5: one person moves a gap by 1/2 + 1/(n-1) at most. All worlds and models of 3 to 6 people."""
+    return _sensitivity("1/2 + 1/(n-1)", lambda gap: gap, lambda n: Fraction(1, 2) + Fraction(1, n - 1), range(3, 7))
+
+
+def absolute_sensitivity() -> Finding:
+    """Theorem 6: one person moves an absolute gap by 1/2 at most."""
+    return _sensitivity("1/2", abs, lambda _: Fraction(1, 2), range(4, 7))
+
+
+def opportunity_sensitivity() -> Finding:
+    """Section 4.1: equal opportunity has the sensitivity 1/2 + 1/(n-1), n being all people."""
+    return _strata(Fraction(1, 2) + Fraction(1, 3))
+
+
+def conceal_loss() -> Finding:
+    """Theorem 7: the printed Attribute-Conceal is epsilon-DP. Between N0 = 1 and N0 = 2."""
+    worst, where = 0.0, (0, 0, 0.0)
+    for n, queries, epsilon in itertools.product((50, 100, 1000), (1, 25, 40), (1.0, 5.0, 10.0)):
+        scales = [printed_conceal_scale(n0, n - n0, queries, epsilon) for n0 in (1, 2)]
+        loss = queries * cauchy_loss(flip_sensitivity("sp", n, 2), *scales)
+        if loss / epsilon > worst:
+            worst, where = loss / epsilon, (n, queries, epsilon)
+    n, queries, epsilon = where
+    return Finding(
+        "holds where 2 <= N0 <= N1",
+        f"n = {n}, {queries} models, epsilon {epsilon:g}: between N0 = 1 and 2 the loss is {worst * epsilon:.1f}"
+        if worst > 1
+        else "",
+        {"loss": worst * epsilon},
+    )
+
+
+def conceal_laplace_delta() -> Finding:
+    """Theorem 8: Laplace noise on the smooth sensitivity is (epsilon, delta)-DP. One query, all neighbours."""
+    worst, cases = 0.0, 0
+    for n, epsilon, delta in itertools.product((10, 50, 200), (0.2, 0.5, 0.9), (1e-2, 1e-5)):
+        for n0 in range(2, n - 1):
+            scales = [conceal_laplace_law("sp", at, n - at, 1, epsilon, delta).scale for at in (n0, n0 - 1)]
+            shift = flip_sensitivity("sp", n, n0)
+            for here, there in (scales, scales[::-1]):
+                worst, cases = max(worst, _divergence(shift, here, there, epsilon) / delta), cases + 1
+    return Finding(
+        f"in {cases:,} cases of one query delta is at most {worst:.2g} of what is claimed",
+        "" if worst <= 1 else f"delta is {worst:g} times what is claimed",
+        {"cases": cases},
+    )
+
+
+def smooth_absolute() -> Finding:
+    """4.2 and A.6: at N0 = N1 = 2 an absolute gap's local sensitivity is at most max(1/N0, 1/2) = 1/2."""
+    return _sensitivity("max(1/N0, 1/2)", abs, lambda _: Fraction(1, 2), (4,), balanced=True)
+
+
+def convexity_argument() -> Finding:
+    """Preprint A.5: each of the three terms of the second derivative is positive, where N0 < N1."""
+    # The third one is 2 beta e^(-k beta) (1/(N1+k+1)^2 - 1/(N0-k)^2).
+    negative = cases = 0
+    for n0, n1 in itertools.product(range(3, 30), range(4, 60)):
+        if n0 < n1:
+            for k in range(n0 - 1):
+                cases += 1
+                negative += Fraction(1, (n1 + k + 1) ** 2) < Fraction(1, (n0 - k) ** 2)
+    return Finding(
+        f"the third term is negative in {negative:,} of {cases:,} cases; the function is convex nevertheless: both of "
+        "its parts are log-convex",
+        f"N0 = 3, N1 = 4, k = 0: 1/25 - 1/9 is {float(Fraction(1, 25) - Fraction(1, 9)):.3f}",
+        {"negative": negative, "cases": cases},
+    )
+
+
+def printed_scale_order() -> Finding:
+    """Table 2: the error falls as N0 grows and rises with the number of models. By the printed formula."""
+    grid = {
+        (n0, m): printed_conceal_scale(n0, 1000 - n0, m, 100.0)
+        for n0 in (10, 50, 100, 200, 300, 400)
+        for m in (500, 900)
+    }
+    columns = [[grid[n0, m] for n0 in (10, 50, 100, 200, 300, 400)] for m in (500, 900)]
+    ordered = all(column == sorted(column, reverse=True) for column in columns)
+    ordered &= all(grid[n0, 500] <= grid[n0, 900] for n0, _ in grid)
+    return Finding(
+        " and ".join(f"from {each[0]:.3g} to {each[-1]:.3g}" for each in columns) + " at 500 and at 900 models",
+        "" if ordered else "in another order",
+        {f"{n0}-{m}": scale for (n0, m), scale in grid.items()},
+    )
+
+
+def printed_errors() -> list[Mapping[str, Any]]:
+    """Compare Table 2's printed errors, n = 1000, and the preprint's Figure 3 with the printed formula: logarithms.
+
+    A line for each: ``ratio`` is log10 of the formula's median over what is printed.
+    """
+    table = {
+        (1000, 10, 500, 100.0): 0.1288, (1000, 10, 900, 100.0): 0.1914, (1000, 50, 500, 100.0): 0.0908,
+        (1000, 50, 900, 100.0): 0.1563, (1000, 100, 500, 100.0): 0.0874, (1000, 100, 900, 100.0): 0.1029,
+        (1000, 200, 500, 100.0): 0.0519, (1000, 200, 900, 100.0): 0.0967, (1000, 300, 500, 100.0): 0.0389,
+        (1000, 300, 900, 100.0): 0.0599, (1000, 400, 500, 100.0): 0.0416, (1000, 400, 900, 100.0): 0.0545,
+    }  # fmt: skip
+    lines = [_printed(place, printed, "Table 2") for place, printed in table.items()]
+    return [*lines, _printed((1000, 10, 60, 100.0), 0.0601, "Figure 3")]
+
+
+def out_of_range() -> list[Mapping[str, Any]]:
+    """Give how many percent of Attribute-Conceal's answers, as printed, leave [-1, 1] though the gap is 0."""
+    lines: list[Mapping[str, Any]] = []
+    for number, (n, n0, m) in enumerate(((100, 10, 25), (100, 10, 40), (1000, 104, 300))):
+        for epsilon in (5.0, 10.0, 100.0):
+            scale = printed_conceal_scale(n0, n - n0, m, epsilon)
+            share = 100 * (1 - 2 / math.pi * math.atan(1 / scale))
+            lines.append({"setting": number, "epsilon": epsilon, "percent": share})
+    return lines
+
+
+def _printed(place: tuple[int, int, int, float], printed: float, source: str) -> dict[str, Any]:
+    n, n0, m, epsilon = place
+    ratio = math.log10(printed_conceal_scale(n0, n - n0, m, epsilon) / printed)
+    return {"source": source, "cell": f"{n0}-{m}", "ratio": ratio}
+
+
+def _gap(groups: Sequence[int], row: Sequence[int]) -> Fraction:
+    """Give a model's gap of statistical parity."""
+    n1 = sum(groups)
+    accepted = sum(h for h, a in zip(row, groups, strict=True) if a)
+    return Fraction(accepted, n1) - Fraction(sum(row) - accepted, len(groups) - n1)
+
+
+def _worlds(people: int) -> Iterator[Groups]:
+    """Give every A of up to so many people in which neither group is empty."""
+    for n in range(2, people + 1):
+        for groups in itertools.product((0, 1), repeat=n):
+            if 0 < sum(groups) < n:
+                yield groups
+
+
+def _solved(lacking: int) -> Finding:
+    rng = np.random.default_rng(3)
+    worlds = 0
+    for n in range(3, 9):
+        while True:
+            rows = rng.integers(0, 2, (n - lacking, n)).astype(float)
+            # v adds up to 0, which is one more equation.
+            known = np.vstack([rows, np.ones(n)]) if lacking else rows
+            if np.linalg.matrix_rank(known) == n:
+                break
+        for groups in itertools.product((0, 1), repeat=n):
+            if 0 < sum(groups) < n:
+                n1 = sum(groups)
+                v = np.where(np.array(groups) == 1, 1 / n1, -1 / (n - n1))
+                gaps = np.concatenate([rows @ v, np.zeros(lacking)])
+                found = np.linalg.solve(known, gaps)
+                if tuple((found > 0).astype(int)) != groups:
+                    return Finding("", f"A = {groups}")
+                worlds += 1
+    return Finding(f"in all {worlds} worlds of 3 to 8 people", figures={"worlds": worlds})
+
+
+def _sensitivity(printed: str, of: Any, most: Any, sizes: Sequence[int], *, balanced: bool = False) -> Finding:
+    """Look through all worlds and models for the largest change by one person's group."""
+    found, case, over = [], "", False
+    for n in sizes:
+        largest = Fraction(0)
+        for groups in itertools.product((0, 1), repeat=n):
+            if not 0 < sum(groups) < n or (balanced and 2 * sum(groups) != n):
+                continue
+            for person in range(n):
+                other = (*groups[:person], 1 - groups[person], *groups[person + 1 :])
+                if not 0 < sum(other) < n:
+                    continue
+                for row in itertools.product((0, 1), repeat=n):
+                    change = abs(of(_gap(groups, row)) - of(_gap(other, row)))
+                    if change > largest:
+                        largest = change
+                        if change > most(n) and not over:
+                            case = (
+                                f"n = {n}, A = {groups}, a model that decides {row}, person {person}: {change}, "
+                                f"printed {most(n)}"
+                            )
+        over = over or largest > most(n)
+        found.append((n, largest))
+    words = ", ".join(f"{largest} for n = {n}" for n, largest in found)
+    tight = all(largest == most(n) for n, largest in found)
+    return Finding(
+        f"the largest change is {words}{f': {printed} exactly' if tight else ''}",
+        case,
+        {f"n{n}": float(largest) for n, largest in found},
+    )
+
+
+def _strata(printed: Fraction) -> Finding:
+    labels, first, second = (1, 1, 1, 0), (0, 1, 1, 1), (0, 0, 1, 1)
+    changes = []
+    for row in itertools.product((0, 1), repeat=4):
+        inside = [place for place, y in enumerate(labels) if y]
+        gaps = [_gap([a[place] for place in inside], [row[place] for place in inside]) for a in (first, second)]
+        changes.append((abs(gaps[0] - gaps[1]), row, gaps))
+    change, row, gaps = max(changes)
+    return Finding(
+        "n has to be those with Y = 1",
+        f"Y = {labels}, A = {first} and {second}, a model that decides {row}: {gaps[0]} and {gaps[1]}, a change of "
+        f"{change}, printed {printed}"
+        if change > printed
+        else "",
+        {"change": float(change)},
+    )
+
+
+def _divergence(shift: float, here: float, there: float, epsilon: float) -> float:
+    """Give the integral of (p - e^epsilon q)+ of two Laplace densities, of scale here at 0 and there at shift.
+
+    p - e^epsilon q changes sign where |x|/here - |x - shift|/there has one value: at most once in each of the three
+    pieces that 0 and shift cut the line into.
+    """
+    level = math.log(there / here) - epsilon
+    ends = [-math.inf, 0.0, shift, math.inf]
+    total = 0.0
+    for low, high in itertools.pairwise(ends):
+        inside = (max(low, -1e6) + min(high, 1e6)) / 2
+        own, other = math.copysign(1, inside) / here, math.copysign(1, inside - shift) / there
+        slope, at = other - own, level + (-shift * other)
+        cuts = [low, high]
+        if slope:
+            cut = -at / slope
+            if low < cut < high:
+                cuts.insert(1, cut)
+        for start, end in itertools.pairwise(cuts):
+            middle = (max(start, -1e6) + min(end, 1e6)) / 2
+            if level - abs(middle) / here + abs(middle - shift) / there > 0:
+                total += _mass(start, end, here) - math.exp(epsilon) * _mass(start - shift, end - shift, there)
+    return total
+
+
+def _mass(low: float, high: float, scale: float) -> float:
+    def below(x: float) -> float:
+        return 0.5 * math.exp(x / scale) if x <= 0 else 1 - 0.5 * math.exp(-x / scale)
+
+    return below(high) - below(low)

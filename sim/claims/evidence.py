@@ -1,0 +1,130 @@
+"""What was measured for a claim, as a small file: enough to compute its verdict again without a replay.
+
+The file carries a digest of itself, so that a number that was changed in it is noticed, and a digest of the test that
+it was measured by, so that a claim whose test has changed since is. Neither is a signature: whoever changes a number
+and the digest has made other evidence, which only measuring again tells from ours.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fairwall.errors import UserError
+from sim.claims.claim import Claim, ClaimTest, Paper
+
+_BYTES_MAX = 2**20
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What was measured.
+
+    Attributes
+    ----------
+    claim : the claim's id.
+    test : digest of what was measured and how, not of what was predicted.
+    verdict : what followed from it.
+    code : the version that measured.
+    source : what was played or read, with its settings.
+    data : SHA-256 of the tables, by name.
+    seconds : how long it took.
+    values : of each prediction, the value of each unit.
+    figures : of a check, the numbers that it found.
+    found : of a check, what it found, in words.
+    counterexample : of a check, the case that refutes the claim; empty where it found none.
+    """
+
+    claim: str
+    test: str
+    verdict: str
+    code: str
+    source: Mapping[str, Any]
+    data: Mapping[str, str]
+    seconds: float
+    values: tuple[tuple[float, ...], ...] = ()
+    figures: Mapping[str, float] = field(default_factory=dict)
+    found: str = ""
+    counterexample: str = ""
+
+    def text(self) -> str:
+        """Write the file."""
+        content = asdict(self)
+        for key in ("values", "figures", "found", "counterexample"):
+            if not content[key]:
+                del content[key]
+        return json.dumps({**content, "digest": _digest(content)}, indent=1, allow_nan=False) + "\n"
+
+
+def digest_of(test: ClaimTest) -> str:
+    """Give the digest of what a test measures and how."""
+    content = test.model_dump(
+        mode="json", include={"play", "table", "measure", "check", "set", "trials", "seed", "unit"}
+    )
+    content["values"] = [[each.value, each.of, each.pair] for each in test.predicts]
+    return _digest(content)[:16]
+
+
+def read(paper: Paper, claim: Claim) -> Evidence | None:
+    """Read a claim's evidence; None where there is none.
+
+    Raises
+    ------
+    UserError
+        If it is not as it was written.
+    """
+    path = place(paper.evidence, claim.id)
+    try:
+        if path.stat().st_size > _BYTES_MAX:
+            raise UserError(f"{path}: more than {_BYTES_MAX:,} bytes")
+        content = json.loads(path.read_bytes())
+        stated = content.pop("digest")
+        if stated != _digest(content):
+            raise UserError(f"{path}: its digest is another: a number was changed since it was measured")
+        values = tuple(tuple(map(float, units)) for units in content.pop("values", ()))
+        if not all(math.isfinite(value) for units in values for value in units):
+            raise ValueError
+        return Evidence(**content, values=values)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise UserError(f"{path}: is no evidence as `fairwall claims run` writes it") from None
+
+
+def write(folder: Path, evidence: Evidence) -> Path:
+    """Write a claim's evidence to a folder.
+
+    Raises
+    ------
+    UserError
+        If it cannot be written.
+    """
+    path = place(folder, evidence.claim)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(evidence.text(), encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror}; name another folder with --out") from None
+    return path
+
+
+def place(folder: Path, claim: str) -> Path:
+    """Say where a claim's evidence lies."""
+    return folder / f"{claim}.json"
+
+
+def file_digest(path: Path) -> str:
+    """Give the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _digest(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=list).encode()).hexdigest()

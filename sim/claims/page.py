@@ -1,0 +1,81 @@
+"""The page of all claims: a table for each paper, in Markdown."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+from sim.claims.claim import Paper, Prediction
+from sim.claims.ledger import Entry, entries
+from sim.claims.verdict import MEANING, STATUSES, measured
+from sim.report.estimates import Estimate
+from sim.report.reproduction import NOT_REPRODUCED, REPRODUCED, UNDECIDED, judged
+
+_SHOWN = 2
+"""So many predictions of a claim stand in the table, those that decide first."""
+
+_ORDER = (NOT_REPRODUCED, UNDECIDED, REPRODUCED)
+
+_COLUMNS = "| id | where | claim | status | found |\n|---|---|---|---|---|"
+_HEAD = "# The claims\n\nWritten by `fairwall claims page docs/claims-table.md`. [What the words mean](claims.md).\n"
+
+
+def markdown(papers: Sequence[Paper]) -> str:
+    """Write the page."""
+    found = entries(papers)
+    many = Counter(each.status for each in found)
+    counts = "\n".join(f"| {each} | {many[each]} | {MEANING[each]} |" for each in STATUSES if many[each])
+    parts = [
+        _HEAD,
+        f"{len(found)} claims.\n",
+        f"| status | claims | |\n|---|---|---|\n{counts}\n",
+    ]
+    for paper in papers:
+        rows = "\n".join(_row(each) for each in found if each.paper is paper)
+        parts.append(f"## {paper.key}\n\n{paper.title}\n\n{_COLUMNS}\n{rows}\n")
+    return "\n".join(parts)
+
+
+def _row(entry: Entry) -> str:
+    claim = entry.claim
+    cells = (claim.id, claim.where, claim.says, entry.status, told(entry))
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def told(entry: Entry) -> str:
+    """Say in a few words what a claim's verdict rests on."""
+    claim, found = entry.claim, entry.evidence
+    if claim.test is None or found is None:
+        return claim.missing or ""
+    if claim.test.check is not None:
+        return found.counterexample or found.found
+    judged_first = sorted(
+        zip(claim.test.predicts, measured(claim.test, found.values), strict=True),
+        key=lambda each: _ORDER.index(judged(each[1], each[0].region)),
+    )
+    texts = [f"{number(ours, exact=claim.test.exact)}, {predicted(each)}" for each, ours in judged_first[:_SHOWN]]
+    more = len(judged_first) - _SHOWN
+    return "; ".join([*texts, *([f"{more} more"] if more > 0 else [])])
+
+
+def number(ours: Estimate, *, exact: bool) -> str:
+    """Write what was measured, with its interval if it has one."""
+    ends = "" if ours.low is None or exact else f" ({_short(ours.low)} to {_short(ours.high)})"
+    return f"{_short(ours.mean)}{ends}"
+
+
+def predicted(prediction: Prediction) -> str:
+    """Write what was predicted."""
+    low, high = prediction.region
+    if low == high:
+        return f"predicted {_short(low)}"
+    if math.isinf(high):
+        return f"predicted at least {_short(low)}"
+    return f"predicted at most {_short(high)}" if math.isinf(low) else f"predicted {_short(low)} to {_short(high)}"
+
+
+def _short(value: float | None) -> str:
+    """Write a number with three digits, and a count whole."""
+    assert value is not None, "an interval has both ends"
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"

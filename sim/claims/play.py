@@ -1,0 +1,220 @@
+"""A claim's test, run: what it will cost, and the evidence that it gives."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import fairwall
+from fairwall.errors import UserError
+from sim.claims import evidence as kept
+from sim.claims.claim import Claim, ClaimTest
+from sim.claims.evidence import Evidence
+from sim.claims.ledger import Entry, function
+from sim.claims.values import ValueRefused
+from sim.claims.verdict import verdict
+from sim.report.notation import plural
+
+if TYPE_CHECKING:
+    from sim.scenarios.sweep import Sweep
+
+Lines = Sequence[Mapping[str, Any]]
+Files = Mapping[str, Path]
+"""The user's files, by the name that a test has for them."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a source gave: its lines, how it was made, the digests of its data, and the seconds that it took."""
+
+    lines: Lines
+    source: Mapping[str, Any]
+    data: Mapping[str, str]
+    seconds: float
+
+
+def cost(entry: Entry) -> str:
+    """Say in one line what running a claim's test takes: time and data."""
+    test = _tested(entry.claim)
+    seconds = None if entry.evidence is None else entry.evidence.seconds
+    if seconds is None:
+        time_taken = "time not known: it has not been measured yet"
+    else:
+        time_taken = "less than a minute" if seconds < 60 else f"about {seconds / 60:.0f} min"
+    what = test.check or test.measure or test.table
+    if test.play is not None:
+        sweep = scenario(test, dict.fromkeys(test.data, Path("FILE")))
+        trials = sum(cell.scenario.scenario.trials for cell in sweep.cells)
+        what = f"{test.play}, {plural(trials, 'trial')} in {plural(len(sweep.cells), 'cell')}"
+    needs = ", ".join(f"your {name}" for name in test.data) or "no file of yours"
+    return f"{what}; {time_taken}; {needs}"
+
+
+def require(test: ClaimTest, files: Files) -> None:
+    """Make sure that a test's files are there.
+
+    Raises
+    ------
+    UserError
+        If one is not named, or is none.
+    """
+    for name in test.data:
+        if name not in files:
+            raise UserError(f"--data {name}=FILE: this test needs a file of yours")
+        if not files[name].is_file():
+            raise UserError(f"--data {name}={files[name]}: no such file")
+
+
+def measure(test: ClaimTest, files: Files, on_progress: Callable[[int], None] = lambda _: None) -> Measured:
+    """Play a test's scenario, or read its table.
+
+    Raises
+    ------
+    UserError
+        If a file is missing, or cannot be read; and whatever a run raises.
+    """
+    require(test, files)
+    began = time.monotonic()
+    data = {name: kept.file_digest(files[name]) for name in test.data}
+    source: dict[str, Any]
+    if test.play is not None:
+        sweep = scenario(test, files)
+        lines = _played(sweep, on_progress)
+        source = {"play": test.play, "set": test.set, "seed": sweep.scenario.scenario.seed, "scenario": sweep.digest}
+        source["trials"] = sweep.scenario.scenario.trials
+        data |= _shipped(sweep)
+    elif test.table is not None:
+        lines, source = rows(files[test.table]), {"table": test.table}
+    else:
+        assert test.measure is not None, "one of the sources"
+        made: Any = function(test.measure)(*(files[name] for name in test.data))
+        lines, source = made, {"measure": test.measure}
+    return Measured(lines, source, data, time.monotonic() - began)
+
+
+def evidence(claim: Claim, found: Measured) -> Evidence:
+    """Compute a claim's values from what was measured.
+
+    Raises
+    ------
+    UserError
+        If the lines have not what a value needs.
+    """
+    test = _tested(claim)
+    try:
+        values = tuple(tuple(map(_rounded, each.measured.of(found.lines, test.unit))) for each in test.predicts)
+    except ValueRefused as error:
+        raise UserError(f"claim {claim.id}: {error}") from None
+    return Evidence(
+        claim.id,
+        kept.digest_of(test),
+        verdict(test, values),
+        fairwall.__version__,
+        found.source,
+        found.data,
+        round(found.seconds, 1),
+        values,
+    )
+
+
+def checked(claim: Claim, files: Files) -> Evidence:
+    """Execute a claim's check.
+
+    Raises
+    ------
+    UserError
+        If a file is missing.
+    """
+    test = _tested(claim)
+    assert test.check is not None, "is checked"
+    require(test, files)
+    began = time.monotonic()
+    found = function(test.check)(*(files[name] for name in test.data))
+    return Evidence(
+        claim.id,
+        kept.digest_of(test),
+        verdict(test, (), found.counterexample),
+        fairwall.__version__,
+        {"check": test.check},
+        {name: kept.file_digest(files[name]) for name in test.data},
+        round(time.monotonic() - began, 1),
+        figures={key: _rounded(float(value)) for key, value in found.figures.items()},
+        found=found.found,
+        counterexample=found.counterexample,
+    )
+
+
+def scenario(test: ClaimTest, files: Files) -> Sweep:
+    """Read the scenario that a test plays, with what it sets."""
+    from sim.games import read
+
+    assert test.play is not None, "is played"
+    settings = [f"{key}={_toml(value, files)}" for key, value in test.set.items()]
+    base = {"trials": test.trials, "seed": test.seed}
+    settings += [f"scenario.{key}={value}" for key, value in base.items() if value is not None]
+    return read(test.play, settings)
+
+
+def rows(path: Path) -> Lines:
+    """Read a CSV file, also ``.gz``: a line for each row, numbers as numbers.
+
+    Raises
+    ------
+    UserError
+    """
+    try:
+        raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        return [{key: _number(text) for key, text in row.items()} for row in csv.DictReader(io.StringIO(raw.decode()))]
+    except (OSError, EOFError, ValueError, csv.Error) as error:
+        raise UserError(f"{path}: cannot be read as CSV: {error}") from None
+
+
+def _played(sweep: Sweep, on_progress: Callable[[int], None]) -> Lines:
+    from sim.play import runner
+    from sim.runs.folder import RunFolder
+
+    with tempfile.TemporaryDirectory(prefix="fairwall-claim-") as parent:
+        folder = RunFolder.create(Path(parent), sweep.scenario.scenario.name)
+        return runner.play(sweep, folder, on_progress).trials
+
+
+def _shipped(sweep: Sweep) -> dict[str, str]:
+    """Give the digests of the shipped tables that are played on."""
+    from sim.datasets import SHIPPED
+
+    named = {getattr(getattr(cell.scenario, "data", None), "source", None) for cell in sweep.cells}
+    named |= {getattr(getattr(cell.scenario, "groups", None), "source", None) for cell in sweep.cells}
+    return {name: kept.file_digest(SHIPPED[name].path) for name in sorted(SHIPPED) if name in named}
+
+
+def _toml(value: Any, files: Files) -> str:
+    """Write a value as ``--set`` takes it; ``{NAME}`` stands for the user's file of that name."""
+    if isinstance(value, str):
+        for name, path in files.items():
+            value = value.replace(f"{{{name}}}", str(path))
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.10g}")
+
+
+def _number(text: str | None) -> float | str:
+    try:
+        return float(text or "")
+    except ValueError:
+        return text or ""
+
+
+def _tested(claim: Claim) -> ClaimTest:
+    if claim.test is None:
+        raise UserError(f"claim {claim.id}: {claim.status}: {claim.missing}")
+    return claim.test

@@ -1,0 +1,274 @@
+"""The command ``fairwall claims``: what papers claim, and what became of it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import textwrap
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fairwall.errors import UserError
+from sim.cli.status import FAILED, WIDTH
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from sim.claims.claim import ClaimTest, Paper, Prediction
+    from sim.claims.ledger import Entry
+
+app = typer.Typer(
+    help="Tell what papers claim, and what became of it.",
+    invoke_without_command=True,
+    rich_markup_mode=None,
+)
+
+_Folder = Annotated[
+    Path | None, typer.Option("--claims", metavar="DIR", help="A folder of your own: a TOML file a paper.")
+]
+
+
+@app.callback()
+def listed(
+    context: typer.Context,
+    paper: Annotated[str | None, typer.Option(help="Only this paper's claims, for example AR.")] = None,
+    status: Annotated[str | None, typer.Option(help="Only claims that stand so, for example refuted.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    claims: _Folder = None,
+) -> None:
+    """Tell what papers claim, and what became of it."""
+    if context.invoked_subcommand is not None:
+        if paper or status or as_json or claims:
+            raise typer.BadParameter(f"options of the list stand alone; give {context.invoked_subcommand} its own")
+        return
+    from sim.claims.ledger import entries
+    from sim.claims.verdict import STATUSES
+
+    papers = _papers(claims)
+    keys = [each.key for each in papers]
+    if paper is not None and paper not in keys:
+        raise UserError(f"--paper {paper}: there are {', '.join(keys)}")
+    if status is not None and status not in STATUSES:
+        raise UserError(f"--status {status}: a claim stands as one of {', '.join(STATUSES)}")
+    found = [
+        each
+        for each in entries([each for each in papers if paper in (None, each.key)])
+        if status in (None, each.status)
+    ]
+    if as_json:
+        typer.echo(json.dumps({"claims": [_object(each) for each in found]}, allow_nan=False))
+        return
+    for each in papers:
+        own = [entry for entry in found if entry.paper is each]
+        if own:
+            typer.echo("\n".join([*textwrap.wrap(f"{each.key}: {each.title}", WIDTH), *map(_line, own), ""]))
+    typer.echo("\n".join(textwrap.wrap(counted(found), WIDTH)))
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(metavar="ID")],
+    claims: _Folder = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Show a claim: where it stands, how it is tested, what was measured."""
+    from sim.claims.claim import find
+    from sim.claims.ledger import entry
+
+    found = entry(*find(_papers(claims), name))
+    typer.echo(json.dumps(_object(found), allow_nan=False) if as_json else as_text(found))
+
+
+@app.command()
+def run(
+    names: Annotated[list[str], typer.Argument(metavar="ID...")],
+    data: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=FILE", help="A file of yours that a claim needs. May be repeated.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write evidence here, not beside the claims.")] = None,
+    dry: Annotated[bool, typer.Option("--dry", help="Only say what it costs.")] = False,
+    claims: _Folder = None,
+) -> None:
+    """Test claims: say what it costs, play, and write the evidence.
+
+    Claims that are measured on the same trials are played once.
+    """
+    from sim.claims import evidence, play
+    from sim.claims.claim import find
+    from sim.claims.ledger import to_run
+
+    papers = _papers(claims)
+    found = [to_run(*find(papers, name)) for name in names]
+    files = {key: Path(path) for key, _, path in (each.partition("=") for each in data or [])}
+    for each in found:
+        typer.echo("\n".join(textwrap.wrap(f"{each.claim.id}: {play.cost(each)}", WIDTH)))
+    if dry:
+        return
+    for each in found:
+        if each.claim.test is not None:
+            play.require(each.claim.test, files)
+    played: dict[str, play.Measured] = {}
+    for each in found:
+        test = each.claim.test
+        assert test is not None, "its cost was said"
+        if test.check is not None:
+            made = play.checked(each.claim, files)
+        else:
+            place = json.dumps(
+                [test.play or test.table or test.measure, test.set, test.trials, test.seed, test.data], default=str
+            )
+            if place not in played:
+                with _progress(test, files) as update:
+                    played[place] = play.measure(test, files, update)
+            made = play.evidence(each.claim, played[place])
+        path = evidence.write(out or each.paper.evidence, made)
+        before = "" if each.evidence is None else f", recorded as {each.evidence.verdict}"
+        typer.echo(f"{each.claim.id}: {made.verdict}{before}\nwritten: {path}")
+
+
+@app.command()
+def check(claims: _Folder = None) -> None:
+    """Compute all verdicts again, and execute all checks. Status 1: one differs from what is recorded."""
+    from sim.claims.ledger import entries, faults
+
+    papers = _papers(claims)
+    found = list(faults(papers))
+    for fault in found:
+        typer.echo("\n".join(textwrap.wrap(fault, WIDTH, subsequent_indent="  ")))
+    if found:
+        differ = "1 claim differs" if len(found) == 1 else f"{len(found)} claims differ"
+        typer.echo(f"{differ} from what is recorded")
+        raise typer.Exit(FAILED)
+    typer.echo("\n".join(textwrap.wrap(f"All verdicts follow from their evidence. {counted(entries(papers))}", WIDTH)))
+
+
+@app.command()
+def page(
+    file: Annotated[Path, typer.Argument(metavar="FILE.md", help="The page that is written.")],
+    claims: _Folder = None,
+) -> None:
+    """Write all claims and verdicts as a page, in Markdown."""
+    from sim.claims.page import markdown
+
+    try:
+        file.write_text(markdown(_papers(claims)), encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{file}: cannot be written: {error.strerror}") from None
+    typer.echo(f"page: {file}")
+
+
+@contextlib.contextmanager
+def _progress(test: ClaimTest, files: Mapping[str, Path]) -> Iterator[Callable[[int], None]]:
+    """Show on stderr how many trials are finished, where trials are played."""
+    if test.play is None:
+        yield lambda _: None
+        return
+    from sim.claims.play import scenario
+    from sim.cli.run import progress
+    from sim.runs.shard import WHOLE
+
+    with progress(scenario(test, files), WHOLE, transient=True) as update:
+        yield update
+
+
+def as_text(entry: Entry) -> str:
+    """Lay a claim out in 80 columns."""
+    from sim.claims import play
+    from sim.claims.page import number, predicted
+    from sim.claims.verdict import MEANING, measured
+
+    claim, found = entry.claim, entry.evidence
+    rows = [("claim", claim.says), ("status", f"{entry.status}: {MEANING[entry.status]}")]
+    if claim.missing:
+        rows.append(("missing", claim.missing))
+    if claim.test is not None:
+        rows.append(("test", play.cost(entry)))
+    if found is not None and claim.test is not None:
+        rows += [("found", found.found), ("against it", found.counterexample)]
+        for place, (prediction, ours) in enumerate(
+            zip(claim.test.predicts, measured(claim.test, found.values), strict=True)
+        ):
+            many = "" if claim.test.exact else f", {len(found.values[place])} units by {claim.test.unit}"
+            says = f"{number(ours, exact=claim.test.exact)}{many}; {predicted(prediction)}"
+            rows.append(("value", f"{_kinds(prediction)}: {says}"))
+        rows.append(("measured", _how(found.code, found.source, found.data)))
+    if claim.note:
+        rows.append(("note", claim.note))
+    rows.append(("again", f"fairwall claims run {claim.id}") if claim.test else ("", ""))
+    head = textwrap.wrap(f"{claim.id}, {claim.kind}: {entry.paper.title}, {claim.where}", WIDTH)
+    return "\n".join([*head, *(line for label, text in rows if text for line in _wrapped(label, text))])
+
+
+def counted(found: Sequence[Entry]) -> str:
+    """Say how many claims stand how."""
+    from sim.claims.verdict import STATUSES
+
+    many = Counter(each.status for each in found)
+    return f"{len(found)} claims: {', '.join(f'{many[each]} {each}' for each in STATUSES if many[each])}."
+
+
+def _papers(folder: Path | None) -> tuple[Paper, ...]:
+    from sim.claims.claim import SHIPPED, papers
+
+    return papers(folder or SHIPPED)
+
+
+def _line(entry: Entry) -> str:
+    head = f"{entry.claim.id:8}{entry.status:16}"
+    return "\n".join(textwrap.wrap(entry.claim.says, WIDTH, initial_indent=head, subsequent_indent=" " * len(head)))
+
+
+def _wrapped(label: str, text: str) -> list[str]:
+    return textwrap.wrap(f"  {label:12}{text}", WIDTH, subsequent_indent=" " * 14, break_on_hyphens=False)
+
+
+def _kinds(prediction: Prediction) -> str:
+    """Write what is computed, and of which lines."""
+    kinds = prediction.measured.kinds
+    named = [f"{f'{name}: ' if name else ''}{_settings(keys)}" for name, keys in kinds.items() if keys]
+    return f"{prediction.value}{f' [{chr(59).join(named)}]' if named else ''}".replace(";", "; ")
+
+
+def _how(code: str, source: Mapping[str, Any], data: Mapping[str, str]) -> str:
+    """Write what was played or read, by which version, on which data."""
+    told = [
+        f"fairwall {code}",
+        *(f"{key} {source[key]}" for key in ("play", "table", "measure", "check") if key in source),
+    ]
+    told += [_settings(source["set"])] if source.get("set") else []
+    told += [f"{key} {source[key]}" for key in ("trials", "seed") if key in source]
+    return "; ".join([*told, *(f"{name} {digest[:12]}" for name, digest in data.items())])
+
+
+def _settings(settings: Mapping[str, Any]) -> str:
+    def text(value: Any) -> str:
+        return " or ".join(map(text, value)) if isinstance(value, list | tuple) else str(value)
+
+    return ", ".join(f"{key} {text(value)}" for key, value in settings.items())
+
+
+def _object(entry: Entry) -> dict[str, Any]:
+    claim, found = entry.claim, entry.evidence
+    values = claim.model_dump(mode="json", exclude={"test", "status"}, exclude_none=True)
+    values |= {"paper": entry.paper.key, "status": entry.status}
+    if claim.test is not None:
+        values["test"] = claim.test.model_dump(mode="json", exclude_defaults=True)
+    if found is not None:
+        values["evidence"] = json.loads(found.text())
+    plain: dict[str, Any] = _plain(values)
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    """Write infinite numbers as files and results do."""
+    if isinstance(value, dict):
+        return {key: _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return value

@@ -1,0 +1,62 @@
+"""The command ``fairwall view``."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+_PARTIES = ("compliance", "developer", "adversary", "referee")
+
+
+def view(
+    run: Annotated[
+        str, typer.Argument(help="A run's folder; or a shipped scenario, to be played small first.", metavar="RUN")
+    ],
+    trial: Annotated[int | None, typer.Option(min=1, help="Show this trial alone, by its number in the run.")] = None,
+    party: Annotated[
+        str | None,
+        typer.Option("--as", metavar="PARTY", help="Show what this party saw, and leave out what is not for it."),
+    ] = None,
+    beside: Annotated[
+        Path | None, typer.Option(metavar="RUN", help="Hold the run against another, from the first difference on.")
+    ] = None,
+    replayed: Annotated[
+        bool, typer.Option("--replayed", help="Play the run again, and hold it against what comes out.")
+    ] = False,
+    out: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to write the page.")] = None,
+) -> None:
+    """Write one page that replays a run in a browser."""
+    if party not in (None, *_PARTIES):
+        raise typer.BadParameter(f"--as must be compliance, developer, adversary or referee, not {party!r}")
+    if replayed and beside is not None:
+        raise typer.BadParameter("--beside and --replayed are different things: give one of them")
+    # Nothing that is computed here is worth several threads; it is set before a library reads it.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    from sim.cli.replay import at_replay_size
+    from sim.replay.playing import again
+    from sim.replay.recorded import open_run as open_to_replay
+    from sim.scenarios.sweep import shipped
+    from sim.viewer.page import Other, open_run, page, sessions_in
+    from sim.viewer.sight import Sight
+
+    with tempfile.TemporaryDirectory(prefix="fairwall-view-") as place:
+        named = run in shipped() and not Path(run).is_dir()
+        folder = at_replay_size(run, Path(place)) if named else Path(run)
+        shown, sight = open_run(folder), Sight(party)
+        other = None
+        if beside is not None:
+            other = Other(str(beside), open_run(beside).sessions)
+        elif replayed:
+            keep = Path(place, "again")
+            keep.mkdir()
+            found = again(open_to_replay(folder), keep=keep)
+            other = Other("played again", sessions_in(keep), bit_for_bit=found.bit_for_bit)
+        text = page(shown, trial=trial, sight=sight, beside=other)
+    name = "-".join(filter(None, (run if named else "view", party, None if trial is None else f"trial-{trial}")))
+    target = out or (Path() if named else folder) / f"{name}.html"
+    target.write_text(text, encoding="utf-8")
+    typer.echo(f"page: {target}")

@@ -1,0 +1,119 @@
+"""Counts and sums of scores by group, as `compliance.groups.released` tells them, and a broken twin of theirs.
+
+A question's protected attribute tells two groups apart. Every third person from the sixth on is put into a third one,
+so that noise sums up to 0 over more than two numbers; whoever changes group in a privacy audit stays in the first two.
+
+Noise by group is drawn by rejection, so that the service's function cannot answer many sessions in one call. It is
+called once, without noise, for the exact numbers and their rates; its own `balanced_noise` then makes the noise of all
+sessions at once. With one session that is what the service releases, bit for bit, which a test looks at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.groups import Attribute, Grouped, balanced_noise, released
+from compliance.mechanisms.mechanism import Question
+from compliance.noise import Noise, Seeded
+from fairwall.compliance.v1 import group_service_pb2 as wire
+from fairwall.laws.groups import SUM_STEP, noise_rate
+from fairwall.rpc.arrays import from_message
+from sim.privacy_audit.subject import Claim, Subject
+
+_ATTRIBUTE = Attribute("group", ("0", "1", "2"))
+
+
+class _Silent:
+    """Noise that is none, and is kept: what is released with it are the exact numbers."""
+
+    def laplace(self, values: NDArray[np.float64], _scale: float, _step: float) -> NDArray[np.float64]:
+        return np.zeros_like(values)
+
+    def bernoulli_exp(self, exponents: NDArray[np.float64]) -> NDArray[np.bool_]:
+        return np.ones(exponents.shape, np.bool_)
+
+
+_SILENT: Any = _Silent()
+
+
+@dataclass(frozen=True)
+class GroupCounts:
+    """A request for how many of each group are selected and for the sums of their scores: a `Subject`.
+
+    Whoever changes group changes two counts and two sums. With ``one-count`` the noise is for one of them: that
+    somebody has come is counted, that they are missing elsewhere is not.
+    """
+
+    name: str
+    epsilon: float
+    fault: Literal["one-count"] | None
+
+    @property
+    def claim(self) -> Claim:
+        """See `Subject.claim`."""
+        return Claim(self.epsilon, 0.0)
+
+    def refuses(self, metric: str) -> str | None:
+        """See `Subject.refuses`. Labels, as predictions, would only make more strata."""
+        return None if metric == "sp" else f"{self.name} does not answer metric {metric}"
+
+    def loss(self, _metric: str, n0: int, n1: int, _people: int, queries: int) -> float:
+        """See `Subject.loss`: of some models all tables and sums are moved by the most that can be.
+
+        Tables of models apart cost as much as one of them all, but for the rounding of rates.
+        """
+        if n0 + n1 < 3:
+            return 0.0
+        half = self._offered / 2
+        return 2 * noise_rate(half) + queries * noise_rate(half / queries, 1 / SUM_STEP) / SUM_STEP
+
+    def sessions(self, question: Question, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
+        """See `Subject.sessions`."""
+        noise, drawn = Seeded(generator), []
+        for exact, rate, unit in self._parts(self.release(question, _SILENT)):
+            rows, groups = exact.shape
+            of_all = balanced_noise(noise, rate, count * rows, groups).reshape(count, rows, groups)
+            drawn.append(((exact / unit + of_all) * unit).reshape(count, -1))
+        return np.hstack(drawn)
+
+    def log_ratio(self, first: Question, second: Question, transcripts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """See `Subject.log_ratio`: each number has the log-density -rate |noise|, but for one constant."""
+        here, there = (self._parts(self.release(question, _SILENT)) for question in (first, second))
+        found, at = np.zeros(len(transcripts)), 0
+        for (exact, rate, unit), (other, _, _) in zip(here, there, strict=True):
+            told = transcripts[:, at : at + exact.size]
+            distances = np.abs(told - other.ravel()) - np.abs(told - exact.ravel())
+            found += rate * distances.sum(axis=1) / unit
+            at += exact.size
+        return found
+
+    def release(self, question: Question, noise: Noise) -> wire.GroupRelease:
+        """Ask the service's own function."""
+        records = question.records
+        groups = records.turned(np.zeros(records.people, np.bool_))
+        groups[5::3] = 2
+        people = Grouped((_ATTRIBUTE,), groups[np.newaxis], records.labels)
+        measures = [wire.MEASURE_SELECTION_RATE, wire.MEASURE_MEAN_SCORE]
+        header = wire.ByGroupHeader(by=[_ATTRIBUTE.name], measures=measures, epsilon=self._offered)
+        return released(people, header, question.predictions, noise)
+
+    @property
+    def _offered(self) -> float:
+        # Noise for a distance of 1 at epsilon is noise for one of 2 at twice of it.
+        return 2 * self.epsilon if self.fault else self.epsilon
+
+    @staticmethod
+    def _parts(told: wire.GroupRelease) -> list[tuple[NDArray[np.float64], float, float]]:
+        """Read the numbers, the rate of their noise, and its unit."""
+        tables = [(np.asarray(from_message(table.counts), np.float64), table.rate, 1.0) for table in told.tables]
+        return [*tables, (np.asarray(from_message(told.sums.sums), np.float64), told.sums.rate, SUM_STEP)]
+
+
+def group_counts(name: str, fault: Literal["one-count"] | None) -> Callable[[float], Subject]:
+    """Return the maker of a subject that counts by group."""
+    return lambda epsilon: GroupCounts(name, epsilon, fault)

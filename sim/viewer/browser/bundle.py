@@ -1,0 +1,28 @@
+"""Joins the modules of the page's program into one, which a page without a network can hold."""
+
+from __future__ import annotations
+
+import re
+from graphlib import TopologicalSorter
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+
+_IMPORT = re.compile(r'^import \{[^}]*\} from "\./(\w+)\.js";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async )?function|const|let|class)", re.MULTILINE)
+
+
+def program() -> str:
+    """Give the program: every module once, after those that it imports. No two define the same name."""
+    sources = {path.name.removesuffix(".js"): path.read_text() for path in _here() if path.name.endswith(".js")}
+    order = TopologicalSorter({name: _IMPORT.findall(text) for name, text in sources.items()}).static_order()
+    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", sources[name])) for name in order)
+
+
+def style() -> str:
+    """Give the page's style."""
+    (text,) = (path.read_text() for path in _here() if path.name == "style.css")
+    return text
+
+
+def _here() -> list[Traversable]:
+    return sorted(files(__package__).iterdir(), key=lambda path: path.name)

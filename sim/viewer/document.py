@@ -1,0 +1,65 @@
+"""The HTML file of a page.
+
+It holds its style, its program and its data, and may fetch nothing: its content security policy lets only that style
+and that program in, by their digests. Data stand in elements that no browser executes, and are shown as text.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+import fairwall
+from sim.viewer.browser.bundle import program, style
+
+
+def document(index: Mapping[str, Any], blocks: Sequence[str]) -> str:
+    """Write the file.
+
+    Parameters
+    ----------
+    index : mapping
+        What the page shows at first.
+    blocks : sequence of str
+        The rest, in base64.
+    """
+    text, script = style(), program()
+    allowed = {"script": _digest(script), "style": _digest(text)}
+    policy = "; ".join(
+        (
+            "default-src 'none'",
+            *(f"{kind}-src '{digest}'" for kind, digest in allowed.items()),
+            "base-uri 'none'",
+            "form-action 'none'",
+        )
+    )
+    # Nothing in the data can end the element that it stands in.
+    data = json.dumps(index, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    held = "".join(f'<script type="text/plain" id="block-{n}">{block}</script>\n' for n, block in enumerate(blocks))
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{escape(policy)}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<meta name="generator" content="fairwall {fairwall.__version__}">
+<title>{escape(index["run"])}</title>
+<style>{text}</style>
+</head>
+<body>
+<noscript>This page replays a recorded run, and needs JavaScript, which is in the page itself.</noscript>
+<div id="page"></div>
+<script type="application/json" id="index">{data}</script>
+{held}<script type="module">{script}</script>
+</body>
+</html>
+"""
+
+
+def _digest(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

@@ -1,0 +1,260 @@
+"""What the page of a run holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fairwall.errors import UserError
+from fairwall.rpc.identity import PARTIES
+from sim.games import GAMES
+from sim.games import read as read_sweep
+from sim.replay.differences import first_difference
+from sim.replay.recorded import Session
+from sim.scenarios.sweep import Sweep
+from sim.transcripts.boundary import CLEARANCE, level_name
+from sim.transcripts.captions import Caption, shared
+from sim.transcripts.files import Transcript, paths, read
+from sim.verify.finding import NoRun
+from sim.viewer.blocks import PAGE_BYTES_MAX, Blobs, Blocks
+from sim.viewer.document import document
+from sim.viewer.findings import checked
+from sim.viewer.reel import Places, Reel, Where, entries_of, reels
+from sim.viewer.sight import ALL, Sight
+from sim.viewer.trials import cells_of, outcomes, record_of
+
+_MESSAGES_BYTES_MAX = 12_000_000
+
+
+class ViewError(UserError):
+    """What cannot be shown. Its text is one line that says why."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run to be shown.
+
+    Parameters
+    ----------
+    folder : Path
+    sweep : Sweep
+    sessions : dict of str to dict
+        The transcripts by number, then by party.
+    """
+
+    folder: Path
+    sweep: Sweep
+    sessions: dict[str, Session]
+
+    @property
+    def name(self) -> str:
+        """The run's id, as the parties were told it."""
+        return next((script.header.run for script in self.scripts if script.header is not None), self.folder.name)
+
+    @property
+    def scripts(self) -> list[Transcript]:
+        """All its transcripts."""
+        return [script for scripts in self.sessions.values() for script in scripts.values()]
+
+    @property
+    def captions(self) -> Mapping[str, Caption]:
+        """Of the messages of its game, and of any."""
+        return {**shared(), **GAMES[self.sweep.game].captions()}
+
+
+def open_run(folder: Path) -> Run:
+    """Read a run as far as it can be read: one that `fairwall verify` finds fault with can be looked at, too.
+
+    Raises
+    ------
+    NoRun
+        If it is none, or recorded nothing.
+    ScenarioError
+        If its scenario is none any more.
+    OSError
+        If a file cannot be read.
+    """
+    if not (folder / "scenario.toml").is_file():
+        raise NoRun(f"{folder}: not a run's folder: it has no scenario.toml")
+    sessions = _read(folder)
+    if not sessions:
+        raise NoRun(f'{folder}: nothing was recorded: its scenario says record = "none", or it is an old run')
+    return Run(folder, read_sweep(str(folder / "scenario.toml")), sessions)
+
+
+def _read(folder: Path) -> dict[str, Session]:
+    sessions: dict[str, Session] = {}
+    for path in paths(folder):
+        script = read(path)
+        sessions.setdefault(script.number, {})[script.party] = script
+    return sessions
+
+
+def sessions_in(folder: Path) -> dict[str, Session]:
+    """Read the sessions of a run that was played again, each in a folder that is called by its number."""
+    return {place.name: scripts for place in sorted(folder.iterdir()) for scripts in _read(place).values()}
+
+
+@dataclass(frozen=True)
+class Other:
+    """What a run is held against: another run, or itself played again.
+
+    Parameters
+    ----------
+    name : str
+    sessions : dict of str to dict
+    bit_for_bit : bool
+        Whether every bit counts; else floats may differ a little.
+    """
+
+    name: str
+    sessions: dict[str, Session]
+    bit_for_bit: bool = True
+
+
+def page(run: Run, *, trial: int | None = None, sight: Sight = ALL, beside: Other | None = None) -> str:
+    """Write the page of a run.
+
+    Parameters
+    ----------
+    run : Run
+    trial : int, optional
+        The only trial to show, by its number in the run, from 1.
+    sight : Sight
+        Whose eyes it is for.
+    beside : Other, optional
+        What to hold the run against.
+
+    Raises
+    ------
+    ViewError
+        If there is no such trial, or nothing that may be seen.
+    """
+    data = _Data(run, trial, sight)
+    index = data.index(beside)
+    text = document(index, data.blocks.texts)
+    if len(text.encode()) > PAGE_BYTES_MAX:
+        raise ViewError(f"{run.folder}: the page would be larger than {PAGE_BYTES_MAX:,} bytes; give --trial")
+    return text
+
+
+class _Data:
+    """Collects what the page holds."""
+
+    def __init__(self, run: Run, trial: int | None, sight: Sight) -> None:
+        self._run = run
+        self._sight = sight
+        self._deal = None if trial is None else f"deal-{trial}"
+        self.blocks = Blocks()
+        self._blobs = Blobs(self.blocks)
+        self._room = _MESSAGES_BYTES_MAX
+        known = {party for scripts in run.sessions.values() for party in scripts}
+        if sight.party is not None and sight.party not in known:
+            raise ViewError(f"{run.folder}: there is no transcript of {sight.party}'s")
+
+    def index(self, beside: Other | None) -> dict[str, Any]:
+        """Say all that the page shows at first, and in which blocks the rest is."""
+        everything = self._sight.party is None
+        trials, places = self._trials(self._run.sessions, keep_digests=beside is not None)
+        if self._deal is not None and not trials:
+            raise ViewError(
+                f"{self._run.folder}: there is no trial {self._deal.removeprefix('deal-')} in its transcripts"
+            )
+        told = outcomes(self._run.folder, self._run.sweep) if everything else {}
+        for one in trials:
+            one.update(told.get(one["deal"], {}))
+            if everything and not one.get("finished", True):
+                one["record"] = sorted({*one["record"], "open"})
+        against = None if beside is None else self._against(beside, places)
+        game = GAMES[self._run.sweep.game]
+        names = {one["deal"]: _name(one["deal"]) for one in trials}
+        index = {
+            "run": self._run.name,
+            "as": self._sight.party,
+            "parties": list(PARTIES),
+            "levels": [
+                {"name": level_name(level), "who": [party for party in PARTIES if CLEARANCE[party] >= level]}
+                for level in sorted(set(CLEARANCE.values()))
+            ],
+            "trials": trials,
+            "facts": self._facts(),
+            "cells": cells_of(self._run.sweep) if everything else None,
+            "headline": {"text": game.headline.text} if everything and game.headline else None,
+            "about": self._run.sweep.scenario.scenario.about if everything else "",
+            "checked": checked(self._run.folder, self._run.scripts, places, names) if everything else None,
+            "beside": against,
+        }
+        self._blobs.close()
+        return index
+
+    def _facts(self) -> list[tuple[str, str]]:
+        if self._sight.party is not None:
+            left_out = "what is above its clearance, what others recorded, outcomes, and what fairwall verify finds"
+            return [("Seen by", f"the {self._sight.party}, from its own transcript"), ("Left out", left_out)]
+        scenario = self._run.sweep.scenario.scenario
+        return [("Scenario", scenario.name), ("Game", scenario.game), ("Seed", str(scenario.seed))]
+
+    def _trials(self, sessions: Mapping[str, Session], *, keep_digests: bool) -> tuple[list[dict[str, Any]], Places]:
+        found: list[tuple[str, Session, Reel]] = []
+        for number, scripts in sessions.items():
+            for reel in reels(scripts, self._run.captions, self._sight, self._blobs, self._deal):
+                found.append((number, self._sight.session(scripts), reel))
+        last = {reel.deal: number for number, _, reel in found}
+        trials: list[dict[str, Any]] = []
+        entries: list[tuple[str, str, int, Where]] = []
+        for number, scripts, reel in found:
+            name = _name(reel.deal) + ("" if last[reel.deal] == number else f"-{number}")
+            entries += entries_of(number, name, reel)
+            trials.append(
+                {
+                    "id": name,
+                    "deal": reel.deal,
+                    "messages": len(reel.rows),
+                    "refused": sum(row["kind"] == "refuses" for row in reel.rows),
+                    "record": record_of(scripts) if last[reel.deal] == number else ["open"],
+                    "blocks": self._written(reel, keep_digests=keep_digests),
+                }
+            )
+        return sorted(trials, key=_in_order), Places(entries)
+
+    def _written(self, reel: Reel, *, keep_digests: bool) -> tuple[int, list[int]] | None:
+        """Put a trial's messages into blocks; None where the page has no room for them."""
+        for row in () if keep_digests else reel.rows:
+            del row["digest"]
+        before = self.blocks.size
+        rows, details = reel.write(self.blocks)
+        self._room -= self.blocks.size - before
+        if self._room >= 0:
+            return rows, details
+        self._room += self.blocks.size - before
+        self.blocks.drop([rows, *details])
+        return None
+
+    def _against(self, other: Other, places: Places) -> dict[str, Any]:
+        """Say what is otherwise in another run, and where that begins."""
+        others, _ = self._trials(other.sessions, keep_digests=True)
+        found: dict[str, Any] = {"name": other.name, "trials": others, "difference": None}
+        for (number, scripts), now in zip(self._run.sessions.items(), other.sessions.values(), strict=False):
+            seen = self._sight.session(scripts)
+            one = first_difference(seen, self._sight.session(now), bit_for_bit=other.bit_for_bit)
+            if one is not None:
+                at = places.at(number, one.party, one.entry) if one.entry is not None else None
+                # Its values may be of a field that is not for these eyes.
+                text = str(one) if self._sight.party is None else f"{one.party}, entry {one.entry}"
+                found["difference"] = {"text": text, "at": at}
+                break
+        return found
+
+
+def _name(deal: str) -> str:
+    """Name a trial as addresses do: by its number in the run."""
+    number = re.fullmatch(r"deal-(\d+)", deal)
+    return number[1] if number else re.sub(r"[^\w-]", "-", deal) or "0"
+
+
+def _in_order(trial: Mapping[str, Any]) -> tuple[int, str]:
+    number = re.match(r"\d+", trial["id"])
+    return (int(number[0]) if number else 0, trial["id"])

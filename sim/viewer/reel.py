@@ -1,0 +1,316 @@
+"""The messages of a session, trial by trial, as a page plays them.
+
+A row is what a list shows of half a call: who speaks to whom, by which method, under which label, in which words, and
+what has changed by it. Its details are what the inspector shows: entries, fields, and both sides' copies.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+from blake3 import blake3
+
+from fairwall.wire.queries import deal_of as deal_of_case
+from fairwall.wire.v1.visibility_pb2 import VISIBILITY_OUTSIDE
+from sim.replay.captions import Half, halves, refusal, words
+from sim.replay.differences import compared
+from sim.replay.recorded import Session
+from sim.transcripts.calls import Call, all_calls, deal_of
+from sim.transcripts.captions import Caption, Guess, Story, number
+from sim.transcripts.files import CallKey, Message, Transcript, decode
+from sim.transcripts.methods import short
+from sim.viewer.blocks import Blobs, Blocks, Place
+from sim.viewer.fields import Fields, Listed
+from sim.viewer.sight import Omitted, Sight
+
+DETAILS_A_BLOCK = 64
+"""So many messages' details are inflated together."""
+
+
+class Where(NamedTuple):
+    """A message in the page: which trial, and its number there, from 1."""
+
+    trial: str
+    message: int
+
+
+@dataclass
+class Reel:
+    """The messages of one trial.
+
+    Parameters
+    ----------
+    deal : str
+        The deal's id; empty for a session without one.
+    rows, details : list
+        As the page has them.
+    entries : list of (str, int, int)
+        Party and entry of each message's beginning, with the message's number.
+    """
+
+    deal: str
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    details: list[dict[str, Any]] = field(default_factory=list)
+    entries: list[tuple[str, int, int]] = field(default_factory=list)
+
+    def write(self, blocks: Blocks) -> tuple[int, list[int]]:
+        """Put rows and details into blocks: the number of the rows' block, and those of the details."""
+        rows = blocks.add(_json(self.rows))
+        parts = range(0, len(self.details), DETAILS_A_BLOCK)
+        return rows, [blocks.add(_json(self.details[start : start + DETAILS_A_BLOCK])) for start in parts]
+
+
+def reels(
+    scripts: Session, captions: Mapping[str, Caption], sight: Sight, blobs: Blobs, deal: str | None = None
+) -> list[Reel]:
+    """Lay a session's messages out by trial, each in the order of causes.
+
+    Messages that are about no deal, such as to join, go with the trial that their caller is in, or is in next.
+
+    Parameters
+    ----------
+    scripts : Session
+    captions : mapping of str to callable
+        By message.
+    sight : Sight
+    blobs : Blobs
+        Gets what arrays hold.
+    deal : str, optional
+        The only one that is wanted.
+    """
+    seen = sight.session(scripts)
+    told = halves(seen)
+    maker = _Maker(seen, captions, sight, blobs)
+    found: dict[str, Reel] = {}
+    for half, own in zip(told, _deals(told), strict=True):
+        if deal in (None, own):
+            maker.add(found.setdefault(own, Reel(own)), half)
+    return list(found.values())
+
+
+def _deals(told: Iterable[Half]) -> list[str]:
+    """Name the deal that each half of a call goes with."""
+    known: dict[CallKey, str] = {}
+    latest: dict[str, str] = {}
+    deals: list[str] = []
+    waiting: dict[str, list[int]] = {}
+    for place, half in enumerate(told):
+        key = half.call.key
+        if key not in known:
+            try:
+                known[key] = deal_of_case(deal_of(half.script, half.call))
+            except ValueError:
+                known[key] = ""
+        own = known[key]
+        if own:
+            latest[key.caller] = own
+            for earlier in waiting.pop(key.caller, ()):
+                deals[earlier] = own
+        elif key.caller not in latest:
+            waiting.setdefault(key.caller, []).append(place)
+        deals.append(own or latest.get(key.caller, ""))
+    # A party may be dealt in on nothing.
+    first = next(filter(None, deals), "")
+    return [deal or first for deal in deals]
+
+
+class _Maker:
+    """Makes rows and details of half calls, in their order."""
+
+    def __init__(self, scripts: Session, captions: Mapping[str, Caption], sight: Sight, blobs: Blobs) -> None:
+        self._calls: dict[str, dict[CallKey, Call]] = {
+            party: {call.key: call for call in all_calls(script)} for party, script in scripts.items()
+        }
+        self._scripts = scripts
+        self._captions = captions
+        self._sight = sight
+        self._blobs = blobs
+        self._story = Story()
+        self._deal: str | None = None
+        self._told: tuple[int, float | None] = (0, None)
+
+    def add(self, reel: Reel, half: Half) -> None:
+        """Add what is said to a trial's messages."""
+        if not half.messages and not refusal(half.call):
+            return
+        if reel.deal != self._deal:
+            self._deal, self._told = reel.deal, (0, None)
+        messages, omitted = self._read(half.script, half.messages)
+        kind = "asks" if half.is_request else "answers" if half.messages else "refuses"
+        text = refusal(half.call) if kind == "refuses" else self._words(half, messages, omitted)
+        fields = self._fields(half.script, half.messages, messages, omitted)
+        row = {
+            "from": half.speaker,
+            "to": half.hearer,
+            "method": short(half.call.method),
+            "kind": kind,
+            "level": max((one[1] for one in fields), default=VISIBILITY_OUTSIDE),
+            "text": text or _plainly(half),
+            "digest": self._digest(half, messages, omitted) or text,
+            **({} if text else {"routine": True}),
+            **self._changes(fields),
+        }
+        reel.rows.append(row)
+        reel.details.append(self._details(reel, half, fields, omitted))
+
+    def _read(self, script: Transcript, messages: Iterable[Message]) -> tuple[list[Any], list[Omitted]]:
+        """Decode messages, without what may not be seen; None in place of what is no message."""
+        decoded: list[Any] = []
+        omitted: list[Omitted] = []
+        for message in messages:
+            one = decode(message.method, message.is_request, script.data(message))
+            cleared = self._sight.clear(one) if one is not None else []
+            omitted += cleared
+            if not (cleared and decoded and not one.ListFields()):  # a chunk of which nothing is left
+                decoded.append(one)
+        return decoded, omitted
+
+    def _words(self, half: Half, messages: list[Any], omitted: list[Omitted]) -> str:
+        if messages[0] is None:
+            return f"{short(half.call.method)}, which cannot be read"
+        whole = all(half.script.stores(digest) for message in half.messages for _, _, digest in message.large)
+        self._story.guess = None
+        rest = [one for one in messages[1:] if one is not None]
+        text = words(self._story, self._captions, messages[0], rest if whole else None)
+        if not whole:  # zeros stand in place of what is not stored
+            self._story.guess = None
+        return f"{type(messages[0]).__name__}, of which a part is left out" if omitted else text
+
+    def _fields(
+        self, script: Transcript, recorded: list[Message], messages: list[Any], omitted: list[Omitted]
+    ) -> list[Listed]:
+        by_digest = [(size, digest) for message in recorded for _, size, digest in message.large]
+        unstored = [(size, digest) for size, digest in by_digest if not script.stores(digest)]
+
+        def put(digest: bytes, data: bytes) -> Place | None:
+            known = self._blobs.known(digest) or not script.stores(digest)
+            return self._blobs.put(digest, data, None if known else script.packed(digest))
+
+        # What is cleared leaves no digest behind that could be taken for another field's.
+        return Fields(put, [] if omitted else unstored).of([one for one in messages if one is not None], omitted)
+
+    def _changes(self, fields: list[Listed]) -> dict[str, Any]:
+        """Tell what is otherwise from now on: what the hearer holds, what the developer has, who is taken for what."""
+        changes: dict[str, Any] = {}
+        arrays = [
+            [path.rpartition(".")[2], level, value["shape"]]
+            for path, level, value in fields
+            if isinstance(value, dict) and "array" in value
+        ]
+        if arrays:
+            changes["holds"] = arrays
+        story = self._story
+        now = (story.answers, story.left)
+        if now != self._told:
+            self._told = now
+            changes["has"] = [story.answers, None if story.left is None else number(story.left)]
+        story.is_new = False
+        if story.guess is not None:
+            changes["guess"] = self._guess(story.guess)
+            story.guess = None
+        return changes
+
+    def _guess(self, guess: Guess) -> dict[str, Any]:
+        found: dict[str, Any] = {"of": guess.of, "people": len(guess.made), "names": guess.names}
+        for name in ("made", "before", "true"):
+            values = getattr(guess, name)
+            if values is not None and np.shape(values) == np.shape(guess.made):
+                data = np.asarray(values, np.uint8).tobytes()
+                found[name] = self._blobs.put(blake3(data).digest(), data)
+        return found
+
+    def _digest(self, half: Half, messages: list[Any], omitted: list[Omitted]) -> str:
+        """Stand for what each side recorded, to compare it with another run; for what may be seen, if not all may."""
+        digest = blake3()
+        read = [one for one in messages if one is not None]
+        if omitted or any(compared(one) is not one for one in read):
+            for message in read:
+                digest.update(compared(message).SerializeToString(deterministic=True))
+        else:
+            copies = (calls.get(half.call.key) for _, calls in sorted(self._calls.items()))
+            for call in filter(None, copies):
+                for one in call.requests if half.is_request else call.answers:
+                    digest.update(one.content + b"".join(large for _, _, large in one.large))
+        return digest.hexdigest(length=8) if half.messages else ""
+
+    def _details(self, reel: Reel, half: Half, fields: list[Listed], omitted: list[Omitted]) -> dict[str, Any]:
+        entries: dict[str, list[int]] = {}
+        copies: dict[str, list[Message]] = {}
+        for party, calls in self._calls.items():
+            call = calls.get(half.call.key)
+            if call is None:
+                continue
+            messages = call.requests if half.is_request else call.answers
+            if messages:
+                entries[party], copies[party] = [messages[0].entry, messages[-1].entry], messages
+            elif not half.messages and call.ending is not None:
+                entries[party] = [call.ending.entry] * 2
+        reel.entries += [(party, first, len(reel.rows)) for party, (first, _) in entries.items()]
+        found: dict[str, Any] = {"call": str(half.call.key), "entries": entries, "fields": fields}
+        if half.messages:
+            found["messages"] = len(half.messages)
+            if not omitted:
+                found["bytes"] = sum(_size(message) for message in half.messages)
+        own = half.script.party
+        for party, messages in copies.items():
+            if party != own:
+                found["copies"] = "same" if _same(half.messages, messages) else "differ"
+                if found["copies"] == "differ":
+                    decoded, gone = self._read(self._scripts[party], messages)
+                    found["other"] = {
+                        "party": party,
+                        "fields": self._fields(self._scripts[party], messages, decoded, gone),
+                    }
+        found["of"] = own
+        return found
+
+
+class Places:
+    """Finds the message that an entry of a transcript belongs to.
+
+    Parameters
+    ----------
+    entries : iterable of (str, str, int, Where)
+        Session, party and entry at which each message begins.
+    """
+
+    def __init__(self, entries: Iterable[tuple[str, str, int, Where]]) -> None:
+        self._found: dict[tuple[str, str], list[tuple[int, Where]]] = {}
+        for session, party, entry, where in entries:
+            self._found.setdefault((session, party), []).append((entry, where))
+        for found in self._found.values():
+            found.sort()
+
+    def at(self, session: str, party: str, entry: int) -> Where | None:
+        """Name the message that begins at an entry, or the last one that begins before it."""
+        found = self._found.get((session, party), [])
+        place = bisect_right(found, entry, key=lambda one: one[0])
+        return found[place - 1][1] if place else None
+
+
+def _plainly(half: Half) -> str:
+    """Name a message that has no words of its own."""
+    return f"{'asks' if half.is_request else 'answers'} {short(half.call.method)}"
+
+
+def _same(one: list[Message], other: list[Message]) -> bool:
+    return len(one) == len(other) and all(map(Message.says_the_same_as, one, other))
+
+
+def _size(message: Message) -> int:
+    return len(message.content) + sum(size for _, size, _ in message.large)
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+
+
+def entries_of(session: str, trial: str, reel: Reel) -> Iterator[tuple[str, str, int, Where]]:
+    """List where each message of a trial begins in each transcript, for `Places`."""
+    for party, entry, message in reel.entries:
+        yield session, party, entry, Where(trial, message)

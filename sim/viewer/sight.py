@@ -1,0 +1,79 @@
+"""Whose eyes a page is for, and what it therefore leaves out.
+
+A page for one party is made from that party's own transcript and nothing else: no line of ``trials.jsonl``, no finding,
+no other side's copy. Of a message in it, every field above the party's clearance is cleared before anything is made of
+it, so that sentences, digests and sizes hold nothing of such a field either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from fairwall.wire.v1.visibility_pb2 import VISIBILITY_INHERITED, VISIBILITY_UNSPECIFIED, visibility
+from sim.replay.recorded import Session
+from sim.transcripts.boundary import CLEARANCE
+
+
+class Omitted(NamedTuple):
+    """A field that was cleared: where it stood, and its label."""
+
+    path: str
+    level: int
+
+
+@dataclass(frozen=True)
+class Sight:
+    """What may be seen: all of a run, or what one party saw of it.
+
+    Parameters
+    ----------
+    party : str or None
+    """
+
+    party: str | None = None
+
+    def session(self, scripts: Session) -> Session:
+        """Give the transcripts that may be read."""
+        if self.party is None:
+            return scripts
+        return {party: script for party, script in scripts.items() if party == self.party}
+
+    def clear(self, message: Any) -> list[Omitted]:
+        """Clear a message's fields that may not be seen, and fields that the protocol does not know; say which."""
+        if self.party is None:
+            return []
+        return _clear(message, CLEARANCE[self.party], VISIBILITY_UNSPECIFIED, "")
+
+
+ALL = Sight()
+
+
+def label_of(field: Any, inherited: int) -> int:
+    """Give the label that applies to a field of a message that is itself held under a label."""
+    label: int = field.GetOptions().Extensions[visibility]
+    return inherited if label == VISIBILITY_INHERITED else label
+
+
+def _clear(message: Any, clearance: int, inherited: int, within: str) -> list[Omitted]:
+    omitted = []
+    if len(unknown_fields(message)):
+        message.DiscardUnknownFields()
+        omitted.append(Omitted(f"{within}fields unknown to the protocol", VISIBILITY_UNSPECIFIED))
+    for field, value in message.ListFields():
+        level = label_of(field, inherited)
+        if not VISIBILITY_UNSPECIFIED < level <= clearance:
+            message.ClearField(field.name)
+            omitted.append(Omitted(f"{within}{field.name}", level))
+        elif field.message_type is not None:
+            for number, part in enumerate(value) if field.is_repeated else ((None, value),):
+                place = f"{within}{field.name}" + ("" if number is None else f"[{number}]")
+                omitted += _clear(part, clearance, level, f"{place}.")
+    return omitted
+
+
+def unknown_fields(message: Any) -> Any:
+    """Give the fields of a message that the protocol does not know."""
+    return UnknownFieldSet(message)

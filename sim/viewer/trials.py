@@ -1,0 +1,72 @@
+"""The trials of a run as the page's first screen shows them: cell, outcome, and what is to be known of the record."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from sim.games import GAMES
+from sim.games.game import Headline, Line
+from sim.replay.recorded import Session
+from sim.runs.trials import finished, read_trials, schedule
+from sim.scenarios.sweep import Sweep
+from sim.transcripts.captions import number
+
+_SHADES = 5
+"""So many shades an outcome may have; the page's style has a colour for each."""
+
+
+def cells_of(sweep: Sweep) -> list[str]:
+    """Name the cells by what is swept; by the scenario where nothing is."""
+    return [
+        ", ".join(f"{key.rpartition('.')[2]} {_shown(value)}" for key, value in cell.swept.items())
+        or cell.scenario.scenario.name
+        for cell in sweep.cells
+    ]
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    return " and ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def outcomes(folder: Path, sweep: Sweep) -> dict[str, dict[str, Any]]:
+    """Say of each trial, by deal, which one it is, how it came out, and whether it was finished."""
+    lines = finished(sweep, read_trials(folder / "trials.jsonl"))
+    headline = GAMES[sweep.game].headline
+    cells = {id(cell): place for place, cell in enumerate(sweep.cells)}
+    return {
+        f"deal-{position}": {
+            "cell": cells[id(cell)],
+            "trial": trial,
+            "finished": position in lines,
+            **_outcome(headline, lines.get(position, ())),
+        }
+        for cell, trial, position in schedule(sweep)
+    }
+
+
+def _outcome(headline: Headline | None, lines: Sequence[Line]) -> dict[str, Any]:
+    """Give the largest of a trial's figures: a trial may have a line for each attack."""
+    if headline is None:
+        return {}
+    found = [line.get(headline.key) for line in lines]
+    values = [value for value in found if isinstance(value, int | float) and math.isfinite(value)]
+    if not values:
+        return {}
+    value = float(max(values))
+    share = (value - headline.least) / (headline.most - headline.least)
+    return {"value": f"{number(value)}{headline.unit}", "step": min(max(int(_SHADES * share), 0), _SHADES - 1)}
+
+
+def record_of(scripts: Mapping[str, Any] | Session) -> list[str]:
+    """Say what is to be known of a session's record: that it breaks off, or holds arrays by their digest alone."""
+    known = []
+    if not all(script.is_whole for script in scripts.values()):
+        known.append("open")
+    if any(script.header is not None and script.header.record == "digest" for script in scripts.values()):
+        known.append("digest only")
+    return known

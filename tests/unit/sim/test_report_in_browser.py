@@ -1,0 +1,56 @@
+"""Reports of runs in a real browser: on wide and narrow pages, light and dark, they are fit for everybody."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.unit.sim.test_verdict_cards import RUNS, _written
+
+AXE = Path(__file__).parents[2] / "browser" / "node_modules" / "axe-core" / "axe.min.js"
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+if CHROMIUM is None:
+    pytest.skip("no browser is installed: chromium", allow_module_level=True)
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed", exc_type=ImportError)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with playwright.sync_playwright() as started:
+        opened = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+@pytest.mark.usefixtures("rendered")
+@pytest.mark.parametrize("name", ["demo", pytest.param("inference", marks=pytest.mark.slow)])
+def test_reports_are_fit_for_everybody(browser: Any, name: str, tmp_path: Path) -> None:
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed: make browser")
+    page = tmp_path / "report.html"
+    page.write_text(_written(tmp_path, RUNS[name](6)), encoding="utf-8")
+    for width in (1400, 390):
+        for scheme in ("light", "dark"):
+            context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+            tab = context.new_page()
+            left: list[str] = []
+            tab.on("request", lambda request, left=left: left.append(request.url))
+            tab.goto(f"file://{page}")
+            assert left == [f"file://{page}"], "nothing is fetched"
+            for closed in tab.locator("details").all()[:3]:
+                closed.locator("summary").click()
+            tab.evaluate(AXE.read_text() + "; undefined")
+            found = tab.evaluate("axe.run()")["violations"]
+            grave = [
+                (one["id"], [node["html"][:120] for node in one["nodes"][:3]])
+                for one in found
+                if one["impact"] in ("serious", "critical")
+            ]
+            assert grave == [], (width, scheme)
+            assert tab.evaluate("document.documentElement.scrollWidth") <= width
+            context.close()
