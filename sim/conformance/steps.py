@@ -239,18 +239,26 @@ class Until(Words):
     def run(self, world: World) -> None:
         """Call on."""
         give_up = time.monotonic() + self.seconds
+        steady = 0
         while True:
             try:
                 self.call.run(world)
             except Violation:
                 if time.monotonic() > give_up:
                     raise
-                time.sleep(0.02)
+                steady = 0
             else:
-                if not any(each.call.done() for each in world.held) or time.monotonic() > give_up:
+                steady = 0 if any(each.call.done() for each in world.held) else steady + 1
+                if not world.held or steady == _STEADY or time.monotonic() > give_up:
                     return
+            time.sleep(0.02)
             # Either call may have been in the place of one that was to be held, which then found no room.
             world.held[:] = [each.again() if each.call.done() else each for each in world.held]
+
+
+_STEADY = 5
+"""How many calls must end so, one after the other, with all held calls open: the refusal of a call opened anew may
+still be on its way when the next call has already ended."""
 
 
 class Restart(Words):

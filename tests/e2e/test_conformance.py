@@ -181,13 +181,22 @@ def test_sound_servers_pass_a_hundred_times_in_a_row(known: Target, second: str,
         assert broken(outcomes if which == "own" else without_releases(outcomes)) == []
 
 
-def test_a_call_that_finds_no_room_to_be_held_is_opened_again(known: Target, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The call that asks whether there is room left may take the place of one that was to be held."""
+@pytest.mark.parametrize("late", [0, 3])
+def test_a_call_that_finds_no_room_to_be_held_is_opened_again(
+    known: Target, monkeypatch: pytest.MonkeyPatch, late: int
+) -> None:
+    """The call that asks whether there is room left may take the place of one that was to be held.
+
+    Its end may be seen `late`: a call that is refused at once is open here until the refusal has come.
+    """
     hold = audits.Hold.run
 
     def crowded(self: audits.Hold, world: World) -> None:
         hold(self, world)
-        world.held[-1].call.cancel()
+        crowded_out = world.held[-1].call
+        crowded_out.cancel()
+        not_yet = iter([False] * late)
+        monkeypatch.setattr(crowded_out, "done", lambda: next(not_yet, True))
 
     monkeypatch.setattr(audits.Hold, "run", crowded)
     assert broken(outcomes_of(known, OWN, "C705")) == []
@@ -403,10 +412,3 @@ def test_what_cannot_be_tested_is_one_line_and_status_2(fairwall: Run, arguments
     told = fairwall("conformance", "compliance", *arguments)
     assert told.returncode == 2
     assert re.fullmatch(rf"fairwall: {re.escape(why)}.*\n", told.stderr)
-
-
-@pytest.fixture(autouse=True)
-def few_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Servers of these tests share few cores."""
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-        monkeypatch.setenv(name, "1")
