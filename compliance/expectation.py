@@ -4,7 +4,8 @@ A mechanism's own code answers batches about people who do not exist: as many as
 are not protected, and with groups of public shares. Two worlds, as for `compliance.mechanisms.recommended`: uniform
 scores without a gap beyond chance, and 0/1 decisions, a quarter of them 1, with a gap of 0.1 beside chance. The draws
 are seeded, so that everybody is told the same. A batch is answered several times, with noise of its own each time, and
-the first batch of each share and world chooses what answers the others: to choose takes longer than to answer.
+the first batch of each world chooses what answers all others: to choose takes longer than to answer, and what is chosen
+depends on the predictions alone, which are of one kind whatever the share.
 """
 
 from __future__ import annotations
@@ -115,17 +116,18 @@ def expect(
     answers = max(1, min(_ANSWERS // fewer, _DRAWN_MAX // (fewer * people)))
     repeats = max(1, min(_REPEATS, _ANSWERS // fewer))
     errors, widths, distances = [], [], []
+    answering: dict[int, Mechanism] = {}
     for share, world in product(np.linspace(shares.low, shares.high, _SHARES), _worlds(metric)):
-        answering: Mechanism | None = None
         for draw in range(math.ceil(answers / _REPEATS)):
             generator = np.random.default_rng((_SEED, int(1000 * share), world, draw))
             question = _question(
                 metrics or (metric,), metric, strata, fewer, share, shares.minimum_group, world, generator
             )
             truth = question.gaps()
-            answering = answering or chosen(mechanism, metric, question.people(), fewer, spent, delta, question)
+            if world not in answering:
+                answering[world] = chosen(mechanism, metric, question.people(), fewer, spent, delta, question)
             for _ in range(repeats):
-                released = answering.release(question, NO_FACTS, spent, delta, Seeded(generator))
+                released = answering[world].release(question, NO_FACTS, spent, delta, Seeded(generator))
                 answered, half_widths = _within(released, metric)
                 errors.append(np.abs(answered - truth))
                 widths.append(half_widths)
