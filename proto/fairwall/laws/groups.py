@@ -513,10 +513,13 @@ def _tested(top: NDArray[np.float64], bottom: NDArray[np.float64], hits: float, 
         distance = np.abs(top / bottom - (hits - top) / others) / error
         usual: NDArray[np.float64] = np.asarray(erfc(distance / math.sqrt(2)))
     smallest = np.minimum(bottom, others) * min(pooled, 1 - pooled)
-    for row, group in np.argwhere((smallest <= _PEOPLE_MAX) & (bottom > 0) & (others > 0)):
-        mine = top[row, group], bottom[row, group] - top[row, group]
-        theirs = hits - mine[0], others[row, group] - (hits - mine[0])
-        usual[row, group] = fisher_exact([mine, theirs]).pvalue
+    few = (smallest <= _PEOPLE_MAX) & (bottom > 0) & (others > 0)
+    # Tables of few people are often the same.
+    tables, place = np.unique(np.column_stack([top[few], bottom[few]]), axis=0, return_inverse=True)
+    exactly = [
+        fisher_exact([(mine, of - mine), (hits - mine, people - of - (hits - mine))]).pvalue for mine, of in tables
+    ]
+    usual[few] = np.array(exactly)[place]
     return usual
 
 
