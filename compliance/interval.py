@@ -26,6 +26,12 @@ the variance t^2 sigma^2 / (t^2 + sigma^2): all else is a sum over laws and shar
 populations whose gaps are spread as the prior has them, one in fifty has a gap above the threshold. Noise as wide as
 the range leaves the prior: P says then what is usual, and nothing about the model.
 
+**An answer that is a posterior mean** (`_POSTERIOR`) has counted what gaps usually are, and its interval says where g
+lies, not what was seen of it. Counting the prior once more would move g towards no gap twice. So f is then the law of
+g itself, and the prior still says how G lies around g:
+
+    P = integral of f(r - g) P(threshold < G <= 1 | g) dg  /  integral of f(r - g) P(-1 <= G <= 1 | g) dg.
+
 For an **absolute** gap G lies on both sides: P(|G| > threshold, g) has two terms. Where
 noise is added to the absolute gap itself, the integral over g is from 0 to 1. Of noisy counts the sign comes off last:
 the answer's density at g is that of the gap with its sign, and g goes from -1 to 1.
@@ -134,6 +140,7 @@ def probabilities_above(
                 threshold,
                 absolute=found.absolute,
                 sign_lost=mechanism not in _ADDED,
+                is_posterior=mechanism in _POSTERIOR,
             )
             if math.isfinite(scale)
             else math.nan
@@ -149,6 +156,9 @@ _ADDED: dict[str, type[Laplace | Gaussian]] = {
     "gaussian": Gaussian,
 }
 """The law of the noise of mechanisms that add it to the metric itself."""
+
+_POSTERIOR = ("cells", "low-rank")
+"""Mechanisms whose answers and intervals are those of a posterior, see `compliance.mechanisms.posterior_answers`."""
 
 
 def sampling_deviations(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -187,6 +197,7 @@ def probability_above(
     *,
     absolute: bool = False,
     sign_lost: bool = False,
+    is_posterior: bool = False,
 ) -> float:
     """Return P(the population's gap > threshold), noise and sampling error included.
 
@@ -204,6 +215,8 @@ def probability_above(
         Whether the metric is an absolute gap.
     sign_lost
         Of an absolute gap: whether noise came before the sign was taken off, not after.
+    is_posterior
+        Whether the answer has counted the prior, and the law says where the test set's gap lies around it.
 
     Raises
     ------
@@ -223,7 +236,8 @@ def probability_above(
     shares, deviations = np.array(PRIOR).T[:, :, np.newaxis, np.newaxis]
     errors = sampling[:, np.newaxis]
     together = np.hypot(deviations, errors)
-    likely = weights * shares / together * np.exp(-0.5 * (gaps / together) ** 2)
+    likely = shares / together * np.exp(-0.5 * (gaps / together) ** 2)
+    likely = weights * (likely / likely.sum(axis=0) if is_posterior else likely)
     middles, spreads = gaps * (deviations / together) ** 2, deviations * errors / together
 
     def between(low: float, high: float) -> float:

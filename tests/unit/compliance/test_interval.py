@@ -291,6 +291,40 @@ def test_probabilities_from_intervals_are_those_of_the_law(absolute):
         assert probabilities_above(low, high, values, metric, 0.1, mechanism) == pytest.approx(expected, abs=1e-12)
 
 
+@pytest.mark.parametrize(("answer", "deviation"), [(0.15, 0.05), (-0.1, 0.2), (0.05, 1e-3)])
+@pytest.mark.parametrize("absolute", [False, True])
+def test_a_posterior_answer_has_counted_the_prior_already(answer, deviation, absolute):
+    generator, sigma, threshold, draws = np.random.default_rng(5), 0.06, 0.08, 400_000
+    gap = generator.normal(answer, deviation, draws)
+    shares, of_gaps = np.array(PRIOR).T
+    variances = of_gaps**2 + sigma**2
+    weights = shares * np.exp(-0.5 * gap[:, np.newaxis] ** 2 / variances) / np.sqrt(variances)
+    second = generator.random(draws) * weights.sum(axis=1) > weights[:, 0]
+    of_gap = of_gaps[second.astype(np.intp)]
+    kept = of_gap**2 / (of_gap**2 + sigma**2)
+    population = gap * kept + generator.standard_normal(draws) * sigma * np.sqrt(kept)
+    inside = (np.abs(gap) <= 1) & (np.abs(population) <= 1)
+    expected = (np.abs(population) if absolute else population)[inside] > threshold
+    how = {"absolute": absolute, "sign_lost": absolute}
+    told = probability_above(answer, Gaussian(deviation), np.array([sigma]), threshold, **how, is_posterior=True)
+    # Coins at 5 standard errors: a false alarm in any of the 6 has a probability of 3e-6. Beside that, rounding.
+    assert abs(told - expected.mean()) <= 5 * expected.std() / math.sqrt(draws) + 1e-4
+    twice = probability_above(answer, Gaussian(deviation), np.array([sigma]), threshold, **how)
+    if deviation > sigma / 2:
+        assert abs(twice - expected.mean()) > 20 * expected.std() / math.sqrt(draws)
+
+
+def test_answers_of_cells_and_of_common_sums_have_counted_it():
+    low, high = np.array([-0.1]), np.array([0.4])
+    values = np.random.default_rng(3).random((1, 300))
+    sampling = sampling_deviations(values[0])
+    law = Gaussian(0.25 / noise_reach(Gaussian(1.0)))
+    for name in MECHANISMS:
+        known = probability_above(0.15, law, sampling, 0.1, sign_lost=True, is_posterior=name in ("cells", "low-rank"))
+        if name not in ("laplace", "propose-test-release"):
+            assert probabilities_above(low, high, values, "sp", 0.1, name) == pytest.approx([known], abs=1e-12), name
+
+
 def test_probabilities_are_unknown_where_the_sampling_error_or_the_interval_is():
     low, high = np.array([0.1, math.nan, -math.inf]), np.array([0.2, math.nan, 1.0])
     values = np.random.default_rng(3).random((3, 100))
