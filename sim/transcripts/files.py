@@ -9,6 +9,7 @@ import mmap
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -92,6 +93,10 @@ class Ending:
         return self.status == 0 or self.reason != error_pb2.REASON_UNSPECIFIED
 
 
+class _Reading:
+    """Tells one reading of a file from another: in between it may have changed."""
+
+
 @dataclass
 class Transcript:
     """One party's file, as far as it can be read.
@@ -126,6 +131,7 @@ class Transcript:
     endings: dict[CallKey, Ending] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     _stored: dict[bytes, tuple[int, int]] = field(default_factory=dict, repr=False)
+    _reading: _Reading = field(default_factory=_Reading, repr=False, compare=False)
 
     @property
     def is_whole(self) -> bool:
@@ -153,10 +159,7 @@ class Transcript:
         ValueError
             If what is stored is not those bytes.
         """
-        start, size = self._stored[digest]
-        with self.path.open("rb") as file:
-            file.seek(start)
-            return _unpack(_stored_in(file.read(size)), digest)
+        return _stored_at(self._reading, self.path, *self._stored[digest], digest)
 
     def packed(self, digest: bytes) -> bytes | None:
         """Give the bytes with a digest as they are stored, compressed by zlib; None where they are stored plainly."""
@@ -328,6 +331,14 @@ def _frames(path: Path) -> Iterator[tuple[bytes, bytes, bytes]]:
                 return
             yield mapped[at:start], mapped[start : end - _TAIL], mapped[end - 32 : end]
             at = end
+
+
+@lru_cache(maxsize=64)
+def _stored_at(_: _Reading, path: Path, start: int, size: int, digest: bytes) -> bytes:
+    """Read what is stored; a table that each trial deals again is inflated once. Large fields have some MiB at most."""
+    with path.open("rb") as file:
+        file.seek(start)
+        return _unpack(_stored_in(file.read(size)), digest)
 
 
 def _stored_in(body: bytes) -> pb.Stored:
