@@ -514,12 +514,13 @@ def _tested(top: NDArray[np.float64], bottom: NDArray[np.float64], hits: float, 
         usual: NDArray[np.float64] = np.asarray(erfc(distance / math.sqrt(2)))
     smallest = np.minimum(bottom, others) * min(pooled, 1 - pooled)
     few = (smallest <= _PEOPLE_MAX) & (bottom > 0) & (others > 0)
-    # Tables of few people are often the same.
-    tables, place = np.unique(np.column_stack([top[few], bottom[few]]), axis=0, return_inverse=True)
-    exactly = [
-        fisher_exact([(mine, of - mine), (hits - mine, people - of - (hits - mine))]).pvalue for mine, of in tables
-    ]
-    usual[few] = np.array(exactly)[place]
+    tables = list(zip(top[few].tolist(), bottom[few].tolist(), strict=True))
+    # Of few people they are often the same.
+    exactly = {
+        (mine, of): fisher_exact([(mine, of - mine), (hits - mine, people - of - (hits - mine))]).pvalue
+        for mine, of in set(tables)
+    }
+    usual[few] = [exactly[table] for table in tables]
     return usual
 
 
