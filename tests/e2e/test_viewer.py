@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,11 +21,10 @@ from sim.verify.byte_search import NARROW, WIDE, Column, Search
 from sim.viewer.page import Other, open_run, page
 from sim.viewer.sight import Sight
 from tests import command
+from tests.browsed import AXE, CHROMIUM, grave_faults
 from tests.recorded import AUDIT, Said, audited, record
 from tests.viewed import Viewed
 
-AXE = Path(__file__).parents[1] / "browser" / "node_modules" / "axe-core" / "axe.min.js"
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 HOSTILE = '</script><script>alert(1)</script><img src=x onerror="alert(1)"><b>bold</b>'
 HOSTILE_ID = "".join(letter if letter.isalnum() or letter in "_-" else "-" for letter in HOSTILE)
 WIDTHS, SCHEMES = (1400, 390), ("light", "dark")
@@ -280,14 +278,7 @@ def test_pages_are_fit_for_everybody(browser: Any, demo: Path, made_up: Path, wi
                 window.tab.wait_for_selector(".array-of summary")
                 window.tab.locator(".array-of summary").first.click()
                 window.tab.wait_for_selector(".array .strip")
-            window.tab.evaluate(AXE.read_text() + "; undefined")
-            found = window.tab.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
-            grave = [
-                (one["id"], [node["html"][:120] for node in one["nodes"][:3]])
-                for one in found
-                if one["impact"] in ("serious", "critical")
-            ]
-            assert grave == [], (address, width, scheme)
+            assert grave_faults(window.tab) == [], (address, width, scheme)
             assert window.tab.evaluate("document.documentElement.scrollWidth") <= width
 
 

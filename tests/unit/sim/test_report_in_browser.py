@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.browsed import AXE, CHROMIUM, grave_faults
 from tests.unit.sim.test_verdict_cards import RUNS, _written
-
-AXE = Path(__file__).parents[2] / "browser" / "node_modules" / "axe-core" / "axe.min.js"
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 if CHROMIUM is None:
     pytest.skip("no browser is installed: chromium", allow_module_level=True)
@@ -44,13 +41,6 @@ def test_reports_are_fit_for_everybody(browser: Any, name: str, tmp_path: Path) 
             assert left == [f"file://{page}"], "nothing is fetched"
             for closed in tab.locator("details").all()[:3]:
                 closed.locator("summary").click()
-            tab.evaluate(AXE.read_text() + "; undefined")
-            found = tab.evaluate("axe.run(document, {resultTypes: ['violations']})")["violations"]
-            grave = [
-                (one["id"], [node["html"][:120] for node in one["nodes"][:3]])
-                for one in found
-                if one["impact"] in ("serious", "critical")
-            ]
-            assert grave == [], (width, scheme)
+            assert grave_faults(tab) == [], (width, scheme)
             assert tab.evaluate("document.documentElement.scrollWidth") <= width
             context.close()
