@@ -93,10 +93,6 @@ class Ending:
         return self.status == 0 or self.reason != error_pb2.REASON_UNSPECIFIED
 
 
-class _Reading:
-    """Tells one reading of a file from another: in between it may have changed."""
-
-
 @dataclass
 class Transcript:
     """One party's file, as far as it can be read.
@@ -131,7 +127,6 @@ class Transcript:
     endings: dict[CallKey, Ending] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     _stored: dict[bytes, tuple[int, int]] = field(default_factory=dict, repr=False)
-    _reading: _Reading = field(default_factory=_Reading, repr=False, compare=False)
 
     @property
     def is_whole(self) -> bool:
@@ -159,7 +154,7 @@ class Transcript:
         ValueError
             If what is stored is not those bytes.
         """
-        return _stored_at(self._reading, self.path, *self._stored[digest], digest)
+        return _stored_at(self.path, *self._stored[digest], digest)
 
     def packed(self, digest: bytes) -> bytes | None:
         """Give the bytes with a digest as they are stored, compressed by zlib; None where they are stored plainly."""
@@ -334,8 +329,11 @@ def _frames(path: Path) -> Iterator[tuple[bytes, bytes, bytes]]:
 
 
 @lru_cache(maxsize=64)
-def _stored_at(_: _Reading, path: Path, start: int, size: int, digest: bytes) -> bytes:
-    """Read what is stored; a table that each trial deals again is inflated once. Large fields have some MiB at most."""
+def _stored_at(path: Path, start: int, size: int, digest: bytes) -> bytes:
+    """Read what is stored; a table that each trial deals again is inflated once. Large fields have some MiB at most.
+
+    Whatever becomes of the file, bytes that have this digest are these: it was compared when the file was read.
+    """
     with path.open("rb") as file:
         file.seek(start)
         return _unpack(_stored_in(file.read(size)), digest)

@@ -149,6 +149,25 @@ def test_the_same_array_is_stored_once(tmp_path: Path) -> None:
     assert script.path.stat().st_size < 1.1 * (1 << 20)
 
 
+def test_a_file_that_has_changed_is_not_taken_for_what_it_was(tmp_path: Path) -> None:
+    """What is stored is inflated once, and no reading takes what another one found for its own."""
+    recorder = recorder_in(tmp_path, "developer")
+    recorder.calling("compliance", AUDIT).sent(
+        audit.AuditRequest(predictions_chunk=np.random.default_rng(0).bytes(1 << 20)).SerializeToString()
+    )
+    recorder.close()
+    script = transcript_of(tmp_path, "developer")
+    (digest,) = (large[2] for large in script.messages[0].large)
+    known = script.stored(digest)
+    assert script.stored(digest) == known
+    whole = bytearray(script.path.read_bytes())
+    whole[len(whole) // 2] ^= 1
+    script.path.write_bytes(whole)
+    again = transcript_of(tmp_path, "developer")
+    assert "stores other bytes than its digest says" in [problem.text for problem in again.problems]
+    assert not again.stores(digest)
+
+
 def test_what_compresses_is_stored_compressed(tmp_path: Path) -> None:
     recorder = recorder_in(tmp_path, "developer")
     part = audit.AuditRequest(predictions_chunk=bytes(1 << 20)).SerializeToString()
