@@ -8,14 +8,24 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet
 # Where the environment says to keep no compiled code, each of the tests' thousand processes would compile it all again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all second-client browser mutants lint bench site pythons proto lock supply clean
+.PHONY: demo test check quick test-all second-client browser mutants lint bench site pythons proto lock supply clean
 
 demo: $(VENV)/.installed
 	$(BIN)/fairwall run demo
 
+# Every behaviour once, in minutes.
 test: $(VENV)/.installed-all
 	$(BIN)/python -m pytest -n 3 --dist worksteal
 
+# All of that in depth too: more cases, broken servers, the commands of every page, each benchmark once.
+check: $(VENV)/.installed-all
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not slow"
+
+# What concerns some files, as far as `test` runs it: make quick compliance/policy.py docs/serving.md
+quick: $(VENV)/.installed-all
+	$(BIN)/python scripts/quick.py $(filter-out $@,$(MAKECMDGOALS))
+
+# Hours: all tests, with fresh examples of Hypothesis.
 test-all: $(VENV)/.installed-all
 	$(BIN)/python -m pytest -m "" --hypothesis-profile=default
 
@@ -43,11 +53,12 @@ bench: $(VENV)/.installed-all
 	$(BIN)/python benchmarks/first_answer.py
 	$(BIN)/python benchmarks/trials_per_second.py
 	$(BIN)/python benchmarks/audits_per_second.py
-	$(BIN)/python benchmarks/median_error.py
+	$(BIN)/python benchmarks/median_error.py --draws 100 --sizes 100 1000 --queries 1 5 25
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/decoders.py
 	$(BIN)/python benchmarks/viewer.py
 	$(BIN)/python benchmarks/shadows_per_second.py
 	$(BIN)/python benchmarks/recording.py
+	$(BIN)/python benchmarks/kernels.py
 	$(BIN)/python benchmarks/jobs.py
 	$(BIN)/python benchmarks/audit_throughput.py
 

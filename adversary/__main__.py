@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from fairwall.rpc import kernels
 from fairwall.rpc.importing import importing
 
 
 def main() -> None:
     """Play the referee's deals until the run is over."""
+    kernels.fix()
     with importing("adversary"):
         from fairwall.rpc import process
     config, layers = process.start("adversary")

@@ -28,6 +28,7 @@ from typing import Any
 import grpc
 import numpy as np
 from numpy.typing import NDArray
+from short import parsed
 
 from compliance.accountant import Budget
 from compliance.case import game_case
@@ -115,7 +116,7 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    asked = parser.parse_args()
+    asked = parsed(parser, mib=8, rounds=1)
     if asked.serve:
         serve()
         return

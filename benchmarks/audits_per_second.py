@@ -35,6 +35,7 @@ from typing import Any
 
 import numpy as np
 from bench_deployment import lay_out
+from short import parsed
 
 from fairwall.client import AuditClient
 
@@ -147,7 +148,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--mib", type=int, default=64)
     parser.add_argument("--drive", type=Path, help=argparse.SUPPRESS)
-    asked = parser.parse_args()
+    asked = parsed(parser, answers=4, rounds=1, mib=2)
     if asked.drive:
         drive(asked.drive, asked.mib)
         return

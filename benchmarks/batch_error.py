@@ -19,13 +19,16 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from short import parsed
 
 from compliance.mechanisms.mechanism import NO_FACTS, Question
 from compliance.mechanisms.recommended import SHRUNK, Standing, mechanism_of, nearest, standings
@@ -81,6 +84,16 @@ def read(path: str) -> tuple[NDArray[np.float64], NDArray[np.int64], list[NDArra
             else ((values - values.mean()) / (values.std() or 1.0)).to_numpy(np.float64)[:, np.newaxis]
         )
     return np.hstack(columns), table[label].to_numpy(), groups
+
+
+def made_up(folder: Path) -> str:
+    """Write a table of people who do not exist, with the columns of Adult that are looked for."""
+    generator = np.random.default_rng(0)
+    columns = [*generator.normal(size=(4, 25_000)), *generator.integers(0, 5, (2, 25_000))]
+    income = (columns[0] + columns[1] + 0.5 * (columns[4] > 2) > 0).astype(int)
+    path = folder / "made-up.csv"
+    np.savetxt(path, np.column_stack([*columns, income]), "%g", ",", header="a,b,c,d,gender,race,income", comments="")
+    return str(path)
 
 
 def logistic_pool(path: str) -> Pool:
@@ -177,14 +190,17 @@ def ratios(pool: Pool, kind: str, people: int, models: int, draws: int) -> tuple
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--table", required=True)
+    parser.add_argument("--table")
     parser.add_argument("--held-back")
     parser.add_argument("--people", type=int, nargs="+", default=(100, 1000, 10000))
     parser.add_argument("--models", type=int, nargs="+", default=(1, 25, 400))
     parser.add_argument("--draws", type=int, default=600)
-    asked = parser.parse_args()
+    asked = parsed(parser, people=[100], models=[1], draws=24)
     warnings.simplefilter("ignore")  # solvers that stop early: the models need not be the best
-    pool = logistic_pool(asked.table)
+    with tempfile.TemporaryDirectory() as folder:
+        if asked.table is None and not asked.short:
+            parser.error("--table: is missing; only --short makes one up")
+        pool = logistic_pool(asked.table or made_up(Path(folder)))
     pools = dict.fromkeys((*pool.kinds, *SYNTHETIC), pool)
     if asked.held_back:
         other = tree_pool(asked.held_back)
@@ -208,7 +224,7 @@ def main() -> int:
             missed |= low
             print(f"n={people:<6} m={models:<4} {'geometric mean':<17}" + "".join(f"{mean:8.2f}" for mean in means)
                   + f"  bars {', '.join(f'{bar:g}' for bar in bars)}{' !' * low}\n", flush=True)  # fmt: skip
-    return int(missed)
+    return int(missed and not asked.short)
 
 
 if __name__ == "__main__":

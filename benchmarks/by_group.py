@@ -19,6 +19,7 @@ import argparse
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
+from short import parsed
 
 from compliance.groups import PEOPLE_A_STRATUM, Attribute, Grouped, released
 from compliance.noise import Seeded
@@ -102,7 +103,7 @@ def main() -> None:
     """Print both tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=200)
-    draws = parser.parse_args().draws
+    draws = parsed(parser, draws=2).draws
     print("epsilon  median error  Laplace alone  together  ratios      least ratio of a group to alone")
     for epsilon in EPSILONS:
         found = errors(epsilon, draws)

@@ -14,6 +14,7 @@ import sys
 import time
 
 import numpy as np
+from short import parsed
 
 from developer.reveal.decode import ep, l1, score
 from developer.reveal.decode.decoder import Decoder, Evidence
@@ -41,7 +42,7 @@ def main() -> int:
     parser.add_argument("--games", type=int, default=1000)
     parser.add_argument("--epsilon", type=float, default=1000.0)
     parser.add_argument("--slow-games", type=int, default=200, help="how many of them l1 plays")
-    asked = parser.parse_args()
+    asked = parsed(parser, games=10, slow_games=2)
     games = [game(seed, asked.epsilon) for seed in range(asked.games)]
     decoders: dict[str, tuple[Decoder, int]] = {
         "ep": (ep.decode, asked.games),

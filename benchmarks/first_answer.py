@@ -10,30 +10,38 @@ starting processes costs on this machine at this moment. The median ratio is the
 from __future__ import annotations
 
 import argparse
-import re
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from datetime import datetime
 from pathlib import Path
+
+from short import parsed
+
+from sim.transcripts.calls import calls
+from sim.transcripts.files import read
 
 SETTINGS = ("--set", "developer.queries=10", "--set", "compliance.epsilon=inf")
 
 
 def first_answer(folder: Path) -> float:
-    """Run a one-trial demo; the seconds until compliance logged its first answer."""
-    started = time.time()
-    subprocess.run(
-        [sys.executable, "-m", "sim", "run", "demo", "--trials", "1", "--out", str(folder), *SETTINGS],
-        check=True,
-        capture_output=True,
-    )
-    (log,) = folder.glob("*/logs/compliance.log")
-    stamp = re.search(r"^(\S+ \S+) compliance INFO .*answered", log.read_text(), re.MULTILINE)
-    assert stamp is not None
-    return datetime.strptime(stamp.group(1), "%Y-%m-%d %H:%M:%S,%f").astimezone().timestamp() - started
+    """Run a one-trial demo; the seconds until compliance's transcript has its first answer."""
+    command = [sys.executable, "-m", "sim", "run", "demo", "--trials", "1", "--out", str(folder), *SETTINGS]
+    started, seconds = time.perf_counter(), None
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
+        while seconds is None and run.poll() is None:
+            time.sleep(0.01)
+            if any(map(has_answered, folder.glob("*/transcript/compliance/*.bin"))):
+                seconds = time.perf_counter() - started
+    if run.returncode or seconds is None:
+        raise RuntimeError("the run ended without an answer")
+    return seconds
+
+
+def has_answered(transcript: Path) -> bool:
+    """Tell whether an audit that a transcript holds has been answered."""
+    return any(call.answers for call in calls(read(transcript)) if call.method.endswith("/Audit"))
 
 
 def bare_process() -> float:
@@ -47,7 +55,7 @@ def main() -> None:
     """Print the medians and the ratio."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=7)
-    rounds = parser.parse_args().rounds
+    rounds = parsed(parser, rounds=1).rounds
     first_answers, bare = [], []
     for number in range(rounds):
         print(f"round {number + 1} of {rounds}", file=sys.stderr)

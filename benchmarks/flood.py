@@ -38,6 +38,7 @@ from pathlib import Path
 import grpc
 import numpy as np
 from bench_deployment import lay_out
+from short import parsed
 
 from fairwall.client import AuditClient, AuditRefused, AuditUnavailable
 from fairwall.rpc import channel, identity
@@ -206,7 +207,7 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=60)
     parser.add_argument("--connections", type=int, default=1500)
     parser.add_argument("--rounds", type=int, default=3)
-    asked = parser.parse_args()
+    asked = parsed(parser, calls=4, connections=20, rounds=1)
     os.environ["CONNECTIONS"] = str(asked.connections)
     took: dict[str, list[float]] = {"alone": [], **{name: [] for name in FLOODS}}
     with tempfile.TemporaryDirectory() as name, ExitStack() as running:

@@ -16,6 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from short import parsed
+
 CELLS = 2
 GAME = """
 [scenario]
@@ -60,7 +62,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=60)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
-    asked = parser.parse_args()
+    asked = parsed(parser, trials=2, rounds=1)
     one, several = [], []
     for number in range(1, asked.rounds + 1):
         one.append(seconds(asked.trials, 1))

@@ -21,6 +21,7 @@ from pathlib import Path
 from statistics import fmean
 
 import tomli_w
+from short import parsed
 
 from sim.games import read
 from sim.scenarios.sweep import SHIPPED, shipped
@@ -66,21 +67,22 @@ def main() -> None:
     parser.add_argument("names", nargs="*", default=[], help="shipped scenarios; all, if none and no run is given")
     parser.add_argument("--limit", type=float, default=60.0)
     parser.add_argument("--runs", type=Path, nargs="*", default=[])
-    asked = parser.parse_args()
+    asked = parsed(parser, names=["linear-german"])
     for folder in asked.runs:
         name = tomllib.loads((folder / "scenario.toml").read_text())["scenario"]["name"]
-        _write(name, minutes(name, (folder / "trials.jsonl").read_text().splitlines()))
+        _write(name, minutes(name, (folder / "trials.jsonl").read_text().splitlines()), not asked.short)
     for name in asked.names or ([] if asked.runs else shipped()):
-        _write(name, minutes(name, played(name, asked.limit)))
+        _write(name, minutes(name, played(name, asked.limit)), not asked.short)
 
 
-def _write(name: str, found: float | None) -> None:
+def _write(name: str, found: float | None, keep: bool) -> None:
     if found is None:
         print(f"{name}: no trial finished")
         return
     table = tomllib.loads(TABLE.read_text()) if TABLE.exists() else {}
     table[name] = float(f"{found:.2g}")
-    TABLE.write_text(tomli_w.dumps(dict(sorted(table.items()))))
+    if keep:
+        TABLE.write_text(tomli_w.dumps(dict(sorted(table.items()))))
     print(f"{name}: {table[name]} minutes")
 
 

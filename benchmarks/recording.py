@@ -20,6 +20,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
+from short import parsed
 
 from compliance.accountant import Budget
 from compliance.case import game_case
@@ -64,7 +65,7 @@ def main() -> None:
     )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
-    asked = parser.parse_args()
+    asked = parsed(parser, mib=4, rounds=1)
     if asked.serve:
         serve()
         return

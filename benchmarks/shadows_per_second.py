@@ -23,6 +23,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 from numpy.typing import NDArray
+from short import parsed
 
 from fairwall.learning import Recipe, train
 
@@ -108,7 +109,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--batch-size", type=int, default=200)
-    asked = parser.parse_args()
+    asked = parsed(parser, rounds=1, batch_size=2000)
     rng = np.random.default_rng(0)
     features = rng.normal(size=(TABLE, FEATURES))
     labels = (features[:, :10].sum(1) + rng.normal(size=TABLE) * 2 > 0).astype(np.uint8)

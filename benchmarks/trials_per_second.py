@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from short import parsed
 
 from developer.reveal.decode import DECODERS, Evidence
 
@@ -93,7 +94,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=3)
-    asked = parser.parse_args()
+    asked = parsed(parser, trials=2, rounds=1)
     rows: dict[str, list[float]] = {"Adult": [], "synthetic": [], "arithmetic alone": []}
     for number in range(asked.rounds):
         print(f"round {number + 1} of {asked.rounds}", file=sys.stderr)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from short import parsed
 
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.rpc.arrays import header_of, to_message
@@ -92,7 +93,7 @@ def main() -> None:
     parser.add_argument("--messages", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--chromium", default="/usr/bin/chromium")
-    asked = parser.parse_args()
+    asked = parsed(parser, messages=200, rounds=1)
     from playwright.sync_api import sync_playwright
 
     with tempfile.TemporaryDirectory() as place, sync_playwright() as play:

@@ -6,13 +6,13 @@ import os
 import sys
 from pathlib import Path
 
-from fairwall.rpc import handshakes
+from fairwall.rpc import handshakes, kernels
 from fairwall.rpc.importing import importing
 
-if any(argument.startswith("--policy") for argument in sys.argv):  # what libraries read when they are imported
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no thread runs before the process is confined
-    if "GRPC_TRACE" not in os.environ:
-        os.environ.update(handshakes.ENVIRONMENT)
+# What libraries read when they are imported. One thread also means that none runs before the process is confined.
+kernels.fix()
+if any(argument.startswith("--policy") for argument in sys.argv) and "GRPC_TRACE" not in os.environ:
+    os.environ.update(handshakes.ENVIRONMENT)
 
 with importing("compliance"):
     from compliance import deployment, party

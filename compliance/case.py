@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from compliance.differencing import Detector
 from compliance.draws import DrawLog
 from compliance.interval import Ends, probabilities_above, within_range
 from compliance.ledger import Ledger
-from compliance.ledger.books import Entry, Reply, Request
+from compliance.ledger.books import UNIT_EPSILON, Entry, Reply, Request, Room
 from compliance.mechanisms.mechanism import Facts, Mechanism, Question, Release, Reusable, chosen
 from compliance.noise import Noise, noise_for
 from compliance.records import Records
@@ -75,6 +76,8 @@ class Case:
         What is assumed of the disadvantaged group's share where an answer's worth is told beforehand.
     rows : Rows, optional
         Which rows of the file the records are of, and by what ids they are known; None where all are, in its order.
+    answers_a_day : mapping of str to int
+        How many new answers each developer may have in a day. Who is not in it has no end of them, nor of room.
     """
 
     dataset: str
@@ -96,6 +99,7 @@ class Case:
     neighbours: Neighbours = Neighbours.A_FLIP
     shares: Shares = DEFAULT_SHARES
     rows: Rows | None = None
+    answers_a_day: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def people(self) -> int:
@@ -127,6 +131,10 @@ class Case:
             As `Ledger.settle`.
         """
         question = Question(metric, predictions, self.records)
+        room = self.room_of(developer)
+        asked = Request(self.dataset, developer, request_id, digest, metric, self.mechanism.name, self.neighbours, FREE)
+        if room is not None and (again := self.ledger.stored(asked, room)) is not None:
+            return again  # before any work is done for a new answer that is refused
         # Only a mechanism that may answer for nothing is worth the look at what the account has bought.
         free = self._reusable is not None and self._reusable.is_free(
             _decode(self.ledger.facts(self.dataset, developer)), epsilon, question
@@ -145,10 +153,13 @@ class Case:
             return Reply(_encode_answer(_rounded(release, self.precision)), _encode(release.facts))
 
         return self.ledger.settle(
-            Request(self.dataset, developer, request_id, digest, metric, answering.name, self.neighbours, loss),
-            reply,
-            self.records.minimum_group,
+            replace(asked, mechanism=answering.name, loss=loss), reply, self.records.minimum_group, room
         )
+
+    def room_of(self, developer: str) -> Room | None:
+        """Say how much the ledger keeps for a developer; None for all."""
+        answers = self.answers_a_day.get(developer)
+        return None if answers is None else Room(min(self.epsilon_min, UNIT_EPSILON), answers)
 
     def probability_above(
         self, entry: Entry, predictions: NDArray[np.float64], threshold: float
@@ -170,11 +181,10 @@ class Case:
         return expected_about(self.records, self.mechanism, metric, models, epsilon, self.delta, self.shares)
 
     def revealed(self, metric: str, models: int, epsilon: float) -> float:
-        """Say what part of the people a whole batch gives away at most; see `compliance.exposure`."""
-        from compliance.exposure import exposure  # here: no game waits for what it imports
+        """Say with what balanced accuracy a whole batch gives people away at most; see `compliance.exposure`."""
+        from compliance.exposure import exposure_about  # here: no game waits for what it imports
 
-        people = sum(self.records.counts(metric))
-        return exposure(self.mechanism, metric, people, models, epsilon, self.delta, self.shares)
+        return exposure_about(self.records, self.mechanism, metric, models, epsilon, self.delta, self.shares)
 
     @cached_property
     def _reusable(self) -> Reusable | None:
@@ -265,9 +275,26 @@ def _decode_answer(entry: Entry) -> NDArray[np.float64]:
 
 
 def _encode(facts: Facts) -> bytes:
-    # JSON writes a float64 so that it reads back bit for bit.
-    return json.dumps({name: values.tolist() for name, values in facts.items()}).encode() if facts else b""
+    """Write facts down: a line of JSON that says what follows, and the numbers as they are in memory.
+
+    How long that is depends on names, types and shapes, which are public, and on no number.
+    """
+    if not facts:
+        return b""
+    arrays = {name: np.ascontiguousarray(values, values.dtype.newbyteorder("<")) for name, values in facts.items()}
+    told = json.dumps([[name, values.dtype.str, values.shape] for name, values in arrays.items()])
+    return b"".join([told.encode(), b"\n", *(values.tobytes() for values in arrays.values())])
 
 
 def _decode(bought: tuple[bytes, ...]) -> Facts:
-    return {name: np.array(values) for facts in bought for name, values in json.loads(facts).items()}
+    found: dict[str, NDArray[np.float64]] = {}
+    for facts in bought:
+        if facts.startswith(b"{"):  # as older services wrote them
+            found |= {name: np.array(values) for name, values in json.loads(facts).items()}
+            continue
+        place = facts.index(b"\n") + 1
+        for name, kind, shape in json.loads(facts[:place]):
+            size = math.prod(shape)
+            found[name] = np.frombuffer(facts, kind, size, place).reshape(shape)
+            place += found[name].nbytes
+    return found

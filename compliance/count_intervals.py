@@ -1,9 +1,9 @@
 r"""Intervals of answers that are computed from noisy counts.
 
 A stratum of n people releases N0 with noise and, for each model, the centred sum nu = sum0 - N0/2 with noise, of public
-laws and independent of each other. Where all N0 and nu were taken for alike likely beforehand, what is known of them
-afterwards is what was released less noise: N0 is N with a weight w(N) that falls as the law of its noise does, and nu
-is what was released of it plus noise. A gap is monotone in nu for each N,
+laws, and independent of each other but for the size that a cube's share. Where all N0 and nu were taken for alike
+likely beforehand, what is known of them afterwards is what was released less noise: N0 is N with a weight w(N) that
+falls as the law of its noise does, and nu is what was released of it plus noise. A gap is monotone in nu for each N,
 
     gap = (T - sum0)/(n - N) - sum0/N,    so    gap <= t  if and only if  nu >= (T/(n-N) - t) / (1/N + 1/(n-N)) - N/2,
 
@@ -154,7 +154,7 @@ def possible_gaps(
 
 def level_of_parts(metric: Metric) -> float:
     """Return with what probability each part's gap is to lie in its interval."""
-    return math.sqrt(LEVEL) if metric.name == "eodds_max" else LEVEL
+    return math.sqrt(LEVEL) if metric.joined == "max" else LEVEL
 
 
 def combined(metric: Metric, parts: list[Ends]) -> Ends:
@@ -163,7 +163,7 @@ def combined(metric: Metric, parts: list[Ends]) -> Ends:
         (only,) = parts
         return only
     middles, halves = (np.stack([(high + side * low) / 2 for low, high in parts]) for side in (1, -1))
-    if metric.name == "eodds_max":
+    if metric.joined == "max":
         return (np.abs(middles) - halves).max(axis=0), (np.abs(middles) + halves).max(axis=0)
     # One gap's interval stays as wide as before its sign came off: what lies below 0 is cut off where it is told, and
     # till then tells how wide the noise is.

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sys
+import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +32,7 @@ from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServic
 from fairwall.compliance.v1.group_service_pb2_grpc import add_GroupServiceServicer_to_server
 from fairwall.compliance.v1.release_service_pb2_grpc import add_ReleaseServiceServicer_to_server
 from fairwall.errors import UserError
+from fairwall.laws.exposure import Limit
 from fairwall.rpc import confine, identity, journal, process, room, server
 from fairwall.rpc.confine import Layer
 from fairwall.rpc.quota import Quota
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 
     from compliance.policy import DeploymentSection, Policies, Policy
     from compliance.release import Column
+    from compliance.same_people import Traits
 
     Released: TypeAlias = tuple[tuple[Column, ...], NDArray[np.uint8]]
 
@@ -77,6 +81,7 @@ def serve(path: Path, *, new_ledger: bool, even_if_worthless: bool) -> None:
     cases: dict[str, Case] = {}
     releases: dict[str, ReleaseCase | Release] = {}
     grouped: dict[str, GroupCase] = {}
+    made: list[Path] = []
 
     def register(grpc_server: grpc.Server) -> None:
         add_AuditServiceServicer_to_server(AuditService(cases), grpc_server)
@@ -88,8 +93,8 @@ def serve(path: Path, *, new_ledger: bool, even_if_worthless: bool) -> None:
         """From here on nothing can be refused; calls that are under way end by what they began with."""
         _replace(cases, {each.policy.data_name: _case(each, ledger) for each in data})
         _replace(grouped, _grouped(data, cases))
-        sold = [(each.policy, each.released) for each in data if each.released is not None]
-        _replace(releases, {policy.data_name: _release(policy, released, ledger) for policy, released in sold})
+        sold = [each for each in data if each.released is not None]
+        _replace(releases, {each.policy.data_name: _release(each, ledger) for each in sold})
 
     def again() -> None:
         """Put the policy in force as it is now, or leave all as it was."""
@@ -118,12 +123,13 @@ def serve(path: Path, *, new_ledger: bool, even_if_worthless: bool) -> None:
         with process.until_told(again):
             policy = policies.read(path)
             credentials, revoked = _credentials(policy)
-            layers = _confined(path, policy, new=new_ledger)
+            layers = _confined(path, policy, made, new=new_ledger)
             data = _load(policy)
             found = [list(worth.worths(each.policy, each.records)) for each in data]
             for each, its in zip(data, found, strict=True):
                 if not even_if_worthless:
                     worth.check(each.policy, its)
+            server.check(policy.deployment.listen, credentials)
             ledger = _ledger(policy, data)
             running, writable = Running(policy.deployment.ledger), Writable(ledger)
             put_in_force(data, ledger)
@@ -138,6 +144,9 @@ def serve(path: Path, *, new_ledger: bool, even_if_worthless: bool) -> None:
             process.announce(listening.address, layers)
     except (UserError, OSError) as error:
         print(f"compliance: {error}", file=sys.stderr)  # noqa: T201
+        for folder in reversed(made):
+            with contextlib.suppress(OSError):  # it is not empty
+                folder.rmdir()
         raise SystemExit(2) from None
     listening.stop()
     stop_telemetry()
@@ -173,12 +182,25 @@ class _Data:
     rows: Rows
     grouped: Grouped | None
     released: Released | None
+    traits: tuple[Traits, Traits | None]
+    """Of the people who are audited, and of those whose attributes are released."""
+    answers_a_day: Mapping[str, int]
 
 
 def _load(policy: Policies) -> list[_Data]:
     from compliance import policy as policies
 
-    return [_Data(each, *policies.load(each), policies.load_release(each)) for each in policy.datasets.values()]
+    hidden = {column for each in policy.datasets.values() for column in each.hidden}
+    return [
+        _Data(
+            each,
+            *policies.load(each),
+            policies.load_release(each),
+            policies.traits(each, hidden),
+            policy.answers_a_day,
+        )
+        for each in policy.datasets.values()
+    ]
 
 
 def _replace(served: dict[str, _T], by: Mapping[str, _T]) -> None:
@@ -205,20 +227,28 @@ def _case(data: _Data, ledger: Ledger) -> Case:
         precision=policy.audit.precision,
         developers=frozenset(policy.developers),
         shares=policy.shares,
+        answers_a_day=data.answers_a_day,
     )
 
 
 def _grouped(data: Sequence[_Data], cases: Mapping[str, Case]) -> dict[str, GroupCase]:
     """Open what is asked by group, at the terms of the audits of the same people."""
     return {
-        each.policy.data_name: GroupCase(cases[each.policy.data_name], each.grouped, each.policy.data.least_share)
+        each.policy.data_name: GroupCase(
+            cases[each.policy.data_name],
+            each.grouped,
+            each.policy.data.least_share,
+            Limit(each.policy.audit.reveal_max, each.policy.shares),
+        )
         for each in data
         if each.grouped is not None
     }
 
 
-def _release(policy: Policy, released: Released, ledger: Ledger) -> Release:
+def _release(data: _Data, ledger: Ledger) -> Release:
+    policy, released = data.policy, data.released
     assert policy.release is not None, "what was released was read by it"
+    assert released is not None
     return Release(
         policy.release_name,
         policy.release.protocol,
@@ -227,16 +257,21 @@ def _release(policy: Policy, released: Released, ledger: Ledger) -> Release:
         seed=None,
         epsilon_min=policy.release.epsilon_min,
         developers=frozenset(policy.developers),
+        answers_a_day=data.answers_a_day,
     )
 
 
-def _confined(path: Path, policy: Policies, *, new: bool) -> tuple[Layer, ...]:
-    """Make the folders that are written, and give up all files but those, and those that are read."""
+def _confined(path: Path, policy: Policies, made: list[Path], *, new: bool) -> tuple[Layer, ...]:
+    """Make the folders that are written, and give up all files but those, and those that are read.
+
+    Which folders it has made, a start that fails is told by the list, to take them back: the outer ones first.
+    """
     place = policy.deployment
     key = place.credentials / "seal.key"
     _check_begun(place, key, new=new)
     writes = [place.ledger.parent, place.seal.parent]
     for folder in writes:
+        made += [each for each in reversed((folder, *folder.parents)) if not each.exists()]
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.environ["SQLITE_TMPDIR"] = str(place.ledger.parent)
     if not key.exists():  # it is made once the data are known to be sound
@@ -244,7 +279,7 @@ def _confined(path: Path, policy: Policies, *, new: bool) -> tuple[Layer, ...]:
     reads = [path, key]
     for each in policy.datasets.values():
         reads += [each.data.source, *([each.release.source] if each.release else [])]
-    return confine.deployed(listen=place.listen, connects=_connects(policy), reads=reads, folders=writes)
+    return confine.deployed(listen=place.listen, connects=_connects(policy), reads=reads, folders=writes, made=made)
 
 
 def _connects(policy: Policies) -> list[str]:
@@ -256,6 +291,11 @@ def _connects(policy: Policies) -> list[str]:
 def _ledger(policy: Policies, data: Sequence[_Data]) -> Ledger:
     """Open the ledger, and put the policy in force there."""
     place = policy.deployment
+    if not _is_written(place.ledger):  # nothing is begun that then could not be used
+        _agree(policy, data, Ledger())
+        for folder in (place.ledger.parent, place.seal.parent):
+            with tempfile.NamedTemporaryFile(dir=folder):
+                pass
     ledger = Ledger(place.ledger, Seal(place.seal, load_key(place.credentials / "seal.key")))
     _agree(policy, data, ledger)
     return ledger
@@ -270,15 +310,17 @@ def _agree(policy: Policies, data: Sequence[_Data], ledger: Ledger) -> None:
     for each in data:
         name, developers, audited = each.policy.data_name, each.policy.developers, each.policy.budget
         budget = Budget(audited.epsilon, audited.delta, Rule(audited.rule))
-        accounts.append(Account(name, Neighbours.A_FLIP, budget, each.records.fingerprint(data_key)))
+        whose, whose_released = each.traits
+        bound = each.records.fingerprint(data_key) + whose.sealed(data_key)
+        accounts.append(Account(name, Neighbours.A_FLIP, budget, bound))
         served.append(Served(name, tuple(developers), each.policy.audit.metrics, each.policy.data.minimum_group))
         shares += [(name, developer, share.epsilon, share.delta) for developer, share in developers.items()]
-        if each.policy.release is not None:
+        if each.policy.release is not None and whose_released is not None:
             from compliance import policy as policies
 
             name, whole = each.policy.release_name, Budget(each.policy.release.epsilon)
-            people = policies.fingerprint_of_release(each.policy, data_key)
-            accounts.append(Account(name, Neighbours.ATTRIBUTES, whole, people))
+            bound = policies.fingerprint_of_release(each.policy, data_key) + whose_released.sealed(data_key)
+            accounts.append(Account(name, Neighbours.ATTRIBUTES, whole, bound))
             served.append(Served(name, tuple(developers)))
             shares += [(name, developer, share.release, 0.0) for developer, share in developers.items()]
     ledger.check_budgets(accounts, served)
@@ -297,8 +339,11 @@ def _agree(policy: Policies, data: Sequence[_Data], ledger: Ledger) -> None:
 
 def _check_begun(place: DeploymentSection, key: Path, *, new: bool) -> None:
     """Tell a ledger that is begun from one that is lost: only the first has a budget of which nothing is spent."""
-    written = place.ledger.exists() and place.ledger.stat().st_size > 0
-    empty = not place.seal.exists() and not (written and inspect(place.ledger).records)
+    if not key.exists() and (place.seal.exists() or _is_written(place.ledger)):
+        raise LedgerError(
+            f"{key}: is missing, with which {place.ledger} and its head {place.seal} were made: bring it back"
+        )
+    empty = not place.seal.exists() and not (_is_written(place.ledger) and inspect(place.ledger).records)
     if empty and key.exists() and not new:
         raise LedgerError(
             f"{place.ledger}: the ledger and its head {place.seal} are gone, but there is {key}, which is made with "
@@ -306,6 +351,10 @@ def _check_begun(place: DeploymentSection, key: Path, *, new: bool) -> None:
         )
     if new and not empty:
         raise LedgerError(f"{place.ledger}: it, or its head {place.seal}, is there: leave out --new-ledger")
+
+
+def _is_written(ledger: Path) -> bool:
+    return ledger.exists() and ledger.stat().st_size > 0
 
 
 def _credentials(policy: Policies, before: Revoked | None = None) -> tuple[identity.Credentials, Revoked]:

@@ -7,12 +7,28 @@ from compliance.bounding import Bounded
 from compliance.mechanisms.cells import CellsMechanism
 from compliance.mechanisms.mechanism import Mechanism
 from compliance.mechanisms.recommended import Recommended
+from compliance.records import Records
 from fairwall.laws.exposure import KNOWN, Limit, revealed
 from fairwall.laws.shares import Shares
 
 
+def exposure_about(
+    records: Records, mechanism: Mechanism, metric: str, models: int, epsilon: float, delta: float, shares: Shares
+) -> float:
+    """Return what a batch about some records gives away: as `exposure`, of the stratum where that is most."""
+    people, exposed = sum(records.counts(metric)), records.exposed(metric)
+    return exposure(mechanism, metric, people, models, epsilon, delta, shares, exposed)
+
+
 def exposure(
-    mechanism: Mechanism, metric: str, people: int, models: int, epsilon: float, delta: float, shares: Shares
+    mechanism: Mechanism,
+    metric: str,
+    people: int,
+    models: int,
+    epsilon: float,
+    delta: float,
+    shares: Shares,
+    exposed: int | None = None,
 ) -> float:
     """Return the balanced accuracy of the best attack with a batch. Nothing protected is looked at.
 
@@ -29,7 +45,9 @@ def exposure(
     epsilon, delta
         Of the batch; above 0, infinite for exact answers.
     shares
-        The public range of group shares.
+        The public range of group shares, or how small a policy allows groups to be.
+    exposed
+        How many people it would look at if all its strata were as small as its smallest; left out, they are.
 
     Returns
     -------
@@ -39,21 +57,22 @@ def exposure(
     inner = mechanism.mechanism if isinstance(mechanism, Bounded) else mechanism
     if math.isinf(epsilon) or inner.guarantee == "none":
         return 1.0
+    exposed = people if exposed is None else exposed
     if isinstance(inner, Recommended):
-        return inner.reveals(metric, people, models, epsilon, delta) if people > 2 else 1.0
+        return inner.reveals(metric, people, models, epsilon, delta, exposed) if people > 2 else 1.0
     if inner.name not in KNOWN or people < 2:
         return math.nan
-    found = revealed(inner.name, metric, people, models, epsilon, delta, shares)
+    found = revealed(inner.name, metric, exposed, models, epsilon, delta, shares)
     return min(found, inner.limit.accuracy) if isinstance(inner, CellsMechanism) else found
 
 
-def limited(mechanism: Mechanism, reveal_max: float) -> Mechanism:
+def limited(mechanism: Mechanism, limit: Limit) -> Mechanism:
     """Return the mechanism; `recommended` and `cells` with a limit to what a batch may give away."""
     match mechanism:
         case Recommended():
-            return replace(mechanism, reveal_max=reveal_max)
+            return replace(mechanism, shares=limit.shares, reveal_max=limit.accuracy)
         case CellsMechanism():
-            return replace(mechanism, limit=Limit(reveal_max))
+            return replace(mechanism, limit=limit)
         case _:
             return mechanism
 

@@ -19,7 +19,7 @@ from compliance.cohort import Cohort, game_cohort
 from compliance.draws import DrawLog
 from compliance.exposure import limited
 from compliance.groups import Attribute, GroupCase, Grouped
-from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms import find_mechanism
 from compliance.records import Records
 from compliance.release import Column, HandedModel, Release, game_release
 from compliance.release_service import ReleaseCase
@@ -27,6 +27,7 @@ from compliance.study import Study, game_study
 from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceStub
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub
+from fairwall.laws.exposure import Limit
 from fairwall.rpc.arrays import to_message
 from fairwall.rpc.channel import CALL_SECONDS
 from fairwall.rpc.turns import Seat, deals
@@ -152,7 +153,7 @@ def open_groups(deal: game.ComplianceDeal, cards: dict[str, NDArray[Any]]) -> Gr
     case = game_case(
         deal.deal_id,
         Records.imagined(nobody, nobody, metrics=("sp",)),
-        MECHANISMS["counts"],
+        find_mechanism("counts"),
         Budget(deal.epsilon),
         0.0,
         deal.queries_max,
@@ -178,7 +179,7 @@ def open_release(deal: game.ComplianceDeal, cards: dict[str, NDArray[Any]]) -> R
     return ReleaseCase(
         game_release(trained_on(deal.deal_id), terms.protocol, columns, values, terms.budget, seed),
         HandedModel(labels, cards["features"].astype(np.int64), sensitive, columns, terms.sizes),
-        tells_utilities=MECHANISMS[deal.mechanism].guarantee == "none",
+        tells_utilities=find_mechanism(deal.mechanism).guarantee == "none",
     )
 
 
@@ -204,7 +205,7 @@ def open_trained(deal: game.ComplianceDeal, release: Release, draws: DrawLog | N
     return Case(
         dataset=release.dataset,
         records=records,
-        mechanism=MECHANISMS[asked.mechanism],
+        mechanism=find_mechanism(asked.mechanism),
         ledger=release.ledger,
         queries_max=asked.queries,
         # Of a seed of its own: request ids tell noise apart within one case.
@@ -231,7 +232,7 @@ def open_case(
     return game_case(
         deal.deal_id,
         records,
-        bounded(limited(MECHANISMS[deal.mechanism], limit), deal.bounding),  # type: ignore[arg-type]  # an unknown one is refused
+        bounded(limited(find_mechanism(deal.mechanism), Limit(limit)), deal.bounding),  # type: ignore[arg-type]  # an unknown one is refused
         Budget(deal.epsilon, deal.delta),
         deal.batch_delta,
         deal.queries_max,

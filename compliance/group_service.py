@@ -8,14 +8,14 @@ from collections.abc import Iterator, Mapping
 
 import grpc
 
-from compliance.groups import GroupCase
+from compliance.groups import EPSILON_MIN, GroupCase
 from compliance.service import (
-    check_developer,
     check_request_id,
     checked_predictions,
     developer_of,
     explained,
     is_compared,
+    opened,
     received,
     wait,
 )
@@ -28,9 +28,6 @@ from fairwall.wire.v1 import error_pb2
 from fairwall.wire.v1.error_pb2 import AuditError
 
 LOG = logging.getLogger(__name__)
-
-EPSILON_MIN = 1e-4
-"""Less buys noise that float64 could not add up exactly, and no number worth having."""
 
 _DECISIONS = frozenset(
     {
@@ -108,12 +105,7 @@ class GroupService(GroupServiceServicer):
         return response
 
     def _case(self, deal_id: str, context: grpc.ServicerContext) -> GroupCase:
-        grouped = self._cases.get(deal_id)
-        if grouped is None:
-            raise Refusal(error_pb2.REASON_DEAL_UNKNOWN)
-        journal.note(dataset=grouped.case.dataset)
-        check_developer(grouped.case.developers, context)
-        return grouped
+        return opened(self._cases, deal_id, context)
 
 
 def _terms(grouped: GroupCase) -> wire.GetGroupTermsResponse:

@@ -7,6 +7,7 @@ This module alone reads the attributes that groups are made of. The noise, and w
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -20,6 +21,7 @@ from compliance.ledger.books import Entry, Reply, Request
 from compliance.noise import Noise, noise_for
 from compliance.rows import Rows
 from fairwall.compliance.v1 import group_service_pb2 as wire
+from fairwall.laws.exposure import NO_LIMIT, Limit, of_tables, one_person
 from fairwall.laws.groups import SUM_STEP, noise_rate, strata_of
 from fairwall.rpc import arrays
 from fairwall.rpc.errors import Refusal
@@ -39,12 +41,18 @@ NUMBERS_MAX = 1 << 17
 RELEASE_BYTES_MAX = 2 << 20
 """In one table, and in a whole release: it stays below what a message may hold."""
 
+EPSILON_MIN = 1e-4
+"""Less buys noise that float64 could not add up exactly, and no number worth having."""
+
+_CLOSE = 1.02
+"""So near to the limit a smaller epsilon is looked for."""
+
 PEOPLE_A_STRATUM = 50
 """At least so many have the strata of several models' one table, on average.
 
 Models may be made to part people into strata of one each. A table of these would be everybody's group under randomised
-response, and whoever buys it right for 73% of people at epsilon 1: as private, by its epsilon, as any other answer, and
-not what an audit is for. `benchmarks/by_group.py` has what the best attack comes to as it is.
+response, and whoever buys it right with a probability of 73% at epsilon 1: as private, by its epsilon, as any other
+answer, and not what an audit is for. `benchmarks/by_group.py` has what the best attack comes to as it is.
 """
 
 
@@ -90,14 +98,27 @@ class GroupCase:
         Whose ledger pays, at its terms.
     people : Grouped
         Everybody in the file, whether audited or not: what a stratum's counts sum up to is told exactly, so that to
-        leave somebody out who has no protected attribute would tell whoever has a stratum of that person's own.
+        leave somebody out whose value is missing would tell whoever has a stratum of that person's own.
     least_share : float
         Groups that are estimated below this share of the people take part in no comparison.
+    limit : Limit
+        What a request may give away of who is in a group of the least size that the limit names.
     """
 
     case: Case
     people: Grouped
     least_share: float
+    limit: Limit = NO_LIMIT
+
+    @property
+    def dataset(self) -> str:
+        """What the ledger calls these people."""
+        return self.case.dataset
+
+    @property
+    def developers(self) -> frozenset[str] | None:
+        """Who may ask, as in `Case`."""
+        return self.case.developers
 
     @cached_property
     def rows(self) -> Rows | None:
@@ -128,16 +149,18 @@ class GroupCase:
         Refusal, LedgerError, LedgerUnavailable
             As `Ledger.settle`.
         """
-        loss = self.loss(header.epsilon)
+        loss, room = self.loss(header.epsilon), self.case.room_of(developer)
 
         def reply(_: tuple[bytes, ...]) -> Reply:
             noise = noise_for(self.case.seed, request_id)
-            return Reply(released(self.people, header, predictions, noise).SerializeToString(deterministic=True))
+            return Reply(
+                released(self.people, header, predictions, noise, self.limit).SerializeToString(deterministic=True)
+            )
 
         request = Request(
             self.case.dataset, developer, request_id, digest, METRIC, "group-counts", Neighbours.A_FLIP, loss
         )
-        return self.case.ledger.settle(request, reply)
+        return self.case.ledger.settle(request, reply, room=room)
 
     def loss(self, epsilon: float) -> Loss:
         """Say what a request costs that offers so much: all of it."""
@@ -145,9 +168,13 @@ class GroupCase:
 
 
 def released(
-    people: Grouped, header: wire.ByGroupHeader, predictions: NDArray[np.float64], noise: Noise
+    people: Grouped,
+    header: wire.ByGroupHeader,
+    predictions: NDArray[np.float64],
+    noise: Noise,
+    limit: Limit = NO_LIMIT,
 ) -> wire.GroupRelease:
-    """Count people by stratum and group, with noise.
+    """Count people by stratum and group, with noise: as much as epsilon asks for, or as the limit does if that is more.
 
     Parameters
     ----------
@@ -156,6 +183,8 @@ def released(
         What is asked; its epsilon may be infinite, and then nothing has noise.
     predictions : ndarray of float64, shape (models, people)
     noise : Noise
+    limit : Limit, optional
+        What it may give away.
 
     Raises
     ------
@@ -167,13 +196,14 @@ def released(
     summed = wire.MEASURE_MEAN_SCORE in header.measures
     share = 0.5 if summed else 1.0
     release = wire.GroupRelease(groups=groups)
-    for models in _split(people, counted, predictions):
-        epsilon = share * header.epsilon * len(models) / len(predictions)
+    split, spent = _split_within(people, counted, predictions, header.epsilon, share, limit)
+    for models in split:
+        epsilon = share * spent * len(models) / len(predictions)
         release.tables.append(_table(people, counted, predictions, models, (cell, groups), noise_rate(epsilon), noise))
         if release.ByteSize() > RELEASE_BYTES_MAX:
             raise Refusal(error_pb2.REASON_QUERIES_OUT_OF_RANGE)
     if summed:
-        rate = noise_rate((1 - share) * header.epsilon / len(predictions), 1 / SUM_STEP)
+        rate = noise_rate((1 - share) * spent / len(predictions), 1 / SUM_STEP)
         release.sums.CopyFrom(_sums(predictions, (cell, groups), rate, noise))
     return release
 
@@ -206,6 +236,39 @@ def questions(
     shape = (len(pairs), len(labels))
     base, hits = (np.array([pair[side] for pair in pairs], np.bool_).reshape(shape) for side in (0, 1))
     return base, hits
+
+
+def _split_within(
+    people: Grouped,
+    measures: Sequence[wire.Measure],
+    predictions: NDArray[np.float64],
+    epsilon: float,
+    share: float,
+    limit: Limit,
+) -> tuple[list[list[int]], float]:
+    """Choose, by public numbers alone, which models share a table, and how much of epsilon noise is made for.
+
+    Tables have their share of epsilon, and sums of scores the rest. Models share no table that gives away more than the
+    limit; and where tables of their own do too, all noise is that of a smaller epsilon.
+    """
+    split, m = _split(people, measures, predictions), len(predictions)
+    if limit.accuracy >= one_person(epsilon):
+        return split, epsilon
+
+    def revealed(split: list[list[int]], epsilon: float) -> float:
+        strata = Counter(_count_strata(people, measures, predictions[models]) for models in split)
+        each, of_sums = share * epsilon / len(split), (1 - share) * epsilon / m
+        return of_tables(len(people.labels), strata, m * (share < 1), each, of_sums, limit.shares)
+
+    if len(split) < m and revealed(split, epsilon) > limit.accuracy:
+        split = [[model] for model in range(m)]
+    low, high = EPSILON_MIN, epsilon
+    if revealed(split, high) <= limit.accuracy:
+        return split, epsilon
+    while high > _CLOSE * low:
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if revealed(split, middle) <= limit.accuracy else (low, middle)
+    return split, low
 
 
 def _split(people: Grouped, measures: Sequence[wire.Measure], predictions: NDArray[np.float64]) -> list[list[int]]:

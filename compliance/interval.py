@@ -26,7 +26,7 @@ the variance t^2 sigma^2 / (t^2 + sigma^2): all else is a sum over laws and shar
 populations whose gaps are spread as the prior has them, one in fifty has a gap above the threshold. Noise as wide as
 the range leaves the prior: P says then what is usual, and nothing about the model.
 
-**An answer that is a posterior mean** (`_POSTERIOR`) has counted what gaps usually are, and its interval says where g
+**An answer that is a posterior mean** (`is_posterior`) has counted what gaps usually are, and its interval says where g
 lies, not what was seen of it. Counting the prior once more would move g towards no gap twice. So f is then the law of
 g itself, and the prior still says how G lies around g:
 
@@ -47,7 +47,8 @@ biased (sample-and-aggregate) have nothing to give here, and get no interval.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -60,7 +61,11 @@ from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law
 from fairwall.laws.shares import DEFAULT_SHARES
 
 LEVEL = 0.95
-"""With what probability an answer's interval holds the exact gap, at least."""
+"""With what probability an answer's interval is made to hold the exact gap.
+
+Of noise whose law is public it holds it so often, whatever the gap. Of counts and a cube that is nearly so, and a
+cube's may hold it less often where epsilon is large and a group small. Of cells and low-rank it is what is believed
+under a prior."""
 
 PRIOR = ((0.85, 0.1), (0.15, 0.4))
 """What gaps of populations are taken to be before anybody asks: weights and deviations of normal laws around 0."""
@@ -127,20 +132,20 @@ def probabilities_above(
         more than how many people there are.
     """
     found = find_metric(metric)
-    if len(found.parts) != 1 or not found.bounded:
+    told = INTERVALS.get(mechanism)
+    if told is None or len(found.parts) != 1 or not found.bounded:
         return np.full(low.shape, np.nan)
-    kind = _ADDED.get(mechanism, Gaussian)
-    scales = (high - low) / 2 / noise_reach(kind(1.0))
+    scales = (high - low) / 2 / noise_reach(told.noise(1.0))
     return np.array(
         [
             probability_above(
                 middle,
-                kind(scale),
+                told.noise(scale),
                 sampling_deviations(of_model),
                 threshold,
                 absolute=found.absolute,
-                sign_lost=mechanism not in _ADDED,
-                is_posterior=mechanism in _POSTERIOR,
+                sign_lost=not told.is_added,
+                is_posterior=told.is_posterior,
             )
             if math.isfinite(scale)
             else math.nan
@@ -149,16 +154,37 @@ def probabilities_above(
     )
 
 
-_ADDED: dict[str, type[Laplace | Gaussian]] = {
-    "exact": Gaussian,
-    "laplace": Laplace,
-    "propose-test-release": Laplace,
-    "gaussian": Gaussian,
-}
-"""The law of the noise of mechanisms that add it to the metric itself."""
+@dataclass(frozen=True)
+class Interval:
+    """What a mechanism's intervals stand for.
 
-_POSTERIOR = ("cells", "low-rank")
-"""Mechanisms whose answers and intervals are those of a posterior, see `compliance.mechanisms.posterior_answers`."""
+    Parameters
+    ----------
+    noise
+        The law by whose quantiles they are read.
+    is_added
+        Whether it is added to the metric itself, and the interval is just that noise's reach.
+    is_posterior
+        Whether answers and intervals are those of a posterior, see `compliance.mechanisms.posterior_answers`.
+    """
+
+    noise: type[Laplace | Gaussian] = Gaussian
+    is_added: bool = False
+    is_posterior: bool = False
+
+
+INTERVALS: Mapping[str, Interval | None] = {
+    "exact": Interval(is_added=True),
+    "laplace": Interval(Laplace, is_added=True),
+    "propose-test-release": Interval(Laplace, is_added=True),
+    "gaussian": Interval(is_added=True),
+    "cells": Interval(is_posterior=True),
+    "low-rank": Interval(is_posterior=True),
+    **dict.fromkeys(("counts", "counts-gaussian", "cube", "randomized-response"), Interval()),
+    **dict.fromkeys(("round", "pass-fail", "conceal", "conceal-laplace", "cauchy"), None),
+    **dict.fromkeys(("sparse-vector", "exponential", "sample-and-aggregate", "recommended"), None),
+}
+"""Of every mechanism, by its name; None where it tells no intervals."""
 
 
 def sampling_deviations(values: NDArray[np.float64]) -> NDArray[np.float64]:

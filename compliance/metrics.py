@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.metric import METRICS, Metric, find_metric, part_values, stratum, sums_over
+from fairwall.laws.metric import METRICS, Metric, MetricError, find_metric, part_values, stratum, sums_over
 
 __all__ = ["METRICS", "GroupSums", "Metric", "gaps", "part_values", "stratum", "sums_over"]
 
@@ -109,3 +109,7 @@ _FORMULAS: dict[str, Callable[..., NDArray[np.float64]]] = {
     "di": disparate_impact,
 }
 """The metrics that are no difference of means, by name."""
+
+for _metric in METRICS.values():
+    if not _metric.of_means and _metric.name not in _FORMULAS:
+        raise MetricError(f"metric {_metric.name}: its formula is missing in _FORMULAS (compliance.metrics)")

@@ -12,7 +12,10 @@ import hmac
 import logging
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+import stat
+import unicodedata
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -27,16 +30,18 @@ from compliance.accountant import Budget, Rule
 from compliance.bounding import Bounding, bounded
 from compliance.exposure import limited
 from compliance.groups import GROUPS_MAX, NO_LABEL, OTHER, UNKNOWN, Attribute, Grouped
-from compliance.mechanisms import MECHANISMS, Mechanism
+from compliance.ledger.books import UNIT_EPSILON
+from compliance.mechanisms import MECHANISMS, Mechanism, find_mechanism
 from compliance.mechanisms.cauchy import CauchyMechanism
 from compliance.mechanisms.mechanism import candidates
 from compliance.mechanisms.recommended import Recommended
 from compliance.records import Records, RecordsError
 from compliance.release import Column
 from compliance.rows import Ids, Rows, identified
+from compliance.same_people import Traits, traits_of
 from fairwall import toml
 from fairwall.errors import UserError
-from fairwall.laws.exposure import REVEAL_MAX
+from fairwall.laws.exposure import REVEAL_MAX, Limit
 from fairwall.laws.local import LOCAL_LAWS, LocalPrivacyError, split
 from fairwall.laws.metric import METRICS
 from fairwall.laws.precision import DECIMALS_MAX
@@ -44,6 +49,7 @@ from fairwall.laws.shares import DEFAULT_SHARES, Shares
 from fairwall.rpc.identity import NAME
 from fairwall.rpc.quota import Quota
 from fairwall.tables import columns as table_columns
+from fairwall.tables.errors import DataError
 from fairwall.tables.people import missing, select
 from fairwall.tables.reading import header
 from fairwall.tables.reading import read as read_table
@@ -59,11 +65,12 @@ LOG = logging.getLogger(__name__)
 _ADDRESS = re.compile(r".+:\d{1,5}")
 _PORT_MAX = 65_535
 _DATA_NAME = re.compile(r"[!-~]{1,64}")
-_EPSILON_MIN = 1e-3
-"""Next to nothing is sold for next to nothing: the ledger keeps every answer for good."""
-
 _RELEASE_BYTES_MAX = 64 << 20
 """The ledger keeps each release for good."""
+
+
+_TEXT_MAX, _SHOWN_MAX = 4096, 200
+_SUFFIX_MAX = len(".service")
 
 
 class PolicyError(UserError):
@@ -73,6 +80,30 @@ class PolicyError(UserError):
 def _beside(path: Path, info: ValidationInfo) -> Path:
     assert isinstance(info.context, Path), "the policy file's folder"
     return info.context / path
+
+
+def _folder(path: Path) -> Path:
+    return _of_kind(path, stat.S_IFDIR, "a folder")
+
+
+def _file(path: Path) -> Path:
+    _of_kind(path, stat.S_IFREG, "a file")
+    # Beside a file that is written stand others, whose names are longer.
+    _of_kind(path.with_name(path.name + "." * _SUFFIX_MAX), stat.S_IFREG, "a file")
+    return path
+
+
+def _of_kind(path: Path, kind: int, name: str) -> Path:
+    """Refuse what is of another kind, such as a pipe for which one would wait, and what can never be there."""
+    try:
+        found = stat.S_IFMT(path.stat().st_mode)
+    except (FileNotFoundError, PermissionError):
+        return path
+    except OSError as error:
+        raise ValueError(f"must be a path: {error.strerror}") from None
+    if found != kind:
+        raise ValueError(f"must be {name}")
+    return path
 
 
 def _name(value: str) -> str:
@@ -125,7 +156,8 @@ def _domain(values: tuple[str, ...]) -> tuple[str, ...]:
     return values
 
 
-_Path = Annotated[Path, AfterValidator(_beside)]
+_Folder = Annotated[Path, AfterValidator(_beside), AfterValidator(_folder)]
+_File = Annotated[Path, AfterValidator(_beside), AfterValidator(_file)]
 _Name = Annotated[str, AfterValidator(_name)]
 _Epsilon = Annotated[float, Field(strict=True, gt=0)]
 _LeastEpsilon = Annotated[float, Field(strict=True, ge=EPSILON_MIN)]
@@ -141,9 +173,9 @@ class DeploymentSection(_Section):
 
     name: _Name
     listen: Annotated[str, AfterValidator(_address)]
-    credentials: _Path
-    ledger: _Path
-    seal: _Path
+    credentials: _Folder
+    ledger: _File
+    seal: _File
     telemetry: Annotated[str, AfterValidator(_url)] | None = None
 
 
@@ -151,7 +183,7 @@ class DataSection(_Section):
     """The test set that every developer's predictions are about, and its columns' roles."""
 
     name: Annotated[str, AfterValidator(_data_name)] | None = None
-    source: _Path
+    source: _File
     protected: str
     advantaged: str
     disadvantaged: str | None = None
@@ -172,7 +204,7 @@ class AuditSection(_Section):
     metrics: tuple[Annotated[str, AfterValidator(_metric)], ...] = Field(min_length=1)
     mechanism: Annotated[str, AfterValidator(_mechanism)]
     queries_max: int = Field(strict=True, ge=1, le=100_000)
-    epsilon_min: _LeastEpsilon = _EPSILON_MIN
+    epsilon_min: _LeastEpsilon = UNIT_EPSILON
     epsilon_max: _Epsilon | None = None
     delta: _Delta = 0.0
     bounding: Bounding = "none"
@@ -194,7 +226,8 @@ class DeveloperSection(_Section):
     """What one developer may spend of it. The developers' shares may add up to more than there is; the budget holds.
 
     ``release`` is what it may spend of the budget of those whose attributes are released. ``calls_a_day`` and
-    ``bytes_a_day`` are how much of the service it may use, whatever that costs.
+    ``bytes_a_day`` are how much of the service it may use, whatever that costs, and ``answers_a_day`` how many
+    answers it may get anew.
     """
 
     epsilon: _Epsilon
@@ -202,18 +235,19 @@ class DeveloperSection(_Section):
     release: Annotated[float, Field(strict=True, ge=0)] = 0.0
     calls_a_day: int = Field(default=Quota.calls, strict=True, ge=1)
     bytes_a_day: int = Field(default=Quota.bytes, strict=True, ge=1)
+    answers_a_day: int = Field(default=10_000, strict=True, ge=1)
 
 
 class ReleaseSection(_Section):
     """Whose attributes are sold sanitised, which, and how; what those people may lose in all, whoever asks."""
 
     name: Annotated[str, AfterValidator(_data_name)] | None = None
-    source: _Path
+    source: _File
     columns: dict[str, Annotated[tuple[str, ...], AfterValidator(_domain)]] = Field(min_length=1)
     protocol: Annotated[str, AfterValidator(_protocol)]
     split: Literal["uniform", "k-based", "weights"] = "uniform"
     weights: tuple[float, ...] = ()
-    epsilon_min: _LeastEpsilon = _EPSILON_MIN
+    epsilon_min: _LeastEpsilon = UNIT_EPSILON
     epsilon: _Epsilon
 
     @property
@@ -244,6 +278,12 @@ class Policy(_Section):
         return (self.release and self.release.name) or f"{self.data_name}-release"
 
     @property
+    def hidden(self) -> frozenset[str]:
+        """The columns by which nobody is told whose the data are."""
+        released = () if self.release is None else self.release.columns
+        return frozenset((self.data.protected, *self.data.groups, *released))
+
+    @property
     def epsilon_max(self) -> float:
         """The most that one batch may spend."""
         return self.audit.epsilon_max or self.budget.epsilon
@@ -251,15 +291,15 @@ class Policy(_Section):
     @property
     def shares(self) -> Shares:
         """What is known, and assumed, of how large groups are: public."""
-        return Shares(*self.audit.shares, self.data.minimum_group)
+        return Shares(*self.audit.shares, self.data.minimum_group, by_policy=True)
 
     @property
     def mechanism(self) -> Mechanism:
         """What answers; ValueError for a bounding that it cannot have."""
-        mechanism = MECHANISMS[self.audit.mechanism]
+        mechanism = find_mechanism(self.audit.mechanism)
         if isinstance(mechanism, CauchyMechanism | Recommended):
             mechanism = replace(mechanism, shares=self.shares)
-        return bounded(limited(mechanism, self.audit.reveal_max), self.audit.bounding)
+        return bounded(limited(mechanism, Limit(self.audit.reveal_max, self.shares)), self.audit.bounding)
 
     @property
     def summary(self) -> str:
@@ -300,14 +340,22 @@ class Policies:
     @property
     def quotas(self) -> dict[str, Quota]:
         """How much each developer may use of the service; who has several data sets, the most that one allows."""
-        sections = [(name, each) for policy in self.datasets.values() for name, each in policy.developers.items()]
-        named: dict[str, list[DeveloperSection]] = {}
-        for name, each in sections:
-            named.setdefault(name, []).append(each)
         return {
             name: Quota(max(each.calls_a_day for each in its), max(each.bytes_a_day for each in its))
-            for name, its in named.items()
+            for name, its in self._sections().items()
         }
+
+    @property
+    def answers_a_day(self) -> dict[str, int]:
+        """How many answers each developer may get anew in a day, on all data sets; the most that one allows."""
+        return {name: max(each.answers_a_day for each in its) for name, its in self._sections().items()}
+
+    def _sections(self) -> dict[str, list[DeveloperSection]]:
+        named: dict[str, list[DeveloperSection]] = {}
+        for policy in self.datasets.values():
+            for name, each in policy.developers.items():
+                named.setdefault(name, []).append(each)
+        return named
 
 
 def read(path: Path) -> Policies:
@@ -319,6 +367,8 @@ def read(path: Path) -> Policies:
         With one line that names the file, the key and what is wrong.
     """
     try:
+        if stat.S_IFMT(path.stat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR):  # others may never end
+            raise PolicyError(f"{path}: cannot be read: not a file")
         return parse(toml.content(path), path)
     except OSError as error:
         raise PolicyError(f"{path}: cannot be read: {error.strerror}") from None
@@ -336,6 +386,8 @@ def parse(content: bytes, path: Path) -> Policies:
         raise PolicyError(f"{path}: not valid TOML: {error}") from None
     several = "datasets" in values
     try:
+        if problem := next(_unfit_texts(values), ""):
+            raise PolicyError(problem)
         parts = _by_dataset(values) if several else {"": values}
         policies = [_policy(part, path.parent, f"datasets.{name}." * several) for name, part in parts.items()]
         _check_names(policies)
@@ -379,6 +431,23 @@ def _policy(values: dict[str, Any], folder: Path, prefix: str) -> Policy:
     return policy
 
 
+def _unfit_texts(value: object, *key: str) -> Iterator[str]:
+    """Find keys and texts that are no part of a path, a name or a line."""
+    if isinstance(value, dict):
+        for name, below in value.items():
+            yield from _unfit_texts(name, *key, repr(name)[1:-1])
+            yield from _unfit_texts(below, *key, repr(name)[1:-1])
+    elif isinstance(value, list):
+        for each in value:
+            yield from _unfit_texts(each, *key)
+    elif isinstance(value, str):
+        where = ".".join(key)[:_SHOWN_MAX]
+        if len(value) > _TEXT_MAX:
+            yield f"{where}: must have at most {_TEXT_MAX:,} characters, not {len(value):,}"
+        elif any(unicodedata.category(each) in ("Cc", "Cs", "Zl", "Zp") for each in value):
+            yield f"{where}: must have no control characters and no line breaks, not {_shown(value)}"
+
+
 def _check_names(policies: Sequence[Policy]) -> None:
     """Refuse two data sets of one name in the ledger."""
     names = [policy.data_name for policy in policies]
@@ -417,6 +486,11 @@ def load(policy: Policy) -> tuple[Records, Rows, Grouped | None]:
     DataError
         If the file, a column or a value is not there.
     """
+    with _named("data.source"):
+        return _load(policy)
+
+
+def _load(policy: Policy) -> tuple[Records, Rows, Grouped | None]:
     data = policy.data
     roles = Roles(data.protected, data.advantaged, data.disadvantaged, data.label, data.positive)
     name, read_at = str(data.source), _state(data.source)
@@ -484,19 +558,33 @@ def _ids(data: DataSection, name: str) -> Ids | None:
 
 
 def _audited(data: DataSection, name: str, table: pa.Table) -> NDArray[np.bool_]:
-    """Tell who has all values that an audit looks at; refuse that some have not, unless the policy says what then."""
+    """Tell who has all values that an audit looks at; refuse that some have not, unless the policy says what then.
+
+    Nobody is left out for want of a protected value: an answer about one person alone would tell it without noise.
+    """
     lacking = {
         column: missing(name, table, column) for column in (data.label, data.protected) if column not in data.impute
     }
     counts = {column: int(rows.sum()) for column, rows in lacking.items() if rows.any()}
-    if counts and data.missing == "refuse":
+    dropped = counts.keys() & {data.label} if data.missing == "drop" else set()
+    if counts.keys() - dropped:
         told = ", ".join(f"{table_columns.names_of([column])} {count:,}" for column, count in counts.items())
+        by_label = f'; data.missing = "drop" leaves out rows without {table_columns.names_of([data.label])} alone'
         raise PolicyError(
-            f"data.source: {name}: missing values: {told} of {table.num_rows:,} rows: fill them in, say in data.impute "
-            'what stands for them, or leave those rows out of the answers by data.missing = "drop"'
+            f"{'data.missing' if data.missing == 'drop' else 'data.source'}: {name}: missing values: {told} "
+            f"of {table.num_rows:,} rows: fill them in, or say in data.impute what stands for them{by_label}"
         )
     present: NDArray[np.bool_] = ~np.any(list(lacking.values()), axis=0) if lacking else np.ones(len(table), np.bool_)
     return present
+
+
+@contextmanager
+def _named(key: str) -> Iterator[None]:
+    """Say by which key a table was read that is none, or lacks a column or a value."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"{key}: {error}") from None
 
 
 def _state(source: Path) -> tuple[int, ...]:
@@ -537,9 +625,11 @@ def load_release(policy: Policy) -> tuple[tuple[Column, ...], NDArray[np.uint8]]
     DataError
         If the file or a column is not there.
     """
-    release = policy.release
-    if release is None:
-        return None
+    with _named("release.source"):
+        return _load_release(policy.release) if policy.release is not None else None
+
+
+def _load_release(release: ReleaseSection) -> tuple[tuple[Column, ...], NDArray[np.uint8]]:
     name = str(release.source)
     places = {column: place for place, column in enumerate(header(release.source, name))}
     table = read_table(release.source, name, tuple(release.columns))
@@ -561,6 +651,24 @@ def load_release(policy: Policy) -> tuple[tuple[Column, ...], NDArray[np.uint8]]
     return columns, np.stack(
         [_codes(column, table_columns.Column.of(name, column.name, table)) for column in columns], 1
     )
+
+
+def traits(policy: Policy, hidden: Collection[str]) -> tuple[Traits, Traits | None]:
+    """Look at what the policy's files show of whom they are about: that of the audits, and of the release if any is.
+
+    Parameters
+    ----------
+    policy : Policy
+    hidden : collection of str
+        The columns that any data set of the deployment protects.
+
+    Raises
+    ------
+    DataError
+        If a file is no table.
+    """
+    released = None if policy.release is None else traits_of(policy.release.source, hidden)
+    return traits_of(policy.data.source, hidden, policy.data.id), released
 
 
 def fingerprint_of_release(policy: Policy, key: bytes) -> bytes:
@@ -590,6 +698,11 @@ def _warn_of_readers(source: Path) -> None:
         LOG.warning("%s: every user of this machine can read it; chmod 600", source)
 
 
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}... of {len(text):,} characters"
+
+
 def _first(error: ValidationError) -> str:
     """Say the first thing that pydantic found, in one line."""
     problem = error.errors(include_url=False)[0]
@@ -597,7 +710,6 @@ def _first(error: ValidationError) -> str:
     # Below a key within a section, what follows is pydantic's own; a developer's section and a column are one deeper.
     deeper = place[0] == "developers" or place[:2] in (["release", "columns"], ["data", "groups"])
     key = ".".join(place[: 3 if deeper else 2])
-    key = key if key.isprintable() else repr(key)
     match problem["type"]:
         case "extra_forbidden":
             near = difflib.get_close_matches(place[-1], _keys(place[0] if len(place) > 1 else ""), n=1)
@@ -605,10 +717,10 @@ def _first(error: ValidationError) -> str:
         case "missing":
             return f"{key}: is missing"
         case "value_error":
-            return f"{key}: {problem['ctx']['error']}, not {problem['input']!r}"
+            return f"{key}: {problem['ctx']['error']}, not {_shown(problem['input'])}"
         case _:
             message = re.sub(r"^\w+ should ", "", problem["msg"])
-            return f"{key}: must {message}, not {problem['input']!r}"
+            return f"{key}: must {message}, not {_shown(problem['input'])}"
 
 
 def _keys(section: str) -> list[str]:
@@ -664,8 +776,8 @@ def _row_problems(data: DataSection) -> Iterator[str]:
         yield "data.public: needs data.id: rows are compared in the order of ids"
     if {data.protected, *data.groups} & set(data.public):
         yield "data.public: must not have the protected column, or a group's: anybody could try values against a digest"
-    if data.id in data.groups:
-        yield "data.groups: must not have the column of ids"
+    if {data.id, data.label} & set(data.groups):
+        yield "data.groups: must not have the column of ids, nor the label, which nothing protects"
     if len({data.id, *data.public}) != 1 + len(data.public):
         yield "data.public: must be different columns, without that of ids"
     for column in data.impute.keys() - {data.protected, data.label}:

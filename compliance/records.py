@@ -98,6 +98,14 @@ class Records:
         """
         return self._split(stratum(metric, self.labels))
 
+    def exposed(self, metric: str) -> int:
+        """Say how many people the metric would look at if all its strata were as small as its smallest.
+
+        Public, since the labels are. Most is given away of the smallest: groups may be as small there as in any other.
+        """
+        sizes = [int(np.count_nonzero(members)) for members in self._strata(metric)]
+        return len(sizes) * min(sizes)
+
     def smallest_group(self, metric: str) -> int:
         """Count the smallest group in any of the metric's strata. Secret."""
         return min(min(self._split(members)) for members in self._strata(metric))

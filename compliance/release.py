@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from compliance.accountant import Budget, Loss, Neighbours
 from compliance.case import DEVELOPER
 from compliance.ledger import Ledger
-from compliance.ledger.books import Entry, Reply, Request
+from compliance.ledger.books import UNIT_EPSILON, Entry, Reply, Request, Room
 from compliance.local import PROTOCOLS, seeded, system
 from compliance.noise import request_key
 from compliance.records import Records
@@ -74,6 +74,7 @@ class Release:
     seed: bytes | None = field(repr=False)
     epsilon_min: float = EPSILON_MIN
     developers: frozenset[str] | None = None
+    answers_a_day: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def width(self) -> int:
@@ -99,7 +100,9 @@ class Release:
         request = Request(
             self.dataset, developer, request_id, digest, "release", self.protocol, Neighbours.ATTRIBUTES, loss
         )
-        return self.ledger.settle(request, lambda _: Reply(self.sanitised(request_id, epsilon).tobytes(), b""))
+        answers = self.answers_a_day.get(developer)
+        room = None if answers is None else Room(min(self.epsilon_min, UNIT_EPSILON), answers)
+        return self.ledger.settle(request, lambda _: Reply(self.sanitised(request_id, epsilon).tobytes()), room=room)
 
     def encoded(self, entry: Entry) -> NDArray[Any]:
         """Read what was released, shape (people, width)."""

@@ -11,7 +11,7 @@ from blake3 import blake3
 
 from compliance.local import PROTOCOLS
 from compliance.release import HandedModel, Release
-from compliance.service import check_developer, check_request_id, developer_of, explained
+from compliance.service import check_request_id, developer_of, explained, opened
 from compliance.study import Study
 from fairwall.compliance.v1 import release_service_pb2 as wire
 from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceServicer
@@ -34,6 +34,16 @@ class ReleaseCase:
     model: HandedModel
     tells_utilities: bool
 
+    @property
+    def dataset(self) -> str:
+        """What the ledger calls whose attributes are released."""
+        return self.release.dataset
+
+    @property
+    def developers(self) -> frozenset[str] | None:
+        """Who may ask, as in `Release`."""
+        return self.release.developers
+
 
 class ReleaseService(ReleaseServiceServicer):
     """Releases attributes of the open deals.
@@ -54,8 +64,7 @@ class ReleaseService(ReleaseServiceServicer):
         self, request: wire.GetReleaseTermsRequest, context: grpc.ServicerContext
     ) -> wire.GetReleaseTermsResponse:
         """Tell what may be bought."""
-        release = self._release(request.deal_id)
-        check_developer(release.developers, context)
+        release = self._release(request.deal_id, context)
         with explained(request.deal_id):
             standing = release.ledger.standing(release.dataset, developer_of(context))
         terms = _terms(release)
@@ -65,8 +74,7 @@ class ReleaseService(ReleaseServiceServicer):
 
     def Sanitise(self, request: wire.SanitiseRequest, context: grpc.ServicerContext) -> Iterator[wire.SanitiseResponse]:
         """Release sanitised attributes."""
-        release = self._release(request.deal_id)
-        check_developer(release.developers, context)
+        release = self._release(request.deal_id, context)
         check_request_id(request.request_id)
         if release.protocol not in (*PROTOCOLS, CLEAN):  # the controls that release nothing
             raise Refusal(error_pb2.REASON_MECHANISM_REFUSES)
@@ -98,7 +106,7 @@ class ReleaseService(ReleaseServiceServicer):
     ) -> wire.HandModelResponse:
         """Take the trained model."""
         header = uploads.header_of(request_iterator)
-        case = self._case(header.deal_id)
+        case = opened(self._cases, header.deal_id, context)
         if isinstance(case, Release):
             raise Refusal(error_pb2.REASON_NO_FEATURES)
         nodes = uploads.array_after(header.nodes, request_iterator, "nodes_chunk", _MODEL_BYTES_MAX)
@@ -128,15 +136,9 @@ class ReleaseService(ReleaseServiceServicer):
         )
         yield from (wire.TabulateResponse(table_chunk=chunk) for chunk in arrays.chunks_of(table))
 
-    def _release(self, deal_id: str) -> Release:
-        case = self._case(deal_id)
+    def _release(self, deal_id: str, context: grpc.ServicerContext) -> Release:
+        case = opened(self._cases, deal_id, context)
         return case.release if isinstance(case, ReleaseCase) else case
-
-    def _case(self, deal_id: str) -> ReleaseCase | Release:
-        case = self._cases.get(deal_id)
-        if case is None:
-            raise Refusal(error_pb2.REASON_DEAL_UNKNOWN)
-        return case
 
 
 def _terms(release: Release) -> wire.GetReleaseTermsResponse:

@@ -25,12 +25,15 @@ class Ids:
         Which row comes when, in the order of ids.
     digests : tuple of bytes
         The digest of the ids, and that of ids and public columns if there are any.
+    column_digests : tuple of bytes
+        For each public column the digest of the ids and that column.
     """
 
     column: str
     public_columns: tuple[str, ...]
     order: NDArray[np.intp] = field(repr=False)
     digests: tuple[bytes, ...] = field(repr=False)
+    column_digests: tuple[bytes, ...] = field(default=(), repr=False)
 
 
 def identified(column: str, values: Sequence[object], public: Mapping[str, Sequence[object]]) -> Ids:
@@ -44,7 +47,8 @@ def identified(column: str, values: Sequence[object], public: Mapping[str, Seque
     ids = ids_of(values)
     order = order_of(ids)
     tables = ({}, public) if public else ({},)
-    return Ids(column, tuple(public), order, tuple(digest_of(ids, order, table) for table in tables))
+    columns = tuple(digest_of(ids, order, {name: values}) for name, values in public.items())
+    return Ids(column, tuple(public), order, tuple(digest_of(ids, order, table) for table in tables), columns)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 import grpc
 import numpy as np
@@ -53,8 +53,7 @@ class AuditService(AuditServiceServicer):
 
     def GetTerms(self, request: audit.GetTermsRequest, context: grpc.ServicerContext) -> audit.GetTermsResponse:
         """Tell the terms of a deal."""
-        case = self._case(request.deal_id)
-        check_developer(case.developers, context)
+        case = self._case(request.deal_id, context)
         with explained(request.deal_id):
             standing = case.ledger.standing(case.dataset, developer_of(context))
         limit = reveal_max(case.mechanism)
@@ -77,8 +76,7 @@ class AuditService(AuditServiceServicer):
         self, request: audit.GetExpectedErrorRequest, context: grpc.ServicerContext
     ) -> audit.GetExpectedErrorResponse:
         """Say what an answer would be worth."""
-        case = self._case(request.deal_id)
-        check_developer(case.developers, context)
+        case = self._case(request.deal_id, context)
         metric = _check_question(request.metric, request.epsilon, case)
         _check_size(request.models, case)
         expected = case.expected(metric, request.models, request.epsilon)
@@ -95,8 +93,7 @@ class AuditService(AuditServiceServicer):
     ) -> audit.AuditResponse:
         """Answer one batch of queries."""
         header = uploads.header_of(request_iterator)
-        case = self._case(header.deal_id)
-        check_developer(case.developers, context)
+        case = self._case(header.deal_id, context)
         metric = _validate(header, case)
         return _settle(case, header, metric, _receive(header, metric, request_iterator, case), context)
 
@@ -104,8 +101,7 @@ class AuditService(AuditServiceServicer):
         self, request: audit.AuditModelsRequest, context: grpc.ServicerContext
     ) -> audit.AuditModelsResponse:
         """Ask the developer's models about the test set, and answer as Audit does."""
-        case = self._case(request.deal_id)
-        check_developer(case.developers, context)
+        case = self._case(request.deal_id, context)
         metric = _validate(request, case)
         if case.models is None:
             raise Refusal(error_pb2.REASON_NO_FEATURES)
@@ -113,12 +109,8 @@ class AuditService(AuditServiceServicer):
         predictions = _checked(metric, case.models.scores(request.request_id, request.models, context))
         return audit.AuditModelsResponse(answer=_settle(case, request, metric, predictions, context))
 
-    def _case(self, deal_id: str) -> Case:
-        case = self._cases.get(deal_id)
-        if case is None:
-            raise Refusal(error_pb2.REASON_DEAL_UNKNOWN)
-        journal.note(dataset=case.dataset)
-        return case
+    def _case(self, deal_id: str, context: grpc.ServicerContext) -> Case:
+        return opened(self._cases, deal_id, context)
 
 
 def _settle(
@@ -161,6 +153,7 @@ def _rows_terms(case: Case) -> audit.RowsTerms | None:
         public_columns=ids.public_columns,
         ids_digest=ids.digests[0],
         table_digest=ids.digests[1] if ids.public_columns else b"",
+        column_digests=ids.column_digests,
     )
 
 
@@ -190,6 +183,37 @@ def developer_of(context: grpc.ServicerContext) -> str:
     """Name the developer that is calling: a deployment's by the certificate, a game's one by its part."""
     caller = identify(context)
     return caller.name if caller is not None and caller.name else DEVELOPER
+
+
+class _Open(Protocol):
+    """What may be asked about."""
+
+    @property
+    def dataset(self) -> str:
+        """What the ledger calls it."""
+
+    @property
+    def developers(self) -> frozenset[str] | None:
+        """Who may ask; None where whoever is let in may."""
+
+
+_Opened = TypeVar("_Opened", bound=_Open)
+
+
+def opened(cases: Mapping[str, _Opened], deal_id: str, context: grpc.ServicerContext) -> _Opened:
+    """Find what a caller asks about; every method of a deployment begins with this.
+
+    Raises
+    ------
+    Refusal
+        ``DEAL_UNKNOWN`` if there is nothing of that name, or it is not for this caller.
+    """
+    case = cases.get(deal_id)
+    if case is None:
+        raise Refusal(error_pb2.REASON_DEAL_UNKNOWN)
+    journal.note(dataset=case.dataset)
+    check_developer(case.developers, context)
+    return case
 
 
 def check_developer(developers: frozenset[str] | None, context: grpc.ServicerContext) -> None:

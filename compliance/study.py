@@ -13,6 +13,7 @@ from compliance.case import DEVELOPER
 from compliance.ledger import Ledger
 from compliance.ledger.books import Entry, Reply, Request
 from compliance.noise import noise_for
+from fairwall.laws.decimals import least_scale
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +83,7 @@ class Study:
         if self.records:
             return np.column_stack([self.cells, self.answers]).astype(np.float64)
         counts = np.bincount(self.cells[self.answers == 1], minlength=self.width).astype(np.float64)
-        return noise_for(self.seed, request_id).laplace(counts, 1 / epsilon, 1.0)
+        return noise_for(self.seed, request_id).laplace(counts, least_scale(epsilon), 1.0)
 
 
 def game_study(

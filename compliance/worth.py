@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from compliance.expectation import Expectation, expected_about
+from compliance.exposure import exposure_about
 from compliance.mechanisms.recommended import midpoint
 from compliance.policy import Policy, PolicyError
 from compliance.records import Records
@@ -27,11 +28,14 @@ class Worth:
     metric : str
     one, batch : Expectation
         Of one model, and of each model of a typical batch.
+    revealed : tuple of float
+        What one such answer gives away, and such a batch: NaN where that is not known.
     """
 
     metric: str
     one: Expectation
     batch: Expectation
+    revealed: tuple[float, float]
 
 
 def spendable(policy: Policy) -> float:
@@ -46,13 +50,14 @@ def batch_of(policy: Policy) -> int:
 
 def worths(policy: Policy, records: Records) -> Iterator[Worth]:
     """Find out for each metric of a policy; nothing protected is looked at. Takes up to a second or two for each."""
-    shares = policy.shares
     for metric in policy.audit.metrics:
-        one, batch = (
-            expected_about(records, policy.mechanism, metric, models, spendable(policy), policy.audit.delta, shares)
+        asked = [
+            (records, policy.mechanism, metric, models, spendable(policy), policy.audit.delta, policy.shares)
             for models in (1, batch_of(policy))
-        )
-        yield Worth(metric, one, batch)
+        ]
+        one, batch = (expected_about(*each) for each in asked)
+        of_one, of_batch = (exposure_about(*each) for each in asked)
+        yield Worth(metric, one, batch, (of_one, of_batch))
 
 
 def check(policy: Policy, found: list[Worth]) -> None:
@@ -84,6 +89,12 @@ def say(policy: Policy, found: list[Worth]) -> None:
         for count, expected in {1: worth.one, models: worth.batch}.items():
             if _is_worthless(expected):
                 LOG.warning("%s: %s of %d %s", name, worth.metric, count, _comparison(worth.metric, expected))
+        for count, revealed in zip((1, models), worth.revealed, strict=True):
+            if revealed > policy.audit.reveal_max:
+                LOG.warning(
+                    "%s: %s of %d gives away a balanced accuracy of %.3g%%, groups of %d: audit.reveal_max is not kept",
+                    *(name, worth.metric, count, 100 * revealed, policy.data.minimum_group),
+                )
 
 
 def _is_worthless(expected: Expectation) -> bool:

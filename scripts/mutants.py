@@ -93,7 +93,8 @@ def copy_of_tree(place: Path) -> Path:
 
 def run(tree: Path, tests: Iterable[str], seconds: float | None = None) -> tuple[int, str]:
     """Run tests on a copy of the tree; how pytest ended, and its last line."""
-    command = [str(tree / ".venv/bin/python"), "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+    options = ("-q", "-x", "-p", "no:cacheprovider", "-m", "not slow")
+    command = [str(tree / ".venv/bin/python"), "-m", "pytest", *options, *tests]
     try:
         ended = subprocess.run(  # noqa: S603
             command, cwd=tree, capture_output=True, text=True, check=False, timeout=seconds

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from compliance.accountant import Budget, Loss, Neighbours
+from compliance.accountant import FREE, Budget, Loss, Neighbours
 from compliance.ledger import file
 from compliance.ledger.books import (
     LOST,
@@ -30,6 +30,7 @@ from compliance.ledger.books import (
     LedgerError,
     Reply,
     Request,
+    Room,
     Served,
     Standing,
     Terms,
@@ -40,14 +41,18 @@ from compliance.ledger.books import (
 from compliance.ledger.file import LedgerUnavailable
 from compliance.ledger.seal import Head, Seal, SealError
 from compliance.ledger.turns import Turns
+from compliance.same_people import shared
 from fairwall.rpc import journal
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
 
 _Record = TypeVar("_Record", Terms, Admission, Entry)
 
-_WHOSE_BYTES = 16
-"""So much of what is bound to a name says whose data they are; the rest, what they say."""
+_WHOSE_BYTES, _BOUND_BYTES = 16, 32
+"""Of what is bound to a name so much says who is in which group, and so much, with that, what the data say.
+
+The rest is what `compliance.same_people` compares; records of older services have none.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,6 +92,7 @@ class Ledger:
         self._lock = threading.Lock()
         self._turns = Turns()
         with file.explained(self._name):
+            self._check_lost(path)
             self._db = file.connect(path)
         self.close = weakref.finalize(self, self._db.close)
         """Closes the ledger; to call it is not necessary, and nothing else may be called after it."""
@@ -108,8 +114,9 @@ class Ledger:
         neighbours : Neighbours
         budget : Budget
         data : bytes
-            What the name stands for from now on, as a digest that says nothing to who lacks the key: 16 bytes for whose
-            data they are, and 16 for what they say. Empty binds nothing.
+            What the name stands for from now on, as digests that say nothing to who lacks the key: 16 bytes for who is
+            in which group, 16 for all that the data say, and then, where it is known, whose they are, as of
+            `compliance.same_people.Traits.sealed`. Empty binds nothing.
 
         Raises
         ------
@@ -186,7 +193,31 @@ class Ledger:
             self._agree(dataset, developer, self._books.neighbours[dataset], share)
         self._seal_head()
 
-    def settle(self, request: Request, answer: Callable[[tuple[bytes, ...]], Reply], minimum_group: int = 1) -> Entry:
+    def stored(self, request: Request, room: Room) -> Entry | None:
+        """Find what a developer who may have no new answer today has bought; None for one who may.
+
+        Raises
+        ------
+        Refusal
+            ``QUOTA_EXHAUSTED`` if the request is new, ``REQUEST_ID_REUSED`` as `settle`.
+        LedgerError, LedgerUnavailable
+        """
+        journal.note(dataset=request.dataset, request=request.request_id, cost=0.0)
+        with self._transaction():
+            if not self._books.is_day_full(request.developer, room.answers_a_day, time.time()):
+                return None
+            entry = self._find(request)
+        if entry is None:
+            raise Refusal(error_pb2.REASON_QUOTA_EXHAUSTED)
+        return entry
+
+    def settle(
+        self,
+        request: Request,
+        answer: Callable[[tuple[bytes, ...]], Reply],
+        minimum_group: int = 1,
+        room: Room | None = None,
+    ) -> Entry:
         """Charge a request and store its answer, or find the answer that it has bought already.
 
         Parameters
@@ -199,6 +230,8 @@ class Ledger:
             request is answered already: by another process. It is called again if the facts are others by then.
         minimum_group : int
             How many people the answer takes groups to have at least, no more than the policy says that holds.
+        room : Room, optional
+            How much is kept for the developer, if not all.
 
         Returns
         -------
@@ -209,22 +242,26 @@ class Ledger:
         ------
         Refusal
             ``REQUEST_ID_REUSED`` if the id stands for another request, ``BUDGET_EXHAUSTED`` if the developer's share or
-            the data set's budget does not cover the loss, with what is left and what it would take. Nothing is charged
-            then.
+            the data set's budget does not cover the loss, with what is left and what it would take;
+            ``QUOTA_EXHAUSTED`` if the developer has had the new answers of a day, or there is no room for one that
+            costs nothing; ``EPSILON_INVALID`` if there is none for one at its epsilon, with the least that brings it.
+            Nothing is charged then.
         LedgerError
             If the loss is stated for another relation than the budget, or the ledger must not be used.
         LedgerUnavailable
             If it cannot be written, or another policy holds by now; the same request may be sent again.
         """
         journal.note(dataset=request.dataset, request=request.request_id, cost=0.0)
-        found = self._open(request)
+        found = self._open(request, room)
         if isinstance(found, Entry):
             return found
         with self._turns.turn(request.developer):
             if found.head is not self._books.head:  # somebody was charged while this request waited
-                found = self._open(request)
+                found = self._open(request, room)
             while not isinstance(found, Entry):
                 reply = answer(found.facts)
+                if reply.facts and request.loss == FREE:
+                    raise LedgerError(f"data set {request.dataset}: an answer that costs nothing has released anew")
                 with self._transaction():
                     same = found.head is self._books.head  # nobody was charged since: what was found holds
                     entry = None if same else self._find(request)
@@ -232,13 +269,14 @@ class Ledger:
                         raise LedgerUnavailable(
                             f"data set {request.dataset}: another policy holds since this was asked"
                         )
-                    if entry is None and (same or self._covered(request).facts == found.facts):
+                    if entry is None and (same or self._covered(request, room).facts == found.facts):
+                        self._check_room(request, reply.units, room)
                         entry = self._charge(request, reply)
                 if entry is not None:
                     self._seal_head()
                     journal.note(cost=request.loss.epsilon)
                     return entry
-                found = self._open(request)
+                found = self._open(request, room)
         return found
 
     def write_off(self, dataset: str, loss: Loss) -> Entry:
@@ -311,13 +349,25 @@ class Ledger:
             raise Refusal(error_pb2.REASON_REQUEST_ID_REUSED)
         return entry
 
-    def _open(self, request: Request) -> Entry | _Covered:
-        """Find what a request has bought; nothing yet, if its charge is covered."""
+    def _open(self, request: Request, room: Room | None) -> Entry | _Covered:
+        """Find what a request has bought; nothing yet, if its charge is covered and there is room."""
         with self._transaction():
-            return self._find(request) or self._covered(request)
+            return self._find(request) or self._covered(request, room)
 
-    def _covered(self, request: Request) -> _Covered:
-        """Refuse a request whose charge is not covered."""
+    def _check_room(self, request: Request, units: int, room: Room | None) -> None:
+        """Refuse a request for whose answer there is no room, by public numbers alone."""
+        short = self._books.short(request, units, room.epsilon) if room is not None else 0.0
+        if short and request.loss == FREE:
+            raise Refusal(error_pb2.REASON_QUOTA_EXHAUSTED)
+        if short:
+            raise Refusal(
+                error_pb2.AuditError(reason=error_pb2.REASON_EPSILON_INVALID, epsilon_min=request.loss.epsilon + short)
+            )
+
+    def _covered(self, request: Request, room: Room | None) -> _Covered:
+        """Refuse a request whose charge is not covered, or for whose answer there is no room at all."""
+        if room is not None and self._books.is_day_full(request.developer, room.answers_a_day, time.time()):
+            raise Refusal(error_pb2.REASON_QUOTA_EXHAUSTED)
         books = self._books
         relation = books.neighbours.get(request.dataset)
         if relation is None:
@@ -333,6 +383,7 @@ class Ledger:
                     reason=error_pb2.REASON_BUDGET_EXHAUSTED, epsilon_remaining=left, epsilon_needed=needed
                 )
             )
+        self._check_room(request, 1, room)
         return _Covered(books.facts(request.dataset, request.developer), books.head)
 
     def _charge(self, request: Request, reply: Reply) -> Entry:
@@ -350,7 +401,7 @@ class Ledger:
                 f"data set {dataset}: its budget is by {present.rule} composition per {relation}, not by "
                 f"{budget.rule} per {account.neighbours}: open another data set for other units"
             )
-        if account.data and books.data.get(dataset, account.data) != account.data:
+        if account.data and books.data.get(dataset, account.data)[:_BOUND_BYTES] != account.data[:_BOUND_BYTES]:
             raise LedgerError(
                 f"data set {dataset}: this name stands for other data, whose charges it counts: give these another name"
             )
@@ -369,9 +420,12 @@ class Ledger:
 
     def _agree(self, dataset: str, developer: str, neighbours: Neighbours, budget: Budget, data: bytes = b"") -> None:
         books = self._books
-        if books.budget(dataset, developer) != budget or (data and dataset not in books.data):
+        known = len(data) <= len(books.data.get(dataset, b""))
+        if books.budget(dataset, developer) != budget or not known:
             number = books.head.sequence + 1
-            self._append(Terms(number, dataset, developer, neighbours, budget, time.time(), b"", data))
+            self._append(
+                Terms(number, dataset, developer, neighbours, budget, time.time(), b"", b"" if known else data)
+            )
 
     def _append(self, record: _Record) -> _Record:
         chain = link(self._books.head.chain, record)
@@ -432,14 +486,27 @@ class Ledger:
         if sealed is None:
             raise LedgerError(f"the sealed head is missing: bring {self._seal.path} back")
         if sealed.sequence > books.head.sequence:
-            raise LedgerError(
-                f"it is an old copy: it ends at record {books.head.sequence}, and {sealed.sequence} was sealed: "
-                "bring back the newest copy, for what it has charged counts"
-            )
+            raise LedgerError(_old_copy(books.head.sequence, sealed.sequence))
         raise LedgerError(
             f"it is not the ledger that was sealed as {self._seal.path}: bring back the ledger and the head that "
             "belong together"
         )
+
+    def _check_lost(self, path: Path | None) -> None:
+        """Refuse to begin a ledger where another one was sealed: nothing is made that would stand in a copy's way."""
+        if self._seal is None or path is None:
+            return
+        is_sealed = self._seal.path.exists()  # first: who begins a ledger seals it after it is there
+        if not is_sealed or (path.exists() and path.stat().st_size):
+            return
+        try:
+            sealed = self._seal.read()
+        except SealError as error:
+            raise LedgerError(str(error)) from None
+        except OSError as error:
+            raise LedgerUnavailable(f"the ledger's head cannot be read: {error}") from error
+        if sealed is not None:
+            raise LedgerError(_old_copy(0, sealed.sequence))
 
     def _seal_head(self) -> None:
         """Count and seal what was just committed, before anybody hears of it or has the next turn."""
@@ -447,10 +514,22 @@ class Ledger:
             pass
 
 
+def _old_copy(end: int, sealed: int) -> str:
+    return (
+        f"it is an old copy: it ends at record {end}, and {sealed} was sealed: bring back the newest copy, for what it "
+        "has charged counts"
+    )
+
+
 def _check_people(account: Account, name: str, neighbours: Neighbours, data: bytes) -> None:
     """Refuse to call people anew who have a name already: they have one budget."""
-    same = account.data and name != account.dataset and data[:_WHOSE_BYTES] == account.data[:_WHOSE_BYTES]
-    if same and neighbours is account.neighbours:
+    if not account.data or name == account.dataset or neighbours is not account.neighbours:
+        return
+    why = "who is in which group is the same" if data[:_WHOSE_BYTES] == account.data[:_WHOSE_BYTES] else ""
+    if len(data) > _BOUND_BYTES < len(account.data):
+        why = why or shared(data[_BOUND_BYTES:], account.data[_BOUND_BYTES:])
+    if why:
         raise LedgerError(
-            f"data set {account.dataset}: these people's data are called {name}, and have one budget: keep that name"
+            f"data set {account.dataset}: these people's data are called {name}, and have one budget: keep that name "
+            f"({why})"
         )

@@ -17,13 +17,24 @@ LOST = "(lost)"
 """Who asked, what for and what answered, of charges that were lost with a ledger: a name that no certificate has."""
 
 
-COUNTING_ON_GROUPS = frozenset(
-    {
-        *("laplace", "gaussian", "conceal", "conceal-laplace", "cauchy"),
-        *("sparse-vector", "exponential", "propose-test-release"),
-    }
-)
-"""What answers with less noise the more people both groups are known to have: its losses hold for such data alone."""
+COUNTS_ON_GROUPS = {
+    **dict.fromkeys(("laplace", "gaussian", "conceal", "conceal-laplace", "cauchy"), True),
+    **dict.fromkeys(("sparse-vector", "exponential", "propose-test-release"), True),
+    **dict.fromkeys(("exact", "round", "pass-fail", "counts", "counts-gaussian", "cube", "low-rank", "cells"), False),
+    **dict.fromkeys(("randomized-response", "sample-and-aggregate", "recommended", "group-counts"), False),
+}
+"""What answers with less noise the more people both groups are known to have: its losses hold for such data alone.
+
+Of what is not here, as of charges that were lost, nobody knows: it is taken to.
+"""
+
+UNIT_BYTES = 32 << 10
+"""A unit of what is kept for good: an answer with its facts takes one, and one more for each of these that it fills."""
+
+UNIT_EPSILON = 1e-3
+"""What a unit costs, unless a policy sells answers for less. Next to nothing is kept for next to nothing."""
+
+_DAY_SECONDS = 86_400.0
 
 
 class LedgerError(UserError):
@@ -150,6 +161,27 @@ class Reply:
     answer: bytes
     facts: bytes = b""
 
+    @property
+    def units(self) -> int:
+        """How much room it takes in the ledger. Its size is public: that of what is asked, and not of what came out."""
+        return 1 + (len(self.answer) + len(self.facts)) // UNIT_BYTES
+
+
+@dataclass(frozen=True)
+class Room:
+    """What the ledger keeps for a developer.
+
+    Parameters
+    ----------
+    epsilon : float
+        Each of it that the developer has paid on a data set is room for one unit there.
+    answers_a_day : int
+        New answers on all data sets, whatever they cost.
+    """
+
+    epsilon: float
+    answers_a_day: int
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -224,6 +256,9 @@ class Books:
         self._budgets: dict[tuple[str, str], Budget] = {}
         self._losses: defaultdict[tuple[str, str], Counter[Loss]] = defaultdict(Counter)
         self._facts: defaultdict[tuple[str, str], list[bytes]] = defaultdict(list)
+        self._paid: defaultdict[tuple[str, str], float] = defaultdict(float)
+        self._units: defaultdict[tuple[str, str], int] = defaultdict(int)
+        self._answered: defaultdict[str, list[float]] = defaultdict(list)
         self._left: dict[tuple[str, str], float] = {}  # what was computed since the last record
 
     @property
@@ -254,12 +289,15 @@ class Books:
             self.minimum_group |= {each.dataset: each.minimum_group for each in record.served}
         else:
             asked = record.request
-            if asked.mechanism in COUNTING_ON_GROUPS and asked.loss != FREE:
+            if COUNTS_ON_GROUPS.get(asked.mechanism, True) and asked.loss != FREE:
                 # No less than before: no policy is admitted that lowers it.
                 self.counted_on[asked.dataset] = self.minimum_group.get(asked.dataset, 1)
             for developer in ("", asked.developer):
                 if asked.loss != FREE:
                     self._losses[asked.dataset, developer][asked.loss] += 1
+            self._paid[asked.dataset, asked.developer] += asked.loss.epsilon
+            self._units[asked.dataset, asked.developer] += record.reply.units
+            self._answered[asked.developer].append(record.time)
             if record.reply.facts:
                 self._facts[asked.dataset, asked.developer].append(record.reply.facts)
         self._left.clear()
@@ -311,6 +349,18 @@ class Books:
             request.loss.epsilon if budget is None else budget.needed(self.losses(request.dataset, name), request.loss)
             for name, budget in budgets
         )
+
+    def is_day_full(self, developer: str, answers: int, now: float) -> bool:
+        """Return whether a developer has had so many new answers within a day, whichever data sets they are about."""
+        times = self._answered.get(developer, ())
+        return len(times) >= answers and abs(now - times[-answers]) < _DAY_SECONDS
+
+    def short(self, request: Request, units: int, epsilon: float) -> float:
+        """Return how much more epsilon a request has to pay to have room for so many units; 0 if there is room."""
+        account = request.dataset, request.developer
+        paid, taken = self._paid[account] + request.loss.epsilon, self._units[account] + units
+        # By as little as sums in float64 are off, nobody is refused.
+        return 0.0 if taken <= paid / epsilon * (1 + 1e-9) else taken * epsilon - paid
 
     def _remaining(self, dataset: str, developer: str, more: Counter[Loss]) -> float:
         budgets = ((name, self.budget(dataset, name)) for name in {"", developer})

@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -111,7 +112,7 @@ def connect(path: Path | None) -> sqlite3.Connection:
     db = sqlite3.connect(path or ":memory:", timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         if path is not None:
-            db.execute("PRAGMA journal_mode = WAL")
+            _log_ahead(db)
             db.execute("PRAGMA synchronous = FULL")
         db.execute("BEGIN IMMEDIATE")
         if not db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
@@ -126,6 +127,20 @@ def connect(path: Path | None) -> sqlite3.Connection:
         db.close()
         raise
     return db
+
+
+def _log_ahead(db: sqlite3.Connection) -> None:
+    """Have writes go to a log first. It is set once for a file, and while another sets it SQLite does not wait."""
+    until = time.monotonic() + _BUSY_SECONDS
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 def genesis_of(db: sqlite3.Connection) -> bytes:

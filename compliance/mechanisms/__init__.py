@@ -1,5 +1,9 @@
 """The mechanisms that compliance can answer with, by name."""
 
+from collections.abc import Container, Mapping
+
+from compliance.interval import INTERVALS
+from compliance.ledger.books import COUNTS_ON_GROUPS
 from compliance.mechanisms.cauchy import CauchyMechanism
 from compliance.mechanisms.cells import CellsMechanism
 from compliance.mechanisms.conceal import Conceal
@@ -20,8 +24,10 @@ from compliance.mechanisms.recommended import Recommended
 from compliance.mechanisms.round import Round
 from compliance.mechanisms.sample_and_aggregate import SampleAndAggregate
 from compliance.mechanisms.sparse_vector import SparseVectorMechanism
+from fairwall.errors import UserError
+from fairwall.laws.mechanisms import MECHANISM_LAWS
 
-__all__ = ["MECHANISMS", "Mechanism"]
+__all__ = ["MECHANISMS", "Mechanism", "MechanismError", "find_mechanism"]
 
 _ALL: tuple[Mechanism, ...] = (
     Exact(),
@@ -47,3 +53,35 @@ _ALL: tuple[Mechanism, ...] = (
 
 MECHANISMS: dict[str, Mechanism] = {mechanism.name: mechanism for mechanism in _ALL}
 """Every mechanism by its name."""
+
+_STATED: Mapping[str, Container[str]] = {
+    "its law, in MECHANISM_LAWS (proto/fairwall/laws/mechanisms.py)": MECHANISM_LAWS,
+    "what its intervals stand for, in INTERVALS (compliance/interval.py)": INTERVALS,
+    "whether its noise counts on the size of groups, in COUNTS_ON_GROUPS (compliance/ledger/books.py)": (
+        COUNTS_ON_GROUPS
+    ),
+}
+
+
+class MechanismError(UserError):
+    """A mechanism of which nobody has said what others need to know. Its text is one line that says what is missing."""
+
+
+def find_mechanism(name: str) -> Mechanism:
+    """Return the mechanism of this name.
+
+    Raises
+    ------
+    KeyError
+        For a name that is not in `MECHANISMS`.
+    MechanismError
+        If something is missing that others look up by its name.
+    """
+    mechanism = MECHANISMS[name]
+    if missing := [what for what, table in _STATED.items() if mechanism.name not in table]:
+        raise MechanismError(f"mechanism {name}: missing is {'; '.join(missing)}")
+    return mechanism
+
+
+for _name in MECHANISMS:
+    find_mechanism(_name)

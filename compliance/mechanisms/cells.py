@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +39,7 @@ from compliance.mechanisms.posterior_answers import Told, answers
 from compliance.noise import Noise, step_for
 from fairwall.laws.cells import Cuts, best_count, cells_scale, discrete_variance, usual
 from fairwall.laws.exposure import NO_LIMIT, Limit, cells_within, least_people_within
-from fairwall.laws.metric import strata_of
+from fairwall.laws.metric import find_metric, strata_of
 from fairwall.laws.posterior import (
     SHARE,
     Seen,
@@ -54,6 +54,10 @@ EPSILON = "cells.epsilon"
 
 _ROWS_MAX = 2048
 """How many noisy counts an answer is computed from at most; the time grows with their cube."""
+
+
+PURCHASES_MAX = 32
+"""How many purchases an answer is computed from, and looked at for whether it is free: who makes many waits for few."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,9 +141,18 @@ def plan(
     for people, cuts in question.cuts(least_people_within(epsilon, limit)):
         values = question.predictions[:, people]
         offset = float(((values.mean(axis=1) - means) ** 2).mean())
-        most = cells_within(max(2, len(people)), epsilon, limit)
+        most = cells_within(max(2, len(people)), epsilon, _limit_among(question, people, limit))
         found.append((people, cuts, *best_count(values, cuts, epsilon, offset, most)))
     return found
+
+
+def _limit_among(question: Question, people: NDArray[np.intp], limit: Limit) -> Limit:
+    """Return the limit for people of one label: where no metric looks at them alone, a group of them may be anybody."""
+    records = question.records
+    strata = {label for metric in records.metrics for label in find_metric(metric).strata}
+    if len(people) == records.people or int(records.labels[people[0]]) in strata:
+        return limit
+    return replace(limit, shares=replace(limit.shares, minimum_group=1))
 
 
 def predicted(question: Question, epsilon: float, limit: Limit = NO_LIMIT) -> float:
@@ -184,8 +197,10 @@ def planned(question: Question, epsilon: float, limit: Limit = NO_LIMIT) -> Purc
 
 
 def bought_at(facts: Facts, epsilon: float) -> list[Purchase]:
-    """Return what an account has bought at epsilon or more."""
-    return [one for one, paid in zip(purchases(facts), facts.get(EPSILON, ()), strict=True) if paid >= epsilon]
+    """Return what an account has bought at epsilon or more; of very many purchases those that were dearest."""
+    paid = facts.get(EPSILON, np.empty(0))
+    dearest = {number for number in np.argsort(-paid, kind="stable")[:PURCHASES_MAX] if paid[number] >= epsilon}
+    return [one for number, one in enumerate(purchases(facts)) if number in dearest]
 
 
 def purchases(facts: Facts) -> Iterator[Purchase]:
@@ -216,11 +231,14 @@ def _buy(
     scale = cells_scale(epsilon)
     noisy = noise.laplace(question.records.disadvantaged_in(cell_of, total), scale, 1.0)
     before = facts.get(EPSILON, np.empty(0))
-    contents = cell_of.astype(np.float64), np.stack([noisy, np.full(total, discrete_variance(scale))], axis=1)
+    # As short as so many cells allow: it is kept for each person, for good.
+    smallest = cell_of.astype(np.min_scalar_type(total - 1))
+    contents = smallest, np.stack([noisy, np.full(total, discrete_variance(scale))], axis=1)
     return {**dict(zip(_names(len(before)), contents, strict=True)), EPSILON: np.append(before, epsilon)}
 
 
 def _answer(question: Question, bought: Sequence[Purchase]) -> tuple[NDArray[np.float64], *Ends]:
+    bought = _strongest(bought)
     rows = _kept(_merged(bought))
 
     def look(stratum: Stratum) -> Told:
@@ -296,6 +314,14 @@ def _mean(one: Purchase, other: Purchase) -> Purchase:
     precision = 1 / one.variances + 1 / other.variances
     mean = (one.counts / one.variances + other.counts / other.variances) / precision
     return Purchase(one.cell_of, mean, 1 / precision)
+
+
+def _strongest(bought: Sequence[Purchase]) -> Sequence[Purchase]:
+    """Leave out the noisiest of very many, but for the last one, which may be for these very models."""
+    if len(bought) <= PURCHASES_MAX:
+        return bought
+    noisiest = sorted(range(len(bought) - 1), key=lambda number: float(bought[number].variances.mean()))
+    return [bought[number] for number in (*sorted(noisiest[: PURCHASES_MAX - 1]), len(bought) - 1)]
 
 
 def _kept(bought: Sequence[Purchase]) -> list[Purchase]:

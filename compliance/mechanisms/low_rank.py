@@ -27,6 +27,7 @@ from compliance.mechanisms.mechanism import (
 )
 from compliance.mechanisms.posterior_answers import Told, answers
 from compliance.noise import Noise
+from fairwall.laws.decimals import least_scale
 from fairwall.laws.low_rank import best_measurement, posterior_noise
 from fairwall.laws.posterior import Seen
 
@@ -59,7 +60,7 @@ class LowRankMechanism:
             n, name = stratum.people, size_fact(stratum.label)
             step = cube_step(epsilon, n)
             measured = best_measurement(stratum.inside, epsilon, step, size_known=name in facts)
-            law = drawn_law(1 / epsilon, len(measured.steps), step)
+            law = drawn_law(least_scale(epsilon), len(measured.steps), step)
             exact = sums_of_steps(question, stratum, measured.steps, step)
             told = noise.cube(exact, law.scale, step) if len(exact) else exact
             if name not in facts:

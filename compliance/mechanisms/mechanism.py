@@ -22,8 +22,8 @@ from fairwall.laws.noise import Law
 from fairwall.laws.posterior import centred_values
 from fairwall.laws.sensitivity import Counts, Sensitivities, sensitivities
 
-Facts: TypeAlias = Mapping[str, NDArray[np.float64]]
-"""Numbers that an account has bought and may use again for nothing, by name."""
+Facts: TypeAlias = Mapping[str, NDArray[Any]]
+"""Numbers that an account has bought and may use again for nothing, by name. Names, types and shapes are public."""
 
 Guarantee: TypeAlias = Literal["pure", "approximate", "none"]
 
@@ -295,7 +295,7 @@ class Reusable(Protocol):
         """Return whether a batch asked for at epsilon costs nothing, given what earlier batches have released.
 
         By the question's predictions, never by the protected attributes or any noise. What one release makes free by
-        itself is free whatever else is bought, and nothing else is.
+        itself is free whatever else is bought, and nothing else is; of very many releases only some are looked at.
         """
 
 

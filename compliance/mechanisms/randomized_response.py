@@ -83,7 +83,7 @@ class RandomizedResponse:
         require_budget(epsilon, delta)
         bought = {} if self.is_free(facts, epsilon) else _buy(question, facts, epsilon, noise)
         known = {**facts, **bought}
-        copies, epsilons = np.atleast_2d(known[ATTRIBUTES]), known[EPSILON].tolist()
+        copies, epsilons = np.atleast_2d(known[ATTRIBUTES]).astype(np.float64), known[EPSILON].tolist()
         noisy, probability = combined_copies(copies, [turning_probability(one) for one in epsilons])
         sums = tuple(_estimates(question, noisy, probability))
         values = np.clip(gaps(question.metric, sums), *metric_range(question.metric))
@@ -94,10 +94,10 @@ class RandomizedResponse:
 def _buy(question: Question, facts: Facts, epsilon: float, noise: Noise) -> dict[str, NDArray[np.float64]]:
     """Turn everybody over once more; the copies bought before stand in front, since a fact replaces its namesake."""
     records = question.records
-    turned = records.turned(noise.bernoulli(turning_probability(epsilon), records.people)).astype(np.float64)
+    turned = records.turned(noise.bernoulli(turning_probability(epsilon), records.people))
     before = np.atleast_2d(facts[ATTRIBUTES]) if ATTRIBUTES in facts else np.empty((0, records.people))
     return {
-        ATTRIBUTES: np.vstack((before, turned)),
+        ATTRIBUTES: np.vstack((before, turned)).astype(np.uint8),
         EPSILON: np.append(facts.get(EPSILON, np.empty(0)), epsilon),
     }
 

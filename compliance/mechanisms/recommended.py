@@ -8,8 +8,10 @@ answers moved towards no gap where noise hides them (`fairwall.laws.counts`): wh
 these come close to it.
 
 **Twice.** First by numbers that are known before the batch is; then, where that names a mechanism that adds noise to
-gaps or sums, once more by the batch's predictions, which are public to who asks: `cells` serve models that agree,
-whatever their number (`nearest`).
+gaps, sums or attributes, once more by the batch's predictions, which are public to who asks: `cells` serve models that
+agree, from `CELLS_FROM` on (`nearest`). What errs least by a prior's prediction may err more where the prior is wrong,
+and how much more has no bound: of few models `cells` have shrunk large gaps, and `low-rank`, which has done so of many,
+is not chosen at all.
 
 **How.** By simulation, over a public range of group shares and in two worlds: uniform scores with no gap beyond chance,
 and 0/1 decisions, a quarter of them 1, with a gap of 0.1 beside chance. The seed is fixed, so that everybody gets the
@@ -28,7 +30,7 @@ noisy attributes, and all later batches of the account that name no larger epsil
 whatever would have been chosen for them. No free answer depends on the records.
 
 **How much it may give away.** Where a limit is given, only mechanisms contend whose best attack, by
-`fairwall.laws.exposure`, is right for no larger part of people, and no more cells are made than it allows. Where none
+`fairwall.laws.exposure`, has no larger balanced accuracy, and no more cells are made than it allows. Where none
 stays below, the one that gives away least is taken.
 
 **The price** is that of what is chosen, which is public: of Gaussian noise the ledger knows the multiplier, and a pure
@@ -52,8 +54,6 @@ from compliance.mechanisms.counts_gaussian import CountsGaussian
 from compliance.mechanisms.cube import CubeMechanism
 from compliance.mechanisms.gaussian import GaussianMechanism
 from compliance.mechanisms.laplace import LaplaceMechanism
-from compliance.mechanisms.low_rank import LowRankMechanism
-from compliance.mechanisms.low_rank import predicted as predicted_of_low_rank
 from compliance.mechanisms.mechanism import (
     Facts,
     Guarantee,
@@ -76,7 +76,7 @@ from fairwall.laws.exposure import NO_LIMIT, Limit, one_person, revealed, within
 from fairwall.laws.gaussian import gaussian_multiplier
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Gaussian, Laplace, Law
-from fairwall.laws.posterior import SHARE, directions_of, predicted_error, variances_with_noise
+from fairwall.laws.posterior import SHARE, STRUCTURES, directions_of, predicted_error, variances_with_noise
 from fairwall.laws.response import noisy_sums, response_estimates, turning_probability
 from fairwall.laws.sensitivity import global_sensitivity
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
@@ -89,13 +89,22 @@ _CELLS_ANEW = CellsMechanism(anew=True)
 _TIE = 1.03
 """Predictions of errors this close say nothing of which is less."""
 
+CELLS_FROM = 5
+"""Of so many different models cells answer a batch, whether bought for it or before, and of no fewer."""
+
+_HALVED = 2.0
+"""How many times the error must be promised for something to be chosen that can do harm.
+
+That is, to move answers of fewer models towards no gap, which has erred a hundred times as much where gaps are not as
+usual; to publish A; and to answer without an interval.
+"""
+
 _FREE_ERROR = 1.7
 """How many times the error of a purchase cells that were bought before may have, to answer in its place for nothing.
 
 Predicted of other metrics of the same predictions are 1 to 1.5 times, of models of the same kind 1 to 1.7 times, of
 others 2 to 17 times; then the error has been up to 100 times as large: one model's gap says nothing of another's.
 """
-_LOW_RANK = LowRankMechanism()
 _CUBE = "cube" + SHRUNK
 _SEED = 2012
 _NUMBERS = 200
@@ -161,17 +170,25 @@ class Recommended:
         if math.isinf(epsilon):
             return self
         limit = Limit(self.reveal_max, self.shares)
-        name = choose(metric, people, queries, epsilon, delta, self.shares, limit)
+        exposed = people if question is None else question.records.exposed(question.metric)
+        name = choose(metric, people, queries, epsilon, delta, self.shares, limit, exposed)
         if question is not None:
             name = nearest(question, name, epsilon, self.shares, limit)
         return mechanism_of(name, self.shares, limit)
 
-    def reveals(self, metric: str, people: int, queries: int, epsilon: float, delta: float) -> float:
-        """Return the balanced accuracy of the best attack with a batch, whatever is chosen for it."""
-        name = choose(metric, people, queries, epsilon, delta, self.shares, Limit(self.reveal_max, self.shares))
-        name = name.removesuffix(SHRUNK)
-        names = (name, CubeMechanism.name, _LOW_RANK.name, _CELLS.name) if name in _ON_SUMS else (name,)
-        first, *others = (revealed(one, metric, people, queries, epsilon, delta, self.shares) for one in names)
+    def reveals(
+        self, metric: str, people: int, queries: int, epsilon: float, delta: float, exposed: int | None = None
+    ) -> float:
+        """Return the balanced accuracy of the best attack with a batch, whatever is chosen for it.
+
+        `exposed` is as of `choose`.
+        """
+        exposed = people if exposed is None else exposed
+        limit = Limit(self.reveal_max, self.shares)
+        name = choose(metric, people, queries, epsilon, delta, self.shares, limit, exposed).removesuffix(SHRUNK)
+        names = [name, *([CubeMechanism.name] if name in _ON_SUMS else [])]
+        names += [_CELLS.name] if name in _ON_SUMS and queries >= CELLS_FROM else []
+        first, *others = (revealed(one, metric, exposed, queries, epsilon, delta, self.shares) for one in names)
         return max(first, min(max(others, default=0.5), self.reveal_max))
 
     def candidates(self, delta: float) -> tuple[Mechanism, ...]:
@@ -186,7 +203,7 @@ class Recommended:
         """
         if _RESPONSE.is_free(facts, epsilon):
             return True
-        if question is None or not _CELLS.is_free(facts, epsilon):
+        if question is None or not _CELLS.is_free(facts, epsilon) or not _may_be_cells(question):
             return False
         # The best of the purchases by itself: what is free stays free, whatever else is bought.
         limit = Limit(self.reveal_max, self.shares)
@@ -215,7 +232,7 @@ def value_range(metric: str) -> tuple[float, float]:
     found = find_metric(metric)
     if not found.bounded:
         return 0.0, math.inf
-    return (0.0 if found.absolute else -1.0), (2.0 if metric == "eodds_sum" else 1.0)
+    return (0.0 if found.absolute else -1.0), (2.0 if found.joined == "sum" else 1.0)
 
 
 def midpoint(metric: str) -> float:
@@ -230,7 +247,7 @@ def mechanism_of(name: str, shares: Shares = DEFAULT_SHARES, limit: Limit = NO_L
     shrinking = (CountsMechanism(shrinks=True), CountsGaussian(shrinks=True), CubeMechanism(shrinks=True))
     shrunk = {kind.name + SHRUNK: kind for kind in shrinking}
     added = (LaplaceMechanism(), GaussianMechanism(), CauchyMechanism(shares), CubeMechanism())
-    others = {kind.name: kind for kind in (*added, _RESPONSE, replace(_CELLS_ANEW, limit=limit), _LOW_RANK)}
+    others = {kind.name: kind for kind in (*added, _RESPONSE, replace(_CELLS_ANEW, limit=limit))}
     every: dict[str, Mechanism] = {**counts, **shrunk, **others}
     return every[name]
 
@@ -243,11 +260,15 @@ def choose(
     delta: float = 0.0,
     shares: Shares = DEFAULT_SHARES,
     limit: Limit = NO_LIMIT,
+    exposed: int | None = None,
 ) -> str:
-    """Return the name of the best mechanism, of those that can be recommended. Arguments as for `standings`."""
+    """Return the name of the best mechanism, of those that can be recommended. Arguments as for `standings`.
+
+    `exposed` is for how many people the limit holds, n where it is left out: `Records.exposed`.
+    """
     rows = [row for row in standings(metric, n, queries, epsilon, delta, shares) if row.name not in _ONLY_COMPARED]
     names = [row.name.removesuffix(SHRUNK) for row in rows]
-    allowed = within(names, metric, n, queries, epsilon, delta, limit)
+    allowed = within(names, metric, n if exposed is None else exposed, queries, epsilon, delta, limit)
     rows = [row for row, name in zip(rows, names, strict=True) if name in allowed]
     worth = [row for row in rows if row.worst_ratio <= 1]
     return worth[0].name if worth else min(rows, key=lambda row: row.worst_ratio).name
@@ -266,7 +287,7 @@ def nearest(
     question
         The batch.
     name
-        What `choose` names for it. Only a mechanism that adds noise to gaps or sums has contenders here.
+        What `choose` names for it. Only a mechanism that adds noise to gaps, sums or attributes has contenders here.
     epsilon
         Above 0 and finite.
     shares
@@ -274,13 +295,17 @@ def nearest(
     limit
         What the batch may reveal.
     """
-    if name.removesuffix(SHRUNK) not in _ON_SUMS:
+    if name.removesuffix(SHRUNK) not in (*_ON_SUMS, _RESPONSE.name):
         return name
     errors = _errors_of(question, name, epsilon, shares, limit)
+    if name in (_RESPONSE.name, CauchyMechanism.name):
+        errors[name] *= _HALVED  # the one publishes A, the other has no interval and errs far more at times
     if limit.accuracy < one_person(epsilon) and math.isfinite(errors[_CELLS.name]):
-        asked = question.metric, question.people(), question.queries, epsilon, 0.0, shares
-        worth = name.endswith(SHRUNK) or any(row.name == name and row.worst_ratio <= 1 for row in standings(*asked))
-        if not worth or revealed(name.removesuffix(SHRUNK), *asked) > limit.accuracy:
+        asked = question.queries, epsilon, 0.0, shares
+        rows = standings(question.metric, question.people(), *asked)
+        worth = name.endswith(SHRUNK) or any(row.name == name and row.worst_ratio <= 1 for row in rows)
+        told = revealed(name.removesuffix(SHRUNK), question.metric, question.records.exposed(question.metric), *asked)
+        if not worth or told > limit.accuracy:
             # Cells that are few enough stay within the limit where nothing else did, or nothing worth its price.
             del errors[name]
     best = min(errors, key=lambda one: errors[one])
@@ -303,20 +328,30 @@ def _errors_of(
 
 @kept
 def _errors_of_contenders(question: Question, epsilon: float, shares: Shares, limit: Limit) -> dict[str, float]:
-    errors = {_CELLS.name: predicted_of_cells(question, epsilon, limit)}
+    errors = {_CELLS.name: predicted_of_cells(question, epsilon, limit) if _may_be_cells(question) else math.inf}
     if _cube_within(question, epsilon, limit):
-        errors[_CUBE] = _error_of_noise(question, _CUBE, epsilon, shares)
-    asked = question.metric, question.people(), question.queries, epsilon, 0.0, limit.shares
-    if limit.accuracy >= one_person(epsilon) or revealed(_LOW_RANK.name, *asked) <= limit.accuracy:
-        errors[_LOW_RANK.name] = predicted_of_low_rank(question, epsilon)
+        error, unshrunk = (_error_of_noise(question, _CUBE, epsilon, shares, shrinks=each) for each in (True, False))
+        shrinks = _may_be_cells(question) or unshrunk > _HALVED * error
+        errors[_CUBE if shrinks else CubeMechanism.name] = error
     return errors
+
+
+@kept
+def _may_be_cells(question: Question) -> bool:
+    """Say whether a batch has as many different models as cells answer."""
+    return len({model.tobytes() for model in question.predictions}) >= CELLS_FROM
 
 
 def _cube_within(question: Question, epsilon: float, limit: Limit) -> bool:
     """Say whether a cube reveals no more than the limit: whatever so many models may be, or these."""
     if limit.accuracy >= one_person(epsilon):
         return True
-    metric, people, m, shares = question.metric, question.people(), question.queries, limit.shares
+    metric, people, m, shares = (
+        question.metric,
+        question.records.exposed(question.metric),
+        question.queries,
+        limit.shares,
+    )
     if revealed(CubeMechanism.name, metric, people, m, epsilon, 0.0, shares) <= limit.accuracy:
         return True
     different = {len(coordinates(stratum.inside, 2.0**-20).steps) for stratum in question.strata}
@@ -326,8 +361,8 @@ def _cube_within(question: Question, epsilon: float, limit: Limit) -> bool:
     )
 
 
-def _error_of_noise(question: Question, name: str, epsilon: float, shares: Shares) -> float:
-    """Predict the error of noise on each gap, or on N0 and each sum.
+def _error_of_noise(question: Question, name: str, epsilon: float, shares: Shares, *, shrinks: bool = True) -> float:
+    """Predict the error of noise on each gap, or on N0 and each sum, where answers are moved towards no gap or are not.
 
     Noise counts as Gaussian noise with the same median of its size would.
     """
@@ -344,6 +379,10 @@ def _error_of_noise(question: Question, name: str, epsilon: float, shares: Share
                 else tuned_law(proxy, n0, n - n0, m, epsilon, shares)
             )
             noise = (law.median_abs() / _MEDIAN * SHARE * (1 - SHARE) * n) ** 2
+        elif name == _RESPONSE.name:
+            p = turning_probability(epsilon)
+            of_person = p * (1 - p) / max((1 - 2 * p) ** 2, _LEAST)
+            noise, of_size = of_person * float((centred**2).sum(axis=1).mean()), of_person * n
         elif name == _CUBE:
             told = coordinates(stratum.inside[:m], 2.0**-20)
             scales = cube_scales(len(told.steps), epsilon)
@@ -357,11 +396,15 @@ def _error_of_noise(question: Question, name: str, epsilon: float, shares: Share
             )
             noise = of_sums + float(((means - 0.5) ** 2).mean()) * of_size
         squares, _ = directions_of(centred @ centred.T)
-        errors.append(predicted_error(variances_with_noise(squares, m, noise, n), of_size, n))
+        variances = variances_with_noise(squares, m, noise, n) if shrinks else [noise] * len(STRUCTURES)
+        errors.append(predicted_error(variances, of_size, n))
     return sum(errors) / len(errors)
 
 
 _ON_SUMS = ("counts", "laplace", "cauchy")
+_LEAST = 1e-30
+"""No number is divided by less."""
+
 _MEDIAN = 0.6745
 """Of the size of Gaussian noise with deviation 1."""
 
@@ -414,7 +457,7 @@ def standings(
 
 
 _ALL_CHOSEN = (
-    "counts", "counts-gaussian", "laplace", "gaussian", "cauchy", "randomized-response", "cells", "cube", "low-rank",
+    "counts", "counts-gaussian", "laplace", "gaussian", "cauchy", "randomized-response", "cells", "cube",
 )  # fmt: skip
 _ONLY_COMPARED = (MIDPOINT, "conceal", "conceal-laplace")
 

@@ -35,7 +35,8 @@ class People:
 class Budget:
     """What a private model may spend, everything that reads private rows included.
 
-    Neighbours are two tables of which one has a record more, its group included; how many records there are is public.
+    Neighbours are two tables of as many records, of which one record adds nothing in one of them, its group included:
+    how many records there are is public, and rates of sampling and weights are computed from it.
 
     Attributes
     ----------

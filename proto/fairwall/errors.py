@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 _LONGEST = 2000
 
 
@@ -14,6 +17,18 @@ class UserError(Exception):
         if len(text) > _LONGEST:
             text = f"{text[: _LONGEST // 2]} ... {text[-_LONGEST // 2 :]}"
         return "".join(letter if letter.isprintable() else ascii(letter).strip("'\"") for letter in text)
+
+
+def nearest(name: str, known: Iterable[str]) -> list[str]:
+    """Find the known name that an unknown one is spelled most like, upper case or lower; none if none is near."""
+    spelled = {each.lower(): each for each in known}
+    return [spelled[each] for each in difflib.get_close_matches(name.lower(), spelled, n=1)]
+
+
+def did_you_mean(names: Iterable[str]) -> str:
+    """End a refusal of an unknown name with those that may be meant."""
+    meant = " or ".join(names)
+    return f"; did you mean {meant}?" if meant else ""
 
 
 class RunFailed(Exception):

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib import dates as untyped_dates
 from matplotlib.lines import Line2D
 
-from sim.report.drawing import BLACK, COLOURS, DASHES, GREY, MARKERS, Figure, legend, svg
+from sim.report.drawing import BLACK, COLOURS, DASHES, GREY, INCHES, MARKERS, Figure, legend, svg
 from sim.report.notation import as_float, number
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ ANSWERS_MAX = 60
 """So many answers fit into a figure; the last ones are drawn."""
 
 _WIDE = (10.4, 3.7)
+_MANY = 12
+"""From so many marks on a figure takes the page's whole width, and is moved from side to side on a narrow one."""
 
 
 def spent(account: Mapping[str, Any], dataset: str, developers: Sequence[str]) -> Figure | None:
@@ -92,7 +94,7 @@ def spent(account: Mapping[str, Any], dataset: str, developers: Sequence[str]) -
     values = ", ".join(f"{who or 'all'} {number(points[-1][1])}" for who, points in lines.items())
     caption = "Composed by the data set's rule. Shares of developers may add up to more than its budget."
     place = sorted({one["dataset"] for one in account["course"]}).index(dataset)
-    return _figure(f"spent-{place}", title, caption, f"Chart. {title}: {values}.", draw)
+    return _figure(f"spent-{place}", title, caption, f"Chart. {title}: {values}.", draw, len(set(ends)))
 
 
 def answers(account: Mapping[str, Any], metric: str, developers: Sequence[str]) -> Figure:
@@ -134,11 +136,12 @@ def answers(account: Mapping[str, Any], metric: str, developers: Sequence[str]) 
         f"where the mechanism knows none.{left_out}"
     )
     values = ", ".join(f"{number(model['gap'])}" for _, _, model in shown)
-    return _figure(f"answers-{metric}", title, caption, f"Chart. {title}: {values}.", draw)
+    return _figure(f"answers-{metric}", title, caption, f"Chart. {title}: {values}.", draw, len(shown))
 
 
-def _figure(name: str, title: str, caption: str, alt: str, draw: Callable[[Axes], None]) -> Figure:
-    return Figure(name, title, caption, alt, svg(name, draw, _WIDE), wide=True)
+def _figure(name: str, title: str, caption: str, alt: str, draw: Callable[[Axes], None], marks: int) -> Figure:
+    wide = marks >= _MANY
+    return Figure(name, title, caption, alt, svg(name, draw, _WIDE if wide else INCHES), wide=wide)
 
 
 def _day(time: str) -> float:

@@ -111,6 +111,7 @@ def render(account: _Told) -> bytes:
         ),
         told=[section for write in _SECTIONS for section in write(account)],
         limits=_LIMITS,
+        checked=_checked(account),
         provenance=(
             *((f"signer's {_SIGNERS[kind]}, SHA-256", digest) for kind, digest in account["signer"].items()),
             ("ledger's head", account["ledger"]["head"]),
@@ -131,6 +132,10 @@ def _findings(account: _Told) -> list[str]:
         f"{plural(len(audits), 'question')} about {plural(models, 'model')} from {plural(askers, 'developer')} "
         f"{'was' if len(audits) == 1 else 'were'} answered."
     ]
+    for key, what in (("byGroup", "request for counts by group"), ("releases", "release of sanitised attributes")):
+        if bought := account.get(key, []):
+            some = what.replace(" ", "s ", 1) if len(bought) > 1 else what
+            found.append(f"{len(bought):,} {some} {'was' if len(bought) == 1 else 'were'} answered.")
     for one in _wholes(account):
         found.append(
             f"{one['dataset']}: ε = {number(one['spent'])} of {number(one['epsilon'])} is spent. {_meaning(one)}"
@@ -149,6 +154,7 @@ def _findings(account: _Told) -> list[str]:
         found.append(
             f"{plural(_refused(account), 'call')} {'was' if _refused(account) == 1 else 'were'} refused, by the log."
         )
+    found.append("This page is signed. Its last section says how anybody checks that, without a network.")
     return found
 
 
@@ -294,8 +300,9 @@ def _audits(account: _Told) -> list[Section]:
     shown = rows[-_ROWS_MAX:]
     firsts = [audit for audit, _, _ in shown]
     notes = [
-        "Gap: advantaged minus disadvantaged, as answered, with noise. The interval holds the test set's exact gap "
-        f"with at least {account['confidence']:.0%}. ε and δ are of the whole batch. Digest: how the batch's digest in "
+        "Gap: advantaged minus disadvantaged, as answered, with noise. The interval of the test set's exact gap "
+        f"is made for {account['confidence']:.0%}; where cells or low-rank answered, it is what is believed under a "
+        "prior on gaps, and not promised. ε and δ are of the whole batch. Digest: how the batch's digest in "
         "the statement begins; who has the predictions can compute it."
     ]
     if len(shown) < len(rows):
@@ -392,6 +399,24 @@ def _others(account: _Told) -> list[Section]:
         return []
     table = PageTable((_numbers("record", others, "record"), _times(others), _texts("kind", others, "kind")))
     return [Section("others", "Other records", table=table)]
+
+
+def _checked(account: _Told) -> list[Section]:
+    by_certificate = "certificate" in account["signer"]
+    who = (
+        "--authority authority.pem, the file of the deployment's authority, which is in every developer's credentials"
+        if by_certificate
+        else "--key compliance.pub, compliance's public key as it was given to whoever is to check"
+    )
+    said = (
+        "Keep the page and the statement together: the second has the name of the first, and ends in .intoto.json.",
+        f"Run: fairwall ledger check PAGE.html {' '.join(who.split()[:2]).rstrip(',')}",
+        f"That takes {who}; no service, ledger or network. It says who signed and when, and refuses both files if one "
+        "byte of either is another. With --predictions it finds the batches that were about given predictions.",
+        "The SHA-256 below is that of the signer's "
+        f"{'certificate' if by_certificate else 'public key'}. What was signed is compliance's word for its ledger.",
+    )
+    return [Section("checked", "How this page is checked", before=said)]
 
 
 _SECTIONS: tuple[Callable[[_Told], list[Section]], ...] = (

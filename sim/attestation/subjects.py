@@ -92,6 +92,11 @@ def read(path: Path) -> NDArray[np.generic]:
     return found
 
 
+def models_in(predictions: NDArray[np.generic]) -> int:
+    """Count the models of a batch."""
+    return len(np.atleast_2d(predictions))
+
+
 def asked_about(
     predictions: NDArray[np.generic],
     audits: Sequence[Mapping[str, Any]],
@@ -114,7 +119,7 @@ def asked_about(
     rows_digest : bytes
         As it was sent; without one, audits whose rows were not told by ids are found.
     """
-    models = len(np.atleast_2d(predictions))
+    models = models_in(predictions)
     exactly = [kind for kind in _SENT_AS if np.array_equal(predictions.astype(kind), predictions)]
     return [
         audit

@@ -199,7 +199,7 @@ def _number(value: float) -> float | str:
 
 
 def _figure(value: float) -> str:
-    return f"{value:.4g}"
+    return f"{value:,.10g}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def _printable(name: str) -> str:

@@ -128,8 +128,30 @@ def _say_where(
     for audit in found:
         typer.echo(f"{path.name}: asked about in record {audit['record']}, {audit['subject']}, {audit['metric']}")
     if not found:
-        typer.echo(f"{path.name}: NO batch on this page is about these predictions")
+        why = f"{path.name}: NO batch on this page is about these predictions"
+        typer.echo(fill(f"{why}{_unlike(path, account, epsilon, threshold, rows_digest)}", WIDTH))
         raise typer.Exit(FAILED)
+
+
+def _unlike(
+    path: Path, account: dict[str, Any], epsilon: float | None, threshold: float | None, rows_digest: bytes
+) -> str:
+    """Say what else was looked for, of which one thing may not be as it was asked."""
+    from sim.attestation import subjects
+
+    models = subjects.models_in(subjects.read(path))
+    records = [str(audit["record"]) for audit in account["audits"] if len(audit["models"]) == models]
+    if not records:
+        return f": none has so many models ({models})"
+    asked = (
+        ("a threshold", "--threshold", threshold is not None),
+        ("rows told by ids", "--rows", bool(rows_digest)),
+        ("another epsilon than was charged", "--epsilon", epsilon is not None),
+    )
+    given = ", ".join(
+        f"with {what} ({option})" if there else f"without {what} ({option})" for what, option, there in asked
+    )
+    return f", asked {given}; as many models are in {'records' if len(records) > 1 else 'record'} {', '.join(records)}"
 
 
 def _replace(path: Path, text: bytes) -> None:

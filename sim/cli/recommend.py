@@ -24,7 +24,9 @@ def recommend(
     share_min: Annotated[float, typer.Option(help="Least share of the disadvantaged group.")] = 0.05,
     share_max: Annotated[float, typer.Option(help="Largest share of it.")] = 0.5,
     reveal_max: Annotated[float, typer.Option(help="Of all people, what a batch may give away; 1 for no limit.")] = 0.6,
-    minimum_group: Annotated[int, typer.Option(help="How many people each group has at least, by the policy.")] = 1,
+    minimum_group: Annotated[
+        int | None, typer.Option(help="How many people each group has at least, by the policy.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
 ) -> None:
     """Tell which mechanism answers a batch best. No protected attribute is looked at."""
@@ -102,7 +104,7 @@ def as_text(recommendation: Recommendation) -> Group:
         table,
         f"recommended: {r.chosen}",
     ]
-    lines.append(in_words(r.revealed, r.epsilon, r.delta))
+    lines.append(in_words(r.revealed, r.epsilon, r.delta, r.shares.allowed(r.n)[0]))
     if r.revealed > r.reveal_max:
         lines.append(f"No mechanism stays within {100 * r.reveal_max:g}%: this one gives away least.")
     if r.published_but_for is not None:

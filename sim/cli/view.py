@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from pathlib import Path
 from typing import Annotated
@@ -34,8 +33,6 @@ def view(
         raise typer.BadParameter(f"--as must be compliance, developer, adversary or referee, not {party!r}")
     if replayed and beside is not None:
         raise typer.BadParameter("--beside and --replayed are different things: give one of them")
-    # Nothing that is computed here is worth several threads; it is set before a library reads it.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from sim.cli.replay import at_replay_size
     from sim.replay.playing import again
     from sim.replay.recorded import open_run as open_to_replay

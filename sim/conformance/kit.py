@@ -282,8 +282,13 @@ def _policy(deployment: str) -> dict[str, Any]:
             **{name: {"epsilon": LITTLE, "release": LITTLE} for name in SPENDERS},
         },
     }
+    if little:  # so little that a service which sells no answers that are worth less than a guess serves these alone
+        policy["data"]["minimum_group"] = min(_GROUPS[deployment])
+        policy["audit"]["metrics"] = [metric for metric in METRICS if metric != "ppv"]
     if deployment == BY_GROUP:
         policy["data"] |= {"id": IDS, "groups": {name: list(values) for name, values in COUNTED.items()}}
+        # So few people are soon given away, and the noise that epsilon asks for is looked at.
+        policy["audit"]["reveal_max"] = 1
     return VARIANTS[deployment].changed(policy) if deployment in VARIANTS else policy
 
 

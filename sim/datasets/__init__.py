@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from fairwall.errors import did_you_mean, nearest
 from fairwall.tables.errors import DataError
 from fairwall.tables.people import check_roles
 from fairwall.tables.reading import header, read
@@ -83,9 +84,10 @@ def load(
         return replace(table, name=name)
     path = Path(source)
     if not path.suffix and not path.exists():
-        raise DataError(f"{source}: neither a shipped table ({', '.join(SHIPPED)}) nor a file")
-    roles = own(source, asked)
+        hint = did_you_mean(nearest(source, SHIPPED))
+        raise DataError(f"{source}: neither a shipped table ({', '.join(SHIPPED)}) nor a file{hint}")
     there = header(path, source)
+    roles = own(source, asked)
     check_roles(source, there, roles)
     # Dropped columns may be large, and are never kept.
     used = [column for column in there if column in (roles.protected, roles.label) or column not in roles.drop]

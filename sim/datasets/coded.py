@@ -217,9 +217,9 @@ def load_coded(source: str, roles: Roles | None = None) -> CodedTable:
     path = Path(source)
     if not path.suffix and not path.exists():
         raise DataError(f"{source}: neither a table of codes (adult-coded, {', '.join(PREPARED)}) nor a file")
+    there = header(path, source)
     if roles is None:
         raise DataError(f"{source}: a table of your own has no defaults; say what its columns are")
-    there = header(path, source)
     check_roles(source, there, roles)
     columns = read(path, source, [column for column in there if column not in roles.drop])
     return replace(_ranked(source, columns, replace(roles, drop=())), name=path.name)

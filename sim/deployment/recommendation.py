@@ -69,7 +69,7 @@ def recommend(
     low: float,
     high: float,
     reveal_max: float = REVEAL_MAX,
-    minimum_group: int = 1,
+    minimum_group: int | None = None,
 ) -> Recommendation:
     """Compare the mechanisms for a batch, from public numbers alone.
 
@@ -88,7 +88,8 @@ def recommend(
     reveal_max
         What a batch may give away, from 1/2 to 1, for no limit.
     minimum_group
-        How many people both groups have at least, by the policy.
+        How many people both groups have at least, by the policy. None where there is no policy: what a batch gives away
+        is then told of the range of shares.
 
     Raises
     ------
@@ -103,12 +104,16 @@ def recommend(
         ("--epsilon", 0 < epsilon < math.inf, "must be above 0 and finite"),
         ("--delta", 0 <= delta < 1, "must be at least 0 and below 1"),
         ("--share-min, --share-max", 0 < low <= high < 1, "must be above 0 and below 1, the smaller first"),
-        ("--minimum-group", 1 <= minimum_group < n / 2, "must be at least 1 and less than half of --n"),
+        (
+            "--minimum-group",
+            minimum_group is None or 1 <= minimum_group < n / 2,
+            "must be at least 1 and less than half of --n",
+        ),
         ("--reveal-max", 0.5 <= reveal_max <= 1, "must be at least 0.5 and at most 1"),
     ):
         if not fits:
             raise RecommendError(f"{option}: {rule}")
-    shares = Shares(low, high, minimum_group)
+    shares = Shares(low, high, minimum_group or 1, by_policy=minimum_group is not None)
     rows = standings(metric, n, queries, epsilon, delta, shares)
     names = [row.name.removesuffix(SHRUNK) for row in rows]
     return Recommendation(

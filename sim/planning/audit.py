@@ -175,7 +175,7 @@ def least_favourable(batch: Batch, within: float) -> Worst:
 
 
 def _is_drawn(batch: Batch) -> bool:
-    return batch.mechanism.endswith(SHRUNK) or batch.metric == "eodds_sum"
+    return batch.mechanism.endswith(SHRUNK) or batch.kind.joined == "sum"
 
 
 def _laws(batch: Batch) -> list[CountedGap | RespondedGap]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from fairwall.errors import did_you_mean, nearest
 from fairwall.laws.sensitivity import Counts
 from fairwall.tables.columns import Categories, Column
 from fairwall.tables.errors import DataError
@@ -72,7 +73,8 @@ def load(source: str, protected: str, advantaged: str | None, target: str, posit
     else:
         path, roles = Path(source), Roles(protected, advantaged, None, target, positive)
     if not path.suffix and not path.exists():
-        raise DataError(f"{source}: neither a shipped table ({', '.join(SHIPPED)}) nor a file")
+        hint = did_you_mean(nearest(source, SHIPPED))
+        raise DataError(f"{source}: neither a shipped table ({', '.join(SHIPPED)}) nor a file{hint}")
     check_roles(source, header(path, source), roles)
     columns = read(path, source, (roles.protected, roles.label))
     groups, outcomes = (Categories.of(Column.of(source, name, columns)) for name in (roles.protected, roles.label))

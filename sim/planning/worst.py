@@ -177,7 +177,10 @@ def probabilities(
     """Return P(abs(released - true gap) <= within) in k cases, shape (k,); arguments as for `least_computed`."""
     gaps = [_gaps(*pair) for pair in zip(groups, sums, strict=True)]
     if not metric.absolute:
-        return laws[0].inside(gaps[0] - within, gaps[0] + within, *sums[0])
+        (law,), (gap,), (pair,) = laws, gaps, sums
+        return law.inside(gap - within, gap + within, *pair)
+    if metric.joined == "sum":
+        raise ValueError(f"metric {metric.name}: the law of a sum of strata's gaps has no closed form")
     largest = np.maximum.reduce([np.abs(gap) for gap in gaps])
 
     def all_at_most(x: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -273,10 +276,11 @@ def _share(
 
 
 def _combined(metric: Metric, gaps: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
-    if not metric.absolute:
-        return gaps[0]
-    sizes = [np.abs(gap) for gap in gaps]
-    return np.asarray(np.add.reduce(sizes) if metric.name == "eodds_sum" else np.maximum.reduce(sizes))
+    if metric.of_means:
+        (gap,) = gaps
+        return np.abs(gap) if metric.absolute else gap
+    joined = {"max": np.maximum.reduce, "sum": np.add.reduce}[metric.joined or "neither"]
+    return np.asarray(joined([np.abs(gap) for gap in gaps]))
 
 
 def _gaps(groups: tuple[int, int], sums: Sums) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ from typing import Any
 import grpc
 
 from fairwall.game.v1.referee_service_pb2_grpc import add_RefereeServiceServicer_to_server
-from fairwall.rpc import confine, server
+from fairwall.rpc import confine, kernels, server
 from fairwall.rpc.recorder import Recorder, Recording
 from sim.games import GAMES
 from sim.games.referee import Referee
@@ -106,6 +106,10 @@ def play_turns(
             on_start(recording.name if recording is not None else "", layers)
             try:
                 require_layers(sweep, layers)
+                if kernels.processor() != kernels.LEVEL:
+                    LOG.warning(
+                        "fairwall: no fixed kernels here (%s): what is played replays to 1e-6", kernels.processor()
+                    )
                 if injector is not None:
                     injector.meet(announced)
                 referee.seat({name: party.address for name, party in announced.items()} | detours)

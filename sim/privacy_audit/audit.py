@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sim.privacy_audit.catalogue import Setting
-from sim.privacy_audit.exact import worst_loss
-from sim.privacy_audit.pairs import worst_pairs
+from sim.privacy_audit.pairs import stratum_sizes, worst_pairs
 from sim.privacy_audit.sampling import Evidence, lower_bound
 from sim.privacy_audit.subject import Subject
 
@@ -97,3 +96,19 @@ def audit(
     claim = subject.claim
     exact, counts = (worst[0], worst[1:]) if worst else (None, None)
     return Verdict(name, setting, claim.epsilon, claim.delta, exact, counts, level, evidence)
+
+
+def worst_loss(subject: Subject, metric: str, n: int, queries: int) -> tuple[float, int, int] | None:
+    """Return the largest loss over all pairs of neighbouring counts, with the counts (n0, n1) that have it.
+
+    None where it is not known.
+    """
+    worst: tuple[float, int, int] | None = None
+    for size in stratum_sizes(metric, n):
+        for n0 in range(1, size):
+            loss = subject.loss(metric, n0, size - n0, n, queries)
+            if loss is None:
+                return None
+            if worst is None or loss > worst[0]:
+                worst = loss, n0, size - n0
+    return worst

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -19,10 +19,6 @@ from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Law
 from fairwall.laws.sensitivity import flip_sensitivity
-from sim.privacy_audit.pairs import stratum_sizes
-
-if TYPE_CHECKING:
-    from sim.privacy_audit.subject import Subject
 
 
 class ExactLoss(Protocol):
@@ -90,22 +86,6 @@ def exact_loss(mechanism: Mechanism) -> ExactLoss | None:
     if name in EXACT:
         return EXACT[name]
     return numeric_loss(LAWS[name]) if name in LAWS and mechanism.guarantee == "pure" else None
-
-
-def worst_loss(subject: Subject, metric: str, n: int, queries: int) -> tuple[float, int, int] | None:
-    """Return the largest loss over all pairs of neighbouring counts, with the counts (n0, n1) that have it.
-
-    None where it is not known.
-    """
-    worst: tuple[float, int, int] | None = None
-    for size in stratum_sizes(metric, n):
-        for n0 in range(1, size):
-            loss = subject.loss(metric, n0, size - n0, n, queries)
-            if loss is None:
-                return None
-            if worst is None or loss > worst[0]:
-                worst = loss, n0, size - n0
-    return worst
 
 
 def numeric_loss(law: NoiseLaw) -> ExactLoss:

@@ -78,8 +78,8 @@ def decoded(recorded: Recorded, decoder: str) -> list[Decoded]:
             folder = new_folder(place, recorded, session)
             failure = play_alone(script, folder, demand(recorded), lambda answer: rename(answer, decoder))
             (now,) = (read(path) for path in paths(folder.path))
-            same_machine = circumstances(session, {"developer": now})[1]
-            for one in differences(script, now, bit_for_bit=same_machine):
+            same_bits = circumstances(session, {"developer": now})[1]
+            for one in differences(script, now, bit_for_bit=same_bits):
                 if one.is_sent and one.server == "compliance":
                     raise ReplayError(
                         f"--decoder: these answers are not in the log: with {decoder} the developer asks other "

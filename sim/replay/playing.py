@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from compliance.mechanisms import MECHANISMS
+from fairwall.rpc.kernels import left_to_choose
 from sim.games.table import TrialFailed
 from sim.play import runner
 from sim.play.launch import PartyDied
@@ -93,14 +94,14 @@ def again(recorded: Recorded, on_trial: Callable[[int], None] = lambda _: None, 
             _give_draws(recorded, session, folder)
             failure = _play(recorded.sweep, folder, turns, tell)
             now = {path.parent.name: read(path) for path in paths(folder.path)}
-            session_notes, same_machine = circumstances(session, now)
+            session_notes, same_bits = circumstances(session, now)
             notes += [note for note in session_notes if note not in notes]
-            bit_for_bit &= same_machine
-            difference = first_difference(session, now, bit_for_bit=same_machine)
+            bit_for_bit &= same_bits
+            difference = first_difference(session, now, bit_for_bit=same_bits)
             if difference is None and failure is not None and all(script.closed for script in session.values()):
                 by = "".join(f" ({note})" for note in notes)
                 raise ReplayError(f"{recorded.folder}: cannot be played to its end any more{by}: {failure}")
-            difference = difference or _rescored(recorded, folder.path, bit_for_bit=same_machine)
+            difference = difference or _rescored(recorded, folder.path, bit_for_bit=same_bits)
         played += len(turns)
         messages += sum(len(script.messages) for script in session.values())
         if difference is not None:
@@ -142,10 +143,10 @@ def alone(recorded: Recorded, party: str) -> Replayed:
                 _give_draws(recorded, session, folder)
             failure = play_alone(script, folder, demand(recorded))
             now = {path.parent.name: read(path) for path in paths(folder.path)}
-            session_notes, same_machine = circumstances({party: script}, now)
-            difference = first_difference({party: script}, now, bit_for_bit=same_machine)
+            session_notes, same_bits = circumstances({party: script}, now)
+            difference = first_difference({party: script}, now, bit_for_bit=same_bits)
         notes += [note for note in session_notes if note not in notes]
-        bit_for_bit &= same_machine
+        bit_for_bit &= same_bits
         trials += len(dealt_in([script]))
         messages += len(script.messages)
         if difference is not None:
@@ -238,17 +239,30 @@ def new_folder(place: str, recorded: Recorded, session: Session) -> RunFolder:
 
 
 def circumstances(recorded: Mapping[str, Transcript], now: Mapping[str, Transcript]) -> tuple[list[str], bool]:
-    """Say what the game ran on and runs on now, where that differs, and whether its numbers may depend on it."""
+    """Say what the game ran on and runs on now, where that differs, and whether its numbers are the same bits.
+
+    They are where all versions are the same but fairwall's, and fixed kernels computed them, then and now.
+    """
     changes: dict[str, tuple[str, str]] = {}
+    loose: dict[str, None] = {}
     for party in recorded.keys() & now.keys():
-        before, after = versions_of(recorded[party]), versions_of(now[party])
-        changes |= {
-            name: (before[name], after[name])
-            for name in sorted(before.keys() & after.keys())
-            if before[name] != after[name]
-        }
-    notes = [f"recorded with {name} {old}, this is {new}" for name, (old, new) in changes.items()]
-    same_machine = not changes.keys() - {"fairwall"}
-    if not same_machine:
+        then, today = recorded[party], now[party]
+        if not then.numerics:
+            loose["what computed the numbers was not recorded"] = None
+        for before, after in ((versions_of(then), versions_of(today)), (then.numerics, today.numerics)):
+            changes |= {
+                name: (before[name], after[name])
+                for name in sorted(before.keys() & after.keys())
+                if before[name] != after[name]
+            }
+        for when, script in (("recorded", then), ("played", today)):
+            left = left_to_choose(script.numerics)
+            if "processor" in left:
+                loose[f"{when} where there are no fixed kernels: {left['processor']}"] = None
+            else:
+                loose |= dict.fromkeys(f"{when} without fixed kernels: {name} {value}" for name, value in left.items())
+    notes = [f"recorded with {name} {old}, this is {new}" for name, (old, new) in changes.items()] + sorted(loose)
+    same_bits = not loose and not changes.keys() - {"fairwall"}
+    if not same_bits:
         notes.append(f"so floats are compared up to {TOLERANCE:g} of the larger one, or of 1")
-    return notes, same_machine
+    return notes, same_bits

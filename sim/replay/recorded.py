@@ -10,7 +10,7 @@ from typing import Any
 import fairwall
 from fairwall.errors import UserError
 from fairwall.game.v1 import referee_service_pb2 as game
-from fairwall.rpc.recorder import FORMAT, MODES
+from fairwall.rpc.recorder import FORMATS_READ, MODES
 from sim.games import read as read_sweep
 from sim.runs.folder import RunFolder
 from sim.runs.trials import key_of, read_trials, schedule, trial_key
@@ -76,10 +76,10 @@ def open_run(folder: Path) -> Recorded:
     run = by = ""
     for path in paths(folder):
         script = read(path)
-        if script.header is not None and script.header.format != FORMAT:
+        if script.header is not None and script.header.format not in FORMATS_READ:
             raise ReplayError(
                 f"{path}: was recorded in format {script.header.format} by fairwall {_version(script)}; "
-                f"this is fairwall {fairwall.__version__}, which reads format {FORMAT}"
+                f"this is fairwall {fairwall.__version__}, which reads {' and '.join(map(str, FORMATS_READ))}"
             )
         if script.header is None or script.problems:
             problem = script.problems[0]

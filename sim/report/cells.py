@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from sim.report.notation import as_float
-from sim.scenarios.scenario import Scenario, as_values
+from sim.scenarios.scenario import PaperFigure, Scenario, TableSection, as_values
 from sim.scenarios.sweep import Sweep
 
 T = TypeVar("T")
@@ -26,15 +26,32 @@ def paper_figure(scenario: Scenario) -> Any:
     """Find what a paper printed about a cell: the first entry whose every condition the cell's scenario meets."""
     values = as_values(scenario)
 
-    def holds(key: str, wanted: object) -> bool:
+    def fails(key: str, wanted: object) -> bool:
         section, _, field = key.partition(".")
         there = values.get(section, {}).get(field)
+        if key == "data.source":
+            # A user's file in a known format counts as that data set, whatever it is called.
+            there, wanted = (str(source).partition(":")[0] for source in (there, wanted))
         # "inf" may also be written as TOML's inf; and 25 is 25.0.
-        return there == wanted or as_float(there) == as_float(wanted)
+        return all(there != one and as_float(there) != as_float(one) for one in (wanted, *_several(wanted)))
 
-    return next(
-        (figure for figure in scenario.paper if all(holds(*condition) for condition in figure.where.items())), None
-    )
+    def stands(figure: PaperFigure) -> bool:
+        failed = {key for key, wanted in figure.where.items() if fails(key, wanted)}
+        if not failed & {"data.source", "data.protected"} or not failed <= _DATA:
+            return not failed
+        # Other data than the file's are the figure's own, or nothing was printed about them.
+        data = values["data"]
+        played = f"{data['source'].partition(':')[0]}, {data.get('protected')}"
+        return figure.data is not None and figure.data.casefold() == played.casefold()
+
+    return next(filter(stands, scenario.paper), None)
+
+
+_DATA = {f"data.{role}" for role in ("source", *TableSection(source="any").roles)}
+
+
+def _several(wanted: object) -> Iterable[object]:
+    return wanted if isinstance(wanted, list) else ()
 
 
 def trials_id(swept: Mapping[str, Any]) -> str:

@@ -52,6 +52,8 @@ _PAGE_COLOURS = {
 
 INCHES = (5.4, 3.9)
 """How wide and high a figure is, unless it says otherwise."""
+_WIDEST, _NARROW = 6.0, 4.2
+"""Wider figures are drawn once more for narrow screens, so wide."""
 _BESIDE = 36
 """How many letters a legend's entry may have for two to stand side by side."""
 _METADATA = ("Creator", "Date", "Format", "Type")
@@ -111,7 +113,7 @@ def legend(axes: Axes, extra: Sequence[Line2D]) -> None:
     figure = axes.get_figure()
     assert isinstance(figure, Canvas), "it is on one"
     longest = max((len(str(handle.get_label())) for handle in handles), default=0)
-    beside = len(handles) > 1 and longest <= _BESIDE
+    beside = len(handles) > 1 and longest <= _BESIDE * min(1.0, figure.get_figwidth() / INCHES[0])
     figure.legend(handles=handles, loc="outside lower center", ncols=2 if beside else 1, columnspacing=1.4)
 
 
@@ -121,9 +123,42 @@ def svg(name: str, draw: Callable[[Axes], None], inches: tuple[float, float] = I
 
 
 def canvas_svg(name: str, draw: Callable[[Canvas], None], inches: tuple[float, float]) -> str:
-    """Draw on a new canvas, which may hold several axes, and return the SVG element as `svg` does."""
+    """Draw on a new canvas, which may hold several axes, and return the SVG element as `svg` does.
+
+    What is too wide for a narrow screen is drawn for it once more, in an element of its own: the page shows one of two.
+    """
+    whole = _svg(name, draw, Canvas(figsize=inches, layout="constrained"))
+    if inches[0] <= _WIDEST:
+        return whole
+    narrow = _svg(f"{name}-narrow", draw, _Narrow(figsize=(_NARROW, inches[1]), layout="constrained"))
+    return whole.replace("<svg", '<svg class="wide"', 1) + narrow.replace("<svg", '<svg class="narrow"', 1)
+
+
+class _Narrow(Canvas):
+    """A canvas for narrow screens: panels that are drawn side by side stand one below the other."""
+
+    def subplots(  # type: ignore[override]
+        self, rows: int = 1, columns: int = 1, *, sharex: bool = False, sharey: bool | str = False, squeeze: bool = True
+    ) -> Any:
+        """Stack the panels column by column, each with its own ticks; shared axes stay alike."""
+        self.set_figheight(self.get_figheight() * columns)
+        grid = super().subplots(rows * columns, 1, squeeze=False).reshape(columns, rows).T
+        for row in grid:
+            for axes in row:
+                if sharex and axes is not grid[0, 0]:
+                    axes.sharex(grid[0, 0])
+                first = grid[0, 0] if sharey is True else row[0]
+                if sharey and axes is not first:
+                    axes.sharey(first)
+        return grid[0] if squeeze and rows == 1 else grid
+
+    def legend(self, *args: Any, **options: Any) -> Any:
+        """Set fewer entries side by side."""
+        return super().legend(*args, **options | {"ncols": min(2, options.get("ncols", 1))})
+
+
+def _svg(name: str, draw: Callable[[Canvas], None], canvas: Canvas) -> str:
     with matplotlib.rc_context({**_STYLE, "svg.hashsalt": name}):
-        canvas = Canvas(figsize=inches, layout="constrained")
         draw(canvas)
         file = io.StringIO()
         canvas.savefig(file, format="svg", metadata=dict.fromkeys(_METADATA), transparent=True)

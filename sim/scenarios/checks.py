@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator
 
 from compliance.bounding import bounded
-from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms import find_mechanism
+from fairwall.errors import did_you_mean, nearest
 from fairwall.rpc.confine import LAYERS
 from sim.scenarios.scenario import Scenario
 
@@ -15,18 +16,20 @@ def common_problems(scenario: Scenario) -> Iterator[str]:
     """Find what the scenario of no game may hold."""
     for name in scenario.scenario.require:
         if name not in LAYERS:
-            yield f"scenario.require: must be among {', '.join(LAYERS)}, not {name!r}"
+            hint = did_you_mean(nearest(name, LAYERS))
+            yield f"scenario.require: must be among {', '.join(LAYERS)}, not {name!r}{hint}"
     steps = scenario.steps()
     for fault in scenario.faults.at if scenario.faults is not None else ():
         if fault.step is not None and fault.step not in steps:
-            yield f"faults.at: a trial of this scenario has the steps {', '.join(steps)}, not {fault.step!r}"
+            hint = did_you_mean(nearest(fault.step, steps))
+            yield f"faults.at: a trial of this scenario has the steps {', '.join(steps)}, not {fault.step!r}{hint}"
 
 
 def mechanism_problems(scenario: Scenario) -> Iterator[str]:
     """Find what the mechanism cannot answer."""
     compliance = scenario.compliance
     name = compliance.mechanism
-    mechanism = MECHANISMS[name]
+    mechanism = find_mechanism(name)
     if mechanism.guarantee == "none" and not math.isinf(scenario.epsilon):
         yield f'compliance.epsilon: mechanism {name} adds no noise, so it must be "inf", not {compliance.epsilon:g}'
     if mechanism.guarantee != "none" and compliance.epsilon is None:

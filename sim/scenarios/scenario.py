@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
@@ -43,12 +43,20 @@ def plain(value: float) -> float | str:
     return "inf" if math.isinf(value) else value
 
 
+class NotOneOf(ValueError):
+    """A name that is not in a table; its text lists the table's names."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = tuple(names)
+        super().__init__(f"must be one of {', '.join(self.names)}")
+
+
 def one_of(names: Mapping[str, Any]) -> AfterValidator:
     """Accept the names in a table alone."""
 
     def check(name: str) -> str:
         if name not in names:
-            raise ValueError(f"must be one of {', '.join(names)}")
+            raise NotOneOf(names)
         return name
 
     return AfterValidator(check)
@@ -209,7 +217,8 @@ class PaperFigure(Section):
     source : str
         Where it stands, and what of it is lost.
     where : dict
-        The swept values, by dotted key, of the cells that it is about.
+        The values, by dotted key, of the cells that it is about; of a list, any. What is set besides the file, by
+        ``--set`` or for a replay, adds what the file has there: the figure is about nothing else.
     data : str, optional
         What it was measured on, as ``source, protected``.
     """
@@ -272,6 +281,11 @@ class Scenario(Section):
     def parts(self) -> tuple[Mapping[str, Any], ...]:
         """What tells the lines of one trial in ``trials.jsonl`` apart, in their order; one line needs nothing."""
         return ({},)
+
+    @staticmethod
+    def brings(key: str, value: Any) -> Mapping[str, Any]:  # noqa: ARG004 - a game's own class looks at them
+        """Give what setting a dotted key sets besides, in place of what the file has, unless that is set too."""
+        return {}
 
     def steps(self) -> tuple[str, ...]:
         """List the calls by which parties take a trial on, in order: faults may happen at them."""

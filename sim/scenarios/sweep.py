@@ -7,30 +7,33 @@ Which keys there are, the game's own scenario class says.
 from __future__ import annotations
 
 import copy
-import difflib
 import hashlib
 import hmac
 import itertools
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, get_origin
+from typing import Any, Generic, TypeAlias, get_args, get_origin
 
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails, PydanticUndefined
 from typing_extensions import TypeVar
 
 from fairwall import toml
-from fairwall.errors import UserError
+from fairwall.errors import UserError, did_you_mean, nearest
 from fairwall.laws.precision import DECIMALS_MAX
 from sim.scenarios.checks import common_problems
-from sim.scenarios.scenario import FaultsSection, Scenario, Section, as_values, grids_of
+from sim.scenarios.scenario import Fault, FaultsSection, NotOneOf, Scenario, Section, as_values, grids_of
 
 _NEVER_SWEPT = "scenario.secret"
 """What every cell of a run is drawn from."""
+
+_NO_MATTER = ("scenario", "faults", "compliance.noise")
+"""Tables and keys that no printed figure depends on: they say how often, with which seeds, and what goes wrong."""
 
 SHIPPED = Path(__file__).parent
 
@@ -124,8 +127,13 @@ def read(name_or_file: str, settings: Sequence[str], kinds: Kinds, cells_max: in
     path = shipped().get(name_or_file, Path(name_or_file))
     values = _load(path, name_or_file)
     keys = _Keys.of(values, path.name, kinds, settings)
-    for setting in settings:
-        _set(values, setting, keys)
+    given = dict(_setting(setting) for setting in settings)
+    for key, value in given.items():
+        for also, brought in {key: value, **keys.kind.brings(key, value)}.items():
+            _section_of(values, also, "--set", keys)
+            if also == key or (also not in given and _own(values, also)):
+                _bind_figures(values, also, keys)
+                _put(values, also, brought, keys)
     return lay_out(values, path.name, kinds, cells_max)
 
 
@@ -228,7 +236,8 @@ class _Keys:
         if game is None:
             raise ScenarioError(f"{origin}: scenario.game: is missing")
         if not isinstance(game, str) or game not in kinds:
-            raise ScenarioError(f"{origin}: scenario.game: must be one of {', '.join(kinds)}, not {game!r}")
+            hint = did_you_mean(nearest(str(game), kinds))
+            raise ScenarioError(f"{origin}: scenario.game: must be one of {', '.join(kinds)}, not {game!r}{hint}")
         own = _fields(kinds[game])
         lists = frozenset(key for key, field in own.items() if get_origin(field.annotation) is tuple)
         return cls(game, kinds[game], tuple(own), lists, kinds)
@@ -238,7 +247,9 @@ class _Keys:
         for name, kind in self.kinds.items():
             if key in _fields(kind):
                 return f"{_named(key)}: is a key of the {name} game, not of the {self.game} game"
-        return f"{_named(key)}: unknown key{_hint(key, self.known)}"
+        # What stands in a list of tables has a number, and is set nowhere else.
+        bare = re.sub(r"\.\d+", "", key)
+        return f"{_named(key)}: unknown key{_hint(bare, self.known if bare == key else _of_entries(self.kind))}"
 
 
 def _fields(kind: type[Scenario]) -> dict[str, FieldInfo]:
@@ -252,6 +263,12 @@ def _fields(kind: type[Scenario]) -> dict[str, FieldInfo]:
     }
 
 
+def _of_entries(kind: type[Scenario]) -> list[str]:
+    """List the keys of what a scenario class has lists of: printed figures and faults."""
+    figure = get_args(kind.model_fields["paper"].annotation)[0]
+    return [*(f"paper.{name}" for name in figure.model_fields), *(f"faults.at.{name}" for name in Fault.model_fields)]
+
+
 def _small(values: Mapping[str, Any], origin: str, keys: _Keys) -> dict[str, Any]:
     """Set what the table ``replay`` says, and leave the table out.
 
@@ -263,6 +280,7 @@ def _small(values: Mapping[str, Any], origin: str, keys: _Keys) -> dict[str, Any
     small = copy.deepcopy({name: section for name, section in values.items() if name != "replay"})
     for key, value in values["replay"].items():
         _section_of(small, key, f"{origin}: replay", keys)
+        _bind_figures(small, key, keys)
         _put(small, key, value, keys)
     return small
 
@@ -313,8 +331,7 @@ def _load(path: Path, name: str) -> dict[str, Any]:
     try:
         return toml.read(path)
     except (FileNotFoundError, IsADirectoryError):
-        near = difflib.get_close_matches(name, shipped(), n=1)
-        hint = f"; did you mean {near[0]}?" if near else "; `fairwall list` names the shipped ones"
+        hint = did_you_mean(nearest(name, shipped())) or "; `fairwall list` names the shipped ones"
         raise ScenarioError(f"no scenario or file {name!r}{hint}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ScenarioError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or 'not UTF-8 text'}") from None
@@ -322,17 +339,15 @@ def _load(path: Path, name: str) -> dict[str, Any]:
         raise ScenarioError(f"{path}: not valid TOML: {error}") from None
 
 
-def _set(values: dict[str, Any], setting: str, keys: _Keys) -> None:
+def _setting(setting: str) -> tuple[str, Any]:
+    """Split what is set into its dotted key and its value."""
     key, equals, text = setting.partition("=")
-    key = key.strip()
     if not equals:
         raise ScenarioError(f"--set {_named(setting)}: must be dotted.key=value")
     try:
-        value = toml.loads(f"value = {text}")["value"]
+        return key.strip(), toml.loads(f"value = {text}")["value"]
     except toml.TomlError:
-        value = text.strip()
-    _section_of(values, key, "--set", keys)
-    _put(values, key, value, keys)
+        return key.strip(), text.strip()
 
 
 def _put(values: dict[str, Any], key: str, value: Any, keys: _Keys) -> None:
@@ -352,6 +367,31 @@ def _put(values: dict[str, Any], key: str, value: Any, keys: _Keys) -> None:
         values.setdefault(section, {})[field] = value
 
 
+def _bind_figures(values: dict[str, Any], key: str, keys: _Keys) -> None:
+    """Have printed figures stand beside what a file plays, before a key is set to something else."""
+    figures = values.get("paper")
+    if key.partition(".")[0] in _NO_MATTER or key in _NO_MATTER or not isinstance(figures, list):
+        return
+    default = _fields(keys.kind)[key].default
+    own = _spelled(_own(values, key) or [value for value in (default,) if value not in (None, PydanticUndefined)])
+    values["paper"] = [
+        {**figure, "where": {key: own, **figure["where"]}}
+        if isinstance(figure, dict) and isinstance(figure.get("where"), dict)
+        else figure
+        for figure in figures
+    ]
+
+
+def _own(values: Mapping[str, Any], key: str) -> list[Any]:
+    """List the values that a file has for a key, in its sweep or else in its table."""
+    section, _, field = key.partition(".")
+    swept = [grid[key] for grid in grids_of(values.get("sweep", {})) if isinstance(grid, dict) and key in grid]
+    if swept:
+        return [value for choices in swept if isinstance(choices, list) for value in choices]
+    table = values.get(section, {})
+    return [table[field]] if isinstance(table, dict) and field in table else []
+
+
 def _section_of(values: Mapping[str, Any], key: str, origin: str, keys: _Keys) -> tuple[str, str]:
     """Split a dotted key and check that the game has it."""
     section, _, field = key.partition(".")
@@ -367,9 +407,15 @@ def _named(key: str) -> str:
     return key if key.isprintable() else repr(key)
 
 
-def _hint(key: str, known: Sequence[str]) -> str:
-    near = difflib.get_close_matches(key, known, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+def _hint(key: str, known: Iterable[str]) -> str:
+    """Suggest keys of that name in other tables; else the one that is spelled most alike, with its table or without."""
+    by_name: dict[str, list[str]] = {}
+    for other in known:
+        by_name.setdefault(other.rpartition(".")[2], []).append(other)
+    name = key.rpartition(".")[2]
+    if name in by_name:
+        return did_you_mean(by_name[name])
+    return did_you_mean(nearest(key, known) or [other for near in nearest(name, by_name) for other in by_name[near]])
 
 
 def _typed(values: Mapping[str, Any], origin: str, keys: _Keys) -> Scenario:
@@ -389,7 +435,7 @@ def _validated(values: Mapping[str, Any], origin: str, keys: _Keys) -> Scenario:
 
 def _first(error: ValidationError, keys: _Keys) -> str:
     """Say the first thing that pydantic found, in one line."""
-    problem = error.errors(include_url=False)[0]
+    problem, *others = error.errors(include_url=False)
     # A key within a section, or one within a list's entry; what follows is pydantic's own.
     depth = 3 if problem["loc"][0] == "paper" else 4 if problem["loc"][:2] == ("faults", "at") else 2
     key = ".".join(str(part) for part in problem["loc"][:depth])
@@ -400,17 +446,29 @@ def _first(error: ValidationError, keys: _Keys) -> str:
             for game, kind in keys.kinds.items():
                 if any(other.startswith(f"{key}.") for other in _fields(kind)):
                     return f"{_named(key)}: is a table of the {game} game, not of the {keys.game} game"
-            return f"{_named(key)}: unknown key{_hint(key, list(keys.kind.model_fields))}"
+            return f"{_named(key)}: unknown key{_hint(key, [*keys.kind.model_fields, *keys.known])}"
         case "missing":
             return f"{_named(key)}: is missing"
         case "value_error":
-            return f"{_named(key)}: {problem['ctx']['error']}, not {problem['input']!r}"
+            said = problem["ctx"]["error"]
         case _:
             if key == "developer.queries":
-                ways = 'an integer of at least 1, "n", "n-1" or "needed"'
-                return f"{key}: must be {ways}, not {problem['input']!r}"
-            if key == "compliance.precision":
-                ways = f'"float64", "float32" or a number of decimals from 0 to {DECIMALS_MAX}'
-                return f"{key}: must be {ways}, not {problem['input']!r}"
-            message = re.sub(r"^\w+ should ", "", problem["msg"])
-            return f"{_named(key)}: must {message}, not {problem['input']!r}"
+                said = 'must be an integer of at least 1, "n", "n-1" or "needed"'
+            elif key == "compliance.precision":
+                said = f'must be "float64", "float32" or a number of decimals from 0 to {DECIMALS_MAX}'
+            else:
+                said = "must " + re.sub(r"^\w+ should ", "", problem["msg"])
+    # Where a value may be of several types, each has its own to say.
+    names = [name for each in (problem, *others) if each["input"] == problem["input"] for name in _names(each)]
+    hint = did_you_mean(nearest(problem["input"], names)) if isinstance(problem["input"], str) else ""
+    return f"{_named(key)}: {said}, not {problem['input']!r}{hint}"
+
+
+def _names(problem: ErrorDetails) -> Iterable[str]:
+    """List the names that a value must be one of, where it must."""
+    match problem["type"]:
+        case "literal_error":
+            return re.findall(r"'([^']*)'", problem["ctx"]["expected"])
+        case "value_error" if isinstance(problem["ctx"]["error"], NotOneOf):
+            return problem["ctx"]["error"].names
+    return ()

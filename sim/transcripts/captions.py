@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -211,5 +212,10 @@ def count(number: int, thing: str) -> str:
 
 
 def number(value: float) -> str:
-    """Write a number shortly."""
-    return f"{value:.3g}" if np.isfinite(value) else ("∞" if value > 0 else str(value))
+    """Write a number to three digits, a whole one whole; without an exponent where that stays short."""
+    if not np.isfinite(value):
+        return "∞" if value > 0 else str(value)
+    rounded = value if float(value).is_integer() else float(f"{value:.3g}")
+    if rounded and not 1e-5 <= abs(rounded) < 1e9:
+        return f"{value:.3g}"
+    return f"{int(rounded):,}" if float(rounded).is_integer() else f"{Decimal(repr(float(rounded))):,f}"

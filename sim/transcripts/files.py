@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError
 from google.protobuf.message_factory import GetMessageClass
 
 from fairwall.rpc import access  # noqa: F401 - of the protocol only what is loaded can be decoded
-from fairwall.rpc.recorder import DIGEST_TAG, FIRST, FORMAT, STORED_BYTES_MAX, message_type
+from fairwall.rpc.recorder import DIGEST_TAG, FIRST, FORMATS_READ, STORED_BYTES_MAX, message_type
 from fairwall.rpc.varint import read_varint
 from fairwall.transcript.v1 import transcript_pb2 as pb
 from fairwall.transcript.v1.transcript_pb2 import DIRECTION_RECEIVED, DIRECTION_SENT, SIDE_CALLER
@@ -112,6 +112,8 @@ class Transcript:
     messages : list of Message
         In the order in which they were recorded.
     endings : dict of CallKey to Ending
+    numerics : dict of str to str
+        What computed the party's numbers, by part; nothing in format 2.
     problems : list of Problem
     """
 
@@ -125,6 +127,7 @@ class Transcript:
     cut_off: int = 0
     messages: list[Message] = field(default_factory=list)
     endings: dict[CallKey, Ending] = field(default_factory=dict)
+    numerics: dict[str, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     _stored: dict[bytes, tuple[int, int]] = field(default_factory=dict, repr=False)
 
@@ -256,8 +259,8 @@ def _take(script: Transcript, entry: pb.Entry, room: dict[tuple[CallKey, bool], 
         wrong("is a header in the middle" if part == "header" else "is no header")
     if part == "header":
         script.header = entry.header
-        if entry.header.format != FORMAT:
-            wrong(f"says format {entry.header.format}, not {FORMAT}")
+        if entry.header.format not in FORMATS_READ:
+            wrong(f"says format {entry.header.format}, not {' or '.join(map(str, FORMATS_READ))}")
         if entry.header.party != script.party:
             wrong(f"says that it is {entry.header.party}'s")
     elif part == "stored":
@@ -282,6 +285,8 @@ def _take(script: Transcript, entry: pb.Entry, room: dict[tuple[CallKey, bool], 
         ending = Ending(script.entries, call.method, entry.ended.status, entry.ended.reason)
         if script.endings.setdefault(_key(script, call), ending) is not ending:
             wrong("ends a call that has ended")
+    elif part == "numerics":
+        script.numerics |= {one.name: one.in_use for one in entry.numerics.parts}
     elif part == "closed":
         script.closed = True
     else:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import fairwall
 from fairwall.errors import UserError
-from fairwall.rpc.recorder import versions
+from fairwall.rpc.kernels import in_use
 from sim.runs.page import rendered
 from sim.transcripts.files import Transcript
 from sim.transcripts.findings import UNFIT
@@ -20,9 +20,6 @@ from sim.verify.run_files import result_of
 _PAGE = "report.html"
 _FIGURE = re.compile(r"<svg\b.*?</svg>", re.DOTALL)
 _DRAWN_WITH = re.compile(r"matplotlib ([\w.+]+)")
-_DRAWING = ("numpy", "cpu")
-"""On what of a machine the last bits of a drawn line may depend, besides matplotlib."""
-
 _CONTEXT = 24
 
 
@@ -33,7 +30,7 @@ def changed_page(folder: Path, scripts: Sequence[Transcript], notes: list[str]) 
     ----------
     folder : Path
     scripts : sequence of Transcript
-        Whose headers tell on what the run was played, and its figures drawn.
+        Which tell on what the run was played: the referee's process drew the figures.
     notes : list of str
         Gets what could not be compared.
     """
@@ -66,10 +63,14 @@ def changed_page(folder: Path, scripts: Sequence[Transcript], notes: list[str]) 
         )
         return
     changes = [f"matplotlib {was}, not {now}"] * (was != now)
-    for name, there in versions():
-        recorded = {script.versions[name] for script in scripts if name in script.versions}
-        if name in _DRAWING and recorded - {there}:
-            changes.append(f"{name} {', '.join(sorted(recorded))}, not {there}")
+    drawers = [script for script in scripts if script.party == "referee"]
+    told = [script.numerics | {"NumPy": script.versions.get("numpy", "unknown")} for script in drawers]
+    for name, here in (in_use() | {"NumPy": version("numpy")}).items():
+        recorded = {one[name] for one in told if name in one}
+        if recorded - {here}:
+            changes.append(f"{name} {', '.join(sorted(recorded))}, not {here}")
+    if not all(script.numerics for script in drawers):
+        changes.append("kernels that were not recorded")
     if changes:
         notes.append(
             f"not checked: the figures of {_PAGE}, which were drawn with {'; '.join(changes)}; its text is well"

@@ -10,6 +10,7 @@ from typing import Any
 from sim.games import GAMES
 from sim.games.game import Headline, Line
 from sim.replay.recorded import Session
+from sim.report.notation import setting
 from sim.runs.trials import finished, read_trials, schedule
 from sim.scenarios.sweep import Sweep
 from sim.transcripts.captions import number
@@ -28,9 +29,7 @@ def cells_of(sweep: Sweep) -> list[str]:
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:g}"
-    return " and ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return " and ".join(map(setting, value)) if isinstance(value, list | tuple) else setting(value)
 
 
 def outcomes(folder: Path, sweep: Sweep) -> dict[str, dict[str, Any]]:

@@ -80,7 +80,7 @@ def audits(channel: grpc.Channel) -> Audits:
 
 
 def remaining(audits: Audits, deal_id: str = "deal") -> float:
-    return float(audits.GetTerms(GetTermsRequest(deal_id=deal_id), timeout=5).epsilon_remaining)
+    return float(audits.GetTerms(GetTermsRequest(deal_id=deal_id), timeout=300).epsilon_remaining)
 
 
 def header(**changes: Any) -> AuditRequest:
@@ -188,12 +188,12 @@ def test_chunks_may_be_cut_anywhere(cases: dict[str, Case], audits: Audits) -> N
 def test_the_terms_are_the_policy_and_what_is_left(cases: dict[str, Case], audits: Audits) -> None:
     cases["deal"] = open_case("laplace", 2.0, metrics=("eo",), queries_max=7)
     ask(audits, "deal", "r", "eo", np.zeros((1, 8)), 0.5)
-    terms = audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=5)
+    terms = audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=300)
     assert (terms.people, terms.mechanism, terms.queries_max) == (8, "laplace", 7)
     assert list(terms.metrics) == [3]
     assert (terms.epsilon, terms.epsilon_remaining, terms.epsilon_max) == (2.0, 1.5, math.inf)
     cases["deal"] = replace(cases["deal"], epsilon_max=0.75)
-    assert audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=5).epsilon_max == 0.75
+    assert audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=300).epsilon_max == 0.75
 
 
 def test_noise_is_added_at_the_price_that_was_offered(cases: dict[str, Case], audits: Audits) -> None:
@@ -333,6 +333,7 @@ def four_people(mechanism: str, protected: Sequence[int] = (1, 0, 0, 1)) -> Case
     )
 
 
+@pytest.mark.few(20)
 @pytest.mark.parametrize("mechanism", ["laplace", "conceal"])
 @pytest.mark.parametrize("what", REFUSED)
 def test_a_refused_batch_says_why_costs_nothing_and_hurts_nobody(
@@ -392,7 +393,7 @@ def test_bytes_that_are_no_message_are_malformed(
     cases["deal"] = four_people("laplace")
     unserialised = channel.stream_unary("/fairwall.compliance.v1.AuditService/Audit")
     parts = [*before, b"\xff\xff\xff"]
-    assert refusal(lambda: unserialised(iter(parts), timeout=5)) == error.REASON_REQUEST_MALFORMED
+    assert refusal(lambda: unserialised(iter(parts), timeout=300)) == error.REASON_REQUEST_MALFORMED
     assert remaining(audits) == 2.0
 
 
@@ -408,7 +409,7 @@ def test_a_call_needs_a_deadline_within_the_hour(cases: dict[str, Case], audits:
 
 
 def test_the_terms_of_an_unknown_deal_are_refused(audits: Audits) -> None:
-    call = lambda: audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=5)  # noqa: E731
+    call = lambda: audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=300)  # noqa: E731
     assert refusal(call) == error.REASON_DEAL_UNKNOWN
 
 
@@ -447,6 +448,7 @@ def test_the_largest_charges_leave_an_unlimited_budget_unlimited(cases: dict[str
         assert send(audits, [header(epsilon=1.7e308, request_id=request_id), chunk()]).epsilon_remaining == math.inf
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("mechanism", ["laplace", "conceal"])
 @pytest.mark.parametrize("what", REFUSED)
 def test_a_refusal_is_the_same_whoever_the_people_are(
@@ -545,7 +547,7 @@ def test_seeded_noise_does_not_depend_on_the_order_of_requests(cases: dict[str, 
 
 def together(calls: Sequence[Callable[[], Any]]) -> list[Any]:
     """Make calls at the same moment; what each returned, or the reason why not."""
-    gate = threading.Barrier(len(calls), timeout=10)
+    gate = threading.Barrier(len(calls), timeout=300)
 
     def one(call: Callable[[], Any]) -> Any:
         gate.wait()
@@ -586,9 +588,9 @@ def test_a_caller_has_room_for_so_many_calls_and_no_more(
 
     def idle() -> Iterable[AuditRequest]:
         yield header(request_id="held")
-        hold.wait(10)
+        hold.wait(300)
 
-    calls = [audits.Audit.future(idle(), timeout=30) for _ in range(2 * CALLS_PER_CALLER)]
+    calls = [audits.Audit.future(idle(), timeout=300) for _ in range(2 * CALLS_PER_CALLER)]
     health = HealthStub(channel)
     try:
         while sum(call.done() for call in calls) < CALLS_PER_CALLER:
@@ -597,7 +599,7 @@ def test_a_caller_has_room_for_so_many_calls_and_no_more(
         assert {refusal(call.result) for call in refused} == {error.REASON_TOO_MANY_CALLS}
         assert refusal(lambda: remaining(audits, "no deal")) == error.REASON_TOO_MANY_CALLS
         with pytest.raises(grpc.RpcError):
-            health.Check(HealthCheckRequest(), timeout=5)
+            health.Check(HealthCheckRequest(), timeout=300)
     finally:
         hold.set()
     assert {refusal(call.result) for call in set(calls) - refused} == {error.REASON_REQUEST_MALFORMED}
@@ -613,7 +615,7 @@ def test_no_number_of_an_answer_is_more_precise_than_the_terms_say(
     audits: Audits, cases: dict[str, Case], mechanism: str, precision: Precision
 ) -> None:
     cases["deal"] = replace(open_case(mechanism, epsilon=math.inf), precision=precision)
-    terms = audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=5)
+    terms = audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=300)
     assert from_precision(terms.precision) == precision
     models = np.random.default_rng(5).uniform(0, 1, (3, 8))
     response = send(audits, [header(predictions=header_of(models), epsilon=math.inf), chunk(models)])

@@ -70,12 +70,12 @@ def ask(groups: GroupServiceStub, predictions: NDArray[Any] = DECISIONS, **chang
         wire.ByGroupRequest(header=wire.ByGroupHeader(**fields)),
         wire.ByGroupRequest(predictions_chunk=predictions.tobytes()),
     )
-    answer: wire.ByGroupResponse = groups.ByGroup(iter(parts), timeout=10)
+    answer: wire.ByGroupResponse = groups.ByGroup(iter(parts), timeout=300)
     return answer
 
 
 def test_the_terms_are_the_policys(groups: GroupServiceStub) -> None:
-    terms = groups.GetGroupTerms(wire.GetGroupTermsRequest(deal_id="deal"), timeout=5)
+    terms = groups.GetGroupTerms(wire.GetGroupTermsRequest(deal_id="deal"), timeout=300)
     assert {each.name: list(each.values) for each in terms.attributes} == {
         "kind": ["a", "b", "c"],
         "half": ["first", "second"],

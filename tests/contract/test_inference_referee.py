@@ -158,17 +158,17 @@ def is_of(parts: list[Any], dealt: InferenceDeal) -> bool:
 
 def take_compliance(at: Table, after: str = "") -> list[Any]:
     request = game.TakeComplianceDealRequest(after_deal_id=after)
-    return list(at.doors["compliance"].TakeComplianceDeal(request, timeout=5))
+    return list(at.doors["compliance"].TakeComplianceDeal(request, timeout=300))
 
 
 def take_training(at: Table, after: str = "") -> list[Any]:
     request = inference.TakeTrainingDealRequest(after_deal_id=after)
-    return list(at.developer.TakeTrainingDeal(request, timeout=5))
+    return list(at.developer.TakeTrainingDeal(request, timeout=300))
 
 
 def take_attack(at: Table, after: str = "") -> list[Any]:
     request = inference.TakeAttackDealRequest(after_deal_id=after)
-    return list(at.adversary.TakeAttackDeal(request, timeout=5))
+    return list(at.adversary.TakeAttackDeal(request, timeout=300))
 
 
 def turn(parts: list[Any]) -> game.Turn | None:
@@ -177,7 +177,7 @@ def turn(parts: list[Any]) -> game.Turn | None:
 
 
 def serve_trial(at: Table, deal_id: str = "deal-1") -> bool:
-    return bool(at.doors["compliance"].ServeTrial(game.ServeTrialRequest(deal_id=deal_id), timeout=5).ended)
+    return bool(at.doors["compliance"].ServeTrial(game.ServeTrialRequest(deal_id=deal_id), timeout=300).ended)
 
 
 def models(dealt: InferenceDeal, **changes: Any) -> inference.SubmitModelsRequest:
@@ -196,7 +196,7 @@ def models(dealt: InferenceDeal, **changes: Any) -> inference.SubmitModelsReques
 
 
 def submit_models(at: Table, dealt: InferenceDeal, **changes: Any) -> None:
-    at.developer.SubmitModels(models(dealt, **changes), timeout=5)
+    at.developer.SubmitModels(models(dealt, **changes), timeout=300)
 
 
 def guesses(dealt: InferenceDeal, value: int = 0, kind: Any = np.uint8) -> Array:
@@ -206,14 +206,14 @@ def guesses(dealt: InferenceDeal, value: int = 0, kind: Any = np.uint8) -> Array
 def submit_guesses(at: Table, dealt: InferenceDeal, submitted: Any = None, deal_id: str = "") -> Any:
     message = submitted if isinstance(submitted, array_pb2.Array) else to_message(guesses(dealt))
     request = inference.SubmitGuessesRequest(deal_id=deal_id or dealt.deal_id, guesses=message)
-    return at.adversary.SubmitGuesses(request, timeout=5)
+    return at.adversary.SubmitGuesses(request, timeout=300)
 
 
 def report(at: Table, answered: int) -> None:
     gaps = to_message(np.full(answered, 0.25))
     audit = game.AuditRecord(request_id="r", metric=METRIC_EODDS_MAX, exact=gaps, released=gaps, epsilon=10.0)
     request = game.SubmitAuditReportRequest(deal_id="deal-1", audits=[audit], epsilon_spent=10.0)
-    at.doors["compliance"].SubmitAuditReport(request, timeout=5)
+    at.doors["compliance"].SubmitAuditReport(request, timeout=300)
 
 
 # A trial, in turn.
@@ -309,6 +309,7 @@ def test_an_aborted_trial_fails_for_the_first_reason_given(at: Table, play: Play
 SERVED = lambda at, _: serve_trial(at)  # noqa: E731
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("asks", "done", "missing"),
     [
@@ -386,6 +387,7 @@ BAD_SCORES: dict[str, BadScores] = {
 SCORES = ("scores", "base_scores", "member_scores", "base_member_scores")
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("what", BAD_SCORES)
 def test_what_are_no_scores_is_refused_and_right_ones_are_taken(at: Table, play: Play, people: Path, what: str) -> None:
     dealt = draw(people, victims=3)
@@ -501,7 +503,7 @@ def hands_of(at: Table, play: Play, dealt: InferenceDeal) -> Hands:
     """Play a deal to its end."""
     outcome = play(dealt)
     received: dict[str, list[Any]] = {
-        party: [door.Join(game.JoinRequest(protocol_version=PROTOCOL_VERSION), timeout=5)]
+        party: [door.Join(game.JoinRequest(protocol_version=PROTOCOL_VERSION), timeout=300)]
         for party, door in at.doors.items()
     }
     before = dealt.deal_id + " was not taken"

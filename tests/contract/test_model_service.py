@@ -84,7 +84,7 @@ def chunk(*features: float) -> PredictRequest:
 
 def refusal(models: ModelServiceStub, parts: Iterable[PredictRequest]) -> error.Reason:
     with pytest.raises(grpc.RpcError) as caught:
-        models.Predict(iter(parts), timeout=5)
+        models.Predict(iter(parts), timeout=300)
     seen: Any = caught.value
     reason = reason_of(seen)
     assert reason != error.REASON_UNSPECIFIED, (seen.code(), seen.details())
@@ -195,7 +195,7 @@ def test_a_model_that_fails_says_so_and_nothing_else(models: ModelServiceStub, r
 
 def test_compliance_is_answered_for_a_request_that_is_under_way(for_compliance: ModelServiceStub) -> None:
     answers = [
-        for_compliance.Predict(iter([header(request_id="r", number=number), chunk()]), timeout=5) for number in (0, 1)
+        for_compliance.Predict(iter([header(request_id="r", number=number), chunk()]), timeout=300) for number in (0, 1)
     ]
     assert [from_message(answer.scores).tolist() for answer in answers] == [[0, 1 / 8], [1 / 8, 2 / 8]]
 

@@ -221,9 +221,9 @@ def test_a_stream_of_answers_is_recorded_and_waiting_can_be_told_from_playing(
     )
     with channel.connect(listening.address, "referee", credentials["developer"], own) as connection:
         stub = RevealServiceStub(connection)
-        (wait,) = stub.TakeDeveloperDeal(reveal_pb2.TakeDeveloperDealRequest(), timeout=5)
+        (wait,) = stub.TakeDeveloperDeal(reveal_pb2.TakeDeveloperDealRequest(), timeout=300)
         dealer.table.finish()
-        over = stub.TakeDeveloperDeal(reveal_pb2.TakeDeveloperDealRequest(), timeout=5)
+        over = stub.TakeDeveloperDeal(reveal_pb2.TakeDeveloperDealRequest(), timeout=300)
         assert next(over).turn == game.TURN_OVER
         over.close()  # left before the end of the stream
     listening.stop()
@@ -252,9 +252,9 @@ def test_calls_with_streams_each_way_are_recorded(tmp_path: Path) -> None:
     plain.start()
     recorder = recorder_in(tmp_path, "developer")
     with RecordedChannel(grpc.insecure_channel(f"127.0.0.1:{port}"), "compliance", recorder) as connection:
-        assert list(connection.stream_stream("/x.Y/Echo")(iter([b"a", b"b"]), timeout=5)) == [b"a", b"b"]
+        assert list(connection.stream_stream("/x.Y/Echo")(iter([b"a", b"b"]), timeout=300)) == [b"a", b"b"]
     with pytest.raises(ValueError, match="closed"):  # by whoever leaves it, as a channel of grpc's own
-        connection.stream_stream("/x.Y/Echo")(iter([b"c"]), timeout=5)
+        connection.stream_stream("/x.Y/Echo")(iter([b"c"]), timeout=300)
     plain.stop(None).wait()
     recorder.close()
     script = transcript_of(tmp_path, "developer")
@@ -451,7 +451,7 @@ def test_a_party_that_is_told_wrongly_how_to_record_ends_with_one_line(
     keys = {"authority": own.authority, "certificate": own.certificate, "key": own.key}
     config = {"run": own.run, "party": own.party, "referee": "127.0.0.1:1", "listen": "127.0.0.1:0", **keys, **change}
     command = [sys.executable, "-I", "-m", "adversary", "--config", "-"]
-    ended = subprocess.run(command, input=json.dumps(config) + "\n", capture_output=True, text=True, timeout=30)
+    ended = subprocess.run(command, input=json.dumps(config) + "\n", capture_output=True, text=True, timeout=300)
     assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
     assert text in ended.stderr
 
@@ -464,7 +464,7 @@ def test_a_party_does_not_write_over_a_transcript(credentials: dict[str, Credent
     (tmp_path / "config.json").write_text(json.dumps(config))
     command = [sys.executable, "-I", "-m", "adversary", "--config", str(tmp_path / "config.json")]
     before = path.read_bytes()
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=30)
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=300)
     assert ended.returncode == 2
     assert "configuration: [Errno 17] File exists" in ended.stderr
     assert "Traceback" not in ended.stderr

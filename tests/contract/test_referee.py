@@ -138,7 +138,7 @@ def play(at: Table) -> Iterator[Play]:
 
 
 def join(stub: Door, version: int = PROTOCOL_VERSION) -> Any:
-    return stub.Join(game.JoinRequest(protocol_version=version), timeout=5)
+    return stub.Join(game.JoinRequest(protocol_version=version), timeout=300)
 
 
 def take(party: str, at: Table, after: str = "") -> list[Any]:
@@ -146,11 +146,11 @@ def take(party: str, at: Table, after: str = "") -> list[Any]:
     name = f"Take{party.capitalize()}Deal"
     messages = game if party == "compliance" else reveal_pb2
     request = getattr(messages, f"{name}Request")(after_deal_id=after)
-    return list(getattr(getattr(at, party), name)(request, timeout=5))
+    return list(getattr(getattr(at, party), name)(request, timeout=300))
 
 
 def serve_trial(at: Table, deal_id: str = "deal-1") -> bool:
-    return bool(at.compliance.ServeTrial(game.ServeTrialRequest(deal_id=deal_id), timeout=5).ended)
+    return bool(at.compliance.ServeTrial(game.ServeTrialRequest(deal_id=deal_id), timeout=300).ended)
 
 
 def reveal(**changes: Any) -> reveal_pb2.SubmitRevealRequest:
@@ -170,11 +170,11 @@ def reveal(**changes: Any) -> reveal_pb2.SubmitRevealRequest:
 
 
 def submit_reveal(at: Table, **changes: Any) -> None:
-    at.developer.SubmitReveal(reveal(**changes), timeout=5)
+    at.developer.SubmitReveal(reveal(**changes), timeout=300)
 
 
 def release(at: Table) -> None:
-    at.developer.ReleaseModel(reveal_pb2.ReleaseModelRequest(deal_id="deal-1"), timeout=5)
+    at.developer.ReleaseModel(reveal_pb2.ReleaseModelRequest(deal_id="deal-1"), timeout=300)
 
 
 def submit_loss_test(at: Table, advantaged: float = 0.75, disadvantaged: float = 0.5, deal_id: str = "deal-1") -> None:
@@ -182,7 +182,7 @@ def submit_loss_test(at: Table, advantaged: float = 0.75, disadvantaged: float =
         reveal_pb2.SubmitLossTestRequest(
             deal_id=deal_id, accuracy_advantaged=advantaged, accuracy_disadvantaged=disadvantaged
         ),
-        timeout=5,
+        timeout=300,
     )
 
 
@@ -200,7 +200,7 @@ def audit(**changes: Any) -> game.AuditRecord:
 def report(at: Table, *audits: game.AuditRecord, spent: float = 1.0, deal_id: str = "deal-1", **model: Any) -> None:
     at.compliance.SubmitAuditReport(
         game.SubmitAuditReportRequest(deal_id=deal_id, audits=audits or (audit(),), epsilon_spent=spent, **model),
-        timeout=5,
+        timeout=300,
     )
 
 
@@ -223,7 +223,7 @@ def test_a_waiting_party_is_let_in_the_moment_the_addresses_are_known(
     at: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sim.games.table._WAIT_SECONDS", 30.0)
-    waiting = at.developer.Join.future(game.JoinRequest(protocol_version=PROTOCOL_VERSION), timeout=5)
+    waiting = at.developer.Join.future(game.JoinRequest(protocol_version=PROTOCOL_VERSION), timeout=300)
     at.referee.seat(ADDRESSES)
     assert waiting.result().counterpart_address == "127.0.0.1:1001"
 
@@ -327,6 +327,7 @@ def test_an_aborted_trial_fails_for_the_first_reason_given(at: Table, play: Play
         outcome.result(5)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("done", "missing"),
     [
@@ -358,7 +359,7 @@ def test_a_trial_that_is_not_finished_in_time_names_who_is_missing(
     [
         lambda at: serve_trial(at, "deal-2"),
         lambda at: submit_reveal(at, deal_id="deal-2"),
-        lambda at: at.developer.ReleaseModel(reveal_pb2.ReleaseModelRequest(deal_id="deal-2"), timeout=5),
+        lambda at: at.developer.ReleaseModel(reveal_pb2.ReleaseModelRequest(deal_id="deal-2"), timeout=300),
         lambda at: submit_loss_test(at, deal_id="deal-2"),
         lambda at: report(at, deal_id="deal-2"),
     ],
@@ -442,6 +443,7 @@ BAD_GUESSES = {
 }
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("field", ["baseline", "guess", "targeted"])
 @pytest.mark.parametrize("what", BAD_GUESSES)
 def test_what_is_no_guess_is_refused_and_a_right_one_taken(
@@ -532,7 +534,7 @@ def test_a_report_that_does_not_fit_is_refused_and_a_right_one_taken(
 def test_a_training_table_of_another_name_is_unknown(at: Table, play: Play, dealt: RevealDeal) -> None:
     play(dealt)
     call = lambda: list(  # noqa: E731
-        at.developer.GetTrainingTable(reveal_pb2.GetTrainingTableRequest(training_digest="0" * 64), timeout=5)
+        at.developer.GetTrainingTable(reveal_pb2.GetTrainingTableRequest(training_digest="0" * 64), timeout=300)
     )
     assert refusal(call) == error.REASON_DEAL_UNKNOWN
 
@@ -558,7 +560,7 @@ def hands(at: Table, play: Play, dealt: RevealDeal) -> Hands:
     serve_trial(at)
     developer = [join(at.developer), *take("developer", at)]
     request = reveal_pb2.GetTrainingTableRequest(training_digest=developer[1].deal.training_digest)
-    training = list(at.developer.GetTrainingTable(request, timeout=5))
+    training = list(at.developer.GetTrainingTable(request, timeout=300))
     submit_reveal(at)
     release(at)
     adversary = [join(at.adversary), *take("adversary", at)]
@@ -662,7 +664,7 @@ def hands_of_hidden(at: Table, play: Play, dealt: RevealDeal) -> tuple[list[Any]
     serve_trial(at)
     developer = take("developer", at)
     request = reveal_pb2.GetTrainingTableRequest(training_digest=developer[0].deal.training_digest)
-    return compliance, [*developer, *at.developer.GetTrainingTable(request, timeout=5)]
+    return compliance, [*developer, *at.developer.GetTrainingTable(request, timeout=300)]
 
 
 def test_a_hidden_test_set_is_dealt_to_compliance_and_nothing_of_it_to_the_developer(

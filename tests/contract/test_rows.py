@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import permutations
 from typing import Any
@@ -16,6 +16,7 @@ from compliance.case import Case
 from compliance.rows import Rows, identified
 from compliance.service import AuditService
 from fairwall.client.audit_client import Answer, Audits, ask
+from fairwall.client.rows import arranged, from_message
 from fairwall.compliance.v1.audit_service_pb2 import GetTermsRequest
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.rpc.errors import reason_of
@@ -57,7 +58,7 @@ def refused(call: Callable[[], object]) -> error.Reason:
 
 
 def digests(audits: Audits) -> tuple[bytes, bytes]:
-    rows = audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=5).rows
+    rows = audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=300).rows
     assert (rows.id_column, list(rows.public_columns)) == ("id", ["income"])
     return rows.ids_digest, rows.table_digest
 
@@ -69,6 +70,27 @@ def test_predictions_with_a_digest_are_in_the_order_of_ids_and_others_in_that_of
     answer = asked(audits, PREDICTIONS, b"")
     assert (answer.gaps.tolist(), answer.rows_compared) == ([pytest.approx(GAP, abs=1e-15)], False)
     assert asked(audits, PREDICTIONS, digests(audits)[0], "unsorted").gaps != pytest.approx(GAP, abs=1e-3)
+
+
+SIX: dict[str, Sequence[object]] = {name: [f"{name}{row % 3}" for row in range(8)] for name in "abcdef"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [(["d"], "'d'"), (["b", "f"], "'b', 'f'"), ([*SIX], "'a', 'b', 'c', 'd', 'e', 'f'")],
+)
+def test_the_public_columns_that_differ_are_named_and_no_others(
+    cases: dict[str, Case], audits: Audits, changed: list[str], told: str
+) -> None:
+    cases["deal"] = replace(cases["deal"], rows=Rows(np.ones(8, np.bool_), identified("id", IDS, SIX)))
+    message = audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=5).rows
+    own = {"id": IDS} | SIX | {name: [*SIX[name][:-1], "other"] for name in changed}
+    with pytest.raises(ValueError, match=rf"^the ids are the service's, but its {told} are others for some rows$"):
+        arranged(PREDICTIONS, None, own, from_message(message))
+    # A service of before tells of no single column: all are named.
+    del message.column_digests[:]
+    with pytest.raises(ValueError, match="its 'a', 'b', 'c', 'd', 'e', 'f' are others"):
+        arranged(PREDICTIONS, None, own, from_message(message))
 
 
 def test_a_repeat_in_another_order_is_another_request(audits: Audits) -> None:
@@ -92,19 +114,19 @@ def test_any_other_digest_is_refused(audits: Audits) -> None:
 def test_a_digest_is_refused_where_rows_have_no_ids(cases: dict[str, Case], audits: Audits, rows: Rows | None) -> None:
     digest, _ = digests(audits)
     cases["deal"] = replace(open_case("exact", math.inf), rows=rows)
-    assert not audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=5).HasField("rows")
+    assert not audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=300).HasField("rows")
     assert refused(lambda: asked(audits, BY_ID, digest)) == error.REASON_ROWS_DIFFER
     assert asked(audits, PREDICTIONS, b"").rows_compared is None
 
 
 def test_who_is_left_out_changes_the_answer_alone(cases: dict[str, Case], audits: Audits) -> None:
-    before = audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=5)
+    before = audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=300)
     known = np.array([True, True, False, True, True, True, True, False])
     cases["deal"] = replace(
         open_case("exact", math.inf, labels=LABELS[known], protected=PROTECTED[known]),
         rows=Rows(known, identified("id", IDS, PUBLIC)),
     )
-    assert audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=5) == before
+    assert audits.GetTerms(GetTermsRequest(deal_id="deal"), timeout=300) == before
     expected = PREDICTIONS[known & (PROTECTED == 1)].mean() - PREDICTIONS[known & (PROTECTED == 0)].mean()
     assert asked(audits, BY_ID, before.rows.ids_digest).gaps == pytest.approx(expected, abs=1e-15)
     assert asked(audits, PREDICTIONS, b"", "file").gaps == pytest.approx(expected, abs=1e-15)

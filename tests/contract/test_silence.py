@@ -98,11 +98,13 @@ def test_a_call_that_falls_silent_is_refused_and_costs_nothing() -> None:
     fall_silent()
 
 
+@pytest.mark.check
 def test_a_service_that_waits_for_ever_is_found_out() -> None:
     with pytest.raises(AssertionError):
         fall_silent(silence_seconds=3600, deadline_seconds=2)
 
 
+@pytest.mark.check
 def test_a_service_that_waits_for_ever_between_messages_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     class FirstAlone(server._Prompt):
         def __next__(self) -> bytes:
@@ -115,6 +117,7 @@ def test_a_service_that_waits_for_ever_between_messages_is_found_out(monkeypatch
         fall_silent(deadline_seconds=2)
 
 
+@pytest.mark.check
 def test_an_upload_may_take_longer_than_the_service_waits_for_a_message() -> None:
     over = Event()
     over.set()

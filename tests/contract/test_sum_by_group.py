@@ -63,7 +63,7 @@ def parts(rows: NDArray[Any] = ROWS, request_id: str = "r", multiplier: float = 
 
 
 def ask(statistics: StatisticsServiceStub, asked: Parts) -> wire.SumByGroupResponse:
-    answer: wire.SumByGroupResponse = statistics.SumByGroup(iter(asked), timeout=10)
+    answer: wire.SumByGroupResponse = statistics.SumByGroup(iter(asked), timeout=300)
     return answer
 
 
@@ -216,6 +216,7 @@ def outcomes(statistics: StatisticsServiceStub, cohorts: dict[str, Cohort], aske
     return seen
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "name", ["a row longer than 1", "a NaN", "a person too few", "a multiplier of 0.0", "sound", "spent"]
 )

@@ -48,7 +48,7 @@ def releases(address: str, dial: Any, credentials: Any) -> ReleaseServiceStub:
 
 def table(releases: ReleaseServiceStub, deal_id: str, epsilon: float, request_id: str = "r") -> tuple[Any, list[Any]]:
     request = wire.TabulateRequest(request_id=request_id, deal_id=deal_id, epsilon=epsilon)
-    first, *parts = releases.Tabulate(request, timeout=5)
+    first, *parts = releases.Tabulate(request, timeout=300)
     values = gathered(first.header.table, (part.table_chunk for part in parts))
     return first.header, values.tolist()
 

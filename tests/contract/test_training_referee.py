@@ -48,26 +48,28 @@ class Seats:
     adversary: TrainingServiceStub
 
     def compliances(self) -> list[Any]:
-        return list(self.compliance.TakeComplianceDeal(game.TakeComplianceDealRequest(), timeout=5))
+        return list(self.compliance.TakeComplianceDeal(game.TakeComplianceDealRequest(), timeout=300))
 
     def developers(self, after: str = "") -> list[Any]:
-        return list(self.developer.TakeModelDeal(training.TakeModelDealRequest(after_deal_id=after), timeout=5))
+        return list(self.developer.TakeModelDeal(training.TakeModelDealRequest(after_deal_id=after), timeout=300))
 
     def adversaries(self, after: str = "") -> list[Any]:
-        return list(self.adversary.TakeCanaryDeal(training.TakeCanaryDealRequest(after_deal_id=after), timeout=5))
+        return list(self.adversary.TakeCanaryDeal(training.TakeCanaryDealRequest(after_deal_id=after), timeout=300))
 
     def serve(self) -> None:
-        self.compliance.ServeTrial(game.ServeTrialRequest(deal_id="deal-1"), timeout=5)
+        self.compliance.ServeTrial(game.ServeTrialRequest(deal_id="deal-1"), timeout=300)
 
     def submit(self, request: training.SubmitModelRequest) -> None:
-        self.developer.SubmitModel(request, timeout=5)
+        self.developer.SubmitModel(request, timeout=300)
 
     def guess(self, guesses: Any, deal_id: str = "deal-1") -> None:
         request = training.SubmitCanariesRequest(deal_id=deal_id, guesses=to_message(np.asarray(guesses)))
-        self.adversary.SubmitCanaries(request, timeout=5)
+        self.adversary.SubmitCanaries(request, timeout=300)
 
     def report(self) -> None:
-        self.compliance.SubmitAuditReport(game.SubmitAuditReportRequest(deal_id="deal-1", epsilon_spent=0.5), timeout=5)
+        self.compliance.SubmitAuditReport(
+            game.SubmitAuditReportRequest(deal_id="deal-1", epsilon_spent=0.5), timeout=300
+        )
 
 
 @pytest.fixture

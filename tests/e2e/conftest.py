@@ -20,7 +20,7 @@ from tests import command
 from tests.command import SMALL
 
 PARTIES = ("compliance", "developer", "adversary")
-_PATIENCE_SECONDS = 30.0
+_PATIENCE_SECONDS = 300.0
 
 
 @dataclass(frozen=True)

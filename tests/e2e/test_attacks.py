@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -92,6 +93,7 @@ def test_verdicts_give_everybody_away(attack: Play) -> None:
     assert max(answers(trial) for trial in result["trials"]) <= 60
 
 
+@pytest.mark.check
 def test_one_ordinary_answer_gives_a_hundred_people_away(attack: Play) -> None:
     result = attack('strategy = "meet"\nknows = ["n0"]\n', trials=2)
     assert all(trial["exact"] for trial in result["trials"])
@@ -116,6 +118,7 @@ def test_exact_answers_until_everybody_is_known(attack: Play, n: int, n0: int, n
     assert all(trial["max_prediction_change"] <= near for trial in result["trials"])
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("n", "n0", "most", "trials"), [(100, 10, 10, 20), pytest.param(1000, 104, 90, 6, marks=pytest.mark.slow)]
 )
@@ -165,6 +168,7 @@ CONCEAL = [
 ]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("epsilon", "least"), CONCEAL)
 def test_printed_conceal_against_the_best_decoder(attack: Play, epsilon: float, least: float) -> None:
     # Of 25 trials the mean's standard error is about 2; the slow test below plays 200.
@@ -178,6 +182,23 @@ def test_printed_conceal_against_the_best_decoder(attack: Play, epsilon: float, 
 def test_printed_conceal_against_the_best_decoder_200_times(attack: Play, epsilon: float, least: float) -> None:
     result = attack(RANDOM_ROWS, f"compliance.epsilon={epsilon}", mechanism="conceal", trials=200)
     assert result["summary"][0]["leakage"] >= least
+
+
+@pytest.mark.check
+def test_the_best_strategy_set_on_a_scenario_of_another_one_gains_by_asking(play: Play) -> None:
+    settings = (
+        "developer.strategy=best",
+        "compliance.epsilon=1000.0",
+        "compliance.mechanism=conceal",
+        "developer.queries=40",
+    )
+    result = play("conceal-adult-100", "--trials", "12", *(part for setting in settings for part in ("--set", setting)))
+    (cell,) = result["summary"]
+    # 12 points above; the seeds are the scenario's.
+    assert cell["decoder"] == "best"
+    assert cell["leakage"] > cell["baseline_leakage"] + 5
+    kept = tomllib.loads((Path(result["run_dir"]) / "scenario.toml").read_text(encoding="utf-8"))
+    assert (kept["developer"]["strategy"], kept["developer"]["decoder"]) == ("best", "best")
 
 
 @pytest.mark.slow
@@ -203,6 +224,7 @@ def test_the_best_strategy_reads_every_metric_under_noise(attack: Play) -> None:
     assert all(cell["epsilon_spent"] == pytest.approx(100) for cell in result["summary"])
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("settings", "most"),
     [

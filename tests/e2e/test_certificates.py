@@ -19,7 +19,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "serving.md"
 
 def run(deployment: Deployment, *arguments: str) -> str:
     """Run a command in the deployment's folder; what it prints."""
-    done = command.fairwall(*arguments, cwd=deployment.folder, seconds=60)
+    done = command.fairwall(*arguments, cwd=deployment.folder, seconds=300)
     assert (done.returncode, done.stderr) == (0, ""), done.stderr
     return done.stdout
 
@@ -50,6 +50,7 @@ def test_who_is_revoked_by_the_command_is_refused_within_a_second_and_nobody_els
     assert [developer for developer, _ in deployment.entries()] == ["alice", "bob", "alice"]
 
 
+@pytest.mark.check
 def test_a_renewed_certificate_of_the_service_needs_no_restart(deployment: Deployment) -> None:
     with deployment.served() as process, deployment.client("alice") as alice:
         alice.terms()
@@ -70,7 +71,7 @@ def test_a_renewed_certificate_of_the_service_needs_no_restart(deployment: Deplo
 def test_a_service_does_not_start_with_a_list_that_cannot_be_relied_on(deployment: Deployment) -> None:
     (deployment.folder / "certificates/compliance/revoked.pem").write_text("")
     with deployment.started() as process:
-        assert process.wait(30) == 2
+        assert process.wait(300) == 2
     assert re.fullmatch(r"compliance: .*revoked\.pem: not a list of revoked certificates .*\n", last_line(deployment))
 
 
@@ -80,7 +81,7 @@ def last_line(deployment: Deployment) -> str:
 
 def wait_for(deployment: Deployment, text: str) -> None:
     """Wait until the service has said something."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 300
     while text not in deployment.log:
         assert time.monotonic() < deadline, deployment.log
         time.sleep(0.01)

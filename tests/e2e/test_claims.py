@@ -27,6 +27,7 @@ def test_the_list_fits_80_columns(fairwall: Fairwall, options: tuple[str, ...]) 
     assert re.search(r"\d+ claims?: ", listed.stdout)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["AR-12", "AR-21", "FF-13", "LD-12", "SD-15", "SD-28"])
 def test_a_claim_is_shown_in_80_columns(fairwall: Fairwall, name: str) -> None:
     shown = fairwall("claims", "show", name)
@@ -59,6 +60,7 @@ def test_all_verdicts_follow_and_a_changed_number_is_noticed(fairwall: Fairwall,
     assert "1 claim differs" in checked.stdout
 
 
+@pytest.mark.check
 def test_a_third_partys_paper_is_played_judged_and_checked(fairwall: Fairwall, tmp_path: Path) -> None:
     """The file that the page shows, and a check and a table besides."""
     (block,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "claims.md").read_text(), re.DOTALL)
@@ -115,6 +117,7 @@ BAD = [
 ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("arguments", "words"), BAD, ids=[" ".join(each[0]) for each in BAD])
 def test_bad_input_is_one_line(fairwall: Fairwall, tmp_path: Path, arguments: tuple[str, ...], words: str) -> None:
     (tmp_path / "broken.toml").write_text("[paper\n")

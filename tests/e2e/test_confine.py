@@ -117,7 +117,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         text=True,
     )
     try:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 300
         while not any(place.glob("runs/*/trials.jsonl")):
             assert time.monotonic() < deadline, "it did not play a trial in time"
             time.sleep(0.02)
@@ -359,11 +359,12 @@ def run_where(lacking: str, folder: Path, *arguments: str) -> subprocess.Complet
         capture_output=True,
         text=True,
         cwd=folder,
-        timeout=100,
+        timeout=300,
         check=False,
     )
 
 
+@pytest.mark.check
 @pytest.mark.skipif(sys.platform != "linux", reason="filters system calls")
 def test_without_landlock_a_run_warns_in_one_line_and_the_rest_stands(tmp_path: Path, small: str) -> None:
     finished = run_where(WITHOUT_LANDLOCK, tmp_path, small, "--json")
@@ -379,6 +380,7 @@ def test_without_landlock_a_run_warns_in_one_line_and_the_rest_stands(tmp_path: 
         assert len([line for line in log.splitlines() if " WARNING " in line]) == 1
 
 
+@pytest.mark.check
 @needs_landlock
 def test_without_a_filter_of_system_calls_a_run_warns_in_one_line_and_does_not_claim_the_ports(
     tmp_path: Path, small: str
@@ -398,6 +400,7 @@ OUTSIDE = "around developer and adversary"
 NO_CALL = "function not implemented"
 
 
+@pytest.mark.check
 @pytest.mark.skipif(sys.platform != "linux", reason="filters system calls")
 @pytest.mark.parametrize(
     ("lacking", "layer", "why_not", "around"),
@@ -477,6 +480,7 @@ def test_a_program_that_the_new_user_could_not_read_stays_with_its_user_and_says
     assert (os.getresuid(), os.getresgid(), os.getgroups(), own.stat().st_uid) == ((0, 0, 0), group, groups, 0)
 
 
+@pytest.mark.few(1)
 @needs_landlock
 @pytest.mark.parametrize(
     "layout",
@@ -540,6 +544,7 @@ def overlay(tmp_path: Path) -> Path:
     return environment / "bin/python"
 
 
+@pytest.mark.check
 @needs_landlock
 def test_a_run_of_an_environment_over_another_is_confined(overlay: Path, small: str, tmp_path: Path) -> None:
     demanded = f"scenario.require={json.dumps(confine.WALLS)}"
@@ -548,7 +553,7 @@ def test_a_run_of_an_environment_over_another_is_confined(overlay: Path, small: 
         capture_output=True,
         text=True,
         cwd=tmp_path,
-        timeout=100,
+        timeout=300,
         check=False,
     )
     assert finished.returncode == 0, finished.stderr
@@ -569,7 +574,7 @@ def started(party: str, before: str, folder: Path) -> subprocess.CompletedProces
         [sys.executable, "-I", "-c", run, "--config", str(folder / "config.json")],
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=300,
         check=False,
     )
 

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from compliance import policy as policies
+from compliance import worth
 from sim.conformance import audits, cases, kit, report, run, target
 from sim.conformance.errors import ConformanceError
 from sim.conformance.run import Outcome
@@ -25,6 +28,7 @@ from sim.conformance.subject import Subject
 from sim.conformance.target import Target
 from sim.conformance.world import World
 from sim.transcripts.descriptors import descriptor_set
+from tests import command
 
 ROOT = Path(__file__).parents[2]
 MUTANTS = ROOT / "tests" / "mutants"
@@ -129,9 +133,29 @@ def without_releases(outcomes: list[Outcome]) -> list[Outcome]:
 # Sound servers.
 
 
+@pytest.mark.check
 def test_the_sound_server_passes_what_the_first_mutants_fail(known: Target) -> None:
     numbers = sorted({facts(mutants()[name])[1] for name in FIRST if "/" not in name})
     assert broken(outcomes_of(known, OWN, *numbers)) == []
+
+
+def test_the_kit_asks_for_nothing_that_is_worth_less_than_a_guess(known: Target) -> None:
+    """A service that sells no such answers is put to every check that is not about a mechanism of its own."""
+    for name, deployment in known.deployments.items():
+        if deployment.mechanism and not deployment.optional and name != "lopsided":
+            ((_, its),) = policies.read(known.folder / deployment.policy).datasets.items()
+            worth.check(its, list(worth.worths(its, policies.load(its)[0])))
+
+
+@pytest.mark.check
+@pytest.mark.timeout(300)
+def test_our_own_server_passes_as_the_page_starts_it(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "conformance.md").read_text()
+    (line,) = re.findall(r"^fairwall (conformance .* 'fairwall serve compliance .*)$", page, re.MULTILINE)
+    words = [each.replace("fairwall serve", f"{sys.executable} -I -m sim serve") for each in shlex.split(line)]
+    done = command.fairwall(*words, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "2 passed" in done.stdout
 
 
 @pytest.mark.slow
@@ -152,6 +176,7 @@ def test_a_server_that_releases_nothing_is_not_put_to_the_checks_of_releases(kno
 
 
 # A referee lets waiting calls wait for as long as it does; a client that waits is tried at several clocks.
+@pytest.mark.check
 @pytest.mark.parametrize(
     "kind", ["developer", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("referee", "client"))]
 )
@@ -181,6 +206,7 @@ def test_sound_servers_pass_a_hundred_times_in_a_row(known: Target, second: str,
         assert broken(outcomes if which == "own" else without_releases(outcomes)) == []
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("late", [0, 3])
 def test_a_call_that_finds_no_room_to_be_held_is_opened_again(
     known: Target, monkeypatch: pytest.MonkeyPatch, late: int
@@ -205,6 +231,7 @@ def test_a_call_that_finds_no_room_to_be_held_is_opened_again(
 # Broken servers.
 
 
+@pytest.mark.check
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in FIRST else pytest.mark.slow) for name in mutants()]
@@ -289,6 +316,7 @@ def test_a_case_with_a_mistake_is_one_line_that_names_it(tmp_path: Path, old: st
 # The command.
 
 
+@pytest.mark.check
 def test_the_command_tells_people_and_programs_what_fails(fairwall: Run, tmp_path: Path) -> None:
     (tmp_path / "cases").mkdir()
     (tmp_path / "cases" / "own.toml").write_text(OWN_CASE)
@@ -307,6 +335,7 @@ def test_the_command_tells_people_and_programs_what_fails(fairwall: Run, tmp_pat
     assert [len(entry.findall("failure")) for entry in suite] == [1, 0, 1]
 
 
+@pytest.mark.check
 def test_the_command_prints_json_and_ends_well_where_all_is_well(fairwall: Run) -> None:
     told = fairwall("conformance", "compliance", "--reference", "--only", "C101", "--json")
     assert told.returncode == 0, told.stderr
@@ -342,6 +371,7 @@ cat address
 """
 
 
+@pytest.mark.check
 def test_a_wrapper_leaves_no_server_behind(known: Target, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "wrapper").write_text(f'{sys.executable} -I -m compliance --policy "$1" &\nwait\n')
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -364,6 +394,7 @@ def served_from(folder: Path) -> list[psutil.Process]:
     ]
 
 
+@pytest.mark.check
 def test_a_server_that_somebody_else_restarts_is_tested_for_what_it_keeps(fairwall: Run, tmp_path: Path) -> None:
     fairwall("conformance", "kit", "kit")
     (tmp_path / "restart").write_text(RESTART.format(python=sys.executable))
@@ -371,7 +402,7 @@ def test_a_server_that_somebody_else_restarts_is_tested_for_what_it_keeps(fairwa
     (tmp_path / "pid").write_text("$$$$")
     (tmp_path / "address").touch()
     started = subprocess.run(
-        ["sh", "restart"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60, check=True
+        ["sh", "restart"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=300, check=True
     )
     try:
         told = fairwall(
@@ -396,6 +427,7 @@ def serving(policy: Path) -> Iterator[str]:
             process.kill()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [

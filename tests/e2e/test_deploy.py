@@ -133,6 +133,7 @@ def health(place: Place) -> tuple[int, str]:
     return ended.returncode, ended.stdout
 
 
+@pytest.mark.check
 def test_the_unit_s_command_serves_within_what_the_unit_leaves_it(place: Place) -> None:
     assert health(place) == (1, "not serving\n")
     table = (place.folder / "etc/fairwall/data/loans.csv").read_text().splitlines()
@@ -153,12 +154,13 @@ def test_the_unit_s_command_serves_within_what_the_unit_leaves_it(place: Place) 
             layers = {layer["name"]: layer["why_not"] for layer in json.loads(ready)["layers"] if not layer["active"]}
             assert "not permitted" not in str(layers)  # the unit stands in the way of no layer
             process.send_signal(signal.SIGTERM)
-            assert process.wait(30) == 0
+            assert process.wait(300) == 0
     log = (place.folder / "log").read_text()
     assert "Traceback" not in log
     assert "SIGHUP: loans" in log
 
 
+@pytest.mark.check
 def test_a_unit_that_leaves_too_little_is_found_out(place: Place) -> None:
     if not (numbers := allowed()):
         pytest.skip("systemd-analyze, or the system's list of calls, is not here")

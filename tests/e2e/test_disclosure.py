@@ -76,6 +76,7 @@ def lines_of(folder: Path) -> dict[tuple[str, bool], list[dict[str, Any]]]:
     return cells
 
 
+@pytest.mark.check
 def test_each_mode_tells_what_its_law_says(toy: Path) -> None:
     cells = lines_of(toy)
     assert {line["prior"] for lines in cells.values() for line in lines} == {0.5}

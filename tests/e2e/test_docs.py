@@ -7,17 +7,18 @@ import shlex
 import subprocess
 import tomllib
 from collections.abc import Callable
+from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from fairwall.rpc.access import CALLERS
 from fairwall.rpc.errors import CATALOGUE
 from fairwall.rpc.turns import PROTOCOL_VERSION
 from fairwall.wire.v1.error_pb2 import Reason
 from sim.games import GAMES, lay_out, read
-from sim.scenarios.sweep import shipped
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -39,6 +40,7 @@ LONG = (
 """How commands begin that take longer than all others together; they run with the slow tests."""
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     "command",
     [pytest.param(command, marks=pytest.mark.slow if command.startswith(LONG) else ()) for command in COMMANDS],
@@ -55,6 +57,24 @@ def test_a_command_that_is_shown_runs(fairwall: Callable[..., subprocess.Complet
 def test_a_long_command_that_is_shown_can_be_played(command: str) -> None:
     _, scenario, *options = shlex.split(command)
     assert read(scenario, [value for option, value in pairwise(options) if option == "--set"]).cells
+
+
+SOURCES = [
+    path for room in ("sim", "compliance", "developer", "adversary", "proto") for path in (ROOT / room).rglob("*.py")
+]
+SHARE_OF_PEOPLE = re.compile(
+    r"(right (for|about)|names)[^.;:%]{0,40}([%}] of (the )?people|(nine|\d) (people )?in ten)"
+)
+
+
+@pytest.mark.parametrize("paths", [[*PAGES, ROOT / "docs" / "notebook.ipynb"], SOURCES], ids=["pages", "sources"])
+def test_how_well_an_attack_guesses_is_worded_as_no_share_of_people(paths: list[Path]) -> None:
+    found = []
+    for path in paths:
+        # Strings that go on in the next line are one text.
+        text = " ".join(re.sub(r'"\s*\n\s*f?"', "", path.read_text(encoding="utf-8")).split())
+        found += [f"{path.name}: {hit[0]}" for hit in SHARE_OF_PEOPLE.finditer(text)]
+    assert not found
 
 
 def test_there_are_commands_to_run() -> None:
@@ -144,6 +164,39 @@ def test_the_protocol_page_names_every_reason() -> None:
     assert _rows("protocol.md", "reasons") == held
 
 
-def test_the_readme_names_every_scenario() -> None:
-    readme = (ROOT / "README.md").read_text()
-    assert all(f"`{name}`" in readme for name in shipped())
+def _closure(extra: str) -> set[str]:
+    """Name the distributions that fairwall with an extra needs, of those installed here."""
+    found: set[tuple[str, str]] = set()
+    left = [("fairwall", extra)]
+    while left:
+        name, wanted = left.pop()
+        if (name, wanted) in found:
+            continue
+        found.add((name, wanted))
+        for line in metadata.requires(name) or ():
+            needed = Requirement(line)
+            if needed.marker is None or needed.marker.evaluate({"extra": wanted}):
+                left += [(needed.name, each) for each in (needed.extras or {""})]
+    return {name for name, _ in found}
+
+
+@pytest.mark.check
+@pytest.mark.parametrize("page", ["README.md", "docs/python.md"])
+@pytest.mark.parametrize("extra", ["service", "games", "training"])
+def test_what_an_install_takes_is_said(page: str, extra: str) -> None:
+    (said,) = re.findall(rf"^\|[^|]*\| [^|]*fairwall\[{extra}\].*?(\d\.\d) GB", (ROOT / page).read_text(), re.MULTILINE)
+    pip = 0.02
+    size = pip + sum(
+        file.stat().st_size / 1e9
+        for name in _closure(extra)
+        for each in metadata.files(name) or ()
+        if (file := Path(str(each.locate()))).is_file()
+    )
+    # Compiled code, and blocks of the disk that are not full, come besides.
+    assert 0.7 * float(said) < size < 1.2 * float(said), size
+
+
+def test_the_readme_says_what_the_games_need_and_take() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert text.index("pip install 'fairwall[games]'") < text.index("## What the demo shows")
+    assert re.search(r"\d\.\d GB, two to three minutes", text)

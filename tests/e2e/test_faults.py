@@ -119,7 +119,7 @@ def ends_well(*arguments: object, trials: int, python: str = sys.executable) -> 
         wrong.append(f"it ended with status {status}: {stderr[-1000:]}")
     if status == 1 and not any(line.startswith("fairwall: ") for line in stderr.splitlines()):
         wrong.append(f"it ended without a reason: {stderr[-1000:]}")
-    _, alive = psutil.wait_procs(children, timeout=5)  # reaped by the system, where their parent ended first
+    _, alive = psutil.wait_procs(children, timeout=300)  # reaped by the system, where their parent ended first
     return status, [*wrong, *(f"{process} outlives the run" for process in alive)]
 
 
@@ -192,7 +192,7 @@ def undisturbed(variant: str) -> list[dict[str, Any]]:
     with tempfile.TemporaryDirectory() as parent:
         file = Path(parent, "small.toml")
         file.write_text(scenario_of(variant, GROUP))
-        finished = fairwall("run", file, "--out", parent, "--json", seconds=100)
+        finished = fairwall("run", file, "--out", parent, "--json", seconds=300)
         assert finished.returncode == 0, finished.stderr
         lines: list[dict[str, Any]] = json.loads(finished.stdout)["trials"]
         return lines
@@ -237,6 +237,7 @@ def check_plans(parent: Path, seed: int, *jobs: object) -> None:
     assert {(fault["trial"], fault["kind"]) for fault in happened} <= drawn, "none that is not in the plan"
 
 
+@pytest.mark.check
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("seed", range(1))
 def test_ten_faults_break_no_promise_and_change_no_result(tmp_path: Path, seed: int) -> None:
@@ -257,6 +258,7 @@ def test_sessions_at_once_have_the_same_faults_and_results(tmp_path: Path, seed:
     check_plans(tmp_path, seed, "--jobs", 2)
 
 
+@pytest.mark.check
 def test_what_only_takes_time_ends_no_run(tmp_path: Path) -> None:
     folder, attempts, wrong = play_through(tmp_path, "plain", 6, drawn_faults(5, "plain", ["delay", "throttle"]))
     assert (attempts, wrong) == (1, [])
@@ -264,6 +266,7 @@ def test_what_only_takes_time_ends_no_run(tmp_path: Path) -> None:
     assert len(json.loads((folder / "result.json").read_text())["faults"]) >= 3
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
@@ -293,7 +296,7 @@ def test_a_run_that_a_fault_ends_says_who_lost_whom(tmp_path: Path, fault: str, 
     file = tmp_path / "small.toml"
     faults = f"[faults]\ndeadline = 6.0\n[[faults.at]]\ntrial = 2\n{fault}\n"
     file.write_text(scenario_of("plain", 30, faults))
-    ended, children = watched("run", file, "--out", tmp_path, seconds=100)
+    ended, children = watched("run", file, "--out", tmp_path, seconds=300)
     assert ended.returncode == 1
     assert said in ended.stderr
     assert "Traceback" not in ended.stderr
@@ -329,6 +332,7 @@ case.Case._noise = noise
 }
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("kind", BROKEN)
 def test_a_compliance_that_breaks_a_promise_is_found_out(tmp_path: Path, kind: str) -> None:
     patch, said = BROKEN[kind]

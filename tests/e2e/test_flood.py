@@ -33,6 +33,7 @@ def ask_many(deployment: Deployment, developer: str, times: int) -> None:
             ask(audits, f"{developer} {number}")
 
 
+@pytest.mark.check
 def test_calls_that_send_no_message_keep_nobody_waiting(deployment: Deployment) -> None:
     over = threading.Event()
 
@@ -49,6 +50,7 @@ def test_calls_that_send_no_message_keep_nobody_waiting(deployment: Deployment) 
             call.cancel()
 
 
+@pytest.mark.check
 def test_a_developer_that_asks_all_the_time_keeps_no_other_waiting(deployment: Deployment) -> None:
     over = threading.Event()
 

@@ -146,10 +146,12 @@ def give_up_at_any_moment(folder: Path, times: int) -> int:
     return len(charged)
 
 
+@pytest.mark.check
 def test_a_call_given_up_before_its_stream_has_ended_costs_nothing(tmp_path: Path) -> None:
     give_up_before_the_end(tmp_path, 12)
 
 
+@pytest.mark.check
 def test_a_call_given_up_later_costs_no_more_than_its_repeat_gets(tmp_path: Path) -> None:
     give_up_at_any_moment(tmp_path, 6)
 

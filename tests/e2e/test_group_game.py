@@ -70,6 +70,7 @@ def cells_of(folder: Path) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.check
 def test_as_much_is_revealed_as_epsilon_and_the_questions_allow(toy: Path) -> None:
     cells = {(cell["strategy"], cell["groups"], cell["epsilon"]): cell for cell in cells_of(toy)}
     assert len(cells) == 6
@@ -85,6 +86,7 @@ def test_as_much_is_revealed_as_epsilon_and_the_questions_allow(toy: Path) -> No
     assert cells["blocks", 2, 200]["leakage"] > 50
 
 
+@pytest.mark.check
 def test_it_verifies_and_replays_bit_for_bit(toy: Path) -> None:
     found = verify(toy)
     assert not found.findings
@@ -94,6 +96,7 @@ def test_it_verifies_and_replays_bit_for_bit(toy: Path) -> None:
     assert (again.difference, again.trials) == (None, 30)
 
 
+@pytest.mark.check
 def test_the_report_shows_leakage_beside_chance_and_bound(toy: Path) -> None:
     page = (toy / "report.html").read_text()
     for words in ("120 people of 2 to 4 groups", "What epsilon allows about one person", "Who is in which group"):
@@ -180,6 +183,7 @@ GUESSES_OTHERWISE = submitting(
 )
 
 
+@pytest.mark.check
 def test_parties_that_cheat_are_named(tmp_path: Path, twins: Twins) -> None:
     twins({"compliance": NO_NOISE + SPENDS_LESS, "developer": GUESSES_OTHERWISE})
     texts = reported(verify(played(tmp_path, ONE)))

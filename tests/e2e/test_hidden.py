@@ -17,6 +17,7 @@ ALGORITHM_2 = ("developer.strategy=sensing", "developer.queries=50", "developer.
 SENSING = tuple(part for setting in ALGORITHM_2 for part in ("--set", setting))
 
 
+@pytest.mark.check
 def test_everybody_is_revealed_as_if_the_test_set_had_been_dealt_with_one_answer_more(play: Play) -> None:
     result = play("hidden-adult-100", "--trials", "3", "--set", "data.hidden=[false, true]", *SENSING)
     shown, hidden = ([trial for trial in result["trials"] if trial["data.hidden"] is value] for value in (False, True))
@@ -49,6 +50,7 @@ def test_other_games_are_played_about_a_hidden_test_set_too(play: Play) -> None:
     assert trial["leakage_features"] == trial["baseline_leakage"]
 
 
+@pytest.mark.check
 def test_made_people_can_be_hidden(play: Play, tmp_path: Path) -> None:
     made = tmp_path / "made.toml"
     made.write_text(

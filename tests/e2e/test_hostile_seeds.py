@@ -73,6 +73,7 @@ def searched(folder: Path) -> list[str]:
     return re.findall(r"hostile: deal-\d+: (\w+)", (folder / "logs/developer.log").read_text())
 
 
+@pytest.mark.check
 @scenarios
 def test_a_developer_that_tries_all_seeds_learns_nothing(text: str, below: int, tmp_path: Path) -> None:
     file = tmp_path / "seeds.toml"
@@ -90,6 +91,7 @@ def test_a_developer_that_tries_all_seeds_learns_nothing(text: str, below: int, 
     assert verify(folder).findings == ()
 
 
+@pytest.mark.check
 @scenarios
 def test_the_same_developer_learns_everything_where_the_seed_decides(text: str, below: int, tmp_path: Path) -> None:
     file = tmp_path / "seeds.toml"

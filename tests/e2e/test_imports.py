@@ -36,6 +36,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return told
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("process", ["referee", "compliance", "developer", "adversary"])
 @pytest.mark.parametrize("library", ["sklearn", "pandas"])
 def test_no_process_of_a_small_game_with_features_imports(loaded: dict[str, str], library: str, process: str) -> None:

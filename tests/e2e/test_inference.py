@@ -93,6 +93,7 @@ def timeless(lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{**line, "seconds": 0} for line in lines]
 
 
+@pytest.mark.check
 def test_a_line_for_each_attack_on_each_split(small: str, play: Play) -> None:
     first = play(small)
     lines = first["trials"]
@@ -178,6 +179,7 @@ def test_of_several_attributes_each_has_its_bounds(small: str, play: Play) -> No
     assert (line["attributes"][0]["gap"], line["attributes"][0]["eo"]) == (line["gap"], line["eo"])
 
 
+@pytest.mark.check
 def test_the_printed_protocol_as_the_scenario_reads_it_and_models_that_see_the_group(
     small: str, play: Play, fairwall: Any
 ) -> None:
@@ -207,6 +209,7 @@ def test_the_printed_protocol_as_the_scenario_reads_it_and_models_that_see_the_g
     assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("scenario", "settings", "said"),
     [

@@ -26,6 +26,7 @@ def documented(section: str) -> list[list[str]]:
     return [shlex.split(line.removeprefix("fairwall ")) for line in lines]
 
 
+@pytest.mark.check
 def test_a_page_of_a_running_service_is_checked_where_there_is_nothing_else(tmp_path: Path) -> None:
     own, away = deployment(tmp_path), tmp_path / "away"
     report, check, find = documented("A signed page")
@@ -74,6 +75,7 @@ def test_a_page_of_a_running_service_is_checked_where_there_is_nothing_else(tmp_
     )
 
 
+@pytest.mark.check
 def test_the_account_is_what_developers_were_told(tmp_path: Path) -> None:
     """Bit for bit, and so nothing about anybody that was not told before."""
     from sim.attestation.check import check

@@ -68,6 +68,7 @@ def test_rows_without_a_group_are_told_of(folder: Path, fairwall: Any, groups: s
     assert html.unescape((run / "report.html").read_text(encoding="utf-8")) == page
 
 
+@pytest.mark.check
 def test_nothing_is_said_where_every_row_has_a_group(folder: Path, fairwall: Any) -> None:
     finished = fairwall("run", "linear-german", "--trials", "1", "--set", "data.test_size=20", "--out", str(folder))
     assert finished.returncode == 0, finished.stderr

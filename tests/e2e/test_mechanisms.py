@@ -49,6 +49,7 @@ def test_what_adds_no_noise_costs_everything(play: Play, mechanism: str) -> None
     assert released == pytest.approx(expected.astype(np.float64), abs=1e-12)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     "bounding", ["clamp", *(pytest.param(name, marks=pytest.mark.slow) for name in ("truncate", "boundary-inflate"))]
 )

@@ -36,6 +36,7 @@ def one_line(done: subprocess.CompletedProcess[str], status: int, text: str) -> 
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.check
 def test_a_run_says_whose_programs_played_and_goes_on_with_the_same_alone(scenario: Path, tmp_path: Path) -> None:
     done = fairwall("run", scenario, "--developer", OURS, "--json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -58,6 +59,7 @@ def test_a_run_says_whose_programs_played_and_goes_on_with_the_same_alone(scenar
     ]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("command", "text"),
     [
@@ -69,12 +71,13 @@ def test_a_run_says_whose_programs_played_and_goes_on_with_the_same_alone(scenar
 def test_a_program_that_says_something_else_ends_the_run(
     scenario: Path, tmp_path: Path, command: str, text: str
 ) -> None:
-    done = fairwall("run", scenario, "--developer", command, "--out", tmp_path / "runs", cwd=tmp_path, seconds=25)
+    done = fairwall("run", scenario, "--developer", command, "--out", tmp_path / "runs", cwd=tmp_path, seconds=300)
     one_line(done, 1, text)
     (folder,) = (tmp_path / "runs").iterdir()
     assert json.loads((folder / "result.json").read_text())["complete"] is False
 
 
+@pytest.mark.check
 def test_what_a_program_started_ends_with_it(scenario: Path, tmp_path: Path) -> None:
     mark = f"1{secrets.randbelow(10**8):08}"
     done = fairwall("run", scenario, "--developer", shell(f'sleep {mark} & exec {OURS} "$@"'), cwd=tmp_path)

@@ -112,6 +112,7 @@ def test_a_file_that_cannot_be_written_is_one_line_and_status_2(fairwall: Fairwa
     )
 
 
+@pytest.mark.check
 def test_the_calls_of_the_page_are_answered_by_a_real_service(written: FileDescriptorSet, tmp_path: Path) -> None:
     """What grpcurl does: messages by the descriptors from JSON, over TLS with a certificate."""
     text = PAGE.read_text()

@@ -96,6 +96,7 @@ def lines_of(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "trials.jsonl").read_text().splitlines()]
 
 
+@pytest.mark.check
 def test_every_protocol_and_control_is_played(whole: Path) -> None:
     lines = {line["protocol"]: line for line in lines_of(whole)}
     assert list(lines) == [*OF_ANY_DOMAIN, "clean", "dropped", "constant"]
@@ -135,6 +136,7 @@ def test_a_run_verifies(whole: Path) -> None:
     assert not [note for note in found.notes if "exact gaps" in note]
 
 
+@pytest.mark.check
 def test_a_run_replays_bit_for_bit(whole: Path) -> None:
     done = fairwall("replay", whole)
     assert done.returncode == 0, done.stderr
@@ -161,6 +163,7 @@ def test_the_page_says_who_is_trusted(whole: Path) -> None:
     assert "compliance and what it runs on are trusted with the attributes" in " ".join(page.split())
 
 
+@pytest.mark.check
 @NEEDS_LIGHTGBM
 def test_noisy_answers_leave_out_what_noise_cannot_hide(table: Path, tmp_path: Path, twins: Twins) -> None:
     # A developer that is told any utility ends the run.
@@ -176,6 +179,7 @@ def test_noisy_answers_leave_out_what_noise_cannot_hide(table: Path, tmp_path: P
     assert verify(folder).findings == ()
 
 
+@pytest.mark.check
 @NEEDS_LIGHTGBM
 def test_one_budget_pays_for_a_release_and_queries(table: Path, tmp_path: Path) -> None:
     folder = played(tmp_path, of(table, MIXED))
@@ -357,6 +361,7 @@ def test_a_party_that_cheats_with_queries_is_named(
     assert any(text in one for one in texts), texts
 
 
+@pytest.mark.check
 @NEEDS_LIGHTGBM
 @pytest.mark.parametrize(
     ("parties", "text"),
@@ -377,6 +382,7 @@ player._audit = lambda *_: 0
 """
 
 
+@pytest.mark.check
 @NEEDS_LIGHTGBM
 def test_a_developer_that_hands_no_model_over_ends_the_run_in_one_line(
     table: Path, tmp_path: Path, twins: Twins
@@ -454,6 +460,7 @@ OF_THE_TABLE = {
 """What is found when the table is read; all else, when the scenario is."""
 
 
+@pytest.mark.few(4)
 @NEEDS_LIGHTGBM
 @pytest.mark.parametrize("what", BAD)
 def test_what_cannot_be_played_is_one_line_and_nothing_is_left_behind(table: Path, tmp_path: Path, what: str) -> None:
@@ -471,6 +478,7 @@ def test_what_cannot_be_played_is_one_line_and_nothing_is_left_behind(table: Pat
     assert list(tmp_path.iterdir()) == [scenario]
 
 
+@pytest.mark.check
 def test_without_the_extra_a_line_says_what_to_install(table: Path, tmp_path: Path) -> None:
     scenario = tmp_path / "small.toml"
     scenario.write_text(of(table, GRR))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from blake3 import blake3
 
 import fairwall as package
 from fairwall.game.v1 import reveal_service_pb2 as game
+from fairwall.rpc import kernels
 from fairwall.rpc.arrays import from_message, to_message
 from fairwall.rpc.recorder import DIGEST_TAG, FIRST
 from fairwall.rpc.recorder import versions as present_versions
@@ -33,7 +35,7 @@ from sim.replay import playing
 from sim.replay.recorded import ReplayError, open_run
 from sim.scenarios.sweep import ScenarioError, shipped
 from sim.transcripts.files import _frames, decode, paths, read
-from tests.command import fairwall, played
+from tests.command import SMALL, fairwall, played
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 ROOT = Path(__file__).parents[2]
@@ -88,7 +90,10 @@ probes = 100
 "compliance.epsilon" = ["inf", 100.0]
 """
 
-SLOW = pytest.mark.slow
+SLOW, CHECK = pytest.mark.slow, pytest.mark.check
+GAMES = {"reveal", "inference", "release", "disclosure", "training", "groups"}
+HAS_FIXED = kernels.processor() == kernels.LEVEL
+FIXED = pytest.mark.skipif(not HAS_FIXED, reason=f"fixed kernels need {kernels.LEVEL}")
 
 
 def small(name: str, data: dict[str, str] | None = None) -> list[str]:
@@ -148,6 +153,24 @@ def versions(**changed: str) -> Callable[[pb.Entry], None]:
             version.version = changed.get(version.name, version.version)
 
     return change
+
+
+def numerics(change: Callable[[str, str], str]) -> Callable[[pb.Entry], None]:
+    """Change what a transcript says of the kernels that computed."""
+
+    def changed(entry: pb.Entry) -> None:
+        for part in entry.numerics.parts:
+            part.in_use = change(part.name, part.in_use)
+
+    return changed
+
+
+def recorded_here(path: Path) -> None:
+    """Have a transcript say that the present versions wrote it, with what computes in this process."""
+    import scipy.linalg  # noqa: F401 - its own linear algebra is asked too
+
+    forge(path, versions(**dict(present_versions())))
+    forge(path, numerics(lambda name, value: kernels.in_use().get(name, value)))
 
 
 def in_reveal(change: Callable[[Any], None]) -> Callable[[pb.Entry], None]:
@@ -220,12 +243,18 @@ def test_a_game_of_three_replays_bit_for_bit(all_three: Path, shop: Path) -> Non
     assert found["messages"] > 100
 
 
-@pytest.mark.parametrize("name", ["reveal", pytest.param("inference", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", ["reveal", *(pytest.param(name, marks=CHECK) for name in sorted(GAMES - {"reveal"}))])
 def test_the_golden_run_of_each_game_replays(golden: Callable[[str], Path], name: str) -> None:
     folder = golden(name)
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    the_same(".", cwd=folder)
+    found = the_same(".", cwd=folder)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    # Another version, of a C library too, may compute otherwise; a processor may not, where it has the kernels.
+    assert found["bit_for_bit"] or any("recorded with" in note for note in found["notes"]) or not HAS_FIXED
+
+
+def test_there_is_a_golden_run_of_each_game() -> None:
+    assert {path.name for path in GOLDEN.iterdir() if path.is_dir()} == GAMES
 
 
 def test_the_golden_runs_are_small() -> None:
@@ -246,6 +275,7 @@ def test_a_run_that_was_gone_on_with_replays_as_it_was_played(tmp_path: Path) ->
     assert the_same(run, cwd=tmp_path)["trials"] == 2
 
 
+@pytest.mark.check
 def test_noise_of_the_operating_system_replays_from_what_compliance_drew(tmp_path: Path) -> None:
     file = tmp_path / "small.toml"
     file.write_text(REVEAL.replace("epsilon = 50.0", 'epsilon = 50.0\nnoise = "system"'))
@@ -291,19 +321,24 @@ def test_of_several_the_first_that_was_said_is_named(golden: Callable[[str], Pat
     assert (difference["recorded"], difference["now"]) == ("7.0", "400.0")
 
 
-def test_bits_count_on_the_same_machine_alone(golden: Callable[[str], Path]) -> None:
+@FIXED
+def test_bits_count_where_fixed_kernels_computed_alone(golden: Callable[[str], Path]) -> None:
     folder = golden("reveal")
     path = folder / "transcript/developer/1.bin"
-    forge(path, versions(**dict(present_versions())))
+    recorded_here(path)
+    forge(path, versions(cpu="an abacus"))  # what a processor is called decides nothing
     forge(path, in_reveal(nudge(1e-9)))
     found = alone(folder, "developer")
     assert found.difference is not None
     assert found.difference.field.startswith("SubmitRevealRequest.reconstruction[")
-    # As if it came from another processor.
-    forge(path, versions(cpu="an abacus"))
+    # As if it had been recorded with another core's kernels.
+    forge(path, numerics(lambda _, value: value.replace("Haswell", "SkylakeX")))
     found = alone(folder, "developer")
     assert (found.difference, found.bit_for_bit) == (None, False)
-    assert any("with cpu an abacus, this is " in note for note in found.notes)
+    assert any(
+        re.match("recorded with openblas of numpy .* SkylakeX, this is .* Haswell", note) for note in found.notes
+    )
+    assert any(note.startswith("recorded without fixed kernels: openblas of numpy ") for note in found.notes)
     forge(path, in_reveal(nudge(1e-3)))
     assert alone(folder, "developer").difference is not None
     # Guesses are guesses on any machine.
@@ -314,20 +349,101 @@ def test_bits_count_on_the_same_machine_alone(golden: Callable[[str], Path]) -> 
     assert found.difference.field == "SubmitRevealRequest.guess[3]"
 
 
-@pytest.mark.slow
-def test_another_processors_kernels_stay_within_the_tolerance(
-    golden: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+def test_a_transcript_that_says_nothing_of_kernels_is_compared_to_the_tolerance(golden: Callable[[str], Path]) -> None:
+    folder = golden("reveal")
+    path = folder / "transcript/developer/1.bin"
+    recorded_here(path)
+    before = [pb.Entry.FromString(bytes(body)) for _, body, _ in _frames(path)]
+    before[0].header.format = 2
+    rewrite(path, [entry for entry in before if not entry.HasField("numerics")])
+    forge(path, in_reveal(nudge(1e-9)))
+    found = alone(folder, "developer")
+    assert (found.difference, found.bit_for_bit) == (None, False)
+    assert found.notes[0] == "what computed the numbers was not recorded"
+
+
+@FIXED
+@pytest.mark.parametrize(
+    ("game_of", "party"), [("reveal", "developer"), pytest.param("inference", "developer", marks=CHECK)]
+)
+def test_a_party_that_chooses_its_kernels_is_told_by_what_ran(
+    golden: Callable[[str], Path], game_of: str, party: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The least that the libraries can be told to use, in place of what this processor has."""
-    folder = golden("inference")
-    for party in ("developer", "adversary"):
-        forge(folder / f"transcript/{party}/1.bin", versions(cpu="an abacus"))
+    """Two broken twins: a party that is left to choose its kernels, and a comparison by the processor's name."""
+    folder = golden(game_of)
+    recorded_here(folder / f"transcript/{party}/1.bin")
+    chosen = {"ATEN_CPU_CAPABILITY": "default", "OPENBLAS_CORETYPE": "Prescott"}
+    twin = tmp_path / "python"
+    twin.write_text(
+        f"#!{sys.executable}\nimport os, runpy, sys\nfrom fairwall.rpc import kernels\n"
+        f"kernels.fix = lambda: os.environ.update({chosen})\n"
+        f"sys.argv = sys.argv[3:]\nrunpy.run_module('{party}', run_name='__main__', alter_sys=True)\n"
+    )
+    twin.chmod(0o700)
+    monkeypatch.setattr(sys, "executable", str(twin))
+    found = alone(folder, party)
+    assert (found.difference, found.bit_for_bit) == (None, False)
+    assert any(re.match("recorded with openblas of numpy .* Haswell, this is ", note) for note in found.notes)
+    monkeypatch.setattr(playing, "circumstances", lambda *_: ([], True))
+    assert alone(folder, party).difference is not None
+
+
+CHOSEN = {"OPENBLAS_CORETYPE": "Nehalem", "NPY_DISABLE_CPU_FEATURES": "X86_V3", "ATEN_CPU_CAPABILITY": "default"}
+
+
+@FIXED
+def test_no_process_of_a_game_heeds_which_kernels_its_caller_chooses(golden: Callable[[str], Path]) -> None:
+    folder = golden("reveal")
+    for path in paths(folder):
+        recorded_here(path)
+    done = subprocess.run(
+        [sys.executable, "-m", "sim", "replay", ".", "--json"],
+        cwd=folder,
+        env=os.environ | CHOSEN,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (json.loads(done.stdout)["bit_for_bit"], json.loads(done.stdout)["notes"]) == (True, [])
+
+
+@FIXED
+@pytest.mark.parametrize(
+    "party", ["developer", *(pytest.param(name, marks=CHECK) for name in ("compliance", "adversary"))]
+)
+def test_a_party_heeds_no_kernels_that_its_environment_chooses(
+    golden: Callable[[str], Path], party: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if it were started by hand: the runner gives it none of its caller's variables."""
+    folder = golden("reveal")
+    recorded_here(folder / f"transcript/{party}/1.bin")
     plain = processes._environment
-    kernels = {"ATEN_CPU_CAPABILITY": "default", "OPENBLAS_CORETYPE": "Prescott"}
-    monkeypatch.setattr(processes, "_environment", lambda: plain() | kernels)
-    for party in ("developer", "adversary"):
-        found = alone(folder, party)
-        assert (found.difference, found.bit_for_bit) == (None, False)
+    monkeypatch.setattr(processes, "_environment", lambda: plain() | CHOSEN)
+    found = alone(folder, party)
+    assert (found.difference, found.bit_for_bit, found.notes) == (None, True, ())
+
+
+@FIXED
+@CHECK
+def test_a_referee_whose_kernels_were_chosen_before_is_compared_to_the_tolerance(tmp_path: Path) -> None:
+    """Somebody's own program, which had NumPy loaded when it began to play."""
+    (tmp_path / "small.toml").write_text(SMALL)
+    code = """
+import numpy
+from pathlib import Path
+from sim.cli.run import run
+run("small.toml", out=Path("runs"), as_json=True)
+"""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NPY_")} | CHOSEN
+    subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, check=True)
+    (folder,) = (tmp_path / "runs").iterdir()
+    found = the_same(folder, cwd=tmp_path)
+    assert not found["bit_for_bit"]
+    assert any(
+        re.match("recorded without fixed kernels: openblas of numpy .* Nehalem", note) for note in found["notes"]
+    )
+    assert alone(folder, "developer").bit_for_bit
 
 
 def test_a_format_of_the_future_is_refused_by_version(golden: Callable[[str], Path]) -> None:
@@ -394,12 +510,14 @@ def test_what_cannot_be_replayed_is_one_line(golden: Callable[[str], Path], tmp_
 # One party alone.
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("party", PARTIES)
 def test_a_party_replays_alone(all_three: Path, party: str) -> None:
     found = alone(all_three, party)
     assert (found.difference, found.bit_for_bit, found.trials) == (None, True, 2)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     "party", [pytest.param("compliance", marks=SLOW), "developer", pytest.param("adversary", marks=SLOW)]
 )
@@ -497,6 +615,7 @@ def test_another_decoder_learns_what_it_would_have_learned_live(conceal: Path, s
     assert {path: path.read_bytes() for path in conceal.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.check
 def test_the_decoders_leakage_stands_beside_the_baseline(golden: Callable[[str], Path]) -> None:
     folder = golden("reveal")
     finished = fairwall("replay", ".", "--decoder", "box", cwd=folder)
@@ -529,6 +648,7 @@ def test_the_inference_game_has_no_decoder(golden: Callable[[str], Path]) -> Non
     assert "the inference game has no decoder" in refusal(golden("inference"), decoder="best")
 
 
+@pytest.mark.check
 def test_a_log_of_digests_has_no_answers_to_give_again(tmp_path: Path) -> None:
     file = tmp_path / "small.toml"
     file.write_text(REVEAL)
@@ -566,6 +686,7 @@ def test_the_view_of_the_inference_game(golden: Callable[[str], Path]) -> None:
     assert max(map(len, finished.stdout.splitlines())) <= 80
 
 
+@pytest.mark.check
 def test_a_step_waits_for_enter() -> None:
     ours, theirs = os.openpty()
     with subprocess.Popen(
@@ -673,7 +794,7 @@ def test_one_changed_line_of_a_decoder_makes_it_name_that_message(tmp_path: Path
     copy = tmp_path / "copy"
     for name in ("compliance", "developer", "adversary", "sim", "proto"):
         shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True, timeout=100)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True, timeout=300)
     python = tmp_path / "venv/bin/python"
     (site,) = (tmp_path / "venv/lib").glob("python*/site-packages")
     for folder in (Path(entry) for entry in sys.path if entry.endswith("site-packages")):

@@ -112,6 +112,7 @@ def test_faults_that_only_take_time_change_nothing(tmp_path: Path) -> None:
     assert (found_alone.difference, found_alone.notes) == (None, ())
 
 
+@pytest.mark.check
 def test_a_run_that_a_kill_broke_off_replays_its_trials_and_says_what_was_not_compared(killed: Path) -> None:
     before = {path: path.read_bytes() for path in killed.rglob("*") if path.is_file()}
     finished = fairwall("replay", str(killed), cwd=killed.parent)
@@ -123,6 +124,7 @@ def test_a_run_that_a_kill_broke_off_replays_its_trials_and_says_what_was_not_co
     assert {path: path.read_bytes() for path in killed.rglob("*") if path.is_file()} == before
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     "party", ["developer", *(pytest.param(name, marks=SLOW) for name in ("compliance", "adversary"))]
 )
@@ -187,6 +189,7 @@ def test_a_run_that_nobody_went_on_with_replays_what_was_finished(tmp_path: Path
     assert alone(folder, "developer").difference is None
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("number", "deal_id"), [("1", "deal-1"), pytest.param("2", "deal-2", marks=SLOW)])
 def test_what_differs_before_and_after_the_break_is_named(
     killed: Path, tmp_path: Path, number: str, deal_id: str
@@ -199,6 +202,7 @@ def test_what_differs_before_and_after_the_break_is_named(
     assert difference.field == "SubmitRevealRequest.guess[3]"
 
 
+@pytest.mark.check
 def test_what_was_said_before_the_break_is_not_compared(killed: Path, tmp_path: Path) -> None:
     folder = copied(killed, tmp_path)
     path = folder / "transcript/developer/1.bin"
@@ -208,6 +212,7 @@ def test_what_was_said_before_the_break_is_not_compared(killed: Path, tmp_path: 
     assert alone(folder, "developer").difference is None
 
 
+@pytest.mark.check
 def test_a_party_that_was_lost_after_the_last_trial_is_not_missed(killed: Path, tmp_path: Path) -> None:
     """As if its connection had broken then: it writes its end, but nobody told it that the run is over."""
     folder = copied(killed, tmp_path)
@@ -237,7 +242,7 @@ def replayed_without_landlock(folder: Path, *options: str) -> subprocess.Complet
         capture_output=True,
         text=True,
         cwd=folder,
-        timeout=100,
+        timeout=300,
         check=False,
     )
 

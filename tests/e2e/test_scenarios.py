@@ -67,6 +67,7 @@ def test_conceal_reports_what_it_cost_and_how_wrong_it_was(play: Play) -> None:
         assert 0 <= trial["baseline_leakage"] <= 100
 
 
+@pytest.mark.check
 def test_the_demo_shows_all_three_parties(play: Play) -> None:
     result = play("demo", "--trials", "2")
     for trial in result["trials"]:
@@ -90,6 +91,7 @@ def test_equal_opportunity_reveals_those_it_looks_at(play: Play) -> None:
         assert not trial["exact"]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("n0", [pytest.param(10, marks=pytest.mark.slow), 50])
 def test_an_absolute_gap_reveals_the_partition(play: Play, n0: int) -> None:
     result = play(

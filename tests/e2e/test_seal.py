@@ -83,6 +83,7 @@ def forged(folder: Path) -> None:
     write_report(folder)
 
 
+@pytest.mark.check
 def test_a_run_that_was_written_anew_as_a_whole_passes_without_its_seal_and_not_with_it(
     sealed: tuple[Path, Path],
 ) -> None:
@@ -92,6 +93,7 @@ def test_a_run_that_was_written_anew_as_a_whole_passes_without_its_seal_and_not_
     assert verify(folder, public).findings == (Finding("seal", "result.json.sig", OTHER),)
 
 
+@pytest.mark.check
 def test_a_seal_of_another_key_is_none(sealed: tuple[Path, Path], tmp_path: Path) -> None:
     folder, public = sealed
     new_key(tmp_path / "other.pem")

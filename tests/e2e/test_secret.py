@@ -128,6 +128,7 @@ def replays(folder: Path, *options: str) -> None:
     assert (json.loads(done.stdout)["same"], json.loads(done.stdout)["bit_for_bit"]) == (True, True)
 
 
+@pytest.mark.check
 def test_it_verifies_and_replays_bit_for_bit(folder: Path) -> None:
     assert verify(folder).findings == ()
     replays(folder)
@@ -139,6 +140,7 @@ def test_each_party_replays_alone(folder: Path, party: str) -> None:
     replays(folder, "--party", party)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("folder", ["reveal", pytest.param("inference", marks=pytest.mark.slow)], indirect=True)
 def test_what_was_broken_off_comes_out_as_if_it_had_not_been(folder: Path, tmp_path: Path) -> None:
     broken = Path(shutil.copytree(folder, tmp_path / folder.name))
@@ -161,6 +163,7 @@ def test_another_run_of_the_same_seed_is_another_game(reveal: Path) -> None:
     assert [line["trace"] for line in timeless(reveal)[:1]] != [line["trace"] for line in timeless(again)[:1]]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("folder", ["reveal", pytest.param("inference", marks=pytest.mark.slow)], indirect=True)
 def test_its_mode_is_named_and_its_key_is_its_owners_alone(folder: Path) -> None:
     assert stat.S_IMODE((folder / "secret").stat().st_mode) == 0o600
@@ -171,6 +174,7 @@ def test_its_mode_is_named_and_its_key_is_its_owners_alone(folder: Path) -> None
     assert "Draws that a party could recompute" not in page
 
 
+@pytest.mark.check
 def test_by_the_seed_alone_the_report_says_what_a_party_could_recompute(tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(REVEAL)
     folder = played(tmp_path, "small.toml", "--set", "scenario.secret=seed", "--trials", "1")
@@ -219,6 +223,7 @@ def one_line(done: subprocess.CompletedProcess[str], text: str) -> None:
     assert text in line
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("change", "text"),
     [
@@ -238,6 +243,7 @@ def test_without_its_key_a_line_says_so(
     assert any(text in note for note in verify(copied).notes)
 
 
+@pytest.mark.check
 def test_a_party_alone_needs_no_key(copied: Path) -> None:
     (copied / "secret").unlink()
     assert fairwall("replay", copied, "--party", "developer").returncode == 0
@@ -246,6 +252,7 @@ def test_a_party_alone_needs_no_key(copied: Path) -> None:
 # The name of the scenario.
 
 
+@pytest.mark.check
 def test_transcripts_of_another_scenario_or_key_are_named(copied: Path) -> None:
     text = "was written for another scenario than scenario.toml, or under another key"
     named = {Finding("file", f"transcript/{party}/1.bin", text) for party in (*DEALT_IN, "referee")}

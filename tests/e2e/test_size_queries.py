@@ -51,6 +51,7 @@ def game(folder: Path, settings: Mapping[str, object]) -> tuple[Path, dict[str, 
     return run, json.loads(text), session.trial("deal-1")
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("metric", "perturbation"), TWO_STRATA)
 def test_with_two_strata_every_metric_answer_is_counted_and_no_size_query(
     tmp_path: Path, metric: str, perturbation: float
@@ -81,6 +82,7 @@ KNOWN = [
 ]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("strategy", "metric", "mechanism", "perturbation"), KNOWN)
 def test_whoever_knows_n0_asks_for_no_size_and_metric_queries_get_all_of_epsilon(
     tmp_path: Path, strategy: str, metric: str, mechanism: str, perturbation: float

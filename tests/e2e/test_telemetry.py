@@ -107,7 +107,7 @@ def serve_and_ask(deployment: Deployment) -> None:
             with pytest.raises(AuditRefused):
                 bob.ask(np.ones(PEOPLE + 1), "sp", CHARGE, request_id="three")
         process.terminate()
-        assert process.wait(20) == 0
+        assert process.wait(300) == 0
 
 
 def test_a_collector_is_told_of_calls_and_budgets(tmp_path: Path, collector: Collector) -> None:
@@ -177,6 +177,7 @@ def collected(folder: Path, collector: Collector, rows: list[str], service: str)
     return {name: in_order(each) for name, each in points.items()}, in_order(collector.spans())
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("service", ["", TELLS_OF_GROUPS], ids=["ours", "one that tells of groups"])
 def test_nothing_that_is_told_depends_on_the_groups(tmp_path: Path, collector: Collector, service: str) -> None:
     both = []
@@ -187,12 +188,14 @@ def test_nothing_that_is_told_depends_on_the_groups(tmp_path: Path, collector: C
     assert (both[0] == both[1]) is not bool(service)
 
 
+@pytest.mark.check
 def test_a_collector_that_is_not_there_stops_nothing(tmp_path: Path) -> None:
     deployment = told(Deployment(tmp_path), "http://127.0.0.1:9")
     serve_and_ask(deployment)
     assert "Traceback" not in deployment.log
 
 
+@pytest.mark.check
 def test_without_the_extra_there_is_one_line(tmp_path: Path) -> None:
     deployment = told(Deployment(tmp_path), "http://127.0.0.1:9")
     hidden = "import sys; sys.modules['opentelemetry'] = None; from compliance.__main__ import main; main()"
@@ -200,7 +203,7 @@ def test_without_the_extra_there_is_one_line(tmp_path: Path) -> None:
         [sys.executable, "-c", hidden, "--policy", str(tmp_path / "policy.toml")],
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=300,
         check=False,
     )
     assert (ended.returncode, ended.stdout) == (2, "")

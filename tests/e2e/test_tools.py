@@ -74,11 +74,12 @@ def program(served: Served, text: str) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         cwd=served.folder,
-        timeout=100,
+        timeout=300,
         check=False,
     )
 
 
+@pytest.mark.check
 def test_the_page_s_test_runs_and_costs_once(own: Served) -> None:
     for name, text in (("conftest.py", CONFTEST), ("pyproject.toml", OPTIONS), ("test_fairness.py", TEST)):
         (own.folder / name).write_text(text.replace("127.0.0.1:7443", own.address))
@@ -89,7 +90,7 @@ def test_the_page_s_test_runs_and_costs_once(own: Served) -> None:
             capture_output=True,
             text=True,
             cwd=own.folder,
-            timeout=100,
+            timeout=300,
             check=False,
         )
         assert run.returncode == 0, run.stdout
@@ -97,6 +98,7 @@ def test_the_page_s_test_runs_and_costs_once(own: Served) -> None:
     assert spent == [0.5, 0.5]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     ("spoil", "why"),
     [
@@ -113,13 +115,14 @@ def test_options_that_are_wrong_are_named(served: Served, tmp_path: Path, spoil:
         capture_output=True,
         text=True,
         cwd=tmp_path,
-        timeout=100,
+        timeout=300,
         check=False,
     )
     assert run.returncode != 0
     assert why in run.stdout + run.stderr
 
 
+@pytest.mark.check
 def test_the_page_s_search_runs(own: Served) -> None:
     run = program(own, SCORER)
     assert (run.returncode, run.stderr) == (0, "")
@@ -127,6 +130,7 @@ def test_the_page_s_search_runs(own: Served) -> None:
     assert 0.1 <= 3 - remaining(own) <= 0.5
 
 
+@pytest.mark.check
 def test_a_score_is_minus_the_answer_s_size_and_is_paid_for_once(own: Served) -> None:
     rows, model = table(own), fitted(own)
     X = rows[["income", "debt"]]
@@ -146,6 +150,7 @@ def test_a_score_is_minus_the_answer_s_size_and_is_paid_for_once(own: Served) ->
     assert ((scores <= 0) & np.isfinite(scores)).all()
 
 
+@pytest.mark.check
 def test_probabilities_may_be_audited_too(own: Served) -> None:
     X, model = table(own)[["income", "debt"]], fitted(own)
     with own.client() as audits:
@@ -177,6 +182,7 @@ sys.modules["mlflow"] = double
 """
 
 
+@pytest.mark.check
 def test_the_page_s_answer_is_logged(own: Served) -> None:
     """A double with the calls that MLflow documents stands for MLflow, which is not installed."""
     run = program(own, DOUBLE + MLFLOW + "\nprint(json.dumps(logged))")
@@ -198,6 +204,7 @@ def test_the_page_s_answer_is_logged(own: Served) -> None:
     assert remaining(own) == 2.8
 
 
+@pytest.mark.check
 def test_the_page_s_asyncio_program_runs(own: Served) -> None:
     runs = [program(own, ASYNCIO) for _ in range(2)]
     assert {(run.returncode, run.stderr) for run in runs} == {(0, "")}
@@ -246,6 +253,7 @@ def test_asyncio_gets_the_same_answers_terms_and_refusals(own: Served) -> None:
     asyncio.run(refused())
 
 
+@pytest.mark.check
 def test_asyncio_is_not_refused_for_asking_too_much_at_once(own: Served) -> None:
     async def ask() -> None:
         async with AsyncAuditClient(own.address, own.folder / "certificates/developer-alice") as audits:
@@ -255,6 +263,7 @@ def test_asyncio_is_not_refused_for_asking_too_much_at_once(own: Served) -> None
     asyncio.run(ask())
 
 
+@pytest.mark.check
 def test_asyncio_asks_again_where_a_service_was_restarted_and_is_charged_once(tmp_path: Path) -> None:
     deployment = Deployment(tmp_path)
     folder = tmp_path / "certificates" / "developer-alice"
@@ -282,6 +291,7 @@ def test_a_request_id_is_given_or_made_and_not_both(served: Served) -> None:
         audits.ask(np.zeros(3000), "sp", 0.1, request_id="x", once=True)
 
 
+@pytest.mark.check
 def test_every_question_has_an_id_of_its_own(own: Served) -> None:
     rows = pd.read_csv(own.folder / "loans.csv")
     asked: list[dict[str, Any]] = [

@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "tutorial.md").read_text()
 SERVE = "fairwall serve compliance --policy policy.toml\n"
@@ -19,6 +21,7 @@ def _blocks(kind: str, page: str = PAGE) -> list[str]:
     return re.findall(rf"```{kind}\n(.*?)```", page, re.DOTALL)
 
 
+@pytest.mark.check
 def test_the_tutorial_is_played(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     shutil.copytree(ROOT / "docs" / "example", tmp_path / "docs" / "example")
@@ -37,7 +40,7 @@ def test_the_tutorial_is_played(tmp_path: Path) -> None:
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     played = subprocess.run(
         ["sh", "-eu", "-c", "".join(moved).removesuffix(SERVE)], cwd=tmp_path, env=environment,
-        capture_output=True, text=True, check=False, timeout=100,
+        capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     assert played.returncode == 0, played.stderr
     assert "no findings" in played.stdout
@@ -52,7 +55,7 @@ def test_the_tutorial_is_played(tmp_path: Path) -> None:
             assert it.stdout is not None
             assert address in it.stdout.readline(), (own / "log").read_text()
             asked = subprocess.run(
-                [sys.executable, "-c", program], cwd=own, capture_output=True, text=True, check=False, timeout=100
+                [sys.executable, "-c", program], cwd=own, capture_output=True, text=True, check=False, timeout=300
             )
         finally:
             it.kill()

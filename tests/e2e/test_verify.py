@@ -28,9 +28,10 @@ from fairwall.wire.v1 import error_pb2
 from sim.games import read as read_sweep
 from sim.runs.folder import digests
 from sim.runs.page import write_report
-from sim.transcripts.files import anchors, read
+from sim.transcripts.files import Transcript, anchors, paths, read
 from sim.verify.check import verify
 from sim.verify.finding import Finding, Verification
+from sim.verify.report_page import changed_page
 from tests.command import fairwall, played
 
 REFEREE = "/fairwall.game.v1.RefereeService/"
@@ -94,7 +95,7 @@ def copied(honest: Path, tmp_path: Path) -> Path:
 
 
 def command(*arguments: object) -> subprocess.CompletedProcess[str]:
-    return fairwall("verify", *arguments, seconds=100)
+    return fairwall("verify", *arguments, seconds=300)
 
 
 def test_a_reveal_game_is_well(honest: Path) -> None:
@@ -121,6 +122,7 @@ def test_a_folder_that_is_no_run_is_one_line(tmp_path: Path) -> None:
     assert finished.stderr == f"fairwall: {tmp_path}: not a run's folder: it has no scenario.toml\n"
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("mode", ["none", "digest"])
 def test_a_run_says_how_it_records(tmp_path: Path, mode: str) -> None:
     folder = run(tmp_path, REVEAL.replace('name = "small"', f'name = "small"\nrecord = "{mode}"'))
@@ -143,9 +145,9 @@ def test_a_run_says_how_it_records(tmp_path: Path, mode: str) -> None:
 def places(folder: Path, times: int, seed: int) -> list[tuple[Path, int]]:
     """Random places in a run's transcripts, every byte as likely as any other."""
     rng = random.Random(seed)  # noqa: S311 - nothing secret
-    paths = sorted((folder / "transcript").glob("*/*.bin"))
-    sizes = [path.stat().st_size for path in paths]
-    return [(path, rng.randrange(path.stat().st_size)) for path in rng.choices(paths, sizes, k=times)]
+    scripts = sorted((folder / "transcript").glob("*/*.bin"))
+    sizes = [path.stat().st_size for path in scripts]
+    return [(path, rng.randrange(path.stat().st_size)) for path in rng.choices(scripts, sizes, k=times)]
 
 
 def with_changed_byte(path: Path, place: int, check: Callable[[], bool]) -> bool:
@@ -163,6 +165,7 @@ def test_a_changed_byte_is_found_wherever_it_is(copied: Path) -> None:
         assert with_changed_byte(path, place, lambda path=path: not read(path).is_whole), (path, place)  # type: ignore[misc]
 
 
+@pytest.mark.check
 def test_verify_names_the_file_that_was_changed(copied: Path) -> None:
     for path, place in places(copied, 10, seed=2):
         found: list[Finding] = []
@@ -242,6 +245,32 @@ def test_a_report_with_another_drawing_is_named(copied: Path) -> None:
     assert found.text.startswith("has a figure that does not follow from trials.jsonl: line ")
 
 
+@pytest.mark.check
+def test_drawings_of_other_kernels_are_not_compared(copied: Path) -> None:
+    page = copied / "report.html"
+    page.write_text(re.sub(*MOVED, page.read_text(), count=1))
+
+    def found(change: Callable[[Transcript], object]) -> tuple[list[Finding], list[str]]:
+        scripts, notes = [read(path) for path in paths(copied)], list[str]()
+        for script in scripts:
+            change(script)
+        return [*changed_page(copied, scripts, notes)], notes
+
+    def called_otherwise(script: Transcript) -> None:
+        assert script.header is not None
+        script.header.versions.add(name="cpu", version="an abacus")
+
+    findings, notes = found(called_otherwise)
+    assert [finding.where for finding in findings] == ["report.html"]
+    assert notes == []
+    findings, (note,) = found(lambda script: script.numerics.update({"kernels of numpy": "an abacus"}))
+    assert findings == []
+    assert "which were drawn with kernels of numpy an abacus, not " in note
+    findings, (note,) = found(lambda script: script.numerics.clear())
+    assert findings == []
+    assert "which were drawn with kernels that were not recorded" in note
+
+
 def test_drawings_of_another_matplotlib_are_not_compared_but_all_else_is(copied: Path) -> None:
     def drawn_otherwise(page: str) -> str:
         return re.sub("matplotlib [0-9.]+", "matplotlib 2.0.0", re.sub(*MOVED, page))
@@ -281,6 +310,7 @@ def confined(folder: Path, starts: list[dict[str, Any]]) -> list[Finding]:
     return list(verify(folder).findings)
 
 
+@pytest.mark.check
 def test_layers_other_than_a_party_recorded_are_named(copied: Path) -> None:
     (start,) = json.loads((copied / "result.json").read_text())["confinement"]
     limits = start["developer"][0] | {"active": not start["developer"][0]["active"], "why_not": "no such thing"}
@@ -296,6 +326,7 @@ def test_layers_other_than_a_party_recorded_are_named(copied: Path) -> None:
     assert confined(copied, [start]) == []
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("times", [0, 2])
 def test_starts_that_are_left_out_or_made_up_are_named(copied: Path, times: int) -> None:
     starts = json.loads((copied / "result.json").read_text())["confinement"] * times
@@ -326,6 +357,7 @@ def test_another_party_s_transcript_under_this_name_is_named(copied: Path) -> No
     assert Finding("chain", "transcript/adversary/1.bin entry 0", text) in verify(copied).findings
 
 
+@pytest.mark.check
 def test_another_run_s_transcripts_are_named(copied: Path, tmp_path: Path) -> None:
     other = run(tmp_path, REVEAL)
     run_id, other_id = (json.loads((folder / "result.json").read_text())["run"] for folder in (copied, other))
@@ -346,6 +378,7 @@ def test_a_scenario_that_was_not_played_is_named(copied: Path) -> None:
     assert texts == {"was written for another scenario than scenario.toml, or under another key"}
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("said", [False, None, 1])
 def test_a_run_that_was_not_played_to_its_end_is_found(copied: Path, said: object) -> None:
     anchored_anew(copied, complete=said)
@@ -376,12 +409,13 @@ def test_a_transcript_that_ends_early_is_found_and_named(copied: Path) -> None:
     assert "breaks off after" in open_.text
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     "party", ["developer", *(pytest.param(name, marks=pytest.mark.slow) for name in ("compliance", "adversary"))]
 )
 def test_a_party_that_was_killed_leaves_a_prefix_that_is_reported_as_open(live_run: Any, party: str) -> None:
     live_run.parties[party].kill()
-    live_run.command.communicate(timeout=20)
+    live_run.command.communicate(timeout=300)
     (folder,) = live_run.folder.iterdir()
     script = read(folder / "transcript" / party / "1.bin")
     assert script.messages
@@ -490,7 +524,7 @@ def test_a_message_that_was_changed_on_its_way_is_named(table: Table) -> None:
     table.call("developer", "compliance", TERMS, [request], answers[:1], heard=answers[1:])
     (found,) = table.findings()
     assert found.check == "counterpart"
-    assert found.where == "transcript/developer/1.bin entry 5"
+    assert found.where == "transcript/developer/1.bin entry 6"
     assert found.text.startswith("call 2 of developer to compliance, message 0: is not what compliance sent")
 
 
@@ -640,6 +674,7 @@ ENCODINGS: dict[str, bytes] = {
 }
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @pytest.mark.parametrize("place", ["within random bytes", "alone"])
 def test_a_planted_column_is_found_in_every_encoding(table: Table, encoding: str, place: str) -> None:
@@ -677,7 +712,7 @@ def test_what_arrives_time_and_again_is_named_once(table: Table) -> None:
     for number in (1, 2, 3):
         deal_developer(table, features, deal_id=f"deal-{number}")
     calls = {finding.where for finding in table.findings()}
-    assert calls == {"transcript/developer/1.bin entry 2 (call 1 of developer to referee, TakeDeveloperDeal)"}
+    assert calls == {"transcript/developer/1.bin entry 3 (call 1 of developer to referee, TakeDeveloperDeal)"}
 
 
 def test_a_column_that_leaks_a_bit_at_a_time_is_not_claimed_to_be_found_but_one_in_the_adversarys_model_is(
@@ -797,6 +832,7 @@ def test_random_bytes_raise_no_alarm(table: Table) -> None:
     assert table.findings() == []
 
 
+@pytest.mark.check
 def test_noise_of_the_operating_system_is_kept_by_compliance_alone(tmp_path: Path) -> None:
     folder = run(tmp_path, REVEAL.replace('mechanism = "laplace"', 'mechanism = "laplace"\nnoise = "system"'))
     assert verify(folder).findings == ()

@@ -210,6 +210,7 @@ def test_what_an_honest_reveal_game_reports_follows_from_its_messages(honest: Pa
     assert found.reports == 6  # compliance's, the developer's and a line, twice
 
 
+@pytest.mark.check
 def test_a_base_model_is_trained_again(tmp_path: Path) -> None:
     found = verify(played(tmp_path, TRAINED))
     assert found.findings == ()
@@ -217,6 +218,7 @@ def test_a_base_model_is_trained_again(tmp_path: Path) -> None:
     assert found.reports == 4
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(
     "settings",
     [
@@ -243,6 +245,7 @@ def test_the_golden_runs_are_well(monkeypatch: pytest.MonkeyPatch, name: str) ->
     assert found.reports > 2
 
 
+@pytest.mark.check
 @NEEDS_TORCH
 @pytest.mark.parametrize(
     "settings",
@@ -255,6 +258,7 @@ def test_what_an_inference_game_reports_follows(tmp_path: Path, table: Path, set
     assert about == ({"strength", "base_scores, base_member_scores"} if settings else set())
 
 
+@pytest.mark.check
 def test_arrays_by_digest_alone_are_noted(tmp_path: Path) -> None:
     large = (
         "scenario.record='digest'",
@@ -296,6 +300,7 @@ OTHERWISE = {
 QUICK = ("smaller", "moved", "spent")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("change", "text"),
     [pytest.param(*OTHERWISE[name], id=name, marks=() if name in QUICK else pytest.mark.slow) for name in OTHERWISE],
@@ -320,6 +325,7 @@ def test_a_batch_is_reported_once(times: int) -> None:
 EXCHANGED = "audits[0].request_id, audits[1].request_id = audits[1].request_id, audits[0].request_id"
 
 
+@pytest.mark.check
 def test_a_compliance_that_exchanges_two_answers_is_named(tmp_path: Path, twins: Twins) -> None:
     twins({"compliance": reporting(EXCHANGED)})
     partition = ("compliance.metric='abs_sp'", "developer.strategy='absolute'")
@@ -426,6 +432,7 @@ CHARGES = {
 """What a compliance charges, in its answers and in its report alike: by which parties, in which game, what is found."""
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("parties", "settings", "text"),
     [
@@ -441,6 +448,7 @@ def test_a_compliance_that_charges_otherwise_is_named(
     assert any(one.startswith(f"deal-1: {text}") for one in texts), texts
 
 
+@pytest.mark.check
 def test_a_batch_that_is_answered_from_cells_is_well(tmp_path: Path, twins: Twins) -> None:
     twins(HALVES)
     run = played(tmp_path, SYNTHETIC, *CELLS, "scenario.trials=1")
@@ -452,6 +460,7 @@ def test_a_batch_that_is_answered_from_cells_is_well(tmp_path: Path, twins: Twin
     assert playing.again(open_run(run)).difference is None
 
 
+@pytest.mark.check
 def test_a_developer_and_an_adversary_that_report_otherwise_are_named(tmp_path: Path, twins: Twins) -> None:
     better = """
         request.accuracy_base += 0.025
@@ -510,6 +519,7 @@ def tampered(folder: Path, change: Callable[[list[dict[str, Any]]], object]) -> 
     return reported(found)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "key", ["query_error_mean", "query_error_median", "epsilon_spent", "queries", "leakage", "max_prediction_change"]
 )
@@ -545,7 +555,7 @@ def test_a_changed_line_of_an_inference_game_is_named(tmp_path: Path, table: Pat
     texts = tampered(folder, lambda lines: lines[0].update(label_gap=1.0, gap=0.5))
     assert [text.partition(" is ")[0] for text in texts] == ["trial 0 (deal-1): gap", "trial 0 (deal-1): label_gap"]
     own.unlink()
-    told = json.loads(fairwall("verify", folder, "--json", seconds=100).stdout)
+    told = json.loads(fairwall("verify", folder, "--json", seconds=300).stdout)
     (note,) = (note for note in told["notes"] if note.startswith("not checked"))
     assert note.startswith("not checked: lines of trials.jsonl: the test rows are in no message, and cannot be drawn")
 
@@ -564,6 +574,7 @@ player._given = dying
 """
 
 
+@pytest.mark.check
 def test_of_a_run_that_was_broken_off_what_is_there_is_checked(tmp_path: Path, twins: Twins) -> None:
     file = tmp_path / "scenario.toml"
     file.write_text(SYNTHETIC)

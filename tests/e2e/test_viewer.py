@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -119,6 +120,7 @@ def made_up(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "page.html"
 
 
+@pytest.mark.check
 def test_the_demo_opens_steps_to_its_end_filters_shows_an_array_and_leads_on(window: Window, demo: Path) -> None:
     window.open(demo)
     assert "verified" in window.texts(".badges")[0]
@@ -169,14 +171,27 @@ def test_the_demo_opens_steps_to_its_end_filters_shows_an_array_and_leads_on(win
     window.tab.get_by_role("heading", name="Trial 2", exact=True).wait_for()
 
 
+@pytest.mark.check
 def test_an_address_leads_to_its_message(window: Window, demo: Path) -> None:
     window.open(demo, "#trial=3&m=9")
     assert window.texts("h1") == ["Trial 3"]
     window.tab.wait_for_selector(".inspector .number")
-    assert window.texts(".inspector .number")[0].startswith("Message 9 of")
+    assert re.fullmatch(r"Message \d+ of \d+ shown; 9 of \d+ in all", window.texts(".inspector .number")[0])
+    window.tab.get_by_label("also messages without content").check()
+    window.tab.get_by_text(re.compile(r"^Message 9 of \d+$")).wait_for()
+    window.tab.get_by_role("button", name="first message").click()
+    window.tab.get_by_text(re.compile(r"^Message 1 of \d+$")).wait_for()
+
+
+@pytest.mark.check
+def test_a_trial_begins_at_the_first_message_that_is_shown(window: Window, demo: Path) -> None:
+    window.open(demo, "#trial=2")
+    window.tab.wait_for_selector(".inspector .number")
+    assert window.texts(".inspector .number")[0].startswith("Message 1 of ")
     assert "entry" in window.texts(".inspector .entries")[0]
 
 
+@pytest.mark.check
 def test_a_finding_leads_to_its_message_and_a_difference_is_opened(window: Window, made_up: Path) -> None:
     window.open(made_up, "#findings")
     window.tab.locator("table.found a").first.click()
@@ -199,6 +214,7 @@ def test_what_was_recorded_is_text_and_nothing_else(window: Window, made_up: Pat
     assert shown.count(HOSTILE) >= 3, "the scenario's digest, and the deal in both sides' copies"
 
 
+@pytest.mark.check
 def test_of_a_long_list_only_what_is_in_view_is_in_the_page(window: Window, tmp_path: Path) -> None:
     (tmp_path / "long.html").write_text(page(open_run(record(tmp_path / "run", map(_asked, range(1100))))))
     window.open(tmp_path / "long.html", "#trial=1")
@@ -210,6 +226,7 @@ def test_of_a_long_list_only_what_is_in_view_is_in_the_page(window: Window, tmp_
     assert window.texts(".figures dd")[0] == "1,100"
 
 
+@pytest.mark.check
 def test_of_many_cells_only_those_in_view_are_in_the_page(window: Window, tmp_path: Path) -> None:
     swept = ", ".join(str(epsilon) for epsilon in range(1, 2102))
     scenario = command.SMALL.replace("trials = 3", "trials = 1") + f'[sweep]\n"compliance.epsilon" = [{swept}]\n'
@@ -219,12 +236,13 @@ def test_of_many_cells_only_those_in_view_are_in_the_page(window: Window, tmp_pa
     assert window.texts(".trials .left") == ["2,101 trials"]
     assert window.tab.locator(".cell").count() < 60
     window.tab.evaluate("window.scrollTo(0, document.documentElement.scrollHeight)")
-    window.tab.get_by_role("heading", name="epsilon 2101").wait_for()
+    window.tab.get_by_role("heading", name="epsilon 2,101").wait_for()
     assert window.tab.locator(".cell").count() < 60
     window.tab.get_by_label("search").fill("epsilon 77")
     assert window.tab.locator(".cell").count() == 11
 
 
+@pytest.mark.check
 def test_who_sees_only_its_own_part_is_told_so(window: Window, tmp_path: Path) -> None:
     folder = command.played(tmp_path, _small(tmp_path))
     finished = command.fairwall("view", folder, "--as", "developer", cwd=tmp_path)
@@ -238,6 +256,7 @@ def test_who_sees_only_its_own_part_is_told_so(window: Window, tmp_path: Path) -
     assert "not for these eyes" in window.texts(".people .told")[0]
 
 
+@pytest.mark.check
 def test_the_developers_page_of_a_game_holds_no_byte_of_the_protected_column(tmp_path: Path) -> None:
     """But for its own guess, which with exact answers is that column."""
     settings = ("--trials", "1", "--set", 'compliance.epsilon=["inf", 10]', "--set", "developer.strategy=sensing")
@@ -265,6 +284,7 @@ def _small(folder: Path) -> Path:
     return folder / "small.toml"
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_pages_are_fit_for_everybody(browser: Any, demo: Path, made_up: Path, width: int, scheme: str) -> None:
@@ -282,6 +302,7 @@ def test_pages_are_fit_for_everybody(browser: Any, demo: Path, made_up: Path, wi
             assert window.tab.evaluate("document.documentElement.scrollWidth") <= width
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -300,6 +321,7 @@ def test_what_cannot_be_shown_is_one_line(
     assert finished.stderr.count("\n") == 1
 
 
+@pytest.mark.check
 def test_a_run_is_shown_beside_what_comes_of_it_again(window: Window, tmp_path: Path) -> None:
     finished = command.fairwall(
         "view", command.played(tmp_path, _small(tmp_path)), "--replayed", "--out", "a.html", cwd=tmp_path

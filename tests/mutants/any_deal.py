@@ -5,7 +5,7 @@ from compliance.__main__ import main
 
 KILLED_BY = "C212"
 
-service.AuditService._case = lambda self, _: next(iter(self._cases.values()))
+service.AuditService._case = lambda self, *_: next(iter(self._cases.values()))
 
 if __name__ == "__main__":
     main()

@@ -11,12 +11,14 @@ KILLED_BY = "C301"
 settle_once = Ledger.settle
 
 
-def settle(self, request, answer):
+def settle(self, request, answer, *how, **room):
     with self._transaction():
         repeated = self._find(request) is not None
-    entry = settle_once(self, request, answer)
+    entry = settle_once(self, request, answer, *how, **room)
     if repeated:
-        settle_once(self, replace(request, request_id=f"{request.request_id[:40]}~{secrets.token_hex(4)}"), answer)
+        settle_once(
+            self, replace(request, request_id=f"{request.request_id[:40]}~{secrets.token_hex(4)}"), answer, *how, **room
+        )
     return entry
 
 

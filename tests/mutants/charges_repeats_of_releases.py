@@ -9,12 +9,12 @@ from compliance.ledger import Ledger
 KILLED_BY = "C901"
 
 
-def settle(self, request, answer, sound=Ledger.settle):
+def settle(self, request, answer, *how, sound=Ledger.settle, **room):
     with self._transaction():
         is_known = self._find(request) is not None
-    entry = sound(self, request, answer)
+    entry = sound(self, request, answer, *how, **room)
     if is_known and request.metric == "release":
-        sound(self, replace(request, request_id=f"{request.request_id}~{secrets.token_hex(4)}"), answer)
+        sound(self, replace(request, request_id=f"{request.request_id}~{secrets.token_hex(4)}"), answer, *how, **room)
     return entry
 
 

@@ -20,7 +20,9 @@ sound, finish = service._receive, ArrivingArray.finish
 
 
 def filled(self):
-    self._filled = len(self._buffer)
+    missing = len(self._buffer) - self._filled
+    self._buffer[self._filled :] = bytes(missing)  # which may be anything otherwise, and no prediction
+    self._filled += missing
     return finish(self)
 
 

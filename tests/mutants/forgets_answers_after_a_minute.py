@@ -12,9 +12,11 @@ sound = Ledger.settle
 first = {}
 
 
-def settle(self, request, answer):
+def settle(self, request, answer, *how, **room):
     age = time.monotonic() - first.setdefault((request.developer, request.digest), time.monotonic())
-    return sound(self, replace(request, request_id=request.request_id + "'") if age > 60 else request, answer)
+    return sound(
+        self, replace(request, request_id=request.request_id + "'") if age > 60 else request, answer, *how, **room
+    )
 
 
 Ledger.settle = settle

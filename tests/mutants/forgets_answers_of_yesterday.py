@@ -11,12 +11,12 @@ KILLED_BY = "C750"
 sound = Ledger.settle
 
 
-def settle(self, request, answer):
+def settle(self, request, answer, *how, **room):
     with self._transaction():
         found = self._find(request)
     if found and found.time < time.time() - 86400:
         request = replace(request, request_id=f"{request.request_id}, {time.time() // 86400}")
-    return sound(self, request, answer)
+    return sound(self, request, answer, *how, **room)
 
 
 Ledger.settle = settle

@@ -8,8 +8,8 @@ from compliance.ledger import Ledger
 KILLED_BY = "C301"
 
 
-def settle(self, request, answer, sound=Ledger.settle):
-    entry = sound(self, request, answer)
+def settle(self, request, answer, *how, sound=Ledger.settle, **room):
+    entry = sound(self, request, answer, *how, **room)
     return replace(entry, reply=answer(()))
 
 

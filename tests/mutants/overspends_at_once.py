@@ -15,10 +15,10 @@ sound, affords = Ledger.settle, Books.affords
 looked = threading.local()
 
 
-def settle(self, request, answer):
+def settle(self, request, answer, *how, **room):
     looked.fits = affords(self._books, request)
     time.sleep(0.2)
-    return sound(self, request, answer)
+    return sound(self, request, answer, *how, **room)
 
 
 Books.affords = lambda *_: looked.fits

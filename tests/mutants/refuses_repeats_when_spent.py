@@ -10,10 +10,10 @@ KILLED_BY = "C307"
 sound = Ledger.settle
 
 
-def settle(self, request, answer):
+def settle(self, request, answer, *how, **room):
     if not self._books.affords(request):
         raise Refusal(error_pb2.REASON_BUDGET_EXHAUSTED)
-    return sound(self, request, answer)
+    return sound(self, request, answer, *how, **room)
 
 
 Ledger.settle = settle

@@ -9,12 +9,18 @@ from compliance.ledger import Ledger
 KILLED_BY = "C908"
 
 
-def settle(self, request, answer, sound=Ledger.settle):
-    entry = sound(self, request, answer)
+def settle(self, request, answer, *how, sound=Ledger.settle, **room):
+    entry = sound(self, request, answer, *how, **room)
     if request.metric == "release":
         other = f"{request.request_id[-40:]}~audits"
         dataset = request.dataset.removesuffix("-release")
-        sound(self, replace(request, request_id=other, dataset=dataset, neighbours=Neighbours.A_FLIP), answer)
+        sound(
+            self,
+            replace(request, request_id=other, dataset=dataset, neighbours=Neighbours.A_FLIP),
+            answer,
+            *how,
+            **room,
+        )
     return entry
 
 

@@ -13,9 +13,9 @@ sound = Ledger.settle
 kept = {}
 
 
-def settle(self, request, answer):
+def settle(self, request, answer, *how, **room):
     try:
-        return sound(self, request, answer)
+        return sound(self, request, answer, *how, **room)
     except LedgerUnavailable:
         books = self._books
         fresh = Entry(books.head.sequence + 1, request, answer(()), books.remaining_after(request), time.time(), b"")

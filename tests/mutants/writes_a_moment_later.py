@@ -13,14 +13,14 @@ sound = Ledger.settle
 promised = {}
 
 
-def settle(self, request, answer):
+def settle(self, request, answer, *how, **room):
     with self._transaction():
         entry, books = self._find(request), self._books
         if entry is None and books.affords(request):
             remaining = books.remaining_after(request)
             entry = Entry(books.head.sequence + 1, request, answer(()), remaining, time.time(), b"")
             threading.Timer(0.02, sound, (self, request, lambda _: entry.reply)).start()
-    return entry or sound(self, request, answer)
+    return entry or sound(self, request, answer, *how, **room)
 
 
 Ledger.settle = settle

@@ -112,9 +112,13 @@ def solutions_of_size(rows: NDArray[np.float64], values: NDArray[np.float64], si
 
 
 def largest(z: NDArray[np.float64], size: int) -> NDArray[np.float64]:
-    """Give the indicator, (n,) of 0 and 1, of the ``size`` largest entries of z."""
-    group = np.zeros(z.size)
-    group[np.argpartition(z, z.size - size)[z.size - size :]] = 1
+    """Give the indicator, (n,) of 0 and 1, of the ``size`` largest entries of z; of equal ones those that come first.
+
+    Not by ``argpartition``, whose choice among equal ones depends on the processor.
+    """
+    least = np.partition(z, z.size - size)[z.size - size]
+    group: NDArray[np.float64] = (z > least).astype(np.float64)
+    group[np.flatnonzero(z == least)[: size - int(group.sum())]] = 1
     return group
 
 

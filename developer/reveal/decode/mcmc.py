@@ -51,7 +51,7 @@ def marginals(evidence: Evidence) -> NDArray[np.float64]:
     chains = np.arange(CHAINS)
     # Each chain's people in an order of its own: the first n0 are the members.
     belief = np.clip(posterior(evidence).log_odds, -30, 30)
-    order = np.argsort(-belief + rng.gumbel(size=(CHAINS, n)), axis=1)
+    order = np.argsort(-belief + rng.gumbel(size=(CHAINS, n)), axis=1, kind="stable")
     residual = x - people[order[:, :n0]].sum(axis=1)
     value = log_density(residual).sum(axis=1)
     steps = STEPS_PER_PERSON * n

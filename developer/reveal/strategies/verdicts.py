@@ -222,7 +222,7 @@ def _located(
     values: NDArray[np.float64], weights: NDArray[np.float64], above: Callable[[float], bool]
 ) -> NDArray[np.int64]:
     """Ask which of some values is the true one, by splits near the middle of their weights; give all that equal it."""
-    order = np.argsort(values)
+    order = np.argsort(values, kind="stable")  # else the order of equal ones depends on the processor
     ranked = values[order]
     starts = np.flatnonzero(np.diff(ranked, prepend=-math.inf) > _ALIKE)  # of the runs of equal values
     reached = np.concatenate([[0.0], np.cumsum(np.add.reduceat(weights[order], starts))])

@@ -36,6 +36,9 @@ from fairwall.wire.v1.error_pb2 import AuditError, Reason
 if TYPE_CHECKING:
     import pandas as pd
 
+__tracebackhide__ = True
+"""pytest shows the arguments of what failed, and these are rows about people."""
+
 AUDIT_SECONDS = 600.0
 
 RECONNECT_SECONDS = 20.0
@@ -55,6 +58,8 @@ class AuditRefused(Exception):
     ----------
     error : AuditError
         What compliance said.
+    data : str
+        What was asked for, as in "data set 'loans'".
 
     Attributes
     ----------
@@ -70,7 +75,7 @@ class AuditRefused(Exception):
         What is left of the budget and what the batch would take of it, where that is more.
     """
 
-    def __init__(self, error: AuditError) -> None:
+    def __init__(self, error: AuditError, data: str = "") -> None:
         told = {field.name: value for field, value in error.ListFields()}
         self.reason = Reason.Name(error.reason).removeprefix("REASON_")
         self.people: int | None = told.get("people")
@@ -80,6 +85,9 @@ class AuditRefused(Exception):
         self.epsilon_remaining: float | None = told.get("epsilon_remaining")
         self.epsilon_needed: float | None = told.get("epsilon_needed")
         numbers = [text.format(told[name]) for name, text in _NUMBERS.items() if name in told]
+        if data and self.reason == "DEAL_UNKNOWN":
+            # The service says the same of what is not there and of what is not the caller's.
+            numbers.append(f"the service has no {data}, or none that you may ask about")
         super().__init__(": ".join([CATALOGUE[error.reason][1], *([", ".join(numbers)] if numbers else [])]))
 
 
@@ -112,8 +120,9 @@ class Answer:
         What was left of the budget once the batch was charged, and what is left now: the same, unless this is the
         answer to a repeat, and something was charged since.
     low, high : ndarray, shape (models,)
-        Between what numbers the test set's exact gap lies with a probability of at least 95%; NaN where nothing is
-        known, which depends on the mechanism.
+        Between what numbers the test set's exact gap lies, made for 95%; NaN where nothing is known, which depends on
+        the mechanism. Of ``cells`` and ``low-rank`` they are what is believed under a prior on gaps, and not promised;
+        ``recommended`` answers batches of five models and more from cells.
     probability_above : ndarray, shape (models,), or None
         P(the population's gap > threshold), sampling error included; NaN where nothing is known. None if no threshold
         was given.
@@ -163,9 +172,9 @@ class Terms:
     rows : fairwall.client.rows.KnownRows or None
         What rows are known by; None where they have no ids.
     reveal_max : float or None
-        By what limit ``recommended`` chooses and ``cells`` are cut: what part of the people anybody is right about at
-        most, both groups counted equally, who spends a whole batch on finding out who is who. None where there is no
-        limit.
+        By what limit ``recommended`` chooses and ``cells`` are cut: the balanced accuracy that anybody has at most who
+        spends a whole batch on finding out who is who, where each group has at least ``minimum_group`` people. None
+        where there is no limit.
     minimum_group : int
         How many people each group has at least, wherever a metric looks. Epsilon is about one person's attribute, for
         data that keep to this whichever it is: of a group of just so many, it does not hide that nobody left it.
@@ -188,11 +197,13 @@ class Terms:
     def privacy(self) -> str:
         """What a batch gives away at most, in plain words."""
         limit = one_person(self.epsilon_max)
-        if self.reveal_max is None or self.reveal_max >= limit:
-            return in_words(limit, self.epsilon_max)
+        most = limit if self.reveal_max is None else min(limit, self.reveal_max)
+        told = in_words(most, self.epsilon_max, fewest=self.minimum_group)
+        if most == limit:
+            return told
         return (
-            f"{in_words(self.reveal_max, self.epsilon_max)} Where no mechanism stays within that, the one that gives "
-            "away least answers: expected_error() says how much, of each batch."
+            f"{told} Where no mechanism stays within that, the one that gives away least answers: expected_error() "
+            "says how much, of each batch."
         )
 
 
@@ -210,8 +221,9 @@ class ExpectedError:
         How far the middle of the metric's range is from the exact value, which costs nothing to say: an answer whose
         error is not below this is not worth its epsilon.
     revealed : float
-        What part of the people anybody is right about at most, both groups counted equally, who spends such a batch on
-        finding out who is who, where guessing gives 0.5; NaN where that is not known.
+        The balanced accuracy that anybody has at most who spends such a batch on finding out who is who, each group as
+        small as the terms allow: the mean of the shares of both groups that are named right, where guessing gives 0.5;
+        NaN where that is not known.
     """
 
     error: float
@@ -391,7 +403,7 @@ class AuditClient:
             Also where nothing may be.
         AuditUnavailable
         """
-        return self._call(lambda: by_group.terms(self._groups, self._data))
+        return self._call(lambda: by_group.terms(self._groups, self._data), " with groups")
 
     def by_group(self, predictions: ArrayLike, by: str | Sequence[str], epsilon: float, **asked: Any) -> pd.DataFrame:
         """Ask for rates by group, and how the groups compare: a frame, see `fairwall.client.by_group.ByGroup.frame`.
@@ -449,7 +461,8 @@ class AuditClient:
                 raise ValueError(f"measure {measure!r}: must be among {', '.join(by_group.MEASURES)}")
         names = (by,) if isinstance(by, str) else tuple(by)
         bought = self._call(
-            lambda: by_group.count(self._groups, self._data, name, batch, names, asked, epsilon, rows_digest=digest)
+            lambda: by_group.count(self._groups, self._data, name, batch, names, asked, epsilon, rows_digest=digest),
+            " with groups",
         )
         self._check_rows(digest, bought.rows_compared)
         return bought
@@ -463,7 +476,7 @@ class AuditClient:
         AuditUnavailable
             Also where the service releases nothing.
         """
-        return self._call(lambda: sanitised.terms(self._releases, self._data))
+        return self._call(lambda: sanitised.terms(self._releases, self._data), " with a release")
 
     def release(self, epsilon: float, *, request_id: str | None = None) -> Released:
         """Buy everybody's sensitive attributes, sanitised.
@@ -486,7 +499,7 @@ class AuditClient:
         _check_epsilon(epsilon)
         asked = uuid.uuid4().hex if request_id is None else request_id
         try:
-            return self._call(lambda: sanitised.buy(self._releases, self._data, asked, epsilon))
+            return self._call(lambda: sanitised.buy(self._releases, self._data, asked, epsilon), " with a release")
         except arrays.ArrayError as error:
             raise AuditUnavailable(f"no answer from {self._address}: {error}") from None
 
@@ -516,7 +529,7 @@ class AuditClient:
                 stacklevel=3,
             )
 
-    def _call(self, call: Callable[[], _T]) -> _T:
+    def _call(self, call: Callable[[], _T], kind: str = "") -> _T:
         """Make a call, and again for a while if a connection that had worked was lost: a request id is charged once."""
         give_up = time.monotonic() + RECONNECT_SECONDS
         while True:
@@ -526,7 +539,7 @@ class AuditClient:
                 said = audit_error_of(error)
                 if said.reason:
                     self._connected = True
-                    raise AuditRefused(said) from None
+                    raise AuditRefused(said, f"data set {self._data!r}{kind}") from None
                 if not (self._connected and _lost(error) and self._reconnected(give_up - time.monotonic())):
                     raise AuditUnavailable(self._no_answer(error)) from None
             else:
@@ -710,7 +723,7 @@ def _numbers(message: Array) -> NDArray[np.float64]:
 
 def _batch(predictions: ArrayLike) -> NDArray[np.float64]:
     """Bring predictions into the shape (models, people), and refuse what no service would take."""
-    batch = np.atleast_2d(np.asarray(predictions, dtype=np.float64))
+    batch = np.atleast_2d(rows.numbers(predictions))
     if batch.ndim != 2 or not batch.size:
         raise ValueError(f"predictions must have the shape (people,) or (models, people), not {np.shape(predictions)}")
     if batch.shape[0] > batch.shape[1] and (advice := _advice(predictions, batch.shape[1])):

@@ -23,6 +23,9 @@ from fairwall.wire.audits import ID_DIGITS, by_group_digest
 if TYPE_CHECKING:
     import pandas as pd
 
+__tracebackhide__ = True
+"""pytest shows the arguments of what failed, and these are rows about people."""
+
 BY_GROUP_SECONDS = 600.0
 
 UNKNOWN = "unknown"

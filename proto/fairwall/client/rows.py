@@ -13,6 +13,9 @@ from numpy.typing import ArrayLike, NDArray
 from fairwall.compliance.v1.audit_service_pb2 import RowsTerms
 from fairwall.wire.rows import RowsError, digest_of, ids_of, order_of
 
+__tracebackhide__ = True
+"""pytest shows the arguments of what failed, and these are rows about people."""
+
 
 @dataclass(frozen=True)
 class KnownRows:
@@ -26,18 +29,25 @@ class KnownRows:
     ids_digest, table_digest : bytes
         The SHA-256 of the ids in their order, and of the ids and the public columns; the second is empty where there
         are none of these.
+    column_digests : tuple of bytes
+        For each public column the SHA-256 of the ids and that column; empty of a service that does not tell.
     """
 
     id_column: str
     public_columns: tuple[str, ...]
     ids_digest: bytes = field(repr=False)
     table_digest: bytes = field(repr=False)
+    column_digests: tuple[bytes, ...] = field(default=(), repr=False)
 
 
 def from_message(message: RowsTerms) -> KnownRows:
     """Read what the terms say of rows."""
     return KnownRows(
-        message.id_column, tuple(message.public_columns), bytes(message.ids_digest), bytes(message.table_digest)
+        message.id_column,
+        tuple(message.public_columns),
+        bytes(message.ids_digest),
+        bytes(message.table_digest),
+        tuple(message.column_digests),
     )
 
 
@@ -104,14 +114,17 @@ def arranged(
         ids = _column(table, known.id_column)
         columns = {column: _column(table, column) for column in known.public_columns}
     assert ids is not None, "or a table has them"
-    batch = np.asarray(predictions, dtype=np.float64)
+    batch = numbers(predictions)
     written = _written(ids)
     if batch.shape[-1:] != (len(written),):
         raise ValueError(f"{len(written)} ids are not one for each prediction of an array of shape {batch.shape}")
     order = order_of(written)
     digest = digest_of(written, order, columns)
     if columns and digest != known.table_digest and digest_of(written, order) == known.ids_digest:
-        raise Mismatch(f"the ids are the service's, but its {_listed(known.public_columns)} are others for some rows")
+        told = dict(zip(known.public_columns, known.column_digests, strict=False))
+        others = [name for name in columns if digest_of(written, order, {name: columns[name]}) != told.get(name)]
+        its = _listed(others or known.public_columns)
+        raise Mismatch(f"the ids are the service's, but its {its} are others for some rows")
     if digest != (known.table_digest if columns else known.ids_digest):
         raise Mismatch("the ids are not those of the service's rows: some are missing, or more, or others")
     return np.take(batch, order, axis=-1), digest
@@ -129,12 +142,20 @@ def _by_labels(predictions: Any, known: KnownRows) -> tuple[NDArray[np.float64],
             continue
         order = order_of(written)
         if digest_of(written, order) == known.ids_digest:
-            values = predictions.to_numpy(dtype=np.float64)
+            values = numbers(predictions)
             return np.take(values.T if axis == 0 else values, order, axis=-1), known.ids_digest
     raise Mismatch(
         "neither rows nor columns are labelled with the ids of the service's rows: some are missing, or more, or "
         "others; to trust the order of rows instead, pass predictions.to_numpy()"
     )
+
+
+def numbers(predictions: ArrayLike) -> NDArray[np.float64]:
+    """Take predictions as numbers; ValueError, which quotes none of them, where they are not."""
+    try:
+        return np.asarray(predictions, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("predictions must be numbers in [0, 1], as many of each model") from None
 
 
 def _only_counts(labels: Any, pandas: Any) -> bool:

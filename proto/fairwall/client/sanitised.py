@@ -13,6 +13,9 @@ from fairwall.compliance.v1 import release_service_pb2 as wire
 from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceStub
 from fairwall.rpc import arrays, channel
 
+__tracebackhide__ = True
+"""pytest shows the arguments of what failed, and these are rows about people."""
+
 RELEASE_SECONDS = 600.0
 
 

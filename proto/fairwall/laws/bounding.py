@@ -48,7 +48,7 @@ def metric_range(metric: str) -> tuple[float, float]:
         return 0.0, math.inf
     if not found.absolute:
         return -1.0, 1.0
-    return 0.0, float(len(found.strata)) if metric == "eodds_sum" else 1.0
+    return 0.0, float(len(found.strata)) if found.joined == "sum" else 1.0
 
 
 def truncation_loss(distance: int, width: int, rate: float) -> float:

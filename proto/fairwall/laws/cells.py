@@ -39,6 +39,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.laws.decimals import least_scale
 from fairwall.laws.posterior import SHARE, directions_of, predicted_error, structures, variances_told
 
 CELL_MIN = 10
@@ -88,7 +89,7 @@ class Cuts:
 
 
 def cells_scale(epsilon: float) -> float:
-    """Return the scale of the noise on each cell that makes a release epsilon-private: 1 / epsilon.
+    """Return the scale of the noise on each cell that makes a release epsilon-private: 1 / epsilon, rounded up.
 
     Raises
     ------
@@ -97,7 +98,7 @@ def cells_scale(epsilon: float) -> float:
     """
     if not 0 < epsilon < math.inf:
         raise ValueError("epsilon must be above 0 and finite")
-    return 1 / epsilon
+    return least_scale(epsilon)
 
 
 def least_people(epsilon: float) -> int:

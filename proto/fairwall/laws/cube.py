@@ -61,6 +61,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fairwall.laws.calibration import require_batch
 from fairwall.laws.counts import share_of_size
+from fairwall.laws.decimals import least_scale
 
 TOGETHER = 25
 """Up to so many sums N0 is one more coordinate of theirs; beyond, it has noise of its own."""
@@ -99,12 +100,13 @@ def cube_scales(sums: int, epsilon: float, *, size_known: bool = False) -> CubeS
         Whether N0 was bought before.
     """
     require_batch(max(sums, 1), epsilon)
-    if size_known:
-        return CubeScales(1 / epsilon, sums, None, together=False)
-    if sums <= TOGETHER:
-        return CubeScales(1 / epsilon, sums + 1, None, together=True)
-    share = share_of_size(sums)
-    return CubeScales(1 / ((1 - share) * epsilon), sums, 1 / (share * epsilon), together=False)
+    together = not size_known and sums <= TOGETHER
+    if math.isinf(epsilon):
+        return CubeScales(0.0, sums + together, None if size_known or together else 0.0, together=together)
+    if size_known or together:
+        return CubeScales(least_scale(epsilon), sums + together, None, together=together)
+    size = 1 / (share_of_size(sums) * epsilon)
+    return CubeScales(least_scale(epsilon, size), sums, size, together=False)
 
 
 def cube_loss(sums: int, epsilon: float, *, size_known: bool = False) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from decimal import MAX_EMAX, MIN_EMIN, ROUND_FLOOR, Context, Decimal, DivisionByZero, Inexact, InvalidOperation
+from fractions import Fraction
 from functools import lru_cache
 
 EXACT = Context(prec=4000, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact, InvalidOperation, DivisionByZero])
@@ -22,6 +23,27 @@ _FLOOR = Context(prec=50, rounding=ROUND_FLOOR)
 def written(value: float) -> Decimal:
     """Return the shortest decimal that reads back as a float64; infinity for infinity."""
     return Decimal(repr(float(value)))
+
+
+def least_scale(epsilon: float, spent: float = math.inf) -> float:
+    """Return the least float64 scale of noise on what one person moves by 1 that costs no more than epsilon's decimal.
+
+    Noise of density exp(-|x| / scale) costs 1/scale exactly, and the nearest float64 to 1/epsilon may be too small.
+
+    Parameters
+    ----------
+    epsilon
+        Above 0; infinite for no noise, of scale 0.
+    spent
+        The scale of further noise whose cost is part of epsilon; infinite for none.
+    """
+    if math.isinf(epsilon):
+        return 0.0
+    left = Fraction(written(epsilon)) - (0 if math.isinf(spent) else 1 / Fraction(spent))
+    scale = float(1 / left)
+    while Fraction(scale) * left < 1:
+        scale = math.nextafter(scale, math.inf)
+    return scale
 
 
 def at_most(value: Decimal) -> float:

@@ -33,9 +33,11 @@ as it has different coordinates: he takes the number that serves him best. Given
 -T..T, and what all answers say of T counts too: the ratio of the person's two likelihoods, both of them means over T,
 is drawn, with a fixed seed. Cells answer later batches too, for nothing, so that all noisy counts can be found out,
 however many models a batch has; they are rows of k = n/C people. With N0 known, so is the sum of all noise but for its
-own, and noise has 1 - 1/C of its variance. Of a given number of cells, equal ones give most away: with k people in it,
-a cell gives away k Phi(d/2), which is concave in k. Randomised response tells each attribute with probability
-1/(1 + e^-epsilon), and nothing that is epsilon-private does more:
+own, and noise has 1 - 1/C of its variance. Tables by group (`fairwall.laws.groups`) are cells whose noise is that of
+two groups, of a group and everybody else, which hides least; what several of them tell adds up as of normal laws. Of a
+given number of cells, equal ones give most away: with k people in it, a cell gives away k Phi(d/2), which is concave in
+k. Randomised response tells each attribute with probability 1/(1 + e^-epsilon), and nothing that is epsilon-private
+does more:
 
     1/2 + TV/2 <= (e^epsilon + delta) / (1 + e^epsilon)
 """
@@ -43,7 +45,7 @@ a cell gives away k Phi(d/2), which is concave in k. Randomised response tells e
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
@@ -58,7 +60,7 @@ from fairwall.laws.cube import TOGETHER, CubeNoise
 from fairwall.laws.low_rank import COORDINATES_MAX
 from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
 from fairwall.laws.metric import find_metric
-from fairwall.laws.noise import Law
+from fairwall.laws.noise import Laplace, Law
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
 
 REVEAL_MAX = 0.6
@@ -167,12 +169,14 @@ def one_person(epsilon: float, delta: float = 0.0) -> float:
     return min(1.0, 1 / (1 + math.exp(-epsilon)) + delta / (1 + math.exp(min(epsilon, 700.0))))
 
 
-def in_words(accuracy: float, epsilon: float, delta: float = 0.0) -> str:
-    """Say in plain words what a batch gives away at most."""
+def in_words(accuracy: float, epsilon: float, delta: float = 0.0, fewest: int = 1) -> str:
+    """Say in plain words what a batch gives away at most, where both groups have at least so many people."""
+    groups = "however small a group is" if fewest == 1 else f"where both have at least {fewest:,} people"
     return (
-        "Whoever spends this whole batch on finding out who is who is right for at most "
-        f"{_percent(accuracy)} of people, both groups counted equally, where guessing gives 50%; about one person "
-        f"aimed at, the limit is e^eps/(1+e^eps), {_percent(one_person(epsilon, delta))} at epsilon {epsilon:g}."
+        "Whoever spends this whole batch on finding out who is who, by the best attack known here, has a balanced "
+        f"accuracy of at most {_percent(accuracy)}, the mean of the shares of both groups that are named right, "
+        f"{groups}; guessing gives 50%, and several batches tell more. About one person aimed at, the limit of one "
+        f"batch is e^eps/(1+e^eps), {_percent(one_person(epsilon, delta))} at epsilon {epsilon:,.10g}."
     )
 
 
@@ -214,13 +218,49 @@ def cells_within(n: int, epsilon: float, limit: Limit) -> int:
     return low
 
 
+def of_tables(
+    n: int, tables: Mapping[int, int], sums: int, epsilon: float, sums_epsilon: float, shares: Shares
+) -> float:
+    """Return the balanced accuracy of the best attack with counts by group, on who is in a group of the least size.
+
+    Parameters
+    ----------
+    n
+        People who are counted, at least 2.
+    tables
+        How many tables there are of each number of strata, all of noise of its rate.
+    sums
+        How many models' scores are summed by group.
+    epsilon, sums_epsilon
+        Of each table, and of the sums of each model; the noise between two groups, which hides least.
+    shares
+        Says how small a group may be.
+    """
+    sizes = _sizes(n, shares)[:1]
+
+    def told(n: int, n0: int) -> float:
+        square = 0.0
+        for strata, number in tables.items():
+            square += number * _distance(_of_cells(n, n0, min(strata, n), epsilon)) ** 2
+        if sums:
+            square += _distance(_of_rows(Laplace(0.5 / sums_epsilon), n, n0, sums)) ** 2
+        return NormalDist().cdf(math.sqrt(square) / 2)
+
+    return max(_found_out(told, n, n0) for n0 in sizes)
+
+
+def _distance(accuracy: float) -> float:
+    """Return how far apart two normal laws of deviation 1 are that are told apart so well: distances add up squared."""
+    return 2 * NormalDist().inv_cdf(min(accuracy, 1 - 1e-9))
+
+
 def _sizes(n: int, shares: Shares) -> list[int]:
     """Return the sizes of the smaller group that are looked at: the least, one between and the largest.
 
     Noise that does not depend on N0 hides least where n p (1-p) is least; only that on gaps has to be looked at more.
     """
-    sizes = sorted({min(n0, n - n0) for n0 in shares.counts(n)})
-    return sorted({sizes[0], sizes[len(sizes) // 2], sizes[-1]})
+    least, most = shares.allowed(n)
+    return sorted({least, round(math.sqrt(least * most)), most})
 
 
 def _percent(share: float) -> str:
@@ -303,6 +343,11 @@ def _of_noise(law: Law, n: int, n0: int, rows: int) -> float:
         (lambda n, n0: _of_cube(law, n, n0, rows)) if isinstance(law, CubeNoise) else
         (lambda n, n0: _of_rows(law, n, n0, rows))
     )  # fmt: skip
+    return _found_out(told, n, n0)
+
+
+def _found_out(told: Callable[[int, int], float], n: int, n0: int) -> float:
+    """Return the accuracy once what is found out of some people disturbs the others no more."""
     found = told(n, n0)
     for _ in range(_ROUNDS):
         if found < _DISTURBED_LESS:
@@ -316,7 +361,7 @@ def _of_noise(law: Law, n: int, n0: int, rows: int) -> float:
 
 def _uncertain(accuracy: float, share: float) -> float:
     """Return what part of the variance p (1-p) of z is left, for a Gaussian log-likelihood ratio of this accuracy."""
-    d = 2 * NormalDist().inv_cdf(min(accuracy, 1 - 1e-9))
+    d = _distance(accuracy)
     x = np.linspace(-8, 8, 401)
     weights = np.exp(-(x**2) / 2)
     weights /= weights.sum()

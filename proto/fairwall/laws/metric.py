@@ -32,6 +32,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.errors import UserError
+
 Value = Literal["prediction", "correct", "hit"]
 """What is known of a person without their protected attribute: h; 1 - abs(y - h); or h y."""
 
@@ -52,6 +54,13 @@ class Part:
     label: int | None = None
 
 
+class MetricError(UserError, ValueError):
+    """A metric that does not say what laws need to know of it. Its text is one line."""
+
+
+_PRECISION = (Part("hit"), Part("prediction"))
+
+
 @dataclass(frozen=True)
 class Metric:
     """A group fairness metric, as far as it is public.
@@ -70,6 +79,14 @@ class Metric:
         Whether predictions must be 0 or 1.
     bounded
         Whether one person can move it only so far. What is not bounded cannot be protected by noise on the metric.
+    joined
+        Of several strata, each with one part: whether it is the largest of their absolute gaps, or the sum.
+
+    Raises
+    ------
+    MetricError
+        For any other metric of several parts but predictive parity: its sensitivity, its range and its intervals follow
+        from what is said here, and would be another one's.
     """
 
     name: str
@@ -78,6 +95,21 @@ class Metric:
     absolute: bool = False
     binary: bool = False
     bounded: bool = True
+    joined: Literal["max", "sum"] | None = None
+
+    def __post_init__(self) -> None:
+        one_each = len(self.strata) == len(self.parts) > 1
+        if self.joined is not None:
+            is_known = self.joined in ("max", "sum") and one_each and self.absolute and self.bounded and not self.binary
+        else:
+            is_precision = (self.parts, self.absolute, self.binary, self.bounded) == (_PRECISION, False, True, True)
+            is_known = is_precision if len(self.parts) != 1 else not self.binary
+        if not is_known:
+            raise MetricError(
+                f"metric {self.name}: how its {len(self.parts)} parts come together is missing: one mean a group, "
+                'joined = "max" or "sum" of absolute gaps with one part a stratum, or predictive parity '
+                "(fairwall.laws.metric)"
+            )
 
     @property
     def strata(self) -> tuple[int | None, ...]:
@@ -110,6 +142,7 @@ _THREADS = min(os.cpu_count() or 1, 4)
 _MEAN = (Part("prediction"),)
 _POSITIVES = (Part("prediction", label=1),)
 _NEGATIVES = (Part("prediction", label=0),)
+_ODDS = _POSITIVES + _NEGATIVES
 _CORRECT = (Part("correct"),)
 
 METRICS: dict[str, Metric] = {
@@ -121,9 +154,9 @@ METRICS: dict[str, Metric] = {
         Metric("abs_eo", "absolute equal opportunity gap", _POSITIVES, absolute=True),
         Metric("fpr", "false positive rate gap", _NEGATIVES),
         Metric("abs_fpr", "absolute false positive rate gap", _NEGATIVES, absolute=True),
-        Metric("eodds_max", "larger of the two equalized odds gaps", _POSITIVES + _NEGATIVES, absolute=True),
-        Metric("eodds_sum", "sum of the two equalized odds gaps", _POSITIVES + _NEGATIVES, absolute=True),
-        Metric("ppv", "predictive parity gap", (Part("hit"), Part("prediction")), binary=True),
+        Metric("eodds_max", "larger of the two equalized odds gaps", _ODDS, absolute=True, joined="max"),
+        Metric("eodds_sum", "sum of the two equalized odds gaps", _ODDS, absolute=True, joined="sum"),
+        Metric("ppv", "predictive parity gap", _PRECISION, binary=True),
         Metric("oad", "accuracy gap", _CORRECT),
         Metric("abs_oad", "absolute accuracy gap", _CORRECT, absolute=True),
         Metric("di", "disparate impact ratio", _MEAN, bounded=False),

@@ -9,8 +9,9 @@ _POINTS = 10
 class Shares:
     """A range of shares of the disadvantaged group, and the least size of either.
 
-    The range decides which mechanism and which of its parameters serve best, and nothing about privacy: a data set
-    outside the range is protected as well as one inside.
+    The range decides which mechanism and which of its parameters serve best, and epsilon holds outside it as well.
+    What a batch reveals (`fairwall.laws.exposure`) depends on how few people the smaller group has: a policy says that
+    by g, and where there is no policy the range says it.
 
     Parameters
     ----------
@@ -18,11 +19,14 @@ class Shares:
         Above 0 and below 1, low not above high.
     minimum_group
         g, what both groups have at least, `fairwall.laws.sensitivity`: that is checked, and noise counts on it.
+    by_policy
+        Whether g is a policy's, which allows groups of any size from g on; else they are within the range.
     """
 
     low: float = 0.05
     high: float = 0.5
     minimum_group: int = 1
+    by_policy: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.low <= self.high < 1:
@@ -33,6 +37,15 @@ class Shares:
         width = (self.high - self.low) / (_POINTS - 1)
         least = self.minimum_group
         return tuple(min(max(round(n * (self.low + i * width)), least), n - least) for i in range(_POINTS))
+
+    def allowed(self, n: int) -> tuple[int, int]:
+        """Return how many people the smaller group of n has at least, and at most; both from 1 to n/2."""
+        if self.by_policy:
+            least, most = self.minimum_group, n // 2
+        else:
+            sizes = [min(n0, n - n0) for n0 in self.counts(n)]
+            least, most = min(sizes), max(sizes)
+        return max(1, min(least, n // 2)), max(1, most)
 
 
 DEFAULT_SHARES = Shares()

@@ -55,7 +55,8 @@ def _recall(labels: Labels, decisions: Labels, _: Scores) -> float:
 
 def _auc(labels: Labels, _: Labels, scores: Scores) -> float:
     """Count pairs by the ranks of the scores (Mann-Whitney); all numbers are whole or halves, so no bit is lost."""
-    _, place, many = np.unique(scores, return_inverse=True, return_counts=True)
+    # With the index it sorts stably, by a sort that is the same on all processors.
+    place, many = np.unique(scores, return_index=True, return_inverse=True, return_counts=True)[2:]
     below = np.cumsum(many) - many
     rank = below + (many + 1) / 2
     ones = _count(labels)

@@ -38,6 +38,7 @@ def pytorch() -> ModuleType:
 
     Without its reproducible mode (MKL_CBWR) the library behind it chooses by alignment, so that a model trained alone
     may differ in its last bits from the same one among others. Seen on an AMD processor, where the mode cost nothing.
+    A process that has fixed its kernels has set the mode before.
 
     Raises
     ------

@@ -16,8 +16,15 @@ from numpy.typing import NDArray
 Rows = NDArray[np.intp]
 """Row numbers in the table of features, shape (k,)."""
 
-# With what probability, over a whole training, some Poisson batch is larger than there is room for; it then loses rows.
 OVERFLOW = 1e-9
+"""What a whole training's delta has to leave for Poisson batches that are larger than there is room for and lose rows.
+
+If that happens with a probability p, training and accounting differ by p with and without a record, so that delta is
+larger by (1 + e^epsilon) p: less than this for every epsilon up to 25.
+"""
+
+_CROWDED = 1e-20
+"""That p, over a whole training."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,10 +71,13 @@ class Poisson:
 
     @cached_property
     def width(self) -> int:
-        """How many rows there is room for: with probability ``OVERFLOW`` at most some step of them all draws more."""
+        """How many rows there is room for: with probability `_CROWDED` at most some step of them all draws more."""
         from scipy.stats import binom
 
-        return max(int(binom.isf(OVERFLOW / self.steps, len(self.rows), self.rate)), 1)
+        # `isf` takes what is next to 0 for 0.
+        room = np.arange(1, len(self.rows))
+        enough = binom.sf(room, len(self.rows), self.rate) <= _CROWDED / self.steps
+        return int(room[np.argmax(enough)]) if enough.any() else len(self.rows)
 
     @property
     def expected(self) -> float:

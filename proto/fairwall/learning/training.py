@@ -11,11 +11,14 @@ One row's own gradient at a layer is the outer product of a_{l-1} and delta_l, s
 training clips every row without forming its gradient.
 
 A model is a function of its rows, seed and start alone, bit for bit, whatever models it is trained beside: a batched
-product computes each model's part on its own, all else is elementwise or a sum within a model. Three exceptions of
-PyTorch's are kept out of the way. It multiplies a batch of one matrix in another manner: a model alone is trained
-beside a copy of itself. Its sigmoid differs in the last bit between the bulk of an array and its end; its tanh does
-not. So may products that are added to something: the vector of all parameters fills whole cache lines. All that holds
-on one machine with one version of PyTorch; elsewhere the last bits differ and training amplifies them.
+product computes each model's part on its own, all else is elementwise or a sum within a model. Exceptions of PyTorch's
+are kept out of the way. It treats a batch of one in another manner: a model alone is trained beside a copy of itself.
+Its sigmoid differs in the last bit between the bulk of an array and its end; its tanh does not.
+
+With one version of PyTorch and fixed kernels (`fairwall.rpc.kernels`) the bits are the same on all processors that have
+those. So products are NumPy's: PyTorch's, which are MKL's, are the same everywhere only in a mode that takes twice as
+long. So are square roots: MKL's are not rounded as IEEE 754 says, and differ. Elsewhere the last bits differ, and
+training amplifies them.
 """
 
 from __future__ import annotations
@@ -165,7 +168,7 @@ def train(
                         on_step(done, total)
                 made.append(training.result().take(range(len(chunk))))
                 order.extend(int(model) for model in chunk)
-    return together(made).take(np.argsort(order))
+    return together(made).take(np.argsort(order, kind="stable"))
 
 
 class _Training:
@@ -224,7 +227,7 @@ class _Training:
             activations = [table.index_select(0, chosen.view(-1)).view(*chosen.shape, -1)]
             last = len(self._blocks) // 2 - 1
             for layer in range(last + 1):
-                out = torch.baddbmm(self._blocks[2 * layer + 1], activations[-1], self._blocks[2 * layer])
+                out = _product(torch, activations[-1], self._blocks[2 * layer]).add_(self._blocks[2 * layer + 1])
                 activations.append(out.relu_() if layer < last else out)
             # Not sigmoid(), whose last bits depend on where in the array a number stands.
             scores = 0.5 + 0.5 * (0.5 * activations.pop()[:, :, 0]).tanh_()
@@ -240,7 +243,7 @@ class _Training:
             if self._private is not None:
                 self._clip_rows(deltas, activations, present[step])
             for layer, (before, after) in enumerate(zip(activations, deltas, strict=True)):
-                torch.bmm(before.transpose(1, 2), after, out=self._block_slopes[2 * layer])
+                np.matmul(before.numpy().transpose(0, 2, 1), after.numpy(), out=self._block_slopes[2 * layer].numpy())
                 torch.sum(after, 1, keepdim=True, out=self._block_slopes[2 * layer + 1])
             if self._private is not None:
                 self._add_noise()
@@ -248,11 +251,12 @@ class _Training:
 
     def _step(self) -> None:
         """Take Adam's step. Written out: PyTorch's own imports a compiler, which takes as long as all the rest."""
+        torch = self._torch
         self._steps += 1
         self._mean.lerp_(self._slopes, 1 - _DECAYS[0])
         self._square.mul_(_DECAYS[1]).addcmul_(self._slopes, self._slopes, value=1 - _DECAYS[1])
         shrunk = [1 - decay**self._steps for decay in _DECAYS]
-        spread = self._square.sqrt().div_(shrunk[1] ** 0.5).add_(_STABLE)
+        spread = _root(torch, self._square).div_(shrunk[1] ** 0.5).add_(_STABLE)
         self._flat.addcdiv_(self._mean, spread, value=-self._rate / shrunk[0])
 
     def _deltas(self, delta: Tensor, activations: list[Tensor]) -> list[Tensor]:
@@ -262,7 +266,7 @@ class _Training:
         for layer in range(len(activations) - 1, 0, -1):
             back = self._blocks[2 * layer].transpose(1, 2)
             # With one unit the product is an outer one.
-            product = delta * back if delta.shape[2] == 1 else torch.bmm(delta, back)
+            product = delta * back if delta.shape[2] == 1 else _product(torch, delta, back)
             delta = torch.ops.aten.threshold_backward(product, activations[layer], 0)
             deltas.append(delta)
         return deltas[::-1]
@@ -275,7 +279,7 @@ class _Training:
         squares = torch.zeros_like(present)
         for before, delta in zip(activations, deltas, strict=True):
             squares += delta.square().sum(2) * (before.square().sum(2) + 1)
-        norms = squares.sqrt()
+        norms = _root(torch, squares)
         factors = (self._clip / norms.clamp(min=1e-12)).clamp(max=1)
         for delta in deltas:
             delta *= factors[:, :, None]
@@ -307,3 +311,13 @@ class _Training:
         """Copy the weights out."""
         copies = [block.detach().numpy().copy() for block in self._blocks]
         return Ensemble(tuple(copies[0::2]), tuple(bias[:, 0] for bias in copies[1::2]))
+
+
+def _product(torch: ModuleType, left: Tensor, right: Tensor) -> Tensor:
+    """Multiply each model's matrices by NumPy's linear algebra."""
+    return torch.from_numpy(np.matmul(left.numpy(), right.numpy()))  # type: ignore[no-any-return]
+
+
+def _root(torch: ModuleType, squares: Tensor) -> Tensor:
+    """Take square roots that are rounded as IEEE 754 says."""
+    return torch.from_numpy(np.sqrt(squares.numpy()))  # type: ignore[no-any-return]

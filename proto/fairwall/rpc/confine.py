@@ -152,7 +152,7 @@ def confine(
 
 
 def deployed(
-    *, listen: str, connects: Sequence[str], reads: Sequence[Path], folders: Sequence[Path]
+    *, listen: str, connects: Sequence[str], reads: Sequence[Path], folders: Sequence[Path], made: Sequence[Path] = ()
 ) -> tuple[Layer, ...]:
     """Give up the files and ports that compliance does not need in a deployment; what cannot be is left, and said.
 
@@ -169,6 +169,8 @@ def deployed(
         Files that it reads, also later on; those beside them may be read too.
     folders : sequence of Path
         Where it writes.
+    made : sequence of Path
+        Folders that it was just given, and may take away again while they are empty.
 
     Returns
     -------
@@ -182,7 +184,7 @@ def deployed(
     """
     # As they are named, and where links lead: a file that replaces one is found by its name.
     beside = {parent for path in reads for parent in (path.parent, path.resolve().parent)}
-    return *guard(), *_lock_in("compliance", listen, connects, folders, sorted(beside))
+    return *guard(), *_lock_in("compliance", listen, connects, folders, sorted(beside), made)
 
 
 def filtered(layers: Sequence[Layer], *, listen: str, connects: Sequence[str]) -> tuple[Layer, ...]:
@@ -346,7 +348,12 @@ def _require_one_thread() -> None:
 
 
 def _lock_in(
-    party: str, listen: str, connects: Sequence[str], folders: Sequence[Path], reads: Sequence[Path] = ()
+    party: str,
+    listen: str,
+    connects: Sequence[str],
+    folders: Sequence[Path],
+    reads: Sequence[Path] = (),
+    made: Sequence[Path] = (),
 ) -> Iterator[Layer]:
     """Restrict this process with Landlock, as far as the kernel knows it."""
     try:
@@ -354,7 +361,7 @@ def _lock_in(
         version = _call("syscall", _CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)
         ports = _ports(listen, connects) if version >= _TCP_SINCE and all(connects) else None
         scoped = _ABSTRACT_SOCKETS | _SIGNALS if version >= _SCOPES_SINCE else 0
-        _restrict(version, _grants(party, folders, reads), ports, scoped)
+        _restrict(version, _grants(party, folders, reads, made), ports, scoped)
         # Which scikit-learn loads, and which would try for shared memory, and warn.
         os.environ.setdefault("JOBLIB_MULTIPROCESSING", "0")
     except (_Unavailable, OSError) as error:
@@ -430,7 +437,9 @@ def _is_number(address: str) -> bool:
     return True
 
 
-def _grants(party: str, folders: Sequence[Path], reads: Sequence[Path]) -> Iterator[tuple[str, int]]:
+def _grants(
+    party: str, folders: Sequence[Path], reads: Sequence[Path], made: Sequence[Path]
+) -> Iterator[tuple[str, int]]:
     """List what a party may touch: nothing of it lets it start a program.
 
     A checkout's root is not among it, not even to be listed: the party's own package is found before.
@@ -450,6 +459,8 @@ def _grants(party: str, folders: Sequence[Path], reads: Sequence[Path]) -> Itera
         yield str(folder), _READ
     for folder in folders:
         yield str(folder), _OWN
+    for folder in made:
+        yield str(folder.parent), _REMOVE_DIR
 
 
 def _withheld(party: str) -> frozenset[str]:

@@ -95,7 +95,7 @@ CATALOGUE: dict[Reason, tuple[grpc.StatusCode, str]] = {
     ),
     error_pb2.REASON_QUOTA_EXHAUSTED: (
         grpc.StatusCode.RESOURCE_EXHAUSTED,
-        "this caller has used up its calls or its bytes of the day",
+        "this caller has used up its calls, its bytes or its new answers",
     ),
     error_pb2.REASON_INTERNAL: (grpc.StatusCode.INTERNAL, "the service failed"),
 }

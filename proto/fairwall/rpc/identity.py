@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -126,7 +127,6 @@ def load(folder: Path) -> Credentials:
     """
     # Imported here: a game's parties are told who they are, and need not wait for it.
     from cryptography import x509
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     authority, chain, key = (_text(folder / f"{part}.pem") for part in ("authority", "certificate", "key"))
     if (folder / "key.pem").stat().st_mode & 0o077:
@@ -153,13 +153,30 @@ def load(folder: Path) -> Credentials:
         raise CredentialsError(
             f"{folder / 'certificate.pem'}: expired at {certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC"
         )
-    try:
-        fits = load_pem_private_key(key.encode(), None).public_key() == certificate.public_key()
-    except (ValueError, TypeError):
-        fits = False
-    if not fits:
+    credentials = Credentials(caller.run, caller.party, authority, chain, key)
+    if unusable(credentials):
         raise CredentialsError(f"{folder / 'key.pem'}: not the private key of certificate.pem, or under a password")
-    return Credentials(caller.run, caller.party, authority, chain, key)
+    return credentials
+
+
+def unusable(credentials: Credentials) -> str:
+    """Say which of authority, certificate and key nobody can use; empty where all fit together."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    try:
+        x509.load_pem_x509_certificates(credentials.authority.encode())
+    except ValueError:
+        return "the authority is no certificate in PEM"
+    try:
+        certificate = x509.load_pem_x509_certificate(credentials.certificate.encode())
+    except ValueError:
+        return "the certificate is none in PEM"
+    try:
+        key = load_pem_private_key(credentials.key.encode(), None)
+    except (ValueError, TypeError):
+        return "the key is no private key in PEM, or under a password"
+    return "" if key.public_key() == certificate.public_key() else "the key is not the certificate's"
 
 
 def named(certificate: x509.Certificate) -> Caller | None:
@@ -183,6 +200,8 @@ def _only_caller(names: Iterable[str]) -> Caller | None:
 
 def _text(path: Path) -> str:
     try:
+        if stat.S_IFMT(path.stat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR):  # others may never end
+            raise CredentialsError(f"{path}: cannot be read: not a file")
         return path.read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "not PEM text"

@@ -10,6 +10,8 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 
+from fairwall.errors import UserError
+
 
 @contextlib.contextmanager
 def importing(party: str) -> Iterator[None]:
@@ -22,8 +24,9 @@ def importing(party: str) -> Iterator[None]:
     """
     try:
         yield
-    except (ImportError, OSError) as error:
-        print(f"{party}: {reason(error, party)}", file=sys.stderr)  # noqa: T201
+    except (ImportError, OSError, UserError) as error:
+        why = str(error) if isinstance(error, UserError) else reason(error, party)
+        print(f"{party}: {why}", file=sys.stderr)  # noqa: T201
         raise SystemExit(2) from None
 
 

@@ -28,7 +28,7 @@ from fairwall.errors import UserError
 from fairwall.rpc import confine, importing
 from fairwall.rpc.confine import Layer
 from fairwall.rpc.errors import reason_of
-from fairwall.rpc.identity import Credentials
+from fairwall.rpc.identity import Credentials, unusable
 from fairwall.rpc.recorder import MODES, Recorder
 from fairwall.wire.v1.error_pb2 import Reason
 
@@ -184,6 +184,9 @@ def playing(config: PartyConfig, layers: Sequence[Layer] = ()) -> Iterator[Recor
         raise SystemExit(2) from None
     except grpc.RpcError as error:
         reason = reason_of(error)
+        if not reason and (why := unusable(config.credentials)):
+            print(f"{config.party}: configuration: {why}", file=sys.stderr)  # noqa: T201
+            raise SystemExit(2) from None
         code = error.code().name if isinstance(error, grpc.Call) else "unknown"
         asked = "".join(f" to {peer}" for peer in getattr(error, "__notes__", ()))
         LOG.error("a call%s %s", asked, f"was refused: {Reason.Name(reason)}" if reason else f"failed: {code}")

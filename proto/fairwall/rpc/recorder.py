@@ -9,8 +9,6 @@ then refers to their digest. Where the fields are, the protocol's descriptors sa
 
 from __future__ import annotations
 
-import contextlib
-import os
 import platform
 import sys
 import threading
@@ -25,13 +23,17 @@ from blake3 import blake3
 from google.protobuf import descriptor_pool
 
 import fairwall
+from fairwall.rpc import kernels
 from fairwall.rpc.confine import Layer, as_values
 from fairwall.rpc.errors import reason_of
 from fairwall.rpc.varint import read_varint, varint
 from fairwall.transcript.v1 import transcript_pb2 as transcript
 from fairwall.wire.v1 import error_pb2
 
-FORMAT = 2
+FORMAT = 3
+FORMATS_READ = (2, FORMAT)
+"""Those that can be read: the one before says nothing of what computed a party's numbers."""
+
 CALL_KEY = "fairwall-call"
 """The metadata in which a caller numbers its calls, so that both sides' entries about one can be laid side by side."""
 
@@ -52,7 +54,6 @@ _STORED_TAG, _DATA_TAG = bytes(((2 << 3) | 2,)), bytes(((3 << 3) | 2,))
 _SAMPLE_BYTES = 4096
 _BYTES, _MESSAGE = 12, 11  # the types of a field, as descriptors number them
 _CANCELLED, _OK = 1, 0
-_PACKAGES = ("numpy", "scipy", "torch")
 
 
 @dataclass(frozen=True)
@@ -117,6 +118,9 @@ class Recorder:
         self._stores = mode == "full"
         self._stored: set[bytes] = set()
         self._calls: dict[str, int] = {}
+        self._telling = threading.Lock()
+        self._modules = 0
+        self._numerics: dict[str, str] = {}
         self._add(
             transcript.Entry(
                 header=transcript.Header(
@@ -130,6 +134,7 @@ class Recorder:
                 )
             )
         )
+        self._tell_numerics()
 
     def calling(self, peer: str, method: str) -> RecordedCall:
         """Begin to record a call that this party makes."""
@@ -162,6 +167,8 @@ class Recorder:
         int
             How many bytes of large fields it holds.
         """
+        if direction == transcript.DIRECTION_SENT:
+            self._tell_numerics()
         parts, large, end, size = [], [], 0, 0
         view = memoryview(data)
         for start, stop in large_fields(view, call.method, _is_request(call, direction)):
@@ -182,6 +189,17 @@ class Recorder:
     def ended(self, call: transcript.Call, status: int, reason: error_pb2.Reason) -> None:
         """Record how a call ended."""
         self._add(transcript.Entry(ended=transcript.Ended(call=call, status=status, reason=reason)))
+
+    def _tell_numerics(self) -> None:
+        """Record what computes here, unless it is what was recorded last: a library may be loaded late."""
+        if len(sys.modules) == self._modules:
+            return
+        with self._telling:
+            self._modules, numerics = len(sys.modules), kernels.in_use()
+            if numerics != self._numerics:
+                parts = [transcript.Kernels(name=name, in_use=value) for name, value in sorted(numerics.items())]
+                self._add(transcript.Entry(numerics=transcript.Numerics(parts=parts)))
+                self._numerics = numerics
 
     def _store(self, digest: bytes, field: memoryview) -> None:
         if digest in self._stored:
@@ -408,27 +426,4 @@ def versions() -> Iterator[tuple[str, str]]:
     """Name what numbers may depend on, and its version."""
     yield "fairwall", fairwall.__version__
     yield "python", platform.python_version()
-    yield from sorted(_installed())
-    yield "cpu", _cpu()
-
-
-def _installed() -> Iterator[tuple[str, str]]:
-    """Find what is installed by the names of its records, without a library that reads them: a party starts sooner."""
-    missing = set(_PACKAGES)
-    for folder in sys.path:
-        with contextlib.suppress(OSError):
-            for name in os.listdir(folder):
-                package, _, version = name.removesuffix(".dist-info").partition("-")
-                if name.endswith(".dist-info") and package in missing:
-                    missing.remove(package)
-                    yield package, version
-
-
-def _cpu() -> str:
-    """Name the processor: which of a library's kernels ran may decide a result's last bits."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="ascii", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(models, platform.machine())
+    yield from sorted(kernels.installed().items())

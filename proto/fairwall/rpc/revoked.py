@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import logging
 import os
+import re
+import stat
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +18,14 @@ if TYPE_CHECKING:
     from cryptography import x509
 
 LOG = logging.getLogger(__name__)
+
+
+_ONE_LIST = re.compile(rb"\s*-----BEGIN X509 CRL-----[^-]+-----END X509 CRL-----\s*")
+
+_HARMLESS = frozenset({"2.5.29.18", "2.5.29.20", "2.5.29.35", "1.3.6.1.5.5.7.1.1"})
+"""What a list may say beside whom it revokes: its number, the issuer's other names and key, where more is told of the
+issuer. All else may mean that it leaves out some who are revoked: that it has changes alone or is a part of
+several, that there are newer changes elsewhere, or what nobody here knows."""
 
 
 class RevokedError(UserError):
@@ -48,26 +58,32 @@ class Revoked:
         self._lock = threading.Lock()
         self._begun: bool = path.exists() or (before is not None and before._begun)
         self._stamp: tuple[int, ...] | None = ()
-        self._until: datetime | None = None
-        self._serials: frozenset[int] = frozenset()
+        self._until = datetime.max.replace(tzinfo=UTC)
+        self._signer = ""
+        self._serials: frozenset[int] | None = None
         self._problem = ""
         self.holds(b"")
 
     def holds(self, certificate: bytes) -> bool:
         """Say whether a certificate (PEM; none, if empty) is on the list, as the file is now.
 
+        So is every certificate that somebody else has issued than who signed the list: it tells nothing of those.
+
         Raises
         ------
         RevokedError
-            If the file is gone, cannot be read, is no list that the authority has signed, or should have been replaced
-            by a newer one. The log gets a line when that begins and when it is over.
+            If the file is gone, cannot be read, is not one plain list that the authority has signed, or should have
+            been replaced by a newer one. The log gets a line when that begins and when it is over.
         """
         with self._lock:
             self._look()
             if self._problem:
                 raise RevokedError(self._problem)
-            revoked = self._serials
-        return bool(revoked and certificate) and _serial(certificate) in revoked
+            revoked, signer = self._serials, self._signer
+        if revoked is None or not certificate:
+            return False
+        serial = _serial(certificate, signer)
+        return serial is None or serial in revoked
 
     def _look(self) -> None:
         before, stamp = self._problem, _stamp(self._path)
@@ -76,13 +92,13 @@ class Revoked:
         if self._begun and (stamp != self._stamp or before):
             self._stamp, self._problem = stamp, ""
             try:
-                found = read(self._path, self._authority)
+                found, self._signer = signed(self._path, self._authority)
             except RevokedError as error:
                 self._problem = str(error)
             else:
                 self._serials = frozenset(each.serial_number for each in found)
-                self._until = found.next_update_utc
-        if not self._problem and self._until and self._until < datetime.now(UTC):
+                self._until = found.next_update_utc or datetime.max.replace(tzinfo=UTC)
+        if not self._problem and self._serials is not None and self._until < datetime.now(UTC):
             self._problem = f"{self._path}: too old: a newer list was due at {self._until:%Y-%m-%d %H:%M} UTC"
         if self._problem and not before:
             LOG.error("nobody is let in: %s", self._problem)
@@ -91,44 +107,78 @@ class Revoked:
 
 
 def read(path: Path, authority: str) -> x509.CertificateRevocationList:
-    """Read a list, and check who signed it.
+    """Read a list as `signed` does."""
+    return signed(path, authority)[0]
+
+
+def signed(path: Path, authority: str) -> tuple[x509.CertificateRevocationList, str]:
+    """Read a list, and check that it covers all certificates of whoever signed it; and who did, in PEM.
 
     Raises
     ------
     RevokedError
-        If it cannot be read, or none of the authority's certificates signed it.
+        If it cannot be read, is not one plain list, or none of the authority's certificates signed it.
     """
     from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import Encoding
 
     try:
-        found = x509.load_pem_x509_crl(path.read_bytes())
+        if stat.S_IFMT(path.stat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR):  # others may never end
+            raise RevokedError(f"{path}: cannot be read: not a file")
+        text = path.read_bytes()
+        found = x509.load_pem_x509_crl(text)
+        unlike = _unlike_a_plain_list(found)
         signers = x509.load_pem_x509_certificates(authority.encode())
-        signed = any(
-            found.issuer == signer.subject and found.is_signature_valid(signer.public_key())  # type: ignore[arg-type]
+        by = [
+            signer.public_bytes(Encoding.PEM).decode()
             for signer in signers
-        )
+            if found.issuer == signer.subject and found.is_signature_valid(signer.public_key())  # type: ignore[arg-type]
+        ]
     except OSError as error:
         raise RevokedError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, TypeError):
         raise RevokedError(f"{path}: not a list of revoked certificates (an X.509 CRL in PEM)") from None
-    if not signed:
+    if not _ONE_LIST.fullmatch(text):
+        raise RevokedError(f"{path}: must hold one list of revoked certificates and nothing else")
+    if not by:
         raise RevokedError(f"{path}: not signed by the authority of authority.pem")
-    if any(extension.critical for extension in found.extensions):
-        # Such as a list of changes alone, which leaves out most of what is revoked.
-        raise RevokedError(f"{path}: not a plain list of revoked certificates: it has critical extensions")
-    return found
+    if unlike:
+        raise RevokedError(f"{path}: not a plain list of all revoked certificates: it has the extension {unlike}")
+    return found, by[0]
+
+
+def _unlike_a_plain_list(found: x509.CertificateRevocationList) -> str:
+    """Name an extension by which a list may leave out some who are revoked; empty if it has none."""
+    from cryptography import x509
+
+    for extension in found.extensions:
+        if extension.critical or extension.oid.dotted_string not in _HARMLESS:
+            return str(extension.oid.dotted_string)
+    for each in found:
+        for entry in each.extensions:
+            is_taken_off = entry.value == x509.CRLReason(x509.ReasonFlags.remove_from_crl)
+            if entry.critical or is_taken_off or isinstance(entry.value, x509.CertificateIssuer):
+                return str(entry.oid.dotted_string)
+    return ""
 
 
 def _stamp(path: Path) -> tuple[int, ...] | None:
     try:
         seen = os.stat(path)
-    except OSError:
+    except (OSError, ValueError):
         return None
     return seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns
 
 
 @functools.lru_cache(1024)
-def _serial(pem: bytes) -> int:
+def _serial(pem: bytes, signer: str) -> int | None:
+    """Return a certificate's number; None if another than the signer has issued it."""
     from cryptography import x509
+    from cryptography.exceptions import InvalidSignature
 
-    return x509.load_pem_x509_certificate(pem).serial_number
+    certificate = x509.load_pem_x509_certificate(pem)
+    try:
+        certificate.verify_directly_issued_by(x509.load_pem_x509_certificate(signer.encode()))
+    except (ValueError, TypeError, InvalidSignature):
+        return None
+    return certificate.serial_number

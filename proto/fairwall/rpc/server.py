@@ -7,9 +7,11 @@ reads a lone message before the method is asked, for as long as the caller cares
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import itertools
 import logging
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,7 +27,7 @@ from fairwall.rpc import chunks, journal, work
 from fairwall.rpc.access import CALLERS
 from fairwall.rpc.channel import PING_SECONDS
 from fairwall.rpc.errors import CATALOGUE, Refusal, abort
-from fairwall.rpc.identity import PARTIES, Caller, Credentials, are_valid, certificates_of, identify
+from fairwall.rpc.identity import PARTIES, Caller, Credentials, are_valid, certificates_of, identify, unusable
 from fairwall.rpc.quota import Meter, Quota
 from fairwall.rpc.recorder import RecordedCall, Recorder, message_type
 from fairwall.rpc.revoked import Revoked, RevokedError
@@ -166,10 +168,42 @@ def serve(
     try:
         port = server.add_secure_port(address, secure)
     except RuntimeError as error:
-        raise OSError(f"cannot listen on {address} with this certificate, key and authority") from error
+        raise OSError(f"cannot listen on {address}: {_why_not(address, credentials) or _NO_TLS}") from error
     server.start()
     checks.set("", health_pb2.HealthCheckResponse.SERVING)
     return Server(server, f"{address.rsplit(':', 1)[0]}:{port}", gate, threads, shown)
+
+
+def check(address: str, credentials: Credentials) -> None:
+    """See whether a server could listen now, and do not; OSError as of `serve`."""
+    if why := _why_not(address, credentials):
+        raise OSError(f"cannot listen on {address}: {why}")
+
+
+def _why_not(address: str, credentials: Credentials) -> str:
+    """Say why a server cannot listen, which gRPC tells nobody; empty where the address and the credentials are good."""
+    host, _, port = address.rpartition(":")
+    try:
+        kind, protocol, _, _, place = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0][:5]
+        with socket.socket(kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(place)
+            probe.listen()
+    except (OSError, ValueError) as error:
+        return _REFUSED_ADDRESS.get(getattr(error, "errno", None) or 0) or f"no address that can be used ({error})"
+    return unusable(credentials)
+
+
+_NO_TLS = "its certificate, key and authority cannot be used for TLS"
+
+_REFUSED_ADDRESS = {
+    errno.EADDRINUSE: "the address is in use: another process listens there",
+    errno.EADDRNOTAVAIL: "the address is none of this machine's",
+    errno.EACCES: "this process may not use the port: those below 1024 mostly need a permission",
+    errno.EPERM: "this process may not use the port: those below 1024 mostly need a permission",
+    socket.EAI_NONAME: "the host's name is not known",
+    socket.EAI_AGAIN: "the host's name is not known: nobody could be asked for it",
+}
 
 
 class _Threads(futures.ThreadPoolExecutor):

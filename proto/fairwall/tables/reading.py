@@ -88,7 +88,11 @@ def _readable(path: Path, name: str) -> Iterator[None]:
     """Say in one line why a file cannot be read."""
     import pyarrow as pa
 
-    if not path.is_file():
+    try:
+        there = path.is_file()
+    except (OSError, ValueError) as error:
+        raise DataError(f"{name}: cannot be read; {getattr(error, 'strerror', None) or error}") from None
+    if not there:
         raise DataError(f"{name}: no such file")
     if not path.name.lower().endswith(CSV + PARQUET):
         raise DataError(f"{name}: neither CSV nor Parquet; its name must end in {', '.join(CSV + PARQUET)}")

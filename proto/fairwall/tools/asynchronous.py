@@ -19,6 +19,9 @@ from numpy.typing import ArrayLike
 from fairwall.client.audit_client import Answer, AuditClient, Terms
 from fairwall.client.by_group import ByGroup
 
+__tracebackhide__ = True
+"""pytest shows the arguments of what failed, and these are rows about people."""
+
 _CALLS = 8
 """As many as a service takes of one caller at a time: what is beyond them waits here, and is not refused there."""
 

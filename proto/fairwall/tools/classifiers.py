@@ -11,6 +11,9 @@ import numpy as np
 from fairwall.client.audit_client import Answer, AuditClient
 from fairwall.laws.metric import find_metric
 
+__tracebackhide__ = True
+"""pytest shows the arguments of what failed, and these are rows about people."""
+
 Response = Literal["decisions", "probabilities"]
 
 
@@ -68,7 +71,7 @@ def size(answer: Answer) -> float:
 
 
 def largest(answer: Answer) -> float:
-    """Return how large the first model's exact gap may be, with a probability of at least 95%; NaN if nobody knows."""
+    """Return how large the first model's exact gap may be, by its interval; NaN if nobody knows."""
     return float(max(abs(answer.low[0]), abs(answer.high[0])))
 
 
@@ -76,6 +79,11 @@ def _predictions(classifier: Any, X: Any, response: Response) -> Any:
     classes = list(getattr(classifier, "classes_", ()))
     if len(classes) != 2:
         raise ValueError(f"a classifier must be fitted to two classes to be audited, and has {len(classes)}")
-    if response == "probabilities":
-        return np.asarray(classifier.predict_proba(X))[:, 1]
-    return (np.asarray(classifier.predict(X)) == classes[1]).astype(np.float64)
+    try:
+        if response == "probabilities":
+            return np.asarray(classifier.predict_proba(X))[:, 1]
+        return (np.asarray(classifier.predict(X)) == classes[1]).astype(np.float64)
+    except Exception as error:  # whose text may quote a row
+        raise ValueError(
+            f"the classifier does not predict for these rows ({type(error).__name__}): call it yourself to see why"
+        ) from None

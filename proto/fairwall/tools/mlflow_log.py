@@ -6,6 +6,9 @@ import math
 
 from fairwall.client.audit_client import Answer
 
+__tracebackhide__ = True
+"""pytest shows the arguments of what failed, and these are rows about people."""
+
 
 def log_answer(answer: Answer, metric: str) -> None:
     """Log an answer to the run that is active.

@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from fairwall.client.audit_client import Answer, AuditClient
 from fairwall.tools.classifiers import ask_about, largest, size
+
+__tracebackhide__ = True
+"""pytest shows the arguments of what failed, and these are rows about people."""
 
 _OPTIONS = {
     "audit_address": "where compliance's service is, host:port",
@@ -35,8 +38,8 @@ class Audit:
     epsilon : float
     """
 
-    audits: AuditClient
-    table: Any
+    audits: AuditClient = field(repr=False)
+    table: Any = field(repr=False)
     epsilon: float
 
     def gap(self, metric: str, classifier: Any, X: Any = None) -> float:
@@ -54,7 +57,7 @@ class Audit:
         return size(self.ask(metric, classifier, X))
 
     def gap_at_most(self, metric: str, classifier: Any, X: Any = None) -> float:
-        """Return how large the exact gap may be with a probability of at least 95%; NaN where nothing is known."""
+        """Return how large the exact gap may be, by its interval, made for 95%; NaN where nothing is known."""
         return largest(self.ask(metric, classifier, X))
 
     def ask(self, metric: str, classifier: Any, X: Any = None) -> Answer:

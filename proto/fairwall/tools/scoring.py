@@ -10,6 +10,9 @@ from typing import Any
 from fairwall.client.audit_client import AuditClient
 from fairwall.tools.classifiers import Response, ask_about, check_difference, size
 
+__tracebackhide__ = True
+"""pytest shows the arguments of what failed, and these are rows about people."""
+
 
 @dataclass(frozen=True)
 class GapScorer:

@@ -76,7 +76,7 @@ def digest_of(
         By name, in the order in which they are hashed; each with one value a row, in the order of ``ids``.
     """
     named = {} if columns is None else columns
-    written = [[_value(value) for value in values] for values in named.values()]
+    written = [[value_of(value) for value in values] for values in named.values()]
     parts = [struct.pack("<Q", len(named)), *(_prefixed(name.encode()) for name in named)]
     for row in order:
         parts.append(_prefixed(ids[row]))
@@ -88,8 +88,8 @@ def _prefixed(content: bytes) -> bytes:
     return struct.pack("<Q", len(content)) + content
 
 
-def _value(value: object) -> bytes:
-    """Write a public value: nothing for none, a number as float64 behind a 1, else text behind a 2."""
+def value_of(value: object) -> bytes:
+    """Write a public value as it is compared: nothing for none, a number as float64 behind a 1, text behind a 2."""
     text = _text(value)
     if text in _MISSING:
         return b""

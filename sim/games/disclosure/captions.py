@@ -28,13 +28,13 @@ def _take_disclosure_deal_response(story: Story, message: Any, _: Parts) -> str:
 
 
 def _tabulate_request(_story: Story, message: Any, _: Parts) -> str:
-    return f"the study's table, at epsilon {message.epsilon:g}?"
+    return f"the study's table, at epsilon {number(message.epsilon)}?"
 
 
 def _tabulate_response(_story: Story, message: Any, _: Parts) -> str:
     header = message.header
     what = "record" if len(header.table.shape) == 2 else "count"
-    return f"{count(header.table.shape[0], what)}, cost {header.epsilon_charged:g}"
+    return f"{count(header.table.shape[0], what)}, cost {number(header.epsilon_charged)}"
 
 
 def _submit_posterior_request(_story: Story, message: Any, _: Parts) -> str:

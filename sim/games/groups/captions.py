@@ -26,7 +26,7 @@ def _take_group_deal_response(story: Story, message: Any, _: Parts) -> str:
         return "the run is over"
     deal = message.deal
     story.begin()
-    return f"{deal.deal_id}: {count(len(deal.shares), 'group')}; ask by {deal.strategy}, epsilon {deal.epsilon:g}"
+    return f"{deal.deal_id}: {count(len(deal.shares), 'group')}; ask by {deal.strategy}, epsilon {number(deal.epsilon)}"
 
 
 def _get_group_terms_response(story: Story, message: Any, _: Parts) -> str:
@@ -39,7 +39,9 @@ def _get_group_terms_response(story: Story, message: Any, _: Parts) -> str:
 
 def _by_group_request(_story: Story, message: Any, _: Parts) -> str:
     header = message.header
-    return f"whom do {count(header.predictions.shape[0], 'model')} accept, by group, at epsilon {header.epsilon:g}?"
+    return (
+        f"whom do {count(header.predictions.shape[0], 'model')} accept, by group, at epsilon {number(header.epsilon)}?"
+    )
 
 
 def _by_group_response(story: Story, message: Any, _: Parts) -> str:

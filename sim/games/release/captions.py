@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sim.transcripts.captions import Caption, Guess, Parts, Story, array_of, cards_of, count
+from sim.transcripts.captions import Caption, Guess, Parts, Story, array_of, cards_of, count, number
 
 
 def captions() -> Mapping[str, Caption]:
@@ -35,12 +35,12 @@ def _take_release_deal_response(story: Story, message: Any, rest: Parts) -> str:
 
 
 def _sanitise_request(_story: Story, message: Any, _: Parts) -> str:
-    return f"their sensitive columns, sanitised at epsilon {message.epsilon:g}?"
+    return f"their sensitive columns, sanitised at epsilon {number(message.epsilon)}?"
 
 
 def _sanitise_response(_story: Story, message: Any, _: Parts) -> str:
     header = message.header
-    return f"{count(header.encoded.shape[0], 'row')} of bits, cost {header.epsilon_charged:g}"
+    return f"{count(header.encoded.shape[0], 'row')} of bits, cost {number(header.epsilon_charged)}"
 
 
 def _hand_model_request(_story: Story, message: Any, _: Parts) -> str:

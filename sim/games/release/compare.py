@@ -25,7 +25,7 @@ have the same columns and cells, so that nothing in a file tells which it is: th
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -48,6 +48,7 @@ from sim.games.release.seeds import (
     studied,
     together,
 )
+from sim.report.notation import number
 from sim.scenarios.sweep import Sweep
 
 BARS = (0.12, 0.025)
@@ -107,6 +108,7 @@ class Held:
     left_out : how many figures of the common cells are no finite number.
     drawn : whether the run drew its sensitive columns, as [LD]'s appendix does.
     ours, theirs : all figures of the run, and those of the file's common cells.
+    otherwise : what the run's trees were trained with otherwise than [LD]'s, in words; empty where nothing was.
     """
 
     comparisons: tuple[Comparison, ...]
@@ -116,6 +118,7 @@ class Held:
     drawn: bool
     ours: Figures = field(repr=False)
     theirs: Figures = field(repr=False)
+    otherwise: str = ""
 
     @property
     def compared(self) -> tuple[Comparison, ...]:
@@ -154,6 +157,7 @@ def compare(runs: Sequence[tuple[Sweep[ReleaseScenario], Sequence[Line]]], file:
         If it holds something else, a run's data set is none of [LD]'s, runs are of two studies or have another model of
         the same cell and seed, or nothing can be compared.
     """
+    otherwise = _as_published([sweep for sweep, _ in runs])
     printed, drawn = published(file), _drawn([sweep for sweep, _ in runs])
     own = together([of_run(sweep, lines, studied) for sweep, lines in runs])
     common = [cell for cell in own if cell in printed]
@@ -168,7 +172,8 @@ def compare(runs: Sequence[tuple[Sweep[ReleaseScenario], Sequence[Line]]], file:
         if (each := compared(cell, metric, _by_seed(own[cell], key), _by_seed(printed[cell], key))) is not None
     )
     left_out = sum(_gaps(own[cell]) + _gaps(printed[cell]) for cell in common)
-    held = Held(comparisons, exact, len(printed), left_out, drawn, own, {cell: printed[cell] for cell in common})
+    theirs = {cell: printed[cell] for cell in common}
+    held = Held(comparisons, exact, len(printed), left_out, drawn, own, theirs, otherwise)
     if not held.compared:
         why = "has no seed in common with the run" if exact else "the run has too few seeds in each cell to be compared"
         raise CompareError(f"{file}: {why}")
@@ -195,6 +200,30 @@ def _drawn(sweeps: Sequence[Sweep[ReleaseScenario]]) -> bool:
     if len(studies) > 1:
         raise CompareError("data.sensitive_drawn: there are cells with and without it, which are two studies")
     return studies.pop()
+
+
+def _as_published(runs: Iterable[Sweep[ReleaseScenario]]) -> str:
+    """Make sure that runs are of people whom [LD]'s are of; say what their trees were trained with otherwise, if so.
+
+    Raises
+    ------
+    CompareError
+    """
+    otherwise: dict[str, None] = {}
+    for one in (cell.scenario for sweep in runs for cell in sweep.cells):
+        usual = type(one.data).model_fields["test_share"].default
+        for key, played, theirs in (
+            ("data.test_share", one.data.test_share, usual),
+            ("release.queries_share", one.release.queries_share, 0.0),
+        ):
+            if played != theirs:
+                raise CompareError(f"{key}: figures are published of {theirs:g} alone, not of {played:g}")
+        known = PREPARED.get(one.data.source.partition(":")[0])
+        for key in ("depth", "rate", "trees"):
+            asked = getattr(one.developer, key)
+            if known and asked not in (None, theirs := getattr(known.boosting, key)):
+                otherwise[f"developer.{key} {asked:g}, published {number(theirs, 4)}"] = None
+    return "; ".join(otherwise)
 
 
 def _seed_by_seed(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Annotated, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from developer.reveal.strategies import STRATEGIES, Strategy
 from developer.service import ROWS_MAX
+from fairwall.errors import did_you_mean, nearest
 from fairwall.laws.metric import METRICS
 from sim.scenarios.checks import mechanism_problems
 from sim.scenarios.scenario import QUERIES_MAX, ComplianceSection, PaperFigure, Scenario, Section, TableSection, one_of
@@ -102,6 +103,14 @@ class RevealScenario(Scenario):
         counts = strategy.counts(self.people)
         return counts[0] if len(counts) == 1 and counts[0] != self.people else "n"
 
+    @staticmethod
+    def brings(key: str, value: Any) -> Mapping[str, Any]:
+        """Bring a strategy's own decoder: the file's was chosen for the file's strategy."""
+        if key != "developer.strategy":
+            return {}
+        one = STRATEGIES.get(value) if isinstance(value, str) else None
+        return {"developer.decoder": "own" if one is None or not one.decoders else one.decoders[0]}
+
     def steps(self) -> tuple[str, ...]:
         """List the calls by which parties take a trial on."""
         attacks = ("ReleaseModel", "SubmitLossTest") if self.adversary.attack else ()
@@ -159,9 +168,10 @@ def _problems(scenario: RevealScenario) -> Iterator[str]:
         yield f"developer.public_sample: must be even, half of each group, not {developer.public_sample}"
     if developer.public_sample and data.source == "synthetic":
         yield "developer.public_sample: synthetic people have no features to predict a group from; leave it out"
-    if developer.decoder not in (None, "own", *strategy.decoders):
+    if developer.decoder is not None and developer.decoder not in ("own", *strategy.decoders):
         allowed = f"works with {' or '.join(strategy.decoders)}" if strategy.decoders else "reads the answers itself"
-        yield f"developer.decoder: strategy {strategy.name} {allowed}, not with {developer.decoder!r}"
+        hint = did_you_mean(nearest(developer.decoder, strategy.decoders))
+        yield f"developer.decoder: strategy {strategy.name} {allowed}, not with {developer.decoder!r}{hint}"
     yield from _query_problems(scenario, strategy)
 
 

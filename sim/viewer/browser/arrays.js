@@ -67,7 +67,7 @@ function summed(values) {
 
 function short(value) {
   if (!Number.isFinite(value)) return String(value).replace("Infinity", "∞");
-  return Number.isInteger(value) ? String(value) : Number(value.toPrecision(4)).toString();
+  return value.toLocaleString("en", Number.isInteger(value) ? {} : { maximumSignificantDigits: 4 });
 }
 
 function strip(means, name) {

@@ -7,6 +7,11 @@ import { badge, whoMayLearn } from "./labels.js";
 
 const DETAILS_A_BLOCK = 64;
 
+function numbered([at, left], index, all) {
+  const among = (number, many) => `${(number + 1).toLocaleString("en")} of ${many.toLocaleString("en")}`;
+  return `Message ${among(at, left)}${left < all ? ` shown; ${among(index, all)} in all` : ""}`;
+}
+
 export class Inspector {
   constructor(run) {
     this.run = run;
@@ -21,7 +26,8 @@ export class Inspector {
     replace(this.box, el("p.soft", {}, text));
   }
 
-  async show(trial, rows, index) {
+  // `place` is which of how many messages it is that the filters leave.
+  async show(trial, rows, index, place = [index, rows.length]) {
     const token = ++this.shown;
     const row = rows[index];
     const details = (await json(trial.blocks[1][Math.floor(index / DETAILS_A_BLOCK)]))[index % DETAILS_A_BLOCK];
@@ -29,7 +35,7 @@ export class Inspector {
     this.fields = details.fields;
     replace(
       this.box,
-      el("p.number", {}, `Message ${(index + 1).toLocaleString("en")} of ${rows.length.toLocaleString("en")}`),
+      el("p.number", {}, numbered(place, index, rows.length)),
       el("h2.sentence", {}, row.text),
       el(
         "p.who",

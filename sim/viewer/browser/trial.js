@@ -101,7 +101,7 @@ export class TrialScreen {
       el("label", {}, "method ", this.method),
       el("label", {}, "search ", this.words),
       el("label.check", {}, this.refused, " refusals alone"),
-      el("label.check", {}, this.routine, " also what says nothing"),
+      el("label.check", {}, this.routine, " also messages without content"),
       this.left,
     );
   }
@@ -227,7 +227,7 @@ export class TrialScreen {
     const state = this.state.upTo(this.at);
     this.told.textContent = `${this.at + 1}: ${row.from} → ${row.to}; ${summary(state)}`;
     this.stateView.show(state);
-    this.inspected = this.inspector.show(this.trial, this.rows, this.at);
+    this.inspected = this.inspector.show(this.trial, this.rows, this.at, [this.cursor, this.kept.length]);
     // A browser takes so many changes of an address only at its leisure.
     clearTimeout(this.addressed);
     const [before, after] = [location.hash, ofTrial(this.trial.id, this.at + 1)];

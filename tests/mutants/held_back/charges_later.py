@@ -12,7 +12,7 @@ KILLED_BY = "C404"
 sound = Ledger.settle
 
 
-def settle(self, request, answer):
+def settle(self, request, answer, *how, **room):
     with self._transaction():
         entry = self._find(request)
         books = self._books
@@ -20,7 +20,7 @@ def settle(self, request, answer):
             remaining = books.remaining_after(request)
             entry = Entry(books.head.sequence + 1, request, answer(()), remaining, time.time(), b"")
             threading.Timer(5, sound, (self, request, lambda _: entry.reply)).start()
-    return entry or sound(self, request, answer)
+    return entry or sound(self, request, answer, *how, **room)
 
 
 Ledger.settle = settle

@@ -113,6 +113,7 @@ def test_shadows_on_own_rows_tell_victims_on_other_rows_apart(torch: Any) -> Non
         assert np.mean(ATTACKS[name].guess(known, answers, "scores").bits == bits) > 0.9, name
 
 
+@pytest.mark.check
 def test_against_pooled_training_every_attack_is_a_coin(torch: Any) -> None:
     theirs, own = people(1500, 1), people(1500, 2)
     bits = np.tile([0, 1], 60)

@@ -339,6 +339,7 @@ def distribution(loss: Loss) -> Any:
 KINDS = (pure(0.2), pure(0.9), pure(0.5, 1e-5), Loss(0.3, law=Law.LAPLACE), gaussian(2.0, 1e-5), gaussian(7.0, 1e-5))
 
 
+@pytest.mark.check
 def test_no_series_is_proved_to_lose_less_than_it_does() -> None:
     # Every series of up to three of each of two kinds, against the convolution, its grid rounded downwards.
     delta, proved = 1e-3, 0
@@ -381,6 +382,7 @@ Affords = Callable[[Budget, Counter[Loss], Loss], bool]
 UNIT = 0.05
 
 
+@pytest.mark.check
 def test_no_way_to_choose_losses_exceeds_the_budget() -> None:
     for epsilon, delta, kinds in ((0.6, 0.2, (0.1, 0.15)), (0.4, 0.3, (0.1, 0.25)), (0.5, 0.1, (0.05, 0.1, 0.2))):
         budget = Budget(epsilon, delta, Rule.TIGHT)
@@ -488,6 +490,7 @@ def test_no_rule_is_worse_than_the_sum_where_the_sum_holds(rule: Rule, losses: C
     assert composed(Counter(), DELTA, rule) == 0.0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("rule", Rule)
 @given(
     loss=st.one_of(
@@ -500,6 +503,7 @@ def test_one_more_loss_never_costs_less(rule: Rule, loss: Loss, count: int) -> N
     assert fewer <= more * (1 + 1e-6)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("rule", "covered"), [(Rule.BASIC, 100), (Rule.ADVANCED, 260), (Rule.ZCDP, 270), (Rule.TIGHT, 332)]
 )

@@ -31,6 +31,7 @@ def truncated_law(truth, width, rate):
     return weights / weights.sum()
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("metric", METRICS)
 def test_a_metric_stays_in_its_range(metric):
     low, high = metric_range(metric)
@@ -121,6 +122,7 @@ def test_clamp_and_boundary_inflate_are_one_law():
     assert np.isnan(to_range(np.array([np.nan]), "sp")).all()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("noise", [Seeded(np.random.default_rng(7)), System()])
 @pytest.mark.parametrize("scale", [0.05, 0.3, 1.0, 50.0])
 def test_truncated_draws_follow_the_law(noise, scale):

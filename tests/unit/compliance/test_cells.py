@@ -89,6 +89,7 @@ def neighbours(groups: NDArray[np.uint8]) -> Iterator[NDArray[np.uint8]]:
             yield other
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("people", [4, 6, 8])
 def test_no_neighbours_of_few_people_cost_more_than_epsilon(people: int) -> None:
     worst = 0.0
@@ -101,6 +102,7 @@ def test_no_neighbours_of_few_people_cost_more_than_epsilon(people: int) -> None
     assert worst == pytest.approx(0.7, rel=1e-15)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("metrics", [("sp",), LABELLED])
 @pytest.mark.parametrize("epsilon", [0.3, 20.0])
 @pytest.mark.parametrize("people", [21, 40, 60, 300])
@@ -238,6 +240,7 @@ def test_rows_of_unlike_cells_know_whom_they_share() -> None:
     assert len(seen.noise) == len(seen.values) == len(everything)
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("metrics", [("sp",), LABELLED])
 def test_the_size_is_estimated_without_bias_and_as_well_as_stated(metrics: tuple[str, ...]) -> None:
     asked = asking(people=150, metrics=metrics)
@@ -341,6 +344,7 @@ def test_cells_bought_once_serve_every_metric_of_the_same_models_and_no_others(
     assert [charged(twin, number, question, 0.5)[0] for number, question in enumerate(asked)] == [0.5, 0.0, 0.0, 0.0]
 
 
+@pytest.mark.check
 def test_what_is_free_depends_on_public_numbers_and_stays_free() -> None:
     records, first, second = two_scores(600)
     chosen, noise = recommended.Recommended(), np.random.default_rng(3)

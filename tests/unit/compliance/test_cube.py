@@ -58,6 +58,7 @@ def worst(predictions: NDArray[np.float64], epsilon: float, *, known: bool, name
     return found
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("models", [1, 2, 3])
 @pytest.mark.parametrize("n", [4, 5, 6, 7, 8])
@@ -74,6 +75,7 @@ def test_no_neighbours_cost_more_than_epsilon_and_the_worst_do_cost_it(n: int, m
         assert found == (0.0 if known and constant else pytest.approx(0.7, rel=1e-12))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize(("models", "n"), [(1, 4), (2, 5), (3, 6), (30, 6)])
 def test_common_sums_cost_no_more_either(models: int, n: int, known: bool) -> None:
@@ -150,6 +152,7 @@ def test_what_is_the_same_for_all_is_answered_without_noise(name: str) -> None:
         assert released.values == pytest.approx(0, abs=1e-12)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("models", [1, 25, 100])
 def test_the_noise_is_less_than_that_of_counts(models: int) -> None:
     # Median errors of decisions, one in five a yes: the ratio is about 0.7, whatever the models.

@@ -36,6 +36,7 @@ def test_additive_noise_is_off_by_the_median_of_its_law(models: int) -> None:
     assert expected.half_width == pytest.approx(float(scipy.stats.laplace(scale=law.scale).ppf(0.975)), rel=0.01)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("metric", ["sp", "eo", "abs_sp", "eodds_max"])
 def test_counts_are_off_as_they_were_expected_to_be(metric: str) -> None:
     expected = expect(MECHANISMS["counts"], metric, STRATA, 3, 1.0, 0.0, Shares(0.3, 0.3))
@@ -93,6 +94,7 @@ def test_what_a_mechanism_refuses_is_refused() -> None:
         expect(MECHANISMS["conceal-laplace"], "sp", STRATA, 1, 2.0, 1e-6, DEFAULT_SHARES)
 
 
+@pytest.mark.check
 def test_cells_that_serve_a_metric_within_a_label_are_cut_by_it() -> None:
     """Cells that are not cut by the label guess how many of a group have it, and err several times as much."""
     recommended, counts = (

@@ -56,6 +56,7 @@ def test_scores_are_absolute_gaps_and_move_as_these_do():
     np.testing.assert_allclose(seen[0], 2.0 / (2 * 5 / 8) * np.array([1 / 6, 0, 2 / 3]), atol=1e-9)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("epsilon", [pytest.param(0.3, marks=pytest.mark.slow), 2.0])
 @pytest.mark.parametrize("metric", ["sp", "ppv"])
 def test_every_choice_among_every_small_batch_costs_at_most_epsilon(epsilon, metric):
@@ -94,6 +95,7 @@ def test_it_chooses_no_worse_than_the_exponential_mechanism():
         assert permute_and_flip_probabilities(exponents) @ scores >= rival @ scores - 1e-12
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("noise", "runs"), [(Seeded(np.random.default_rng(3)), 20_000), (System(), 4_000)])
 def test_draws_follow_the_law(noise, runs):
     # 6 standard errors: a false alarm has probability 2e-9 for each of 8 counts.

@@ -136,6 +136,7 @@ def worst_loss(n: int, epsilon: float) -> Iterator[float]:
             yield worst
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "n", [1, 2, 3, 4, pytest.param(5, marks=pytest.mark.slow), pytest.param(6, marks=pytest.mark.slow)]
 )
@@ -306,6 +307,7 @@ def grouped_of(frame: Any, columns: tuple[str, ...], label: str, positive: str) 
     return Grouped(attributes, np.array(codes, np.uint8), labels.astype(np.uint8))
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("name", TABLES)
 def test_exact_counts_give_the_metric_frame_of_fairlearn(name: str) -> None:
     columns, label, positive = TABLES[name]
@@ -426,6 +428,7 @@ def missed(name: str, epsilon: float, worlds: int, twin: float = 1.0) -> dict[st
     return out
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 5.0])
 @pytest.mark.parametrize("name", WORLDS)
 @pytest.mark.parametrize("worlds", [12, pytest.param(600, marks=pytest.mark.slow)])
@@ -434,6 +437,7 @@ def test_intervals_hold_the_exact_number(name: str, epsilon: float, worlds: int)
         assert scipy.stats.binom.sf(sum(times) - 1, len(times), 0.05) > FALSE_ALARM if times else True, kind
 
 
+@pytest.mark.check
 def test_intervals_for_half_of_the_noise_are_found_out() -> None:
     times = missed("three alike", 0.3, 250)["rate"]
     assert scipy.stats.binom.sf(sum(times) - 1, len(times), 0.05) > FALSE_ALARM

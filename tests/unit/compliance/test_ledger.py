@@ -11,7 +11,7 @@ import pytest
 
 from compliance.accountant import FREE, Budget, Loss, Neighbours, pure
 from compliance.ledger import Ledger
-from compliance.ledger.books import Entry, Reply, Request
+from compliance.ledger.books import Entry, LedgerError, Reply, Request
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1.error_pb2 import REASON_BUDGET_EXHAUSTED, REASON_REQUEST_ID_REUSED, Reason
 
@@ -148,7 +148,7 @@ def test_entries_stand_in_the_order_of_their_charges() -> None:
 @pytest.mark.parametrize("ids", [["r"] * 16, [str(number) for number in range(16)]], ids=["one request", "many"])
 def test_threads_neither_overspend_nor_buy_an_answer_twice(ids: list[str]) -> None:
     account, noise = Account(4.0), Noise()
-    gate = threading.Barrier(len(ids), timeout=10)
+    gate = threading.Barrier(len(ids), timeout=300)
 
     def settle(request_id: str) -> bool:
         gate.wait()
@@ -172,6 +172,16 @@ def test_what_was_paid_for_before_is_answered_for_nothing_and_stored() -> None:
     assert (again.remaining, account.spent, account.remaining) == (0.0, 1.0, 0.0)
     assert account.settle("again", b"", FREE, noise) == again
     assert noise.asked == 2
+
+
+def test_what_costs_nothing_releases_nothing_new() -> None:
+    """A mechanism that buys anew for nothing is found out: nobody hears of the answer, and nothing is stored."""
+    account = Account(1.0)
+    account.settle("first", b"", 1.0, lambda _: Reply(b"answer", b"facts"))
+    with pytest.raises(LedgerError, match="an answer that costs nothing has released anew"):
+        account.settle("free", b"", FREE, lambda _: Reply(b"answer", b"further facts"))
+    assert [entry.request.request_id for entry in account.entries] == ["first"]
+    assert account.ledger.facts("deal", "developer") == (b"facts",)
 
 
 def test_nothing_is_free_without_an_account() -> None:

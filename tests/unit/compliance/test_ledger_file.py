@@ -12,6 +12,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -218,6 +219,7 @@ def test_facts_are_there_for_later_answers_of_the_same_developer(ledger: Ledger,
     assert seen == [(), (b"n0",), (), (b"n0",)]
 
 
+@pytest.mark.check
 def test_tight_composition_answers_more_than_the_sum_allows(ledger: Ledger) -> None:
     ledger.set_budget("tight", Neighbours.A_FLIP, Budget(10.0, 1e-6, Rule.TIGHT))
     ledger.allocate("tight", "ann", 10.0, 1e-6)
@@ -397,13 +399,13 @@ def test_nobody_else_waits_while_an_answer_is_computed(ledger: Ledger) -> None:
 
     def slow(_: tuple[bytes, ...]) -> Reply:
         begun.set()
-        assert go.wait(20)
+        assert go.wait(300)
         return Reply(b"slow")
 
     ledger._turns._room = threading.BoundedSemaphore(2)
     with ThreadPoolExecutor(1) as threads:
         waiting = threads.submit(ledger.settle, request("a"), slow)
-        assert begun.wait(20)
+        assert begun.wait(300)
         assert ledger.settle(request("b", developer="bob"), says(b"fast")).reply.answer == b"fast"
         assert ledger.standing("people").spent == 0.5
         go.set()
@@ -764,3 +766,18 @@ def test_a_full_disk_refuses_says_why_and_loses_nothing(small_disk: Path, tmp_pa
     assert kept[-1] == entry
     assert all(again.settle(one.request, never) == one for one in answered.values())
     again.close()
+
+
+@pytest.mark.check
+def test_many_who_begin_a_ledger_at_once_all_open_it(tmp_path: Path) -> None:
+    """SQLite refuses some of those who set how a new file is written, where another does so at that moment."""
+    with ThreadPoolExecutor(8) as threads:
+        for number in range(100):
+            gate = threading.Barrier(8)
+
+            def begin(path: Path, gate: threading.Barrier = gate) -> bytes:
+                gate.wait(300)
+                with closing(file.connect(path)) as db:
+                    return file.genesis_of(db)
+
+            assert len({*threads.map(begin, [tmp_path / f"{number}.sqlite"] * 8)}) == 1

@@ -108,6 +108,7 @@ def test_every_mechanism_has_a_title_of_its_own_for_reports() -> None:
     assert hasattr(Mechanism, "title"), "so that one without it is a type error in the table of all"
 
 
+@pytest.mark.few(96)
 @EVERY
 @pytest.mark.parametrize("noise", [seeded(), System()], ids=["seeded", "system"])
 @pytest.mark.parametrize("metric", METRICS)
@@ -319,6 +320,7 @@ def worst_loss(mechanism: Mechanism, metric: str, epsilon: float) -> float:
 
 
 # Steps that are apart by four are rounded to with errors of both signs, so that no allowance can be left out.
+@pytest.mark.few(8)
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 @pytest.mark.parametrize("name", ["laplace", "counts", "cube", "low-rank"])
 @pytest.mark.parametrize("metric", METRICS)
@@ -332,6 +334,7 @@ def test_the_worst_batch_costs_epsilon(name: str, metric: str, epsilon: float) -
     assert worst <= epsilon * (1 + 1e-12)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("metric", BOUNDED)
 def test_the_worst_batch_costs_what_the_smooth_sensitivity_leaves(metric: str) -> None:
     epsilon = 2.0
@@ -347,6 +350,7 @@ def test_the_worst_batch_costs_what_the_smooth_sensitivity_leaves(metric: str) -
     assert worst_loss(OURS["conceal"], metric, epsilon) == pytest.approx(left)
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("epsilon", [0.3, 0.7, 1.3])
 @pytest.mark.parametrize("name", ["gaussian", "counts-gaussian"])
 @pytest.mark.parametrize("metric", METRICS)
@@ -484,6 +488,7 @@ def test_counts_answer_exactly_at_a_large_epsilon() -> None:
             assert released[sane] == pytest.approx(exact[sane], abs=1e-3)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["counts", "counts-gaussian"])
 def test_counts_lie_around_the_gap_and_shrunk_ones_below_where_noise_hides_it(name: str) -> None:
     # A standard deviation of 0.13 over 400 answers: 6 of their mean's are 0.04, a false-alarm rate below 1e-8.
@@ -594,6 +599,7 @@ def test_recommended_is_the_best_that_is_worth_its_price() -> None:
     assert errors["counts"] > 4 * errors[MIDPOINT]
 
 
+@pytest.mark.check
 @pytest.mark.parametrize(("n", "queries", "epsilon"), [(1000, 25, 5.0), (1000, 25, 2.0), (300, 5, 3.0), (100, 40, 3.5)])
 def test_the_error_of_randomized_response_is_the_one_predicted(n: int, queries: int, epsilon: float) -> None:
     # The prediction, 20 medians of 200 draws, has a standard error of 2%, what is measured half of that; fixed seeds.
@@ -621,7 +627,7 @@ def test_recommended_answers_for_nothing_only_from_what_was_bought() -> None:
     counted = recommended.release(question(), NO_FACTS, 0.5, 0.0, seeded())
     assert counted.facts
     assert not recommended.is_free(counted.facts, epsilon)
-    bought = recommended.release(question(), counted.facts, epsilon, 0.0, seeded())
+    bought = response.release(question(), counted.facts, epsilon, 0.0, seeded())
     facts = {**counted.facts, **bought.facts}
     assert recommended.is_free(facts, epsilon)
     assert not recommended.is_free(facts, 2 * epsilon)

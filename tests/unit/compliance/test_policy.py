@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import logging
+import os
 import re
+import shutil
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +18,23 @@ import pytest
 import tomli_w
 
 from compliance import policy as policies
+from compliance import worth
 from compliance.accountant import Budget, Rule
 from compliance.groups import NO_LABEL
 from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms.cells import CellsMechanism
 from compliance.mechanisms.mechanism import candidates
 from compliance.mechanisms.recommended import Recommended
-from compliance.policy import Policy, PolicyError, ReleaseSection, load, load_release
+from compliance.policy import (
+    DataSection,
+    DeploymentSection,
+    Policy,
+    PolicyError,
+    ReleaseSection,
+    load,
+    load_release,
+)
+from fairwall.laws.exposure import Limit
 from fairwall.tables.errors import DataError
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "example"
@@ -267,6 +281,33 @@ def test_recommended_is_told_how_much_it_may_reveal(tmp_path: Path, values: Valu
     assert MECHANISMS["recommended"] == Recommended(reveal_max=1.0)
 
 
+@pytest.mark.few(1)
+@pytest.mark.parametrize(("minimum", "kept"), [(20, True), (1, False)])
+def test_a_limit_that_nothing_keeps_for_so_small_a_group_is_warned_of(
+    tmp_path: Path, values: Values, caplog: pytest.LogCaptureFixture, minimum: int, kept: bool
+) -> None:
+    values["audit"].update(metrics=["sp"], queries_max=2)
+    policy = with_people(tmp_path, values, [("ab"[i < 60], i % 2) for i in range(400)], minimum)
+    with caplog.at_level(logging.WARNING):
+        worth.say(policy, list(worth.worths(policy, load(policy)[0])))
+    lines = [record.getMessage() for record in caplog.records if "reveal_max" in record.getMessage()]
+    if kept:
+        assert lines == []
+    else:
+        number = r"\d\d(\.\d)?%"
+        told = rf"loans: sp of 1 gives away a balanced accuracy of {number}, groups of 1: audit.reveal_max is not kept"
+        assert re.fullmatch(told, lines[0])
+
+
+def test_what_is_revealed_is_reckoned_for_the_smallest_group_of_the_policy(tmp_path: Path, values: Values) -> None:
+    """And not for the range of shares that mechanisms are tuned for, however large that says groups are."""
+    values["audit"].update(shares=[0.3, 0.5], mechanism="cells")
+    policy = read(written(tmp_path, values))
+    assert isinstance(policy.mechanism, CellsMechanism)
+    assert policy.mechanism.limit == Limit(0.6, policy.shares)
+    assert policy.shares.allowed(3000) == (values["data"]["minimum_group"], 1500)
+
+
 def with_rule(values: Values, mechanism: str, rule: str, delta: float, budget: float) -> Values:
     values["audit"].update(mechanism=mechanism, delta=delta, epsilon_max=0.9, metrics=["sp"])
     values["budget"].update(delta=budget, rule=rule)
@@ -479,6 +520,7 @@ def test_the_first_row_that_has_no_id_of_its_own_is_named_without_its_content(
             "data.public: must not have the",
         ),
         ({"id": "person", "groups": {"person": ["1", "other"]}}, "data.groups: must not have the column of ids"),
+        ({"groups": {"repaid": ["0", "1"]}}, "data.groups: must not have the column of ids, nor the label"),
         ({"id": "person", "public": ["income", "income"]}, "data.public: must be different columns"),
         ({"id": "person", "public": ["person"]}, "data.public: must be different columns"),
         ({"missing": "keep"}, "data.missing: must be 'refuse' or 'drop'"),
@@ -498,16 +540,16 @@ def test_missing_values_are_one_line_with_all_columns_and_what_to_do(tmp_path: P
     with pytest.raises(PolicyError) as caught:
         load(with_rows(tmp_path, values, rows_of(**LACKING), id="person", public=["income"]))
     assert str(caught.value) == (
-        f"data.source: {tmp_path}/loans.csv: missing values: repaid 2, group 2 of 20 rows: fill them in, say in "
-        'data.impute what stands for them, or leave those rows out of the answers by data.missing = "drop"'
+        f"data.source: {tmp_path}/loans.csv: missing values: repaid 2, group 2 of 20 rows: fill them in, or say in "
+        'data.impute what stands for them; data.missing = "drop" leaves out rows without repaid alone'
     )
     with pytest.raises(PolicyError, match="missing values: repaid 2 of 20 rows"):
         load(with_rows(tmp_path, values, rows_of(**LACKING), impute={"group": "b"}))
 
 
-def test_rows_without_a_value_are_left_out_of_the_records_and_not_of_the_rows(tmp_path: Path, values: Values) -> None:
+def test_rows_without_a_label_are_left_out_of_the_records_and_not_of_the_rows(tmp_path: Path, values: Values) -> None:
     whole = load(with_rows(tmp_path, values, rows_of(), id="person", public=["income"]))[1]
-    lost = rows_of(**{**LACKING, "row9": "p9,b,0,9"})
+    lost = rows_of(row2="p2,a,,2", row3="p3,a,,3", row8="p8,b,,8", row9="p9,b,0,9")
     records, rows, _ = load(with_rows(tmp_path, values, lost, id="person", public=["income"], missing="drop"))
     assert rows.people == 20
     assert np.flatnonzero(~rows.audited).tolist() == [1, 2, 7]
@@ -515,6 +557,16 @@ def test_rows_without_a_value_are_left_out_of_the_records_and_not_of_the_rows(tm
     kept = [row.split(",") for number, row in enumerate(lost) if number not in (1, 2, 7)]
     assert records.labels.tolist() == [int(label) for _, _, label, _ in kept]
     assert records.protected.tolist() == [int(group == "a") for _, group, _, _ in kept]
+
+
+@pytest.mark.parametrize("groups", [{}, {"group": ["a", "b", "unknown"]}], ids=["audits", "by group"])
+@pytest.mark.parametrize("lost", [{"row3": "p3,,1,3"}, {"row3": "p3,,,3"}, LACKING], ids=["a group", "both", "several"])
+def test_nobody_is_left_out_for_want_of_a_protected_value(
+    tmp_path: Path, values: Values, lost: dict[str, str], groups: Values
+) -> None:
+    with pytest.raises(PolicyError) as caught:
+        load(with_rows(tmp_path, values, rows_of(**lost), missing="drop", groups=groups))
+    assert re.fullmatch(r"data\.missing: .*loans\.csv: missing values: .*group [12] of 20 rows: .*", str(caught.value))
 
 
 def test_a_value_stands_for_those_that_are_missing(tmp_path: Path, values: Values) -> None:
@@ -529,11 +581,12 @@ def test_a_value_stands_for_those_that_are_missing(tmp_path: Path, values: Value
 
 def test_everybody_is_in_a_group_also_whom_audits_leave_out(tmp_path: Path, values: Values) -> None:
     listed = {"group": ["a", "b", "unknown"], "income": ["1", "2", "other", "unknown"]}
-    _, rows, grouped = load(with_rows(tmp_path, values, rows_of(**LACKING), missing="drop", groups=listed))
+    lost = rows_of(row3="p3,a,,3", row8="p8,b,,8", row9="p9,b,1,")
+    _, rows, grouped = load(with_rows(tmp_path, values, lost, missing="drop", groups=listed))
     assert grouped is not None
     assert rows.people == grouped.codes.shape[1] == len(grouped.labels) == 20
     assert np.flatnonzero(grouped.labels == NO_LABEL).tolist() == [2, 7]
-    assert np.flatnonzero(grouped.codes[0] == 2).tolist() == [1, 7]
+    assert np.flatnonzero(grouped.codes[0] == 2).tolist() == []
     assert grouped.codes[1].tolist() == [0, 1, *[2] * 6, 3, *[2] * 11]
     filled = {"group": "b", "repaid": "0"}
     _, _, grouped = load(with_rows(tmp_path, values, rows_of(**LACKING), impute=filled, groups=listed))
@@ -548,7 +601,7 @@ def test_what_is_imputed_must_occur(tmp_path: Path, values: Values) -> None:
 
 def test_other_groups_are_refused_as_ever_where_rows_are_left_out(tmp_path: Path, values: Values) -> None:
     with pytest.raises(PolicyError, match=r"data.disadvantaged: some rows are in neither group"):
-        load(with_rows(tmp_path, values, rows_of(row2="p2,c,1,2", row3="p3,,1,3"), missing="drop"))
+        load(with_rows(tmp_path, values, rows_of(row2="p2,c,1,2", row3="p3,b,,3"), missing="drop"))
 
 
 def test_a_file_that_changes_while_it_is_read_is_refused(
@@ -720,3 +773,123 @@ def test_what_several_data_sets_cannot_be_is_refused_in_one_line(several: Values
         policies.read(path)
     assert str(caught.value).startswith(f"{path}: {why}")
     assert "\n" not in str(caught.value)
+
+
+# Texts and paths that are none ---------------------------------------------------------------------------------------
+
+
+def texts(value: Any, *place: Any) -> Iterator[tuple[Any, ...]]:
+    """Where a policy has a text."""
+    if isinstance(value, str):
+        yield place
+    for key, below in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from texts(below, *place, key)
+
+
+def put(values: Any, place: tuple[Any, ...], text: str) -> Any:
+    """The policy with another text."""
+    changed = copy.deepcopy(values)
+    below = changed
+    for key in place[:-1]:
+        below = below[key]
+    below[place[-1]] = text
+    return changed
+
+
+@pytest.fixture
+def everything(tmp_path: Path, values: Values) -> Values:
+    """A policy with every key that is a text, beside its files."""
+    for name in ("loans.csv", "training.csv"):
+        shutil.copyfile(EXAMPLE / name, tmp_path / name)
+    groups = {"years_employed": ["1", "other"]}
+    release = {"source": "training.csv", "protocol": "grr", "epsilon": 1.0, "name": "sold", "split": "uniform"}
+    values["deployment"]["telemetry"] = "http://127.0.0.1:4318"
+    values["data"] |= {"name": "own", "impute": {"repaid": "0"}, "id": "id", "public": ["income"], "groups": groups}
+    values["data"]["missing"] = "refuse"
+    values["audit"] |= {"bounding": "none", "precision": "float64"}
+    values["budget"]["rule"] = "basic"
+    values["release"] = release | {"columns": {"group": ["a", "b"]}}
+    return values
+
+
+NUMBERS = {
+    *("minimum_group", "least_share", "queries_max", "epsilon", "epsilon_min", "epsilon_max", "delta", "shares"),
+    *("reveal_max", "answer_seconds", "weights"),
+}
+
+
+def test_the_policy_with_every_text_is_served_and_has_every_text(tmp_path: Path, everything: Values) -> None:
+    policy = read(written(tmp_path, everything))
+    assert load(policy)[2] is not None
+    assert load_release(policy) is not None
+    given = {place[:2] for place in texts(everything)}
+    for name in ("deployment", "data", "audit", "budget", "release"):
+        annotation: Any = Policy.model_fields[name].annotation if name != "release" else ReleaseSection
+        for key in set(annotation.model_fields) - NUMBERS:
+            assert (name, key) in given, f"{name}.{key}: give it a text, or say that it is a number"
+
+
+UNFIT = {
+    "NUL": ("a\0b", "must have no control characters"),
+    "a line break": ("a\nb", "must have no control characters"),
+    "an escape": ("a\x1b[2Jb", "must have no control characters"),
+    "another line break": ("a\u2028b", "must have no control characters"),
+    "too long": ("x" * 5000, "must have at most 4,096 characters, not 5,000"),
+}
+
+
+def test_a_text_that_is_none_is_one_line_with_its_key(tmp_path: Path, everything: Values) -> None:
+    for place, (text, why) in itertools.product(texts(everything), UNFIT.values()):
+        key = ".".join(each for each in place if isinstance(each, str))
+        assert refused(tmp_path, put(everything, place, text)).startswith(f"{key}: {why}")
+    for where in (("data", "impute"), ("data", "groups"), ("release", "columns"), ("developers",), ()):
+        changed = copy.deepcopy(everything)
+        section = changed
+        for part in where:
+            section = section[part]
+        section["a\0\n"] = next(iter(section.values()))
+        assert refused(tmp_path, changed).startswith(".".join((*where, "a\\x00\\n: must have no control")))
+
+
+PATHS = [
+    (section, key)
+    for section, kind in {"deployment": DeploymentSection, "data": DataSection, "release": ReleaseSection}.items()
+    for key, field in kind.model_fields.items()
+    if field.annotation is Path
+]
+
+
+def test_every_path_of_a_policy_is_known_here() -> None:
+    assert len(PATHS) == 5
+
+
+@pytest.mark.parametrize(("section", "key"), PATHS)
+def test_a_path_that_is_none_is_one_line_with_its_key(
+    tmp_path: Path, everything: Values, section: str, key: str
+) -> None:
+    wanted = "a folder" if key == "credentials" else "a file"
+    os.mkfifo(tmp_path / "pipe.csv")
+    (tmp_path / "folder.csv").mkdir()
+    for path in ("pipe.csv", "/dev/zero", "loans.csv" if wanted == "a folder" else "folder.csv"):
+        everything[section][key] = path
+        assert refused(tmp_path, everything) == f"{section}.{key}: must be {wanted}, not {path!r}"
+    for path in ("x" * 300, "/".join(["x" * 200] * 20) + "x" * 60, "loans.csv/x", *["x" * 250] * (wanted == "a file")):
+        everything[section][key] = path
+        assert refused(tmp_path, everything).startswith(f"{section}.{key}: must be a path: ")
+
+
+def test_a_table_that_is_not_there_or_lacks_something_is_one_line_with_its_key(
+    tmp_path: Path, everything: Values
+) -> None:
+    for key, read_it in (("data", load), ("release", load_release)):
+        changed = put(everything, (key, "source"), "gone.csv")
+        with pytest.raises(DataError, match=rf"^{key}\.source: .*gone\.csv: no such file$"):
+            read_it(read(written(tmp_path, changed)))
+    with pytest.raises(DataError, match=r"^data\.source: .*loans\.csv: no column 'x'; "):
+        load(read(written(tmp_path, put(everything, ("data", "protected"), "x"))))
+
+
+def test_a_policy_that_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "policy.toml")
+    with pytest.raises(PolicyError, match=r"policy\.toml: cannot be read: not a file$"):
+        read(tmp_path / "policy.toml")

@@ -62,6 +62,7 @@ def held(
     return float(np.mean(inside)), float(np.median(halves))
 
 
+@pytest.mark.check
 @pytest.mark.parametrize("name", ["cells", "low-rank"])
 @pytest.mark.parametrize("metric", ["sp", "abs_sp", "eo", "eodds_max", "eodds_sum", "ppv", "di"])
 def test_at_least_19_of_20_gaps_lie_in_their_intervals(name: str, metric: str) -> None:
@@ -91,6 +92,7 @@ def test_intervals_that_forget_the_noise_would_hold_too_few(name: str, monkeypat
     assert share < 0.9
 
 
+@pytest.mark.check
 def test_a_fact_that_is_counted_twice_would_hold_too_few() -> None:
     # The broken twin combines an answer with what it was made from: one noisy number passes for two. No privacy audit
     # can see that, since nothing but released numbers goes in.
@@ -128,11 +130,13 @@ def held_later(worlds: int) -> float:
     return float(np.mean(inside))
 
 
+@pytest.mark.check
 def test_a_later_model_is_not_taken_to_be_known_from_cells_that_were_bought_for_another() -> None:
     # Of 200 worlds 95% hold. Below 89% come, where it is so, but for 1 time in 5,000.
     assert held_later(200) >= 0.89
 
 
+@pytest.mark.check
 def test_the_twin_that_takes_what_no_cell_sees_to_go_on_as_what_they_see_holds_too_few(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -34,6 +34,7 @@ def test_what_a_question_says_of_itself_names_nobodys_group() -> None:
     assert repr(one) == repr(other)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["cells", "recommended"])
 def test_protected_records_are_not_kept_once_a_question_is_answered(name: str) -> None:
     generator, mechanism = np.random.default_rng(1), MECHANISMS[name]
@@ -49,6 +50,7 @@ def test_protected_records_are_not_kept_once_a_question_is_answered(name: str) -
     assert records_kept() is None
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("metric", [name for name, metric in METRICS.items() if metric.bounded])
 def test_no_flip_moves_an_answer_by_more_than_the_sensitivities_say(metric: str) -> None:
     checked = 0

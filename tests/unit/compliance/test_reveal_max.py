@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from compliance.exposure import exposure, limited, reveal_max
+from compliance.exposure import exposure, exposure_about, limited, reveal_max
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.cells import EPSILON, CellsMechanism, plan, purchases
-from compliance.mechanisms.mechanism import NO_FACTS, Question
+from compliance.mechanisms.mechanism import NO_FACTS, Mechanism, Question, chosen
 from compliance.mechanisms.recommended import SHRUNK, Recommended, choose
 from compliance.noise import Seeded
 from compliance.records import Records
 from fairwall.laws.cells import CELL_MIN
 from fairwall.laws.exposure import Limit, cells_within, revealed
-from fairwall.laws.shares import DEFAULT_SHARES
+from fairwall.laws.shares import DEFAULT_SHARES, Shares
 
 LIMIT = Limit(0.6)
 
@@ -32,6 +33,7 @@ def question(n: int, models: int, *, alike: bool = True) -> Question:
     return Question("sp", predictions, Records(np.zeros(n, np.uint8), protected, ("sp",)))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("n", "models"), [(1000, 25), (300, 5), (1000, 1)])
 @pytest.mark.parametrize("epsilon", [0.40, 0.41, 1.0, 5.0, 20.0])
 def test_what_is_chosen_stays_within_the_limit(n: int, models: int, epsilon: float) -> None:
@@ -124,7 +126,7 @@ def test_of_every_mechanism_the_exposure_is_said_or_not_known() -> None:
 def test_cells_that_a_policy_names_keep_to_its_limit() -> None:
     asked, bought = question(1000, 40), {}
     for limit in (0.6, 1.0):
-        mechanism = limited(MECHANISMS["cells"], limit)
+        mechanism = limited(MECHANISMS["cells"], Limit(limit))
         assert reveal_max(mechanism) == limit
         assert exposure(mechanism, "sp", 1000, 40, 5.0, 0.0, LIMIT.shares) <= limit
         facts = mechanism.release(asked, NO_FACTS, 5.0, 0.0, Seeded(np.random.default_rng(1))).facts
@@ -132,3 +134,101 @@ def test_cells_that_a_policy_names_keep_to_its_limit() -> None:
         bought[limit] = one
     assert len(bought[0.6].counts) <= cells_within(1000, 5.0, LIMIT) < len(bought[1.0].counts)
     assert np.bincount(bought[0.6].cell_of).min() >= CELL_MIN > np.bincount(bought[1.0].cell_of).min()
+
+
+def asked_one_by_one(mechanism: Mechanism, n: int, n0: int, epsilon: float, trials: int) -> tuple[float, float]:
+    """Buy a batch, then ask about each cell for nothing, and name whoever's gap says so: the mean accuracy, its error.
+
+    The batch is made for that: a score at as many thresholds as cells may be, so that they are equal, which tells most.
+    """
+    rng, found = np.random.default_rng(11), []
+    most = max(6, cells_within(n, epsilon, mechanism.limit)) if isinstance(mechanism, CellsMechanism) else 12
+    score = (np.arange(n) + 0.5) / n
+    batch = (score > (np.arange(1, most) / most)[:, np.newaxis]).astype(np.float64)
+    for _ in range(trials):
+        protected = (rng.permutation(n) >= n0).astype(np.uint8)
+        records = Records(np.zeros(n, np.uint8), protected, ("sp",), n0)
+        bought = Question("sp", batch, records)
+        answering = chosen(mechanism, "sp", n, most - 1, epsilon, 0.0, bought)
+        facts = answering.release(bought, NO_FACTS, epsilon, 0.0, Seeded(rng)).facts
+        assert EPSILON in facts, answering.name
+        ((one,),) = [list(purchases(facts))]
+        cells = (one.cell_of == np.arange(len(one.counts))[:, np.newaxis]).astype(np.float64)
+        asked = Question("sp", cells, records)
+        told = MECHANISMS["cells"].release(asked, facts, epsilon, 0.0, Seeded(rng)).values
+        guess, z = (told < 0)[one.cell_of], protected == 0
+        found.append((guess[z].mean() + (~guess[~z]).mean()) / 2)
+    return float(np.mean(found)), float(np.std(found) / math.sqrt(trials))
+
+
+def limit_of(least: int) -> Limit:
+    return Limit(0.6, Shares(minimum_group=least, by_policy=True))
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
+    ("name", "least", "epsilon"),
+    [
+        ("cells", 30, 2.0),
+        ("recommended", 30, 1.0),
+        *(pytest.param(*each, marks=pytest.mark.check) for each in [("cells", 150, 1.0), ("cells", 30, 1.0)]),
+        *(pytest.param(*each, marks=pytest.mark.check) for each in [("cells", 20, 5.0), ("recommended", 150, 1.0)]),
+    ],
+)
+def test_the_smallest_group_that_a_policy_allows_keeps_to_its_limit(name: str, least: int, epsilon: float) -> None:
+    """Of 3,000 people 30 were named at 65% (epsilon 1) and 70% (2), and 20 at 78% (5), where 150 were reckoned with."""
+    limit = limit_of(least)
+    mechanism = limited(MECHANISMS[name], limit)
+    assert exposure(mechanism, "sp", 3000, 40, epsilon, 0.0, limit.shares) <= 0.6
+    found, error = asked_one_by_one(mechanism, 3000, least, epsilon, 60 if least < 150 else 20)
+    # False alarms: one in ten million.
+    assert found < 0.6 + 5.2 * error
+
+
+def test_a_limit_that_is_reckoned_for_larger_groups_is_found_out() -> None:
+    """The broken twin: cells that are few enough for 150 people, and 30."""
+    found, error = asked_one_by_one(limited(MECHANISMS["cells"], limit_of(150)), 3000, 30, 2.0, 8)
+    assert found > 0.6 + 5.2 * error
+
+
+def test_cells_that_a_policy_names_are_as_few_as_its_smallest_group_asks_for() -> None:
+    asked, cells = question(1000, 40), {}
+    for least in (10, 50):
+        limit = limit_of(least)
+        facts = limited(MECHANISMS["cells"], limit).release(asked, NO_FACTS, 2.0, 0.0, Seeded(np.random.default_rng(1)))
+        ((one,),) = [list(purchases(facts.facts))]
+        cells[least] = len(one.counts)
+        assert cells[least] <= cells_within(1000, 2.0, limit)
+    assert cells[10] < cells[50]
+
+
+def test_people_of_a_label_that_no_metric_looks_at_alone_may_be_of_any_group() -> None:
+    """A policy that allows `eo` and `sp` says nothing of how few of a group have the other label."""
+    rng = np.random.default_rng(2)
+    labels = (np.arange(1000) % 2).astype(np.uint8)
+    protected = (rng.permutation(1000) >= 300).astype(np.uint8)
+    cells = {}
+    for metrics in (("sp", "eo"), ("sp", "eo", "fpr")):
+        asked = Question("sp", rng.random((9, 1000)), Records(labels, protected, metrics, 100))
+        of_none, of_eo = (count for _, _, count, _ in plan(asked, 1.0, limit_of(100)))
+        cells[metrics] = of_none, of_eo
+    assert cells["sp", "eo"] == (1, cells["sp", "eo", "fpr"][1])
+    assert min(cells["sp", "eo", "fpr"]) > 1
+
+
+def test_the_smallest_group_is_given_away_most() -> None:
+    """Whatever a policy allows beyond its minimum: figures are told of the minimum."""
+    for name in ("counts", "cube", "cells", "laplace", "cauchy", "gaussian"):
+        for n, least, models, epsilon in ((1000, 5, 1, 0.5), (300, 20, 25, 5.0)):
+            told = revealed(name, "sp", n, models, epsilon, 1e-6, limit_of(least).shares)
+            for size in (least, 2 * least, 4 * least, n // 2):
+                exactly = replace(limit_of(least).shares, low=size / n, high=size / n, by_policy=False)
+                assert revealed(name, "sp", n, models, epsilon, 1e-6, exactly) <= told + 0.003, (name, n, size)
+
+
+def test_the_smaller_stratum_is_what_the_limit_holds_for() -> None:
+    labels = (np.arange(1000) < 60).astype(np.uint8)
+    records = Records(labels, (np.arange(1000) % 2).astype(np.uint8), ("eodds_max",), 20)
+    of_both = exposure_about(records, MECHANISMS["counts"], "eodds_max", 1, 2.0, 0.0, limit_of(20).shares)
+    assert of_both == exposure(MECHANISMS["counts"], "eodds_max", 120, 1, 2.0, 0.0, limit_of(20).shares)
+    assert of_both > exposure(MECHANISMS["counts"], "eodds_max", 1000, 1, 2.0, 0.0, limit_of(20).shares)

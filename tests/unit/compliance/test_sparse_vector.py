@@ -87,6 +87,7 @@ def test_no_outcome_in_any_small_world_costs_more_than_epsilon(positives):
     assert 0.25 * EPSILON < worst <= EPSILON * (1 + 1e-9)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("positives", "epsilon"), [(1, 0.5), (3, 2.0), (2, 10.0)])
 @pytest.mark.parametrize("part", [1.0, 0.6])
 def test_the_loss_in_closed_form_is_reached_by_large_batches(positives, epsilon, part):
@@ -152,6 +153,7 @@ def test_three_twins_are_caught_by_their_answers_alone(twin):
     assert lower_bound(twin(1 / 3, 400), 200, 1_000) > EPSILON
 
 
+@pytest.mark.check
 def test_draws_follow_the_law():
     # 32 outcomes at most; each count is binomial, and a deviation of 6 standard errors has probability 2e-9.
     asked = question([0, 0, 1, 1, 1], [[1, 0, 1, 0, 0], [1, 1, 0, 0, 0], [0, 0, 1, 1, 1], [0, 1, 1, 0, 1]])

@@ -102,6 +102,7 @@ PLAYS = [
 ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("strategy", "decoder"), PLAYS)
 def test_from_answers_alone(strategy: str, decoder: str) -> None:
     a = np.ones(N, np.uint8)

@@ -260,3 +260,13 @@ def test_solvers_load_only_when_needed() -> None:
 def test_rows_next_to_nothing_and_answers_beyond_everything() -> None:
     v = l1.decode(Evidence(np.array([[0.0, 3.6e-93]]), np.array([1e300]), 1, 1))
     assert np.isfinite(v).all()
+
+
+@pytest.mark.parametrize("n", [5, 40, 300, 5000])
+@pytest.mark.parametrize("values", [2, 7, 10**9])
+def test_of_people_who_are_equally_likely_the_first_are_taken(n: int, values: int) -> None:
+    """So that a guess is the same on every processor: how a partition orders equal numbers is its own."""
+    z = np.random.default_rng(n + values).integers(0, values, n).astype(np.float64)
+    for size in {1, n // 3, n}:
+        best = np.argsort(-z, kind="stable")[:size]
+        assert np.flatnonzero(affine.largest(z, size)).tolist() == sorted(best)

@@ -97,6 +97,7 @@ def test_a_batch_with_nothing_in_it_is_read_as_nothing() -> None:
         assert np.isfinite(evidence.gaps).all()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("mechanism", "epsilon", "queries"),
     [("cells", 1.0, 40), ("cells", 2.0, 40), ("cells", 5.0, N), ("cube", 1.0, 40), ("low-rank", 5.0, 40)],

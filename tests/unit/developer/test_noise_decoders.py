@@ -90,6 +90,7 @@ def test_ep_decides_exact_answers_about_a_thousand(rows: Rows) -> None:
 
 # Measured over 200 seeds: 64.4, 85.8, 98.4; one game's leakage has a standard deviation of 8, 13 and 5 points, so that
 # 40 games' mean is 5.3 standard errors (1e-7) above the bounds here.
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("epsilon", "least"), [(100, 57.5), (1000, 74.5), (10_000, 93.5)])
 def test_ep_sees_through_conceal_without_knowing_the_sizes(epsilon: float, least: float) -> None:
     found = [conceal_game(100, 10, 40, epsilon, seed) for seed in range(40)]
@@ -148,6 +149,7 @@ def test_map_is_the_likeliest_set(noise: Law, by_swaps: bool, monkeypatch: pytes
     assert right >= (17 if by_swaps else 20)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("noise", NOISES)
 def test_sampled_and_propagated_marginals_are_those_of_the_posterior(noise: Law) -> None:
     off_ep, off_mcmc, off_prior = [], [], []

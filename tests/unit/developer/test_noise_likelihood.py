@@ -177,6 +177,7 @@ def test_an_unknown_mechanism_has_none() -> None:
         law_of(Terms(mechanism="hope"), n0=N0, n1=N1, queries=5, epsilon=0.5)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("law", [Laplace(0.3), Cauchy(0.3), Gaussian(0.3), Uniform(0.3), Laplace(1e-6), Uniform(1e-6)])
 @pytest.mark.parametrize("variance", [1e-3, 0.2, 40.0])
 def test_smeared_densities_and_their_slopes(law: Law, variance: float) -> None:
@@ -222,6 +223,7 @@ def test_a_cubes_smeared_density_and_its_slopes(law: CubeNoise, variance: float)
     assert h == pytest.approx((up[1] - down[1]) / (2 * step), rel=1e-3, abs=1e-3 / variance)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("first", [True, False])
 def test_the_law_is_that_of_a_cube(first: bool) -> None:
     # One answer of each of many batches: those of one share a size. Two say the same, and one is the same for all.

@@ -2,7 +2,6 @@
 
 import itertools
 import math
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
@@ -113,6 +112,7 @@ def right(
     return exact, service.asked + service.sizes
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("name", "n", "n0", "setting", "most"),
     [
@@ -143,14 +143,14 @@ def test_rounded_answers_take_more(seed: int) -> None:
     assert answers <= 90
 
 
+@pytest.mark.check
 def test_ten_thousand() -> None:
-    began = time.process_time()
     exact, answers = right("splitting", population(10_000, 1000, 0))
     assert exact
     assert answers <= 110
-    assert time.process_time() - began < 20
 
 
+@pytest.mark.few(12)
 @pytest.mark.parametrize("name", PLAYS)
 @pytest.mark.parametrize("metric", ["sp", "abs_sp"])
 @pytest.mark.parametrize("b", [1, 0.1])
@@ -195,6 +195,7 @@ def test_rows_keep_to_their_bounds_and_answers_to_theirs(name: str, data: st.Dat
     assert answers <= 3 + math.ceil(n / 15) + 2 * (n == 8)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("name", "times"), [("packed", 4), ("splitting", 2)])
 def test_one_bit_too_many_is_too_many(name: str, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A twin that trusts answers for a bit or two more than they have gets people wrong.

@@ -53,6 +53,7 @@ ANY = [
 ]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("knows", [False, True])
 @pytest.mark.parametrize("mechanism", ["laplace", "counts", "recommended"])
 @pytest.mark.parametrize("epsilon", [0.5, 50.0])

@@ -61,6 +61,7 @@ def test_every_small_world_with_both_labels_is_revealed(n: int) -> None:
         assert auditor.asked <= n - 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("n", [5, 6])
 def test_every_group_of_a_few_more_people_is_revealed(n: int) -> None:
     y = (np.arange(n) % 3 == 0).astype(np.uint8)
@@ -91,6 +92,7 @@ def test_one_answer_about_a_prime_number_of_people_tells_both_counts(size: int) 
         assert np.diff(gaps).min(initial=1) >= 15 / size**4
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("n", "n0", "positive", "seeds", "most"),
     [

@@ -98,6 +98,7 @@ def play(
 
 
 # The best strategy plays all others, which are played by themselves.
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow if name == "best" else ()) for name in STRATEGIES]
 )

@@ -80,6 +80,7 @@ def differs(dataset: str, seeds: list[int] | None) -> float:
     return worst
 
 
+@pytest.mark.check
 def test_the_first_undefended_models_of_lsac_are_the_official_ones() -> None:
     assert differs("LSAC", [0, 1]) <= 1e-12
 

@@ -279,6 +279,7 @@ class NoisyAuditor:
         return self.scale * self.rng.uniform(-1, 1, len(rows)) ** self.rng.integers(1, 9) * self.rng.integers(0, 2)
 
 
+@pytest.mark.few(5)
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     data=st.data(),

@@ -65,7 +65,7 @@ def test_importing_loads_nothing_heavy() -> None:
     code = (
         "import sys, developer.training; assert not {'torch', 'scipy', 'sklearn', 'dp_accounting'} & set(sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
 
 
 @pytest.mark.parametrize("name", SMALL)

@@ -124,6 +124,7 @@ def test_the_pure_perturbation_keeps_epsilon_in_every_draw() -> None:
     assert losses(0.8, 0.0, 0.2, 0.5, 300).max() > 0.8
 
 
+@pytest.mark.check
 def test_the_gaussian_perturbation_keeps_delta() -> None:
     """delta = E(1 - exp(epsilon - loss))_+, estimated; its terms lie in [0, 1]."""
     delta, draws = 0.05, 800

@@ -53,6 +53,7 @@ def world(seed: int, n: int = 24) -> tuple[NDArray[np.uint8], NDArray[np.uint8],
     return y, a, rng.random(n)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("metric", READABLE)
 @pytest.mark.parametrize("n", [3, 4, pytest.param(5, marks=pytest.mark.slow)])
 def test_every_small_world_is_read(metric: str, n: int) -> None:

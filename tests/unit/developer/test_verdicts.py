@@ -64,6 +64,7 @@ def partitioned(guess: NDArray[np.uint8], a: NDArray[np.uint8]) -> bool:
     return np.array_equal(guess, a) or np.array_equal(guess, 1 - a)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("threshold", [0.1, 1 / 3, 0.15])
 @pytest.mark.parametrize("n", range(2, 8))
 def test_every_small_world_is_partitioned(n: int, threshold: float) -> None:
@@ -85,6 +86,7 @@ def test_whatever_the_sizes_and_the_limit(n: int, share: float, seed: int, thres
     assert partitioned(reveal.guess, a) or (auditor.asked == 3_000 and not reveal.polarity_known)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("n", "n0", "most", "median"), [(100, 10, 56, 51.5), (1000, 104, 534, 500.0)])
 def test_everybody_falls_to_little_more_verdicts_than_the_information_bound(
     n: int, n0: int, most: int, median: float

@@ -27,6 +27,7 @@ EPSILONS = [0.1, 1.0, 5.0, 10.0]
 ROUNDING = 1 + 1e-12
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("queries", QUERIES)
 @pytest.mark.parametrize("epsilon", EPSILONS)

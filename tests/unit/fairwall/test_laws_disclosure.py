@@ -59,6 +59,7 @@ def counted(known: Known, count: int) -> tuple[float, float]:
     return found[0], found[1]
 
 
+@pytest.mark.few(24)
 @pytest.mark.parametrize("known", list(worlds()), ids=str)
 def test_the_posterior_is_what_counting_gives(known: Known) -> None:
     total = 0.0

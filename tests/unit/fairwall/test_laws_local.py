@@ -44,6 +44,7 @@ def costs(law: Law, epsilon: float) -> bool:
     return math.isclose(enumerated_loss(law.probabilities()[1]), epsilon, rel_tol=0, abs_tol=1e-6)
 
 
+@pytest.mark.few(24)
 @pytest.mark.parametrize("name", OF_ANY_DOMAIN)
 @pytest.mark.parametrize(("k", "epsilon"), SMALL)
 def test_enumerated_loss_is_the_formula(name: str, k: int, epsilon: float) -> None:
@@ -85,6 +86,7 @@ def test_a_value_that_an_output_rules_out_costs_everything() -> None:
     assert enumerated_loss(np.array([[0.5, 0.0], [0.5, 1.0], [0.0, 0.0]])) == math.inf
 
 
+@pytest.mark.few(24)
 @pytest.mark.parametrize("name", [name for name in OF_ANY_DOMAIN if name != "the-server"])
 @pytest.mark.parametrize(("k", "epsilon"), SMALL)
 def test_log_likelihood_is_the_log_of_the_probability(name: str, k: int, epsilon: float) -> None:
@@ -102,6 +104,7 @@ def test_log_likelihood_of_numbers_is_the_log_of_the_density(epsilon: float) -> 
     np.testing.assert_allclose(off, off[:, :1].repeat(4, axis=1), rtol=0, atol=1e-9)
 
 
+@pytest.mark.few(24)
 @pytest.mark.parametrize("name", [name for name in OF_ANY_DOMAIN if name != "the-server"])
 @pytest.mark.parametrize(("k", "epsilon"), SMALL)
 def test_inconsistent_rates(name: str, k: int, epsilon: float) -> None:

@@ -198,6 +198,7 @@ def compare(metric: str, world: World, may_be_empty: bool) -> int:
     return compared
 
 
+@pytest.mark.few(20)
 @pytest.mark.parametrize("may_be_empty", [False, True])
 @pytest.mark.parametrize("n", range(1, 6))
 @pytest.mark.parametrize("metric", BOUNDED)
@@ -209,6 +210,7 @@ def test_binary_sensitivities_are_the_worst_case_over_persons(metric: str, n: in
     assert compare(metric, by_person, may_be_empty) or n == 1
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("may_be_empty", [False, True])
 @pytest.mark.parametrize("n", [6, 7])
 @pytest.mark.parametrize("metric", BOUNDED)
@@ -230,6 +232,7 @@ def test_binary_sensitivities_of_seven_persons(metric: str) -> None:
     compare(metric, persons(metric, 7, False), False)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("may_be_empty", [False, True])
 @pytest.mark.parametrize("metric", ONE_STRATUM)
 def test_two_counts_take_the_worst_case_over_what_they_leave_open(metric: str, may_be_empty: bool) -> None:
@@ -273,6 +276,7 @@ def labels_of(cells: Cells) -> tuple[int, int]:
     return cells[0] + cells[1], cells[2] + cells[3]
 
 
+@pytest.mark.few(15)
 @pytest.mark.parametrize(
     "n", [*range(1, 8), pytest.param(8, marks=pytest.mark.slow), pytest.param(9, marks=pytest.mark.slow)]
 )
@@ -421,6 +425,7 @@ def test_accuracy_takes_the_values_of_a_prediction() -> None:
 # --- smoothness
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("beta", [0.0, 1e-4, 0.01, 0.1, 1.0, 5.0])
 @pytest.mark.parametrize("may_be_empty", [False, True])
 @pytest.mark.parametrize(

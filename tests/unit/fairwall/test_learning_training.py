@@ -57,7 +57,7 @@ def test_importing_loads_nothing_heavy() -> None:
         "import sys, fairwall.learning, fairwall.learning.defences;"
         "assert not {'torch', 'scipy', 'sklearn', 'dp_accounting'} & set(sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
 
 
 def test_without_pytorch_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,6 +132,7 @@ def close(made: Ensemble, expected: list[NDArray[np.float32]]) -> bool:
     return all(np.allclose(a[0], b, atol=2e-4) for a, b in pairs)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("weights", [None, (0.8, 0.2)])
 def test_training_with_a_penalty_is_training_by_autograd(torch: Any, weights: tuple[float, float] | None) -> None:
     features, labels, group = people(120)
@@ -251,6 +252,7 @@ def test_adaptive_clipping_splits_what_is_spent_and_follows_the_gradients(torch:
     assert float(steps._clip[1, 0]) > 1e-4 * np.exp(2)
 
 
+@pytest.mark.check
 def test_the_noise_multiplier_spends_what_is_asked_and_no_more() -> None:
     import dp_accounting
     from dp_accounting import pld

@@ -49,6 +49,7 @@ def test_a_serializer_takes_both_kinds_of_messages() -> None:
     assert serialize(message) == serialize(message.SerializeToString()) == message.SerializeToString()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_short_messages_are_read_as_protobuf_reads_them(kind: type[Message]) -> None:
     """Every message of up to three bytes, of those that mean something or end a number too late."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -50,7 +52,7 @@ def command(party: str, source: object) -> list[str]:
 
 def ends_with_one_line(party: str, source: object, stdin: str = "") -> str:
     """What a party says on its way out because of a bad configuration."""
-    ended = subprocess.run(command(party, source), input=stdin, capture_output=True, text=True, timeout=20)
+    ended = subprocess.run(command(party, source), input=stdin, capture_output=True, text=True, timeout=300)
     assert (ended.returncode, ended.stdout) == (2, "")
     assert ended.stderr.startswith(f"{party}: configuration")
     assert ended.stderr.count("\n") == 1
@@ -66,6 +68,7 @@ BAD: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("party", PARTIES)
 @pytest.mark.parametrize("what", BAD)
 def test_a_bad_configuration_is_refused_in_one_line(
@@ -79,6 +82,7 @@ def test_a_bad_configuration_is_refused_in_one_line(
     assert ends_with_one_line(party, path).endswith(f": {why}")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("text", ["", "{", "[1]", '"compliance"', "null", "\ufeff{}"])
 def test_what_is_no_json_object_is_refused(text: str, tmp_path: Path) -> None:
     path = tmp_path / "config.json"
@@ -98,17 +102,61 @@ def test_a_bad_line_on_stdin_is_refused_too() -> None:
     assert ends_with_one_line("adversary", "-", "").endswith("not a JSON object")
 
 
+UNUSABLE: dict[str, tuple[str, str]] = {
+    "no key": ("key", "the key is no private key in PEM, or under a password"),
+    "no certificate": ("certificate", "the certificate is none in PEM"),
+    "no authority": ("authority", "the authority is no certificate in PEM"),
+    "another's key": ("key", "the key is not the certificate's"),
+    "nowhere.invalid:1": ("listen", "the host's name is not known"),
+    "nowhere:x": ("listen", "no address that can be used (invalid literal"),
+    "192.0.2.1:0": ("listen", "the address is none of this machine's"),  # of documentation (RFC 5737)
+    "in use": ("listen", "the address is in use: another process listens there"),
+}
+
+
 @pytest.mark.parametrize(
-    "changes",
-    [{"key": "no key"}, {"certificate": "no certificate"}, {"authority": "no authority"}, {"listen": "nowhere:x"}],
-    ids=lambda changes: next(iter(changes)),
+    ("party", "value"),
+    [
+        *(pytest.param("compliance", value, marks=() if "use" in value else pytest.mark.check) for value in UNUSABLE),
+        *(pytest.param("developer", value, marks=pytest.mark.check) for value in UNUSABLE),
+        *(
+            pytest.param("adversary", value, marks=() if "another" in value else pytest.mark.check)
+            for value in UNUSABLE
+            if UNUSABLE[value][0] != "listen"
+        ),
+    ],
 )
-def test_credentials_or_an_address_that_cannot_be_used_are_refused_in_one_line(
-    changes: dict[str, str], credentials: dict[str, Credentials], tmp_path: Path
+def test_credentials_or_an_address_that_cannot_be_used_are_named_in_one_line(
+    party: str, value: str, credentials: dict[str, Credentials], tmp_path: Path
 ) -> None:
-    path = tmp_path / "config.json"
-    path.write_text(json.dumps(config_of(credentials["compliance"]) | changes))
-    ends_with_one_line("compliance", path)
+    path, (key, why) = tmp_path / "config.json", UNUSABLE[value]
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        values = {"in use": f"127.0.0.1:{taken.getsockname()[1]}", "another's key": credentials["referee"].key}
+        changed = values.get(value, value)
+        path.write_text(json.dumps(config_of(credentials[party]) | {key: changed}))
+        if party == "adversary":  # which listens nowhere, and has said so by then
+            ended = subprocess.run(command(party, path), capture_output=True, text=True, timeout=60, check=False)
+            assert ended.returncode == 2
+            (said,) = [line for line in ended.stderr.splitlines() if line.startswith("adversary: configuration: ")]
+            assert "Traceback" not in ended.stderr
+        else:
+            said = ends_with_one_line(party, path)
+    assert f": {why}" in said
+    assert (key != "listen") or f"cannot listen on {changed}: " in said
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EPERM])
+def test_a_port_that_needs_a_permission_is_named(
+    number: int, credentials: dict[str, Credentials], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Bind itself is replaced: whoever runs this may have the permission."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(number, "refused")
+
+    monkeypatch.setattr(socket.socket, "bind", refuse)
+    with pytest.raises(OSError, match="below 1024 mostly need a permission"):
+        server.serve(lambda _: None, credentials["compliance"], "192.0.2.1:80")
 
 
 def test_a_configuration_does_not_show_its_private_key(credentials: dict[str, Credentials]) -> None:
@@ -155,6 +203,7 @@ def started(credentials: Credentials, referee: str, log: Path) -> Iterator[tuple
             process.kill()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("party", PARTIES)
 def test_a_party_ends_when_its_stdin_closes(
     party: str, credentials: dict[str, Credentials], referee: str, tmp_path: Path
@@ -163,7 +212,7 @@ def test_a_party_ends_when_its_stdin_closes(
         assert address.startswith("127.0.0.1:") == (party != "adversary")
         assert process.poll() is None
         process.stdin.close()
-        assert process.wait(5) == 0
+        assert process.wait(300) == 0
     log = (tmp_path / "log").read_text()
     assert "stdin closed: leaving" in log
     assert "Traceback" not in log
@@ -175,13 +224,14 @@ def test_a_party_leaves_ctrl_c_to_whoever_started_it_but_ends_when_told_to(
     with started(credentials["compliance"], referee, tmp_path / "log") as (process, _):
         process.send_signal(signal.SIGINT)
         process.send_signal(signal.SIGTERM)
-        assert process.wait(5) == -signal.SIGTERM
+        assert process.wait(300) == -signal.SIGTERM
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("party", PARTIES)
 def test_a_party_whose_referee_is_not_there_fails(
     party: str, credentials: dict[str, Credentials], tmp_path: Path
 ) -> None:
     with started(credentials[party], "127.0.0.1:1", tmp_path / "log") as (process, _):
-        assert process.wait(10) == 1
+        assert process.wait(300) == 1
     assert "PRIVATE KEY" not in (tmp_path / "log").read_text()

@@ -58,6 +58,7 @@ KEPT: dict[str, Callable[[NDArray[np.uint8]], Any]] = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kept", KEPT)
 def test_no_memory_is_used_again_while_anything_of_it_is_held(kept: str) -> None:
     first = room(LARGE_BYTES)

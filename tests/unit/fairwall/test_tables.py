@@ -83,7 +83,7 @@ def test_what_is_no_table_is_refused(tmp_path: Path) -> None:
 
 def test_a_game_s_process_does_not_wait_for_the_library_that_reads_tables() -> None:
     code = "import sys, compliance.__main__; sys.exit(bool({'pyarrow', 'pydantic', 'cryptography'} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=30).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=300).returncode == 0
 
 
 # Files larger than what is kept of them.
@@ -109,6 +109,7 @@ except UserError as error:
 """
 
 
+@pytest.mark.check
 def test_a_policy_s_large_table_takes_the_memory_of_the_two_columns_that_it_needs(tmp_path: Path) -> None:
     loans.Deployment(tmp_path)
     (tmp_path / "small.csv").write_bytes((tmp_path / "people.csv").read_bytes())
@@ -120,7 +121,7 @@ def test_a_policy_s_large_table_takes_the_memory_of_the_two_columns_that_it_need
         file.write("a,1\n")
     told = subprocess.run([sys.executable, "-c", GROWTH], cwd=tmp_path, capture_output=True, text=True, check=True)
     kilobytes, _, error = told.stdout.partition(" ")
-    assert error == f"people.csv: row {rows + 2} has 2 fields where the header has {WIDE + 2}\n"
+    assert error == f"data.source: people.csv: row {rows + 2} has 2 fields where the header has {WIDE + 2}\n"
     # 64 MB in the file, 20 MB in two columns; the rest is blocks on their way.
     assert (tmp_path / "people.csv").stat().st_size > 64 * rows
     assert int(kilobytes) < 128 * 1024
@@ -199,6 +200,7 @@ VALUES = {
 }
 
 
+@pytest.mark.few(24)
 @pytest.mark.parametrize(("first", "last"), [*itertools.product(VALUES, repeat=2)])
 def test_a_column_whose_last_values_differ_has_the_type_that_fits_them_all(
     tmp_path: Path, first: str, last: str

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import math
@@ -21,7 +22,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature, encode_dss_signature
-from cryptography.hazmat.primitives.serialization import Encoding
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -39,6 +40,7 @@ from sim.attestation.page import render
 from sim.cli.ledger import app
 from sim.deployment.certificates import write
 from sim.verify.signature import SigningKeyError, new_key
+from tests.browsed import CHROMIUM
 from tests.command import fairwall
 
 
@@ -178,6 +180,7 @@ def test_a_certificate_with_a_serial_number_below_0_is_none(tmp_path: Path, plac
     assert is_refused(page, places.authority)
 
 
+@pytest.mark.check
 def test_each_byte_of_the_statement_counts(tmp_path: Path, places: Places, small: bytes) -> None:
     page = put(tmp_path, TINY, small)
     beside = page.with_name("page.intoto.json")
@@ -489,7 +492,7 @@ def test_the_page_has_the_headings_the_numbers_and_no_markup_of_others(real: tup
     assert "&lt;first&gt;" in page
     assert "<first>" not in page
     assert "−0.125 to 0.5" in page
-    assert page.count("<svg") == 4
+    assert page.count("<figure>") + page.count("<figure ") == 4
     assert "http:" not in page.replace("http://www.w3.org/", "")
     assert "<script" not in page
 
@@ -510,6 +513,91 @@ def test_the_page_says_what_groups_noise_has_counted_on(places: Places, rendered
     for one in account["accounts"]:
         del one["minimumGroup"]
     assert says not in render(account).decode()
+
+
+def bought(number: int) -> dict[str, Any]:
+    """Counts by group, as an account has them."""
+    when = "2026-01-02T03:04:05.678+00:00"
+    one = {"record": 20 + number, "time": when, "dataset": "loans", "developer": "alice", "request": f"g{number}"}
+    return one | {"mechanism": "group-counts", "metric": "by-group", "epsilon": 0.25, "digest": "ab" * 32}
+
+
+def text_of(page: bytes) -> str:
+    """What a page says, without its markup."""
+    return " ".join(re.sub(r"<[^>]*>", " ", page.decode()).split())
+
+
+def in_short(page: bytes) -> str:
+    return text_of(page).partition("In short")[2].partition("Unit of privacy")[0]
+
+
+@pytest.mark.parametrize(
+    ("requests", "said"),
+    [(0, ""), (1, "1 request for counts by group was answered."), (3, "3 requests for counts by group were answered.")],
+)
+def test_the_page_counts_what_was_bought_besides_questions(account: dict[str, Any], requests: int, said: str) -> None:
+    short = in_short(render(account | {"byGroup": [bought(number) for number in range(requests)]}))
+    assert "2 questions about 3 models from 2 developers were answered." in short
+    assert "1 release of sanitised attributes was answered." in short
+    assert said in short
+    assert ("counts by group" in short) == bool(requests)
+
+
+@pytest.mark.parametrize("key", [False, True])
+def test_the_page_says_how_it_is_checked_and_so_it_is(
+    tmp_path: Path, found: Inspection, places: Places, key: bool
+) -> None:
+    signer = envelope.own_signer(places.folder / "own.pem") if key else places.signer()
+    account = account_of(found, signer)
+    page = render(account)
+    put(tmp_path, page, signed(account, page, signer), "PAGE")
+    (words,) = re.findall(r"Run: fairwall (ledger check \S+ --\w+ \S+)", text_of(page))
+    assert "how anybody checks that" in in_short(page)
+    if key:
+        (tmp_path / "compliance.pub").write_bytes(public_part(places.folder / "own.pem"))
+    else:
+        (tmp_path / "authority.pem").write_bytes(places.authority.read_bytes())
+    with contextlib.chdir(tmp_path):
+        done = CliRunner().invoke(app, words.split()[1:])
+    assert (done.exit_code, done.stdout.partition(" of ")[0]) == (0, "signed by compliance")
+
+
+def public_part(key: Path) -> bytes:
+    loaded = load_pem_private_key(key.read_bytes(), None)
+    return loaded.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+
+
+def test_a_figure_of_few_marks_is_no_wider_than_a_phone(account: dict[str, Any]) -> None:
+    for answers, wide in ((1, 0), (40, 1)):
+        page = render(account | {"audits": [account["audits"][1]] * answers}).decode()
+        assert (page.count("<figure"), page.count('<figure class="wide"')) == (3, wide)
+
+
+@pytest.mark.check
+@pytest.mark.usefixtures("rendered")
+@pytest.mark.parametrize("answers", [1, 40])
+def test_the_figures_marks_are_on_the_picture_of_a_phone(tmp_path: Path, account: dict[str, Any], answers: int) -> None:
+    """In a browser of 390 pixels, at each figure's left end: with few marks all of them, with many the first ones."""
+    if CHROMIUM is None:
+        pytest.skip("no browser is installed: chromium")
+    playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed", exc_type=ImportError)
+    audits = [account["audits"][1] | {"record": 7 + number} for number in range(answers)]
+    (tmp_path / "page.html").write_bytes(render(account | {"audits": audits}))
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        tab = browser.new_page(viewport={"width": 390, "height": 900})
+        tab.goto(f"file://{tmp_path / 'page.html'}")
+        assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+        marks = tab.evaluate(
+            "[...document.querySelectorAll('figure')].map(one => [...one.querySelectorAll('g[id*=line2d] use')]"
+            ".map(mark => mark.getBoundingClientRect().right).filter(right => right > 0))"
+        )
+        browser.close()
+    assert len(marks) == 3
+    for of_figure in marks:
+        on_picture = [right for right in of_figure if right <= 390]
+        assert on_picture
+        assert answers > 1 or len(on_picture) == len(of_figure)
 
 
 def test_the_page_is_drawn_from_the_account_alone(account: dict[str, Any], rendered: None) -> None:
@@ -649,6 +737,31 @@ def test_the_command_says_in_one_line_what_is_wrong(tmp_path: Path, account: dic
         said = fairwall("ledger", "check", *arguments)
         assert (said.returncode, said.stdout) == (2, "")
         assert said.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("models", "given", "said"),
+    [
+        (1, (), "without a threshold (--threshold), without rows told by ids (--rows), without another epsilon than"),
+        (2, ("--threshold", "0.1"), "with a threshold (--threshold), without rows told by ids (--rows)"),
+        (2, ("--rows", "00"), "without a threshold (--threshold), with rows told by ids (--rows)"),
+        (2, ("--epsilon", "1"), "with another epsilon than was charged (--epsilon)"),
+        (3, (), "none has so many models (3)"),
+    ],
+)
+def test_predictions_that_are_not_found_are_told_what_may_be_missing(
+    tmp_path: Path, account: dict[str, Any], places: Places, models: int, given: tuple[str, ...], said: str
+) -> None:
+    page = put(tmp_path, *pairs_of_loans(account, places))
+    np.save(tmp_path / "p.npy", np.full((models, 10), 0.5))
+    asked = ["check", str(page), "--authority", str(places.authority), "--predictions", str(tmp_path / "p.npy"), *given]
+    done = CliRunner().invoke(app, asked)
+    assert done.exit_code == 1
+    assert "NO batch on this page is about these predictions" in " ".join(done.stdout.split())
+    assert said in " ".join(done.stdout.split())
+    records = {1: "as many models are in record 5", 2: "as many models are in record 4"}
+    assert records.get(models, "") in " ".join(done.stdout.split())
+    assert max(map(len, done.stdout.splitlines())) <= 80
 
 
 def test_checked_is_what_was_stated(tmp_path: Path, account: dict[str, Any], places: Places) -> None:

@@ -17,6 +17,7 @@ from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import Mechanism
 from compliance.records import Records
 from fairwall.compliance.v1.audit_service_pb2 import AuditResponse
+from fairwall.laws.exposure import Limit
 from fairwall.rpc.arrays import to_message
 from fairwall.wire.metrics import number_of
 from sim.transcripts.messages import Batch
@@ -73,13 +74,14 @@ PLAYED = {
     "randomized-response": (MECHANISMS["randomized-response"], [1.0, 0, 0, 0, 0, 1.5, 6.0, 0, 7.0, 0]),
     "cells": (MECHANISMS["cells"], [1.0, 0, 0, 0, 0, 1.5, 6.0, 0, 7.0, 0]),
     "cells, clamped": (bounded(MECHANISMS["cells"], "clamp"), [1.0, 0, 0, 0, 0, 1.5, 6.0, 0, 7.0, 0]),
-    "cells within a limit": (limited(MECHANISMS["cells"], 0.6), [1.0, 0, 0, 0, 0, 1.5, 6.0, 0, 7.0, 0]),
-    "recommended": (CHOSEN, [1.0, 0, 0, 1.0, 0, 1.5, 6.0, 0, 7.0, 0]),
-    "recommended within a limit": (limited(CHOSEN, 0.6), [1.0, 0, 0, 1.0, 0, 1.5, 6.0, 5.0, 7.0, 0]),
+    "cells within a limit": (limited(MECHANISMS["cells"], Limit(0.6)), [1.0, 0, 0, 0, 0, 1.5, 6.0, 0, 7.0, 0]),
+    "recommended": (CHOSEN, [1.0, 0, 0, 0, 0, 1.5, 6.0, 5.0, 7.0, 0]),
+    "recommended within a limit": (limited(CHOSEN, Limit(0.6)), [1.0, 0, 0, 0, 0, 1.5, 6.0, 5.0, 7.0, 0]),
     "laplace": (MECHANISMS["laplace"], [epsilon for _, _, epsilon in ASKED]),
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=pytest.mark.slow if name.endswith("a limit") else ()) for name in PLAYED]
 )

@@ -47,7 +47,7 @@ PEOPLE = "group,y,x,always\n" + "".join(f"{'ab'[i % 2]},{i // 2 % 2},{i},1\n" fo
 
 
 def fairwall(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return command.fairwall(*arguments, cwd=folder, seconds=60)
+    return command.fairwall(*arguments, cwd=folder, seconds=300)
 
 
 def test_the_version_is_the_packages(tmp_path: Path) -> None:
@@ -153,6 +153,7 @@ BAD_DATA = [
 ]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(("line", "named"), BAD_ARGUMENTS + BAD_DATA)
 def test_bad_input_ends_with_status_2_and_one_line_before_anything_is_started(
     tmp_path: Path, line: str, named: str
@@ -180,6 +181,7 @@ def test_bad_input_ends_with_status_2_and_one_line_before_anything_is_started(
     assert set(tmp_path.iterdir()) == before
 
 
+@pytest.mark.check
 def test_a_large_sweep_is_played_if_it_is_asked_for(tmp_path: Path) -> None:
     (tmp_path / "cells.toml").write_text(OWN + sweep(100, 101))
     done = fairwall(tmp_path, "run", "cells.toml", "--force")

@@ -415,6 +415,18 @@ def test_a_users_table_says_what_would_be_right(written: Write, asked: dict[str,
     assert refusal(written(ROWS), **OWN | asked) == line
 
 
+@pytest.mark.parametrize("name", ["mine.csv", "mine.csv.gz", "mine.parquet", "folder/mine.csv", "mine.txt"])
+def test_a_missing_file_is_named_as_missing_whatever_else_was_asked(name: str) -> None:
+    for asked in ({}, OWN):
+        assert refusal(name, **asked) == "no such file"
+
+
+@pytest.mark.parametrize("name", ["adlut", "Adult", "germn"])
+def test_a_table_that_is_spelled_wrong_is_recognised(name: str) -> None:
+    near = "german" if "g" in name else "adult"
+    assert refusal(name) == f"neither a shipped table (adult, compas, german) nor a file; did you mean {near}?"
+
+
 def test_one_group_alone_is_refused(written: Write) -> None:
     source = written([row for row in ROWS if row["group"] == "a"])
     assert refusal(source, **OWN) == "column 'group' has no value but 'a'; the disadvantaged group is empty"
@@ -488,7 +500,6 @@ def test_a_file_that_is_no_table_is_refused(tmp_path: Path, name: str, content: 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     assert refusal(str(tmp_path / "people.csv"), **OWN) == "no such file"
-    assert refusal("adlut") == "neither a shipped table (adult, compas, german) nor a file"
 
 
 def test_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:

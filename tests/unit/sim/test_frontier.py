@@ -24,6 +24,7 @@ def test_rates_have_no_front() -> None:
         frontier(sweep, lines, summarise(sweep, lines))
 
 
+@pytest.mark.check
 def test_frontier_draws_a_finished_run_overall_and_by_group(tmp_path: Path) -> None:
     run = run_of(tmp_path)
     before = (run / "trials.jsonl").read_bytes()
@@ -33,7 +34,7 @@ def test_frontier_draws_a_finished_run_overall_and_by_group(tmp_path: Path) -> N
     assert "Here: 4 of 4 cells." in " ".join(finished.stdout.split())
     assert finished.stdout.splitlines()[-1] == f"frontier: {run / 'frontier.html'}"
     text = (run / "frontier.html").read_text()
-    assert len(re.findall("<svg", text)) == 3
+    assert len(re.findall("<figure", text)) == 3
     assert not re.search(r'(?:src|href)="(?!#|data:text/csv)', text)
     assert "Means are compared" in words(text)
     assert (run / "trials.jsonl").read_bytes() == before

@@ -120,6 +120,7 @@ def printed(sweep: Sweep, trials: Sequence[dict[str, Any]]) -> str:
     return file.getvalue()
 
 
+@pytest.mark.few(1)
 @pytest.mark.usefixtures("rendered")
 @pytest.mark.parametrize("name", SHOWN)
 def test_every_scenario_gets_a_page_that_needs_nothing_else(name: str, tmp_path: Path) -> None:
@@ -164,6 +165,7 @@ def test_the_papers_figures_stand_beside_cells_and_say_of_what_data(name: str) -
     assert all(figure.data for figure in sweep.scenario.paper)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["dia-adult-sex", "dia-adult-race", "fft-lambda", "fft-dpsgd", "fft-mixture"])
 def test_claims_about_other_data_are_not_tested(name: str, tmp_path: Path) -> None:
     sweep = read(name)
@@ -325,6 +327,7 @@ def test_a_users_own_table_is_named_on_the_command_line(name: str) -> None:
     assert 0 < table.protected.mean() < 1
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", SHOWN)
 @pytest.mark.parametrize("splits", [1, 4])
 def test_fewer_than_five_splits_have_no_interval_anywhere(name: str, splits: int, tmp_path: Path) -> None:

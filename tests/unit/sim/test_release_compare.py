@@ -211,6 +211,7 @@ def test_without_a_protocol_every_seed_must_be_the_same(tmp_path: Path, shift: f
     assert [each.metric for each in found.compared if each.beyond] == ([] if well else ["acc"])
 
 
+@pytest.mark.check
 def test_the_command_says_what_differs_and_all_of_it_if_asked(tmp_path: Path) -> None:
     file = file_of(tmp_path, published())
     run = run_of(tmp_path, [line | {"recall": line["recall"] + 0.1} for line in played()])
@@ -229,6 +230,7 @@ def test_the_command_says_what_differs_and_all_of_it_if_asked(tmp_path: Path) ->
     assert well.stdout.splitlines()[-1].startswith("agrees")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("source", "drawn"), [("", False), ("sensitive_drawn = [2, 6]\n", True)])
 def test_the_command_says_which_study_a_run_is_for(tmp_path: Path, source: str, drawn: bool) -> None:
     run = run_of(tmp_path, played(), SCENARIO.replace("[compliance]", f"{source}[compliance]"))
@@ -246,6 +248,7 @@ REVEAL = '[scenario]\nname = "r"\ngame = "reveal"\n[data]\nsource = "synthetic"\
 REVEAL += '[compliance]\nmechanism = "exact"\n[developer]\nstrategy = "single"\n'
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("scenario", "lines", "rows", "named"),
     [
@@ -274,6 +277,12 @@ REVEAL += '[compliance]\nmechanism = "exact"\n[developer]\nstrategy = "single"\n
             "data.sensitive_drawn: figures are published of [2, 6] alone",
         ),
         (
+            SCENARIO.replace("[compliance]", "test_share = 0.5\n[compliance]"),
+            played(),
+            published(),
+            "data.test_share: figures are published of 0.2 alone, not of 0.5",
+        ),
+        (
             SCENARIO.replace("lsac-coded:db_LSAC", "mine"),
             played(),
             published(),
@@ -299,3 +308,15 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
         assert (done.returncode, done.stdout) == (2, "")
         assert why in done.stderr
         assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.check
+def test_trees_that_were_trained_otherwise_are_told(tmp_path: Path) -> None:
+    file = file_of(tmp_path, published())
+    for trees, told in (("trees = 10\ndepth = 9\n", True), ("trees = 1100\n", False), ("", False)):
+        (tmp_path / trees[:10].strip()).mkdir(exist_ok=True)
+        said = " ".join(
+            fairwall("compare", run_of(tmp_path / trees[:10].strip(), played(), SCENARIO + trees), file).stdout.split()
+        )
+        assert ("trained otherwise than what is published: developer.trees 10, published 1,100" in said) is told
+        assert "developer.depth" not in said

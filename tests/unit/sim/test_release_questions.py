@@ -355,6 +355,7 @@ def test_a_part_with_something_else_swept_is_told_apart(study: tuple[Path, Path]
     assert len(made.sections[2].figures) == 6
 
 
+@pytest.mark.check
 def test_the_command_writes_a_page_with_published_figures_beside(study: tuple[Path, Path], tmp_path: Path) -> None:
     folder, file = study
     done = fairwall("compare", folder, file, "--page", tmp_path / "page.html")

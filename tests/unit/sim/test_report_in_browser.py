@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.browsed import AXE, CHROMIUM, grave_faults
+from tests.browsed import AXE, CHROMIUM, cut_off, grave_faults
 from tests.unit.sim.test_verdict_cards import RUNS, _written
 
 if CHROMIUM is None:
@@ -24,6 +24,7 @@ def browser() -> Iterator[Any]:
         opened.close()
 
 
+@pytest.mark.check
 @pytest.mark.usefixtures("rendered")
 @pytest.mark.parametrize("name", ["demo", pytest.param("inference", marks=pytest.mark.slow)])
 def test_reports_are_fit_for_everybody(browser: Any, name: str, tmp_path: Path) -> None:
@@ -44,3 +45,23 @@ def test_reports_are_fit_for_everybody(browser: Any, name: str, tmp_path: Path) 
             assert grave_faults(tab) == [], (width, scheme)
             assert tab.evaluate("document.documentElement.scrollWidth") <= width
             context.close()
+
+
+@pytest.mark.check
+@pytest.mark.usefixtures("rendered")
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "disclosure" else pytest.mark.check) for name in RUNS]
+)
+def test_nothing_of_a_report_is_cut_off(browser: Any, name: str, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    page.write_text(_written(tmp_path, RUNS[name](6)), encoding="utf-8")
+    for width in (390, 1200):
+        tab = browser.new_page(viewport={"width": width, "height": 900})
+        tab.goto(f"file://{page}")
+        assert cut_off(tab) == [], width
+        # A figure that is drawn twice is shown once.
+        assert tab.evaluate(
+            "[...document.querySelectorAll('figure')].every("
+            "(figure) => [...figure.querySelectorAll('svg')].filter((svg) => svg.clientWidth).length === 1)"
+        )
+        tab.close()

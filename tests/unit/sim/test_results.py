@@ -383,6 +383,7 @@ def settled(folder: RunFolder, text: str) -> list[int]:
     return list(kept)
 
 
+@pytest.mark.check
 def test_wherever_the_file_is_cut_off_only_whole_trials_are_kept(tmp_path: Path) -> None:
     folder, text = RunFolder.create(tmp_path, "x"), "".join(TEXTS)
     ends = [len("".join(TEXTS[: 2 * number])) for number in range(1, 5)]

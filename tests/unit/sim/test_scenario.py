@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 import math
 import tomllib
 from collections.abc import Callable, Mapping
@@ -14,8 +15,10 @@ import tomli_w
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from developer.reveal.strategies import STRATEGIES
 from sim.games import lay_out, read
 from sim.games.release.scenario import CONTROLS, UNIFORM_AT_K_BASED
+from sim.report.cells import paper_figure
 from sim.scenarios.scenario import as_values
 from sim.scenarios.sweep import ScenarioError, Sweep, cells_of, shipped
 
@@ -175,6 +178,41 @@ def test_the_last_setting_of_a_key_counts(last: str) -> None:
     assert [cell.scenario.queries for cell in read("demo", settings).cells] == [3]
 
 
+@pytest.mark.few(40)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("name", [name for name in shipped() if read(name).game == "reveal"])
+@pytest.mark.parametrize("swept", [False, True])
+def test_a_strategy_that_is_set_brings_its_own_decoder(name: str, strategy: str, swept: bool) -> None:
+    own = {each: next(iter(STRATEGIES[each].decoders), "") for each in (strategy, *(["best"] if swept else []))}
+    try:
+        found = read(name, [f"developer.strategy={json.dumps(list(own)) if swept else strategy}"])
+    except ScenarioError as error:
+        # Its queries, metric or mechanism may not go with it.
+        refused = str(error)
+    else:
+        refused = ""
+        assert {cell.scenario.developer.strategy: cell.scenario.decoder for cell in found.cells} == own
+        # What a run keeps says which.
+        kept = as_values(found.scenario)
+        assert kept["developer"].get("decoder", "own") in ("own" if swept else own[strategy], "own")
+        assert [cell.scenario.decoder for cell in lay_out(kept, "scenario.toml").cells] == [
+            cell.scenario.decoder for cell in found.cells
+        ]
+    assert "developer.decoder" not in refused
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize(("decoder", "played"), [("ep", {"ep"}), ('["l1", "own"]', {"l1", "best"})])
+def test_a_decoder_that_is_set_is_kept(swapped: bool, decoder: str, played: set[str]) -> None:
+    settings = ["developer.strategy=best", f"developer.decoder={decoder}"]
+    found = read("conceal-attacked", settings[:: -1 if swapped else 1])
+    assert {cell.scenario.decoder for cell in found.cells} == played
+
+
+def test_a_decoder_of_a_file_stays_where_no_strategy_is_set() -> None:
+    assert {cell.scenario.decoder for cell in read("conceal-adult-100", ["developer.queries=9"]).cells} == {"l1"}
+
+
 @pytest.mark.parametrize(("setting", "drop"), [('data.drop=["age", "sex"]', ("age", "sex")), ("data.drop=[]", ())])
 def test_a_key_that_is_a_list_by_nature_is_set_and_not_swept(setting: str, drop: tuple[str, ...]) -> None:
     found = read("linear-german", [setting])
@@ -207,6 +245,93 @@ def test_a_set_value_is_toml_or_else_a_bare_string(setting: str, value: object) 
     base = "linear-german" if "queries" in setting else "demo"
     section, _, key = setting.partition("=")[0].strip().partition(".")
     assert getattr(getattr(read(base, [setting]).scenario, section), key) == value
+
+
+# Printed figures.
+
+
+def _unlike(found: Sweep, key: str) -> Any:
+    """Find a value of a key that the scenario can be read with, and that none of its cells has."""
+    section, _, field = key.partition(".")
+    there = {json.dumps(as_values(cell.scenario).get(section, {}).get(field)) for cell in found.cells}
+    others = {
+        "data.source": ["compas", "german", "synthetic"],
+        "data.protected": ["sex", "age", "relationship"],
+        "data.advantaged": ["Other"],
+        "data.disadvantaged": ["Other"],
+        "data.label": ["sex"],
+        "data.positive": ["no"],
+        "data.drop": [["age"]],
+        "compliance.metric": ["abs_sp", "eo"],
+        "compliance.mechanism": ["cauchy", "counts", "exact", "gaussian"],
+        "compliance.epsilon": [77.0],
+        "compliance.bounding": ["clamp", "truncate"],
+        "compliance.precision": [3],
+        "developer.strategy": ["best", "gaussian", "random-binary"],
+        "developer.decoder": ["ep", "box"],
+        "developer.knows": [["precision", "n0"]],
+    }.get(key, [0.37, 0.123, 6, 46, 460, True])
+    for other in others:
+        if json.dumps(other) not in there and read_or_none(found.scenario.scenario.name, key, other):
+            return other
+    return None
+
+
+def read_or_none(name: str, key: str, value: Any) -> Sweep | None:
+    try:
+        return read(name, [f"{key}={json.dumps(value)}"])
+    except ScenarioError:
+        return None
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=() if name in ("conceal-adult-100", "private-fair-adult") else pytest.mark.check)
+        for name in shipped()
+        if read(name).scenario.paper
+    ],
+)
+def test_printed_figures_stand_beside_no_run_that_was_set_to_play_something_else(name: str) -> None:
+    found = read(name)
+    tried = 0
+    for section in ("data", "compliance", "developer", "training"):
+        for field in as_values(found.scenario).get(section, {}):
+            key = f"{section}.{field}"
+            other = _unlike(found, key) if key != "compliance.noise" else None
+            if other is not None:
+                tried += 1
+                played = read(name, [f"{key}={json.dumps(other)}"])
+                kept = lay_out(as_values(played.scenario), "scenario.toml")
+                for cell in (*played.cells, *kept.cells):
+                    assert paper_figure(cell.scenario) is None, (key, other)
+    assert tried >= 4
+    for key in ("scenario.trials=3", "scenario.seed=5", "scenario.record=none", "faults.per_trial=1"):
+        same = read(name, [key])
+        assert [paper_figure(cell.scenario) for cell in same.cells] == [
+            paper_figure(cell.scenario) for cell in found.cells
+        ]
+
+
+def test_a_printed_figure_stands_beside_the_cells_of_a_sweep_that_are_the_papers() -> None:
+    settings = ["data.n0=[10, 40]", "developer.queries=25", "compliance.epsilon=100.0", "compliance.mechanism=conceal"]
+    by_size = {cell.scenario.data.n0: paper_figure(cell.scenario) for cell in read("conceal-adult-100", settings).cells}
+    assert by_size[10].leakage == 58
+    assert by_size[40] is None
+    settings = ["data.protected=sex", "data.advantaged=Male", "data.disadvantaged=Female", "data.n0=40"]
+    assert not any(paper_figure(cell.scenario) for cell in read("conceal-adult-100", settings).cells)
+
+
+def test_a_printed_figure_stands_beside_its_own_data_that_a_file_has_not() -> None:
+    base = [paper_figure(cell.scenario) for cell in read("dia-adult-sex").cells]
+    assert any(base)
+    assert {figure.data for figure in base if figure} == {"acs-income, SEX"}
+    own = read("dia-adult-sex", ["data.source=acs-income:mine.csv", "data.protected=SEX", "data.advantaged='1'"])
+    assert [bool(paper_figure(cell.scenario)) for cell in own.cells] == [bool(figure) for figure in base]
+    other = read("dia-adult-sex", ["data.source=mine.csv", "data.protected=SEX"])
+    assert not any(paper_figure(cell.scenario) for cell in other.cells)
+    lsac = read("dia-lsac-sex", ["data.source=lsac:mine.csv"])
+    assert any(paper_figure(cell.scenario) for cell in lsac.cells)
 
 
 # The digest.
@@ -496,6 +621,76 @@ def test_a_number_of_queries_that_a_strategy_can_ask_is_taken(strategy: str, met
 )
 def test_a_bad_setting_is_refused_in_one_line_that_names_it(setting: str, named: str) -> None:
     assert named in refusal(lambda: read("demo", [setting]))
+
+
+NEAREST = {
+    "epsilon=1": "unknown key; did you mean compliance.epsilon?",
+    "Epsilon=1": "unknown key; did you mean compliance.epsilon?",
+    "epsilno=1": "unknown key; did you mean compliance.epsilon?",
+    "developer.epsilon=1": "unknown key; did you mean compliance.epsilon?",
+    "complaince.epsilon=1": "unknown key; did you mean compliance.epsilon?",
+    "seed=1": "unknown key; did you mean scenario.seed or faults.seed?",
+    "quries=3": "unknown key; did you mean developer.queries?",
+    "developer.strategy=bset": "not 'bset'; did you mean best?",
+    "developer.strategy=Best": "not 'Best'; did you mean best?",
+    "developer.decoder=bets": "not with 'bets'; did you mean best?",
+    "developer.queries=nedeed": "not 'nedeed'; did you mean needed?",
+    "compliance.mechanism=laplce": "not 'laplce'; did you mean laplace?",
+    "compliance.metric=abs-sp": "not 'abs-sp'; did you mean abs_sp?",
+    "compliance.precision=flaot32": "not 'flaot32'; did you mean float32?",
+    "compliance.bounding=trunkate": "not 'trunkate'; did you mean truncate?",
+    "compliance.noise=seedd": "not 'seedd'; did you mean seeded?",
+    'developer.knows=["precison"]': "not 'precison'; did you mean precision?",
+    "scenario.game=revaal": "not 'revaal'; did you mean reveal?",
+    'scenario.require=["landlok"]': "not 'landlok'; did you mean landlock?",
+    "scenario.trials=five": "must be a valid integer, not 'five'",
+}
+"""What is set, and how its refusal ends."""
+
+
+@pytest.mark.parametrize("setting", NEAREST)
+def test_a_refusal_ends_with_the_nearest_name(setting: str) -> None:
+    assert refusal(lambda: read("demo", [setting])).endswith(NEAREST[setting])
+
+
+@pytest.mark.parametrize("setting", NEAREST)
+def test_a_refusal_of_a_file_ends_with_the_nearest_name_too(tmp_path: Path, setting: str) -> None:
+    dotted, _, text = setting.partition("=")
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        value = text
+    whole = as_values(read("demo").scenario) | {"sweep": {}}
+    section, dot, key = dotted.partition(".")
+    inside = {**whole.get(section, {}), key: value} if dot else value
+    (tmp_path / "mine.toml").write_text(
+        tomli_w.dumps({section: inside, **{k: v for k, v in whole.items() if k != section}})
+    )
+    text = refusal(lambda: read(str(tmp_path / "mine.toml")))
+    # A table that is not there is looked for among tables.
+    assert text.endswith("did you mean compliance?" if section == "complaince" else NEAREST[setting])
+
+
+@pytest.mark.parametrize(
+    ("entry", "hint"),
+    [
+        (
+            {"paper": [{"source": "x", "where": {}, "leakge": 3}]},
+            "paper.0.leakge: unknown key; did you mean paper.leakage?",
+        ),
+        (
+            {"faults": {"at": [{"trial": 1, "kind": "kill", "prty": "developer"}]}},
+            "faults.at.0.prty: unknown key; did you mean faults.at.party?",
+        ),
+        (
+            {"faults": {"at": [{"trial": 1, "kind": "kil", "party": "developer"}]}},
+            "not 'kil'; did you mean kill?",
+        ),
+    ],
+    ids=repr,
+)
+def test_a_key_of_an_entry_in_a_list_is_looked_for_among_such_keys(entry: dict[str, Any], hint: str) -> None:
+    assert refusal(lambda: plan_of(**entry)).endswith(hint)
 
 
 @pytest.mark.parametrize(

@@ -367,6 +367,7 @@ def test_the_attribute_is_named_though_the_file_leaves_it_to_the_table() -> None
     assert of(own) == ("x", "1 advantaged, everybody else disadvantaged")
 
 
+@pytest.mark.check
 def test_a_large_sweep_names_its_front_and_draws_no_more_groups_than_fit() -> None:
     strengths = [round(0.1 * step, 1) for step in range(1, 33)]
     text = MODELS.partition("[[paper]]")[0] + f'"training.strength" = {strengths}\n'

@@ -25,6 +25,7 @@ from sim.games.reveal.report.figures.people import people_figures
 from sim.games.reveal.report.figures.tradeoff import tradeoff_figures
 from sim.games.reveal.report.verdicts import best_attacks
 from sim.report.drawing import BLACK, COLOURS, looks
+from sim.report.notation import count
 from sim.report.page import Bar, Card, Page
 from sim.report.tables import Column, PageTable
 from sim.runs.page import rendered as page_of
@@ -158,6 +159,7 @@ def _written(folder: Path, run: tuple[Sweep, Lines]) -> str:
     return page_of(folder)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", RUNS)
 @pytest.mark.parametrize("trials", [1, 6])
 def test_every_page_leads_with_cards_whose_bars_lie_on_their_scale(name: str, trials: int) -> None:
@@ -183,6 +185,7 @@ def _percents(card: Card) -> list[float]:
     return [float(text) for text in re.findall(r"([\d.]+)%", card.text)]
 
 
+@pytest.mark.check
 def test_no_card_claims_more_than_the_summary() -> None:
     for name, keys in (("groups", ("leakage", "chance", "bound")), ("release", ("leakage", "leakage_baseline", "acc"))):
         sweep, lines = RUNS[name](6)
@@ -236,12 +239,43 @@ def test_the_cards_of_the_reveal_game_are_the_best_attacks() -> None:
         alike = [one for one in cells if one.mechanism == cell.mechanism and one.epsilon == cell.epsilon]
         assert cell.leakage.mean == max(one.leakage.mean for one in alike)
         leaked, before = f"{cell.leakage.mean:.0f}%", f"{cell.baseline.mean:.0f}%"
-        assert f"right about {leaked} of people; before asking it was {before}" in card.text
+        right = count(cell.mean("recovered"))
+        reached = f"about {right} of {cell.summary['n']:,} people; its balanced accuracy is {leaked}, and was {before}"
+        assert reached in card.text
         title = f"{MECHANISMS[cell.mechanism].title}, ε = {cell.epsilon:,.6g}" if cell.noisy else "Exact answers"
         assert card.title == title
         bar = card.bar
         assert bar is not None
         assert bar == Bar.on((50, 100), cell.baseline.mean, cell.leakage.mean, (bar.low, bar.high), bar.alt)
+
+
+@pytest.mark.parametrize("name", [name for name, run in RUNS.items() if run(1)[0].game in ("reveal", "groups")])
+@pytest.mark.parametrize("trials", [1, 6])
+def test_balanced_accuracy_is_worded_as_no_share_of_people(name: str, trials: int, tmp_path: Path) -> None:
+    sweep, lines = RUNS[name](trials)
+    shown = Console(file=io.StringIO(), width=200)
+    shown.print(GAMES[sweep.game].terminal(sweep, summarise(sweep, lines)))
+    for text in (test_report._shown(_written(tmp_path, (sweep, lines))), shown.file.getvalue()):
+        assert not re.search(r"%( \([^)]*\))? of (all |the )?people", text)
+        assert "balanced accuracy" in text.lower() or name == "targeted"
+
+
+def test_a_reading_that_is_worse_than_none_is_said_to_be(tmp_path: Path) -> None:
+    sweep = read("conceal-adult-100", ["developer.queries=25", "compliance.mechanism=conceal"])
+    for gains, said in (([-9.0, -10.0, -11.0, -10.0, -9.5], True), ([-9.0, 1.0, 9.0, 0.0, 2.0], False)):
+        lines = [
+            test_report._trial(cell, i, leakage=60 + gain, baseline_leakage=60.0)
+            for cell in sweep.cells
+            for i, gain in enumerate(gains)
+        ]
+        text = test_report._shown(_written(tmp_path, (sweep, lines)))
+        assert ("In 4 of 4 cells the developer ends below its guess before asking" in text) is said
+        shown = Console(file=io.StringIO(), width=80)
+        shown.print(GAMES["reveal"].terminal(sweep, summarise(sweep, lines)))
+        told = " ".join(shown.file.getvalue().split())
+        assert ("below no query: read this way, answers were of no use" in told) is said
+        for card in _page((sweep, lines)).cards:
+            assert ("of no use: it knew more without them" in card.text) is said
 
 
 def test_the_tradeoff_has_a_point_for_each_mechanism_and_epsilon() -> None:
@@ -265,6 +299,7 @@ def test_the_grid_of_people_rings_those_that_were_guessed_wrong() -> None:
     assert "guessed wrong" in figure.alt
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", RUNS)
 def test_tables_come_back_from_their_csv_and_lead_to_trials_that_are_there(name: str, tmp_path: Path) -> None:
     run = RUNS[name](2)
@@ -285,6 +320,7 @@ def test_tables_come_back_from_their_csv_and_lead_to_trials_that_are_there(name:
         assert not table.links or len(table.links) == len(table.columns[0].texts)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", RUNS)
 def test_terms_are_explained_where_they_stand(name: str) -> None:
     explained = [about for one in _page(RUNS[name](2)).sections if one.table for about in one.table.explained]
@@ -330,6 +366,7 @@ def _colours(monkeypatch: pytest.MonkeyPatch) -> dict[str, set[str]]:
     return seen
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["demo", "conceal-attacked", "targeted"])
 def test_a_mechanism_has_one_colour_in_all_figures_and_on_its_cards(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = _colours(monkeypatch)
@@ -345,6 +382,7 @@ def test_a_mechanism_has_one_colour_in_all_figures_and_on_its_cards(name: str, m
         assert not drawn or not on_cards or drawn == on_cards
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["inference", "groups", "release", "training", "rates", "disclosure"])
 def test_what_a_card_is_about_has_its_colour_in_the_figures(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     seen = _colours(monkeypatch)

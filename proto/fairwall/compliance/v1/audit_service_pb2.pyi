@@ -45,16 +45,18 @@ class GetTermsResponse(_message.Message):
     def __init__(self, people: _Optional[int] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., epsilon_remaining: _Optional[float] = ..., queries_max: _Optional[int] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., epsilon_max: _Optional[float] = ..., epsilon_min: _Optional[float] = ..., reveal_max: _Optional[float] = ..., minimum_group: _Optional[int] = ..., rows: _Optional[_Union[RowsTerms, _Mapping]] = ...) -> None: ...
 
 class RowsTerms(_message.Message):
-    __slots__ = ("id_column", "public_columns", "ids_digest", "table_digest")
+    __slots__ = ("id_column", "public_columns", "ids_digest", "table_digest", "column_digests")
     ID_COLUMN_FIELD_NUMBER: _ClassVar[int]
     PUBLIC_COLUMNS_FIELD_NUMBER: _ClassVar[int]
     IDS_DIGEST_FIELD_NUMBER: _ClassVar[int]
     TABLE_DIGEST_FIELD_NUMBER: _ClassVar[int]
+    COLUMN_DIGESTS_FIELD_NUMBER: _ClassVar[int]
     id_column: str
     public_columns: _containers.RepeatedScalarFieldContainer[str]
     ids_digest: bytes
     table_digest: bytes
-    def __init__(self, id_column: _Optional[str] = ..., public_columns: _Optional[_Iterable[str]] = ..., ids_digest: _Optional[bytes] = ..., table_digest: _Optional[bytes] = ...) -> None: ...
+    column_digests: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, id_column: _Optional[str] = ..., public_columns: _Optional[_Iterable[str]] = ..., ids_digest: _Optional[bytes] = ..., table_digest: _Optional[bytes] = ..., column_digests: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class GetExpectedErrorRequest(_message.Message):
     __slots__ = ("deal_id", "metric", "models", "epsilon")

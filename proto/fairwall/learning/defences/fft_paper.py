@@ -94,7 +94,7 @@ def _by_steps(fit: Fit, steps: Sequence[int], on_step: Progress | None) -> Ensem
         made.append(fit(models, length, told))
         order.extend(models.tolist())
         done += length * len(models)
-    return replace(together(made).take(np.argsort(order)), unit_rows=True)
+    return replace(together(made).take(np.argsort(order, kind="stable")), unit_rows=True)
 
 
 def _tell(on_step: Progress, before: int, total: int, done: int, _: int) -> None:

@@ -26,7 +26,7 @@ from fairwall.wire.v1 import error_pb2 as fairwall_dot_wire_dot_v1_dot_error__pb
 from fairwall.wire.v1 import visibility_pb2 as fairwall_dot_wire_dot_v1_dot_visibility__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'fairwall/transcript/v1/transcript.proto\x12\x16\x66\x61irwall.transcript.v1\x1a\x1c\x66\x61irwall/wire/v1/error.proto\x1a!fairwall/wire/v1/visibility.proto\"\xbd\x02\n\x05\x45ntry\x12\x36\n\x06header\x18\x01 \x01(\x0b\x32\x1e.fairwall.transcript.v1.HeaderB\x04\x88\xb5\x18\x01H\x00\x12\x36\n\x06stored\x18\x02 \x01(\x0b\x32\x1e.fairwall.transcript.v1.StoredB\x04\x88\xb5\x18\x03H\x00\x12\x38\n\x07message\x18\x03 \x01(\x0b\x32\x1f.fairwall.transcript.v1.MessageB\x04\x88\xb5\x18\x03H\x00\x12\x34\n\x05\x65nded\x18\x04 \x01(\x0b\x32\x1d.fairwall.transcript.v1.EndedB\x04\x88\xb5\x18\x03H\x00\x12\x36\n\x06\x63losed\x18\x05 \x01(\x0b\x32\x1e.fairwall.transcript.v1.ClosedB\x04\x88\xb5\x18\x01H\x00\x12\x14\n\x06\x64igest\x18\x0f \x01(\x0c\x42\x04\x88\xb5\x18\x01\x42\x06\n\x04part\"\xe9\x01\n\x06Header\x12\x14\n\x06\x66ormat\x18\x01 \x01(\rB\x04\x88\xb5\x18\x01\x12\x11\n\x03run\x18\x02 \x01(\tB\x04\x88\xb5\x18\x01\x12\x13\n\x05party\x18\x03 \x01(\tB\x04\x88\xb5\x18\x01\x12\x1d\n\x0fscenario_digest\x18\x04 \x01(\tB\x04\x88\xb5\x18\x01\x12\x14\n\x06record\x18\x05 \x01(\tB\x04\x88\xb5\x18\x01\x12\x37\n\x08versions\x18\x06 \x03(\x0b\x32\x1f.fairwall.transcript.v1.VersionB\x04\x88\xb5\x18\x01\x12\x33\n\x06layers\x18\x07 \x03(\x0b\x32\x1d.fairwall.transcript.v1.LayerB\x04\x88\xb5\x18\x01\"H\n\x05Layer\x12\x12\n\x04name\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12\x14\n\x06\x61\x63tive\x18\x02 \x01(\x08\x42\x04\x88\xb5\x18\x01\x12\x15\n\x07why_not\x18\x03 \x01(\tB\x04\x88\xb5\x18\x01\"4\n\x07Version\x12\x12\n\x04name\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12\x15\n\x07version\x18\x02 \x01(\tB\x04\x88\xb5\x18\x01\"T\n\x06Stored\x12\x1c\n\x0e\x63ontent_digest\x18\x01 \x01(\x0c\x42\x04\x88\xb5\x18\x03\x12\x18\n\ncompressed\x18\x02 \x01(\x08\x42\x04\x88\xb5\x18\x01\x12\x12\n\x04\x64\x61ta\x18\x03 \x01(\x0c\x42\x04\x88\xb5\x18\x03\"x\n\x04\x43\x61ll\x12\x12\n\x04peer\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12\x30\n\x04side\x18\x02 \x01(\x0e\x32\x1c.fairwall.transcript.v1.SideB\x04\x88\xb5\x18\x01\x12\x14\n\x06number\x18\x03 \x01(\x04\x42\x04\x88\xb5\x18\x01\x12\x14\n\x06method\x18\x04 \x01(\tB\x04\x88\xb5\x18\x01\"\xc2\x01\n\x07Message\x12\x30\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1c.fairwall.transcript.v1.CallB\x04\x88\xb5\x18\x01\x12:\n\tdirection\x18\x02 \x01(\x0e\x32!.fairwall.transcript.v1.DirectionB\x04\x88\xb5\x18\x01\x12\x15\n\x07\x63ontent\x18\x03 \x01(\x0c\x42\x04\x88\xb5\x18\x03\x12\x32\n\x05large\x18\x04 \x03(\x0b\x32\x1d.fairwall.transcript.v1.LargeB\x04\x88\xb5\x18\x03\"O\n\x05Large\x12\x14\n\x06offset\x18\x01 \x01(\x04\x42\x04\x88\xb5\x18\x01\x12\x12\n\x04size\x18\x02 \x01(\x04\x42\x04\x88\xb5\x18\x01\x12\x1c\n\x0e\x63ontent_digest\x18\x03 \x01(\x0c\x42\x04\x88\xb5\x18\x03\"\x7f\n\x05\x45nded\x12\x30\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1c.fairwall.transcript.v1.CallB\x04\x88\xb5\x18\x01\x12\x14\n\x06status\x18\x02 \x01(\rB\x04\x88\xb5\x18\x01\x12.\n\x06reason\x18\x03 \x01(\x0e\x32\x18.fairwall.wire.v1.ReasonB\x04\x88\xb5\x18\x01\"\x08\n\x06\x43losed*R\n\tDirection\x12\x19\n\x15\x44IRECTION_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x44IRECTION_SENT\x10\x01\x12\x16\n\x12\x44IRECTION_RECEIVED\x10\x02*>\n\x04Side\x12\x14\n\x10SIDE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bSIDE_CALLER\x10\x01\x12\x0f\n\x0bSIDE_SERVER\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'fairwall/transcript/v1/transcript.proto\x12\x16\x66\x61irwall.transcript.v1\x1a\x1c\x66\x61irwall/wire/v1/error.proto\x1a!fairwall/wire/v1/visibility.proto\"\xf9\x02\n\x05\x45ntry\x12\x36\n\x06header\x18\x01 \x01(\x0b\x32\x1e.fairwall.transcript.v1.HeaderB\x04\x88\xb5\x18\x01H\x00\x12\x36\n\x06stored\x18\x02 \x01(\x0b\x32\x1e.fairwall.transcript.v1.StoredB\x04\x88\xb5\x18\x03H\x00\x12\x38\n\x07message\x18\x03 \x01(\x0b\x32\x1f.fairwall.transcript.v1.MessageB\x04\x88\xb5\x18\x03H\x00\x12\x34\n\x05\x65nded\x18\x04 \x01(\x0b\x32\x1d.fairwall.transcript.v1.EndedB\x04\x88\xb5\x18\x03H\x00\x12\x36\n\x06\x63losed\x18\x05 \x01(\x0b\x32\x1e.fairwall.transcript.v1.ClosedB\x04\x88\xb5\x18\x01H\x00\x12:\n\x08numerics\x18\x06 \x01(\x0b\x32 .fairwall.transcript.v1.NumericsB\x04\x88\xb5\x18\x01H\x00\x12\x14\n\x06\x64igest\x18\x0f \x01(\x0c\x42\x04\x88\xb5\x18\x01\x42\x06\n\x04part\"\xe9\x01\n\x06Header\x12\x14\n\x06\x66ormat\x18\x01 \x01(\rB\x04\x88\xb5\x18\x01\x12\x11\n\x03run\x18\x02 \x01(\tB\x04\x88\xb5\x18\x01\x12\x13\n\x05party\x18\x03 \x01(\tB\x04\x88\xb5\x18\x01\x12\x1d\n\x0fscenario_digest\x18\x04 \x01(\tB\x04\x88\xb5\x18\x01\x12\x14\n\x06record\x18\x05 \x01(\tB\x04\x88\xb5\x18\x01\x12\x37\n\x08versions\x18\x06 \x03(\x0b\x32\x1f.fairwall.transcript.v1.VersionB\x04\x88\xb5\x18\x01\x12\x33\n\x06layers\x18\x07 \x03(\x0b\x32\x1d.fairwall.transcript.v1.LayerB\x04\x88\xb5\x18\x01\"H\n\x05Layer\x12\x12\n\x04name\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12\x14\n\x06\x61\x63tive\x18\x02 \x01(\x08\x42\x04\x88\xb5\x18\x01\x12\x15\n\x07why_not\x18\x03 \x01(\tB\x04\x88\xb5\x18\x01\"4\n\x07Version\x12\x12\n\x04name\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12\x15\n\x07version\x18\x02 \x01(\tB\x04\x88\xb5\x18\x01\"@\n\x08Numerics\x12\x34\n\x05parts\x18\x01 \x03(\x0b\x32\x1f.fairwall.transcript.v1.KernelsB\x04\x88\xb5\x18\x01\"3\n\x07Kernels\x12\x12\n\x04name\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12\x14\n\x06in_use\x18\x02 \x01(\tB\x04\x88\xb5\x18\x01\"T\n\x06Stored\x12\x1c\n\x0e\x63ontent_digest\x18\x01 \x01(\x0c\x42\x04\x88\xb5\x18\x03\x12\x18\n\ncompressed\x18\x02 \x01(\x08\x42\x04\x88\xb5\x18\x01\x12\x12\n\x04\x64\x61ta\x18\x03 \x01(\x0c\x42\x04\x88\xb5\x18\x03\"x\n\x04\x43\x61ll\x12\x12\n\x04peer\x18\x01 \x01(\tB\x04\x88\xb5\x18\x01\x12\x30\n\x04side\x18\x02 \x01(\x0e\x32\x1c.fairwall.transcript.v1.SideB\x04\x88\xb5\x18\x01\x12\x14\n\x06number\x18\x03 \x01(\x04\x42\x04\x88\xb5\x18\x01\x12\x14\n\x06method\x18\x04 \x01(\tB\x04\x88\xb5\x18\x01\"\xc2\x01\n\x07Message\x12\x30\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1c.fairwall.transcript.v1.CallB\x04\x88\xb5\x18\x01\x12:\n\tdirection\x18\x02 \x01(\x0e\x32!.fairwall.transcript.v1.DirectionB\x04\x88\xb5\x18\x01\x12\x15\n\x07\x63ontent\x18\x03 \x01(\x0c\x42\x04\x88\xb5\x18\x03\x12\x32\n\x05large\x18\x04 \x03(\x0b\x32\x1d.fairwall.transcript.v1.LargeB\x04\x88\xb5\x18\x03\"O\n\x05Large\x12\x14\n\x06offset\x18\x01 \x01(\x04\x42\x04\x88\xb5\x18\x01\x12\x12\n\x04size\x18\x02 \x01(\x04\x42\x04\x88\xb5\x18\x01\x12\x1c\n\x0e\x63ontent_digest\x18\x03 \x01(\x0c\x42\x04\x88\xb5\x18\x03\"\x7f\n\x05\x45nded\x12\x30\n\x04\x63\x61ll\x18\x01 \x01(\x0b\x32\x1c.fairwall.transcript.v1.CallB\x04\x88\xb5\x18\x01\x12\x14\n\x06status\x18\x02 \x01(\rB\x04\x88\xb5\x18\x01\x12.\n\x06reason\x18\x03 \x01(\x0e\x32\x18.fairwall.wire.v1.ReasonB\x04\x88\xb5\x18\x01\"\x08\n\x06\x43losed*R\n\tDirection\x12\x19\n\x15\x44IRECTION_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x44IRECTION_SENT\x10\x01\x12\x16\n\x12\x44IRECTION_RECEIVED\x10\x02*>\n\x04Side\x12\x14\n\x10SIDE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bSIDE_CALLER\x10\x01\x12\x0f\n\x0bSIDE_SERVER\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -43,6 +43,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ENTRY'].fields_by_name['ended']._serialized_options = b'\210\265\030\003'
   _globals['_ENTRY'].fields_by_name['closed']._loaded_options = None
   _globals['_ENTRY'].fields_by_name['closed']._serialized_options = b'\210\265\030\001'
+  _globals['_ENTRY'].fields_by_name['numerics']._loaded_options = None
+  _globals['_ENTRY'].fields_by_name['numerics']._serialized_options = b'\210\265\030\001'
   _globals['_ENTRY'].fields_by_name['digest']._loaded_options = None
   _globals['_ENTRY'].fields_by_name['digest']._serialized_options = b'\210\265\030\001'
   _globals['_HEADER'].fields_by_name['format']._loaded_options = None
@@ -69,6 +71,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_VERSION'].fields_by_name['name']._serialized_options = b'\210\265\030\001'
   _globals['_VERSION'].fields_by_name['version']._loaded_options = None
   _globals['_VERSION'].fields_by_name['version']._serialized_options = b'\210\265\030\001'
+  _globals['_NUMERICS'].fields_by_name['parts']._loaded_options = None
+  _globals['_NUMERICS'].fields_by_name['parts']._serialized_options = b'\210\265\030\001'
+  _globals['_KERNELS'].fields_by_name['name']._loaded_options = None
+  _globals['_KERNELS'].fields_by_name['name']._serialized_options = b'\210\265\030\001'
+  _globals['_KERNELS'].fields_by_name['in_use']._loaded_options = None
+  _globals['_KERNELS'].fields_by_name['in_use']._serialized_options = b'\210\265\030\001'
   _globals['_STORED'].fields_by_name['content_digest']._loaded_options = None
   _globals['_STORED'].fields_by_name['content_digest']._serialized_options = b'\210\265\030\003'
   _globals['_STORED'].fields_by_name['compressed']._loaded_options = None
@@ -103,28 +111,32 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ENDED'].fields_by_name['status']._serialized_options = b'\210\265\030\001'
   _globals['_ENDED'].fields_by_name['reason']._loaded_options = None
   _globals['_ENDED'].fields_by_name['reason']._serialized_options = b'\210\265\030\001'
-  _globals['_DIRECTION']._serialized_start=1441
-  _globals['_DIRECTION']._serialized_end=1523
-  _globals['_SIDE']._serialized_start=1525
-  _globals['_SIDE']._serialized_end=1587
+  _globals['_DIRECTION']._serialized_start=1620
+  _globals['_DIRECTION']._serialized_end=1702
+  _globals['_SIDE']._serialized_start=1704
+  _globals['_SIDE']._serialized_end=1766
   _globals['_ENTRY']._serialized_start=133
-  _globals['_ENTRY']._serialized_end=450
-  _globals['_HEADER']._serialized_start=453
-  _globals['_HEADER']._serialized_end=686
-  _globals['_LAYER']._serialized_start=688
-  _globals['_LAYER']._serialized_end=760
-  _globals['_VERSION']._serialized_start=762
-  _globals['_VERSION']._serialized_end=814
-  _globals['_STORED']._serialized_start=816
-  _globals['_STORED']._serialized_end=900
-  _globals['_CALL']._serialized_start=902
-  _globals['_CALL']._serialized_end=1022
-  _globals['_MESSAGE']._serialized_start=1025
-  _globals['_MESSAGE']._serialized_end=1219
-  _globals['_LARGE']._serialized_start=1221
-  _globals['_LARGE']._serialized_end=1300
-  _globals['_ENDED']._serialized_start=1302
-  _globals['_ENDED']._serialized_end=1429
-  _globals['_CLOSED']._serialized_start=1431
-  _globals['_CLOSED']._serialized_end=1439
+  _globals['_ENTRY']._serialized_end=510
+  _globals['_HEADER']._serialized_start=513
+  _globals['_HEADER']._serialized_end=746
+  _globals['_LAYER']._serialized_start=748
+  _globals['_LAYER']._serialized_end=820
+  _globals['_VERSION']._serialized_start=822
+  _globals['_VERSION']._serialized_end=874
+  _globals['_NUMERICS']._serialized_start=876
+  _globals['_NUMERICS']._serialized_end=940
+  _globals['_KERNELS']._serialized_start=942
+  _globals['_KERNELS']._serialized_end=993
+  _globals['_STORED']._serialized_start=995
+  _globals['_STORED']._serialized_end=1079
+  _globals['_CALL']._serialized_start=1081
+  _globals['_CALL']._serialized_end=1201
+  _globals['_MESSAGE']._serialized_start=1204
+  _globals['_MESSAGE']._serialized_end=1398
+  _globals['_LARGE']._serialized_start=1400
+  _globals['_LARGE']._serialized_end=1479
+  _globals['_ENDED']._serialized_start=1481
+  _globals['_ENDED']._serialized_end=1608
+  _globals['_CLOSED']._serialized_start=1610
+  _globals['_CLOSED']._serialized_end=1618
 # @@protoc_insertion_point(module_scope)

@@ -28,20 +28,22 @@ SIDE_CALLER: Side
 SIDE_SERVER: Side
 
 class Entry(_message.Message):
-    __slots__ = ("header", "stored", "message", "ended", "closed", "digest")
+    __slots__ = ("header", "stored", "message", "ended", "closed", "numerics", "digest")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     STORED_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     ENDED_FIELD_NUMBER: _ClassVar[int]
     CLOSED_FIELD_NUMBER: _ClassVar[int]
+    NUMERICS_FIELD_NUMBER: _ClassVar[int]
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     header: Header
     stored: Stored
     message: Message
     ended: Ended
     closed: Closed
+    numerics: Numerics
     digest: bytes
-    def __init__(self, header: _Optional[_Union[Header, _Mapping]] = ..., stored: _Optional[_Union[Stored, _Mapping]] = ..., message: _Optional[_Union[Message, _Mapping]] = ..., ended: _Optional[_Union[Ended, _Mapping]] = ..., closed: _Optional[_Union[Closed, _Mapping]] = ..., digest: _Optional[bytes] = ...) -> None: ...
+    def __init__(self, header: _Optional[_Union[Header, _Mapping]] = ..., stored: _Optional[_Union[Stored, _Mapping]] = ..., message: _Optional[_Union[Message, _Mapping]] = ..., ended: _Optional[_Union[Ended, _Mapping]] = ..., closed: _Optional[_Union[Closed, _Mapping]] = ..., numerics: _Optional[_Union[Numerics, _Mapping]] = ..., digest: _Optional[bytes] = ...) -> None: ...
 
 class Header(_message.Message):
     __slots__ = ("format", "run", "party", "scenario_digest", "record", "versions", "layers")
@@ -78,6 +80,20 @@ class Version(_message.Message):
     name: str
     version: str
     def __init__(self, name: _Optional[str] = ..., version: _Optional[str] = ...) -> None: ...
+
+class Numerics(_message.Message):
+    __slots__ = ("parts",)
+    PARTS_FIELD_NUMBER: _ClassVar[int]
+    parts: _containers.RepeatedCompositeFieldContainer[Kernels]
+    def __init__(self, parts: _Optional[_Iterable[_Union[Kernels, _Mapping]]] = ...) -> None: ...
+
+class Kernels(_message.Message):
+    __slots__ = ("name", "in_use")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    IN_USE_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    in_use: str
+    def __init__(self, name: _Optional[str] = ..., in_use: _Optional[str] = ...) -> None: ...
 
 class Stored(_message.Message):
     __slots__ = ("content_digest", "compressed", "data")

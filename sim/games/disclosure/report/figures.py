@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 _TITLE = "Advantage at guessing the secret"
 _CAPTION = (
-    "Filled marks are measured, with 95% intervals; hollow diamonds are the largest by the public law. A thick bar is "
-    "the bound tanh(ε/2) where it holds; a cross stands in its place where the secret goes with other people's answers."
+    "0 is a coin, 1 is certain. Filled marks are measured, with 95% intervals; hollow diamonds are the largest by the "
+    "public law. A thick bar is the bound tanh(ε/2) where it holds; a cross stands in its place where the secret goes "
+    "with other people's answers."
 )
 
 
@@ -51,7 +52,7 @@ def draw(sweep: Sweep, summary: Sequence[Line], look: Mapping[str, Look]) -> Fig
         axes.set_yticks(range(len(names)), names)
         axes.set_ylim(len(names) - 0.5, -0.5)
         axes.set_xlim(min(-0.25, *(found.mean if found.low is None else found.low for found in measured)) - 0.03, 1.04)
-        axes.set_xlabel("advantage: 0 is a coin, 1 is certain")
+        axes.set_xlabel("advantage")
         canvas.legend(handles=_legend(modes), loc="outside lower center", ncols=2, fontsize=9)
 
     told = "; ".join(

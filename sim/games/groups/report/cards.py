@@ -9,7 +9,10 @@ from sim.games.groups.report.cells import attack_of, leakage_of, set_of, value_o
 from sim.report.cells import best_of_each
 from sim.report.page import Bar, Card
 
-NOTE = "The best attack of those played; all groups that somebody is in count equally."
+NOTE = (
+    "The best attack of those played; balanced accuracy is the mean, over the groups that somebody is in, of the share "
+    "that is named right."
+)
 """What the cards leave unsaid."""
 
 
@@ -36,9 +39,10 @@ def cards(axes: Sequence[str], summary: Sequence[Line], colours: Mapping[str, st
 def _card(axes: Sequence[str], cell: Line, colour: str) -> Card:
     found = leakage_of(cell)
     attack = attack_of(axes, cell)
+    told = f" ({attack})" if attack else ""
     text = (
-        f"The attacker is right about {found.text(1, '%', ends=0)} of people{f' ({attack})' if attack else ''}; "
-        f"without answers it would be {cell['chance']:.1f}%, and ε allows {cell['bound']:.1f}%."
+        f"The attacker's balanced accuracy is {found.text(1, '%', ends=0)}{told}; without answers it would be "
+        f"{cell['chance']:.1f}%, and ε allows {cell['bound']:.1f}%."
     )
     alt = f"From {cell['chance']:.0f}% without answers to {found.mean:.0f}%"
     bar = Bar.on((0.0, 100.0), cell["chance"], found.mean, ("0%", "100%: everybody"), alt)

@@ -177,6 +177,8 @@ def _summary(held: Held) -> list[str]:
         lines += [plural(len(compared), "comparison"), *(f"  {share}" for share in shares)]
         study = "drawn by each seed (appendix)" if held.drawn else "the same in each trial (main study)"
         lines.append(f"sensitive columns: {study}; the file does not say")
+    if held.otherwise:
+        lines.append(f"trained otherwise than what is published: {held.otherwise}")
     few = len(held.comparisons) - len(compared)
     if few:
         lines.append(f"not compared, too few seeds: {few:,}")

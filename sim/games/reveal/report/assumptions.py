@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 
 from compliance.exposure import exposure, limited
 from compliance.mechanisms import MECHANISMS
-from fairwall.laws.exposure import one_person
+from fairwall.laws.exposure import Limit, one_person
 from fairwall.laws.metric import METRICS
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
 from sim.games.reveal.scenario import RevealScenario
 from sim.report.cells import Trial
 from sim.report.estimates import INTERVALS
+from sim.report.notation import number
 from sim.scenarios.sweep import Sweep
 
 
@@ -57,7 +58,7 @@ def assumptions(sweep: Sweep, trials: Sequence[Trial]) -> Iterator[tuple[str, st
         f"Measured against {', '.join(attacks)}. "
         + (
             "“best” is the strongest that fairwall has for what is public, not the strongest there can be. "
-            if any(scenario.developer.strategy == "best" for scenario in scenarios)
+            if any((scenario.developer.strategy, scenario.decoder) == ("best", "best") for scenario in scenarios)
             else ""
         )
         + "Low leakage under one attack is no guarantee against another; a guarantee is what ε gives, and a large ε "
@@ -113,7 +114,7 @@ def _in_plain_words(scenarios: Sequence[RevealScenario]) -> str:
     """Say what epsilon allows, and what a batch gives away at most by `compliance.exposure`."""
     finite = [scenario for scenario in scenarios if math.isfinite(scenario.epsilon)]
     epsilons = sorted({scenario.epsilon for scenario in finite})
-    limits = [f"{100 * one_person(epsilon):.3g}% at ε = {epsilon:g}" for epsilon in epsilons]
+    limits = [f"{100 * one_person(epsilon):.3g}% at ε = {number(epsilon, 6)}" for epsilon in epsilons]
     told = (
         "About one person aimed at, nobody is right more often than e^ε/(1+e^ε), both groups counted equally, where "
         f"guessing gives 50%: {', '.join(limits)}."
@@ -126,10 +127,10 @@ def _in_plain_words(scenarios: Sequence[RevealScenario]) -> str:
         n0 = scenario.data.n0
         shares = DEFAULT_SHARES if n0 is None else Shares(n0 / n, n0 / n)
         asked = scenario.compliance
-        mechanism = limited(MECHANISMS[asked.mechanism], asked.reveal_max)
+        mechanism = limited(MECHANISMS[asked.mechanism], Limit(asked.reveal_max))
         share = exposure(mechanism, asked.metric, n, m, scenario.epsilon, scenario.batch_delta, shares)
         if not math.isnan(share):
-            figures[f"{asked.mechanism}, ε = {scenario.epsilon:g}, {m} models"] = share
+            figures[f"{asked.mechanism}, ε = {number(scenario.epsilon, 6)}, {m} models"] = share
     if figures:
         told += (
             " Whoever knew N0 and spent everything on one batch of so many models to find out who is who, by answers "

@@ -10,10 +10,11 @@ from sim.games.reveal.report.accuracy_by_group import LossTestRow
 from sim.games.reveal.report.cells import ReportCell, target_rate
 from sim.games.reveal.report.printed_formulas import PrintedError
 from sim.games.reveal.report.until_known import UntilKnown, as_needed, asked
+from sim.games.reveal.report.verdicts import worthless
 from sim.games.reveal.report.wording import majority_note
 from sim.report.cells import trials_id
 from sim.report.estimates import FEWEST
-from sim.report.notation import MISSING, as_float, count, number, ratio, setting, span, symbol
+from sim.report.notation import MISSING, as_float, count, number, plural, ratio, setting, span, symbol
 from sim.report.tables import Column, PageTable
 
 _GUESS = "the developer's guess"
@@ -143,13 +144,18 @@ def _cell_notes(cells: Sequence[ReportCell]) -> list[str]:
         ),
         f"People right are of {people}. {majority_note(cells)}",
     ]
+    if below := sum(map(worthless, cells)):
+        notes.append(
+            f"In {below:,} of {plural(len(cells), 'cell')} the developer ends below its guess before asking, and the "
+            "interval of the difference too: read this way, the answers were of no use."
+        )
     if any(map(as_needed, cells)):
         notes.append(
             "Answers asked: the size query counts; where the strategy stops by itself, their mean and the most that a "
             "trial took."
         )
     if (own := _own_accuracy(cells)) not in (None, MISSING):
-        notes.append(f"The base model h₀ itself decides right for {own}% of the people.")
+        notes.append(f"The accuracy of the base model h₀ itself is {own}%.")
     if any("flagged" in cell.summary for cell in cells):
         notes.append(
             "Models flagged: how many models of a trial, on average, differ from an earlier one in few people."

@@ -131,6 +131,14 @@ def _leakage(cell: Mapping[str, Any]) -> str:
     return estimate_of(cell["leakage"], cell["leakage_sd"], cell["trials"], PERCENT).text(1, ends=0)
 
 
+def _below(cell: Mapping[str, Any]) -> bool:
+    """Tell whether a cell's leakage, and its interval, lies below what the developer knew before asking."""
+    if "targeted_rate" in cell:
+        return False
+    high = estimate_of(cell["leakage"], cell["leakage_sd"], cell["trials"], PERCENT).high
+    return high is not None and high < cell["baseline_leakage"]
+
+
 def _legend(summary: Sequence[Mapping[str, Any]], shown: Iterable[str]) -> str:
     if not summary:
         return "No trial finished."
@@ -151,4 +159,6 @@ def _legend(summary: Sequence[Mapping[str, Any]], shown: Iterable[str]) -> str:
         "error\nmedian": "error: of the answers. ",
     }
     text = "".join(words for head, words in said.items() if head in set(shown))
+    if any(_below(cell) for cell in summary):
+        text += "below no query: read this way, answers were of no use. "
     return (text + ("paper: as printed there." if any(head.startswith("paper") for head in shown) else "")).rstrip()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from compliance.mechanisms import MECHANISMS
 from sim.games.reveal.report.cells import ReportCell, rank, target_rate
 from sim.report.cells import best_of_each
-from sim.report.notation import number, plural
+from sim.report.notation import count, number, plural
 from sim.report.page import Bar, Card
 
 _COIN = 50.0
@@ -16,7 +16,9 @@ _COIN = 50.0
 def note(cells: Sequence[ReportCell]) -> str:
     """Say what the cards leave unsaid."""
     equally = (
-        "" if all(cell.targeted == 1 for cell in cells) else "; both groups count equally, so that a coin gets 50%"
+        ""
+        if all(cell.targeted == 1 for cell in cells)
+        else "; balanced accuracy is the mean of both groups' shares, so that a coin gets 50%"
     )
     return f"The best attack of those played{equally}."
 
@@ -51,14 +53,25 @@ def _card(cell: ReportCell, colour: str) -> Card:
         bar = Bar.on((0.0, 100.0), 0.0, rate.mean, ("0% of trials", "100%"), alt)
         return Card(title, f"{text} {_error(cell)}", bar, colour)
     leakage, before = cell.leakage.mean, cell.baseline.mean
-    every = "everybody" if cell.summary["exact"] == len(cell.trials) else f"{leakage:.0f}% of people"
-    text = (
-        f"With at most {asked} the attacker is right about {every}; before asking it was {before:.0f}%. {_error(cell)}"
-    )
+    if cell.summary["exact"] == len(cell.trials):
+        reached = f"everybody; its balanced accuracy before asking was {before:.0f}%."
+    else:
+        people = f"{count(cell.summary['recovered'])} of {cell.summary['n']:,} people"
+        reached = f"{people}; its balanced accuracy is {leakage:.0f}%, and was {before:.0f}% before asking."
+    useless = WORTHLESS if worthless(cell) else ""
+    text = f"With at most {asked} the attacker is right about {reached}{useless} {_error(cell)}"
     alt = f"From {before:.0f}% before asking to {leakage:.0f}%, on a scale from {_COIN:.0f}% to 100%"
     # A reading that went wrong may be worse than a coin.
     bar = Bar.on((_COIN, 100.0), before, leakage, (f"{_COIN:.0f}%: a coin", "100%: everybody"), alt)
     return Card(title, text, bar, colour)
+
+
+def worthless(cell: ReportCell) -> bool:
+    """Tell whether what was read from answers is worse than the guess before asking, as far as trials can tell."""
+    return cell.targeted > 1 and cell.gain.sign < 0
+
+
+WORTHLESS = " Read this way, the answers were of no use: it knew more without them."
 
 
 def _error(cell: ReportCell) -> str:

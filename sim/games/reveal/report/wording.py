@@ -12,7 +12,7 @@ from sim.games.reveal.report.printed_formulas import PrintedError, contest, lowe
 from sim.games.reveal.report.until_known import as_needed
 from sim.report.cells import Trial
 from sim.report.estimates import FEWEST, Estimate, share
-from sim.report.notation import number, plural, ratio, setting, span, symbol
+from sim.report.notation import count, number, plural, ratio, setting, span, symbol
 from sim.scenarios.sweep import Sweep
 
 _NOISE = {True: "with noise", False: "without noise"}
@@ -113,16 +113,17 @@ def _outcome(cell: ReportCell, attribute: str) -> str:
     exact = cell.summary["exact"]
     partition = METRICS[cell.summary["metric"]].absolute
     knew = f"knew everybody's {attribute}{', up to which group is which,' if partition else ''}"
-    coin = "balanced over the groups, where 50% is a coin"
+    coin = "50% is a coin"
     interval = "" if cell.leakage.low is None else f"95% interval {cell.leakage.ends(1)}; "
-    balanced = f"{Estimate(cell.leakage.mean)}% of people ({interval}{coin})"
-    before = f"before any question it was right for {cell.baseline.text(1, '%')}"
+    people = f"{count(cell.summary['recovered'])} of {cell.summary['n']:,} people"
+    balanced = f"right about {people}, with a balanced accuracy of {Estimate(cell.leakage.mean)}% ({interval}{coin})"
+    before = f"before any question its balanced accuracy was {cell.baseline.text(1, '%')}"
     often = _often(exact, len(cell.trials))
     if exact == len(cell.trials):
-        return f"the developer {knew} in {often}; {before} of people, {coin}"
+        return f"the developer {knew} in {often}; {before}, where {coin}"
     if exact:
-        return f"the developer {knew} in {often}; over all trials it was right for {balanced}, and {before}"
-    return f"the developer never {knew}; it was right for {balanced}, and {before}"
+        return f"the developer {knew} in {often}; over all trials it was {balanced}, and {before}"
+    return f"the developer never {knew}; it was {balanced}, and {before}"
 
 
 def _often(hits: int, trials: int) -> str:

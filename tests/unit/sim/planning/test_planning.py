@@ -57,6 +57,7 @@ CASES = [
 ]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("asked", "within"), CASES, ids=lambda case: getattr(case, "mechanism", str(case)))
 def test_the_probability_is_the_mechanism_s_own(asked: Batch, within: float) -> None:
     """By chance, with other seeds, 17 cases would raise an alarm about once in 900 times (4 standard errors)."""
@@ -121,6 +122,7 @@ def test_noisy_counts_in_small_worlds_add_up_and_are_clipped(mechanism: str) -> 
     assert law.inside(0 * one, 0 * one, sum0, sum1)[same] == pytest.approx(1)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("metric", "within"), [("sp", 0.1), ("abs_sp", 0.2), ("sp", 0.6)])
 @pytest.mark.parametrize("mechanism", ["counts", "randomized-response"])
 def test_the_lattice_finds_what_going_through_all_models_finds(mechanism: str, metric: str, within: float) -> None:
@@ -144,6 +146,7 @@ def test_two_strata_are_searched_one_after_the_other(mechanism: str) -> None:
         assert every.min() - 1e-12 <= found < every.min() + 0.02
 
 
+@pytest.mark.check
 def test_it_holds_for_every_gap() -> None:
     """What is promised for the least favourable model holds for others; 4 standard errors, 8 cases."""
     generator, draws = np.random.default_rng(3), 600
@@ -244,6 +247,7 @@ def test_what_is_wrong_with_a_table_is_one_line(tmp_path: Path, text: str, rows:
         load(str(tmp_path / "t.csv"), "sex", "c" if "'c'" in text else None, "label", None)
 
 
+@pytest.mark.check
 def test_the_answer_is_readable_and_says_what_is_missing() -> None:
     table = load(LOANS, "group", None, "repaid", None)
     for mechanism in ("counts", "laplace", "randomized-response"):

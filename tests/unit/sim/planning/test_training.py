@@ -115,6 +115,7 @@ def test_what_is_easy_can_be_trained_and_smaller_numbers_would_do() -> None:
     assert truth_of(world(1200, 1), demands, 3, 0).margin > 0.01
 
 
+@pytest.mark.check
 def test_what_is_too_small_is_told_by_how_much() -> None:
     """Ten times the people, drawn and not repeated, are about what was extrapolated."""
     demands = Demands(0.1, 1e-5, 0.25, 0.76)
@@ -255,6 +256,7 @@ def test_the_two_questions_are_kept_apart(says: str, options: tuple[str, ...]) -
     assert "\n" not in str(refused.value)
 
 
+@pytest.mark.check
 def test_the_answer_is_readable_in_words_and_as_values() -> None:
     table = load(LOANS, "group", None, "repaid", None)
     rows = load_rows(LOANS, table, ["debt", "id"])

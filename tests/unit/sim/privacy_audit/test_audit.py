@@ -45,6 +45,7 @@ def bound(subject, level, samples, seed):
     return lower_bound(subject, worst_pairs("sp", 3, 1, generator)[:1], level, samples, generator)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("twin", names("broken twin"))
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_every_broken_twin_is_caught_by_its_sessions(twin, seed):
@@ -54,6 +55,7 @@ def test_every_broken_twin_is_caught_by_its_sessions(twin, seed):
     assert verdict.claimed < verdict.evidence.lower <= (verdict.exact or np.inf)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", names("sound sibling"))
 def test_no_sound_sibling_is_accused(name):
     subject, setting = prepare(name)
@@ -64,6 +66,7 @@ def test_no_sound_sibling_is_accused(name):
     assert verdict.evidence.reach > verdict.claimed
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "metric",
     [
@@ -112,6 +115,7 @@ def test_a_bound_comes_close_to_the_truth():
     assert bound(Response(truth, Claim(1.07, 0.0)), LEVEL, 2**18, 1).lower > 1.0
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("delta", [0.0, 0.02])
 def test_the_level_holds_at_the_boundary(delta):
     """At a level of 0.2 a hundred audits of what is exactly epsilon, delta: at most so many are above it.

@@ -6,8 +6,9 @@ import pytest
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.recommended import MIDPOINT, SHRUNK, choose, standings
 from fairwall.laws.calibration import conceal_loss, laplace_loss
+from sim.privacy_audit.audit import worst_loss
 from sim.privacy_audit.catalogue import prepare
-from sim.privacy_audit.exact import EXACT, LAWS, exact_loss, numeric_loss, worst_loss
+from sim.privacy_audit.exact import EXACT, LAWS, exact_loss, numeric_loss
 
 SUPREMA = {"sparse-vector", "exponential"}
 """What costs a batch of m models less than its supremum, which `fairwall.laws.selection` has."""

@@ -18,15 +18,17 @@ from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.rpc.arrays import to_message
 from fairwall.wire.v1.error_pb2 import REASON_BUDGET_EXHAUSTED
+from sim.games import read as read_scenario
 from sim.games.game import Headline
 from sim.replay.differences import first_difference
 from sim.transcripts.calls import calls
+from sim.transcripts.captions import Story, number, shared
 from sim.transcripts.files import paths, read
 from sim.viewer.blocks import Blobs, Blocks
 from sim.viewer.browser.bundle import program
 from sim.viewer.fields import Fields
 from sim.viewer.page import Other, ViewError, open_run, page
-from sim.viewer.trials import _outcome
+from sim.viewer.trials import _outcome, cells_of
 from tests.recorded import AUDIT, Said, audited, record
 from tests.viewed import Viewed
 
@@ -233,3 +235,30 @@ def test_outcomes_have_the_shade_of_their_place_between_least_and_most() -> None
     assert [_outcome(headline, [line]).get("step") for line in lines] == [0, 0, 1, 3, 4, 4, None, None]
     assert _outcome(headline, lines)["value"] == "100%"
     assert _outcome(None, lines) == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (1000.0, "1,000"),
+        (12345.0, "12,345"),
+        (1234.5, "1,230"),
+        (1e6, "1,000,000"),
+        (0.024390244, "0.0244"),
+        (0.00001, "0.00001"),
+        (1e-9, "1e-09"),
+        (-0.5, "-0.5"),
+        (0.0, "0"),
+        (float("inf"), "∞"),
+    ],
+)
+def test_numbers_are_written_as_people_write_them(value: float, text: str) -> None:
+    assert number(value) == text
+
+
+def test_cells_and_captions_write_epsilon_in_full() -> None:
+    sweep = read_scenario("demo", ["compliance.epsilon=[1000.0, 0.5, inf]", "developer.strategy=best"])
+    assert cells_of(sweep) == ["epsilon 1,000", "epsilon 0.5", "epsilon ∞"]
+    request = audit.AuditRequest(header=audit.AuditHeader(metric=1, epsilon=1000.0))
+    request.header.predictions.shape.extend([2, 3])
+    assert shared()["AuditRequest"](Story(), request, None).endswith("ε 1,000")

@@ -1,0 +1,261 @@
+"""Whether two data sets are about the same people, told by what neither protects: ids, columns and rows.
+
+The same people have one budget, whatever a data set is called and whichever of their columns it protects. What a file
+shows of whom it is about is kept in the ledger as digests under the service's key, so that a file that is gone by then
+is compared too. No protected column is among them, nor one that groups are made of.
+
+**Ids** (`data.id`): one that is in both is one person in both.
+
+**Rows** without ids: a row is known by its values, whatever the columns are called and in whatever order they and the
+rows are; and by all of them but one, since what another data set protects, or leaves out, is not there to compare. Only
+rows that occur once in their file count. Say that two files of n1 <= n2 people are drawn from one population in which a
+row's values have probabilities p. The share of the smaller file's people whose row occurs once in each is the sum of
+p (n2 p) exp(-(n1 + n2) p) on average, which is at most n2 / (e (n1 + n2)) < 0.37. So half of them do not agree by
+chance. Of many rows those with the smallest digests are compared.
+
+**Columns**: as many people, and columns that hold the same values, each as often. Files whose rows are too much alike
+to be told apart are the same people's if all columns of a name agree; others if those that agree have so many
+different values between them that this is no chance: of k values, k - 1 counts agree. A column that counts the rows
+says nothing. Where both have ids, and none is in both, it takes all columns of a name, and no chance.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.tables.reading import header
+from fairwall.tables.reading import read as read_table
+from fairwall.wire.rows import RowsError, ids_of, value_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_HALF = 0.5
+
+_ROWS = 256
+"""So many rows, those with the smallest digests, stand for all of a file."""
+
+_ROWS_MIN = 16
+"""Among fewer that can be compared, half is no evidence."""
+
+_COUNTS = 20
+"""So many counts do not agree by chance: one does in less than half of all cases."""
+
+_BYTES = 1 << 28
+"""How much of a file is read at once, as numbers or short texts."""
+
+_HEAD, _COLUMN, _SKETCH = struct.Struct("<16sQQI"), struct.Struct("<8s16sI?"), struct.Struct("<dI")
+
+
+@dataclass(frozen=True)
+class _Column:
+    """One column: digests of its name and of its values in any order, how many differ, and whether it has the ids."""
+
+    name: bytes
+    values: bytes
+    kinds: int
+    is_id: bool
+
+
+@dataclass(frozen=True)
+class _Sketch:
+    """The digests of rows that occur once, as far as they are among the smallest share of all digests."""
+
+    share: float
+    digests: tuple[bytes, ...]
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What a file shows of whom it is about.
+
+    Parameters
+    ----------
+    content : bytes
+        The digest of the file.
+    people : int
+    columns : tuple of _Column
+    rows : tuple of _Sketch
+        Of rows by all columns, and by all but each of them.
+    ids : bytes
+        Digests of the ids, 8 bytes each; none where there are no ids.
+    """
+
+    content: bytes
+    people: int
+    columns: tuple[_Column, ...] = field(repr=False)
+    rows: tuple[_Sketch, ...] = field(repr=False)
+    ids: bytes = field(repr=False)
+
+    def sealed(self, key: bytes) -> bytes:
+        """Write them for the ledger: without the key they tell how many people, columns and values there are."""
+
+        def keyed(digest: bytes) -> bytes:
+            return hashlib.blake2b(digest, digest_size=len(digest), key=key).digest()
+
+        parts = [_HEAD.pack(keyed(self.content), self.people, len(self.ids), len(self.columns))]
+        parts += [_COLUMN.pack(keyed(one.name), keyed(one.values), one.kinds, one.is_id) for one in self.columns]
+        for sketch in self.rows:
+            parts += [_SKETCH.pack(sketch.share, len(sketch.digests)), *map(keyed, sketch.digests)]
+        return b"".join((*parts, *map(keyed, _each(self.ids))))
+
+
+def traits_of(source: Path, hidden: Collection[str], ids: str | None = None) -> Traits:
+    """Look at a file.
+
+    Parameters
+    ----------
+    source : Path
+        A CSV or Parquet file.
+    hidden : collection of str
+        The columns that are not looked at: whatever is protected.
+    ids : str, optional
+        The column of ids.
+
+    Raises
+    ------
+    DataError
+        If the file is no table.
+    """
+    with source.open("rb") as file:
+        content = hashlib.file_digest(file, "sha256").digest()[:16]
+    columns: list[_Column] = []
+    hashed: list[NDArray[np.uint64]] = []
+    known, people = b"", 0
+    for name, values in _read(source, hidden):
+        people = len(values)
+        if name == ids:
+            known = _ids(values.to_pylist())
+        hashes = _hashes(values)
+        if hashes is not None:
+            found, counts = np.unique(hashes, return_counts=True)
+            whole = hashlib.sha256(found.astype("<u8").tobytes() + counts.astype("<u8").tobytes()).digest()[:16]
+            columns.append(_Column(_short(name.encode()), whole, len(found), name == ids))
+            hashed.append(hashes)
+    return Traits(content, people, tuple(columns), tuple(_sketches(hashed)), known)
+
+
+def shared(one: bytes, other: bytes) -> str:
+    """Say in words why two data sets are taken to be about the same people, given their `Traits.sealed`.
+
+    Empty where nothing says so.
+    """
+    a, b = _opened(one), _opened(other)
+    if a.content == b.content:
+        return "the file is the same"
+    if common := len(np.intersect1d(np.frombuffer(a.ids, "<u8"), np.frombuffer(b.ids, "<u8"))):
+        return f"{common:,} of their ids are in both"
+    fewer = min(a.people, b.people)
+    for x, y in product(a.rows, b.rows):
+        # A row of one sketch that the other file has is in the other sketch too, if that goes as far.
+        comparable = min(x.share, y.share) * fewer
+        if comparable >= _ROWS_MIN and len({*x.digests} & {*y.digests}) >= _HALF * comparable:
+            return "at least half of the rows of one are in the other"
+    if a.people != b.people:
+        return ""
+    mine, its = ({each.name: each.values for each in of.columns if not each.is_id} for of in (a, b))
+    same_named = mine.keys() & its.keys()
+    all_named = bool(same_named) and all(mine[name] == its[name] for name in same_named)
+    alike = {each.values: each.kinds - 1 for each in a.columns}
+    agreeing = [alike[values] for values in {each.values for each in b.columns} if values in alike]
+    no_chance = sum(agreeing) >= _COUNTS
+    if (all_named and no_chance) if a.ids and b.ids else (all_named or no_chance):
+        return f"both have {a.people:,} people, and {len(agreeing)} columns with the same values"
+    return ""
+
+
+def _opened(sealed: bytes) -> Traits:
+    content, people, size, columns = _HEAD.unpack_from(sealed)
+    place, found, rows = _HEAD.size, [], []
+    for _ in range(columns):
+        found.append(_Column(*_COLUMN.unpack_from(sealed, place)))
+        place += _COLUMN.size
+    for _ in range(columns + 1):
+        share, count = _SKETCH.unpack_from(sealed, place)
+        place += _SKETCH.size
+        rows.append(_Sketch(share, tuple(_each(sealed[place : place + 8 * count]))))
+        place += 8 * count
+    return Traits(content, people, tuple(found), tuple(rows), sealed[place : place + size])
+
+
+def _read(source: Path, hidden: Collection[str]) -> Iterator[tuple[str, pa.ChunkedArray]]:
+    """Read the columns that may be looked at, some at a time."""
+    names = [name for name in header(source, str(source)) if name not in hidden]
+    at_once = 1
+    while names:
+        table = read_table(source, str(source), names[:at_once], as_text=True)
+        yield from zip(names[:at_once], table.columns, strict=True)
+        names = names[at_once:]
+        at_once = max(1, _BYTES // (16 * len(table)))
+
+
+def _ids(values: Sequence[object]) -> bytes:
+    try:
+        return b"".join(sorted(map(_short, ids_of(values))))
+    except RowsError:  # which the policy's own reading says
+        return b""
+
+
+def _hashes(values: pa.ChunkedArray) -> NDArray[np.uint64] | None:
+    """Return a number for each row's value, the same however that is spelt; None where the values count the rows.
+
+    None too for values that are neither numbers nor text.
+    """
+    import pyarrow as pa
+
+    try:
+        coded = values.combine_chunks().dictionary_encode()
+        distinct = [value_of(value) for value in coded.dictionary.to_pylist()]
+    except (pa.ArrowException, NotImplementedError):
+        return None
+    hashes = np.array([int.from_bytes(_of_value(each), "little") for each in (*distinct, b"")], np.uint64)
+    codes = coded.indices.fill_null(len(distinct)).to_numpy(zero_copy_only=False)
+    return None if _only_count(distinct, len(values)) else hashes[codes]
+
+
+def _of_value(written: bytes) -> bytes:
+    if written[:1] == b"\1":  # a number, perhaps of fewer digits in one of the files
+        (number,) = struct.unpack("<d", written[1:])
+        written = b"\1" + (written[1:] if number.is_integer() else np.float32(number).tobytes())
+    return _short(written.removesuffix(b" 00:00:00"))  # a day, as a moment
+
+
+def _only_count(distinct: Sequence[bytes], rows: int) -> bool:
+    if len(distinct) < rows or any(each[:1] != b"\1" for each in distinct):
+        return False
+    numbers = np.sort(np.frombuffer(b"".join(each[1:] for each in distinct), "<f8"))
+    return any(np.array_equal(numbers, np.arange(first, first + rows)) for first in (0, 1))
+
+
+def _sketches(columns: Sequence[NDArray[np.uint64]]) -> Iterator[_Sketch]:
+    whole = np.add.reduce(columns) if columns else np.zeros(0, np.uint64)
+    for left_out in (np.zeros_like(whole), *columns):
+        # Mixed, so that neither the order nor what is smallest has to do with any value.
+        digests, counts = np.unique(_mixed(whole - left_out), return_counts=True)
+        once = digests[counts == 1]
+        share = (int(once[_ROWS - 1]) + 1) / 2**64 if len(once) > _ROWS else 1.0
+        yield _Sketch(share, tuple(_each(once[:_ROWS].astype("<u8").tobytes())))
+
+
+def _mixed(values: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Spread numbers over all of 64 bits, none to the same place as another: the end of SplitMix64 (Steele 2014)."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB), (31, 1)):
+        values = (values ^ (values >> np.uint64(shift))) * np.uint64(factor)
+    return values
+
+
+def _short(content: bytes) -> bytes:
+    return hashlib.blake2b(content, digest_size=8).digest()
+
+
+def _each(digests: bytes) -> Iterator[bytes]:
+    return (digests[place : place + 8] for place in range(0, len(digests), 8))

@@ -1,0 +1,149 @@
+"""A mechanism or a metric that does not say what others look up by its name is refused before anybody is answered."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from compliance.accountant import Budget, Neighbours, pure
+from compliance.interval import INTERVALS, probabilities_above
+from compliance.ledger import Ledger
+from compliance.ledger.books import COUNTS_ON_GROUPS, LOST, LedgerError, Reply, Request, Served
+from compliance.mechanisms import MECHANISMS
+from fairwall.errors import UserError
+from fairwall.laws.mechanisms import MECHANISM_LAWS
+from fairwall.laws.metric import METRICS, Metric, MetricError, Part
+from sim.games import read
+from sim.planning.worst import true_gap
+from tests.command import SMALL
+from tests.loans import Deployment
+
+TOY = """
+import dataclasses, runpy, sys
+import compliance.mechanisms as mechanisms
+mechanisms.MECHANISMS["toy"] = dataclasses.replace(mechanisms.MECHANISMS["laplace"], name="toy")
+sys.argv = ["compliance", *sys.argv[1:]]
+from compliance.__main__ import main
+main()
+"""
+NO_LAW = """
+import sys
+from fairwall.laws import mechanisms
+del mechanisms.MECHANISM_LAWS["cube"]
+sys.argv = ["compliance", *sys.argv[1:]]
+from compliance.__main__ import main
+main()
+"""
+NO_FORMULA = """
+import sys
+from fairwall.laws.metric import METRICS, Metric
+METRICS["toy"] = Metric("toy", "a ratio of another kind", METRICS["di"].parts, bounded=False)
+sys.argv = ["compliance", *sys.argv[1:]]
+from compliance.__main__ import main
+main()
+"""
+
+
+def started(folder: Path, program: str) -> tuple[int, list[str]]:
+    """Start a service with a change of its code; its status, and what it says but for warnings."""
+    done = subprocess.run(
+        [sys.executable, "-c", program, "--policy", str(folder / "policy.toml")],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    return done.returncode, [line for line in done.stderr.splitlines() if "WARNING" not in line]
+
+
+@pytest.mark.parametrize(
+    ("program", "named", "missing"),
+    [
+        (TOY, "mechanism toy: missing is ", ("MECHANISM_LAWS", "INTERVALS", "COUNTS_ON_GROUPS")),
+        (NO_LAW, "mechanism cube: missing is ", ("MECHANISM_LAWS",)),
+        (NO_FORMULA, "metric toy: ", ("_FORMULAS",)),
+    ],
+)
+def test_a_service_does_not_start_with_what_says_nothing_of_itself(
+    tmp_path: Path, program: str, named: str, missing: tuple[str, ...]
+) -> None:
+    deployment = Deployment(tmp_path)
+    policy = tmp_path / "policy.toml"
+    policy.write_text(policy.read_text().replace('"laplace"', '"toy"' if program == TOY else '"laplace"'))
+    status, (said,) = started(deployment.folder, program)
+    assert status == 2
+    assert said.startswith(f"compliance: {named}")
+    assert all(what in said for what in missing)
+
+
+def test_nor_is_a_game_played_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scenario = tmp_path / "toy.toml"
+    scenario.write_text(SMALL.replace('"conceal"', '"toy"'))
+    monkeypatch.setitem(MECHANISMS, "toy", MECHANISMS["conceal"])
+    monkeypatch.delitem(MECHANISM_LAWS, "conceal")  # type: ignore[arg-type]
+    with pytest.raises(UserError, match="mechanism toy: missing is its law") as caught:
+        read(scenario)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_mechanism_says_all_of_itself(name: str) -> None:
+    assert {name} <= MECHANISM_LAWS.keys() & INTERVALS.keys() & COUNTS_ON_GROUPS.keys()
+
+
+@pytest.mark.parametrize("mechanism", ["toy", LOST])
+def test_noise_of_which_nobody_knows_is_taken_to_count_on_groups(mechanism: str) -> None:
+    ledger = Ledger()
+    ledger.set_budget("loans", Neighbours.A_FLIP, Budget(2.0))
+    ledger.allocate("loans", "alice", 2.0)
+    ledger.admit(b"policy", [Served("loans", ("alice",), ("sp",), 20)])
+    if mechanism == LOST:
+        ledger.write_off("loans", pure(0.5))
+    else:
+        asked = Request("loans", "alice", "r", b"d", "sp", mechanism, Neighbours.A_FLIP, pure(0.5))
+        ledger.settle(asked, lambda _: Reply(b""))
+    with pytest.raises(LedgerError, match="must be at least 20, not 5"):
+        ledger.admit(b"another", [Served("loans", ("alice",), ("sp",), 5)])
+
+
+def test_nothing_is_read_from_intervals_of_which_nobody_knows_what_they_are() -> None:
+    ends, values = (np.array([-0.1]), np.array([0.1])), np.full((1, 50), 0.5)
+    assert np.isfinite(probabilities_above(*ends, values, "sp", 0.05, "counts")).all()
+    for name in ("toy", "conceal"):
+        assert np.isnan(probabilities_above(*ends, values, "sp", 0.05, name)).all()
+
+
+_ODDS = METRICS["eodds_max"].parts
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        {"parts": _ODDS, "absolute": True},
+        {"parts": _ODDS},
+        {"parts": _ODDS, "joined": "max"},
+        {"parts": _ODDS, "absolute": True, "joined": "mean"},
+        {"parts": METRICS["sp"].parts, "absolute": True, "joined": "max"},
+        {"parts": (Part("prediction"), Part("hit"))},
+        {"parts": (Part("prediction"), Part("hit")), "binary": True},
+        {"parts": (Part("prediction"), Part("correct")), "absolute": True, "joined": "sum"},
+        {"parts": METRICS["sp"].parts, "binary": True},
+        {"parts": ()},
+    ],
+)
+def test_a_metric_that_no_law_knows_cannot_be_made(stated: dict[str, object]) -> None:
+    with pytest.raises(MetricError, match=r"^metric toy: .* is missing: ") as caught:
+        Metric("toy", "a toy", **stated)  # type: ignore[arg-type]
+    assert "\n" not in str(caught.value)
+
+
+def test_a_plan_joins_strata_as_the_metric_says() -> None:
+    groups, ones = ((10, 10), (20, 10)), ((2, 7), (10, 8))
+    for name, gap in (("eodds_max", 0.5), ("eodds_sum", 0.8)):
+        assert true_gap(METRICS[name], groups, ones) == pytest.approx(gap)
+        toy = Metric("toy", "a toy", _ODDS, absolute=True, joined=METRICS[name].joined)
+        assert true_gap(toy, groups, ones) == pytest.approx(gap)
