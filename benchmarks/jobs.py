@@ -52,7 +52,7 @@ def seconds(trials: int, jobs: int) -> float:
         scenario.write_text(GAME.format(trials=trials // CELLS))
         command = [sys.executable, "-m", "sim", "run", str(scenario), "--jobs", str(jobs), "--out", folder, "--json"]
         started = time.perf_counter()
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         return time.perf_counter() - started
 
 

@@ -70,7 +70,7 @@ def game(trials: int, data: str) -> float:
             folder,
             "--json",
         ]
-        output = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout
+        output = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout
     seconds = [trial["seconds"] for trial in json.loads(output)["trials"]]
     return float((trials - 1) / sum(seconds[1:]))
 
