@@ -15,11 +15,11 @@ demo: $(VENV)/.installed
 
 # Every behaviour once, in minutes.
 test: $(VENV)/.installed-all
-	$(BIN)/python -m pytest -n 3 --dist worksteal
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 # All of that in depth too: more cases, broken servers, the commands of every page, each benchmark once.
 check: $(VENV)/.installed-all
-	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not slow"
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
 # What concerns some files, as far as `test` runs it: make quick compliance/policy.py docs/serving.md
 quick: $(VENV)/.installed-all

@@ -114,9 +114,9 @@ def test_training_and_tuning_tell_their_steps_to_the_last(torch: object, name: s
         assert max((done for done, _ in stage), default=0) == total
 
 
+@pytest.mark.usefixtures("without_torch")
 @pytest.mark.parametrize("name", DEFENCES)
-def test_only_what_trains_needs_the_extra(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    monkeypatch.setitem(sys.modules, "torch", None)
+def test_only_what_trains_needs_the_extra(name: str) -> None:
     if name == "constant":
         common = np.mean(people().labels) >= 0.5
         assert (DEFENCES[name](people(), [0, 1], [0, 1], QUICK).scores(people().features) == common).all()

@@ -60,8 +60,8 @@ def test_importing_loads_nothing_heavy() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, timeout=300)
 
 
-def test_without_pytorch_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "torch", None)
+@pytest.mark.usefixtures("without_torch")
+def test_without_pytorch_one_line_says_what_to_install() -> None:
     features, labels, _ = people()
     with pytest.raises(TrainingUnavailable, match=r"pip install 'fairwall\[training\]'") as refused:
         train(features, labels, [np.arange(50)], [0], SHORT)
