@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import defaultdict
 from pathlib import Path
@@ -13,6 +14,15 @@ from fairwall.rpc import kernels
 # Before anything imports numpy: what tests expect they compute as the parties do, bit for bit. And several tests run at
 # once on few cores, where threads of linear algebra spend most of their time waiting for one another.
 kernels.fix()
+
+# Thirteen thousand tests are all kept, and looking through them for what could be thrown away takes half of the time of
+# collecting them, and seconds later: so that is left out while they come, and what has come is not looked at any more.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)
