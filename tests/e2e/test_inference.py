@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from fairwall.game.v1.inference_service_pb2 import ITERATIONS_EPOCHS
 from sim.transcripts.files import paths, read
 from sim.transcripts.messages import Session
 
-pytest.importorskip("torch", reason="the training extra is not installed")
+pytestmark = pytest.mark.skipif(find_spec("torch") is None, reason="the training extra is not installed")
 
 Play = Callable[..., dict[str, Any]]
 

@@ -11,13 +11,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import cross_val_score
 
 from fairwall.client import Answer, AuditRefused, AuditUnavailable
 from fairwall.tools.asynchronous import AsyncAuditClient
@@ -26,6 +24,9 @@ from fairwall.tools.scoring import GapScorer
 from tests.e2e.test_serve import DOCS, Served, change, deployment, serving
 from tests.loans import PREDICTIONS as LOANS_PREDICTIONS
 from tests.loans import Deployment
+
+if TYPE_CHECKING:
+    from sklearn.linear_model import LogisticRegression
 
 PAGE = (DOCS / "tools.md").read_text()
 CONFTEST, TEST, SCORER, MLFLOW, ASYNCIO = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
@@ -59,6 +60,8 @@ def table(served: Served) -> pd.DataFrame:
 
 
 def fitted(served: Served, columns: tuple[str, ...] = ("income", "debt")) -> LogisticRegression:
+    from sklearn.linear_model import LogisticRegression
+
     rows = table(served)
     return LogisticRegression(max_iter=1000).fit(rows[[*columns]], rows["repaid"])
 
@@ -132,6 +135,9 @@ def test_the_page_s_search_runs(own: Served) -> None:
 
 @pytest.mark.check
 def test_a_score_is_minus_the_answer_s_size_and_is_paid_for_once(own: Served) -> None:
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.model_selection import cross_val_score
+
     rows, model = table(own), fitted(own)
     X = rows[["income", "debt"]]
     scorer = GapScorer(own.address, own.folder / "certificates/developer-alice", "sp", 0.25, X)
@@ -160,6 +166,8 @@ def test_probabilities_may_be_audited_too(own: Served) -> None:
 
 
 def test_what_cannot_be_scored_is_refused_in_a_line(served: Served) -> None:
+    from sklearn.linear_model import LogisticRegression
+
     X = table(served)[["income", "debt"]]
     with pytest.raises(ValueError, match="metric di is a ratio"):
         GapScorer(served.address, served.folder / "certificates/developer-alice", "di", 0.1, X)

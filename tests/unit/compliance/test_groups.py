@@ -16,9 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
-from fairlearn import metrics as fairlearn
 from numpy.typing import NDArray
-from sklearn.metrics import accuracy_score
 
 from compliance import groups as module
 from compliance.groups import Attribute, Grouped, balanced_noise, released
@@ -310,6 +308,9 @@ def grouped_of(frame: Any, columns: tuple[str, ...], label: str, positive: str) 
 @pytest.mark.check
 @pytest.mark.parametrize("name", TABLES)
 def test_exact_counts_give_the_metric_frame_of_fairlearn(name: str) -> None:
+    from fairlearn import metrics as fairlearn
+    from sklearn.metrics import accuracy_score
+
     columns, label, positive = TABLES[name]
     frame = shipped_table(name)
     people = grouped_of(frame, columns, label, positive)

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from sklearn.metrics import accuracy_score, precision_score
 
 from compliance.metrics import METRICS, GroupSums, gaps, part_values, sums_over
 from fairwall.laws.sensitivity import Counts, sensitivities
@@ -65,6 +64,8 @@ def test_arithmetic_is_two_divisions_and_a_subtraction_bit_for_bit() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_fairlearn_says_the_same(seed: int) -> None:
     fairlearn = pytest.importorskip("fairlearn.metrics")
+    from sklearn.metrics import accuracy_score, precision_score
+
     rng = np.random.default_rng(seed)
     n = int(rng.integers(20, 300))
     labels, protected = (rng.permutation(np.arange(n) < rng.integers(8, n - 8)).astype(np.uint8) for _ in range(2))

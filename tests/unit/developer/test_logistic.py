@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression
 
 from developer.reveal import logistic
 from developer.reveal.logistic import Logistic, fit
@@ -38,6 +37,8 @@ def tables(draw: st.DrawFn) -> Table:
 
 def reference(features: NDArray[np.float64], labels: NDArray[np.uint8]) -> NDArray[np.float64]:
     """Scikit-learn's scores, as near to the optimum as it gets."""
+    from sklearn.linear_model import LogisticRegression
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that rounding is all that is left
         model = LogisticRegression(solver="newton-cholesky", tol=1e-14, max_iter=1000).fit(features, labels)

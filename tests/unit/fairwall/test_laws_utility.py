@@ -6,7 +6,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from sklearn.metrics import accuracy_score, f1_score, recall_score, roc_auc_score
 
 from compliance.metrics import GroupSums, gaps
 from fairwall.laws.group_rates import fairness_figures, group_rates
@@ -18,6 +17,8 @@ CLOSE = 1e-12
 
 @pytest.mark.parametrize("seed", range(20))
 def test_utilities_are_those_of_scikit_learn(seed: int) -> None:
+    from sklearn.metrics import accuracy_score, f1_score, recall_score, roc_auc_score
+
     draws = np.random.default_rng(seed)
     n = int(draws.integers(2, 200))
     labels = draws.integers(0, 2, n, dtype=np.uint8)
