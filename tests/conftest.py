@@ -27,16 +27,15 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """As many as keep this machine busy, and one more for each process that wants its processors at the start.
+    """As many as keep this machine busy, and two more for each process that wants its processors at the start.
 
-    So the tests have about half of a machine that others use too: on two cores beside six busy loops they take six
-    minutes with nine workers, and ten with three.
+    So the tests have half of a machine that others use too: often a worker waits for a process that it started.
     """
     try:
         running = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[0])
     except FileNotFoundError:  # not on Linux
         running = 1
-    return min((os.cpu_count() or 1) + running, 16)
+    return min((os.cpu_count() or 1) + 1 + 2 * (running - 1), 16)
 
 
 @pytest.hookimpl(tryfirst=True)
