@@ -1,0 +1,28 @@
+"""The list of mutants, which `make mutants` tries in hours: each changes the code as it stands, and names its tests."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+MODULES = tomllib.loads((ROOT / "scripts" / "mutants.toml").read_text(encoding="utf-8"))["module"]
+MUTANTS = [{**table, **mutant} for table in MODULES.values() for mutant in table["mutant"]]
+
+
+def test_each_text_that_is_replaced_stands_in_its_file_once() -> None:
+    assert len(MUTANTS) > 300
+    texts = {file: (ROOT / file).read_text(encoding="utf-8") for file in {mutant["file"] for mutant in MUTANTS}}
+    assert [mutant for mutant in MUTANTS if texts[mutant["file"]].count(mutant["old"]) != 1] == []
+
+
+def test_each_test_is_there() -> None:
+    named = {tuple(test.partition("[")[0].split("::")) for mutant in MUTANTS for test in mutant["tests"]}
+    for file, *inside in sorted(named):
+        if not inside:
+            assert (ROOT / file).exists(), file
+            continue
+        tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+        defined = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+        assert {*inside} <= defined, (file, inside)
