@@ -16,6 +16,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from short import parsed
+
 GAMES = {
     "reveal, conceal-adult-100": ("conceal-adult-100", 10, ["developer.queries=[40]", "compliance.epsilon=[100]"]),
     "reveal, limit-synthetic-10000": ("limit-synthetic-10000", 1, ["developer.strategy=['best']"]),
@@ -55,11 +57,10 @@ def main() -> None:
     """Print what each game takes in both ways, and the ratio."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--short", action="store_true", help="one small game, once each way")
-    asked = parser.parse_args()
+    asked = parsed(parser, rounds=1)
     for name, game in (SHORT if asked.short else GAMES).items():
         taken: dict[bool, list[float]] = {True: [], False: []}
-        for number in range(1 if asked.short else asked.rounds):
+        for number in range(asked.rounds):
             for way in (True, False) if number % 2 else (False, True):
                 taken[way].append(seconds(*game, fixed=way))
         fixed, chosen = min(taken[True]), min(taken[False])
