@@ -255,19 +255,23 @@ def _split_within(
     if limit.accuracy >= one_person(epsilon):
         return split, epsilon
 
-    def revealed(split: list[list[int]], epsilon: float) -> float:
-        strata = Counter(_count_strata(people, measures, predictions[models]) for models in split)
-        each, of_sums = share * epsilon / len(split), (1 - share) * epsilon / m
+    def strata_of_tables(split: list[list[int]]) -> Counter[int]:
+        return Counter(_count_strata(people, measures, predictions[models]) for models in split)
+
+    def revealed(strata: Counter[int], epsilon: float) -> float:
+        each, of_sums = share * epsilon / strata.total(), (1 - share) * epsilon / m
         return of_tables(len(people.labels), strata, m * (share < 1), each, of_sums, limit.shares)
 
-    if len(split) < m and revealed(split, epsilon) > limit.accuracy:
+    strata = strata_of_tables(split)
+    if len(split) < m and revealed(strata, epsilon) > limit.accuracy:
         split = [[model] for model in range(m)]
+        strata = strata_of_tables(split)
     low, high = EPSILON_MIN, epsilon
-    if revealed(split, high) <= limit.accuracy:
+    if revealed(strata, high) <= limit.accuracy:
         return split, epsilon
     while high > _CLOSE * low:
         middle = math.sqrt(low * high)
-        low, high = (middle, high) if revealed(split, middle) <= limit.accuracy else (low, middle)
+        low, high = (middle, high) if revealed(strata, middle) <= limit.accuracy else (low, middle)
     return split, low
 
 
