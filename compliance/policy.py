@@ -41,6 +41,7 @@ from compliance.rows import Ids, Rows, identified
 from compliance.same_people import Traits, traits_of
 from fairwall import toml
 from fairwall.errors import UserError
+from fairwall.files import require_end
 from fairwall.laws.exposure import REVEAL_MAX, Limit
 from fairwall.laws.local import LOCAL_LAWS, LocalPrivacyError, split
 from fairwall.laws.metric import METRICS
@@ -367,8 +368,7 @@ def read(path: Path) -> Policies:
         With one line that names the file, the key and what is wrong.
     """
     try:
-        if stat.S_IFMT(path.stat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR):  # others may never end
-            raise PolicyError(f"{path}: cannot be read: not a file")
+        require_end(path)
         return parse(toml.content(path), path)
     except OSError as error:
         raise PolicyError(f"{path}: cannot be read: {error.strerror}") from None

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from compliance.accountant import FREE, Budget, Loss, Neighbours
 from compliance.ledger.seal import Head
 from fairwall.errors import UserError
+from fairwall.rpc.quota import DAY_SECONDS
 
 LOST = "(lost)"
 """Who asked, what for and what answered, of charges that were lost with a ledger: a name that no certificate has."""
@@ -33,8 +34,6 @@ UNIT_BYTES = 32 << 10
 
 UNIT_EPSILON = 1e-3
 """What a unit costs, unless a policy sells answers for less. Next to nothing is kept for next to nothing."""
-
-_DAY_SECONDS = 86_400.0
 
 
 class LedgerError(UserError):
@@ -353,7 +352,7 @@ class Books:
     def is_day_full(self, developer: str, answers: int, now: float) -> bool:
         """Return whether a developer has had so many new answers within a day, whichever data sets they are about."""
         times = self._answered.get(developer, ())
-        return len(times) >= answers and abs(now - times[-answers]) < _DAY_SECONDS
+        return len(times) >= answers and abs(now - times[-answers]) < DAY_SECONDS
 
     def short(self, request: Request, units: int, epsilon: float) -> float:
         """Return how much more epsilon a request has to pay to have room for so many units; 0 if there is room."""

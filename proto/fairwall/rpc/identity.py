@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import re
-import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import grpc
 
 from fairwall.errors import UserError
+from fairwall.files import require_end
 from fairwall.rpc.revoked import Revoked
 
 if TYPE_CHECKING:
@@ -200,8 +200,7 @@ def _only_caller(names: Iterable[str]) -> Caller | None:
 
 def _text(path: Path) -> str:
     try:
-        if stat.S_IFMT(path.stat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR):  # others may never end
-            raise CredentialsError(f"{path}: cannot be read: not a file")
+        require_end(path)
         return path.read_text(encoding="ascii")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "not PEM text"

@@ -6,13 +6,13 @@ import functools
 import logging
 import os
 import re
-import stat
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fairwall.errors import UserError
+from fairwall.files import require_end
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -123,8 +123,7 @@ def signed(path: Path, authority: str) -> tuple[x509.CertificateRevocationList, 
     from cryptography.hazmat.primitives.serialization import Encoding
 
     try:
-        if stat.S_IFMT(path.stat().st_mode) not in (stat.S_IFREG, stat.S_IFDIR):  # others may never end
-            raise RevokedError(f"{path}: cannot be read: not a file")
+        require_end(path)
         text = path.read_bytes()
         found = x509.load_pem_x509_crl(text)
         unlike = _unlike_a_plain_list(found)
