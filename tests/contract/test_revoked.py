@@ -156,8 +156,8 @@ def test_a_server_that_reads_the_list_once_is_caught(tmp_path: Path) -> None:
 # A call that is under way --------------------------------------------------------------------------------------------
 
 
-def ends_under_way(place: Place, when: str) -> tuple[error.Reason, int]:
-    """How a stream ends whose caller is revoked in its middle, and how many messages the service has heard of it."""
+def ends_under_way(place: Place, when: str, leave: Callable[[Place], None]) -> tuple[error.Reason, int]:
+    """How alice's stream ends who has to `leave` in its middle, and how many messages the service has heard of it."""
     messages: queue.SimpleQueue[audit.AuditRequest | None] = queue.SimpleQueue()
     if when == "before the answer":
         place.service.may_answer.clear()
@@ -168,7 +168,7 @@ def ends_under_way(place: Place, when: str) -> tuple[error.Reason, int]:
         if when == "before the answer":
             messages.put(None)
             assert place.service.answering.wait(300)
-        place.revoke("alice")
+        leave(place)
         if when == "before a message":
             messages.put(audit.AuditRequest())
         messages.put(None)
@@ -181,12 +181,25 @@ def ends_under_way(place: Place, when: str) -> tuple[error.Reason, int]:
     return (IN if failed is None else reason_of(failed)), heard
 
 
+def is_revoked(place: Place) -> None:
+    place.revoke("alice")
+
+
+def is_left_out(place: Place) -> None:
+    """The policy that is loaded again names bob alone."""
+    place.listening.admit(Deployed({Caller("loans", "developer", "bob"): Quota()}))
+
+
 WHEN = ("before a message", "before the end", "before the answer")
+LEAVE = {is_revoked: OUT, is_left_out: error.REASON_CALLER_NOT_ALLOWED}
 
 
+@pytest.mark.parametrize("leave", LEAVE)
 @pytest.mark.parametrize("when", WHEN)
-def test_who_is_revoked_in_the_middle_of_a_call_is_not_heard_out(place: Place, when: str) -> None:
-    assert ends_under_way(place, when) == (OUT, 1)
+def test_who_has_to_leave_in_the_middle_of_a_call_is_not_heard_out(
+    place: Place, when: str, leave: Callable[[Place], None]
+) -> None:
+    assert ends_under_way(place, when, leave) == (LEAVE[leave], 1)
     assert place.service.answering.is_set() == (when == "before the answer")
 
 
@@ -195,7 +208,7 @@ def test_a_server_that_looks_at_the_beginning_of_a_call_alone_is_caught(
     place: Place, when: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(server, "_Bytes", lambda recorded, meter, _: SOUND(recorded, meter, lambda: None))
-    assert ends_under_way(place, when)[0] == IN
+    assert ends_under_way(place, when, is_revoked)[0] == IN
 
 
 SOUND = server._Bytes
