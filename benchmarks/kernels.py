@@ -2,9 +2,9 @@
 
     python benchmarks/kernels.py [--rounds 7] [--short]
 
-A game is played whole, by `fairwall run`; its time is the processor time of all its processes together, in one thread
-each either way. Printed are the least time of each way, since other work on the machine can only add to it, and their
-ratio: 1.03 is 3% more.
+A game is played whole, by `fairwall run`, on the same people each time; its time is the processor time of all its
+processes together, in one thread each either way. Printed are the least time of each way, since other work on the
+machine can only add to it, and their ratio: 1.03 is 3% more.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ GAMES = {
 }
 SHORT = {"reveal, conceal-adult-100": ("conceal-adult-100", 2, ["developer.queries=[40]", "compliance.epsilon=[100]"])}
 
+KEY = bytes(32)
+"""Whom a run deals follows from its key: without one, each time would be of other people."""
+
 PYTHON = """#!{python}
 import os, runpy, sys
 from fairwall.rpc import kernels
@@ -42,9 +45,25 @@ def seconds(scenario: str, trials: int, settings: list[str], *, fixed: bool) -> 
         python = Path(folder, "python")
         python.write_text(PYTHON.format(python=sys.executable, fixed=fixed, path=str(python)))
         python.chmod(0o700)
+        key = Path(folder, "key")
+        key.touch(0o600)
+        key.write_bytes(KEY)
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run(
-            [str(python), "-m", "sim", "run", scenario, "--trials", str(trials), "--out", folder, "--json"]
+            [
+                str(python),
+                "-m",
+                "sim",
+                "run",
+                scenario,
+                "--trials",
+                str(trials),
+                "--key",
+                str(key),
+                "--out",
+                folder,
+                "--json",
+            ]
             + [f"--set={setting}" for setting in settings],
             check=True,
             capture_output=True,
