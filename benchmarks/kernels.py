@@ -1,10 +1,11 @@
 """What fixed kernels cost: games with them, and with those that the libraries choose here, in interleaved rounds.
 
-    python benchmarks/kernels.py [--rounds 7] [--short]
+    python benchmarks/kernels.py [--rounds 21] [--short]
 
 A game is played whole, by `fairwall run`, on the same people each time; its time is the processor time of all its
-processes together, in one thread each either way. Printed are the least time of each way, since other work on the
-machine can only add to it, and their ratio: 1.03 is 3% more.
+processes together, in one thread each either way. Printed are the least time of each way, and of the ratios of the
+rounds the median with the middle half: 1.03 is 3% more. A single round is off by 10% where the machine is shared, so
+that a difference of 3% takes twenty or more.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from statistics import quantiles
 
 from short import parsed
 
@@ -75,15 +77,19 @@ def seconds(scenario: str, trials: int, settings: list[str], *, fixed: bool) -> 
 def main() -> None:
     """Print what each game takes in both ways, and the ratio."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=21)
     asked = parsed(parser, rounds=1)
     for name, game in (SHORT if asked.short else GAMES).items():
         taken: dict[bool, list[float]] = {True: [], False: []}
         for number in range(asked.rounds):
             for way in (True, False) if number % 2 else (False, True):
                 taken[way].append(seconds(*game, fixed=way))
-        fixed, chosen = min(taken[True]), min(taken[False])
-        print(f"{name}: fixed kernels {fixed:.2f} s, chosen ones {chosen:.2f} s: ratio {fixed / chosen:.3f}")
+        ratios = [fixed / chosen for fixed, chosen in zip(taken[True], taken[False], strict=True)]
+        low, middle, high = quantiles(ratios, n=4, method="inclusive") if len(ratios) > 1 else ratios * 3
+        print(
+            f"{name}: fixed kernels {min(taken[True]):.2f} s, chosen ones {min(taken[False]):.2f} s: "
+            f"ratio {middle:.3f} ({low:.3f} to {high:.3f})"
+        )
 
 
 if __name__ == "__main__":
