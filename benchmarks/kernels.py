@@ -60,7 +60,7 @@ def seconds(scenario: str, trials: int, settings: list[str], *, fixed: bool) -> 
                 scenario,
                 "--trials",
                 str(trials),
-                "--key",
+                "--secret",
                 str(key),
                 "--out",
                 folder,

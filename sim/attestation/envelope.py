@@ -97,7 +97,7 @@ def signer_of(credentials: Credentials) -> Signer:
 
 
 def own_signer(path: Path) -> Signer:
-    """Sign with an Ed25519 key of one's own, such as ``fairwall seal --new-key`` makes.
+    """Sign with an Ed25519 key of one's own, such as ``fairwall results seal --new-key`` makes.
 
     Raises
     ------
@@ -157,7 +157,7 @@ def open_with_authority(envelope: bytes, trusted: list[x509.Certificate]) -> Ope
     """
     payload, keyid, signature, pem = _taken_apart(envelope)
     if not pem:
-        raise EnvelopeError("it is signed with a key that has no certificate: check it with --key")
+        raise EnvelopeError("it is signed with a key that has no certificate: check it with --public-key")
     certificate = _certificate(pem)
     if _pem(certificate) != pem:
         raise EnvelopeError("its certificate is not written as it should be")

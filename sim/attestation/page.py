@@ -406,11 +406,11 @@ def _checked(account: _Told) -> list[Section]:
     who = (
         "--authority authority.pem, the file of the deployment's authority, which is in every developer's credentials"
         if by_certificate
-        else "--key compliance.pub, compliance's public key as it was given to whoever is to check"
+        else "--public-key compliance.pub, compliance's public key as it was given to whoever is to check"
     )
     said = (
         "Keep the page and the statement together: the second has the name of the first, and ends in .intoto.json.",
-        f"Run: fairwall ledger check PAGE.html {' '.join(who.split()[:2]).rstrip(',')}",
+        f"Run: fairwall deploy ledger check PAGE.html {' '.join(who.split()[:2]).rstrip(',')}",
         f"That takes {who}; no service, ledger or network. It says who signed and when, and refuses both files if one "
         "byte of either is another. With --predictions it finds the batches that were about given predictions.",
         "The SHA-256 below is that of the signer's "

@@ -14,23 +14,13 @@ import typer
 
 import fairwall
 from fairwall.errors import RunFailed, UserError
-from sim.cli import certificates, claims, conformance, ledger, serve
-from sim.cli.advise import advise
-from sim.cli.boundary import boundary
+from sim.cli import claims, deploy, plan, results, test
 from sim.cli.compare import compare
-from sim.cli.frontier import frontier
 from sim.cli.limits import limits
 from sim.cli.list import list_scenarios
-from sim.cli.merge import merge
-from sim.cli.plan import plan
-from sim.cli.privacy_audit import privacy_audit
-from sim.cli.protocol import protocol
-from sim.cli.recommend import recommend
 from sim.cli.replay import replay
 from sim.cli.report import report
 from sim.cli.run import run
-from sim.cli.seal import seal
-from sim.cli.sensitivity import sensitivity
 from sim.cli.status import BAD_INPUT, FAILED, INTERRUPTED, Interrupted
 from sim.cli.verify import verify
 from sim.cli.view import view
@@ -42,30 +32,20 @@ app = typer.Typer(
     help="Security games about fairness audits, played between separate processes.",
 )
 
-# In the order in which `fairwall --help` lists them: a run and what is done with it, mechanisms, a deployment.
+# In the order in which `fairwall --help` lists them: a run and what is done with it, then groups.
 app.command("list")(list_scenarios)
 app.command()(run)
-app.command()(merge)
 app.command()(report)
 app.command()(view)
 app.command()(verify)
-app.command()(seal)
 app.command()(replay)
 app.command()(compare)
-app.command()(frontier)
-app.command()(boundary)
-app.command()(protocol)
-app.command()(sensitivity)
-app.command()(recommend)
-app.command()(plan)
-app.command()(advise)
 app.command()(limits)
-app.command()(privacy_audit)
 app.add_typer(claims.app, name="claims")
-app.add_typer(certificates.app, name="certificates")
-app.add_typer(serve.app, name="serve")
-app.add_typer(ledger.app, name="ledger")
-app.add_typer(conformance.app, name="conformance")
+app.add_typer(results.app, name="results")
+app.add_typer(plan.app, name="plan")
+app.add_typer(test.app, name="test")
+app.add_typer(deploy.app, name="deploy")
 
 # Typer names only the most special of its usage errors, and has brought its own copy of click since 0.16.
 _USAGE_ERROR: type[Any] = typer.BadParameter.__bases__[0]

@@ -43,10 +43,10 @@ def run(
         str, typer.Option(metavar="loky|dask|ray", help="Where they are played: on this machine, or on a cluster.")
     ] = "loky",
     shard: Annotated[
-        str | None, typer.Option(metavar="I/N", help="Play the I-th of N parts only; fairwall merge joins them.")
+        str | None, typer.Option(metavar="I/N", help="Play the I-th of N parts; `results merge` joins them.")
     ] = None,
-    key: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A new run's key, in place of one that is drawn: 32 bytes.")
+    secret: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A new run's secret, in place of one that is drawn: 32 bytes.")
     ] = None,
     compliance: Annotated[
         str | None, typer.Option(metavar="COMMAND", help="Play with this program in compliance's place.")
@@ -67,9 +67,9 @@ def run(
     """Play a scenario: three processes, a referee, a report."""
     if out is not None and resume is not None:
         raise typer.BadParameter("--out is for a new folder, and --resume continues in an old one: give one of them")
-    if key is not None and resume is not None:
+    if secret is not None and resume is not None:
         raise typer.BadParameter(
-            "--key is for a new run, and --resume continues one that has its key: give one of them"
+            "--secret is for a new run, and --resume continues one that has its own: give one of them"
         )
     if progress not in ("bar", "lines"):
         raise typer.BadParameter(f"--progress: must be bar or lines, not {progress!r}")
@@ -103,8 +103,8 @@ def run(
             folder = RunFolder.resume(resume.resolve(), sweep, others, part)
         else:
             assert parent is not None
-            part.require_key(sweep, key)
-            given = None if key is None else given_key(key)
+            part.require_key(sweep, secret)
+            given = None if secret is None else given_key(secret)
             folder = RunFolder.create(parent, sweep.scenario.scenario.name, given)
         try:
             played = play(sweep, folder, others, waiting, at_once, part, as_json=as_json, lines=progress == "lines")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def verify(
     folder: Annotated[Path, typer.Argument(help="A run's folder.", metavar="RUN")],
     public_key: Annotated[
-        Path | None, typer.Option("--seal", metavar="FILE", help="Check the seal, too, with this public key.")
+        Path | None, typer.Option(metavar="FILE", help="Check the seal, too, with this public key.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of lines.")] = False,
 ) -> None:

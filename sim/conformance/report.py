@@ -65,7 +65,7 @@ def as_junit(name: str, outcomes: Sequence[Outcome]) -> str:
     """Return outcomes as JUnit's XML."""
     suite = ElementTree.Element(
         "testsuite",
-        name=f"fairwall conformance {name}",
+        name=f"fairwall test conformance {name}",
         tests=str(len(outcomes)),
         failures=str(sum(outcome.verdict in BAD for outcome in outcomes)),
         skipped=str(sum(outcome.verdict in ("not run", "known failure") for outcome in outcomes)),

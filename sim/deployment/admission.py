@@ -52,7 +52,7 @@ def with_developer(path: Path, name: str, terms: Mapping[str, float], data: str 
     policy = policies.read(path)
     chosen = data or (next(iter(policy.datasets)) if len(policy.datasets) == 1 else "")
     if chosen not in policy.datasets:
-        raise AdmissionError(f"--data: {path} serves {' and '.join(policy.datasets)}: choose one")
+        raise AdmissionError(f"--dataset: {path} serves {' and '.join(policy.datasets)}: choose one")
     key = f"developers.{name}"
     if policy.is_several:
         key = f"datasets.{chosen if _BARE.fullmatch(chosen) else json.dumps(chosen)}.{key}"

@@ -296,7 +296,7 @@ def _register(folder: Path, authority: Authority | None = None) -> Iterator[_Reg
         descriptor = os.open(path, os.O_RDWR | os.O_APPEND)
     except OSError as error:
         raise CertificatesError(
-            f"{path}: cannot be opened: {error.strerror}; name a folder that 'fairwall certificates new' made"
+            f"{path}: cannot be opened: {error.strerror}; name a folder that 'fairwall deploy certificates new' made"
         ) from None
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)  # whoever renews and revokes at once must not undo the other

@@ -99,8 +99,8 @@ def recommend(
     if metric not in METRICS:
         raise RecommendError(f"--metric: unknown metric {metric!r}, choose one of: {', '.join(METRICS)}")
     for option, fits, rule in (
-        ("--n", n >= 3, "must be at least 3"),
-        ("--queries", queries >= 1, "must be at least 1"),
+        ("--people", n >= 3, "must be at least 3"),
+        ("--models", queries >= 1, "must be at least 1"),
         ("--epsilon", 0 < epsilon < math.inf, "must be above 0 and finite"),
         ("--delta", 0 <= delta < 1, "must be at least 0 and below 1"),
         ("--share-min, --share-max", 0 < low <= high < 1, "must be above 0 and below 1, the smaller first"),

@@ -22,7 +22,7 @@ _MODELS = 10
 
 
 def plan(seen: Situation, epsilon: float) -> Command:
-    """Ask `fairwall plan` the same at another epsilon."""
+    """Ask `fairwall plan audit` the same at another epsilon."""
     options = {
         "data": seen.columns.source,
         **vars(seen.columns),
@@ -30,7 +30,7 @@ def plan(seen: Situation, epsilon: float) -> Command:
         "within": f"{seen.within:g}",
     }
     options.pop("source")
-    return ("fairwall", "plan", *(f"--{name}={value}" for name, value in options.items() if value is not None))
+    return ("fairwall", "plan", "audit", *(f"--{name}={value}" for name, value in options.items() if value is not None))
 
 
 def training_run(seen: Situation | None, epsilon: float, **training: str) -> Command:

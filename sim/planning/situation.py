@@ -36,7 +36,7 @@ class Situation:
     epsilon, within
         As asked.
     audit
-        What `fairwall plan` answers for one model's statistical parity gap.
+        What `fairwall plan audit` answers for one model's statistical parity gap.
     """
 
     columns: Columns

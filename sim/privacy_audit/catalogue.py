@@ -307,7 +307,7 @@ def _default(name: str) -> Setting:
     if name in _BUILT:
         return _BUILT[name].setting
     if name not in MECHANISMS:
-        raise PrivacyAuditError(f"unknown mechanism {name!r}; `fairwall privacy-audit --list` names them all")
+        raise PrivacyAuditError(f"unknown mechanism {name!r}; `fairwall test privacy --list` names them all")
     # Theorem 8 (conceal-laplace) is stated for epsilon below 1 only.
     return Setting(epsilon=0.9, delta=_DELTA) if MECHANISMS[name].guarantee == "approximate" else Setting()
 

@@ -131,7 +131,7 @@ def _require_alike(first: _Part, part: _Part) -> None:
     is_random = first.sweep.scenario.scenario.secret == "random"  # noqa: S105 - the name of a mode
     if is_random and part.folder.key != first.folder.key:
         raise MergeError(
-            f"{here}: was drawn from another key than {there}; shards of one run are played with one --key"
+            f"{here}: was drawn from another secret than {there}; shards of one run are played with one --secret"
         )
 
 

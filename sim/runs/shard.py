@@ -56,7 +56,7 @@ class Shard:
         if self.of > 1 and key is None and sweep.scenario.scenario.secret == "random":  # noqa: S105 - the name of a mode
             raise ShardError(
                 f'--shard: with scenario.secret = "random" all {self.of} shards are drawn from one key: give each '
-                "the same file of 32 random bytes by --key"
+                "the same file of 32 random bytes by --secret"
             )
 
     def turns(self, turns: Iterable[Turn]) -> Iterator[Turn]:

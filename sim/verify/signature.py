@@ -165,7 +165,7 @@ def wrong_signature(folder: Path, public: Path | None, notes: list[str]) -> Iter
     path = folder / _SIGNATURE
     if public is None:
         if path.exists():
-            notes.append(f"not checked: {_SIGNATURE}, since no public key was given (--seal)")
+            notes.append(f"not checked: {_SIGNATURE}, since no public key was given (--public-key)")
         return
     key = public_key(public)
     try:

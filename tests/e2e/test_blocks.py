@@ -152,7 +152,7 @@ def test_the_command_takes_the_lines_that_are_shown(page: Path, capsys: pytest.C
 def test_lines_are_found_and_a_wrong_one_is_noticed() -> None:
     assert len(commands("docs/conformance.md", "sh")) == 5
     assert commands("docs/sweeps.md", "yaml")[0][:2] == ["run", "dia-adult-sex"]
-    assert commands("docs/sweeps.md", "sh")[-1] == ["merge", "shards/*", "--out", "runs"]
+    assert commands("docs/sweeps.md", "sh")[-1] == ["results", "merge", "shards/*", "--out", "runs"]
     with pytest.raises(Exception, match="--shards"):
         app(["run", "demo", "--shards", "1/2", "--help"], standalone_mode=False)
 
@@ -220,7 +220,7 @@ def test_shards_are_played_and_merged(tmp_path: Path) -> None:
 def test_protoc_needs_the_descriptors_alone(tmp_path: Path) -> None:
     """The compiler that is here writes Python."""
     line = shlex.split(blocks("docs/other-languages.md", "text")[0])
-    assert command.fairwall("protocol", "--descriptors", "protocol.binpb", cwd=tmp_path).returncode == 0
+    assert command.fairwall("test", "protocol", "--descriptors", "protocol.binpb", cwd=tmp_path).returncode == 0
     words = [word.replace("--cpp_out", "--python_out") for word in line[1:]]
     subprocess.run([sys.executable, "-m", "grpc_tools.protoc", *words], cwd=tmp_path, check=True)
     assert (tmp_path / "fairwall/compliance/v1/audit_service_pb2.py").exists()

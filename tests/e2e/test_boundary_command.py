@@ -13,7 +13,7 @@ import typer
 
 from fairwall.rpc.access import CALLERS, SERVED_BY
 from fairwall.rpc.identity import PARTIES
-from sim.cli.boundary import boundary as print_boundary
+from sim.cli.test.boundary import boundary as print_boundary
 from sim.transcripts import boundary
 
 PAGE = Path(__file__).parents[2] / "docs" / "protocol.md"
@@ -22,7 +22,7 @@ Fairwall = Callable[..., subprocess.CompletedProcess[str]]
 
 def test_the_protocol_page_shows_the_boundary_as_it_is() -> None:
     (shown,) = re.findall(r"<!-- boundary -->\n(.*?)\n<!-- end -->", PAGE.read_text(), re.DOTALL)
-    assert shown == boundary.as_markdown(), "put the output of `fairwall boundary --markdown` there"
+    assert shown == boundary.as_markdown(), "put the output of `fairwall test boundary --markdown` there"
 
 
 def test_the_diagram_has_an_arrow_for_every_caller_of_every_service() -> None:
@@ -38,7 +38,7 @@ def test_the_diagram_has_an_arrow_for_every_caller_of_every_service() -> None:
 
 
 def test_the_command_prints_each_party_within_80_columns(fairwall: Fairwall) -> None:
-    printed = fairwall("boundary")
+    printed = fairwall("test", "boundary")
     assert printed.returncode == 0, printed.stderr
     lines = printed.stdout.splitlines()
     assert max(map(len, lines)) <= 80
@@ -46,7 +46,7 @@ def test_the_command_prints_each_party_within_80_columns(fairwall: Fairwall) -> 
 
 
 def test_the_command_prints_the_same_for_programs(fairwall: Fairwall) -> None:
-    printed = json.loads(fairwall("boundary", "--json").stdout)
+    printed = json.loads(fairwall("test", "boundary", "--json").stdout)
     assert printed == boundary.as_values()
     assert printed["violations"] == []
     assert list(printed["parties"]["adversary"]["may_learn"]) == ["OUTSIDE"]

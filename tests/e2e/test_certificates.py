@@ -42,7 +42,7 @@ def test_who_is_revoked_by_the_command_is_refused_within_a_second_and_nobody_els
     with deployment.served(), deployment.client("alice") as alice, deployment.client("bob") as bob:
         alice.ask(PREDICTIONS, "sp", CHARGE)
         bob.ask(PREDICTIONS, "sp", CHARGE)
-        run(deployment, "certificates", "revoke", "bob")
+        run(deployment, "deploy", "certificates", "revoke", "bob")
         with pytest.raises(AuditRefused) as caught:
             bob.ask(PREDICTIONS, "sp", CHARGE)
         assert caught.value.reason == "CALLER_UNKNOWN"
@@ -54,7 +54,7 @@ def test_who_is_revoked_by_the_command_is_refused_within_a_second_and_nobody_els
 def test_a_renewed_certificate_of_the_service_needs_no_restart(deployment: Deployment) -> None:
     with deployment.served() as process, deployment.client("alice") as alice:
         alice.terms()
-        run(deployment, "certificates", "renew", "compliance")
+        run(deployment, "deploy", "certificates", "renew", "compliance")
         process.send_signal(signal.SIGHUP)
         wait_for(deployment, "SIGHUP: loans: metrics sp")
         alice.terms()

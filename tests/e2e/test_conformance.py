@@ -151,8 +151,8 @@ def test_the_kit_asks_for_nothing_that_is_worth_less_than_a_guess(known: Target)
 @pytest.mark.timeout(300)
 def test_our_own_server_passes_as_the_page_starts_it(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "conformance.md").read_text()
-    (line,) = re.findall(r"^fairwall (conformance .* 'fairwall serve compliance .*)$", page, re.MULTILINE)
-    words = [each.replace("fairwall serve", f"{sys.executable} -I -m sim serve") for each in shlex.split(line)]
+    (line,) = re.findall(r"^fairwall (test conformance .* 'fairwall deploy serve .*)$", page, re.MULTILINE)
+    words = [each.replace("fairwall deploy", f"{sys.executable} -I -m sim deploy") for each in shlex.split(line)]
     done = command.fairwall(*words, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "2 passed" in done.stdout
@@ -181,7 +181,7 @@ def test_a_server_that_releases_nothing_is_not_put_to_the_checks_of_releases(kno
     "kind", ["developer", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("referee", "client"))]
 )
 def test_our_own_developer_referee_and_client_pass_every_check(fairwall: Run, kind: str) -> None:
-    told = fairwall("conformance", kind, "--reference")
+    told = fairwall("test", "conformance", kind, "--reference")
     assert told.returncode == 0, told.stdout
     assert told.stderr == ""
     assert re.search(r"^(\d+) checks: \1 passed$", told.stdout, re.MULTILINE)
@@ -321,7 +321,7 @@ def test_the_command_tells_people_and_programs_what_fails(fairwall: Run, tmp_pat
     (tmp_path / "cases").mkdir()
     (tmp_path / "cases" / "own.toml").write_text(OWN_CASE)
     (tmp_path / "known").write_text("# these fail\nC101 because of nothing\n")
-    asked = ("conformance", "compliance", "--reference", "--cases", "cases", "--known-failures", "known")
+    asked = ("test", "conformance", "compliance", "--reference", "--cases", "cases", "--known-failures", "known")
     chosen = ("--only", "C101", "--only", "X901", "--only", "C217")
     told = fairwall(*asked, *chosen, "--junit", "junit.xml")
     assert told.returncode == 1, told.stderr
@@ -337,7 +337,7 @@ def test_the_command_tells_people_and_programs_what_fails(fairwall: Run, tmp_pat
 
 @pytest.mark.check
 def test_the_command_prints_json_and_ends_well_where_all_is_well(fairwall: Run) -> None:
-    told = fairwall("conformance", "compliance", "--reference", "--only", "C101", "--json")
+    told = fairwall("test", "conformance", "compliance", "--reference", "--only", "C101", "--json")
     assert told.returncode == 0, told.stderr
     record = json.loads(told.stdout)
     assert record["conforms"] is True
@@ -345,11 +345,11 @@ def test_the_command_prints_json_and_ends_well_where_all_is_well(fairwall: Run) 
 
 
 def test_a_server_that_is_served_already_is_tested_too(fairwall: Run, tmp_path: Path) -> None:
-    made = fairwall("conformance", "kit", "kit")
+    made = fairwall("test", "conformance", "kit", "kit")
     assert made.stdout == "kit/target.toml\n"
     with serving(tmp_path / "kit" / "main" / "policy.toml") as address:
         told = fairwall(
-            *("conformance", "compliance", "--address", address, "--certs", "kit/certificates", "--json"),
+            *("test", "conformance", "compliance", "--address", address, "--certs", "kit/certificates", "--json"),
             *("--only", "C101", "--only", "C308", "--only", "C601"),
         )
     assert told.returncode == 0, told.stderr
@@ -396,7 +396,7 @@ def served_from(folder: Path) -> list[psutil.Process]:
 
 @pytest.mark.check
 def test_a_server_that_somebody_else_restarts_is_tested_for_what_it_keeps(fairwall: Run, tmp_path: Path) -> None:
-    fairwall("conformance", "kit", "kit")
+    fairwall("test", "conformance", "kit", "kit")
     (tmp_path / "restart").write_text(RESTART.format(python=sys.executable))
     # The first start has nobody to kill.
     (tmp_path / "pid").write_text("$$$$")
@@ -406,7 +406,7 @@ def test_a_server_that_somebody_else_restarts_is_tested_for_what_it_keeps(fairwa
     )
     try:
         told = fairwall(
-            *("conformance", "compliance", "--address", json.loads(started.stdout)["address"]),
+            *("test", "conformance", "compliance", "--address", json.loads(started.stdout)["address"]),
             *("--certs", "kit/certificates", "--restart", "sh restart", "--only", "C308", "--json"),
         )
     finally:
@@ -441,6 +441,6 @@ def serving(policy: Path) -> Iterator[str]:
     ],
 )
 def test_what_cannot_be_tested_is_one_line_and_status_2(fairwall: Run, arguments: tuple[str, ...], why: str) -> None:
-    told = fairwall("conformance", "compliance", *arguments)
+    told = fairwall("test", "conformance", "compliance", *arguments)
     assert told.returncode == 2
     assert re.fullmatch(rf"fairwall: {re.escape(why)}.*\n", told.stderr)

@@ -223,10 +223,12 @@ def test_the_documented_commands_take_a_developer_into_a_data_set(place: Path) -
         with client(place, address, "carol", "applications") as there, client(place, address, "carol") as here:
             assert (outcome(there), outcome(here)) == ("", "")
     assert [len(each) for each in printed] == [2, 1], "the second issues no certificate"
-    refused = command.fairwall("certificates", "add", "dora", "--policy", "several.toml", "--epsilon", "1", cwd=place)
+    refused = command.fairwall(
+        "deploy", "certificates", "add", "dora", "--policy", "several.toml", "--epsilon", "1", cwd=place
+    )
     assert (refused.returncode, refused.stderr) == (
         2,
-        "fairwall: --data: several.toml serves loans and applications: choose one\n",
+        "fairwall: --dataset: several.toml serves loans and applications: choose one\n",
     )
     again = command.fairwall(*shlex.split(lines[0], comments=True)[1:], cwd=place)
     assert (again.returncode, again.stderr) == (

@@ -251,7 +251,7 @@ def test_the_container_is_built() -> None:
 
 def test_health_is_one_line_where_it_cannot_be_asked(place: Place) -> None:
     place.policy.write_text("[deployment]\n")
-    command = [sys.executable, "-m", "sim", "serve", "health", "--policy", str(place.policy)]
+    command = [sys.executable, "-m", "sim", "deploy", "health", "--policy", str(place.policy)]
     ended = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ})
     assert ended.returncode == 2
     assert "deployment.listen, deployment.credentials: say where to ask" in ended.stderr

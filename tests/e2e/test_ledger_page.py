@@ -85,7 +85,7 @@ def test_the_account_is_what_developers_were_told(tmp_path: Path) -> None:
     with serving(own) as running, running.client() as alice:
         told = [alice.ask(batch, metric, 0.5, request_id=metric) for metric in ("sp", "eo")]
         assert running.end() == 0
-    report = ("ledger", "report", "--policy", own / "policy.toml", "--out", own / "page.html")
+    report = ("deploy", "ledger", "report", "--policy", own / "policy.toml", "--out", own / "page.html")
     assert fairwall(*report).returncode == 0
     account = check(own / "page.html", authority=own / "certificates/developer-alice/authority.pem").account
     for answer, audit in zip(told, account["audits"], strict=True):

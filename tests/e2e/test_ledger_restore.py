@@ -17,7 +17,7 @@ from compliance.ledger.books import LOST, Entry
 from compliance.ledger.file import inspect
 from fairwall.client import Answer, AuditClient
 from fairwall.errors import UserError
-from sim.cli.ledger import app
+from sim.cli.deploy.ledger import app
 from tests.command import fairwall
 from tests.e2e.test_ledger_page import documented
 from tests.e2e.test_serve import BY_HAND, PREDICTIONS, deployment, refusal, serving
@@ -117,7 +117,7 @@ def test_the_drill(tmp_path: Path) -> None:
         assert running.end() == 0
     (lost,) = [one for one in inspect(ledger).records if isinstance(one, Entry) and one.request.metric == LOST]
     assert lost.request.loss.epsilon == 1.3
-    assert LOST in command(own, "ledger", "show", str(ledger))
+    assert LOST in command(own, "deploy", "ledger", "show", str(ledger))
 
     # The lost ledger turns up: it is not the one that was sealed.
     shutil.rmtree(own / "ledger")
@@ -132,7 +132,7 @@ def test_what_cannot_be_told_from_another_ledger_is_not_put_back(tmp_path: Path)
         told = first(alice)
         assert running.end() == 0
     command(own, *BACKUP)
-    assert "holds the head" in refused(own, "ledger", "backup", ".", "--policy", "policy.toml")
+    assert "holds the head" in refused(own, "deploy", "ledger", "backup", ".", "--policy", "policy.toml")
     shutil.rmtree(own / "ledger")
 
     # Without the key no record can be told from a forged one, and without the head no copy from an older one.

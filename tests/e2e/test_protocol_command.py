@@ -32,7 +32,7 @@ OPTION = "fairwall.wire.v1.visibility"
 @pytest.fixture
 def written(fairwall: Fairwall, tmp_path: Path) -> FileDescriptorSet:
     """What the command writes, read back."""
-    told = fairwall("protocol", "--descriptors", "protocol.binpb")
+    told = fairwall("test", "protocol", "--descriptors", "protocol.binpb")
     assert (told.returncode, told.stdout, told.stderr) == (0, "protocol.binpb\n", "")
     return FileDescriptorSet.FromString((tmp_path / "protocol.binpb").read_bytes())
 
@@ -77,7 +77,7 @@ def test_a_stranger_reads_a_refusal(written: FileDescriptorSet) -> None:
 
 def test_it_is_the_same_each_time(fairwall: Fairwall, tmp_path: Path) -> None:
     for name in ("a", "b"):
-        fairwall("protocol", "--descriptors", name)
+        fairwall("test", "protocol", "--descriptors", name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
 
 
@@ -89,7 +89,7 @@ def test_a_set_without_an_import_is_no_protocol(written: FileDescriptorSet) -> N
 
 
 def test_the_list_has_every_method_with_its_server_and_its_callers(fairwall: Fairwall) -> None:
-    told = fairwall("protocol")
+    told = fairwall("test", "protocol")
     assert (told.returncode, told.stderr) == (0, "")
     assert max(map(len, told.stdout.splitlines())) <= 80
     listed, served = {}, {}
@@ -105,7 +105,7 @@ def test_the_list_has_every_method_with_its_server_and_its_callers(fairwall: Fai
 
 
 def test_a_file_that_cannot_be_written_is_one_line_and_status_2(fairwall: Fairwall) -> None:
-    told = fairwall("protocol", "--descriptors", "nowhere/protocol.binpb")
+    told = fairwall("test", "protocol", "--descriptors", "nowhere/protocol.binpb")
     assert told.returncode == 2
     assert (
         told.stderr == "fairwall: --descriptors nowhere/protocol.binpb: cannot be written: No such file or directory\n"

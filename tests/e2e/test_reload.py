@@ -108,7 +108,7 @@ def carol_comes(deployment: Deployment) -> list[str]:
     """Admit carol by one command, who asks at once; what alice hears meanwhile."""
     with deployment.served() as process, asking(deployment) as alices:
         done = command.fairwall(
-            *("certificates", "add", "carol", "--policy", "policy.toml", "--epsilon", "1"),
+            *("deploy", "certificates", "add", "carol", "--policy", "policy.toml", "--epsilon", "1"),
             cwd=deployment.folder,
             seconds=300,
         )
@@ -129,10 +129,10 @@ def test_carol_s_first_answer_takes_one_command_and_costs_alice_no_call(deployme
     before, after = admissions(deployment)
     assert (before.served[0].developers, after.served[0].developers) == (("alice", "bob"), ("alice", "bob", "carol"))
     assert after.policy == hashlib.sha256(policy_of(deployment).read_bytes()).digest()
-    export = command.fairwall("ledger", "export", "ledger/ledger.sqlite", cwd=deployment.folder).stdout
+    export = command.fairwall("deploy", "ledger", "export", "ledger/ledger.sqlite", cwd=deployment.folder).stdout
     assert f'"record": "policy", "sequence": {after.sequence}' in export
     assert after.policy.hex() in export
-    show = command.fairwall("ledger", "show", "ledger/ledger.sqlite", cwd=deployment.folder).stdout
+    show = command.fairwall("deploy", "ledger", "show", "ledger/ledger.sqlite", cwd=deployment.folder).stdout
     assert re.search(rf"{after.sequence} .* {after.policy.hex()[:12]} +loans +sp +alice, bob, carol", show)
 
 
@@ -249,7 +249,7 @@ def spoil(deployment: Deployment, what: str) -> Callable[[], None]:
 
 
 def test_a_policy_that_cannot_be_served_changes_nothing(deployment: Deployment) -> None:
-    command.fairwall("certificates", "add", "carol", cwd=deployment.folder)
+    command.fairwall("deploy", "certificates", "add", "carol", cwd=deployment.folder)
     with deployment.served(), deployment.client("alice") as alice, deployment.client("carol") as carol:
         for what, (_, why) in BAD.items():
             before, logged, told = records(deployment), deployment.log, read_by(ledger_of(deployment)).policy
@@ -416,7 +416,7 @@ def test_a_service_that_lets_nobody_go_is_caught(deployment: Deployment) -> None
 
 
 def refused(deployment: Deployment, *arguments: str) -> tuple[int, str]:
-    done = command.fairwall("certificates", *arguments, "--policy", "policy.toml", cwd=deployment.folder)
+    done = command.fairwall("deploy", "certificates", *arguments, "--policy", "policy.toml", cwd=deployment.folder)
     assert "Traceback" not in done.stderr
     assert done.stderr.count("\n") <= 1
     return done.returncode, done.stderr
@@ -442,7 +442,7 @@ def test_who_cannot_be_admitted_is_refused_in_one_line_and_gets_no_certificate(d
     ]
     policy_of(deployment).chmod(0o640)
     done = command.fairwall(
-        *("certificates", "add", "carol", "--policy", "policy.toml", "--epsilon", "1", "--delta", "0.0"),
+        *("deploy", "certificates", "add", "carol", "--policy", "policy.toml", "--epsilon", "1", "--delta", "0.0"),
         cwd=deployment.folder,
     )
     assert done.stdout.splitlines()[1] == "the service is not running: it reads its policy when it starts"

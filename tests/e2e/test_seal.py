@@ -42,16 +42,16 @@ def sealed(run: Path, tmp_path: Path) -> tuple[Path, Path]:
 
 def test_the_command_makes_a_key_seals_a_run_and_checks_the_seal(run: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(run, tmp_path / "run"))
-    done = fairwall("seal", folder, "--key", "key.pem", "--new-key", cwd=tmp_path)
+    done = fairwall("results", "seal", folder, "--key", "key.pem", "--new-key", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == f"public key: key.pem.pub\nsignature: {folder}/result.json.sig\n"
     assert stat.S_IMODE((tmp_path / "key.pem").stat().st_mode) == 0o600
-    done = fairwall("verify", folder, "--seal", "key.pem.pub", cwd=tmp_path)
+    done = fairwall("verify", folder, "--public-key", "key.pem.pub", cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert "no findings" in done.stdout
     assert "result.json.sig" not in done.stdout
     done = fairwall("verify", folder, cwd=tmp_path)
-    assert "note: not checked: result.json.sig, since no public key was given (--seal)" in done.stdout
+    assert "note: not checked: result.json.sig, since no public key was given (--public-key)" in done.stdout
     done = fairwall("report", folder)
     assert done.returncode == 0
     assert verify(folder, tmp_path / "key.pem.pub").findings == ()
@@ -164,13 +164,13 @@ def test_a_key_that_lies_in_the_run_by_another_way_is_refused(run: Path, tmp_pat
 
 def test_a_key_in_the_run_and_a_public_key_that_is_none_are_one_line(run: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(run, tmp_path / "run"))
-    done = fairwall("seal", folder, "--key", folder / "key.pem", "--new-key")
+    done = fairwall("results", "seal", folder, "--key", folder / "key.pem", "--new-key")
     assert done.returncode == 2
     assert done.stderr == (
         f"fairwall: {folder}/key.pem: inside the run's folder, which it is to protect: keep it elsewhere\n"
     )
     assert not (folder / "key.pem").exists()
-    done = fairwall("verify", folder, "--seal", folder / "scenario.toml")
+    done = fairwall("verify", folder, "--public-key", folder / "scenario.toml")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"fairwall: {folder}/scenario.toml: no Ed25519 public key in PEM\n"
 
@@ -195,7 +195,7 @@ def test_only_a_run_that_has_ended_is_sealed(tmp_path: Path, result: Any, why: s
     folder.mkdir()
     if result is not None:
         (folder / "result.json").write_text(json.dumps(result))
-    done = fairwall("seal", folder, "--key", tmp_path / "key.pem", "--new-key")
+    done = fairwall("results", "seal", folder, "--key", tmp_path / "key.pem", "--new-key")
     assert done.returncode == 2
     assert done.stderr.startswith(f"fairwall: {folder}: ")
     assert why in done.stderr

@@ -30,7 +30,7 @@ from sim.deployment.certificates import authority_of, renew, write
 
 DOCS = Path(__file__).parents[2] / "docs"
 BY_HAND = ("-I", "-m", "compliance", "--policy")
-BY_COMMAND = ("-m", "sim", "serve", "compliance", "--policy")
+BY_COMMAND = ("-m", "sim", "deploy", "serve", "--policy")
 
 PREDICTIONS = np.linspace(0, 1, 200)
 

@@ -173,7 +173,7 @@ def test_the_ledger_is_shown_and_signed_with_counts_by_group_in_it(own: Path) ->
         audits.count_by_group(chosen, BY, 0.5, request_id="counts")
         audits.ask(chosen, "sp", 0.25, request_id="gap")
         shutil.copyfile(own / "log", own / "service.log")
-        for words in (report, ["ledger", "show", "ledger/ledger.sqlite"]):
+        for words in (report, ["deploy", "ledger", "show", "ledger/ledger.sqlite"]):
             done = fairwall(*words, cwd=own)
             assert (done.returncode, done.stderr) == (0, "")
     assert "by-group" in done.stdout

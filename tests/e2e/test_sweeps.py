@@ -54,7 +54,7 @@ def said_by(*arguments: object) -> str:
 
 
 def merged(folders: list[Path], parent: Path) -> Path:
-    done = fairwall("merge", *folders, "--out", parent)
+    done = fairwall("results", "merge", *folders, "--out", parent)
     assert done.returncode == 0, done.stderr
     return Path(done.stdout.removeprefix("run: ").strip())
 
@@ -130,7 +130,7 @@ def test_the_same_rows_come_out_of_merged_shards(
 
 @pytest.mark.slow
 def test_shards_of_a_secret_run_share_its_key(scenario: Path, key: Path, whole: Path, tmp_path: Path) -> None:
-    own = ("--key", key, *RANDOM)
+    own = ("--secret", key, *RANDOM)
     one = played(tmp_path, scenario, *own)
     parts = [played(tmp_path, scenario, *own, "--shard", f"{number}/2", "--jobs", number) for number in (1, 2)]
     folder = merged(parts, tmp_path / "merged")
@@ -141,9 +141,9 @@ def test_shards_of_a_secret_run_share_its_key(scenario: Path, key: Path, whole: 
     other = key.with_name("other")
     other.touch(mode=0o600)
     other.write_bytes(bytes(32))
-    foreign = played(tmp_path, scenario, "--key", other, *RANDOM, "--shard", "2/2")
-    line = said_by("merge", parts[0], foreign, "--out", tmp_path / "none")
-    assert "was drawn from another key than" in line
+    foreign = played(tmp_path, scenario, "--secret", other, *RANDOM, "--shard", "2/2")
+    line = said_by("results", "merge", parts[0], foreign, "--out", tmp_path / "none")
+    assert "was drawn from another secret than" in line
 
 
 @pytest.mark.slow
@@ -205,7 +205,7 @@ def test_a_session_of_another_run_is_found(shards: list[Path], tmp_path: Path) -
         (["--shard", "1/2", *RANDOM], '--shard: with scenario.secret = "random" all 2 shards are drawn from one key'),
         (["--jobs", "0"], "--jobs: 0: at least 1 session is played at once"),
         (["--jobs", "2", "--backend", "spark"], "--backend: 'spark' is none of loky, dask, ray"),
-        (["--key", "nowhere"], "--key: nowhere: cannot be read: No such file or directory"),
+        (["--secret", "nowhere"], "--secret: nowhere: cannot be read: No such file or directory"),
     ],
 )
 def test_what_cannot_be_played_is_refused(scenario: Path, tmp_path: Path, options: list[str], said: str) -> None:
@@ -232,14 +232,14 @@ def test_data_that_cannot_be_played_end_sessions_that_start(tmp_path: Path) -> N
     ("mode", "size", "said"),
     [
         (0o644, 32, "others than its owner can read it; chmod 600 it"),
-        (0o600, 31, "holds 31 bytes, and a run's key has 32"),
+        (0o600, 31, "holds 31 bytes, and a run's secret has 32"),
     ],
 )
 def test_a_file_that_is_no_key_is_refused(scenario: Path, tmp_path: Path, mode: int, size: int, said: str) -> None:
     path = tmp_path / "key"
     path.write_bytes(bytes(size))
     path.chmod(mode)
-    assert said_by("run", scenario, "--key", path) == f"fairwall: --key: {path}: {said}"
+    assert said_by("run", scenario, "--secret", path) == f"fairwall: --secret: {path}: {said}"
 
 
 @pytest.mark.few(1)
@@ -262,22 +262,24 @@ def test_shards_that_are_not_one_run_are_not_merged(
     scenario: Path, shards: list[Path], whole: Path, tmp_path: Path
 ) -> None:
     first, second, third = shards
-    assert said_by("merge", first, third).endswith("4 trials are missing, 2, 5, 8, 11: shard 2 of 3 is not among them")
-    assert said_by("merge", first, second, second, third).endswith(f"is shard 2/3, as {second} is")
-    assert "is shard 1/3, and" in said_by("merge", whole, first) + said_by("merge", first, whole)
-    assert "not a run's folder: result.json: No such file or directory" in said_by("merge", first, tmp_path)
+    assert said_by("results", "merge", first, third).endswith(
+        "4 trials are missing, 2, 5, 8, 11: shard 2 of 3 is not among them"
+    )
+    assert said_by("results", "merge", first, second, second, third).endswith(f"is shard 2/3, as {second} is")
+    assert "is shard 1/3, and" in said_by("results", "merge", whole, first) + said_by("results", "merge", first, whole)
+    assert "not a run's folder: result.json: No such file or directory" in said_by("results", "merge", first, tmp_path)
     seeded = played(tmp_path, scenario, "--shard", "2/3", "--seed", 8)
-    assert "scenario.seed was 7, not 8" in said_by("merge", first, seeded, third)
+    assert "scenario.seed was 7, not 8" in said_by("results", "merge", first, seeded, third)
     changed = shutil.copytree(second, tmp_path / "changed")
     (changed / "trials.jsonl").write_text((changed / "trials.jsonl").read_text().replace(":", " :", 1))
-    assert "trials.jsonl is not what it was when the run ended" in said_by("merge", first, changed, third)
+    assert "trials.jsonl is not what it was when the run ended" in said_by("results", "merge", first, changed, third)
     for values, said in [
         ({"version": "0.0.9"}, "was played by fairwall 0.0.9, this is "),
         ({"complete": False}, "was not played to its end"),
         ({"parts": []}, "was merged already"),
     ]:
         (changed / "result.json").write_text(json.dumps(result_of(second) | values))
-        assert said in said_by("merge", first, changed, third)
+        assert said in said_by("results", "merge", first, changed, third)
 
 
 # Workers that end.

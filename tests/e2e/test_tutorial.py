@@ -14,7 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "tutorial.md").read_text()
-SERVE = "fairwall serve compliance --policy policy.toml\n"
+SERVE = "fairwall deploy serve --policy policy.toml\n"
 
 
 def _blocks(kind: str, page: str = PAGE) -> list[str]:

@@ -44,7 +44,7 @@ export class AuditClient {
   /**
    * @param {string} address "host:port".
    * @param {string} credentials The folder with your authority.pem, certificate.pem and key.pem.
-   * @param {{descriptors?: string, data?: string}} options The file that `fairwall protocol --descriptors` writes, by
+   * @param {{descriptors?: string, data?: string}} options The file that `fairwall test protocol --descriptors` writes, by
    *   default the .proto files of this repository; the data set's name, by default the deployment's.
    */
   constructor(address, credentials, { descriptors, data } = {}) {

@@ -2,8 +2,8 @@
 
     python server.py --descriptors FILE --policy FILE
 
-FILE is what `fairwall protocol --descriptors FILE` writes. Arithmetic, noise, ledger and identity are written again,
-and differently: sums by `math.fsum`, noise from the system's generator, one SQLite table.
+FILE is what `fairwall test protocol --descriptors FILE` writes. Arithmetic, noise, ledger and identity are
+written again, and differently: sums by `math.fsum`, noise from the system's generator, one SQLite table.
 """
 
 import argparse

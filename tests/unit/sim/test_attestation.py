@@ -37,7 +37,7 @@ from sim.attestation import envelope, refusals, statement, subjects
 from sim.attestation.check import Checked, NotFound, check
 from sim.attestation.envelope import EnvelopeError, Signer
 from sim.attestation.page import render
-from sim.cli.ledger import app
+from sim.cli.deploy.ledger import app
 from sim.deployment.certificates import write
 from sim.verify.signature import SigningKeyError, new_key
 from tests.browsed import CHROMIUM
@@ -407,7 +407,7 @@ def test_a_key_of_ones_own(tmp_path: Path, found: Inspection, places: Places) ->
     ):
         with pytest.raises((EnvelopeError, SigningKeyError), match=why):
             check(page, key=places.folder / other)
-    with pytest.raises(EnvelopeError, match="--key"):
+    with pytest.raises(EnvelopeError, match="--public-key"):
         check(page, authority=places.authority)
     text = page.with_name("page.intoto.json").read_bytes()
     for edited in [*edits(text, 97)][::41]:
@@ -551,7 +551,7 @@ def test_the_page_says_how_it_is_checked_and_so_it_is(
     account = account_of(found, signer)
     page = render(account)
     put(tmp_path, page, signed(account, page, signer), "PAGE")
-    (words,) = re.findall(r"Run: fairwall (ledger check \S+ --\w+ \S+)", text_of(page))
+    (words,) = re.findall(r"Run: fairwall deploy (ledger check \S+ --[\w-]+ \S+)", text_of(page))
     assert "how anybody checks that" in in_short(page)
     if key:
         (tmp_path / "compliance.pub").write_bytes(public_part(places.folder / "own.pem"))
@@ -734,7 +734,7 @@ def test_the_command_says_in_one_line_what_is_wrong(tmp_path: Path, account: dic
         assert done.exit_code == 1
         assert done.stdout == f"REFUSED: {file.name}: the page is not the one that was signed with this statement\n"
     for arguments in ((page,), (tmp_path / "x.txt", "--authority", places.authority)):
-        said = fairwall("ledger", "check", *arguments)
+        said = fairwall("deploy", "ledger", "check", *arguments)
         assert (said.returncode, said.stdout) == (2, "")
         assert said.stderr.count("\n") == 1
 

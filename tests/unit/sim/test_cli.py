@@ -6,12 +6,16 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib.metadata import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
 import fairwall as package
+from sim.cli.main import app
 from sim.games import read
 from sim.scenarios.sweep import minutes, shipped
 from tests import command
@@ -93,7 +97,25 @@ def test_without_a_command_the_help_is_shown(tmp_path: Path) -> None:
     assert "run" in text
 
 
-@pytest.mark.parametrize("group", [(), ("serve",), ("ledger",), ("conformance",), ("certificates",)])
+def groups(command: Any, *words: str) -> Iterator[tuple[str, ...]]:
+    """List the command's groups, by the words that lead there."""
+    if hasattr(command, "commands"):
+        yield words
+        for name, inner in command.commands.items():
+            yield from groups(inner, *words, name)
+
+
+GROUPS = [*groups(get_command(app))]
+
+
+def test_the_commands_are_few_and_in_groups(tmp_path: Path) -> None:
+    """A newcomer reads the whole list."""
+    _, _, listed = fairwall(tmp_path, "--help").stdout.partition("Commands:\n")
+    assert len(listed.splitlines()) <= 13
+    assert {("deploy",), ("plan",), ("results",), ("test",), ("deploy", "ledger")} <= {*GROUPS}
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=" ".join)
 def test_every_command_is_listed_with_a_whole_sentence(tmp_path: Path, group: tuple[str, ...]) -> None:
     done = fairwall(tmp_path, *group, "--help")
     _, _, listed = done.stdout.partition("Commands:\n")

@@ -1,4 +1,4 @@
-"""``fairwall frontier``: on made-up runs of the training game, and, slowly, on one that it plays."""
+"""``fairwall results frontier``: on made-up runs of the training game, and, slowly, on one that it plays."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_rates_have_no_front() -> None:
 def test_frontier_draws_a_finished_run_overall_and_by_group(tmp_path: Path) -> None:
     run = run_of(tmp_path)
     before = (run / "trials.jsonl").read_bytes()
-    finished = fairwall("frontier", run)
+    finished = fairwall("results", "frontier", run)
     assert finished.returncode == 0, finished.stderr
     assert max(map(len, finished.stdout.splitlines()[:-1])) <= 80
     assert "Here: 4 of 4 cells." in " ".join(finished.stdout.split())
@@ -69,7 +69,7 @@ model = "lr"
 
 
 def refused(*arguments: object, cwd: Path) -> str:
-    finished = fairwall("frontier", *arguments, cwd=cwd)
+    finished = fairwall("results", "frontier", *arguments, cwd=cwd)
     assert (finished.returncode, finished.stdout) == (2, "")
     (said,) = finished.stderr.splitlines()
     return said
@@ -114,10 +114,12 @@ holds_protected = true
 @pytest.mark.slow
 def test_frontier_plays_a_scenario(tmp_path: Path) -> None:
     (tmp_path / "german.toml").write_text(GERMAN)
-    finished = fairwall("frontier", "german.toml", "--set", "training.epsilon=2", "--out", "out", cwd=tmp_path)
+    finished = fairwall(
+        "results", "frontier", "german.toml", "--set", "training.epsilon=2", "--out", "out", cwd=tmp_path
+    )
     assert finished.returncode == 0, finished.stderr
     (run,) = (tmp_path / "out").iterdir()
     assert {"report.html", "frontier.html", "trials.jsonl"} <= {path.name for path in run.iterdir()}
     assert read(str(run / "scenario.toml")).scenario.training.epsilon == 2
     assert fairwall("verify", run).returncode == 0
-    assert fairwall("frontier", run).stdout.splitlines()[:-1] == finished.stdout.splitlines()[:-1]
+    assert fairwall("results", "frontier", run).stdout.splitlines()[:-1] == finished.stdout.splitlines()[:-1]

@@ -34,15 +34,20 @@ _ALLOWED = (
 
 _OTHERWISE = {
     "release": {
-        *("sim/attestation/statement.py", "sim/cli/certificates.py", "sim/cli/plan_audit.py", "sim/conformance/kit.py"),
+        *(
+            "sim/attestation/statement.py",
+            "sim/cli/deploy/certificates.py",
+            "sim/cli/plan/audit.py",
+            "sim/conformance/kit.py",
+        ),
         *("sim/conformance/releases.py", "sim/conformance/variants.py", "sim/games/referee.py"),
         *("sim/verify/audit_reports.py", "compliance/game.py", "compliance/policy.py", "compliance/release.py"),
     },
     "groups": {
-        *("sim/claims/play.py", "sim/cli/advise.py", "sim/conformance/kit.py", "sim/verify/protected.py"),
+        *("sim/claims/play.py", "sim/cli/plan/advise.py", "sim/conformance/kit.py", "sim/verify/protected.py"),
         *("developer/inference/play.py", "adversary/inference/play.py", "compliance/game.py", "compliance/policy.py"),
     },
-    "training": {"sim/cli/plan_training.py"},
+    "training": {"sim/cli/plan/training.py"},
 }
 """Where a game's name is a word for something else: a section, cards, a column, what is waited for."""
 

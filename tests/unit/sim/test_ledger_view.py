@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from compliance.accountant import Budget, Law, Loss, Neighbours, Rule, pure
 from compliance.ledger import Ledger
 from compliance.ledger.books import Reply, Request
-from sim.cli.ledger import app
+from sim.cli.deploy.ledger import app
 from sim.cli.status import WIDTH
 from tests.command import fairwall
 
@@ -114,7 +114,7 @@ def test_a_file_that_is_no_ledger_is_refused_in_one_line(tmp_path: Path, command
     path = tmp_path / "file"
     if content is not None:
         path.write_bytes(content)
-    done = fairwall("ledger", command, path)
+    done = fairwall("deploy", "ledger", command, path)
     assert (done.returncode, done.stdout) == (2, "")
     assert str(path) in done.stderr
     assert len(done.stderr.splitlines()) == 1

@@ -1,4 +1,4 @@
-"""The command ``fairwall recommend``, without its command line."""
+"""The command ``fairwall plan mechanism``, without its command line."""
 
 import json
 import math
@@ -6,7 +6,7 @@ import math
 import pytest
 from rich.console import Console
 
-from sim.cli.recommend import as_text, as_values
+from sim.cli.plan.mechanism import as_text, as_values
 from sim.deployment.recommendation import RecommendError, recommend
 
 
@@ -84,8 +84,8 @@ def test_a_policy_s_least_size_of_groups_counts() -> None:
     [
         ("--metric", ("x", 10, 1, 1.0, 0.0, 0.05, 0.5)),
         ("--reveal-max", ("sp", 10, 1, 1.0, 0.0, 0.05, 0.5, 0.4)),
-        ("--n", ("sp", 2, 1, 1.0, 0.0, 0.05, 0.5)),
-        ("--queries", ("sp", 10, 0, 1.0, 0.0, 0.05, 0.5)),
+        ("--people", ("sp", 2, 1, 1.0, 0.0, 0.05, 0.5)),
+        ("--models", ("sp", 10, 0, 1.0, 0.0, 0.05, 0.5)),
         ("--epsilon", ("sp", 10, 1, 0.0, 0.0, 0.05, 0.5)),
         ("--epsilon", ("sp", 10, 1, float("inf"), 0.0, 0.05, 0.5)),
         ("--delta", ("sp", 10, 1, 1.0, 1.0, 0.05, 0.5)),

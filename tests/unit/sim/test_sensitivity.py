@@ -1,4 +1,4 @@
-"""The command ``fairwall sensitivity``: its answers, its refusals, its lines."""
+"""The command ``fairwall plan sensitivity``: its answers, its refusals, its lines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from fairwall.laws.metric import METRICS
 from fairwall.laws.sensitivity import Counts, sensitivities
-from sim.cli.sensitivity import sensitivity
+from sim.cli.plan.sensitivity import sensitivity
 
 app = typer.Typer(rich_markup_mode=None)
 app.command()(sensitivity)
@@ -39,7 +39,7 @@ def refusal(question: Any) -> str:
 
 
 def test_the_table_of_one_metric() -> None:
-    status, out, err = call("--metric sp --n0 10 --n1 90 --beta 0.01 --queries 25")
+    status, out, err = call("--metric sp --n0 10 --n1 90 --beta 0.01 --models 25")
     assert (status, err) == (0, "")
     lines = out.splitlines()
     assert lines[0] == "sp, n0 = 10, n1 = 90, scores in [0, 1]"
@@ -49,7 +49,7 @@ def test_the_table_of_one_metric() -> None:
     assert lines[4].split() == ["smooth,", "beta", "0.01", "0.47088258", "11.772065"]
 
 
-@pytest.mark.parametrize("options", ["", "--beta 0.5 --queries 1000000", "--may-be-empty --beta 1e-05", "--binary"])
+@pytest.mark.parametrize("options", ["", "--beta 0.5 --models 1000000", "--may-be-empty --beta 1e-05", "--binary"])
 @pytest.mark.parametrize("metric", METRICS)
 def test_a_table_fits_eighty_columns(metric: str, options: str) -> None:
     status, out, err = call(f"--metric {metric} --n00 4000 --n01 30000 --n10 2000 --n11 9000 {options}")
@@ -174,7 +174,7 @@ def test_nothing_in_nothing_out() -> None:
     assert call("--jsonl") == (0, "", "")
 
 
-@pytest.mark.parametrize("arguments", ["--jsonl --metric sp", "--jsonl --json", "--jsonl --queries 2"])
+@pytest.mark.parametrize("arguments", ["--jsonl --metric sp", "--jsonl --json", "--jsonl --models 2"])
 def test_lines_take_every_setting_from_the_line(arguments: str) -> None:
     status, _, err = call(arguments)
     assert status == 2

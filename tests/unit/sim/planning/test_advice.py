@@ -1,4 +1,4 @@
-"""`fairwall advise` without its command line: every branch, each against its figures, and commands that can be run."""
+"""`fairwall plan advise` without its command line: every branch against its figures, and commands that can be run."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from developer import training
 from developer.training import practice
 from fairwall.laws.sensitivity import Counts
 from fairwall.tables.roles import Roles
-from sim.cli.advise import as_text, as_values
 from sim.cli.main import app
+from sim.cli.plan.advise import as_text, as_values
 from sim.games import read
 from sim.planning import advice, situation
 from sim.planning.advice import SMALL_SHARE, TREE, Advice, Case, advise
@@ -133,7 +133,11 @@ def require_valid(command: Command) -> None:
     """Parse a command as the command line would, its scenario and settings included."""
     program, name, *options = command
     assert program == "fairwall"
-    commands()[name].make_context(name, list(options))
+    found = commands()[name]
+    while hasattr(found, "commands"):
+        name, *options = options
+        found = found.commands[name]
+    found.make_context(name, list(options))
     if name != "run":
         return
     scenario, *settings = options

@@ -15,7 +15,7 @@ from compliance.mechanisms.recommended import SHRUNK
 from fairwall.laws.noise import Laplace
 from fairwall.laws.sensitivity import Counts
 from fairwall.tables.errors import DataError
-from sim.cli.plan_audit import as_text, as_values
+from sim.cli.plan.audit import as_text, as_values
 from sim.planning import audit
 from sim.planning.added import AddedNoise
 from sim.planning.audit import LEVEL, PlanError, least_favourable, make, resolved

@@ -4,11 +4,11 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from sim.cli.privacy_audit import privacy_audit
+from sim.cli.test.privacy import privacy
 from sim.privacy_audit.catalogue import PrivacyAuditError, names
 
 app = typer.Typer()
-app.command()(privacy_audit)
+app.command()(privacy)
 
 
 def call(*words):
@@ -24,7 +24,9 @@ def test_a_broken_twin_ends_with_status_1():
 
 
 def test_a_sound_mechanism_ends_with_status_0():
-    result = call("laplace", "--samples", "8192", "--metric", "eo", "-n", "9", "--queries", "1", "--epsilon", "0.5")
+    result = call(
+        "laplace", "--samples", "8192", "--metric", "eo", "--people", "9", "--models", "1", "--epsilon", "0.5"
+    )
     assert result.exit_code == 0
     assert "not accused" in result.stdout
     assert "eo, 9 people, 1 model, epsilon 0.5" in result.stdout
@@ -63,9 +65,9 @@ def test_the_list_names_everything():
         (("nonsense",), "unknown mechanism 'nonsense'"),
         (("laplace", "--metric", "nonsense"), "unknown metric 'nonsense'"),
         (("laplace", "--metric", "di"), "di"),
-        (("laplace", "-n", "2"), "at least 3 people"),
-        (("laplace", "--metric", "eodds_max", "-n", "5"), "at least 6 people"),
-        (("laplace", "--queries", "0"), "queries"),
+        (("laplace", "--people", "2"), "at least 3 people"),
+        (("laplace", "--metric", "eodds_max", "--people", "5"), "at least 6 people"),
+        (("laplace", "--models", "0"), "queries"),
         (("laplace", "--batches", "0"), "batches: must be at least 1"),
         (("abs-half", "--batches", "2"), "batches"),
         (("laplace", "--epsilon", "0"), "epsilon must be above 0"),

@@ -1,4 +1,4 @@
-"""The commands ``fairwall ledger ...``: what a compliance service has charged, for people and for programs."""
+"""The commands ``fairwall deploy ledger ...``: what a compliance service has charged, for people and for programs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sim.cli.ledger_copies import backup, restore
-from sim.cli.ledger_page import check, report
+from sim.cli.deploy.ledger_copies import backup, restore
+from sim.cli.deploy.ledger_page import check, report
 from sim.cli.status import FAILED, WIDTH
 
 if TYPE_CHECKING:

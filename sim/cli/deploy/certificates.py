@@ -1,4 +1,4 @@
-"""The commands ``fairwall certificates ...``."""
+"""The commands ``fairwall deploy certificates ...``."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def add(
         typer.Option(help="Take the developer into this policy, and tell its service.", metavar="FILE"),
     ] = None,
     epsilon: Annotated[float | None, typer.Option(help="What the developer may spend; with --policy.")] = None,
-    data: Annotated[str | None, typer.Option(help="The data set, where the policy has several.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="The data set, where the policy has several.")] = None,
     delta: Annotated[float | None, typer.Option(help="Its delta; left out: 0.")] = None,
     release: Annotated[float | None, typer.Option(help="What it may spend on releases; left out: 0.")] = None,
     folder: Folder = _CERTIFICATES,
@@ -72,10 +72,10 @@ def add(
 
     given = {"epsilon": epsilon, "delta": delta, "release": release}
     terms = {key: value for key, value in given.items() if value is not None}
-    if (policy is None) != (epsilon is None) or (policy is None and (terms or data)):
+    if (policy is None) != (epsilon is None) or (policy is None and (terms or dataset)):
         raise certificates.CertificatesError("--policy, --epsilon: a developer comes into a policy with an epsilon")
     own = _authority(folder, authority, authority_key)
-    text, is_known = ("", False) if policy is None else admission.with_developer(policy, name, terms, data)
+    text, is_known = ("", False) if policy is None else admission.with_developer(policy, name, terms, dataset)
     if not is_known:
         typer.echo(certificates.add(folder, name, days, own))
     if policy is not None:

@@ -1,4 +1,4 @@
-"""The command ``fairwall boundary``."""
+"""The command ``fairwall test boundary``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands ``fairwall ledger report`` and ``fairwall ledger check``: the signed page of a ledger."""
+"""The commands ``fairwall deploy ledger report`` and ``fairwall deploy ledger check``: the signed page of a ledger."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def report(
     log: Annotated[
         list[Path] | None, typer.Option(help="Count refused calls in this log of the service, too.", metavar="FILE")
     ] = None,
-    data: Annotated[str | None, typer.Option(help="Tell of this data set alone.", metavar="NAME")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Tell of this data set alone.", metavar="NAME")] = None,
     developer: Annotated[str | None, typer.Option(help="Tell of this developer alone.", metavar="NAME")] = None,
     key: Annotated[
         Path | None,
@@ -38,7 +38,7 @@ def report(
     from sim.attestation import envelope, refusals, statement
     from sim.attestation.check import statement_of
     from sim.attestation.page import render
-    from sim.cli.ledger_copies import place_of, seal_of
+    from sim.cli.deploy.ledger_copies import place_of, seal_of
 
     beside = statement_of(out)
     place = place_of(policy)
@@ -49,9 +49,9 @@ def report(
         place.name,
         datetime.now(UTC),
         signer.described,
-        dataset=data,
+        dataset=dataset,
         developer=developer,
-        refusals=refusals.count(log, data, f"developer/{developer}" if developer else None) if log else None,
+        refusals=refusals.count(log, dataset, f"developer/{developer}" if developer else None) if log else None,
     )
     page = render(account)
     _replace(out, page)
@@ -64,7 +64,7 @@ def check(
     authority: Annotated[
         Path | None, typer.Option(help="The deployment's authority.pem, of your own credentials.", metavar="FILE")
     ] = None,
-    key: Annotated[
+    public_key: Annotated[
         Path | None, typer.Option(help="Instead: compliance's public key, where it signs with one.", metavar="FILE")
     ] = None,
     predictions: Annotated[
@@ -82,10 +82,10 @@ def check(
     from sim.attestation.check import check as checked
     from sim.attestation.envelope import EnvelopeError
 
-    if (authority is None) == (key is None):
-        raise typer.BadParameter("give --authority or --key, and not both")
+    if (authority is None) == (public_key is None):
+        raise typer.BadParameter("give --authority or --public-key, and not both")
     try:
-        found = checked(file, authority=authority, key=key)
+        found = checked(file, authority=authority, key=public_key)
     except EnvelopeError as error:
         typer.echo(f"REFUSED: {file.name}: {error}")
         raise typer.Exit(FAILED) from None

@@ -1,4 +1,4 @@
-"""The command ``fairwall protocol``."""
+"""The command ``fairwall test protocol``."""
 
 from __future__ import annotations
 

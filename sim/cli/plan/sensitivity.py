@@ -1,4 +1,4 @@
-"""The command ``fairwall sensitivity``: how far one person's protected attribute can move a metric."""
+"""The command ``fairwall plan sensitivity``: how far one person's protected attribute can move a metric."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def sensitivity(
     n10: Annotated[int | None, typer.Option(help="Disadvantaged people with label 1.")] = None,
     n11: Annotated[int | None, typer.Option(help="Advantaged people with label 1.")] = None,
     beta: Annotated[float | None, typer.Option(help="Smoothness, at least 0; for the smooth sensitivity.")] = None,
-    queries: Annotated[int, typer.Option(help="How many models are asked about; multiplies everything.")] = 1,
+    models: Annotated[int, typer.Option(help="How many models are asked about; multiplies everything.")] = 1,
     scores: Annotated[
         bool | None, typer.Option("--scores/--binary", help="Predictions are scores in [0, 1], or 0 or 1.")
     ] = None,
@@ -45,7 +45,7 @@ def sensitivity(
 ) -> None:
     """Tell how far one person's group can move a metric. Its local, global and smooth sensitivity."""
     given: dict[str, Any] = {"metric": metric, "n0": n0, "n1": n1, "n00": n00, "n01": n01, "n10": n10, "n11": n11}
-    given |= {"beta": beta, "queries": queries, "scores": scores, "may_be_empty": may_be_empty}
+    given |= {"beta": beta, "queries": models, "scores": scores, "may_be_empty": may_be_empty}
     given |= {"minimum_group": minimum_group}
     if jsonl:
         if as_json or given != dict.fromkeys(_KEYS) | {"queries": 1, "may_be_empty": False, "minimum_group": 1}:

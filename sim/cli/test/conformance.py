@@ -1,4 +1,4 @@
-"""The commands ``fairwall conformance ...``."""
+"""The commands ``fairwall test conformance ...``."""
 
 from __future__ import annotations
 

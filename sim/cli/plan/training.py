@@ -1,22 +1,47 @@
-"""What ``fairwall plan`` prints about training."""
+"""The command ``fairwall plan training``."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sim.cli.lines import laid_out
-from sim.datasets.rows import Rows
-from sim.planning.table import Table
-from sim.planning.training import EPSILON_MAX, TIMES_MAX, Demands, Judged, TrainingPlan, make
+from sim.cli.plan.columns import Advantaged, Data, Positive, Protected, Target
+
+if TYPE_CHECKING:
+    from sim.planning.table import Table
+    from sim.planning.training import Judged, TrainingPlan
 
 
-def answer(table: Table, rows: Rows, demands: Demands, *, as_json: bool) -> None:
-    """Make a plan, showing what is being tried, and print it."""
+def training(
+    data: Data,
+    protected: Protected,
+    target: Target,
+    epsilon: Annotated[float, typer.Option(help="The model's, group statistics included.")],
+    max_gap: Annotated[float, typer.Option(help="The most between the groups' rates of decisions.")],
+    min_accuracy: Annotated[float, typer.Option(help="The least share of right decisions.")],
+    advantaged: Advantaged = None,
+    positive: Positive = None,
+    delta: Annotated[float, typer.Option(help="0 for pure epsilon.")] = 0.0,
+    drop: Annotated[list[str] | None, typer.Option(help="A column that is no feature. May be repeated.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Tell whether a table is large enough to train on.
+
+    Can a model with that gap and accuracy be trained at epsilon? For who holds the protected attribute. No budget is
+    spent, and nothing is released; but the answer depends on what is protected: run it where the protected attributes
+    are, and keep what it prints there.
+    """
     from rich.console import Console
 
+    from sim.planning.table import load, load_rows
+    from sim.planning.training import Demands, make
+
+    demands = Demands(epsilon, delta, max_gap, min_accuracy)
+    table = load(data, protected, advantaged, target, positive)
+    rows = load_rows(data, table, drop or ())
     with Console(stderr=True).status("training") as status:
         plan = make(rows, demands, lambda what: status.update(f"training: {what}"))
     typer.echo(json.dumps(as_values(plan, table), allow_nan=False) if as_json else as_text(plan, table))
@@ -160,12 +185,16 @@ def _binding(plan: TrainingPlan) -> str:
 
 
 def _epsilon(plan: TrainingPlan) -> str:
+    from sim.planning.training import EPSILON_MAX
+
     if plan.best is None:
         return "any"
     return f"none up to {max(EPSILON_MAX, plan.demands.epsilon):g}" if plan.epsilon is None else f"{plan.epsilon:.3g}"
 
 
 def _people(plan: TrainingPlan) -> str:
+    from sim.planning.training import TIMES_MAX
+
     people, there = plan.people, plan.everybody
     if plan.best is None:
         return "any"

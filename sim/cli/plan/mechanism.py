@@ -1,4 +1,4 @@
-"""The command ``fairwall recommend``."""
+"""The command ``fairwall plan mechanism``."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 _GUARANTEES = {"pure": "ε", "approximate": "ε, δ", "none": "none"}
 
 
-def recommend(
+def mechanism(
     metric: Annotated[str, typer.Option(help="The metric's key.")],
-    n: Annotated[int, typer.Option("--n", help="People whom the metric looks at.")],
-    queries: Annotated[int, typer.Option(help="Models in the batch.")],
+    people: Annotated[int, typer.Option(help="People whom the metric looks at.")],
+    models: Annotated[int, typer.Option(help="Models in the batch.")],
     epsilon: Annotated[float, typer.Option(help="The batch's whole budget.")],
     delta: Annotated[float, typer.Option(help="0 for pure mechanisms only.")] = 0.0,
     share_min: Annotated[float, typer.Option(help="Least share of the disadvantaged group.")] = 0.05,
@@ -32,7 +32,7 @@ def recommend(
     """Tell which mechanism answers a batch best. No protected attribute is looked at."""
     from sim.deployment.recommendation import recommend as find
 
-    found = find(metric, n, queries, epsilon, delta, share_min, share_max, reveal_max, minimum_group)
+    found = find(metric, people, models, epsilon, delta, share_min, share_max, reveal_max, minimum_group)
     if as_json:
         typer.echo(json.dumps(as_values(found), allow_nan=False))
         return
@@ -98,7 +98,7 @@ def as_text(recommendation: Recommendation) -> Group:
     shares = f"{100 * r.shares.low:g} to {100 * r.shares.high:g}%"
     budget = f"ε = {r.epsilon:g}" + (f", δ = {r.delta:g}" if r.delta else "")
     lines: list[RenderableType] = [
-        f"{r.metric}, {r.queries} queries, {r.n} people, {shares} disadvantaged, {budget}\n"
+        f"{r.metric}, {r.queries} models, {r.n} people, {shares} disadvantaged, {budget}\n"
         "Error of one answer; ÷ midpoint: at worst, relative to answering that;\n"
         "reveals: how many are found out at most, both groups counted equally.",
         table,
@@ -112,7 +112,7 @@ def as_text(recommendation: Recommendation) -> Group:
     if r.midpoint_wins:
         lines.append(
             f"Answering {midpoint(r.metric):g} without looking is as good as every mechanism, and costs nothing.\n"
-            "A larger epsilon, or fewer queries, would buy information."
+            "A larger epsilon, or fewer models, would buy information."
         )
     lines.append(
         "Chosen without a look at the protected attributes: answers clamped to what is\n"

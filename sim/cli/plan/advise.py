@@ -1,4 +1,4 @@
-"""The command ``fairwall advise``."""
+"""The command ``fairwall plan advise``."""
 
 from __future__ import annotations
 

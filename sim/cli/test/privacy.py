@@ -1,4 +1,4 @@
-"""The command ``fairwall privacy-audit``."""
+"""The command ``fairwall test privacy``."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 SAMPLES = 2**18
 
 
-def privacy_audit(
+def privacy(
     mechanism: Annotated[str | None, typer.Argument(help="What `--list` names.", metavar="MECHANISM")] = None,
     metric: Annotated[str | None, typer.Option(help="The metric that is asked for.")] = None,
-    n: Annotated[int | None, typer.Option("-n", "--people", help="People in the data set.")] = None,
-    queries: Annotated[int | None, typer.Option(help="Models in a batch.")] = None,
+    people: Annotated[int | None, typer.Option(help="People in the data set.")] = None,
+    models: Annotated[int | None, typer.Option(help="Models in a batch.")] = None,
     epsilon: Annotated[float | None, typer.Option(help="What a batch is asked for at.")] = None,
     delta: Annotated[float | None, typer.Option(help="The same; for mechanisms that have one.")] = None,
     batches: Annotated[int | None, typer.Option(help="How often a session asks for the batch; for mechanisms.")] = None,
@@ -39,7 +39,7 @@ def privacy_audit(
         _print_list()
         return
     if mechanism is None:
-        raise PrivacyAuditError("name a mechanism; `fairwall privacy-audit --list` names them all")
+        raise PrivacyAuditError("name a mechanism; `fairwall test privacy --list` names them all")
     if not 0 < level < 1:
         raise PrivacyAuditError("level: must be above 0 and below 1")
     if samples < 2 * FIRST:
@@ -47,7 +47,7 @@ def privacy_audit(
     if seed < 0:
         raise PrivacyAuditError("seed: must be at least 0")
     subject, setting = prepare(
-        mechanism, metric=metric, n=n, queries=queries, epsilon=epsilon, delta=delta, batches=batches
+        mechanism, metric=metric, n=people, queries=models, epsilon=epsilon, delta=delta, batches=batches
     )
     from rich.console import Console
 

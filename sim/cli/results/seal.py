@@ -1,4 +1,4 @@
-"""The command ``fairwall seal``."""
+"""The command ``fairwall results seal``."""
 
 from __future__ import annotations
 

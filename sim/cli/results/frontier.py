@@ -1,4 +1,4 @@
-"""The command ``fairwall frontier``."""
+"""The command ``fairwall results frontier``."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _played(scenario: str, settings: list[str], parent: Path, jobs: int) -> Path
             "--resume",
             str(folder.path),
         ]
-        then = ["fairwall", "frontier", str(folder.path)]
+        then = ["fairwall", "results", "frontier", str(folder.path)]
         raise Interrupted(f"finished trials are kept: {shlex.join(again)}; then {shlex.join(then)}") from None
     return played.folder
 

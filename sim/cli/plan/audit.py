@@ -1,12 +1,55 @@
-"""How the command ``fairwall plan`` answers about an audit."""
+"""The command ``fairwall plan audit``."""
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from sim.cli.lines import laid_out
-from sim.planning.audit import Plan
-from sim.planning.table import Table
+from sim.cli.plan.columns import Advantaged, Data, Positive, Protected, Target
+
+if TYPE_CHECKING:
+    from sim.planning.audit import Plan
+    from sim.planning.table import Table
+
+
+def audit(
+    data: Data,
+    protected: Protected,
+    target: Target,
+    epsilon: Annotated[float, typer.Option(help="The whole batch's.")],
+    within: Annotated[float, typer.Option(help="How far a released gap may be from the true one.")],
+    advantaged: Advantaged = None,
+    positive: Positive = None,
+    delta: Annotated[float, typer.Option(help="0 for pure epsilon.")] = 0.0,
+    metric: Annotated[str, typer.Option(help="The metric's key.")] = "sp",
+    models: Annotated[int, typer.Option(help="Models in the batch.")] = 1,
+    mechanism: Annotated[str, typer.Option(help="What releases the gaps.")] = "recommended",
+    bounding: Annotated[str, typer.Option(help="none, clamp, truncate or boundary-inflate.")] = "clamp",
+    reveal_max: Annotated[float, typer.Option(help="The policy's audit.reveal_max.")] = 0.6,
+    budget: Annotated[float | None, typer.Option(help="Epsilon in all, for several batches.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Tell whether a table is large enough to audit.
+
+    Is a released gap within F of the true one in 95 of 100 cases, whatever the true gap is? For compliance. No budget
+    is spent, and nothing is released; but the answer depends on what is protected: run it where the protected
+    attributes are, and keep what it prints there.
+    """
+    from fairwall.laws.metric import METRICS
+    from sim.planning.audit import make
+    from sim.planning.batch import Batch
+    from sim.planning.errors import PlanError
+    from sim.planning.table import load
+
+    if metric not in METRICS:
+        raise PlanError(f"--metric: unknown metric {metric!r}, choose one of: {', '.join(METRICS)}")
+    table = load(data, protected, advantaged, target, positive)
+    batch = Batch(metric, table.counts, models, epsilon, delta, mechanism, bounding, reveal_max)  # type: ignore[arg-type]
+    found = make(batch, within, budget)
+    typer.echo(json.dumps(as_values(found, table), allow_nan=False) if as_json else as_text(found, table))
 
 
 def as_values(plan: Plan, table: Table) -> dict[str, Any]:

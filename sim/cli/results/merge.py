@@ -1,4 +1,4 @@
-"""The command ``fairwall merge``."""
+"""The command ``fairwall results merge``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands ``fairwall ledger backup`` and ``fairwall ledger restore``."""
+"""The commands ``fairwall deploy ledger backup`` and ``fairwall deploy ledger restore``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands ``fairwall serve ...``."""
+"""The commands ``fairwall deploy serve`` and ``health``."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ from typing import Annotated, NoReturn
 
 import typer
 
-app = typer.Typer(help="Serve a deployment.", rich_markup_mode=None)
 
-
-@app.command()
-def compliance(
+def serve(
     policy: Annotated[Path, typer.Option(help="The policy, a TOML file.", metavar="FILE")],
     new_ledger: Annotated[
         bool, typer.Option("--new-ledger", help="Begin a ledger where one was lost; forgets what was spent.")
@@ -31,7 +28,6 @@ def compliance(
     os.execv(sys.executable, command)  # noqa: S606 - our own interpreter and packages
 
 
-@app.command()
 def health(
     policy: Annotated[Path, typer.Option(help="The policy of the service, a TOML file.", metavar="FILE")],
     seconds: Annotated[float, typer.Option(min=0.1, help="How long to wait for an answer.")] = 5.0,

@@ -1,0 +1,16 @@
+"""The commands ``fairwall test ...``: whether a mechanism, a program or the protocol keeps its promises."""
+
+import typer
+
+from sim.cli.test import conformance
+from sim.cli.test.boundary import boundary
+from sim.cli.test.privacy import privacy
+from sim.cli.test.protocol import protocol
+
+app = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Test mechanisms, programs and the protocol's boundary."
+)
+app.add_typer(conformance.app, name="conformance")
+app.command()(privacy)
+app.command()(boundary)
+app.command()(protocol)
