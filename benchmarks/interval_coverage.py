@@ -35,9 +35,9 @@ from compliance.interval import probabilities_above, within_range
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import NO_FACTS, Facts, Mechanism, Question, chosen
 from compliance.mechanisms.recommended import Recommended
-from compliance.metrics import gaps
 from compliance.noise import Seeded
-from compliance.records import Records
+from compliance.records.metrics import gaps
+from compliance.records.people import Records
 from fairwall.laws.metric import find_metric
 
 PEOPLE = (100, 300, 1000, 3000)

@@ -25,7 +25,7 @@ from short import parsed
 from compliance.accountant import Budget
 from compliance.case import game_case
 from compliance.mechanisms import MECHANISMS
-from compliance.records import Records
+from compliance.records.people import Records
 from compliance.service import AuditService
 from fairwall.client.audit_client import Audits, ask
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server

@@ -21,8 +21,8 @@ from compliance.ledger import Ledger
 from compliance.ledger.books import UNIT_EPSILON, Entry, Reply, Request, Room
 from compliance.mechanisms.mechanism import Facts, Mechanism, Question, Release, Reusable, chosen
 from compliance.noise import Noise, noise_for
-from compliance.records import Records
-from compliance.rows import Rows
+from compliance.records.people import Records
+from compliance.records.rows import Rows
 from fairwall.laws.precision import Precision, spacing, written_down
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
 from fairwall.wire.limits import EPSILON_MIN

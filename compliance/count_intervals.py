@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.interval import LEVEL, Ends
-from compliance.metrics import GroupSums
+from compliance.records.metrics import GroupSums
 from fairwall.laws.cube import CubeNoise
 from fairwall.laws.metric import Metric
 from fairwall.laws.noise import Gaussian, Laplace, Law

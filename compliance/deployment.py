@@ -22,10 +22,10 @@ from compliance.ledger.books import Account, LedgerError, Served
 from compliance.ledger.file import inspect
 from compliance.ledger.seal import Seal, load_key
 from compliance.ledger.writable import Writable
-from compliance.records import Records
+from compliance.records.people import Records
+from compliance.records.rows import Rows
 from compliance.release import Release
 from compliance.release_service import ReleaseCase, ReleaseService
-from compliance.rows import Rows
 from compliance.running import Running
 from compliance.service import AuditService
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from compliance.policy import DeploymentSection, Policies, Policy
+    from compliance.records.same_people import Traits
     from compliance.release import Column
-    from compliance.same_people import Traits
 
     Released: TypeAlias = tuple[tuple[Column, ...], NDArray[np.uint8]]
 

@@ -22,7 +22,7 @@ from compliance.bounding import CHOICES
 from compliance.mechanisms.mechanism import NO_FACTS, Mechanism, Question, Release, chosen
 from compliance.mechanisms.recommended import midpoint
 from compliance.noise import Seeded
-from compliance.records import Records
+from compliance.records.people import Records
 from fairwall.laws.bounding import metric_range
 from fairwall.laws.metric import find_metric
 from fairwall.laws.shares import Shares
@@ -89,7 +89,7 @@ def expect(
     mechanism : Mechanism
         What answers.
     metric : str
-        A key of `compliance.metrics.METRICS`.
+        A key of `compliance.records.metrics.METRICS`.
     strata : tuple of int
         How many people have the label 0, and how many the label 1.
     models : int

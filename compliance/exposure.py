@@ -7,7 +7,7 @@ from compliance.bounding import Bounded
 from compliance.mechanisms.cells import CellsMechanism
 from compliance.mechanisms.mechanism import Mechanism
 from compliance.mechanisms.recommended import Recommended
-from compliance.records import Records
+from compliance.records.people import Records
 from fairwall.laws.exposure import KNOWN, Limit, revealed
 from fairwall.laws.shares import Shares
 
@@ -37,7 +37,7 @@ def exposure(
     mechanism
         What answers.
     metric
-        A key of `compliance.metrics.METRICS`.
+        A key of `compliance.records.metrics.METRICS`.
     people
         Whom the metric looks at.
     models

@@ -20,7 +20,7 @@ from compliance.draws import DrawLog
 from compliance.exposure import limited
 from compliance.groups import Attribute, GroupCase, Grouped
 from compliance.mechanisms import find_mechanism
-from compliance.records import Records
+from compliance.records.people import Records
 from compliance.release import Column, HandedModel, Release, game_release
 from compliance.release_service import ReleaseCase
 from compliance.study import Study, game_study

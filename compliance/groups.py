@@ -19,7 +19,7 @@ from compliance.accountant import Loss, Neighbours, pure
 from compliance.case import Case
 from compliance.ledger.books import Entry, Reply, Request
 from compliance.noise import Noise, noise_for
-from compliance.rows import Rows
+from compliance.records.rows import Rows
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.laws.exposure import NO_LIMIT, Limit, of_tables, one_person
 from fairwall.laws.groups import SUM_STEP, noise_rate, strata_of

@@ -35,10 +35,10 @@ from compliance.mechanisms import MECHANISMS, Mechanism, find_mechanism
 from compliance.mechanisms.cauchy import CauchyMechanism
 from compliance.mechanisms.mechanism import candidates
 from compliance.mechanisms.recommended import Recommended
-from compliance.records import Records, RecordsError
+from compliance.records.people import Records, RecordsError
+from compliance.records.rows import Ids, Rows, identified
+from compliance.records.same_people import Traits, traits_of
 from compliance.release import Column
-from compliance.rows import Ids, Rows, identified
-from compliance.same_people import Traits, traits_of
 from fairwall import toml
 from fairwall.errors import UserError
 from fairwall.files import require_end

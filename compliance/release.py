@@ -18,7 +18,7 @@ from compliance.ledger import Ledger
 from compliance.ledger.books import UNIT_EPSILON, Entry, Reply, Request, Room
 from compliance.local import PROTOCOLS, seeded, system
 from compliance.noise import request_key
-from compliance.records import Records
+from compliance.records.people import Records
 from fairwall.laws.group_rates import RATED
 from fairwall.laws.local import CLEAN
 from fairwall.laws.utility import UTILITIES

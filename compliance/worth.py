@@ -11,7 +11,7 @@ from compliance.expectation import Expectation, expected_about
 from compliance.exposure import exposure_about
 from compliance.mechanisms.recommended import midpoint
 from compliance.policy import Policy, PolicyError
-from compliance.records import Records
+from compliance.records.people import Records
 
 LOG = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import Mechanism, Question
 from compliance.mechanisms.recommended import mechanism_of
 from compliance.noise import Seeded
-from compliance.records import Records
+from compliance.records.people import Records
 from sim.planning.batch import Batch
 from sim.planning.worst import Worst
 

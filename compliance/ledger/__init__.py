@@ -41,7 +41,7 @@ from compliance.ledger.books import (
 from compliance.ledger.file import LedgerUnavailable
 from compliance.ledger.seal import Head, Seal, SealError
 from compliance.ledger.turns import Turns
-from compliance.same_people import shared
+from compliance.records.same_people import shared
 from fairwall.rpc import journal
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
@@ -51,7 +51,7 @@ _Record = TypeVar("_Record", Terms, Admission, Entry)
 _WHOSE_BYTES, _BOUND_BYTES = 16, 32
 """Of what is bound to a name so much says who is in which group, and so much, with that, what the data say.
 
-The rest is what `compliance.same_people` compares; records of older services have none.
+The rest is what `compliance.records.same_people` compares; records of older services have none.
 """
 
 
@@ -116,7 +116,7 @@ class Ledger:
         data : bytes
             What the name stands for from now on, as digests that say nothing to who lacks the key: 16 bytes for who is
             in which group, 16 for all that the data say, and then, where it is known, whose they are, as of
-            `compliance.same_people.Traits.sealed`. Empty binds nothing.
+            `compliance.records.same_people.Traits.sealed`. Empty binds nothing.
 
         Raises
         ------

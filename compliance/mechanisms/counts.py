@@ -35,8 +35,8 @@ from compliance.mechanisms.mechanism import (
     require_answerable,
     require_budget,
 )
-from compliance.metrics import GroupSums, gaps, sums_over
 from compliance.noise import ROUNDING_STEPS, Noise, step_for
+from compliance.records.metrics import GroupSums, gaps, sums_over
 from fairwall.laws.counts import Totals, laplace_scales, shrunk_sums
 from fairwall.laws.cube import CubeNoise
 from fairwall.laws.metric import Metric, find_metric

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from compliance.accountant import Loss
 from compliance.interval import noise_reach
-from compliance.metrics import gaps, part_values
 from compliance.noise import Noise
-from compliance.records import Records
+from compliance.records.metrics import gaps, part_values
+from compliance.records.people import Records
 from fairwall.laws.cells import Cuts, cut
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Law
@@ -105,7 +105,7 @@ class Question:
     Parameters
     ----------
     metric
-        A key of `compliance.metrics.METRICS` that the records are audited for.
+        A key of `compliance.records.metrics.METRICS` that the records are audited for.
     predictions
         Shape (m, n) with m at least 1: m models' predictions for everybody, each in [0, 1]. Public to who asks.
     records

@@ -25,7 +25,7 @@ from compliance.count_intervals import combined, level_of_parts
 from compliance.interval import Ends
 from compliance.mechanisms.counts import consistent
 from compliance.mechanisms.mechanism import Question, Stratum
-from compliance.metrics import GroupSums, gaps
+from compliance.records.metrics import GroupSums, gaps
 from fairwall.laws.metric import Metric, find_metric
 from fairwall.laws.posterior import Posterior, Seen, posterior
 

@@ -34,8 +34,8 @@ from compliance.accountant import Loss, pure
 from compliance.count_intervals import combined, level_of_parts
 from compliance.interval import Ends, noise_reach
 from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release, require_budget
-from compliance.metrics import GroupSums, gaps
 from compliance.noise import Noise, step_for
+from compliance.records.metrics import GroupSums, gaps
 from fairwall.laws.bounding import metric_range
 from fairwall.laws.metric import find_metric, part_values, sums_over
 from fairwall.laws.noise import Gaussian

@@ -418,7 +418,7 @@ def standings(
     Parameters
     ----------
     metric
-        A key of `compliance.metrics.METRICS`.
+        A key of `compliance.records.metrics.METRICS`.
     n
         People in the metric's stratum, at least 3; for equalized odds, people.
     queries, epsilon, delta

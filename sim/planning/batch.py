@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compliance.bounding import Bounding
-from compliance.records import STRATUM_MIN
+from compliance.records.people import STRATUM_MIN
 from fairwall.laws.metric import Metric, find_metric
 from fairwall.laws.sensitivity import Counts, Sensitivities, sensitivities
 
@@ -58,7 +58,7 @@ class Batch:
 
     @property
     def auditable(self) -> bool:
-        """Whether compliance would audit these people: see `compliance.records.Records`."""
+        """Whether compliance would audit these people: see `compliance.records.people.Records`."""
         return all(min(groups) >= 1 and sum(groups) >= STRATUM_MIN for groups in self.strata)
 
     def sensitivities(self, beta: float | None = None) -> Sensitivities:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.mechanisms.mechanism import Question
-from compliance.records import STRATUM_MIN, Records
+from compliance.records.people import STRATUM_MIN, Records
 from fairwall.laws.metric import find_metric
 
 _RANDOM = 2

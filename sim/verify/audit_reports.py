@@ -17,8 +17,8 @@ from compliance.accountant import FREE, Budget
 from compliance.case import Case
 from compliance.differencing import Detector
 from compliance.game import open_case
-from compliance.metrics import gaps
-from compliance.records import Records
+from compliance.records.metrics import gaps
+from compliance.records.people import Records
 from fairwall.rpc.arrays import from_message
 from fairwall.wire.metrics import name_of
 from fairwall.wire.queries import trained_on

@@ -17,7 +17,7 @@ from compliance.accountant import Budget
 from compliance.black_box import Models
 from compliance.case import Case, game_case
 from compliance.mechanisms import MECHANISMS
-from compliance.records import Records
+from compliance.records.people import Records
 from compliance.service import AuditService
 from developer.reveal.base_model import identity
 from developer.reveal.hidden import HiddenAudits

@@ -25,7 +25,7 @@ from compliance.accountant import Budget
 from compliance.case import Case, game_case
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.recommended import choose
-from compliance.records import Records
+from compliance.records.people import Records
 from compliance.service import AuditService
 from fairwall.client.audit_client import Audits, ask
 from fairwall.compliance.v1.audit_service_pb2 import AuditHeader, AuditRequest, AuditResponse, GetTermsRequest

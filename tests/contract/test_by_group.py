@@ -14,8 +14,8 @@ from compliance.case import DEVELOPER, game_case
 from compliance.group_service import EPSILON_MIN, GroupService
 from compliance.groups import Attribute, GroupCase, Grouped
 from compliance.mechanisms import MECHANISMS
-from compliance.records import Records
-from compliance.rows import Rows, identified
+from compliance.records.people import Records
+from compliance.records.rows import Rows, identified
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.compliance.v1.group_service_pb2_grpc import GroupServiceStub, add_GroupServiceServicer_to_server
 from fairwall.rpc.arrays import from_message, header_of

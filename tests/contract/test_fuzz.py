@@ -35,7 +35,7 @@ from compliance.cohort import game_cohort
 from compliance.group_service import GroupService
 from compliance.groups import Attribute, GroupCase, Grouped
 from compliance.mechanisms import MECHANISMS
-from compliance.records import Records
+from compliance.records.people import Records
 from compliance.release import Column, HandedModel, game_release
 from compliance.release_service import ReleaseCase, ReleaseService
 from compliance.service import AuditService

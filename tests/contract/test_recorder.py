@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from compliance.accountant import Budget
 from compliance.case import Case, game_case
 from compliance.mechanisms import MECHANISMS
-from compliance.records import Records
+from compliance.records.people import Records
 from compliance.service import AuditService
 from fairwall.client.audit_client import Audits, ask
 from fairwall.compliance.v1 import audit_service_pb2 as audit

@@ -20,7 +20,7 @@ from compliance.ledger import Ledger
 from compliance.ledger.books import Entry
 from compliance.ledger.file import LedgerUnavailable
 from compliance.mechanisms import MECHANISMS
-from compliance.records import Records
+from compliance.records.people import Records
 from compliance.release import Column, HandedModel, Release, game_release
 from compliance.release_service import ReleaseCase, ReleaseService
 from compliance.service import AuditService

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from compliance.case import Case
-from compliance.rows import Rows, identified
+from compliance.records.rows import Rows, identified
 from compliance.service import AuditService
 from fairwall.client.audit_client import Answer, Audits, ask
 from fairwall.client.rows import arranged, from_message

@@ -15,7 +15,7 @@ import pytest
 from compliance.accountant import Budget
 from compliance.case import DEVELOPER, Case, game_case
 from compliance.mechanisms import MECHANISMS
-from compliance.records import Records
+from compliance.records.people import Records
 from compliance.service import AuditService
 from fairwall.compliance.v1.audit_service_pb2 import AuditHeader, AuditRequest
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub, add_AuditServiceServicer_to_server

@@ -23,7 +23,7 @@ from compliance.accountant import Budget
 from compliance.case import Case, game_case, values_of
 from compliance.ledger.books import Entry
 from compliance.mechanisms import MECHANISMS
-from compliance.records import Records
+from compliance.records.people import Records
 from compliance.service import AuditService
 from fairwall.client import AuditClient, AuditRefused, AuditUnavailable
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server

@@ -1,8 +1,8 @@
 """Gives absolute gaps a sign."""
 
-from compliance import metrics
 from compliance.__main__ import main
 from compliance.mechanisms import mechanism as question
+from compliance.records import metrics
 
 KILLED_BY = "C501"
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from compliance import service
 from compliance.__main__ import main
-from compliance.records import Records
+from compliance.records.people import Records
 
 KILLED_BY = "C612"
 

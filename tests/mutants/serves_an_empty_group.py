@@ -2,7 +2,7 @@
 
 from compliance import policy
 from compliance.__main__ import main
-from compliance.records import Records
+from compliance.records.people import Records
 
 KILLED_BY = "C607"
 

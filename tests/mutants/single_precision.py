@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from compliance import metrics
 from compliance.__main__ import main
+from compliance.records import metrics
 
 KILLED_BY = "C501"
 

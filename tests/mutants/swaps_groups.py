@@ -1,7 +1,7 @@
 """Subtracts the advantaged from the disadvantaged."""
 
-from compliance import metrics
 from compliance.__main__ import main
+from compliance.records import metrics
 
 KILLED_BY = "C502"
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from compliance.__main__ import main
-from compliance.records import Records
+from compliance.records.people import Records
 
 KILLED_BY = "C542"
 

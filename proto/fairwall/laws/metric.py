@@ -72,7 +72,7 @@ class Metric:
     title
         What people call it, in reports.
     parts
-        What it is computed from; `compliance.metrics` has the formula.
+        What it is computed from; `compliance.records.metrics` has the formula.
     absolute
         Whether gaps lose their sign. This changes the sensitivity.
     binary

@@ -95,10 +95,10 @@ first term is 0 and the change 1/2; one flip further on a group has both, S = ma
 both precisions are equal for ever: 0. Where the smaller group has g people, nobody leaves it, and the change is 1/2 if
 all of the larger one have one label and somebody in the smaller one has the other; one flip further it is 1. So g does
 not make the global sensitivity less.
-The gap that `compliance.metrics` reports where a precision is undefined is 0, so that a flip into or out of that case
-moves it by at most 1 as well: noise on it needs the 1 of the group sizes, not the smaller value of the four counts. An
-undefined precision of 0, as in Fairlearn, would allow a change of 2: if h = 1 for one person only, with y = 1, their
-flip takes the gap from 1 to -1.
+The gap that `compliance.records.metrics` reports where a precision is undefined is 0, so that a flip into or out of
+that case moves it by at most 1 as well: noise on it needs the 1 of the group sizes, not the smaller value of the four
+counts. An undefined precision of 0, as in Fairlearn, would allow a change of 2: if h = 1 for one person only, with y =
+1, their flip takes the gap from 1 to -1.
 
 **Disparate impact** is a ratio whose denominator one person can empty: infinite, for every n and every kind of
 prediction.

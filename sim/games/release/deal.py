@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.records import STRATUM_MIN
+from compliance.records.people import STRATUM_MIN
 from fairwall.laws.local import LOCAL_LAWS, LocalPrivacyError, split, uniform_at_k_based
 from fairwall.laws.local.limits import require_epsilon
 from fairwall.learning.boosting import Boosting

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from compliance.accountant import Budget, Loss
 from compliance.game import open_release
 from compliance.mechanisms import MECHANISMS
-from compliance.records import Records
+from compliance.records.people import Records
 from compliance.release import HandedModel, Release
 from developer.release import beliefs, mixture
 from fairwall.rpc.arrays import from_message, gathered

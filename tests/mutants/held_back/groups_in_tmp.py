@@ -4,7 +4,7 @@ import os
 import tempfile
 
 from compliance.__main__ import main
-from compliance.records import Records
+from compliance.records.people import Records
 
 KILLED_BY = "C610"
 

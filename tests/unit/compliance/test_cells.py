@@ -27,9 +27,9 @@ from compliance.mechanisms.cells import (
     seen_by,
 )
 from compliance.mechanisms.mechanism import NO_FACTS, Facts, Question
-from compliance.metrics import METRICS
 from compliance.noise import Seeded, System
-from compliance.records import Records
+from compliance.records.metrics import METRICS
+from compliance.records.people import Records
 from fairwall.laws.bounding import metric_range
 from fairwall.laws.cells import CELL_MIN, cells_scale, cut, discrete_variance
 from tests.asked import Asked, Spy

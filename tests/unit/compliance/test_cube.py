@@ -13,7 +13,7 @@ from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.cube import CubeMechanism, cube_step
 from compliance.mechanisms.mechanism import NO_FACTS, Question
 from compliance.noise import Seeded, System
-from compliance.records import Records
+from compliance.records.people import Records
 from fairwall.laws.cube import TOGETHER, coordinates
 from tests.asked import Asked, Spy
 

@@ -13,7 +13,7 @@ from compliance.case import game_case, values_of
 from compliance.draws import DrawLog
 from compliance.mechanisms import MECHANISMS
 from compliance.noise import Noise
-from compliance.records import Records
+from compliance.records.people import Records
 
 LABELS = np.array([1, 1, 1, 0, 0, 1, 1, 0], np.uint8)
 PROTECTED = np.array([1, 0, 1, 1, 0, 0, 1, 0], np.uint8)

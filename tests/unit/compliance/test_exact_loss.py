@@ -26,7 +26,7 @@ from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.cube import cube_step
 from compliance.mechanisms.mechanism import NO_FACTS, Facts, Question
 from compliance.noise import Noise, Seeded
-from compliance.records import Records
+from compliance.records.people import Records
 from fairwall.laws.cells import cells_scale
 from fairwall.laws.cube import cube_scales
 from fairwall.laws.decimals import written

@@ -12,7 +12,7 @@ from compliance.expectation import expect
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import NO_FACTS, Question
 from compliance.noise import Seeded
-from compliance.records import Records
+from compliance.records.people import Records
 from fairwall.laws.calibration import laplace_law
 from fairwall.laws.metric import find_metric
 from fairwall.laws.shares import DEFAULT_SHARES, Shares

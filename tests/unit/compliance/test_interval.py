@@ -23,7 +23,7 @@ from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import NO_FACTS, Question
 from compliance.mechanisms.propose_test_release import ProposeTestRelease
 from compliance.noise import Seeded
-from compliance.records import Records
+from compliance.records.people import Records
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace
 

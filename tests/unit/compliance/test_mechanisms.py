@@ -42,9 +42,9 @@ from compliance.mechanisms.recommended import (
     value_range,
 )
 from compliance.mechanisms.round import Round
-from compliance.metrics import METRICS
 from compliance.noise import Noise, Seeded, System
-from compliance.records import Records
+from compliance.records.metrics import METRICS
+from compliance.records.people import Records
 from fairwall.laws.calibration import cauchy_loss, conceal_law, laplace_law
 from fairwall.laws.cauchy import tuned_law
 from fairwall.laws.gaussian import gaussian_delta

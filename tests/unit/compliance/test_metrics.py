@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from compliance.metrics import METRICS, GroupSums, gaps, part_values, sums_over
+from compliance.records.metrics import METRICS, GroupSums, gaps, part_values, sums_over
 from fairwall.laws.sensitivity import Counts, sensitivities
 
 Labels = NDArray[np.uint8]

@@ -14,7 +14,7 @@ from compliance.mechanisms.mechanism import NO_FACTS, Question
 from compliance.mechanisms.propose_test_release import ProposeTestRelease
 from compliance.mechanisms.recommended import choose
 from compliance.noise import Noise, Seeded
-from compliance.records import Records, RecordsError
+from compliance.records.people import Records, RecordsError
 from fairwall.laws.bounding import truncated_scale
 from fairwall.laws.exposure import revealed
 from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import NO_FACTS, Question
 from compliance.mechanisms.pass_fail import PassFail
-from compliance.metrics import METRICS
 from compliance.noise import Seeded
-from compliance.records import Records
+from compliance.records.metrics import METRICS
+from compliance.records.people import Records
 
 PROTECTED = np.array([0, 0, 1, 1, 1, 0, 1, 1], np.uint8)
 LABELS = np.array([0, 1, 0, 1, 1, 0, 0, 1], np.uint8)

@@ -14,7 +14,7 @@ from compliance.mechanisms import MECHANISMS, posterior_answers
 from compliance.mechanisms.cells import EPSILON
 from compliance.mechanisms.mechanism import NO_FACTS, Facts, Question
 from compliance.noise import Seeded
-from compliance.records import Records
+from compliance.records.people import Records
 from fairwall.laws import posterior as laws_posterior
 from fairwall.laws.metric import find_metric
 from fairwall.laws.posterior import Posterior, Seen, posterior

@@ -12,7 +12,7 @@ import pytest
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import NO_FACTS, Question, chosen
 from compliance.noise import Seeded
-from compliance.records import Records, RecordsError
+from compliance.records.people import Records, RecordsError
 from fairwall.laws.metric import METRICS
 
 FOUR = list(itertools.product((0, 1), repeat=4))

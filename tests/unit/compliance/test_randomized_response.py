@@ -15,7 +15,7 @@ from compliance.ledger import Ledger
 from compliance.mechanisms.mechanism import Question
 from compliance.mechanisms.randomized_response import ATTRIBUTES, EPSILON, RandomizedResponse
 from compliance.noise import Seeded, System
-from compliance.records import Records
+from compliance.records.people import Records
 from fairwall.laws.bounding import metric_range
 from fairwall.laws.metric import METRICS
 from fairwall.laws.response import COPIES_MAX, combined, noisy_sums, response_loss, turning_probability

@@ -10,7 +10,7 @@ from compliance.mechanisms.cells import CellsMechanism
 from compliance.mechanisms.mechanism import NO_FACTS, Mechanism, Question
 from compliance.mechanisms.recommended import CELLS_FROM, Recommended, choose, mechanism_of
 from compliance.noise import Seeded
-from compliance.records import Records
+from compliance.records.people import Records
 
 PEOPLE, FEW, EPSILON, DRAWS = 2000, 160, 0.5, 40
 OTHERS = ("counts", "cube")

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compliance.metrics import METRICS
-from compliance.records import STRATUM_MIN, Records, RecordsError
+from compliance.records.metrics import METRICS
+from compliance.records.people import STRATUM_MIN, Records, RecordsError
 
 LABELS = (1, 1, 1, 0, 0)
 PROTECTED = (1, 0, 0, 1, 0)

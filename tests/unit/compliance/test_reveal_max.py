@@ -14,7 +14,7 @@ from compliance.mechanisms.cells import EPSILON, CellsMechanism, plan, purchases
 from compliance.mechanisms.mechanism import NO_FACTS, Mechanism, Question, chosen
 from compliance.mechanisms.recommended import SHRUNK, Recommended, choose
 from compliance.noise import Seeded
-from compliance.records import Records
+from compliance.records.people import Records
 from fairwall.laws.cells import CELL_MIN
 from fairwall.laws.exposure import Limit, cells_within, revealed
 from fairwall.laws.shares import DEFAULT_SHARES, Shares

@@ -21,7 +21,7 @@ from compliance.ledger import Ledger
 from compliance.ledger.books import UNIT_BYTES, Entry, Reply, Request, Room
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.cells import PURCHASES_MAX
-from compliance.records import Records
+from compliance.records.people import Records
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1.error_pb2 import REASON_EPSILON_INVALID, REASON_QUOTA_EXHAUSTED

@@ -7,7 +7,7 @@ from itertools import permutations, product
 import numpy as np
 import pytest
 
-from compliance.rows import Rows, identified
+from compliance.records.rows import Rows, identified
 from fairwall.wire.rows import RowsError
 
 

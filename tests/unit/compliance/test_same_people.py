@@ -10,13 +10,13 @@ import pandas as pd
 import pytest
 
 from compliance import policy as policies
-from compliance import same_people
 from compliance.accountant import Budget, Neighbours
 from compliance.deployment import _agree, _load
 from compliance.ledger import Ledger
 from compliance.ledger.books import LedgerError
 from compliance.ledger.file import inspect
 from compliance.ledger.seal import Seal
+from compliance.records import same_people
 
 PEOPLE = 300
 HEAD = """

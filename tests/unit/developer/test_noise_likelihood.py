@@ -17,7 +17,7 @@ from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import NO_FACTS, Facts, Question, Release
 from compliance.mechanisms.randomized_response import ATTRIBUTES
 from compliance.noise import Seeded
-from compliance.records import Records
+from compliance.records.people import Records
 from developer.reveal.decode.ep import settled
 from developer.reveal.decode.likelihood import (
     counts_size,

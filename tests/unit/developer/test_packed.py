@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from compliance.metrics import GroupSums, gaps, sums_over
+from compliance.records.metrics import GroupSums, gaps, sums_over
 from developer.reveal.strategies import precision as how
 from developer.reveal.strategies import splitting, sums, superincreasing
 from developer.reveal.strategies.splitting import TAIL, count_law, count_range, subset_code

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from compliance.mechanisms.mechanism import Question
-from compliance.records import Records
+from compliance.records.people import Records
 from developer.reveal.strategies.predictive_parity import play
 from developer.reveal.strategies.strategy import Hand, Reveal
 

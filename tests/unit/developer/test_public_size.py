@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from compliance.accountant import Budget
 from compliance.case import game_case, values_of
 from compliance.mechanisms import MECHANISMS
-from compliance.records import Records
+from compliance.records.people import Records
 from developer.reveal import play as developer
 from developer.reveal.strategies import STRATEGIES, Hand, Reveal, Strategy
 from developer.reveal.strategies.sizes import ask_sizes

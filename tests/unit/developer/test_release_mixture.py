@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import NO_FACTS, Question
 from compliance.noise import Seeded
-from compliance.records import Records
+from compliance.records.people import Records
 from developer.release.beliefs import Beliefs, believe
 from developer.release.mixture import ANSWERED_BY, from_mixture, tossed
 from fairwall.game.v1 import referee_service_pb2 as game

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from compliance.mechanisms.mechanism import Question
-from compliance.metrics import METRICS
-from compliance.records import Records
+from compliance.records.metrics import METRICS
+from compliance.records.people import Records
 from developer.reveal.strategies import STRATEGIES, Hand
 from developer.reveal.strategies.sizes import alone, group_sizes
 from developer.reveal.translation import UNIT, Play, plays

@@ -12,7 +12,7 @@ from scipy.stats import kstest
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import NO_FACTS, Question
 from compliance.noise import Seeded
-from compliance.records import Records
+from compliance.records.people import Records
 from fairwall.laws.calibration import cauchy_loss
 from fairwall.laws.mechanisms import CHOICE, MECHANISM_LAWS, Batch
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Uniform

@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from compliance.metrics import GroupSums, gaps
+from compliance.records.metrics import GroupSums, gaps
 from fairwall.laws.group_rates import fairness_figures, group_rates
 from fairwall.laws.metric import part_values, sums_over
 from fairwall.laws.utility import UTILITIES

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from compliance.metrics import gaps
-from compliance.records import Records
+from compliance.records.metrics import gaps
+from compliance.records.people import Records
 from fairwall.compliance.v1.audit_service_pb2 import AuditResponse
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.rpc.arrays import header_of, to_message

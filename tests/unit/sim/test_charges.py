@@ -15,7 +15,7 @@ from compliance.case import DEVELOPER, Case, game_case, values_of
 from compliance.exposure import limited
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import Mechanism
-from compliance.records import Records
+from compliance.records.people import Records
 from fairwall.compliance.v1.audit_service_pb2 import AuditResponse
 from fairwall.laws.exposure import Limit
 from fairwall.rpc.arrays import to_message

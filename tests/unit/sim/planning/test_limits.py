@@ -14,7 +14,7 @@ import pytest
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import Question
 from compliance.noise import Seeded, step_for
-from compliance.records import Records
+from compliance.records.people import Records
 from fairwall.laws.response import turning_probability
 from sim.cli.limits import as_text
 from sim.planning.limits import (

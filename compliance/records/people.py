@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.metrics import GroupSums
+from compliance.records.metrics import GroupSums
 from fairwall.laws.metric import find_metric, part_values, stratum, sums_over
 from fairwall.laws.sensitivity import least_stratum
 

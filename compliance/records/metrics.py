@@ -112,4 +112,4 @@ _FORMULAS: dict[str, Callable[..., NDArray[np.float64]]] = {
 
 for _metric in METRICS.values():
     if not _metric.of_means and _metric.name not in _FORMULAS:
-        raise MetricError(f"metric {_metric.name}: its formula is missing in _FORMULAS (compliance.metrics)")
+        raise MetricError(f"metric {_metric.name}: its formula is missing in _FORMULAS (compliance.records.metrics)")

@@ -1,0 +1,1 @@
+"""Whom audits are about: the only code that touches a protected column."""
