@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 from compliance.accountant import FREE, Budget, Neighbours
 from compliance.black_box import Asked
 from compliance.differencing import Detector
-from compliance.draws import DrawLog
 from compliance.interval import Ends, probabilities_above, within_range
 from compliance.ledger import Ledger
 from compliance.ledger.books import UNIT_EPSILON, Entry, Reply, Request, Room
 from compliance.mechanisms.mechanism import Facts, Mechanism, Question, Release, Reusable, chosen
 from compliance.noise import Noise, noise_for
+from compliance.noise.draw_log import DrawLog
 from compliance.records.people import Records
 from compliance.records.rows import Rows
 from fairwall.laws.precision import Precision, spacing, written_down

@@ -16,10 +16,10 @@ from compliance.black_box import Asked, Models
 from compliance.bounding import bounded
 from compliance.case import Case, game_case, values_of
 from compliance.cohort import Cohort, game_cohort
-from compliance.draws import DrawLog
 from compliance.exposure import limited
 from compliance.groups import Attribute, GroupCase, Grouped
 from compliance.mechanisms import find_mechanism
+from compliance.noise.draw_log import DrawLog
 from compliance.records.people import Records
 from compliance.release import Column, HandedModel, Release, game_release
 from compliance.release_service import ReleaseCase

@@ -14,7 +14,7 @@ from compliance.local.protocol import LocalProtocol
 from compliance.local.rappor import RAPPOR
 from compliance.local.ss import SS
 from compliance.local.the import THE, THE_SERVER
-from compliance.local.uniforms import Draw, seeded, system
+from compliance.noise.uniforms import Draw, seeded, system
 
 __all__ = ["PROTOCOLS", "Draw", "LocalProtocol", "seeded", "system"]
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.local.protocol import blocks
-from compliance.local.uniforms import Draw, bernoulli
+from compliance.noise.uniforms import Draw, bernoulli
 from fairwall.laws.local import Bits
 
 

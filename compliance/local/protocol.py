@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.local.uniforms import Draw
+from compliance.noise.uniforms import Draw
 from fairwall.laws.local import Law, LocalLaw, LocalPrivacyError
 
 L = TypeVar("L", bound=Law)

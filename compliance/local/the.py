@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from compliance.local.bits import sample_bits
 from compliance.local.protocol import LocalProtocol, blocks
-from compliance.local.uniforms import Draw
 from compliance.noise import step_for
+from compliance.noise.uniforms import Draw
 from fairwall.laws.local import LOCAL_LAWS, Numbers
 
 

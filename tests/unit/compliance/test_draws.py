@@ -10,9 +10,9 @@ import pytest
 
 from compliance.accountant import Budget
 from compliance.case import game_case, values_of
-from compliance.draws import DrawLog
 from compliance.mechanisms import MECHANISMS
 from compliance.noise import Noise
+from compliance.noise.draw_log import DrawLog
 from compliance.records.people import Records
 
 LABELS = np.array([1, 1, 1, 0, 0, 1, 1, 0], np.uint8)

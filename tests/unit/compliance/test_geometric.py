@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from compliance import geometric as module
-from compliance.geometric import RATE_MIN, geometric
+from compliance.noise import geometric as module
+from compliance.noise.geometric import RATE_MIN, geometric
 
 RATES = [
     Fraction(1, 3),

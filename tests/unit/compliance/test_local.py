@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from compliance.local import PROTOCOLS, seeded, system
 from compliance.local.grr import codes
-from compliance.local.uniforms import Draw, bernoulli
+from compliance.noise.uniforms import Draw, bernoulli
 from fairwall.laws.local import LOCAL_LAWS, LocalPrivacyError, split
 
 FALSE_ALARM = 1e-6

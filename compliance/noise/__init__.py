@@ -13,7 +13,7 @@ adds `ROUNDING_STEPS` steps to the sensitivity, the second one for the rounding 
 needs no allowance.
 
 **System.** `System` draws from the operating system's generator. Laplace noise is the difference of two geometric
-numbers (`compliance.geometric`: exact, and no slower for larger noise). Gaussian noise comes from OpenDP's exact
+numbers (`compliance.noise.geometric`: exact, and no slower for larger noise). Gaussian noise comes from OpenDP's exact
 sampler of the discrete law (Canonne, Kamath, Steinke 2020). OpenDP has no Cauchy noise: it is the ratio V/W of a
 point in the unit half disk (V, W > 0), drawn with integers. Bits are drawn until the acceptance and the rounded
 sum are certain, so there is no error at all. Noise from a cube is made of geometric numbers and whole ones. Beyond 2^53
@@ -37,7 +37,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.geometric import geometric
+from compliance.noise.geometric import geometric
 
 STEPS_MAX = 2**53
 """The largest multiple of a step that is released; all integers up to here are float64 numbers."""
