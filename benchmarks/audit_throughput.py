@@ -30,8 +30,8 @@ import numpy as np
 from numpy.typing import NDArray
 from short import parsed
 
-from compliance.accountant import Budget
 from compliance.case import game_case
+from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records
 from compliance.service import AuditService

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 from short import parsed
 
-from compliance.interval import probabilities_above, within_range
+from compliance.intervals.interval import probabilities_above, within_range
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import NO_FACTS, Facts, Mechanism, Question, chosen
 from compliance.mechanisms.recommended import Recommended

@@ -22,8 +22,8 @@ from pathlib import Path
 import numpy as np
 from short import parsed
 
-from compliance.accountant import Budget
 from compliance.case import game_case
+from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records
 from compliance.service import AuditService

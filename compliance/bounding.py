@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.accountant import Loss
+from compliance.ledger.accountant import Loss
 from compliance.mechanisms.mechanism import (
     Facts,
     Guarantee,

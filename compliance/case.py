@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.accountant import FREE, Budget, Neighbours
 from compliance.black_box import Asked
 from compliance.differencing import Detector
-from compliance.interval import Ends, probabilities_above, within_range
+from compliance.intervals.interval import Ends, probabilities_above, within_range
 from compliance.ledger import Ledger
+from compliance.ledger.accountant import FREE, Budget, Neighbours
 from compliance.ledger.books import UNIT_EPSILON, Entry, Reply, Request, Room
 from compliance.mechanisms.mechanism import Facts, Mechanism, Question, Release, Reusable, chosen
 from compliance.noise import Noise, noise_for
@@ -164,7 +164,7 @@ class Case:
     def probability_above(
         self, entry: Entry, predictions: NDArray[np.float64], threshold: float
     ) -> NDArray[np.float64]:
-        """Return P(the population's gap > threshold) for each model of a batch, see `compliance.interval`.
+        """Return P(the population's gap > threshold) for each model of a batch, see `compliance.intervals.interval`.
 
         A function of what is stored and of public numbers, the batch's predictions among them: it costs nothing and is
         the same each time.

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
-from compliance.accountant import Budget, Neighbours, Rule
 from compliance.case import Case
 from compliance.group_service import GroupService
 from compliance.groups import GroupCase, Grouped
 from compliance.ledger import Ledger
+from compliance.ledger.accountant import Budget, Neighbours, Rule
 from compliance.ledger.books import Account, LedgerError, Served
 from compliance.ledger.file import inspect
 from compliance.ledger.seal import Seal, load_key

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.accountant import Budget, Neighbours
 from compliance.black_box import Asked, Models
 from compliance.bounding import bounded
 from compliance.case import Case, game_case, values_of
 from compliance.cohort import Cohort, game_cohort
 from compliance.exposure import limited
 from compliance.groups import Attribute, GroupCase, Grouped
+from compliance.ledger.accountant import Budget, Neighbours
 from compliance.mechanisms import find_mechanism
 from compliance.noise.draw_log import DrawLog
 from compliance.records.people import Records

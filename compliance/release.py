@@ -12,9 +12,9 @@ import numpy as np
 from blake3 import blake3
 from numpy.typing import NDArray
 
-from compliance.accountant import Budget, Loss, Neighbours
 from compliance.case import DEVELOPER
 from compliance.ledger import Ledger
+from compliance.ledger.accountant import Budget, Loss, Neighbours
 from compliance.ledger.books import UNIT_EPSILON, Entry, Reply, Request, Room
 from compliance.local import PROTOCOLS, seeded, system
 from compliance.noise import request_key

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.accountant import Budget, Loss, Neighbours
 from compliance.case import DEVELOPER
 from compliance.ledger import Ledger
+from compliance.ledger.accountant import Budget, Loss, Neighbours
 from compliance.ledger.books import Entry, Reply, Request
 from compliance.noise import noise_for
 from fairwall.laws.decimals import least_scale

@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar
 
-from compliance.accountant import FREE, Budget, Loss, Neighbours
 from compliance.ledger import file
+from compliance.ledger.accountant import FREE, Budget, Loss, Neighbours
 from compliance.ledger.books import (
     LOST,
     Account,

@@ -9,7 +9,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from compliance.accountant import FREE, Budget, Loss, Neighbours
+from compliance.ledger.accountant import FREE, Budget, Loss, Neighbours
 from compliance.ledger.seal import Head
 from fairwall.errors import UserError
 from fairwall.rpc.quota import DAY_SECONDS

@@ -12,8 +12,8 @@ from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from compliance.accountant import Loss
 from compliance.ledger import Ledger
+from compliance.ledger.accountant import Loss
 from compliance.ledger.books import LedgerError
 from compliance.ledger.file import Inspection, append, connect, explained, genesis_of, inspect
 from compliance.ledger.seal import Head, Seal, sync_folder

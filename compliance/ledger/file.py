@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from compliance.accountant import Budget, Law, Loss, Neighbours, Rule
+from compliance.ledger.accountant import Budget, Law, Loss, Neighbours, Rule
 from compliance.ledger.books import (
     Admission,
     Books,

@@ -22,8 +22,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.accountant import Loss, pure
-from compliance.interval import Ends
+from compliance.intervals.interval import Ends
+from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms.mechanism import (
     Facts,
     Guarantee,

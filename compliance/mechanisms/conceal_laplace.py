@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from compliance.accountant import Loss, pure
+from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms.mechanism import (
     Facts,
     Guarantee,

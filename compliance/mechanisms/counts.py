@@ -4,7 +4,7 @@ The mathematics is `fairwall.laws.counts`. What a batch adds up over the disadva
 and so is how many they are, which is bought with an account's first batch and known from then on. Everything else is
 computed from these and from what who asks knows: the values of all people, and hence their totals.
 
-So are the intervals, `compliance.count_intervals`.
+So are the intervals, `compliance.intervals.counts`.
 """
 
 import math
@@ -14,8 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.accountant import Loss, pure
-from compliance.count_intervals import (
+from compliance.intervals.counts import (
     CentredSums,
     combined,
     level_of_parts,
@@ -24,7 +23,8 @@ from compliance.count_intervals import (
     possible_gaps,
     possible_sums,
 )
-from compliance.interval import Ends, noise_reach
+from compliance.intervals.interval import Ends, noise_reach
+from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms.mechanism import (
     Facts,
     Guarantee,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from compliance.accountant import Loss
+from compliance.ledger.accountant import Loss
 from compliance.mechanisms.counts import Asked, NoisyCounts, answer
 from compliance.mechanisms.gaussian import gaussian_cost
 from compliance.mechanisms.mechanism import (

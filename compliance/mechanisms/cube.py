@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.accountant import Loss, pure
+from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms.counts import Asked, NoisyCounts, answer
 from compliance.mechanisms.mechanism import (
     Facts,

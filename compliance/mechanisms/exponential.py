@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.accountant import Loss, pure
+from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms.mechanism import (
     Facts,
     Guarantee,

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from compliance.accountant import Loss, pure
+from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms.mechanism import (
     Facts,
     Guarantee,

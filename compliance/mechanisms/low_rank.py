@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.accountant import Loss, pure
+from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms.counts import as_fact, from_fact, size_fact
 from compliance.mechanisms.cube import cube_step, drawn_law, sums_of_steps
 from compliance.mechanisms.mechanism import (

@@ -11,8 +11,8 @@ from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, Ty
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.accountant import Loss
-from compliance.interval import noise_reach
+from compliance.intervals.interval import noise_reach
+from compliance.ledger.accountant import Loss
 from compliance.noise import Noise
 from compliance.records.metrics import gaps, part_values
 from compliance.records.people import Records
@@ -209,8 +209,9 @@ class Release:
     facts
         What else the batch has bought: later batches of the account get it back and pay nothing for it.
     low, high
-        Between what numbers the exact gaps lie with a probability of at least `compliance.interval.LEVEL` each, shape
-        (m,); computed from what is released and from public numbers alone. They may lie outside the metric's range.
+        Between what numbers the exact gaps lie with a probability of at least `compliance.intervals.interval.LEVEL`
+        each, shape (m,); computed from what is released and from public numbers alone. They may lie outside the
+        metric's range.
         None where no such numbers are known.
     """
 

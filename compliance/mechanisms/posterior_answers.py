@@ -21,8 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.count_intervals import combined, level_of_parts
-from compliance.interval import Ends
+from compliance.intervals.counts import combined, level_of_parts
+from compliance.intervals.interval import Ends
 from compliance.mechanisms.counts import consistent
 from compliance.mechanisms.mechanism import Question, Stratum
 from compliance.records.metrics import GroupSums, gaps

@@ -30,9 +30,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.accountant import Loss, pure
-from compliance.count_intervals import combined, level_of_parts
-from compliance.interval import Ends, noise_reach
+from compliance.intervals.counts import combined, level_of_parts
+from compliance.intervals.interval import Ends, noise_reach
+from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release, require_budget
 from compliance.noise import Noise, step_for
 from compliance.records.metrics import GroupSums, gaps

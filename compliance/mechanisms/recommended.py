@@ -45,7 +45,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.accountant import Loss, pure
+from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms.cauchy import CauchyMechanism
 from compliance.mechanisms.cells import CellsMechanism, bought_at, planned, predicted_with
 from compliance.mechanisms.cells import predicted as predicted_of_cells

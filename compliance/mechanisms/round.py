@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from compliance.accountant import Loss, pure
+from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release, require_budget
 from compliance.noise import Noise
 from fairwall.laws.precision import DECIMALS

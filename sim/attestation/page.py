@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from compliance.accountant import Neighbours, Rule
+from compliance.ledger.accountant import Neighbours, Rule
 from compliance.mechanisms import MECHANISMS
 from sim.attestation import figures
 from sim.report.notation import MISSING, as_float, number, plural

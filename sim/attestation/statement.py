@@ -15,10 +15,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 import fairwall
-from compliance.accountant import FREE, Budget, Loss
 from compliance.case import interval_of, values_of
 from compliance.groups import METRIC as BY_GROUP
-from compliance.interval import LEVEL
+from compliance.intervals.interval import LEVEL
+from compliance.ledger.accountant import FREE, Budget, Loss
 from compliance.ledger.books import LOST, Entry, Terms
 from compliance.ledger.file import Inspection
 from sim.attestation.envelope import PREDICATE_TYPE, STATEMENT_TYPE

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from compliance.accountant import Loss, pure
+from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import Guarantee, require_budget
 from compliance.mechanisms.pass_fail import PassFail

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.accountant import Budget, Loss, pure
+from compliance.ledger.accountant import Budget, Loss, pure
 from compliance.mechanisms.mechanism import Guarantee, Mechanism, Question, Release, require_budget
 from compliance.noise import ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.calibration import (

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from compliance.accountant import FREE, Budget
 from compliance.case import Case
 from compliance.differencing import Detector
 from compliance.game import open_case
+from compliance.ledger.accountant import FREE, Budget
 from compliance.records.metrics import gaps
 from compliance.records.people import Records
 from fairwall.rpc.arrays import from_message

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from compliance.accountant import Budget
 from compliance.black_box import Models
 from compliance.case import Case, game_case
+from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records
 from compliance.service import AuditService

@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from compliance import service
-from compliance.accountant import Budget
 from compliance.case import Case, game_case
+from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.recommended import choose
 from compliance.records.people import Records

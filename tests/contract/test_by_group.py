@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from compliance.accountant import Budget
 from compliance.case import DEVELOPER, game_case
 from compliance.group_service import EPSILON_MIN, GroupService
 from compliance.groups import Attribute, GroupCase, Grouped
+from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records
 from compliance.records.rows import Rows, identified

@@ -28,12 +28,12 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from compliance.accountant import Budget
 from compliance.black_box import Models
 from compliance.case import game_case
 from compliance.cohort import game_cohort
 from compliance.group_service import GroupService
 from compliance.groups import Attribute, GroupCase, Grouped
+from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records
 from compliance.release import Column, HandedModel, game_release

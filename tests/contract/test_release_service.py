@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from compliance.accountant import Budget
 from compliance.case import Case, game_case
 from compliance.ledger import Ledger
+from compliance.ledger.accountant import Budget
 from compliance.ledger.books import Entry
 from compliance.ledger.file import LedgerUnavailable
 from compliance.mechanisms import MECHANISMS

@@ -12,8 +12,8 @@ import grpc
 import numpy as np
 import pytest
 
-from compliance.accountant import Budget
 from compliance.case import DEVELOPER, Case, game_case
+from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records
 from compliance.service import AuditService

@@ -22,8 +22,8 @@ from pathlib import Path
 
 import pytest
 
-from compliance.accountant import Budget, Neighbours, pure
 from compliance.ledger import Ledger
+from compliance.ledger.accountant import Budget, Neighbours, pure
 from compliance.ledger.books import Entry, Reply, Request
 from compliance.ledger.file import inspect
 from compliance.ledger.seal import Seal, load_key

@@ -317,7 +317,7 @@ QUICK = ("draws again on a repeat",)
 OWN_BUDGET = """
 import dataclasses
 from compliance import game
-from compliance.accountant import Budget
+from compliance.ledger.accountant import Budget
 from compliance.ledger import Ledger
 honest = game.open_trained
 def opened(deal, release, draws=None):

@@ -20,8 +20,8 @@ import grpc
 import numpy as np
 import pytest
 
-from compliance.accountant import Budget
 from compliance.case import Case, game_case, values_of
+from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records
 from compliance.service import AuditService

@@ -356,7 +356,7 @@ Response.is_free, Response.release = lambda self, facts, epsilon, question=None:
 """
 NEVER_FREE = """
 from compliance import case
-from compliance.accountant import Budget
+from compliance.ledger.accountant import Budget
 case.Reusable = type("Nothing", (), {})
 Budget.affords = lambda self, losses, loss: True
 """
@@ -371,7 +371,7 @@ service._settle = settle
 """
 OVERSPENT = {
     "compliance": """
-from compliance.accountant import Budget
+from compliance.ledger.accountant import Budget
 Budget.affords = lambda self, losses, loss: True
 """,
     "developer": """

@@ -1,7 +1,7 @@
 """Adds charges up in float64: twenty times 0.1 are more than 2."""
 
 from compliance.__main__ import main
-from compliance.accountant import Budget
+from compliance.ledger.accountant import Budget
 
 KILLED_BY = "C409"
 

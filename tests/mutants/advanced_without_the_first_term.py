@@ -1,8 +1,8 @@
 """Leaves the smaller term of advanced composition away."""
 
-from compliance import accountant
 from compliance.__main__ import main
-from compliance.accountant import Rule
+from compliance.ledger import accountant
+from compliance.ledger.accountant import Rule
 from fairwall.laws.decimals import written
 
 KILLED_BY = "C431"

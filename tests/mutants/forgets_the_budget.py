@@ -2,8 +2,8 @@
 
 from compliance import deployment
 from compliance.__main__ import main
-from compliance.accountant import Budget, Neighbours, Rule
 from compliance.ledger import Ledger
+from compliance.ledger.accountant import Budget, Neighbours, Rule
 
 KILLED_BY = "C404"
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from compliance import service
 from compliance.__main__ import main
-from compliance.accountant import FREE
+from compliance.ledger.accountant import FREE
 from compliance.mechanisms.laplace import LaplaceMechanism
 
 KILLED_BY = "C401"

@@ -1,7 +1,7 @@
 """Counts half of what a batch costs, under zCDP."""
 
-from compliance import accountant
 from compliance.__main__ import main
+from compliance.ledger import accountant
 
 KILLED_BY = "C432"
 

@@ -1,7 +1,7 @@
 """Takes a budget for enough that is less than a billionth too small."""
 
 from compliance.__main__ import main
-from compliance.accountant import Budget
+from compliance.ledger.accountant import Budget
 
 KILLED_BY = "C409"
 

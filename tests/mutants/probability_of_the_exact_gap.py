@@ -2,7 +2,7 @@
 
 from compliance import service
 from compliance.__main__ import main
-from compliance.interval import probabilities_above
+from compliance.intervals.interval import probabilities_above
 from compliance.mechanisms.mechanism import Question
 from fairwall.rpc import arrays
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from compliance import interval
 from compliance.__main__ import main
+from compliance.intervals import interval
 
 KILLED_BY = "C524"
 

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from compliance.__main__ import main
-from compliance.accountant import Neighbours
 from compliance.ledger import Ledger
+from compliance.ledger.accountant import Neighbours
 
 KILLED_BY = "C908"
 

@@ -2,8 +2,8 @@
 
 from decimal import Decimal
 
-from compliance import accountant
 from compliance.__main__ import main
+from compliance.ledger import accountant
 
 KILLED_BY = "C420"
 

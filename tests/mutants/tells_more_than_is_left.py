@@ -1,7 +1,7 @@
 """Rounds what is left to the nearest float64, which may be more."""
 
-from compliance import accountant
 from compliance.__main__ import main
+from compliance.ledger import accountant
 
 KILLED_BY = "C421"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from compliance.accountant import Loss
+    from compliance.ledger.accountant import Loss
     from compliance.ledger.seal import Seal
     from compliance.policy import DeploymentSection
 
@@ -72,7 +72,7 @@ def seal_of(place: DeploymentSection) -> Seal:
 
 
 def _loss(text: str) -> tuple[str, Loss]:
-    from compliance.accountant import Loss
+    from compliance.ledger.accountant import Loss
 
     name, _, amount = text.rpartition("=")
     epsilon, _, delta = amount.partition(":")

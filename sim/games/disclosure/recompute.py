@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.accountant import Budget
 from compliance.game import open_study
+from compliance.ledger.accountant import Budget
 from compliance.study import Study
 from developer.disclosure.belief import believe
 from fairwall.laws.disclosure import PRIOR

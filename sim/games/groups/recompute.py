@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.accountant import Budget
 from compliance.game import open_groups
 from compliance.groups import GroupCase, released
+from compliance.ledger.accountant import Budget
 from compliance.noise import noise_for
 from developer.groups.decode import decode
 from fairwall.compliance.v1.group_service_pb2 import GroupRelease

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.accountant import Budget, Loss
 from compliance.game import open_release
+from compliance.ledger.accountant import Budget, Loss
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records
 from compliance.release import HandedModel, Release

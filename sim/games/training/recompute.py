@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from adversary.training.play import guess
-from compliance.accountant import Budget, Rule
 from compliance.cohort import Cohort
 from compliance.game import open_cohort
+from compliance.ledger.accountant import Budget, Rule
 from compliance.statistics_service import bounded
 from developer.training.models import promised
 from developer.training.play import PLAIN, RATES, record_multiplier, settings_of

@@ -1,8 +1,8 @@
 """Charges a series of Gaussian noises what the largest of them costs."""
 
-from compliance import accountant
 from compliance.__main__ import main
-from compliance.accountant import Rule
+from compliance.ledger import accountant
+from compliance.ledger.accountant import Rule
 
 KILLED_BY = "C434"
 

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import ndtr
 
-from compliance.accountant import Budget, Law, Loss, Rule, composed_epsilon, pure
+from compliance.ledger.accountant import Budget, Law, Loss, Rule, composed_epsilon, pure
 from compliance.mechanisms.gaussian import gaussian_cost
 from fairwall.laws.decimals import part_of
 from fairwall.laws.gaussian import gaussian_epsilon

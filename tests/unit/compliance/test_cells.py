@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from compliance.accountant import Budget, Neighbours
 from compliance.case import Case, values_of
 from compliance.ledger import Ledger
+from compliance.ledger.accountant import Budget, Neighbours
 from compliance.mechanisms import recommended
 from compliance.mechanisms.cells import (
     EPSILON,

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compliance.accountant import Budget
 from compliance.case import game_case, values_of
+from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
 from compliance.noise import Noise
 from compliance.noise.draw_log import DrawLog

@@ -6,10 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from compliance import interval
 from compliance.bounding import bounded
-from compliance.count_intervals import possible_gaps, possible_sums
-from compliance.interval import (
+from compliance.intervals import interval
+from compliance.intervals.counts import possible_gaps, possible_sums
+from compliance.intervals.interval import (
     INTERVALS,
     LEVEL,
     PRIOR,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from compliance.accountant import Budget, Loss, Neighbours, pure
 from compliance.ledger import Ledger, copies
+from compliance.ledger.accountant import Budget, Loss, Neighbours, pure
 from compliance.ledger.books import LedgerError, Reply, Request, Served
 from compliance.ledger.copies import back_up, restore, sealed
 from compliance.ledger.file import LedgerUnavailable, inspect

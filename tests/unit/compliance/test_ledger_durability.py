@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from compliance.accountant import Budget, Neighbours, pure
 from compliance.ledger import Ledger
+from compliance.ledger.accountant import Budget, Neighbours, pure
 from compliance.ledger.books import Books, LedgerError, Reply, Request, Terms, link, mac
 from compliance.ledger.seal import Head, Seal, SealError, load_key
 

@@ -19,8 +19,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from compliance.accountant import Budget, Law, Loss, Neighbours, Rule, pure
 from compliance.ledger import Ledger, file
+from compliance.ledger.accountant import Budget, Law, Loss, Neighbours, Rule, pure
 from compliance.ledger.books import Account, Admission, Entry, LedgerError, Reply, Request, Served, link
 from compliance.ledger.file import LedgerUnavailable, inspect
 from compliance.ledger.seal import Head, Seal, SealError, load_key

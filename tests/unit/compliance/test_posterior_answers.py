@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from compliance.interval import within_range
+from compliance.intervals.interval import within_range
 from compliance.mechanisms import MECHANISMS, posterior_answers
 from compliance.mechanisms.cells import EPSILON
 from compliance.mechanisms.mechanism import NO_FACTS, Facts, Question

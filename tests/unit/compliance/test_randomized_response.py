@@ -9,9 +9,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from compliance.accountant import Budget, Neighbours
 from compliance.case import Case
 from compliance.ledger import Ledger
+from compliance.ledger.accountant import Budget, Neighbours
 from compliance.mechanisms.mechanism import Question
 from compliance.mechanisms.randomized_response import ATTRIBUTES, EPSILON, RandomizedResponse
 from compliance.noise import Seeded, System

@@ -14,10 +14,10 @@ import pytest
 
 from compliance import case as cases
 from compliance import ledger as ledgers
-from compliance.accountant import FREE, Budget, Loss, Neighbours, pure
 from compliance.case import Case
 from compliance.groups import Attribute, GroupCase, Grouped
 from compliance.ledger import Ledger
+from compliance.ledger.accountant import FREE, Budget, Loss, Neighbours, pure
 from compliance.ledger.books import UNIT_BYTES, Entry, Reply, Request, Room
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.cells import PURCHASES_MAX

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from compliance import policy as policies
-from compliance.accountant import Budget, Neighbours
 from compliance.deployment import _agree, _load
 from compliance.ledger import Ledger
+from compliance.ledger.accountant import Budget, Neighbours
 from compliance.ledger.books import LedgerError
 from compliance.ledger.file import inspect
 from compliance.ledger.seal import Seal

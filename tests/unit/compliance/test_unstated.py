@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compliance.accountant import Budget, Neighbours, pure
-from compliance.interval import INTERVALS, probabilities_above
+from compliance.intervals.interval import INTERVALS, probabilities_above
 from compliance.ledger import Ledger
+from compliance.ledger.accountant import Budget, Neighbours, pure
 from compliance.ledger.books import COUNTS_ON_GROUPS, LOST, LedgerError, Reply, Request, Served
 from compliance.mechanisms import MECHANISMS
 from fairwall.errors import UserError

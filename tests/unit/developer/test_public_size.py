@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from compliance.accountant import Budget
 from compliance.case import game_case, values_of
+from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records
 from developer.reveal import play as developer

@@ -27,8 +27,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from compliance.accountant import Budget, Loss, Neighbours, Rule, pure
 from compliance.ledger import Ledger
+from compliance.ledger.accountant import Budget, Loss, Neighbours, Rule, pure
 from compliance.ledger.books import Reply, Request, Served
 from compliance.ledger.file import Inspection, inspect
 from fairwall.rpc import identity

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from compliance.accountant import Budget, Law, Loss, Neighbours, Rule, pure
 from compliance.ledger import Ledger
+from compliance.ledger.accountant import Budget, Law, Loss, Neighbours, Rule, pure
 from compliance.ledger.books import Reply, Request
 from sim.cli.deploy.ledger import app
 from sim.cli.status import WIDTH

@@ -17,7 +17,7 @@ import scipy.stats
 from numpy.typing import NDArray
 
 from adversary.training.play import NO_GUESS, guess
-from compliance.accountant import Budget, Law, Loss, Rule
+from compliance.ledger.accountant import Budget, Law, Loss, Rule
 from developer.training.model import Step
 from developer.training.play import Submission, flip_multiplier
 from fairwall.laws.gaussian import gaussian_epsilon

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from compliance.accountant import pure
+from compliance.ledger.accountant import pure
 from compliance.mechanisms.mechanism import Release
 from compliance.noise import Seeded
 from sim.privacy_audit import draws

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.interval import LEVEL, Ends
+from compliance.intervals.interval import LEVEL, Ends
 from compliance.records.metrics import GroupSums
 from fairwall.laws.cube import CubeNoise
 from fairwall.laws.metric import Metric

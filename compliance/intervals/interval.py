@@ -36,7 +36,7 @@ For an **absolute** gap G lies on both sides: P(|G| > threshold, g) has two term
 noise is added to the absolute gap itself, the integral over g is from 0 to 1. Of noisy counts the sign comes off last:
 the answer's density at g is that of the gap with its sign, and g goes from -1 to 1.
 
-**An answer from noisy counts**, or from noisy attributes, has an interval too (`compliance.count_intervals`,
+**An answer from noisy counts**, or from noisy attributes, has an interval too (`compliance.intervals.counts`,
 `compliance.mechanisms.randomized_response`), but no law of additive noise. Its probability takes the noise to be normal
 with the interval's middle and half-width.
 

@@ -1,0 +1,1 @@
+"""Between what numbers the gaps lie that answers are about."""
