@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import NDArray
 from short import parsed
 
-from compliance.local import PROTOCOLS, seeded
-from compliance.local.grr import codes
+from compliance.mechanisms.local import PROTOCOLS, seeded
+from compliance.mechanisms.local.grr import codes
 
 DOMAINS = (2, 5, 41, 74)
 BAR, BARRED = 5.0, ("GRR codes", "BLH", "OLH")

@@ -18,7 +18,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.bounding import CHOICES
+from compliance.mechanisms.bounding import CHOICES
 from compliance.mechanisms.mechanism import NO_FACTS, Mechanism, Question, Release, chosen
 from compliance.mechanisms.recommended import midpoint
 from compliance.noise import Seeded

@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 
-from compliance.bounding import Bounded
+from compliance.mechanisms.bounding import Bounded
 from compliance.mechanisms.cells import CellsMechanism
 from compliance.mechanisms.mechanism import Mechanism
 from compliance.mechanisms.recommended import Recommended

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.black_box import Asked, Models
-from compliance.bounding import bounded
 from compliance.case import Case, game_case, values_of
 from compliance.cohort import Cohort, game_cohort
 from compliance.exposure import limited
 from compliance.groups import Attribute, GroupCase, Grouped
 from compliance.ledger.accountant import Budget, Neighbours
 from compliance.mechanisms import find_mechanism
+from compliance.mechanisms.bounding import bounded
 from compliance.noise.draw_log import DrawLog
 from compliance.records.people import Records
 from compliance.release import Column, HandedModel, Release, game_release

@@ -26,12 +26,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
-from compliance.bounding import Bounding, bounded
 from compliance.exposure import limited
 from compliance.groups import GROUPS_MAX, NO_LABEL, OTHER, UNKNOWN, Attribute, Grouped
 from compliance.ledger.accountant import Budget, Rule
 from compliance.ledger.books import UNIT_EPSILON
 from compliance.mechanisms import MECHANISMS, Mechanism, find_mechanism
+from compliance.mechanisms.bounding import Bounding, bounded
 from compliance.mechanisms.cauchy import CauchyMechanism
 from compliance.mechanisms.mechanism import candidates
 from compliance.mechanisms.recommended import Recommended

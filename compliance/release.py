@@ -16,7 +16,7 @@ from compliance.case import DEVELOPER
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Loss, Neighbours
 from compliance.ledger.books import UNIT_EPSILON, Entry, Reply, Request, Room
-from compliance.local import PROTOCOLS, seeded, system
+from compliance.mechanisms.local import PROTOCOLS, seeded, system
 from compliance.noise import request_key
 from compliance.records.people import Records
 from fairwall.laws.group_rates import RATED

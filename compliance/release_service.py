@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import grpc
 from blake3 import blake3
 
-from compliance.local import PROTOCOLS
+from compliance.mechanisms.local import PROTOCOLS
 from compliance.release import HandedModel, Release
 from compliance.service import check_request_id, developer_of, explained, opened
 from compliance.study import Study

@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.bounding import bounded
 from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms.bounding import bounded
 from compliance.mechanisms.mechanism import Mechanism, Question
 from compliance.mechanisms.recommended import mechanism_of
 from compliance.noise import Seeded

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from compliance.bounding import CHOICES, bounded
 from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms.bounding import CHOICES, bounded
 from compliance.mechanisms.recommended import SHRUNK, choose
 from fairwall.laws.bounding import metric_range
 from fairwall.laws.exposure import Limit

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compliance.bounding import Bounding
+from compliance.mechanisms.bounding import Bounding
 from compliance.records.people import STRATUM_MIN
 from fairwall.laws.metric import Metric, find_metric
 from fairwall.laws.sensitivity import Counts, Sensitivities, sensitivities

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from compliance.bounding import bounded
 from compliance.mechanisms import find_mechanism
+from compliance.mechanisms.bounding import bounded
 from fairwall.errors import did_you_mean, nearest
 from fairwall.rpc.confine import LAYERS
 from sim.scenarios.scenario import Scenario

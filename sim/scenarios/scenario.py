@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, model_validator
 
-from compliance.bounding import Bounding
 from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms.bounding import Bounding
 from fairwall.laws.decimals import part_of
 from fairwall.laws.metric import METRICS
 from fairwall.laws.precision import DECIMALS_MAX

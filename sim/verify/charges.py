@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from compliance.bounding import Bounded
 from compliance.case import Case
 from compliance.ledger.accountant import FREE, Loss
+from compliance.mechanisms.bounding import Bounded
 from compliance.mechanisms.mechanism import NO_FACTS, Facts, Mechanism, Question, Reusable, chosen
 from compliance.noise import noise_for
 from fairwall.wire.metrics import name_of

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compliance.bounding import CHOICES
 from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms.bounding import CHOICES
 
 Play = Callable[..., dict[str, Any]]
 

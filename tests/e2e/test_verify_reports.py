@@ -337,7 +337,7 @@ def test_a_compliance_that_exchanges_two_answers_is_named(tmp_path: Path, twins:
 
 
 FREE_LATER = """
-from compliance.bounding import Bounded
+from compliance.mechanisms.bounding import Bounded
 calls = []
 def is_free(self, facts, epsilon, question=None):
     calls.append(facts)

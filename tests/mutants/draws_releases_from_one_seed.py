@@ -2,7 +2,7 @@
 
 from compliance import release
 from compliance.__main__ import main
-from compliance.local import seeded
+from compliance.mechanisms.local import seeded
 
 KILLED_BY = "C915"
 

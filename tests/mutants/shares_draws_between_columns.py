@@ -4,7 +4,7 @@ import secrets
 
 from compliance import release
 from compliance.__main__ import main
-from compliance.local import PROTOCOLS, seeded
+from compliance.mechanisms.local import PROTOCOLS, seeded
 
 KILLED_BY = "C914"
 

@@ -2,7 +2,7 @@
 
 from compliance import release
 from compliance.__main__ import main
-from compliance.local import PROTOCOLS, system
+from compliance.mechanisms.local import PROTOCOLS, system
 
 KILLED_BY = "C914"
 

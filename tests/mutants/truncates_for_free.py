@@ -1,7 +1,7 @@
 """Draws noise again until it fits, and takes that for free."""
 
-from compliance import bounding
 from compliance.__main__ import main
+from compliance.mechanisms import bounding
 
 KILLED_BY = "C531"
 

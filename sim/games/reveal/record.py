@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from compliance.bounding import CHOICES
+from compliance.mechanisms.bounding import CHOICES
 from developer.reveal.strategies.sums import answers_needed
 from fairwall.laws.metric import METRICS, stratum
 from sim.games.game import Line

@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from compliance.bounding import Bounded, bounded, to_range, truncated_laplace
 from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms.bounding import Bounded, bounded, to_range, truncated_laplace
 from compliance.mechanisms.conceal import Conceal
 from compliance.mechanisms.exponential import ExponentialMechanism
 from compliance.mechanisms.laplace import LaplaceMechanism
@@ -86,7 +86,8 @@ def test_the_scale_of_truncation_costs_epsilon(epsilon):
 def test_a_batch_of_truncated_answers_costs_epsilon(metric, models, epsilon, monkeypatch):
     drawn = []
     monkeypatch.setattr(
-        "compliance.bounding.truncated_laplace", lambda values, *rest: drawn.append(rest) or np.zeros(values.shape)
+        "compliance.mechanisms.bounding.truncated_laplace",
+        lambda values, *rest: drawn.append(rest) or np.zeros(values.shape),
     )
     asked = question(metric, models=models)
     bounded(LaplaceMechanism(), "truncate").release(asked, {}, epsilon, 0.0, System())

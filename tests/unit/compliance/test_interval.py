@@ -6,7 +6,6 @@ import math
 import numpy as np
 import pytest
 
-from compliance.bounding import bounded
 from compliance.intervals import interval
 from compliance.intervals.counts import possible_gaps, possible_sums
 from compliance.intervals.interval import (
@@ -20,6 +19,7 @@ from compliance.intervals.interval import (
     within_range,
 )
 from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms.bounding import bounded
 from compliance.mechanisms.mechanism import NO_FACTS, Question
 from compliance.mechanisms.propose_test_release import ProposeTestRelease
 from compliance.noise import Seeded

@@ -10,8 +10,8 @@ import pytest
 import scipy.stats
 from numpy.typing import NDArray
 
-from compliance.local import PROTOCOLS, seeded, system
-from compliance.local.grr import codes
+from compliance.mechanisms.local import PROTOCOLS, seeded, system
+from compliance.mechanisms.local.grr import codes
 from compliance.noise.uniforms import Draw, bernoulli
 from fairwall.laws.local import LOCAL_LAWS, LocalPrivacyError, split
 

@@ -13,12 +13,12 @@ import pytest
 import scipy.stats
 from numpy.typing import NDArray
 
-from compliance.bounding import bounded
 from compliance.case import Case
 from compliance.intervals.counts import possible_sums
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Law, Neighbours, Rule, pure
 from compliance.mechanisms import MECHANISMS, Mechanism
+from compliance.mechanisms.bounding import bounded
 from compliance.mechanisms.cauchy import CauchyMechanism
 from compliance.mechanisms.conceal import Conceal
 from compliance.mechanisms.conceal_laplace import ConcealLaplace

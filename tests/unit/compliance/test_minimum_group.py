@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compliance.bounding import bounded
 from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms.bounding import bounded
 from compliance.mechanisms.mechanism import NO_FACTS, Question
 from compliance.mechanisms.propose_test_release import ProposeTestRelease
 from compliance.mechanisms.recommended import choose

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from compliance.bounding import bounded
 from compliance.case import DEVELOPER, Case, game_case, values_of
 from compliance.exposure import limited
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms.bounding import bounded
 from compliance.mechanisms.mechanism import Mechanism
 from compliance.records.people import Records
 from fairwall.compliance.v1.audit_service_pb2 import AuditResponse

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from compliance.local import PROTOCOLS, seeded
+from compliance.mechanisms.local import PROTOCOLS, seeded
 from sim.conformance import local_law
 from sim.conformance.calls import Violation
 

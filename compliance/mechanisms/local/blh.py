@@ -5,8 +5,8 @@ the reported hash: at every value but the true one it does so with probability 1
 `fairwall.laws.local.protocols`.
 """
 
-from compliance.local.bits import sample_bits
-from compliance.local.protocol import LocalProtocol
+from compliance.mechanisms.local.bits import sample_bits
+from compliance.mechanisms.local.protocol import LocalProtocol
 from fairwall.laws.local import LOCAL_LAWS
 
 BLH = LocalProtocol(LOCAL_LAWS["blh"], sample_bits)

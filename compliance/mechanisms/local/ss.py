@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.local.protocol import LocalProtocol, blocks
+from compliance.mechanisms.local.protocol import LocalProtocol, blocks
 from compliance.noise.uniforms import Draw, bernoulli
 from fairwall.laws.local import LOCAL_LAWS, Subsets
 

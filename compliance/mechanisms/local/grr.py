@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.local.protocol import LocalProtocol, blocks, in_domain
+from compliance.mechanisms.local.protocol import LocalProtocol, blocks, in_domain
 from compliance.noise.uniforms import Draw, bernoulli
 from fairwall.laws.local import LOCAL_LAWS, Subsets
 

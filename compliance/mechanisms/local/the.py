@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.local.bits import sample_bits
-from compliance.local.protocol import LocalProtocol, blocks
+from compliance.mechanisms.local.bits import sample_bits
+from compliance.mechanisms.local.protocol import LocalProtocol, blocks
 from compliance.noise import step_for
 from compliance.noise.uniforms import Draw
 from fairwall.laws.local import LOCAL_LAWS, Numbers

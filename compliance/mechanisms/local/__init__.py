@@ -5,15 +5,15 @@ Their laws, costs and likelihoods are public and stand in `fairwall.laws.local`;
 
 from typing import Any
 
-from compliance.local.blh import BLH
-from compliance.local.fair_binary import FAIR_BINARY_0, FAIR_BINARY_1
-from compliance.local.grr import GRR
-from compliance.local.olh import OLH
-from compliance.local.oue import OUE
-from compliance.local.protocol import LocalProtocol
-from compliance.local.rappor import RAPPOR
-from compliance.local.ss import SS
-from compliance.local.the import THE, THE_SERVER
+from compliance.mechanisms.local.blh import BLH
+from compliance.mechanisms.local.fair_binary import FAIR_BINARY_0, FAIR_BINARY_1
+from compliance.mechanisms.local.grr import GRR
+from compliance.mechanisms.local.olh import OLH
+from compliance.mechanisms.local.oue import OUE
+from compliance.mechanisms.local.protocol import LocalProtocol
+from compliance.mechanisms.local.rappor import RAPPOR
+from compliance.mechanisms.local.ss import SS
+from compliance.mechanisms.local.the import THE, THE_SERVER
 from compliance.noise.uniforms import Draw, seeded, system
 
 __all__ = ["PROTOCOLS", "Draw", "LocalProtocol", "seeded", "system"]
