@@ -30,11 +30,11 @@ import numpy as np
 from numpy.typing import NDArray
 from short import parsed
 
-from compliance.case import game_case
+from compliance.answers.audit_service import AuditService
+from compliance.answers.audits import game_case
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records
-from compliance.service import AuditService
 from fairwall.client.audit_client import Audits, ask
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.rpc import channel, server

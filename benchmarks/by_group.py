@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 from short import parsed
 
-from compliance.groups import PEOPLE_A_STRATUM, Attribute, Grouped, released
+from compliance.answers.groups import PEOPLE_A_STRATUM, Attribute, Grouped, released
 from compliance.noise import Seeded
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.laws.groups import Table, balanced, noise_rate

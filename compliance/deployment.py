@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
-from compliance.case import Case
-from compliance.group_service import GroupService
-from compliance.groups import GroupCase, Grouped
+from compliance.answers.audit_service import AuditService
+from compliance.answers.audits import Case
+from compliance.answers.group_service import GroupService
+from compliance.answers.groups import GroupCase, Grouped
+from compliance.answers.release_service import ReleaseCase, ReleaseService
+from compliance.answers.releases import Release
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours, Rule
 from compliance.ledger.books import Account, LedgerError, Served
@@ -24,10 +27,7 @@ from compliance.ledger.seal import Seal, load_key
 from compliance.ledger.writable import Writable
 from compliance.records.people import Records
 from compliance.records.rows import Rows
-from compliance.release import Release
-from compliance.release_service import ReleaseCase, ReleaseService
 from compliance.running import Running
-from compliance.service import AuditService
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.compliance.v1.group_service_pb2_grpc import add_GroupServiceServicer_to_server
 from fairwall.compliance.v1.release_service_pb2_grpc import add_ReleaseServiceServicer_to_server
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from compliance.answers.releases import Column
     from compliance.policy import DeploymentSection, Policies, Policy
     from compliance.records.same_people import Traits
-    from compliance.release import Column
 
     Released: TypeAlias = tuple[tuple[Column, ...], NDArray[np.uint8]]
 

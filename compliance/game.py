@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.black_box import Asked, Models
-from compliance.case import Case, game_case, values_of
-from compliance.cohort import Cohort, game_cohort
-from compliance.exposure import limited
-from compliance.groups import Attribute, GroupCase, Grouped
+from compliance.answers.audits import Case, game_case, values_of
+from compliance.answers.black_box import Asked, Models
+from compliance.answers.exposure import limited
+from compliance.answers.groups import Attribute, GroupCase, Grouped
+from compliance.answers.release_service import ReleaseCase
+from compliance.answers.releases import Column, HandedModel, Release, game_release
+from compliance.answers.statistics import Cohort, game_cohort
+from compliance.answers.tables import Study, game_study
 from compliance.ledger.accountant import Budget, Neighbours
 from compliance.mechanisms import find_mechanism
 from compliance.mechanisms.bounding import bounded
 from compliance.noise.draw_log import DrawLog
 from compliance.records.people import Records
-from compliance.release import Column, HandedModel, Release, game_release
-from compliance.release_service import ReleaseCase
-from compliance.study import Study, game_study
 from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceStub
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceStub

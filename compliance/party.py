@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from compliance import game
-from compliance.case import Case
-from compliance.cohort import Cohort
-from compliance.group_service import GroupService
-from compliance.groups import GroupCase
-from compliance.release_service import ReleaseCase, ReleaseService
-from compliance.service import AuditService
-from compliance.statistics_service import StatisticsService
-from compliance.study import Study
+from compliance.answers.audit_service import AuditService
+from compliance.answers.audits import Case
+from compliance.answers.group_service import GroupService
+from compliance.answers.groups import GroupCase
+from compliance.answers.release_service import ReleaseCase, ReleaseService
+from compliance.answers.statistics import Cohort
+from compliance.answers.statistics_service import StatisticsService
+from compliance.answers.tables import Study
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.compliance.v1.group_service_pb2_grpc import add_GroupServiceServicer_to_server
 from fairwall.compliance.v1.release_service_pb2_grpc import add_ReleaseServiceServicer_to_server

@@ -26,8 +26,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
-from compliance.exposure import limited
-from compliance.groups import GROUPS_MAX, NO_LABEL, OTHER, UNKNOWN, Attribute, Grouped
+from compliance.answers.exposure import limited
+from compliance.answers.groups import GROUPS_MAX, NO_LABEL, OTHER, UNKNOWN, Attribute, Grouped
+from compliance.answers.releases import Column
 from compliance.ledger.accountant import Budget, Rule
 from compliance.ledger.books import UNIT_EPSILON
 from compliance.mechanisms import MECHANISMS, Mechanism, find_mechanism
@@ -38,7 +39,6 @@ from compliance.mechanisms.recommended import Recommended
 from compliance.records.people import Records, RecordsError
 from compliance.records.rows import Ids, Rows, identified
 from compliance.records.same_people import Traits, traits_of
-from compliance.release import Column
 from fairwall import toml
 from fairwall.errors import UserError
 from fairwall.files import require_end

@@ -7,8 +7,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from compliance.expectation import Expectation, expected_about
-from compliance.exposure import exposure_about
+from compliance.answers.expectation import Expectation, expected_about
+from compliance.answers.exposure import exposure_about
 from compliance.mechanisms.recommended import midpoint
 from compliance.policy import Policy, PolicyError
 from compliance.records.people import Records

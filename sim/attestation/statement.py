@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 import fairwall
-from compliance.case import interval_of, values_of
-from compliance.groups import METRIC as BY_GROUP
+from compliance.answers.audits import interval_of, values_of
+from compliance.answers.groups import METRIC as BY_GROUP
 from compliance.intervals.interval import LEVEL
 from compliance.ledger.accountant import FREE, Budget, Loss
 from compliance.ledger.books import LOST, Entry, Terms

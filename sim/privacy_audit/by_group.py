@@ -1,4 +1,4 @@
-"""Counts and sums of scores by group, as `compliance.groups.released` tells them, and a broken twin of theirs.
+"""Counts and sums of scores by group, as `compliance.answers.groups.released` tells them, and a broken twin of theirs.
 
 A question's protected attribute tells two groups apart. Every third person from the sixth on is put into a third one,
 so that noise sums up to 0 over more than two numbers; whoever changes group in a privacy audit stays in the first two.
@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.groups import Attribute, Grouped, balanced_noise, released
+from compliance.answers.groups import Attribute, Grouped, balanced_noise, released
 from compliance.mechanisms.mechanism import Question
 from compliance.noise import Noise, Seeded
 from fairwall.compliance.v1 import group_service_pb2 as wire

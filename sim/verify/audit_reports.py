@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from compliance.case import Case
-from compliance.differencing import Detector
+from compliance.answers.audits import Case
+from compliance.answers.differencing import Detector
 from compliance.game import open_case
 from compliance.ledger.accountant import FREE, Budget
 from compliance.records.metrics import gaps

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from compliance.case import Case
+from compliance.answers.audits import Case
 from compliance.ledger.accountant import FREE, Loss
 from compliance.mechanisms.bounding import Bounded
 from compliance.mechanisms.mechanism import NO_FACTS, Facts, Mechanism, Question, Reusable, chosen

@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from compliance.black_box import Models
-from compliance.case import Case, game_case
+from compliance.answers.audit_service import AuditService
+from compliance.answers.audits import Case, game_case
+from compliance.answers.black_box import Models
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records
-from compliance.service import AuditService
 from developer.reveal.base_model import identity
 from developer.reveal.hidden import HiddenAudits
 from developer.service import Audited, ModelService, Released
@@ -172,7 +172,7 @@ def test_a_model_that_fails_is_unavailable_and_nothing_charged(
 def test_a_model_that_hangs_is_waited_for_no_longer_than_an_ordinary_call(
     audits: Audits, cases: dict[str, Case], answering: Answering, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("compliance.black_box.CALL_SECONDS", 0.2)
+    monkeypatch.setattr("compliance.answers.black_box.CALL_SECONDS", 0.2)
     hold = threading.Event()
     answering.scores = lambda _: hold.wait(300) and None
     try:

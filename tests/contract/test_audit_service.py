@@ -20,13 +20,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from compliance import service
-from compliance.case import Case, game_case
+from compliance.answers import audit_service as service
+from compliance.answers.audit_service import AuditService
+from compliance.answers.audits import Case, game_case
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.recommended import choose
 from compliance.records.people import Records
-from compliance.service import AuditService
 from fairwall.client.audit_client import Audits, ask
 from fairwall.compliance.v1.audit_service_pb2 import AuditHeader, AuditRequest, AuditResponse, GetTermsRequest
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from compliance.case import DEVELOPER, game_case
-from compliance.group_service import EPSILON_MIN, GroupService
-from compliance.groups import Attribute, GroupCase, Grouped
+from compliance.answers.audits import DEVELOPER, game_case
+from compliance.answers.group_service import EPSILON_MIN, GroupService
+from compliance.answers.groups import Attribute, GroupCase, Grouped
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records

@@ -28,19 +28,19 @@ from google.protobuf.message_factory import GetMessageClass
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from compliance.black_box import Models
-from compliance.case import game_case
-from compliance.cohort import game_cohort
-from compliance.group_service import GroupService
-from compliance.groups import Attribute, GroupCase, Grouped
+from compliance.answers.audit_service import AuditService
+from compliance.answers.audits import game_case
+from compliance.answers.black_box import Models
+from compliance.answers.group_service import GroupService
+from compliance.answers.groups import Attribute, GroupCase, Grouped
+from compliance.answers.release_service import ReleaseCase, ReleaseService
+from compliance.answers.releases import Column, HandedModel, game_release
+from compliance.answers.statistics import game_cohort
+from compliance.answers.statistics_service import StatisticsService
+from compliance.answers.tables import Study, game_study
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records
-from compliance.release import Column, HandedModel, game_release
-from compliance.release_service import ReleaseCase, ReleaseService
-from compliance.service import AuditService
-from compliance.statistics_service import StatisticsService
-from compliance.study import Study, game_study
 from developer.service import Audited, ModelService, Released
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1 import group_service_pb2 as groups

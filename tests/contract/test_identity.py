@@ -21,10 +21,10 @@ from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from compliance.group_service import GroupService
-from compliance.release_service import ReleaseService
-from compliance.service import AuditService
-from compliance.statistics_service import StatisticsService
+from compliance.answers.audit_service import AuditService
+from compliance.answers.group_service import GroupService
+from compliance.answers.release_service import ReleaseService
+from compliance.answers.statistics_service import StatisticsService
 from developer.service import ModelService
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.compliance.v1.group_service_pb2_grpc import add_GroupServiceServicer_to_server

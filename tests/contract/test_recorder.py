@@ -18,11 +18,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compliance.case import Case, game_case
+from compliance.answers.audit_service import AuditService
+from compliance.answers.audits import Case, game_case
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records
-from compliance.service import AuditService
 from fairwall.client.audit_client import Audits, ask
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server

@@ -14,16 +14,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from compliance.case import Case, game_case
+from compliance.answers.audit_service import AuditService
+from compliance.answers.audits import Case, game_case
+from compliance.answers.release_service import ReleaseCase, ReleaseService
+from compliance.answers.releases import Column, HandedModel, Release, game_release
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget
 from compliance.ledger.books import Entry
 from compliance.ledger.file import LedgerUnavailable
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records
-from compliance.release import Column, HandedModel, Release, game_release
-from compliance.release_service import ReleaseCase, ReleaseService
-from compliance.service import AuditService
 from fairwall.client.audit_client import Audits, ask_models
 from fairwall.compliance.v1 import release_service_pb2 as wire
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
@@ -331,7 +331,7 @@ def test_of_two_models_that_are_handed_over_at_once_one_is_taken(
         both.wait(0.2)
         return from_array(nodes, features)
 
-    monkeypatch.setattr("compliance.release.from_array", read_together)
+    monkeypatch.setattr("compliance.answers.releases.from_array", read_together)
 
     def is_taken(nodes: NDArray[Any]) -> bool:
         try:

@@ -12,9 +12,9 @@ import grpc
 import numpy as np
 import pytest
 
-from compliance.case import Case
+from compliance.answers.audit_service import AuditService
+from compliance.answers.audits import Case
 from compliance.records.rows import Rows, identified
-from compliance.service import AuditService
 from fairwall.client.audit_client import Answer, Audits, ask
 from fairwall.client.rows import arranged, from_message
 from fairwall.compliance.v1.audit_service_pb2 import GetTermsRequest

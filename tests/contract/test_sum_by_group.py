@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from compliance.cohort import Cohort, game_cohort
-from compliance.statistics_service import MULTIPLIER_MAX, MULTIPLIER_MIN, WIDTH_MAX, StatisticsService
+from compliance.answers.statistics import Cohort, game_cohort
+from compliance.answers.statistics_service import MULTIPLIER_MAX, MULTIPLIER_MIN, WIDTH_MAX, StatisticsService
 from fairwall.compliance.v1 import statistics_service_pb2 as wire
 from fairwall.compliance.v1.statistics_service_pb2_grpc import (
     StatisticsServiceStub,

@@ -12,7 +12,7 @@ from typing import Any
 import grpc
 import pytest
 
-from compliance.service import AuditService
+from compliance.answers.audit_service import AuditService
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub, add_AuditServiceServicer_to_server
 from fairwall.rpc import channel, server, work

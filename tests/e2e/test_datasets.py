@@ -183,14 +183,14 @@ def test_no_method_tells_a_developer_of_a_data_set_of_others(place: Path) -> Non
 
 
 ANSWERS_WHOEVER_IS_LET_IN = """
-from compliance import service
+from compliance.answers import audit_service as service
 from compliance.__main__ import main
 service.check_developer = lambda *_: None
 main()
 """
 
 HANDS_MODELS_TO_ANYBODY = """
-from compliance import release_service
+from compliance.answers import release_service
 from compliance.__main__ import main
 hand = release_service.ReleaseService.HandModel
 def anybodys(self, requests, context):

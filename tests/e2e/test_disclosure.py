@@ -132,12 +132,12 @@ def test_a_run_that_was_broken_off_is_resumed(toy: Path, tmp_path: Path) -> None
 # Twins.
 
 NO_NOISE = """
-from compliance.study import Study
+from compliance.answers.tables import Study
 honest = Study.tabulated
 Study.tabulated = lambda study, request_id, epsilon: honest(study, request_id, float("inf"))
 """
 SPENDS_LESS = """
-from compliance.study import Study
+from compliance.answers.tables import Study
 Study.spent = property(lambda study: 0.5)
 """
 TWINS: dict[str, tuple[Mapping[str, str], str]] = {

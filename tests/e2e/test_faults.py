@@ -321,7 +321,7 @@ player._report = report
     "resamples": (
         """
 import itertools, os
-from compliance import case
+from compliance.answers import audits as case
 whole = case.Case._noise
 def noise(self, request_id):
     return whole(self, request_id + os.urandom(4).hex())

@@ -17,7 +17,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from compliance.case import values_of
+from compliance.answers.audits import values_of
 from fairwall.compliance.v1.audit_service_pb2 import AuditHeader, AuditRequest
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub
 from fairwall.rpc import arrays, channel, identity

@@ -167,12 +167,12 @@ def test_exact_counts_of_one_person_each_are_read_off() -> None:
 # Twins.
 
 NO_NOISE = """
-from compliance import groups
+from compliance.answers import groups
 honest = groups.noise_rate
 groups.noise_rate = lambda *asked: honest(float("inf"))
 """
 SPENDS_LESS = """
-from compliance.groups import GroupCase
+from compliance.answers.groups import GroupCase
 GroupCase.spent = property(lambda grouped: 0.5)
 """
 GUESSES_OTHERWISE = submitting(

@@ -254,7 +254,7 @@ def take(compliance, deal):
 player._take = take
 """
 DRAWS_AGAIN = """
-from compliance.release import Release
+from compliance.answers.releases import Release
 draws = []
 def again(release, entry):
     draws.append(entry)
@@ -263,11 +263,11 @@ def again(release, entry):
 Release.encoded = again
 """
 SPENDS_OTHERWISE = """
-from compliance.release import Release
+from compliance.answers.releases import Release
 Release.spent = property(lambda release: 3.0)
 """
 BETTER = """
-from compliance.release import HandedModel
+from compliance.answers.releases import HandedModel
 honest = HandedModel.hand
 def hand(model, nodes, *, sees_attributes):
     honest(model, nodes, sees_attributes=sees_attributes)
@@ -275,7 +275,7 @@ def hand(model, nodes, *, sees_attributes):
 HandedModel.hand = hand
 """
 OTHER_RATES = """
-from compliance.release import HandedModel
+from compliance.answers.releases import HandedModel
 honest = HandedModel.group_rates
 HandedModel.group_rates = lambda model, records: (0.99, *honest(model, records)[1:])
 """

@@ -20,11 +20,11 @@ import grpc
 import numpy as np
 import pytest
 
-from compliance.case import Case, game_case, values_of
+from compliance.answers.audit_service import AuditService
+from compliance.answers.audits import Case, game_case, values_of
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records
-from compliance.service import AuditService
 from fairwall.client import AuditClient, AuditRefused, AuditUnavailable
 from fairwall.compliance.v1.audit_service_pb2 import AuditHeader, AuditRequest
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub, add_AuditServiceServicer_to_server

@@ -151,7 +151,7 @@ def in_order(found: list[Any]) -> list[str]:
 
 TELLS_OF_GROUPS = """
 from compliance.__main__ import main
-from compliance.case import Case
+from compliance.answers.audits import Case
 from fairwall.rpc import journal
 settle = Case.settle
 def leaking(self, *arguments):

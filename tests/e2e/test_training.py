@@ -252,15 +252,15 @@ def test_a_message_that_says_otherwise_is_named(
 # Parties that cheat.
 
 EXACT_SUMS = """
-from compliance.cohort import Cohort
+from compliance.answers.statistics import Cohort
 Cohort.summed = lambda cohort, request_id, rows, multiplier: cohort.exact(rows)
 """
 SPENDS_LESS = """
-from compliance.cohort import Cohort
+from compliance.answers.statistics import Cohort
 Cohort.spent = property(lambda cohort: 0.5)
 """
 SENDS_GROUPS = """
-from compliance import statistics_service as service
+from compliance.answers import statistics_service as service
 from fairwall.rpc import arrays
 receive = service.StatisticsService.SumByGroup
 def answering(self, request_iterator, context):

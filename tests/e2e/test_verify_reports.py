@@ -355,13 +355,13 @@ def releasing(self, *arguments):
 Response.is_free, Response.release = lambda self, facts, epsilon, question=None: True, releasing
 """
 NEVER_FREE = """
-from compliance import case
+from compliance.answers import audits as case
 from compliance.ledger.accountant import Budget
 case.Reusable = type("Nothing", (), {})
 Budget.affords = lambda self, losses, loss: True
 """
 TOLD_LESS = """
-from compliance import service
+from compliance.answers import audit_service as service
 honest = service._settle
 def settle(*arguments):
     answer = honest(*arguments)

@@ -1,7 +1,7 @@
 """Keeps one decimal more than its terms say."""
 
-from compliance import case
 from compliance.__main__ import main
+from compliance.answers import audits as case
 
 KILLED_BY = "C530"
 

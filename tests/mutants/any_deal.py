@@ -1,7 +1,7 @@
 """Answers for its data set whatever deal is asked about."""
 
-from compliance import service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
 
 KILLED_BY = "C212"
 

@@ -3,7 +3,7 @@
 import math
 
 from compliance.__main__ import main
-from compliance.case import Case
+from compliance.answers.audits import Case
 
 KILLED_BY = "C215"
 

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from compliance import service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
 from fairwall.rpc import identity, server
 
 KILLED_BY = "C107"

@@ -1,7 +1,7 @@
 """Charges a batch its epsilon once a model."""
 
 from compliance.__main__ import main
-from compliance.case import Case
+from compliance.answers.audits import Case
 
 KILLED_BY = "C401"
 

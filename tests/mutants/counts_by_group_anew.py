@@ -3,7 +3,7 @@
 import dataclasses
 
 from compliance.__main__ import main
-from compliance.groups import GroupCase, released
+from compliance.answers.groups import GroupCase, released
 from compliance.ledger.books import Reply
 from compliance.noise import System
 

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from compliance import group_service, service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
+from compliance.answers import group_service
 
 KILLED_BY = "C953"
 

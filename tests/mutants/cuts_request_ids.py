@@ -1,7 +1,7 @@
 """Keeps the first 32 characters of a request id."""
 
 from compliance.__main__ import main
-from compliance.case import Case
+from compliance.answers.audits import Case
 
 KILLED_BY = "C211"
 

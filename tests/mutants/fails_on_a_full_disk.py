@@ -1,7 +1,7 @@
 """Takes a full disk for a fault of its own."""
 
-from compliance import service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
 
 KILLED_BY = "C730"
 

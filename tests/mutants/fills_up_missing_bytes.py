@@ -4,8 +4,8 @@ import contextlib
 
 import grpc
 
-from compliance import service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
 from fairwall.rpc.arrays import ArrivingArray
 
 KILLED_BY = "C702"

@@ -3,7 +3,7 @@
 from itertools import count
 
 from compliance.__main__ import main
-from compliance.case import Case
+from compliance.answers.audits import Case
 
 KILLED_BY = "C306"
 

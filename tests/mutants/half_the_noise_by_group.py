@@ -1,7 +1,7 @@
 """Draws half of the noise on counts by group, and tells the whole of it."""
 
-from compliance import groups
 from compliance.__main__ import main
+from compliance.answers import groups
 
 KILLED_BY = "C951"
 

@@ -1,7 +1,7 @@
 """Takes requests for the same whose predictions travel as another type."""
 
-from compliance import service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
 
 KILLED_BY = "C320"
 

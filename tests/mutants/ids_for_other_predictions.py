@@ -1,7 +1,7 @@
 """Answers other predictions under a used id with the stored answer."""
 
-from compliance import service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
 
 KILLED_BY = "C303"
 

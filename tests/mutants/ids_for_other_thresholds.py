@@ -1,7 +1,7 @@
 """Answers another threshold under a used id."""
 
-from compliance import service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
 
 KILLED_BY = "C304"
 

@@ -1,7 +1,7 @@
 """Looks at the first model alone when it compares requests."""
 
-from compliance import service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
 
 KILLED_BY = "C303"
 

@@ -1,7 +1,7 @@
 """Compares every gap with 0, whatever the threshold."""
 
 from compliance.__main__ import main
-from compliance.case import Case
+from compliance.answers.audits import Case
 
 KILLED_BY = "C513"
 

@@ -4,8 +4,8 @@ import threading
 
 import grpc
 
-from compliance import service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
 
 KILLED_BY = "C707"
 

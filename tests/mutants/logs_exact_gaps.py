@@ -1,7 +1,7 @@
 """Writes the exact gaps into its log."""
 
-from compliance import service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
 from compliance.mechanisms.mechanism import Question
 
 KILLED_BY = "C606"

@@ -3,7 +3,7 @@
 import numpy as np
 
 from compliance.__main__ import main
-from compliance.case import Case
+from compliance.answers.audits import Case
 from compliance.noise import Seeded
 
 KILLED_BY = "C512"

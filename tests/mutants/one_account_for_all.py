@@ -1,7 +1,7 @@
 """Charges whoever asks to the first developer of the policy."""
 
-from compliance import service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
 
 KILLED_BY = "C110"
 

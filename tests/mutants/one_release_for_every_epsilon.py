@@ -1,7 +1,7 @@
 """Gives the release that an id stands for, whatever epsilon is offered."""
 
 from compliance.__main__ import main
-from compliance.release import Release
+from compliance.answers.releases import Release
 
 KILLED_BY = "C904"
 

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from compliance import case
 from compliance.__main__ import main
+from compliance.answers import audits as case
 
 KILLED_BY = "C530"
 

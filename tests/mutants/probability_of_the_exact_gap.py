@@ -1,7 +1,7 @@
 """Tells how probable it is that the exact gap is above the threshold, not the answer."""
 
-from compliance import service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
 from compliance.intervals.interval import probabilities_above
 from compliance.mechanisms.mechanism import Question
 from fairwall.rpc import arrays

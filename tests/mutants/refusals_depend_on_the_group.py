@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from compliance import service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
 from compliance.records.people import Records
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2

@@ -3,8 +3,8 @@
 import grpc
 import numpy as np
 
-from compliance import service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
 from compliance.records.people import Records
 from fairwall.rpc import server
 from fairwall.wire.v1 import error_pb2

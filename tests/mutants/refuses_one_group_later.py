@@ -4,8 +4,8 @@ import time
 
 import numpy as np
 
-from compliance import service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
 from compliance.records.people import Records
 
 KILLED_BY = "C612"

@@ -1,7 +1,7 @@
 """Refuses a metric among people of whom few are disadvantaged."""
 
-from compliance import service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
 

@@ -1,7 +1,7 @@
 """Forgets to sanitise the last column."""
 
 from compliance.__main__ import main
-from compliance.release import Release
+from compliance.answers.releases import Release
 from fairwall.learning.design import one_hot
 
 KILLED_BY = "C914"

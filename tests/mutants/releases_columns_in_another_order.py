@@ -3,7 +3,7 @@
 import numpy as np
 
 from compliance.__main__ import main
-from compliance.release import Release
+from compliance.answers.releases import Release
 
 KILLED_BY = "C914"
 

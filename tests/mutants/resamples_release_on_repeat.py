@@ -1,7 +1,7 @@
 """Draws a release anew when it is asked for again."""
 
 from compliance.__main__ import main
-from compliance.release import Release
+from compliance.answers.releases import Release
 
 KILLED_BY = "C901"
 

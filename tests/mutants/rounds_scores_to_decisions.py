@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from compliance import service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
 
 KILLED_BY = "C203"
 

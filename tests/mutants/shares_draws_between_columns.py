@@ -2,8 +2,8 @@
 
 import secrets
 
-from compliance import release
 from compliance.__main__ import main
+from compliance.answers import releases as release
 from compliance.mechanisms.local import PROTOCOLS, seeded
 
 KILLED_BY = "C914"

@@ -1,7 +1,7 @@
 """Allows smaller batches where a group is small."""
 
-from compliance import service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
 
 KILLED_BY = "C220"
 

@@ -2,8 +2,8 @@
 
 import time
 
-from compliance import service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
 from compliance.mechanisms.mechanism import Question
 
 KILLED_BY = "C611"

@@ -1,7 +1,7 @@
 """Tells in a refusal how many people are disadvantaged, for how many there are."""
 
-from compliance import service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
 from fairwall.rpc.errors import Refusal
 
 KILLED_BY = "C608"

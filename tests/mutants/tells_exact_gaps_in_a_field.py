@@ -1,7 +1,7 @@
 """Puts the exact gap into a field that the protocol does not have."""
 
-from compliance import service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
 from compliance.mechanisms.mechanism import Question
 
 KILLED_BY = "C605"

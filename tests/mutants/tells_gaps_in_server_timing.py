@@ -1,7 +1,7 @@
 """Tells how large the first gap is in a header that looks like a timing."""
 
-from compliance import service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
 from compliance.mechanisms.mechanism import Question
 
 KILLED_BY = "C605"

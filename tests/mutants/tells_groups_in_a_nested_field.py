@@ -1,7 +1,7 @@
 """Tells how many are disadvantaged in a field that an array does not have."""
 
-from compliance import service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
 
 KILLED_BY = "C605"
 

@@ -1,7 +1,7 @@
 """Tells with a refusal, where gRPC keeps details of its own, how many are disadvantaged."""
 
-from compliance import service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
 
 KILLED_BY = "C602"
 

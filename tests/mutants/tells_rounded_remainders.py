@@ -1,7 +1,7 @@
 """Tells what is left with nine digits."""
 
-from compliance import service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
 
 KILLED_BY = "C420"
 

@@ -1,7 +1,7 @@
 """Tells the size of a group in its terms."""
 
-from compliance import service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
 
 KILLED_BY = "C601"
 

@@ -1,7 +1,7 @@
 """Takes rows for columns where there are as many models as people."""
 
-from compliance import service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
 
 KILLED_BY = "C505"
 

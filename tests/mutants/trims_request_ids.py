@@ -1,7 +1,7 @@
 """Takes ids that differ in spaces or case for one."""
 
 from compliance.__main__ import main
-from compliance.case import Case
+from compliance.answers.audits import Case
 
 KILLED_BY = "C211"
 

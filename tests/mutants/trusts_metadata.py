@@ -1,7 +1,7 @@
 """Takes the developer's name from the metadata."""
 
-from compliance import service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
 
 KILLED_BY = "C110"
 

@@ -1,7 +1,7 @@
 """Takes the developer's name from the beginning of the request id."""
 
 from compliance.__main__ import main
-from compliance.case import Case
+from compliance.answers.audits import Case
 
 KILLED_BY = "C113"
 

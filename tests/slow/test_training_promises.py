@@ -19,9 +19,9 @@ import scipy.stats
 from numpy.typing import NDArray
 
 from adversary.training.play import NO_GUESS, guess
-from compliance.case import DEVELOPER
-from compliance.cohort import Cohort, game_cohort
-from compliance.statistics_service import bounded
+from compliance.answers.audits import DEVELOPER
+from compliance.answers.statistics import Cohort, game_cohort
+from compliance.answers.statistics_service import bounded
 from developer.training import network
 from developer.training.play import Asked, Submission, made, record_multiplier
 from fairwall.learning.batches import Poisson

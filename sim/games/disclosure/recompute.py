@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from compliance.answers.tables import Study
 from compliance.game import open_study
 from compliance.ledger.accountant import Budget
-from compliance.study import Study
 from developer.disclosure.belief import believe
 from fairwall.laws.disclosure import PRIOR
 from fairwall.rpc.arrays import gathered

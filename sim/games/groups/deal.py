@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.groups import GROUPS_MAX
+from compliance.answers.groups import GROUPS_MAX
 from fairwall.tables.columns import Categories, Column
 from fairwall.tables.reading import read
 from sim.datasets import SHIPPED

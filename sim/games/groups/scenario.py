@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from compliance.groups import EPSILON_MIN, GROUPS_MAX
+from compliance.answers.groups import EPSILON_MIN, GROUPS_MAX
 from developer.groups.subsets import STRATEGIES
 from sim.scenarios.scenario import NOT_ASKED, Epsilon, Scenario, Section, one_of
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from compliance.answers.releases import HandedModel, Release
 from compliance.game import open_release
 from compliance.ledger.accountant import Budget, Loss
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records
-from compliance.release import HandedModel, Release
 from developer.release import beliefs, mixture
 from fairwall.rpc.arrays import from_message, gathered
 from fairwall.wire.metrics import name_of

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from adversary.training.play import guess
-from compliance.cohort import Cohort
+from compliance.answers.statistics import Cohort
+from compliance.answers.statistics_service import bounded
 from compliance.game import open_cohort
 from compliance.ledger.accountant import Budget, Rule
-from compliance.statistics_service import bounded
 from developer.training.models import promised
 from developer.training.play import PLAIN, RATES, record_multiplier, settings_of
 from fairwall.errors import UserError

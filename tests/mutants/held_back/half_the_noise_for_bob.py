@@ -1,7 +1,7 @@
 """Adds half of the noise for one of the developers, to equal opportunity alone."""
 
 from compliance.__main__ import main
-from compliance.case import Case
+from compliance.answers.audits import Case
 
 KILLED_BY = "C520"
 

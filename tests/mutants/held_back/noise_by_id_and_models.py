@@ -6,7 +6,7 @@ import hmac
 import numpy as np
 
 from compliance.__main__ import main
-from compliance.case import Case
+from compliance.answers.audits import Case
 from compliance.noise import Seeded
 
 KILLED_BY = "C521"

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from compliance import service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
 from fairwall.wire.v1.array_pb2 import ELEMENT_TYPE_FLOAT32
 
 KILLED_BY = "C201"

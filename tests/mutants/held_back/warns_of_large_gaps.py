@@ -1,7 +1,7 @@
 """Warns in its log of a model whose exact gap is above a half."""
 
-from compliance import service
 from compliance.__main__ import main
+from compliance.answers import audit_service as service
 from compliance.mechanisms.mechanism import Question
 
 KILLED_BY = "C610"

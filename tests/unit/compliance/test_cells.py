@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from compliance.case import Case, values_of
+from compliance.answers.audits import Case, values_of
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours
 from compliance.mechanisms import recommended

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from compliance.differencing import Detector, flagged
+from compliance.answers.differencing import Detector, flagged
 
 RNG = np.random.default_rng(3)
 BASE = RNG.uniform(0, 1, 50)
@@ -39,7 +39,7 @@ def test_one_query_a_person_is_flagged_from_the_second_on() -> None:
 
 
 def test_the_detector_remembers_earlier_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("compliance.differencing._BLOCK", 120)  # two models at a time
+    monkeypatch.setattr("compliance.answers.differencing._BLOCK", 120)  # two models at a time
     detector = Detector(1)
     detector.watch("a", RNG.uniform(0, 1, (7, 50)))
     detector.watch("b", BASE[None])

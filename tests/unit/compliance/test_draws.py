@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compliance.case import game_case, values_of
+from compliance.answers.audits import game_case, values_of
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
 from compliance.noise import Noise

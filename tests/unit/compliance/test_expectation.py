@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from compliance.expectation import expect
+from compliance.answers.expectation import expect
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import NO_FACTS, Question
 from compliance.noise import Seeded

@@ -18,8 +18,8 @@ import pytest
 import scipy.stats
 from numpy.typing import NDArray
 
-from compliance import groups as module
-from compliance.groups import Attribute, Grouped, balanced_noise, released
+from compliance.answers import groups as module
+from compliance.answers.groups import Attribute, Grouped, balanced_noise, released
 from compliance.noise import Noise, Seeded, System
 from fairwall.client.by_group import MEASURES, ByGroup
 from fairwall.compliance.v1 import group_service_pb2 as wire

@@ -13,7 +13,7 @@ import pytest
 import scipy.stats
 from numpy.typing import NDArray
 
-from compliance.case import Case
+from compliance.answers.audits import Case
 from compliance.intervals.counts import possible_sums
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Law, Neighbours, Rule, pure

@@ -19,7 +19,7 @@ import tomli_w
 
 from compliance import policy as policies
 from compliance import worth
-from compliance.groups import NO_LABEL
+from compliance.answers.groups import NO_LABEL
 from compliance.ledger.accountant import Budget, Rule
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.cells import CellsMechanism

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from compliance.case import Case
+from compliance.answers.audits import Case
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours
 from compliance.mechanisms.mechanism import Question

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from compliance.groups import Attribute, Grouped, released
+from compliance.answers.groups import Attribute, Grouped, released
 from compliance.noise import Seeded
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.laws.exposure import NO_LIMIT, Limit

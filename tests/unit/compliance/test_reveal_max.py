@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from compliance.exposure import exposure, exposure_about, limited, reveal_max
+from compliance.answers.exposure import exposure, exposure_about, limited, reveal_max
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.cells import EPSILON, CellsMechanism, plan, purchases
 from compliance.mechanisms.mechanism import NO_FACTS, Mechanism, Question, chosen

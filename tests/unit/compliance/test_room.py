@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compliance import case as cases
 from compliance import ledger as ledgers
-from compliance.case import Case
-from compliance.groups import Attribute, GroupCase, Grouped
+from compliance.answers import audits as cases
+from compliance.answers.audits import Case
+from compliance.answers.groups import Attribute, GroupCase, Grouped
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import FREE, Budget, Loss, Neighbours, pure
 from compliance.ledger.books import UNIT_BYTES, Entry, Reply, Request, Room

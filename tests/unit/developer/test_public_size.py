@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from compliance.case import game_case, values_of
+from compliance.answers.audits import game_case, values_of
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
+from compliance.answers.tables import Study
 from compliance.ledger import Ledger
-from compliance.study import Study
 from developer.disclosure.belief import believe
 from fairwall.laws import disclosure
 from fairwall.laws.disclosure import MODES, Known, advantage, bound, bound_applies, posterior

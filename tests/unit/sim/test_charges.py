@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from compliance.case import DEVELOPER, Case, game_case, values_of
-from compliance.exposure import limited
+from compliance.answers.audits import DEVELOPER, Case, game_case, values_of
+from compliance.answers.exposure import limited
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.bounding import bounded

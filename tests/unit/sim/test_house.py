@@ -41,7 +41,12 @@ _OTHERWISE = {
             "sim/conformance/kit.py",
         ),
         *("sim/conformance/releases.py", "sim/conformance/variants.py", "sim/games/referee.py"),
-        *("sim/verify/audit_reports.py", "compliance/game.py", "compliance/policy.py", "compliance/release.py"),
+        *(
+            "sim/verify/audit_reports.py",
+            "compliance/game.py",
+            "compliance/policy.py",
+            "compliance/answers/releases.py",
+        ),
     },
     "groups": {
         *("sim/claims/play.py", "sim/cli/plan/advise.py", "sim/conformance/kit.py", "sim/verify/protected.py"),

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from compliance.cohort import game_cohort
+from compliance.answers.statistics import game_cohort
 from developer.training import GroupSums
 from developer.training.play import RATES, flip_multiplier, record_multiplier
 from sim.games import lay_out

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from compliance.exposure import exposure, limited
+from compliance.answers.exposure import exposure, limited
 from compliance.mechanisms import MECHANISMS
 from fairwall.laws.exposure import Limit, one_person
 from fairwall.laws.metric import METRICS
@@ -111,7 +111,7 @@ def assumptions(sweep: Sweep, trials: Sequence[Trial]) -> Iterator[tuple[str, st
 
 
 def _in_plain_words(scenarios: Sequence[RevealScenario]) -> str:
-    """Say what epsilon allows, and what a batch gives away at most by `compliance.exposure`."""
+    """Say what epsilon allows, and what a batch gives away at most by `compliance.answers.exposure`."""
     finite = [scenario for scenario in scenarios if math.isfinite(scenario.epsilon)]
     epsilons = sorted({scenario.epsilon for scenario in finite})
     limits = [f"{100 * one_person(epsilon):.3g}% at ε = {number(epsilon, 6)}" for epsilon in epsilons]

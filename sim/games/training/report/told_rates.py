@@ -5,9 +5,9 @@ r"""Rates of groups that are told with noise: how far they are off, by the size 
 
     sigma = 2 m,
 
-2 being the l2 sensitivity of an answer to one person's A (`compliance.cohort.SENSITIVITY`) and m the multiplier at
-which one asking spends epsilon and delta (`developer.training.play.flip_multiplier`). A group of n people of whom a
-share r has label 1 has the sum (2r - 1) n. With noise e on the sum and f on the size the told rate is
+2 being the l2 sensitivity of an answer to one person's A (`compliance.answers.statistics.SENSITIVITY`) and m the
+multiplier at which one asking spends epsilon and delta (`developer.training.play.flip_multiplier`). A group of n people
+of whom a share r has label 1 has the sum (2r - 1) n. With noise e on the sum and f on the size the told rate is
 
     1/2 + ((2r - 1) n + e) / (2 (n + f))  =  r + (e - (2r - 1) f) / (2 n) + terms of order 1/n^2,
 

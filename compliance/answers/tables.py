@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.case import DEVELOPER
+from compliance.answers.audits import DEVELOPER
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Loss, Neighbours
 from compliance.ledger.books import Entry, Reply, Request

@@ -8,8 +8,7 @@ from collections.abc import Iterator, Mapping
 
 import grpc
 
-from compliance.groups import EPSILON_MIN, GroupCase
-from compliance.service import (
+from compliance.answers.audit_service import (
     check_request_id,
     checked_predictions,
     developer_of,
@@ -19,6 +18,7 @@ from compliance.service import (
     received,
     wait,
 )
+from compliance.answers.groups import EPSILON_MIN, GroupCase
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.compliance.v1.group_service_pb2_grpc import GroupServiceServicer
 from fairwall.rpc import journal, uploads

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.black_box import Asked
-from compliance.differencing import Detector
+from compliance.answers.black_box import Asked
+from compliance.answers.differencing import Detector
 from compliance.intervals.interval import Ends, probabilities_above, within_range
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import FREE, Budget, Neighbours
@@ -28,7 +28,7 @@ from fairwall.laws.shares import DEFAULT_SHARES, Shares
 from fairwall.wire.limits import EPSILON_MIN
 
 if TYPE_CHECKING:
-    from compliance.expectation import Expectation
+    from compliance.answers.expectation import Expectation
 
 DEVELOPER = "developer"
 """What the one developer of a game is called in its ledger."""
@@ -176,13 +176,13 @@ class Case:
 
     def expected(self, metric: str, models: int, epsilon: float) -> Expectation:
         """Say what an answer of a batch will be worth; nothing protected is looked at."""
-        from compliance.expectation import expected_about  # here: no game waits for what it imports
+        from compliance.answers.expectation import expected_about  # here: no game waits for what it imports
 
         return expected_about(self.records, self.mechanism, metric, models, epsilon, self.delta, self.shares)
 
     def revealed(self, metric: str, models: int, epsilon: float) -> float:
-        """Say with what balanced accuracy a whole batch gives people away at most; see `compliance.exposure`."""
-        from compliance.exposure import exposure_about  # here: no game waits for what it imports
+        """Say with what balanced accuracy a whole batch gives people away at most: `compliance.answers.exposure`."""
+        from compliance.answers.exposure import exposure_about  # here: no game waits for what it imports
 
         return exposure_about(self.records, self.mechanism, metric, models, epsilon, self.delta, self.shares)
 

@@ -12,7 +12,7 @@ import numpy as np
 from blake3 import blake3
 from numpy.typing import NDArray
 
-from compliance.case import DEVELOPER
+from compliance.answers.audits import DEVELOPER
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Loss, Neighbours
 from compliance.ledger.books import UNIT_EPSILON, Entry, Reply, Request, Room

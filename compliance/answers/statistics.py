@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.case import DEVELOPER
+from compliance.answers.audits import DEVELOPER
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Law, Loss, Neighbours, Rule
 from compliance.ledger.books import Entry, Reply, Request

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.case import Case
+from compliance.answers.audits import Case
 from compliance.ledger.accountant import Loss, Neighbours, pure
 from compliance.ledger.books import Entry, Reply, Request
 from compliance.noise import Noise, noise_for

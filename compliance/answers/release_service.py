@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import grpc
 from blake3 import blake3
 
+from compliance.answers.audit_service import check_request_id, developer_of, explained, opened
+from compliance.answers.releases import HandedModel, Release
+from compliance.answers.tables import Study
 from compliance.mechanisms.local import PROTOCOLS
-from compliance.release import HandedModel, Release
-from compliance.service import check_request_id, developer_of, explained, opened
-from compliance.study import Study
 from fairwall.compliance.v1 import release_service_pb2 as wire
 from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceServicer
 from fairwall.laws.local import CLEAN, LocalPrivacyError

@@ -13,8 +13,8 @@ import grpc
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.case import DEVELOPER, Case, interval_of, values_of
-from compliance.exposure import reveal_max
+from compliance.answers.audits import DEVELOPER, Case, interval_of, values_of
+from compliance.answers.exposure import reveal_max
 from compliance.ledger.file import LedgerUnavailable
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1 import group_service_pb2 as group

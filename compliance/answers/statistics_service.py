@@ -10,8 +10,8 @@ import numpy as np
 from blake3 import blake3
 from numpy.typing import NDArray
 
-from compliance.cohort import Cohort
-from compliance.service import check_request_id, developer_of, explained
+from compliance.answers.audit_service import check_request_id, developer_of, explained
+from compliance.answers.statistics import Cohort
 from fairwall.compliance.v1 import statistics_service_pb2 as wire
 from fairwall.compliance.v1.statistics_service_pb2_grpc import StatisticsServiceServicer
 from fairwall.rpc import arrays, uploads
