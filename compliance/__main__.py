@@ -15,7 +15,8 @@ if any(argument.startswith("--policy") for argument in sys.argv) and "GRPC_TRACE
     os.environ.update(handshakes.ENVIRONMENT)
 
 with importing("compliance"):
-    from compliance import deployment, party
+    from compliance import deployment
+    from compliance.games import party
     from fairwall.rpc import process
 
 

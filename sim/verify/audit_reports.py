@@ -15,7 +15,7 @@ import numpy as np
 
 from compliance.answers.audits import Case
 from compliance.answers.differencing import Detector
-from compliance.game import open_case
+from compliance.games.play import open_case
 from compliance.ledger.accountant import FREE, Budget
 from compliance.records.metrics import gaps
 from compliance.records.people import Records

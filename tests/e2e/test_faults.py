@@ -308,7 +308,7 @@ def test_a_run_that_a_fault_ends_says_who_lost_whom(tmp_path: Path, fault: str, 
 BROKEN = {
     "understates": (
         """
-import compliance.game as player
+import compliance.games.play as player
 whole = player._report
 def report(deal_id, case):
     said = whole(deal_id, case)

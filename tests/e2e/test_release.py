@@ -316,7 +316,7 @@ QUICK = ("draws again on a repeat",)
 
 OWN_BUDGET = """
 import dataclasses
-from compliance import game
+from compliance.games import play as game
 from compliance.ledger.accountant import Budget
 from compliance.ledger import Ledger
 honest = game.open_trained

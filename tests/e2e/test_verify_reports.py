@@ -138,7 +138,7 @@ def reporting(change: str) -> str:
     """Give the lines of a compliance that changes its report."""
     return f"""
 import numpy as np
-from compliance import game as player
+from compliance.games import play as player
 from fairwall.rpc.arrays import from_message, to_message
 honest = player._report
 def report(deal_id, case):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.answers.tables import Study
-from compliance.game import open_study
+from compliance.games.play import open_study
 from compliance.ledger.accountant import Budget
 from developer.disclosure.belief import believe
 from fairwall.laws.disclosure import PRIOR

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.answers.groups import GroupCase, released
-from compliance.game import open_groups
+from compliance.games.play import open_groups
 from compliance.ledger.accountant import Budget
 from compliance.noise import noise_for
 from developer.groups.decode import decode

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.answers.releases import HandedModel, Release
-from compliance.game import open_release
+from compliance.games.play import open_release
 from compliance.ledger.accountant import Budget, Loss
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records

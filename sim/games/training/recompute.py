@@ -12,7 +12,7 @@ import numpy as np
 from adversary.training.play import guess
 from compliance.answers.statistics import Cohort
 from compliance.answers.statistics_service import bounded
-from compliance.game import open_cohort
+from compliance.games.play import open_cohort
 from compliance.ledger.accountant import Budget, Rule
 from developer.training.models import promised
 from developer.training.play import PLAIN, RATES, record_multiplier, settings_of

@@ -9,7 +9,7 @@ import pytest
 
 from compliance.answers.audits import DEVELOPER, Case
 from compliance.answers.release_service import ReleaseCase
-from compliance.game import open_release, open_trained
+from compliance.games.play import open_release, open_trained
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2

@@ -43,14 +43,19 @@ _OTHERWISE = {
         *("sim/conformance/releases.py", "sim/conformance/variants.py", "sim/games/referee.py"),
         *(
             "sim/verify/audit_reports.py",
-            "compliance/game.py",
+            "compliance/games/play.py",
             "compliance/policy.py",
             "compliance/answers/releases.py",
         ),
     },
     "groups": {
         *("sim/claims/play.py", "sim/cli/plan/advise.py", "sim/conformance/kit.py", "sim/verify/protected.py"),
-        *("developer/inference/play.py", "adversary/inference/play.py", "compliance/game.py", "compliance/policy.py"),
+        *(
+            "developer/inference/play.py",
+            "adversary/inference/play.py",
+            "compliance/games/play.py",
+            "compliance/policy.py",
+        ),
     },
     "training": {"sim/cli/plan/training.py"},
 }

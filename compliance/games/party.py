@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from compliance import game
 from compliance.answers.audit_service import AuditService
 from compliance.answers.audits import Case
 from compliance.answers.group_service import GroupService
@@ -14,6 +13,7 @@ from compliance.answers.release_service import ReleaseCase, ReleaseService
 from compliance.answers.statistics import Cohort
 from compliance.answers.statistics_service import StatisticsService
 from compliance.answers.tables import Study
+from compliance.games import play as game
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.compliance.v1.group_service_pb2_grpc import add_GroupServiceServicer_to_server
 from fairwall.compliance.v1.release_service_pb2_grpc import add_ReleaseServiceServicer_to_server

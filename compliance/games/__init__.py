@@ -1,0 +1,1 @@
+"""What compliance does in a game."""
