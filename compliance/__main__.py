@@ -15,7 +15,7 @@ if any(argument.startswith("--policy") for argument in sys.argv) and "GRPC_TRACE
     os.environ.update(handshakes.ENVIRONMENT)
 
 with importing("compliance"):
-    from compliance import deployment
+    from compliance.deployment import serve as deployment
     from compliance.games import party
     from fairwall.rpc import process
 

@@ -10,9 +10,9 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from compliance import policy as policies
-from compliance.policy import Policies
-from compliance.running import read_by, service_of
+from compliance.deployment import policy as policies
+from compliance.deployment.policy import Policies
+from compliance.deployment.running import read_by, service_of
 from fairwall.errors import RunFailed, UserError
 
 _PATIENCE_SECONDS = 60.0

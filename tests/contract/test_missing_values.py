@@ -12,15 +12,16 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from compliance import deployment, policy
 from compliance.answers import audits as case
 from compliance.answers import groups
 from compliance.answers.audit_service import AuditService
 from compliance.answers.audits import DEVELOPER
 from compliance.answers.group_service import GroupService
+from compliance.deployment import policy
+from compliance.deployment import serve as deployment
+from compliance.deployment.policy import PolicyError
 from compliance.ledger import Ledger
 from compliance.noise import noise_for
-from compliance.policy import PolicyError
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub, add_AuditServiceServicer_to_server

@@ -19,8 +19,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from compliance import policy as policies
-from compliance import worth
+from compliance.deployment import policy as policies
+from compliance.deployment import worth
 from sim.conformance import audits, cases, kit, report, run, target
 from sim.conformance.errors import ConformanceError
 from sim.conformance.run import Outcome

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest, laplace
 
-from compliance.running import read_by, service_of
+from compliance.deployment.running import read_by, service_of
 from fairwall.laws.calibration import laplace_law
 from tests.loans import PEOPLE, Deployment
 

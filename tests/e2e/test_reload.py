@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from compliance.deployment.running import read_by, service_of
 from compliance.ledger.books import Admission
 from compliance.ledger.file import inspect
-from compliance.running import read_by, service_of
 from fairwall.client.audit_client import AuditClient, AuditRefused, Audits
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.rpc import arrays, channel, identity
@@ -138,7 +138,8 @@ def test_carol_s_first_answer_takes_one_command_and_costs_alice_no_call(deployme
 
 CLOSES_FIRST = """
 import time
-from compliance import __main__ as entry, deployment
+from compliance import __main__ as entry
+from compliance.deployment import serve as deployment
 def replace(served, by):
     served.clear()
     time.sleep(0.5)
@@ -272,7 +273,9 @@ def test_a_policy_that_cannot_be_served_changes_nothing(deployment: Deployment) 
 
 
 DROPS_FIRST = """
-from compliance import __main__ as entry, deployment, policy
+from compliance import __main__ as entry
+from compliance.deployment import policy
+from compliance.deployment import serve as deployment
 held = []
 def cases_of(self, cases, sound=deployment.AuditService.__init__):
     held.append(cases)
@@ -286,7 +289,8 @@ entry.main()
 """
 
 WRITES_FIRST = """
-from compliance import __main__ as entry, deployment
+from compliance import __main__ as entry
+from compliance.deployment import serve as deployment
 def agree(policies, data, ledger, sound=deployment._agree):
     for policy in policies.datasets.values():
         for name, share in policy.developers.items():

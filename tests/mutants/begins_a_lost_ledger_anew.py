@@ -1,7 +1,7 @@
 """Begins anew where ledger and head are gone, although it has been here before."""
 
-from compliance import deployment
 from compliance.__main__ import main
+from compliance.deployment import serve as deployment
 
 KILLED_BY = "C736"
 

@@ -1,7 +1,7 @@
 """Keeps its ledger in memory: a restart gives everything back."""
 
-from compliance import deployment
 from compliance.__main__ import main
+from compliance.deployment import serve as deployment
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours, Rule
 

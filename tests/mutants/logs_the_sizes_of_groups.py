@@ -1,7 +1,7 @@
 """Logs how many people each group has."""
 
-from compliance import deployment
 from compliance.__main__ import main
+from compliance.deployment import serve as deployment
 
 KILLED_BY = "C610"
 

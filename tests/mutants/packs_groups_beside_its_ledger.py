@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from compliance import deployment
 from compliance.__main__ import main
+from compliance.deployment import serve as deployment
 
 KILLED_BY = "C610"
 

@@ -1,7 +1,7 @@
 """Serves people among whom a group is empty, and finds out when it is asked."""
 
-from compliance import policy
 from compliance.__main__ import main
+from compliance.deployment import policy
 from compliance.records.people import Records
 
 KILLED_BY = "C607"

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from compliance import policy
 from compliance.__main__ import main
+from compliance.deployment import policy
 
 KILLED_BY = "C912"
 

@@ -3,8 +3,8 @@
 import atexit
 import sqlite3
 
-from compliance import deployment
 from compliance.__main__ import main
+from compliance.deployment import serve as deployment
 from compliance.ledger import Ledger, seal
 
 KILLED_BY = "C308"

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from compliance.deployment.policy import DeploymentSection
     from compliance.ledger.accountant import Loss
     from compliance.ledger.seal import Seal
-    from compliance.policy import DeploymentSection
 
 Policy = Annotated[Path, typer.Option("--policy", help="The policy that the service is started with.", metavar="FILE")]
 
@@ -50,7 +50,7 @@ def restore(
 
 def place_of(policy: Path) -> DeploymentSection:
     """Read where a deployment keeps what it must not lose."""
-    from compliance import policy as policies
+    from compliance.deployment import policy as policies
 
     return policies.read(policy).deployment
 

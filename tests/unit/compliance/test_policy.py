@@ -17,15 +17,10 @@ import numpy as np
 import pytest
 import tomli_w
 
-from compliance import policy as policies
-from compliance import worth
 from compliance.answers.groups import NO_LABEL
-from compliance.ledger.accountant import Budget, Rule
-from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.cells import CellsMechanism
-from compliance.mechanisms.mechanism import candidates
-from compliance.mechanisms.recommended import Recommended
-from compliance.policy import (
+from compliance.deployment import policy as policies
+from compliance.deployment import worth
+from compliance.deployment.policy import (
     DataSection,
     DeploymentSection,
     Policy,
@@ -34,6 +29,11 @@ from compliance.policy import (
     load,
     load_release,
 )
+from compliance.ledger.accountant import Budget, Rule
+from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms.cells import CellsMechanism
+from compliance.mechanisms.mechanism import candidates
+from compliance.mechanisms.recommended import Recommended
 from fairwall.laws.exposure import Limit
 from fairwall.tables.errors import DataError
 
@@ -681,7 +681,7 @@ def test_columns_stand_in_the_order_of_the_file(tmp_path: Path, values: Values) 
 def test_a_release_that_the_ledger_could_not_keep_is_refused(
     tmp_path: Path, values: Values, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("compliance.policy._RELEASE_BYTES_MAX", 3 * 6 * 8 - 1)
+    monkeypatch.setattr("compliance.deployment.policy._RELEASE_BYTES_MAX", 3 * 6 * 8 - 1)
     assert load_release(with_released(tmp_path, values, ROWS)) is not None
     with pytest.raises(PolicyError, match=r"^release.source: a release of 3 people takes "):
         load_release(with_released(tmp_path, values, ROWS, protocol="the-server"))

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from compliance import policy as policies
-from compliance.deployment import _agree, _load
+from compliance.deployment import policy as policies
+from compliance.deployment.serve import _agree, _load
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours
 from compliance.ledger.books import LedgerError

@@ -92,7 +92,7 @@ WIDE = 30
 GROWTH = """
 import re, sys
 from pathlib import Path
-from compliance import policy
+from compliance.deployment import policy
 from fairwall.errors import UserError
 from fairwall.tables.reading import read
 

@@ -44,7 +44,7 @@ _OTHERWISE = {
         *(
             "sim/verify/audit_reports.py",
             "compliance/games/play.py",
-            "compliance/policy.py",
+            "compliance/deployment/policy.py",
             "compliance/answers/releases.py",
         ),
     },
@@ -54,7 +54,7 @@ _OTHERWISE = {
             "developer/inference/play.py",
             "adversary/inference/play.py",
             "compliance/games/play.py",
-            "compliance/policy.py",
+            "compliance/deployment/policy.py",
         ),
     },
     "training": {"sim/cli/plan/training.py"},
@@ -117,7 +117,7 @@ def test_a_branch_on_a_game_s_name_is_found(game: str) -> None:
         "match scenario.game:",
     ):
         assert by_name("sim/play/runner.py", branch), branch
-    for path in ("sim/conformance/kit.py", "compliance/policy.py"):
+    for path in ("sim/conformance/kit.py", "compliance/deployment/policy.py"):
         assert by_name(path, f'if scenario.game == "{game}":')
 
 

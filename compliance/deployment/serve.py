@@ -19,6 +19,7 @@ from compliance.answers.group_service import GroupService
 from compliance.answers.groups import GroupCase, Grouped
 from compliance.answers.release_service import ReleaseCase, ReleaseService
 from compliance.answers.releases import Release
+from compliance.deployment.running import Running
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours, Rule
 from compliance.ledger.books import Account, LedgerError, Served
@@ -27,7 +28,6 @@ from compliance.ledger.seal import Seal, load_key
 from compliance.ledger.writable import Writable
 from compliance.records.people import Records
 from compliance.records.rows import Rows
-from compliance.running import Running
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.compliance.v1.group_service_pb2_grpc import add_GroupServiceServicer_to_server
 from fairwall.compliance.v1.release_service_pb2_grpc import add_ReleaseServiceServicer_to_server
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from compliance.answers.releases import Column
-    from compliance.policy import DeploymentSection, Policies, Policy
+    from compliance.deployment.policy import DeploymentSection, Policies, Policy
     from compliance.records.same_people import Traits
 
     Released: TypeAlias = tuple[tuple[Column, ...], NDArray[np.uint8]]
@@ -68,8 +68,8 @@ def serve(path: Path, *, new_ledger: bool, even_if_worthless: bool) -> None:
         Whether to serve answers that are worth less than a guess.
     """
     # Imported here: no game waits for the library that validates policies.
-    from compliance import policy as policies
-    from compliance import worth
+    from compliance.deployment import policy as policies
+    from compliance.deployment import worth
 
     process.log_of_service()
     journal.start()
@@ -158,7 +158,7 @@ def _telemetry(
     """Send metrics and traces if the policy says where to; what ends that."""
     if policy.deployment.telemetry is None:
         return lambda: None
-    from compliance import telemetry
+    from compliance.deployment import telemetry
 
     return telemetry.start(policy.deployment.telemetry, policy.deployment.name, ledger, accounts, deployed.is_ready)
 
@@ -188,7 +188,7 @@ class _Data:
 
 
 def _load(policy: Policies) -> list[_Data]:
-    from compliance import policy as policies
+    from compliance.deployment import policy as policies
 
     hidden = {column for each in policy.datasets.values() for column in each.hidden}
     return [
@@ -316,7 +316,7 @@ def _agree(policy: Policies, data: Sequence[_Data], ledger: Ledger) -> None:
         served.append(Served(name, tuple(developers), each.policy.audit.metrics, each.policy.data.minimum_group))
         shares += [(name, developer, share.epsilon, share.delta) for developer, share in developers.items()]
         if each.policy.release is not None and whose_released is not None:
-            from compliance import policy as policies
+            from compliance.deployment import policy as policies
 
             name, whole = each.policy.release_name, Budget(each.policy.release.epsilon)
             bound = policies.fingerprint_of_release(each.policy, data_key) + whose_released.sealed(data_key)

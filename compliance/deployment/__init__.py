@@ -1,0 +1,1 @@
+"""A service of one's own data, by a policy, with no referee."""
