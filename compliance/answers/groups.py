@@ -1,7 +1,6 @@
 """Counts of people by group, of any number of groups: what is released of them, at what cost.
 
-This module alone reads the attributes that groups are made of. The noise, and why it is enough, is in
-`fairwall.laws.groups`.
+The noise, and why it is enough, is in `fairwall.laws.groups`.
 """
 
 from __future__ import annotations
@@ -9,7 +8,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -19,6 +18,7 @@ from compliance.answers.audits import Case
 from compliance.ledger.accountant import Loss, Neighbours, pure
 from compliance.ledger.books import Entry, Reply, Request
 from compliance.noise import Noise, noise_for
+from compliance.records.groups import Grouped
 from compliance.records.rows import Rows
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.laws.exposure import NO_LIMIT, Limit, of_tables, one_person
@@ -29,12 +29,6 @@ from fairwall.wire.v1 import error_pb2
 
 METRIC = "by-group"
 """What the ledger calls the metric of all counts by group."""
-
-OTHER, UNKNOWN = "other", "unknown"
-"""Values of an attribute that stand for every value that is not listed, and for none."""
-
-NO_LABEL = 2
-"""The label of who has none."""
 
 GROUPS_MAX = 256
 NUMBERS_MAX = 1 << 17
@@ -54,38 +48,6 @@ Models may be made to part people into strata of one each. A table of these woul
 response, and whoever buys it right with a probability of 73% at epsilon 1: as private, by its epsilon, as any other
 answer, and not what an audit is for. `benchmarks/by_group.py` has what the best attack comes to as it is.
 """
-
-
-@dataclass(frozen=True)
-class Attribute:
-    """A column that groups are made of, and every value that somebody may have, which is public."""
-
-    name: str
-    values: tuple[str, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Grouped:
-    """A test set whose people are in groups.
-
-    Parameters
-    ----------
-    attributes : tuple of Attribute
-    codes : ndarray of uint8, shape (attributes, people)
-        The number of each person's value.
-    labels : ndarray of uint8, shape (people,)
-        0, 1 or `NO_LABEL`.
-    """
-
-    attributes: tuple[Attribute, ...]
-    codes: NDArray[np.uint8] = field(repr=False)
-    labels: NDArray[np.uint8]
-
-    def cells(self, by: tuple[str, ...]) -> tuple[NDArray[np.intp], int]:
-        """Return each person's group by some attributes, the last one's values the fastest, and how many there are."""
-        places = [[each.name for each in self.attributes].index(name) for name in by]
-        sizes = [len(self.attributes[place].values) for place in places]
-        return np.asarray(np.ravel_multi_index([self.codes[place] for place in places], sizes)), math.prod(sizes)
 
 
 @dataclass(frozen=True, eq=False)

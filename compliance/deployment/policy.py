@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo
 
 from compliance.answers.exposure import limited
-from compliance.answers.groups import GROUPS_MAX, NO_LABEL, OTHER, UNKNOWN, Attribute, Grouped
+from compliance.answers.groups import GROUPS_MAX
 from compliance.answers.releases import Column
 from compliance.ledger.accountant import Budget, Rule
 from compliance.ledger.books import UNIT_EPSILON
@@ -36,6 +36,7 @@ from compliance.mechanisms.bounding import Bounding, bounded
 from compliance.mechanisms.cauchy import CauchyMechanism
 from compliance.mechanisms.mechanism import candidates
 from compliance.mechanisms.recommended import Recommended
+from compliance.records.groups import NO_LABEL, OTHER, UNKNOWN, Attribute, Grouped
 from compliance.records.people import Records, RecordsError
 from compliance.records.rows import Ids, Rows, identified
 from compliance.records.same_people import Traits, traits_of

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from compliance.answers.audit_service import AuditService
 from compliance.answers.audits import Case
 from compliance.answers.group_service import GroupService
-from compliance.answers.groups import GroupCase, Grouped
+from compliance.answers.groups import GroupCase
 from compliance.answers.release_service import ReleaseCase, ReleaseService
 from compliance.answers.releases import Release
 from compliance.deployment.running import Running
@@ -26,6 +26,7 @@ from compliance.ledger.books import Account, LedgerError, Served
 from compliance.ledger.file import inspect
 from compliance.ledger.seal import Seal, load_key
 from compliance.ledger.writable import Writable
+from compliance.records.groups import Grouped
 from compliance.records.people import Records
 from compliance.records.rows import Rows
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server

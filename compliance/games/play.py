@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from compliance.answers.audits import Case, game_case, values_of
 from compliance.answers.black_box import Asked, Models
 from compliance.answers.exposure import limited
-from compliance.answers.groups import Attribute, GroupCase, Grouped
+from compliance.answers.groups import GroupCase
 from compliance.answers.release_service import ReleaseCase
 from compliance.answers.releases import Column, HandedModel, Release, game_release
 from compliance.answers.statistics import Cohort, game_cohort
@@ -23,6 +23,7 @@ from compliance.ledger.accountant import Budget, Neighbours
 from compliance.mechanisms import find_mechanism
 from compliance.mechanisms.bounding import bounded
 from compliance.noise.draw_log import DrawLog
+from compliance.records.groups import Attribute, Grouped
 from compliance.records.people import Records
 from fairwall.developer.v1.model_service_pb2_grpc import ModelServiceStub
 from fairwall.game.v1 import referee_service_pb2 as game

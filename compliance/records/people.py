@@ -1,4 +1,4 @@
-"""The protected attributes of two groups. This module alone reads them; `compliance.answers.groups` those of more."""
+"""The protected attributes of two groups. This module alone reads them; `groups` reads those of more."""
 
 from __future__ import annotations
 

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from compliance.answers.audits import DEVELOPER, game_case
 from compliance.answers.group_service import EPSILON_MIN, GroupService
-from compliance.answers.groups import Attribute, GroupCase, Grouped
+from compliance.answers.groups import GroupCase
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
+from compliance.records.groups import Attribute, Grouped
 from compliance.records.people import Records
 from compliance.records.rows import Rows, identified
 from fairwall.compliance.v1 import group_service_pb2 as wire

@@ -32,7 +32,7 @@ from compliance.answers.audit_service import AuditService
 from compliance.answers.audits import game_case
 from compliance.answers.black_box import Models
 from compliance.answers.group_service import GroupService
-from compliance.answers.groups import Attribute, GroupCase, Grouped
+from compliance.answers.groups import GroupCase
 from compliance.answers.release_service import ReleaseCase, ReleaseService
 from compliance.answers.releases import Column, HandedModel, game_release
 from compliance.answers.statistics import game_cohort
@@ -40,6 +40,7 @@ from compliance.answers.statistics_service import StatisticsService
 from compliance.answers.tables import Study, game_study
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
+from compliance.records.groups import Attribute, Grouped
 from compliance.records.people import Records
 from developer.service import Audited, ModelService, Released
 from fairwall.compliance.v1 import audit_service_pb2 as audit

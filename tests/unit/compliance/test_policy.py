@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 import tomli_w
 
-from compliance.answers.groups import NO_LABEL
 from compliance.deployment import policy as policies
 from compliance.deployment import worth
 from compliance.deployment.policy import (
@@ -34,6 +33,7 @@ from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.cells import CellsMechanism
 from compliance.mechanisms.mechanism import candidates
 from compliance.mechanisms.recommended import Recommended
+from compliance.records.groups import NO_LABEL
 from fairwall.laws.exposure import Limit
 from fairwall.tables.errors import DataError
 

@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from compliance.answers.groups import Attribute, Grouped, released
+from compliance.answers.groups import released
 from compliance.noise import Seeded
+from compliance.records.groups import Attribute, Grouped
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.laws.exposure import NO_LIMIT, Limit
 from fairwall.laws.groups import noise_rate

@@ -15,12 +15,13 @@ import pytest
 from compliance import ledger as ledgers
 from compliance.answers import audits as cases
 from compliance.answers.audits import Case
-from compliance.answers.groups import Attribute, GroupCase, Grouped
+from compliance.answers.groups import GroupCase
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import FREE, Budget, Loss, Neighbours, pure
 from compliance.ledger.books import UNIT_BYTES, Entry, Reply, Request, Room
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.cells import PURCHASES_MAX
+from compliance.records.groups import Attribute, Grouped
 from compliance.records.people import Records
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.rpc.errors import Refusal

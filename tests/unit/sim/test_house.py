@@ -142,10 +142,15 @@ def contracts() -> list[dict[str, Any]]:
     return found
 
 
+def in_layers(held: list[dict[str, Any]], package: str) -> set[str]:
+    """Find the rooms of a package that have a layer of their own, or share one."""
+    names = {name.strip() for one in held for layer in one.get("layers", ()) for name in layer.split("|")}
+    return {name for name in names if name.startswith(f"{package}.")}
+
+
 def uncontracted(held: list[dict[str, Any]], rooms: set[str], imports: dict[str, set[str]]) -> list[str]:
     """Find the rooms that may come to import more than they do: each is a layer, or all else is forbidden to it."""
-    (layers,) = [one["layers"] for one in held if one["type"] == "layers"]
-    layered = {name.strip() for layer in layers for name in layer.split("|")}
+    layered = in_layers(held, "sim")
     found = []
     for room in sorted(rooms - layered):
         forbidden = [{*one["forbidden_modules"]} for one in held if one.get("source_modules") == [room]]
@@ -177,6 +182,14 @@ def test_every_room_of_the_simulator_stands_in_an_import_contract() -> None:
     assert uncontracted(without, rooms, imports) == ["sim.attestation"]
 
 
-def test_every_file_of_the_simulator_is_in_a_room() -> None:
-    assert {path.name for path in (ROOT / "sim").glob("*.py")} == {"__init__.py", "__main__.py"}
-    assert {path.parent.name for path in (ROOT / "sim").glob("*/*.py")} == ROOMS
+def test_every_room_of_compliance_has_its_layer() -> None:
+    rooms = {path.parent.name for path in (ROOT / "compliance").glob("*/*.py")}
+    assert {f"compliance.{room}" for room in rooms} == in_layers(contracts(), "compliance")
+    assert len(rooms) <= 9
+
+
+@pytest.mark.parametrize("package", ["sim", "compliance"])
+def test_every_file_is_in_a_room(package: str) -> None:
+    assert {path.name for path in (ROOT / package).glob("*.py")} == {"__init__.py", "__main__.py"}
+    rooms = {folder.name for folder in (ROOT / package).iterdir() if (folder / "__init__.py").is_file()}
+    assert {path.parent.name for path in (ROOT / package).glob("*/*.py")} == rooms
