@@ -11,7 +11,6 @@ What was measured at n = 100, N0 = 10, m = 40, random 0/1 rows, unless it says o
   the error's median is 1.6 and 0.016 of the gaps' spread; 88.6 against 85.8% (2.8 +- 0.7) at 1,000, where it is 0.16
   and `ep` settles for a wrong fixed point now and then. It takes 140 milliseconds, in proportion to m n. At 0.09
   (`counts`, epsilon 100) chains stick: 98.8 against 99.8%.
-* `map` is as good as `ep` where there is little noise, and 7 points worse where there is much.
 * `ep` takes about m^2 n steps a round. Beyond `LARGEST` of them the score test is what can be waited for.
 """
 

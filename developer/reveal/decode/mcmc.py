@@ -8,13 +8,15 @@ posterior is rugged and no chain begun anywhere finds its peak in time: they beg
 favour.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
 from developer.reveal.decode import lstsq
 from developer.reveal.decode.decoder import Evidence
-from developer.reveal.decode.ep import centred, even_odds, exact, posterior, prior_log_odds, replayed, to_v
-from developer.reveal.decode.map import density
+from developer.reveal.decode.ep import centred, even_odds, exact, posterior, prior_log_odds, replayed, rescaled, to_v
+from fairwall.laws.noise import Gaussian
 
 CHAINS, STEPS_PER_PERSON = 32, 30
 _FLATTEST = 0.3
@@ -41,12 +43,26 @@ def decode(evidence: Evidence) -> NDArray[np.float64]:
     return to_v(evidence, even_odds(evidence, log_odds))
 
 
+def _density(evidence: Evidence) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+    """Give the log-density of x's error; for exact answers a narrow Gaussian."""
+    if exact(evidence) or evidence.noise is None:
+        return Gaussian(_EXACT).log_density
+    law = rescaled(evidence.noise, evidence.n0 * evidence.n1 / (evidence.n0 + evidence.n1))
+
+    def log_density(error: NDArray[np.float64]) -> NDArray[np.float64]:
+        # Impossible errors, of rounding for instance, must still be comparable.
+        found = law.log_density(error)
+        return np.where(np.isfinite(found), found, -1e4 - np.minimum(np.abs(error) / law.scale, 1e9))
+
+    return log_density
+
+
 def marginals(evidence: Evidence) -> NDArray[np.float64]:
     """Return how often each person was disadvantaged in the second half, (n,), in [0, 1]."""
     H, x = centred(evidence)
     n, n0 = H.shape[1], min(evidence.n0, H.shape[1] - 1)
     rng = evidence.rng or np.random.default_rng(0)
-    log_density, prior = density(evidence, _EXACT), prior_log_odds(evidence)
+    log_density, prior = _density(evidence), prior_log_odds(evidence)
     people = np.ascontiguousarray(H.T)
     chains = np.arange(CHAINS)
     # Each chain's people in an order of its own: the first n0 are the members.

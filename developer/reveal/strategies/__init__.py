@@ -31,7 +31,7 @@ from developer.reveal.strategies.strategy import (
 )
 
 # The decoders that need no rank n, the paper's first.
-_ANY = ("l1", "lstsq", "box", "omp", "score", "ep", "map", "mcmc", "best")
+_ANY = ("l1", "lstsq", "box", "omp", "score", "ep", "mcmc", "best")
 
 _GAPS = SIGNED | ABSOLUTE | ODDS | RATIO
 
