@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.selection import permute_and_flip_loss, sparse_vector, sparse_vector_loss, unsigned
+from fairwall.laws.selection import SparseVector, permute_and_flip_exponents, sparse_vector, unsigned
 from fairwall.laws.sensitivity import global_sensitivity, local_sensitivity
+
+
+def sparse_vector_loss(law: SparseVector, change: float) -> float:
+    """Return what a law costs neighbours between whom no gap moves by more than the change.
+
+    The supremum over batches of any size, whatever the threshold; a batch of few models costs less.
+    """
+    if change == 0:
+        return 0.0
+    if law.positives is None or not (law.threshold_scale and law.query_scale):
+        return math.inf
+    return change / law.threshold_scale + 2 * law.positives * change / law.query_scale
 
 
 def sparse_vector_gap_loss(metric: str, n0: int, n1: int, positives: int, epsilon: float) -> float:
@@ -24,6 +38,16 @@ def sparse_vector_gap_loss(metric: str, n0: int, n1: int, positives: int, epsilo
     asked = unsigned(metric)
     law = sparse_vector(0.0, global_sensitivity(asked, n0 + n1), positives, epsilon)
     return sparse_vector_loss(law, local_sensitivity(asked, n0, n1))
+
+
+def permute_and_flip_loss(change: float, sensitivity: float, queries: int, epsilon: float) -> float:
+    """Return what a choice among so many models costs neighbours between whom no score moves by more than the change.
+
+    Exact over all scores: one falls by the change, which all others rise by. A single model is always chosen.
+    """
+    if queries == 1 or change == 0:
+        return 0.0
+    return float(permute_and_flip_exponents(np.array([0.0, -2 * change]), sensitivity, epsilon)[1])
 
 
 def permute_and_flip_gap_loss(metric: str, n0: int, n1: int, queries: int, epsilon: float) -> float:

@@ -1,4 +1,4 @@
-"""Each group's rates under a model's decisions, and the fairness figures made of them, under [LD]'s names.
+"""Each group's rates under a model's decisions, and [LD]'s names of the fairness figures made of them.
 
 | figures                | definition                                         | key in ``METRICS`` |
 |------------------------|----------------------------------------------------|--------------------|
@@ -56,26 +56,3 @@ def group_rates(
         many = np.count_nonzero(chosen)
         rates.append(float(sums_over(chosen, value)[0]) / many if many else float("nan"))
     return rates[0], rates[1]
-
-
-def fairness_figures(
-    decisions: NDArray[np.uint8], labels: NDArray[np.uint8], group: NDArray[np.uint8]
-) -> dict[str, float]:
-    """Measure all the figures of the module's table.
-
-    Parameters
-    ----------
-    decisions, labels, group : ndarray of uint8, shape (n,), each 0 or 1
-
-    Returns
-    -------
-    dict of str to float
-        By name; NaN where a group has nobody to measure, ``DI`` infinite or NaN where it divides by 0.
-    """
-    figures: dict[str, float] = {}
-    for name, metric in (("SP", "sp"), ("EO", "eo"), ("OA", "oad")):
-        advantaged, disadvantaged = group_rates(metric, decisions, labels, group)
-        figures |= {f"{name}_a_1": advantaged, f"{name}_a_0": disadvantaged, f"{name}D": advantaged - disadvantaged}
-    with np.errstate(divide="ignore", invalid="ignore"):
-        figures["DI"] = float(np.float64(figures["SP_a_0"]) / figures["SP_a_1"])
-    return figures

@@ -125,18 +125,6 @@ def sparse_vector(threshold: float, sensitivity: float, positives: int, epsilon:
     return SparseVector(threshold, sensitivity / for_threshold, 2 * positives * sensitivity / for_queries, positives)
 
 
-def sparse_vector_loss(law: SparseVector, change: float) -> float:
-    """Return what a law costs neighbours between whom no gap moves by more than the change.
-
-    The supremum over batches of any size, whatever the threshold; a batch of few models costs less.
-    """
-    if change == 0:
-        return 0.0
-    if law.positives is None or not (law.threshold_scale and law.query_scale):
-        return math.inf
-    return change / law.threshold_scale + 2 * law.positives * change / law.query_scale
-
-
 def permute_and_flip_exponents(scores: NDArray[np.float64], sensitivity: float, epsilon: float) -> NDArray[np.float64]:
     """Return x with acceptance probabilities exp(-x): 0 for the best score, infinite for others where epsilon is.
 
@@ -152,13 +140,3 @@ def permute_and_flip_exponents(scores: NDArray[np.float64], sensitivity: float, 
     behind: NDArray[np.float64] = scores.max() - scores
     slope = epsilon / (2 * sensitivity) if sensitivity else math.inf
     return np.multiply(behind, slope, out=np.zeros_like(behind), where=behind > 0)
-
-
-def permute_and_flip_loss(change: float, sensitivity: float, queries: int, epsilon: float) -> float:
-    """Return what a choice among so many models costs neighbours between whom no score moves by more than the change.
-
-    Exact over all scores: one falls by the change, which all others rise by. A single model is always chosen.
-    """
-    if queries == 1 or change == 0:
-        return 0.0
-    return float(permute_and_flip_exponents(np.array([0.0, -2 * change]), sensitivity, epsilon)[1])

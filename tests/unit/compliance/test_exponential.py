@@ -10,9 +10,9 @@ from compliance.mechanisms.exponential import ExponentialMechanism, without_sign
 from compliance.mechanisms.mechanism import Question
 from compliance.noise import Seeded, System
 from compliance.records.people import Records
-from fairwall.laws.selection import permute_and_flip_exponents, permute_and_flip_loss
+from fairwall.laws.selection import permute_and_flip_exponents
 from tests.asked import Spy
-from tests.choices import permute_and_flip_gap_loss, permute_and_flip_probabilities
+from tests.choices import permute_and_flip_gap_loss, permute_and_flip_loss, permute_and_flip_probabilities
 
 
 def question(protected, predictions, metric="sp", labels=None):

@@ -10,8 +10,8 @@ from compliance.mechanisms.mechanism import Question
 from compliance.mechanisms.sparse_vector import SparseVectorMechanism
 from compliance.noise import Seeded, System
 from compliance.records.people import Records
-from fairwall.laws.selection import SparseVector, sparse_vector, sparse_vector_loss
-from tests.choices import sparse_vector_gap_loss
+from fairwall.laws.selection import SparseVector, sparse_vector
+from tests.choices import sparse_vector_gap_loss, sparse_vector_loss
 from tests.twins.sparse_vector import Chen, LeeClifton, RothNotes, Stoddard
 
 EPSILON = 1.0

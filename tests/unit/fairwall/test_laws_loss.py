@@ -30,15 +30,16 @@ from fairwall.laws.counts import (
 from fairwall.laws.gaussian import gaussian_delta, gaussian_epsilon, gaussian_multiplier, gridded_multiplier
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace
 from fairwall.laws.response import response_loss, turning_probability
-from fairwall.laws.selection import (
-    permute_and_flip_exponents,
-    permute_and_flip_loss,
-    sparse_vector,
-    sparse_vector_loss,
-)
+from fairwall.laws.selection import permute_and_flip_exponents, sparse_vector
 from fairwall.laws.sensitivity import global_sensitivity, local_sensitivity, smooth_sensitivity
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
-from tests.choices import permute_and_flip_gap_loss, permute_and_flip_probabilities, sparse_vector_gap_loss
+from tests.choices import (
+    permute_and_flip_gap_loss,
+    permute_and_flip_loss,
+    permute_and_flip_probabilities,
+    sparse_vector_gap_loss,
+    sparse_vector_loss,
+)
 
 METRICS = ["sp", "abs_sp"]  # the other differences of means share their laws: only the stratum differs
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0, 3.0, 5.0, 7.0, 10.0)
