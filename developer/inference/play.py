@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.service import Released, Shelf, within_reach
-from fairwall.client.audit_client import Audits, ask
+from fairwall.client.gaps import Audits, ask
 from fairwall.game.v1 import inference_service_pb2 as inference
 from fairwall.game.v1.inference_service_pb2_grpc import InferenceServiceStub
 from fairwall.learning.defences import DEFENCES, Split

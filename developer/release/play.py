@@ -13,7 +13,7 @@ from developer.release.beliefs import Beliefs, believe, by_column
 from developer.release.mixture import from_mixture, tossed
 from developer.release.training import constant, train
 from developer.service import Shelf
-from fairwall.client.audit_client import Audits, ask, ask_models
+from fairwall.client.gaps import Audits, ask, ask_models
 from fairwall.compliance.v1 import release_service_pb2 as wire
 from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceStub
 from fairwall.game.v1 import referee_service_pb2 as game

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from developer.service import Audited, Released
-from fairwall.client.audit_client import ask_models
+from fairwall.client.gaps import ask_models
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub
 
 LOOKS = 1

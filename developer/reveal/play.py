@@ -20,7 +20,7 @@ from developer.reveal.public_predictor import log_likelihood_ratio
 from developer.reveal.strategies import STRATEGIES, Hand, Reveal, Terms
 from developer.reveal.translation import Play, plays
 from developer.service import Audited, Released, Shelf
-from fairwall.client.audit_client import Audits, ask
+from fairwall.client.gaps import Audits, ask
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.game.v1 import reveal_service_pb2 as game
 from fairwall.game.v1.reveal_service_pb2_grpc import RevealServiceStub

@@ -22,7 +22,7 @@ from compliance.records.people import Records
 from developer.reveal.base_model import identity
 from developer.reveal.hidden import HiddenAudits
 from developer.service import Audited, ModelService, Released
-from fairwall.client.audit_client import Audits, ask, ask_models
+from fairwall.client.gaps import Audits, ask, ask_models
 from fairwall.compliance.v1.audit_service_pb2 import AuditModelsRequest, GetTermsRequest
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.developer.v1.model_service_pb2 import PredictResponse

@@ -22,8 +22,8 @@ from compliance.answers.audit_service import AuditService
 from compliance.answers.audits import Case, game_case
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
-from compliance.records.people import Records
-from fairwall.client.audit_client import Audits, ask
+from compliance.records import Records
+from fairwall.client.gaps import Audits, ask
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.game.v1 import referee_service_pb2 as game

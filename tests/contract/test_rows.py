@@ -15,7 +15,7 @@ import pytest
 from compliance.answers.audit_service import AuditService
 from compliance.answers.audits import Case
 from compliance.records.rows import Rows, identified
-from fairwall.client.audit_client import Answer, Audits, ask
+from fairwall.client.gaps import Answer, Audits, ask
 from fairwall.client.rows import arranged, from_message
 from fairwall.compliance.v1.audit_service_pb2 import GetTermsRequest
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server

@@ -18,7 +18,8 @@ import pytest
 from compliance.deployment.running import read_by, service_of
 from compliance.ledger.books import Admission
 from compliance.ledger.file import inspect
-from fairwall.client.audit_client import AuditClient, AuditRefused, Audits
+from fairwall.client.audit_client import AuditClient, AuditRefused
+from fairwall.client.gaps import Audits
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.rpc import arrays, channel, identity
 from fairwall.rpc.errors import reason_of

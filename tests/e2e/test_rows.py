@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fairwall.client import AuditClient, AuditRefused, AuditUnavailable, RowsNotCompared, audit_client, rows
+from fairwall.client import AuditClient, AuditRefused, AuditUnavailable, RowsNotCompared, audit_client, gaps, rows
 from fairwall.rpc import channel, identity
 from fairwall.wire.rows import digest_of, ids_of, order_of
 from tests.loans import Deployment
@@ -214,14 +214,12 @@ def test_the_terms_tell_how_rows_are_known(audits: AuditClient) -> None:
     assert known.table_digest == digest_of(ids, order_of(ids), {"income": OWN["income"].tolist()})
 
 
-def by_wire(deployment: Deployment, digest: bytes, people: int = _PEOPLE) -> audit_client.Answer:
+def by_wire(deployment: Deployment, digest: bytes, people: int = _PEOPLE) -> gaps.Answer:
     """Ask without the client's own look at ids."""
     own = identity.load(deployment.folder / "certificates" / "developer-bob")
     with channel.connect(deployment.address, "compliance", own) as connection:
         predictions = np.full((1, people), 0.5)
-        return audit_client.ask(
-            audit_client.Audits(connection), "loans", "by-wire", "sp", predictions, 1.0, rows_digest=digest
-        )
+        return gaps.ask(gaps.Audits(connection), "loans", "by-wire", "sp", predictions, 1.0, rows_digest=digest)
 
 
 def test_other_rows_are_refused_by_the_service_and_cost_nothing(deployment: Deployment) -> None:
@@ -254,11 +252,11 @@ def test_rows_without_ids_are_compared_with_none(tmp_path: Path) -> None:
 def test_a_service_that_breaks_its_word_gives_no_answer(audits: AuditClient, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of an earlier version takes no notice of the digest, nor of the order that goes with it."""
 
-    def earlier(*arguments: Any, rows_digest: bytes, **others: Any) -> audit_client.Answer:
+    def earlier(*arguments: Any, rows_digest: bytes, **others: Any) -> gaps.Answer:
         return ask(*arguments, **others)
 
-    ask = audit_client.ask
-    monkeypatch.setattr(audit_client, "ask", earlier)
+    ask = gaps.ask
+    monkeypatch.setattr(gaps, "ask", earlier)
     with pytest.raises(AuditUnavailable, match="it did not compare rows"):
         audits.ask(SCORES, "sp", EPSILON)
 

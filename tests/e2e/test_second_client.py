@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairwall.client.audit_client import Audits, ask
+from fairwall.client.gaps import Audits, ask
 from fairwall.rpc import identity
 from fairwall.rpc.channel import connect
 from sim.transcripts.descriptors import descriptor_set

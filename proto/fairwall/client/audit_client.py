@@ -1,4 +1,4 @@
-"""The developer's client of compliance: `AuditClient` for a deployment, `ask` for an audit of any deal."""
+"""The client of a deployment: `AuditClient`, and how it is refused."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import math
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -16,21 +15,15 @@ import grpc
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fairwall.client import by_group, rows, sanitised
+from fairwall.client import by_group, gaps, rows, sanitised
 from fairwall.client.by_group import ByGroup, GroupTerms
+from fairwall.client.gaps import Answer, ExpectedError, Terms
 from fairwall.client.sanitised import Released, ReleaseTerms
-from fairwall.compliance.v1 import audit_service_pb2 as audit
-from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub
 from fairwall.compliance.v1.release_service_pb2_grpc import ReleaseServiceStub
-from fairwall.laws.exposure import in_words, one_person
 from fairwall.laws.metric import find_metric
-from fairwall.laws.precision import Precision
-from fairwall.rpc import arrays, channel, chunks, identity
+from fairwall.rpc import arrays, channel, identity
 from fairwall.rpc.errors import CATALOGUE, audit_error_of, reason_of
 from fairwall.wire.audits import ID_DIGITS, audit_digest
-from fairwall.wire.metrics import name_of, number_of
-from fairwall.wire.precision import from_message
-from fairwall.wire.v1.array_pb2 import Array
 from fairwall.wire.v1.error_pb2 import AuditError, Reason
 
 if TYPE_CHECKING:
@@ -38,8 +31,6 @@ if TYPE_CHECKING:
 
 __tracebackhide__ = True
 """pytest shows the arguments of what failed, and these are rows about people."""
-
-AUDIT_SECONDS = 600.0
 
 RECONNECT_SECONDS = 20.0
 """How long a service that was there before may take to come back."""
@@ -106,130 +97,8 @@ class AuditUnavailable(ConnectionError):
     """No answer came. The same request under the same id may be sent again: it is charged once."""
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What compliance answered to one batch.
-
-    Parameters
-    ----------
-    gaps : ndarray, shape (models,)
-        Advantaged minus disadvantaged, with noise.
-    epsilon_charged : float
-        What the batch cost.
-    epsilon_remaining, epsilon_remaining_now : float
-        What was left of the budget once the batch was charged, and what is left now: the same, unless this is the
-        answer to a repeat, and something was charged since.
-    low, high : ndarray, shape (models,)
-        Between what numbers the test set's exact gap lies, made for 95%; NaN where nothing is known, which depends on
-        the mechanism. Of ``cells`` and ``low-rank`` they are what is believed under a prior on gaps, and not promised;
-        ``recommended`` answers batches of five models and more from cells.
-    probability_above : ndarray, shape (models,), or None
-        P(the population's gap > threshold), sampling error included; NaN where nothing is known. None if no threshold
-        was given.
-    rows_compared : bool or None
-        Whether compliance compared your rows with its own, by their ids. None where its rows have none.
-    request_id : str
-        What the request was called.
-    """
-
-    gaps: NDArray[np.float64]
-    epsilon_charged: float
-    epsilon_remaining: float
-    epsilon_remaining_now: float
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
-    probability_above: NDArray[np.float64] | None = None
-    rows_compared: bool | None = field(default=None, repr=False)
-    request_id: str = field(default="", repr=False)
-
-
 class RowsNotCompared(UserWarning):
     """Whether predictions are in the order of compliance's rows was not checked, though it could have been."""
-
-
-@dataclass(frozen=True)
-class Terms:
-    """On what terms a data set is audited.
-
-    Parameters
-    ----------
-    people : int
-        How many predictions a model has to give.
-    metrics : tuple of str
-        What may be asked for.
-    mechanism : str
-        What answers.
-    epsilon, epsilon_remaining : float
-        The whole budget, and what is left of it.
-    queries_max : int
-        The most models in one batch.
-    epsilon_max : float
-        The most that one batch may spend.
-    precision : Precision
-        How precisely answers are written down.
-    epsilon_min : float
-        The least that one batch may spend.
-    rows : fairwall.client.rows.KnownRows or None
-        What rows are known by; None where they have no ids.
-    reveal_max : float or None
-        By what limit ``recommended`` chooses and ``cells`` are cut: the balanced accuracy that anybody has at most who
-        spends a whole batch on finding out who is who, where each group has at least ``minimum_group`` people. None
-        where there is no limit.
-    minimum_group : int
-        How many people each group has at least, wherever a metric looks. Epsilon is about one person's attribute, for
-        data that keep to this whichever it is: of a group of just so many, it does not hide that nobody left it.
-    """
-
-    people: int
-    metrics: tuple[str, ...]
-    mechanism: str
-    epsilon: float
-    epsilon_remaining: float
-    queries_max: int
-    epsilon_max: float
-    precision: Precision = "float64"
-    epsilon_min: float = 0.0
-    rows: rows.KnownRows | None = None
-    reveal_max: float | None = None
-    minimum_group: int = 1
-
-    @property
-    def privacy(self) -> str:
-        """What a batch gives away at most, in plain words."""
-        limit = one_person(self.epsilon_max)
-        most = limit if self.reveal_max is None else min(limit, self.reveal_max)
-        told = in_words(most, self.epsilon_max, fewest=self.minimum_group)
-        if most == limit:
-            return told
-        return (
-            f"{told} Where no mechanism stays within that, the one that gives away least answers: expected_error() "
-            "says how much, of each batch."
-        )
-
-
-@dataclass(frozen=True)
-class ExpectedError:
-    """What one answer of a batch will be worth: medians, in the metric's unit; nobody has looked at A for them.
-
-    Parameters
-    ----------
-    error : float
-        How far the answer will be from the test set's exact value; NaN for answers that are choices and no values.
-    half_width : float
-        Of its interval; NaN where the mechanism gives none.
-    midpoint_error : float
-        How far the middle of the metric's range is from the exact value, which costs nothing to say: an answer whose
-        error is not below this is not worth its epsilon.
-    revealed : float
-        The balanced accuracy that anybody has at most who spends such a batch on finding out who is who, each group as
-        small as the terms allow: the mean of the shares of both groups that are named right, where guessing gives 0.5;
-        NaN where that is not known.
-    """
-
-    error: float
-    half_width: float
-    midpoint_error: float
-    revealed: float = math.nan
 
 
 class AuditClient:
@@ -255,7 +124,7 @@ class AuditClient:
         self._address = address
         self._data = own.run if data is None else data
         self._channel = channel.connect(address, "compliance", own)
-        self._service = Audits(self._channel)
+        self._service = gaps.Audits(self._channel)
         self._groups = by_group.Groups(self._channel)
         self._releases = ReleaseServiceStub(self._channel)
         self._connected = False
@@ -329,10 +198,10 @@ class AuditClient:
         asked = _request_id(request_id, once=once)
         batch, digest = self._arranged(predictions, ids, table)
         if asked is None:
-            header = header_of(self._data, "", metric, batch, epsilon, threshold, digest)
+            header = gaps.header_of(self._data, "", metric, batch, epsilon, threshold, digest)
             asked = audit_digest(header, np.ascontiguousarray(batch, "<f8")).hex()[:ID_DIGITS]
         answer = self._call(
-            lambda: ask(
+            lambda: gaps.ask(
                 self._service, self._data, asked, metric, batch, epsilon, threshold=threshold, rows_digest=digest
             )
         )
@@ -347,22 +216,7 @@ class AuditClient:
         AuditRefused
         AuditUnavailable
         """
-        request = audit.GetTermsRequest(deal_id=self._data)
-        response = self._call(lambda: self._service.GetTerms(request, timeout=channel.CALL_SECONDS))
-        return Terms(
-            people=response.people,
-            metrics=tuple(name_of(number) for number in response.metrics),
-            mechanism=response.mechanism,
-            epsilon=response.epsilon,
-            epsilon_remaining=response.epsilon_remaining,
-            queries_max=response.queries_max,
-            epsilon_max=response.epsilon_max,
-            precision=from_message(response.precision) or "float64",
-            epsilon_min=response.epsilon_min,
-            rows=rows.from_message(response.rows) if response.HasField("rows") else None,
-            reveal_max=response.reveal_max if response.HasField("reveal_max") else None,
-            minimum_group=response.minimum_group or 1,
-        )
+        return self._call(lambda: gaps.terms(self._service, self._data))
 
     def expected_error(self, metric: str, models: int, epsilon: float) -> ExpectedError:
         """Ask what an answer will be worth, before anything is spent. Costs nothing.
@@ -387,12 +241,7 @@ class AuditClient:
         _check_epsilon(epsilon)
         if models < 1:
             raise ValueError("a batch asks about one model at least")
-        request = audit.GetExpectedErrorRequest(
-            deal_id=self._data, metric=number_of(metric), models=models, epsilon=epsilon
-        )
-        response = self._call(lambda: self._service.GetExpectedError(request, timeout=channel.CALL_SECONDS))
-        revealed = response.revealed if response.HasField("revealed") else math.nan
-        return ExpectedError(response.error, response.half_width, response.midpoint_error, revealed)
+        return self._call(lambda: gaps.expected_error(self._service, self._data, metric, models, epsilon))
 
     def group_terms(self) -> GroupTerms:
         """Ask what may be asked by group, and what is left of the budget. Costs nothing.
@@ -568,136 +417,6 @@ class AuditClient:
         return f"no answer from {self._address}: {code}"
 
 
-class Audits(AuditServiceStub):
-    """The service's stub; predictions go out as they lie in memory.
-
-    Parameters
-    ----------
-    connection : grpc.Channel
-        To compliance.
-    """
-
-    def __init__(self, connection: grpc.Channel) -> None:
-        super().__init__(connection)  # type: ignore[no-untyped-call]
-        self.Audit = connection.stream_unary(
-            "/fairwall.compliance.v1.AuditService/Audit",
-            request_serializer=chunks.serialize,
-            response_deserializer=audit.AuditResponse.FromString,
-        )
-
-
-def ask(
-    service: Audits,
-    deal_id: str,
-    request_id: str,
-    metric: str,
-    predictions: NDArray[np.floating],
-    epsilon: float,
-    *,
-    threshold: float | None = None,
-    rows_digest: bytes = b"",
-) -> Answer:
-    """Ask for one metric of a batch of models.
-
-    Parameters
-    ----------
-    service : Audits
-    deal_id : str
-    request_id : str
-        Names this request: the same one again gets the stored answer and costs nothing.
-    metric : str
-        "sp", "abs_sp", "eo" or "abs_eo".
-    predictions : ndarray of float64, float32 or uint8, shape (models, people)
-        In [0, 1].
-    epsilon : float
-        What to spend on the whole batch.
-    threshold : float, optional
-        What to compare the population's gap with.
-    rows_digest : bytes
-        Of the rows, which predictions are in the order of the ids of; empty where they are in the order of the deal.
-
-    Raises
-    ------
-    grpc.RpcError
-        If compliance refuses; :func:`fairwall.rpc.errors.reason_of` tells why.
-    """
-    header = header_of(deal_id, request_id, metric, predictions, epsilon, threshold, rows_digest)
-
-    def parts() -> Iterator[audit.AuditRequest | bytes]:
-        yield audit.AuditRequest(header=header)
-        yield from chunks.encoded(predictions, audit.AuditRequest, "predictions_chunk")
-
-    return _answer(service.Audit(parts(), timeout=AUDIT_SECONDS), request_id)
-
-
-def header_of(
-    deal_id: str,
-    request_id: str,
-    metric: str,
-    predictions: NDArray[np.floating],
-    epsilon: float,
-    threshold: float | None,
-    rows_digest: bytes,
-) -> audit.AuditHeader:
-    """Say what is asked; the parameters are those of `ask`."""
-    return audit.AuditHeader(
-        request_id=request_id,
-        deal_id=deal_id,
-        metric=number_of(metric),
-        epsilon=epsilon,
-        predictions=arrays.header_of(predictions),
-        threshold=threshold,
-        rows_digest=rows_digest,
-    )
-
-
-def ask_models(
-    service: AuditServiceStub,
-    deal_id: str,
-    request_id: str,
-    metric: str,
-    models: int,
-    epsilon: float,
-    *,
-    threshold: float | None = None,
-) -> Answer:
-    """Ask for one metric of a batch of models that compliance queries itself, about rows of its own.
-
-    Whoever serves the models has to answer compliance while this call waits, see `developer.reveal.hidden`. The other
-    parameters and what may be raised are those of `ask`.
-
-    Parameters
-    ----------
-    models : int
-        How many there are, at least 1.
-    """
-    request = audit.AuditModelsRequest(
-        request_id=request_id,
-        deal_id=deal_id,
-        metric=number_of(metric),
-        epsilon=epsilon,
-        models=models,
-        threshold=threshold,
-    )
-    return _answer(service.AuditModels(request, timeout=AUDIT_SECONDS).answer, request_id)
-
-
-def _answer(response: audit.AuditResponse, request_id: str) -> Answer:
-    return Answer(
-        gaps=_numbers(response.gaps),
-        epsilon_charged=response.epsilon_charged,
-        epsilon_remaining=response.epsilon_remaining,
-        epsilon_remaining_now=(
-            response.epsilon_remaining_now if response.HasField("epsilon_remaining_now") else response.epsilon_remaining
-        ),
-        low=_numbers(response.low),
-        high=_numbers(response.high),
-        probability_above=_numbers(response.probability_above) if response.HasField("probability_above") else None,
-        rows_compared=response.rows_compared if response.HasField("rows_compared") else None,
-        request_id=request_id,
-    )
-
-
 def _request_id(given: str | None, *, once: bool) -> str | None:
     """Name a request; None where its name is to be made of all that it asks."""
     if once and given is not None:
@@ -715,10 +434,6 @@ def _check_weights(sample_weight: object) -> None:
 def _check_epsilon(epsilon: float) -> None:
     if not (math.isfinite(epsilon) and epsilon > 0):
         raise ValueError(f"epsilon must be a number above 0, not {epsilon}")
-
-
-def _numbers(message: Array) -> NDArray[np.float64]:
-    return arrays.from_message(message).astype(np.float64, copy=False)
 
 
 def _batch(predictions: ArrayLike) -> NDArray[np.float64]:

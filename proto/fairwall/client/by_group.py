@@ -330,7 +330,7 @@ def count(
     epsilon : float
         What to spend on the whole request.
     rows_digest : bytes
-        As of `fairwall.client.audit_client.ask`.
+        As of `fairwall.client.gaps.ask`.
 
     Raises
     ------

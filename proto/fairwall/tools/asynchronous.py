@@ -16,8 +16,9 @@ from typing import Any, Self, TypeVar
 
 from numpy.typing import ArrayLike
 
-from fairwall.client.audit_client import Answer, AuditClient, Terms
+from fairwall.client.audit_client import AuditClient
 from fairwall.client.by_group import ByGroup
+from fairwall.client.gaps import Answer, Terms
 
 __tracebackhide__ = True
 """pytest shows the arguments of what failed, and these are rows about people."""

@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fairwall.client.audit_client import Answer, AuditClient
+from fairwall.client.audit_client import AuditClient
+from fairwall.client.gaps import Answer
 from fairwall.laws.metric import find_metric
 
 __tracebackhide__ = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from fairwall.client.audit_client import Answer
+from fairwall.client.gaps import Answer
 
 __tracebackhide__ = True
 """pytest shows the arguments of what failed, and these are rows about people."""

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from fairwall.client.audit_client import Answer, AuditClient
+from fairwall.client.audit_client import AuditClient
+from fairwall.client.gaps import Answer
 from fairwall.tools.classifiers import ask_about, largest, size
 
 __tracebackhide__ = True

@@ -2,19 +2,19 @@
 
 import uuid
 
-from fairwall.client import audit_client
+from fairwall.client import gaps
 from sim.conformance.reference_client import main
 
 KILLED_BY = "K102"
 
-sound = audit_client.ask
+sound = gaps.ask
 
 
 def ask(service, deal, request_id, *rest, **named):
     return sound(service, deal, f"{request_id[:20]}-{uuid.uuid4().hex}", *rest, **named)
 
 
-audit_client.ask = ask
+gaps.ask = ask
 
 if __name__ == "__main__":
     main()

@@ -1,11 +1,11 @@
 """Waits for ever."""
 
-from fairwall.client import audit_client
+from fairwall.client import gaps
 from sim.conformance.reference_client import main
 
 KILLED_BY = "K101"
 
-audit_client.AUDIT_SECONDS = None
+gaps.AUDIT_SECONDS = None
 
 if __name__ == "__main__":
     main()

@@ -1,0 +1,309 @@
+"""Asking for gaps of any deal: what answers are, what may be asked, and the calls, which raise what gRPC raises."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import grpc
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.client import rows
+from fairwall.compliance.v1 import audit_service_pb2 as audit
+from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub
+from fairwall.laws.exposure import in_words, one_person
+from fairwall.laws.precision import Precision
+from fairwall.rpc import arrays, channel, chunks
+from fairwall.wire.metrics import name_of, number_of
+from fairwall.wire.precision import from_message
+from fairwall.wire.v1.array_pb2 import Array
+
+__tracebackhide__ = True
+"""pytest shows the arguments of what failed, and these are rows about people."""
+
+AUDIT_SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What compliance answered to one batch.
+
+    Parameters
+    ----------
+    gaps : ndarray, shape (models,)
+        Advantaged minus disadvantaged, with noise.
+    epsilon_charged : float
+        What the batch cost.
+    epsilon_remaining, epsilon_remaining_now : float
+        What was left of the budget once the batch was charged, and what is left now: the same, unless this is the
+        answer to a repeat, and something was charged since.
+    low, high : ndarray, shape (models,)
+        Between what numbers the test set's exact gap lies, made for 95%; NaN where nothing is known, which depends on
+        the mechanism. Of ``cells`` and ``low-rank`` they are what is believed under a prior on gaps, and not promised;
+        ``recommended`` answers batches of five models and more from cells.
+    probability_above : ndarray, shape (models,), or None
+        P(the population's gap > threshold), sampling error included; NaN where nothing is known. None if no threshold
+        was given.
+    rows_compared : bool or None
+        Whether compliance compared your rows with its own, by their ids. None where its rows have none.
+    request_id : str
+        What the request was called.
+    """
+
+    gaps: NDArray[np.float64]
+    epsilon_charged: float
+    epsilon_remaining: float
+    epsilon_remaining_now: float
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    probability_above: NDArray[np.float64] | None = None
+    rows_compared: bool | None = field(default=None, repr=False)
+    request_id: str = field(default="", repr=False)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """On what terms a data set is audited.
+
+    Parameters
+    ----------
+    people : int
+        How many predictions a model has to give.
+    metrics : tuple of str
+        What may be asked for.
+    mechanism : str
+        What answers.
+    epsilon, epsilon_remaining : float
+        The whole budget, and what is left of it.
+    queries_max : int
+        The most models in one batch.
+    epsilon_max : float
+        The most that one batch may spend.
+    precision : Precision
+        How precisely answers are written down.
+    epsilon_min : float
+        The least that one batch may spend.
+    rows : fairwall.client.rows.KnownRows or None
+        What rows are known by; None where they have no ids.
+    reveal_max : float or None
+        By what limit ``recommended`` chooses and ``cells`` are cut: the balanced accuracy that anybody has at most who
+        spends a whole batch on finding out who is who, where each group has at least ``minimum_group`` people. None
+        where there is no limit.
+    minimum_group : int
+        How many people each group has at least, wherever a metric looks. Epsilon is about one person's attribute, for
+        data that keep to this whichever it is: of a group of just so many, it does not hide that nobody left it.
+    """
+
+    people: int
+    metrics: tuple[str, ...]
+    mechanism: str
+    epsilon: float
+    epsilon_remaining: float
+    queries_max: int
+    epsilon_max: float
+    precision: Precision = "float64"
+    epsilon_min: float = 0.0
+    rows: rows.KnownRows | None = None
+    reveal_max: float | None = None
+    minimum_group: int = 1
+
+    @property
+    def privacy(self) -> str:
+        """What a batch gives away at most, in plain words."""
+        limit = one_person(self.epsilon_max)
+        most = limit if self.reveal_max is None else min(limit, self.reveal_max)
+        told = in_words(most, self.epsilon_max, fewest=self.minimum_group)
+        if most == limit:
+            return told
+        return (
+            f"{told} Where no mechanism stays within that, the one that gives away least answers: expected_error() "
+            "says how much, of each batch."
+        )
+
+
+@dataclass(frozen=True)
+class ExpectedError:
+    """What one answer of a batch will be worth: medians, in the metric's unit; nobody has looked at A for them.
+
+    Parameters
+    ----------
+    error : float
+        How far the answer will be from the test set's exact value; NaN for answers that are choices and no values.
+    half_width : float
+        Of its interval; NaN where the mechanism gives none.
+    midpoint_error : float
+        How far the middle of the metric's range is from the exact value, which costs nothing to say: an answer whose
+        error is not below this is not worth its epsilon.
+    revealed : float
+        The balanced accuracy that anybody has at most who spends such a batch on finding out who is who, each group as
+        small as the terms allow: the mean of the shares of both groups that are named right, where guessing gives 0.5;
+        NaN where that is not known.
+    """
+
+    error: float
+    half_width: float
+    midpoint_error: float
+    revealed: float = math.nan
+
+
+class Audits(AuditServiceStub):
+    """The service's stub; predictions go out as they lie in memory.
+
+    Parameters
+    ----------
+    connection : grpc.Channel
+        To compliance.
+    """
+
+    def __init__(self, connection: grpc.Channel) -> None:
+        super().__init__(connection)  # type: ignore[no-untyped-call]
+        self.Audit = connection.stream_unary(
+            "/fairwall.compliance.v1.AuditService/Audit",
+            request_serializer=chunks.serialize,
+            response_deserializer=audit.AuditResponse.FromString,
+        )
+
+
+def terms(service: AuditServiceStub, deal_id: str) -> Terms:
+    """Ask what may be asked, and what is left of the budget. Costs nothing."""
+    response = service.GetTerms(audit.GetTermsRequest(deal_id=deal_id), timeout=channel.CALL_SECONDS)
+    return Terms(
+        people=response.people,
+        metrics=tuple(name_of(number) for number in response.metrics),
+        mechanism=response.mechanism,
+        epsilon=response.epsilon,
+        epsilon_remaining=response.epsilon_remaining,
+        queries_max=response.queries_max,
+        epsilon_max=response.epsilon_max,
+        precision=from_message(response.precision) or "float64",
+        epsilon_min=response.epsilon_min,
+        rows=rows.from_message(response.rows) if response.HasField("rows") else None,
+        reveal_max=response.reveal_max if response.HasField("reveal_max") else None,
+        minimum_group=response.minimum_group or 1,
+    )
+
+
+def expected_error(service: AuditServiceStub, deal_id: str, metric: str, models: int, epsilon: float) -> ExpectedError:
+    """Ask what an answer will be worth. Costs nothing."""
+    request = audit.GetExpectedErrorRequest(deal_id=deal_id, metric=number_of(metric), models=models, epsilon=epsilon)
+    response = service.GetExpectedError(request, timeout=channel.CALL_SECONDS)
+    revealed = response.revealed if response.HasField("revealed") else math.nan
+    return ExpectedError(response.error, response.half_width, response.midpoint_error, revealed)
+
+
+def ask(
+    service: Audits,
+    deal_id: str,
+    request_id: str,
+    metric: str,
+    predictions: NDArray[np.floating],
+    epsilon: float,
+    *,
+    threshold: float | None = None,
+    rows_digest: bytes = b"",
+) -> Answer:
+    """Ask for one metric of a batch of models.
+
+    Parameters
+    ----------
+    service : Audits
+    deal_id : str
+    request_id : str
+        Names this request: the same one again gets the stored answer and costs nothing.
+    metric : str
+        "sp", "abs_sp", "eo" or "abs_eo".
+    predictions : ndarray of float64, float32 or uint8, shape (models, people)
+        In [0, 1].
+    epsilon : float
+        What to spend on the whole batch.
+    threshold : float, optional
+        What to compare the population's gap with.
+    rows_digest : bytes
+        Of the rows, which predictions are in the order of the ids of; empty where they are in the order of the deal.
+
+    Raises
+    ------
+    grpc.RpcError
+        If compliance refuses; :func:`fairwall.rpc.errors.reason_of` tells why.
+    """
+    header = header_of(deal_id, request_id, metric, predictions, epsilon, threshold, rows_digest)
+
+    def parts() -> Iterator[audit.AuditRequest | bytes]:
+        yield audit.AuditRequest(header=header)
+        yield from chunks.encoded(predictions, audit.AuditRequest, "predictions_chunk")
+
+    return _answer(service.Audit(parts(), timeout=AUDIT_SECONDS), request_id)
+
+
+def header_of(
+    deal_id: str,
+    request_id: str,
+    metric: str,
+    predictions: NDArray[np.floating],
+    epsilon: float,
+    threshold: float | None,
+    rows_digest: bytes,
+) -> audit.AuditHeader:
+    """Say what is asked; the parameters are those of `ask`."""
+    return audit.AuditHeader(
+        request_id=request_id,
+        deal_id=deal_id,
+        metric=number_of(metric),
+        epsilon=epsilon,
+        predictions=arrays.header_of(predictions),
+        threshold=threshold,
+        rows_digest=rows_digest,
+    )
+
+
+def ask_models(
+    service: AuditServiceStub,
+    deal_id: str,
+    request_id: str,
+    metric: str,
+    models: int,
+    epsilon: float,
+    *,
+    threshold: float | None = None,
+) -> Answer:
+    """Ask for one metric of a batch of models that compliance queries itself, about rows of its own.
+
+    Whoever serves the models has to answer compliance while this call waits, see `developer.reveal.hidden`. The other
+    parameters and what may be raised are those of `ask`.
+
+    Parameters
+    ----------
+    models : int
+        How many there are, at least 1.
+    """
+    request = audit.AuditModelsRequest(
+        request_id=request_id,
+        deal_id=deal_id,
+        metric=number_of(metric),
+        epsilon=epsilon,
+        models=models,
+        threshold=threshold,
+    )
+    return _answer(service.AuditModels(request, timeout=AUDIT_SECONDS).answer, request_id)
+
+
+def _answer(response: audit.AuditResponse, request_id: str) -> Answer:
+    return Answer(
+        gaps=_numbers(response.gaps),
+        epsilon_charged=response.epsilon_charged,
+        epsilon_remaining=response.epsilon_remaining,
+        epsilon_remaining_now=(
+            response.epsilon_remaining_now if response.HasField("epsilon_remaining_now") else response.epsilon_remaining
+        ),
+        low=_numbers(response.low),
+        high=_numbers(response.high),
+        probability_above=_numbers(response.probability_above) if response.HasField("probability_above") else None,
+        rows_compared=response.rows_compared if response.HasField("rows_compared") else None,
+        request_id=request_id,
+    )
+
+
+def _numbers(message: Array) -> NDArray[np.float64]:
+    return arrays.from_message(message).astype(np.float64, copy=False)
