@@ -68,7 +68,7 @@ cube's may hold it less often where epsilon is large and a group small. Of cells
 under a prior."""
 
 PRIOR = ((0.85, 0.1), (0.15, 0.4))
-"""What gaps of populations are taken to be before anybody asks: weights and deviations of normal laws around 0."""
+"""The prior on the population's gap, 0.85 N(0, 0.1^2) + 0.15 N(0, 0.4^2): weights and standard deviations."""
 
 _SHARES = 3
 """So many shares stand for the usual range: the middles of as many parts of it."""

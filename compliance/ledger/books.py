@@ -15,7 +15,7 @@ from fairwall.errors import UserError
 from fairwall.rpc.quota import DAY_SECONDS
 
 LOST = "(lost)"
-"""Who asked, what for and what answered, of charges that were lost with a ledger: a name that no certificate has."""
+"""Stands for the developer, metric and mechanism of charges lost with a ledger. No certificate has this name."""
 
 
 COUNTS_ON_GROUPS = {
@@ -24,16 +24,16 @@ COUNTS_ON_GROUPS = {
     **dict.fromkeys(("exact", "round", "pass-fail", "counts", "counts-gaussian", "cube", "low-rank", "cells"), False),
     **dict.fromkeys(("randomized-response", "sample-and-aggregate", "recommended", "group-counts"), False),
 }
-"""What answers with less noise the more people both groups are known to have: its losses hold for such data alone.
+"""Mechanisms, and whether their noise depends on `minimum_group`: if it does, a charge holds for such groups alone.
 
-Of what is not here, as of charges that were lost, nobody knows: it is taken to.
+What is not listed here, and a charge that was lost, counts as if it did.
 """
 
 UNIT_BYTES = 32 << 10
 """A unit of what is kept for good: an answer with its facts takes one, and one more for each of these that it fills."""
 
 UNIT_EPSILON = 1e-3
-"""What a unit costs, unless a policy sells answers for less. Next to nothing is kept for next to nothing."""
+"""The least epsilon of a unit unless a policy says less, so that nearly free requests cannot fill the ledger."""
 
 
 class LedgerError(UserError):

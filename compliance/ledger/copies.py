@@ -1,6 +1,7 @@
 """Copies of a ledger: taken while the service answers, put back when the ledger is lost.
 
-A copy has no head: the head tells whether a copy is the newest, and says nothing of the kind once it lies beside it.
+A backup leaves out the head. The head is what shows that a ledger was rolled back, and a backup that had its own would
+look like the newest state.
 """
 
 from __future__ import annotations

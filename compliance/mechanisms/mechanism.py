@@ -295,8 +295,8 @@ class Reusable(Protocol):
     def is_free(self, facts: Facts, epsilon: float, question: Question | None = None) -> bool:
         """Return whether a batch asked for at epsilon costs nothing, given what earlier batches have released.
 
-        By the question's predictions, never by the protected attributes or any noise. What one release makes free by
-        itself is free whatever else is bought, and nothing else is; of very many releases only some are looked at.
+        It is free if and only if one stored release suffices to answer it; of very many releases only some are looked
+        at. This depends on the question's predictions, never on the protected attributes or the noise.
         """
 
 

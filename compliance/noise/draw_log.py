@@ -2,8 +2,8 @@
 
 A line a draw: the deal, the request, which draw of its answer it is, from which law, and what came of it. The log is
 compliance's alone, for whoever has it can take the noise off every answer. A draw that is in the log already is taken
-from there, so a game that is played again with the log of the first time gets the same noise; an answer is made from
-one request alone, which the ledger sees to, so no draw ever hides two.
+from there, so a game that is played again with the log of the first time gets the same noise. The ledger sees to it
+that an answer is made from one request alone, so each draw protects one answer.
 """
 
 from __future__ import annotations

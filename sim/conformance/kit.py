@@ -30,7 +30,7 @@ DEVELOPERS = ("alice", "bob")
 SPENDERS = tuple(f"spender-{number}" for number in range(1, 30))
 """Developers whose share is soon spent, one for each case that spends it."""
 CROWD = tuple(f"one-of-many-{number}" for number in range(1, 41))
-"""Developers who ask next to nothing: what an account buys once is drawn as often as there are accounts."""
+"""Accounts for tests that repeat one-time draws: what an account buys once is drawn once for each of these."""
 
 RELEASED = {
     "region": ("north", "east", "south", "west", "abroad"),

@@ -36,7 +36,7 @@ _TESTED = (
     "sample-and-aggregate",
     "propose-test-release",
 )
-"""Whose answers are a number and independent noise of a law that is known to who knows the groups."""
+"""Mechanisms with independent noise of a known distribution, given the sizes of the groups."""
 
 _STEP = 2.0**-20
 """Of a truncated answer, as the least of what its grid may be."""

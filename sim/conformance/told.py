@@ -35,11 +35,11 @@ _PROBABILITY_ERROR = 5e-4
 """By how much two ways to integrate may differ, and two laws that differ by that allowance."""
 
 _INTERVALS = ("laplace", "gaussian", "propose-test-release")
-"""Whose intervals are their noise's, of a public scale; those of counts and of noisy attributes are not."""
+"""Mechanisms whose intervals follow from noise of a public scale; those of counts and of noisy attributes do not."""
 
 _NONE = ("conceal", "conceal-laplace", "cauchy", "sample-and-aggregate", "sparse-vector")
 _NO_INTERVALS = (*_NONE, "exponential")
-"""Who knows nothing to tell."""
+"""Mechanisms without intervals."""
 
 _SHARE = 0.05
 """The least share of a group that a cautious sampling error is told for."""
@@ -48,7 +48,7 @@ _SHARES = (0.125, 0.275, 0.425)
 """What shares of a group a sampling error is told for, each as likely."""
 
 _PRIOR = ((0.85, 0.1), (0.15, 0.4))
-"""Weights and deviations of the normal laws that gaps are taken to have beforehand."""
+"""The prior on the population's gap, 0.85 N(0, 0.1^2) + 0.15 N(0, 0.4^2): weights and standard deviations."""
 
 _FLOAT32_AND_A_HALF = 27
 """So many bits a float32 has and half of its last one, also where that is the last of a number twice as large."""

@@ -51,9 +51,9 @@ class Referee(RefereeServiceServicer):
     # What the runner calls.
 
     def seat(self, addresses: dict[str, str]) -> None:
-        """Tell where each party listens, or, as "<caller>-<party>", where it does for one caller.
+        """Set where each party listens, or, as "<caller>-<party>", where it does for one caller.
 
-        Nobody gets past Join before.
+        Join blocks until the addresses are set.
         """
         with self.table.changing():
             self._addresses = addresses

@@ -150,7 +150,7 @@ def _slopes_of_losses(
 
 
 def _probabilities(logits: Single) -> Single:
-    """Compute them in place; through tanh, which overflows for no logit."""
+    """Compute them in place. The tanh form of the logistic function avoids overflow."""
     logits *= np.float32(0.5)
     np.tanh(logits, out=logits)
     logits *= np.float32(0.5)

@@ -124,7 +124,7 @@ def _grouped(script: Transcript) -> dict[tuple[str, str, str], list[Call]]:
     for call in calls(script):
         if not call.is_poll(script):
             kinds.setdefault((call.key.caller, call.key.server, call.method), []).append(call)
-    # Whom they reach first is chance, where a caller makes several at once; how it numbers them is not.
+    # A caller may make several calls at once: their order across peers varies, the numbering within one peer does not.
     return {kind: sorted(found, key=lambda call: call.key.number) for kind, found in kinds.items()}
 
 

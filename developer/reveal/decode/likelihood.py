@@ -225,7 +225,7 @@ def cube_rows(
 
     Returns
     -------
-    rows, gaps : the d that differ, (d, n) and (d,); of them `law_of` a batch of d speaks.
+    rows, gaps : the distinct rows, (d, n) and (d,); for their noise, call `law_of` with a batch of d.
     n0 : what they were computed with, as `counts_size` finds it.
     """
     told = coordinates(rows, 2.0**-24)

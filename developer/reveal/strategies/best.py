@@ -175,10 +175,10 @@ def _either_reading(hand: Hand) -> Reveal:
 
 
 def _few_sums(hand: Hand) -> Reveal:
-    """Make the sums that are released ours: cells by rows of disjoint people, common sums by as few rows as a cube.
+    """Choose rows so that the sums that are released match our own partition of the people.
 
-    Nothing is spent on sizes: a cube's answers say what they were computed with, and who is likelier than others needs
-    none.
+    Rows of disjoint people do so for cells; common sums take as few rows as a cube. Nothing is spent on sizes: a cube's
+    answers say what they were computed with, and who is likelier than others needs none.
     """
     n, terms = hand.people, hand.terms
     cells = terms.mechanism == "cells"

@@ -123,7 +123,7 @@ class Sums:
         told: Precision | None = hand.terms.precision
         self._precisions: tuple[Precision, ...] = PRECISIONS if told is None else (told,)
         self._fruitless = 0
-        # How much room was given up, see `relax`, and the precisions at which hope was tried.
+        # How much room `relax` has given away so far, and which precisions were tried already.
         self._need = 0
         self._hoped: tuple[Precision, ...] = self._precisions if len(self._precisions) == 1 else ()
         # Whether it is settled which group is alpha.

@@ -420,7 +420,7 @@ def _of_cells(n: int, n0: int, cells: int, epsilon: float) -> float:
 
 
 def _counts(n: int, k: int, n0: int) -> tuple[int, NDArray[np.float64], NDArray[np.float64]]:
-    """Return the laws of X where a person among the k is disadvantaged, and where not, and X's least value there.
+    """Return the distributions of X given the group of a person among the k, disadvantaged first, and their least X.
 
     What is farther than `_DEVIATIONS` of X's deviations from its mean is left out.
     """

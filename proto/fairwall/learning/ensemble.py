@@ -83,7 +83,7 @@ class Ensemble:
         ndarray
             In [0, 1], shape (models, rows).
         """
-        # Through tanh, which overflows for no logit.
+        # The tanh form of the logistic function avoids overflow.
         return np.asarray(0.5 + 0.5 * np.tanh(0.5 * self.logits(features)))
 
     def take(self, models: Sequence[int] | NDArray[np.intp]) -> Ensemble:
