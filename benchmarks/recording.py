@@ -26,7 +26,7 @@ from compliance.answers.audit_service import AuditService
 from compliance.answers.audits import game_case
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
-from compliance.records import Records
+from compliance.records.people import Records
 from fairwall.client.gaps import Audits, ask
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.rpc import channel, server

@@ -18,7 +18,7 @@ _SHOWN = 2
 _ORDER = (NOT_REPRODUCED, UNDECIDED, REPRODUCED)
 
 _COLUMNS = "| id | where | claim | status | found |\n|---|---|---|---|---|"
-_HEAD = "# The claims\n\nWritten by `fairwall claims page docs/claims-table.md`. [What the words mean](claims.md).\n"
+_HEAD = "# The claims\n\nWritten by `fairwall claims page docs/claims-table.md`. [What the words mean](papers.md).\n"
 
 
 def markdown(papers: Sequence[Paper]) -> str:

@@ -129,7 +129,7 @@ def require_recomputed(
 ) -> None:
     """Demand that intervals and probabilities are those that follow from what was released.
 
-    P(gap > threshold) may be the calibrated one of docs/choosing.md, or the cautious one of servers before it.
+    P(gap > threshold) may be the calibrated one of docs/mechanisms.md, or the cautious one of servers before it.
 
     Raises
     ------
@@ -211,7 +211,7 @@ def _reach(told: Answers, about: Deployment, metric: str, least_reach: float, al
 
 
 def probabilities(answers: Array, law: Laplace | Gaussian, values: Array, threshold: float, absolute: bool) -> Array:
-    """Return P(the population's gap > threshold) of each answer, as docs/choosing.md has it.
+    """Return P(the population's gap > threshold) of each answer, as docs/mechanisms.md has it.
 
     Parameters
     ----------

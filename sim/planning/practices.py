@@ -130,7 +130,7 @@ MODELS = {
         "Adult, epsilon 0.1: risk difference 0.014 in place of 0.187, accuracy 80.4 % in place of 84.5 % (dp-nn)",
     ),
 }
-"""Models of `developer.training` that are advised: ``training.model``. Figures are those of docs/private-fair.md."""
+"""Models of `developer.training` that are advised: ``training.model``. Figures are those of docs/training.md."""
 
 MECHANISMS = {
     "sparse-vector": Practice(
@@ -154,7 +154,7 @@ MECHANISMS = {
         "of them disadvantaged, epsilon 1)",
     ),
 }
-"""Mechanisms of compliance that the paper advises. Figures are those of docs/choosing.md."""
+"""Mechanisms of compliance that the paper advises. Figures are those of docs/mechanisms.md."""
 
 DATA = {
     "collect": Practice(

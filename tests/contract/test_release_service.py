@@ -23,7 +23,7 @@ from compliance.ledger.accountant import Budget
 from compliance.ledger.books import Entry
 from compliance.ledger.file import LedgerUnavailable
 from compliance.mechanisms import MECHANISMS
-from compliance.records import Records
+from compliance.records.people import Records
 from fairwall.client.gaps import Audits, ask_models
 from fairwall.compliance.v1 import release_service_pb2 as wire
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server

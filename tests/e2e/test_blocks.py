@@ -32,53 +32,53 @@ CLAIMS: dict[tuple[str, str], str] = {
         "sim/datasets/README.md",
         "",
     ): "../unit/sim/test_datasets.py::test_a_shipped_table_is_the_one_the_readme_describes",
-    ("docs/claims.md", "toml"): "test_claims.py::test_a_third_partys_paper_is_played_judged_and_checked",
+    ("docs/papers.md", "toml"): "test_claims.py::test_a_third_partys_paper_is_played_judged_and_checked",
     ("docs/confinement.md", "toml"): f"{HERE}::test_the_layers_that_are_demanded_are_layers",
     ("docs/conformance.md", "sh"): f"{LINES} test_conformance.py::test_our_own_server_passes_as_the_page_starts_it",
     ("docs/conformance.md", "toml"): f"{HERE}::test_the_check_that_is_shown_is_one",
     ("docs/disclosure.md", "toml"): f"{HERE}::test_the_keys_of_a_game_are_valid",
-    ("docs/fair-finetuning.md", "python"): "test_docs.py::test_the_counterexamples_are_ones",
-    ("docs/faults.md", "toml"): "test_faults.py::test_every_key_and_kind_is_documented",
     ("docs/groups.md", "python"): "test_serve_groups.py::test_the_documented_notebook_runs",
     (
         "docs/groups.md",
         "toml",
     ): "test_serve_groups.py::grouping test_group_game.py::test_the_page_has_all_keys_in_their_order",
+    ("docs/inference.md", "python"): "test_docs.py::test_the_counterexamples_are_ones",
     ("docs/inference.md", "toml"): "test_docs.py::test_the_scenario_of_the_inference_game_is_valid",
     ("docs/ledger.md", ""): LINES,
     ("docs/ledger.md", "sh"): "test_ledger_page.py::documented test_ledger_restore.py::RESTORE_LOST",
     ("docs/metrics.md", "sh"): f"{HERE}::test_many_questions_are_answered",
-    ("docs/operating.md", "sh"): f"{HERE}::test_what_is_installed_is_there {LINES}",
+    ("docs/operating.md", "sh"): (
+        f"{HERE}::test_what_is_installed_is_there {LINES} {HERE}::test_what_is_made_is_a_target "
+        "test_deploy.py::test_the_container_s_commands_install_a_service_that_runs"
+    ),
     ("docs/operating.md", "toml"): f"{HERE}::test_telemetry_is_a_key_of_the_policy",
-    ("docs/other-languages.md", "js"): "test_second_client.py::PAGE",
+    ("docs/tools.md", "js"): "test_second_client.py::PAGE",
     (
-        "docs/other-languages.md",
+        "docs/tools.md",
         "json",
     ): "test_protocol_command.py::test_the_calls_of_the_page_are_answered_by_a_real_service",
-    ("docs/other-languages.md", "text"): (
+    ("docs/tools.md", "text"): (
         f"{HERE}::test_protoc_needs_the_descriptors_alone test_second_client.py::CLIENT "
         "test_protocol_command.py::test_the_calls_of_the_page_are_answered_by_a_real_service"
     ),
     ("docs/privacy-audit.md", ""): f"{HERE}::test_a_mechanism_is_audited",
-    ("docs/private-fair.md", "python"): "test_docs.py::test_the_model_that_is_shown_trains",
     ("docs/python.md", "python"): "test_python.py::test_the_page_runs_as_it_is_shown",
     ("docs/release.md", "sh"): LINES,
     ("docs/release.md", "toml"): f"{HERE}::test_the_keys_of_a_game_are_valid",
-    ("docs/scenarios.md", "toml"): "test_docs.py::test_the_scenario_that_is_shown_is_valid",
+    ("docs/scenarios.md", "toml"): (
+        "test_docs.py::test_the_scenario_that_is_shown_is_valid test_faults.py::test_every_key_and_kind_is_documented"
+    ),
     ("docs/serving.md", "python"): "test_example.py::PROGRAM test_serve_release.py::PAGE",
     ("docs/serving.md", "sh"): "test_certificates.py::PAGE test_example.py::shown test_datasets.py::DOCS",
     ("docs/serving.md", "text"): "test_example.py::answers test_example.py::check_first_line",  # what those print
     ("docs/serving.md", "toml"): "test_serve_release.py::PAGE",
-    ("docs/supply-chain.md", "sh"): (
-        f"{HERE}::test_what_is_made_is_a_target "
-        "test_deploy.py::test_the_container_s_commands_install_a_service_that_runs"
-    ),
     ("docs/sweeps.md", "sh"): f"{HERE}::test_shards_are_played_and_merged {LINES}",
     ("docs/sweeps.md", "yaml"): LINES,
     ("docs/tools.md", "python"): "test_tools.py::PAGE",
     ("docs/tools.md", "toml"): "test_tools.py::OPTIONS",
+    ("docs/training.md", "python"): "test_docs.py::test_the_model_that_is_shown_trains",
     ("docs/training.md", "toml"): "test_docs.py::test_the_keys_of_the_training_game_are_valid",
-    ("docs/transcripts.md", "sh"): f"{HERE}::test_a_run_is_verified_and_sealed",
+    ("docs/runs.md", "sh"): f"{HERE}::test_a_run_is_verified_and_sealed",
     ("docs/tutorial.md", "python"): "test_tutorial.py::test_the_tutorial_is_played",
     ("docs/tutorial.md", "sh"): "test_tutorial.py::test_the_tutorial_is_played",
     ("docs/tutorial.md", "toml"): "test_tutorial.py::test_the_tutorial_is_played",
@@ -195,7 +195,7 @@ def test_a_mechanism_is_audited(words: list[str], tmp_path: Path) -> None:
 @pytest.mark.check
 def test_a_run_is_verified_and_sealed(tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(command.SMALL)
-    verify, seal, check = commands("docs/transcripts.md", "sh")
+    verify, seal, check = commands("docs/runs.md", "sh")
     command.played(tmp_path, "small.toml").rename(tmp_path / verify[1])
     for words in (verify, seal, check):
         done = command.fairwall(*words, cwd=tmp_path)
@@ -219,7 +219,7 @@ def test_shards_are_played_and_merged(tmp_path: Path) -> None:
 @pytest.mark.check
 def test_protoc_needs_the_descriptors_alone(tmp_path: Path) -> None:
     """The compiler that is here writes Python."""
-    line = shlex.split(blocks("docs/other-languages.md", "text")[0])
+    line = shlex.split(blocks("docs/tools.md", "text")[0])
     assert command.fairwall("test", "protocol", "--descriptors", "protocol.binpb", cwd=tmp_path).returncode == 0
     words = [word.replace("--cpp_out", "--python_out") for word in line[1:]]
     subprocess.run([sys.executable, "-m", "grpc_tools.protoc", *words], cwd=tmp_path, check=True)

@@ -63,7 +63,7 @@ def test_all_verdicts_follow_and_a_changed_number_is_noticed(fairwall: Fairwall,
 @pytest.mark.check
 def test_a_third_partys_paper_is_played_judged_and_checked(fairwall: Fairwall, tmp_path: Path) -> None:
     """The file that the page shows, and a check and a table besides."""
-    (block,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "claims.md").read_text(), re.DOTALL)
+    (block,) = re.findall(r"```toml\n(.*?)```", (ROOT / "docs" / "papers.md").read_text(), re.DOTALL)
     more = """
 [[claim]]
 id = "MINE-3"

@@ -25,7 +25,7 @@ from tests.e2e.test_serve import deployment, serving
 
 Fairwall = Callable[..., subprocess.CompletedProcess[str]]
 
-PAGE = Path(__file__).parents[2] / "docs" / "other-languages.md"
+PAGE = Path(__file__).parents[2] / "docs" / "tools.md"
 OPTION = "fairwall.wire.v1.visibility"
 
 

@@ -20,7 +20,7 @@ from fairwall.rpc.channel import connect
 from sim.transcripts.descriptors import descriptor_set
 from tests.e2e.test_serve import Served, deployment, serving
 
-PAGE = Path(__file__).parents[2] / "docs" / "other-languages.md"
+PAGE = Path(__file__).parents[2] / "docs" / "tools.md"
 CLIENT = Path(__file__).parents[1] / "second_client"
 NODE = shutil.which("node")
 TIMES = 50

@@ -169,7 +169,7 @@ def noise(scale):
 
 
 def probability_above(people, metric, row, answer, reach, threshold):
-    """P(the population's gap > threshold), for Laplace noise; docs/choosing.md says what is taken for granted."""
+    """P(the population's gap > threshold), for Laplace noise; docs/mechanisms.md says what is taken for granted."""
     if metric == "ppv":
         return math.nan
     values = people.values(metric, row)

@@ -100,9 +100,9 @@ def test_the_drawing_has_every_room_of_the_simulator() -> None:
     assert all(re.search(rf"\b{game}\b", drawing) for game in GAMES)
 
 
-@pytest.mark.parametrize(("pages", "names"), [(["metrics"], METRICS), (["mechanisms", "choosing"], MECHANISMS)])
-def test_the_tables_of_the_docs_have_every_row(pages: list[str], names: dict[str, object]) -> None:
-    lines = [line for page in pages for line in (ROOT / "docs" / f"{page}.md").read_text().splitlines()]
+@pytest.mark.parametrize(("page", "names"), [("metrics", METRICS), ("mechanisms", MECHANISMS)])
+def test_the_tables_of_the_docs_have_every_row(page: str, names: dict[str, object]) -> None:
+    lines = (ROOT / "docs" / f"{page}.md").read_text().splitlines()
     assert [name for name in names if not any(line.startswith("|") and f"`{name}`" in line for line in lines)] == []
 
 

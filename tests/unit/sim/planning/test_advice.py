@@ -210,13 +210,13 @@ def test_what_cannot_be_advised_about_is_named() -> None:
 
 
 def test_measured_figures_are_those_of_the_pages() -> None:
-    rows = re.findall(r"^\| `(.+?)` \| ([\d.]+) .*?\| (0\.\d+) ", (DOCS / "private-fair.md").read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| `(.+?)` \| ([\d.]+) .*?\| (0\.\d+) ", (DOCS / "training.md").read_text(), re.MULTILINE)
     printed = {name: {accuracy, gap} for name, accuracy, gap in rows}
     for name, other in (("pflr*", "priv-lr"), ("priv-lr", "lr"), ("dpf-nn", "dp-nn")):
         text = MODELS[name].checked
         assert f"({other})" in text
         assert set(re.findall(r"\d+\.\d+", text)) - {"0.1"} == printed[name] | printed[other]
-    page = (DOCS / "choosing.md").read_text()
+    page = (DOCS / "mechanisms.md").read_text()
     (head, row) = re.findall(r"^\| (?:n, N0,|1000, 104, 1, 1 ).*", page, re.MULTILINE)
     columns = dict(zip(*([cell.strip() for cell in line.split("|")] for line in (head, row)), strict=True))
     for name in ("propose-test-release", "sample-and-aggregate"):
@@ -225,7 +225,7 @@ def test_measured_figures_are_those_of_the_pages() -> None:
 
 
 def test_the_page_has_the_tree() -> None:
-    (rows,) = re.findall(r"<!-- tree -->\n(.*?)<!-- end -->", (DOCS / "advice.md").read_text(), re.DOTALL)
+    (rows,) = re.findall(r"<!-- tree -->\n(.*?)<!-- end -->", (DOCS / "planning.md").read_text(), re.DOTALL)
     shown = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in rows.splitlines()[2:]]
     assert [(row[0], row[1], row[2].split(", ")) for row in shown] == [
         (node.name, node.asks, list(node.then)) for node in TREE.values()

@@ -34,7 +34,7 @@ from sim.planning.limits import (
 )
 from sim.planning.rate_error import RateError, noise_bound_below, of_local_noise, of_noise, of_sampling
 
-PAGE = Path(__file__).parents[4] / "docs" / "limits.md"
+PAGE = Path(__file__).parents[4] / "docs" / "papers.md"
 
 
 def printed_noise(epsilon: float, people: float) -> float:
