@@ -17,7 +17,7 @@ from compliance.answers.differencing import Detector
 from compliance.intervals.interval import Ends, probabilities_above, within_range
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import FREE, Budget, Neighbours
-from compliance.ledger.books import UNIT_EPSILON, Entry, Reply, Request, Room
+from compliance.ledger.entries import UNIT_EPSILON, Entry, Reply, Request, Room
 from compliance.mechanisms.mechanism import Facts, Mechanism, Question, Release, Reusable, chosen
 from compliance.noise import Noise, noise_for
 from compliance.noise.draw_log import DrawLog

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from compliance.answers.audits import Case
 from compliance.ledger.accountant import Loss, Neighbours, pure
-from compliance.ledger.books import Entry, Reply, Request
+from compliance.ledger.entries import Entry, Reply, Request
 from compliance.noise import Noise, noise_for
 from compliance.records.groups import Grouped
 from compliance.records.rows import Rows

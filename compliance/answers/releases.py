@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from compliance.answers.audits import DEVELOPER
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Loss, Neighbours
-from compliance.ledger.books import UNIT_EPSILON, Entry, Reply, Request, Room
+from compliance.ledger.entries import UNIT_EPSILON, Entry, Reply, Request, Room
 from compliance.mechanisms.local import PROTOCOLS, seeded, system
 from compliance.noise import request_key
 from compliance.records.people import Records

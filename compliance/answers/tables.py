@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from compliance.answers.audits import DEVELOPER
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Loss, Neighbours
-from compliance.ledger.books import Entry, Reply, Request
+from compliance.ledger.entries import Entry, Reply, Request
 from compliance.noise import noise_for
 from fairwall.laws.decimals import least_scale
 

@@ -30,7 +30,7 @@ from compliance.answers.exposure import limited
 from compliance.answers.groups import GROUPS_MAX
 from compliance.answers.releases import Column
 from compliance.ledger.accountant import Budget, Rule
-from compliance.ledger.books import UNIT_EPSILON
+from compliance.ledger.entries import UNIT_EPSILON
 from compliance.mechanisms import MECHANISMS, Mechanism, find_mechanism
 from compliance.mechanisms.bounding import Bounding, bounded
 from compliance.mechanisms.cauchy import CauchyMechanism

@@ -22,9 +22,9 @@ from compliance.answers.releases import Release
 from compliance.deployment.running import Running
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours, Rule
-from compliance.ledger.books import Account, LedgerError, Served
+from compliance.ledger.entries import Account, LedgerError, Served
 from compliance.ledger.file import inspect
-from compliance.ledger.seal import Seal, load_key
+from compliance.ledger.head import Seal, load_key
 from compliance.ledger.writable import Writable
 from compliance.records.groups import Grouped
 from compliance.records.people import Records

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from compliance.ledger import Ledger
-from compliance.ledger.books import LedgerError
+from compliance.ledger.entries import LedgerError
 from compliance.ledger.file import LedgerUnavailable
 from fairwall.errors import UserError
 from fairwall.rpc import journal

@@ -21,7 +21,7 @@ from typing import TypeVar
 
 from compliance.ledger import file
 from compliance.ledger.accountant import FREE, Budget, Loss, Neighbours
-from compliance.ledger.books import (
+from compliance.ledger.entries import (
     LOST,
     Account,
     Admission,
@@ -39,7 +39,7 @@ from compliance.ledger.books import (
     mac,
 )
 from compliance.ledger.file import LedgerUnavailable
-from compliance.ledger.seal import Head, Seal, SealError
+from compliance.ledger.head import Head, Seal, SealError
 from compliance.ledger.turns import Turns
 from compliance.records.same_people import shared
 from fairwall.rpc import journal

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from compliance.ledger.accountant import FREE, Budget, Loss, Neighbours
-from compliance.ledger.seal import Head
+from compliance.ledger.head import Head
 from fairwall.errors import UserError
 from fairwall.rpc.quota import DAY_SECONDS
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Loss
-from compliance.ledger.books import LedgerError
+from compliance.ledger.entries import LedgerError
 from compliance.ledger.file import Inspection, append, connect, explained, genesis_of, inspect
-from compliance.ledger.seal import Head, Seal, sync_folder
+from compliance.ledger.head import Head, Seal, sync_folder
 
 
 def sealed(path: Path, seal: Seal) -> Inspection:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from compliance.ledger.accountant import Budget, Law, Loss, Neighbours, Rule
-from compliance.ledger.books import (
+from compliance.ledger.entries import (
     Admission,
     Books,
     Entry,
@@ -27,7 +27,7 @@ from compliance.ledger.books import (
     Terms,
     columns_of,
 )
-from compliance.ledger.seal import Head, sync_folder
+from compliance.ledger.head import Head, sync_folder
 from fairwall.errors import UserError
 
 _APPLICATION_ID = 0x46574C44

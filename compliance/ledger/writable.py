@@ -7,7 +7,7 @@ import threading
 import time
 
 from compliance.ledger import Ledger
-from compliance.ledger.books import LedgerError
+from compliance.ledger.entries import LedgerError
 from compliance.ledger.file import LedgerUnavailable
 
 LOG = logging.getLogger(__name__)

@@ -3,7 +3,7 @@
 from collections.abc import Container, Mapping
 
 from compliance.intervals.interval import INTERVALS
-from compliance.ledger.books import COUNTS_ON_GROUPS
+from compliance.ledger.entries import COUNTS_ON_GROUPS
 from compliance.mechanisms.cauchy import CauchyMechanism
 from compliance.mechanisms.cells import CellsMechanism
 from compliance.mechanisms.conceal import Conceal
@@ -57,7 +57,7 @@ MECHANISMS: dict[str, Mechanism] = {mechanism.name: mechanism for mechanism in _
 _STATED: Mapping[str, Container[str]] = {
     "its law, in MECHANISM_LAWS (proto/fairwall/laws/mechanisms.py)": MECHANISM_LAWS,
     "what its intervals stand for, in INTERVALS (compliance/intervals/interval.py)": INTERVALS,
-    "whether its noise counts on the size of groups, in COUNTS_ON_GROUPS (compliance/ledger/books.py)": (
+    "whether its noise counts on the size of groups, in COUNTS_ON_GROUPS (compliance/ledger/entries.py)": (
         COUNTS_ON_GROUPS
     ),
 }

@@ -18,8 +18,8 @@ from sim.cli.status import FAILED, WIDTH
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from sim.claims.claim import ClaimTest, Paper, Prediction
-    from sim.claims.ledger import Entry
+    from sim.papers.claim import ClaimTest, Paper, Prediction
+    from sim.papers.ledger import Entry
 
 app = typer.Typer(
     help="Tell what papers claim, and what became of it.",
@@ -45,8 +45,8 @@ def listed(
         if paper or status or as_json or claims:
             raise typer.BadParameter(f"options of the list stand alone; give {context.invoked_subcommand} its own")
         return
-    from sim.claims.ledger import entries
-    from sim.claims.verdict import STATUSES
+    from sim.papers.ledger import entries
+    from sim.papers.verdict import STATUSES
 
     papers = _papers(claims)
     keys = [each.key for each in papers]
@@ -76,8 +76,8 @@ def show(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Show a claim: where it stands, how it is tested, what was measured."""
-    from sim.claims.claim import find
-    from sim.claims.ledger import entry
+    from sim.papers.claim import find
+    from sim.papers.ledger import entry
 
     found = entry(*find(_papers(claims), name))
     typer.echo(json.dumps(_object(found), allow_nan=False) if as_json else as_text(found))
@@ -97,9 +97,9 @@ def run(
 
     Claims that are measured on the same trials are played once.
     """
-    from sim.claims import evidence, play
-    from sim.claims.claim import find
-    from sim.claims.ledger import to_run
+    from sim.papers import evidence, play
+    from sim.papers.claim import find
+    from sim.papers.ledger import to_run
 
     papers = _papers(claims)
     found = [to_run(*find(papers, name)) for name in names]
@@ -133,7 +133,7 @@ def run(
 @app.command()
 def check(claims: _Folder = None) -> None:
     """Compute all verdicts again, and execute all checks. Status 1: one differs from what is recorded."""
-    from sim.claims.ledger import entries, faults
+    from sim.papers.ledger import entries, faults
 
     papers = _papers(claims)
     found = list(faults(papers))
@@ -152,7 +152,7 @@ def page(
     claims: _Folder = None,
 ) -> None:
     """Write all claims and verdicts as a page, in Markdown."""
-    from sim.claims.page import markdown
+    from sim.papers.page import markdown
 
     try:
         file.write_text(markdown(_papers(claims)), encoding="utf-8")
@@ -167,8 +167,8 @@ def _progress(test: ClaimTest, files: Mapping[str, Path]) -> Iterator[Callable[[
     if test.play is None:
         yield lambda _: None
         return
-    from sim.claims.play import scenario
     from sim.cli.run import progress
+    from sim.papers.play import scenario
     from sim.runs.shard import WHOLE
 
     with progress(scenario(test, files), WHOLE, transient=True) as update:
@@ -177,9 +177,9 @@ def _progress(test: ClaimTest, files: Mapping[str, Path]) -> Iterator[Callable[[
 
 def as_text(entry: Entry) -> str:
     """Lay a claim out in 80 columns."""
-    from sim.claims import play
-    from sim.claims.page import number, predicted
-    from sim.claims.verdict import MEANING, measured
+    from sim.papers import play
+    from sim.papers.page import number, predicted
+    from sim.papers.verdict import MEANING, measured
 
     claim, found = entry.claim, entry.evidence
     rows = [("claim", claim.says), ("status", f"{entry.status}: {MEANING[entry.status]}")]
@@ -205,14 +205,14 @@ def as_text(entry: Entry) -> str:
 
 def counted(found: Sequence[Entry]) -> str:
     """Say how many claims stand how."""
-    from sim.claims.verdict import STATUSES
+    from sim.papers.verdict import STATUSES
 
     many = Counter(each.status for each in found)
     return f"{len(found)} claims: {', '.join(f'{many[each]} {each}' for each in STATUSES if many[each])}."
 
 
 def _papers(folder: Path | None) -> tuple[Paper, ...]:
-    from sim.claims.claim import SHIPPED, papers
+    from sim.papers.claim import SHIPPED, papers
 
     return papers(folder or SHIPPED)
 

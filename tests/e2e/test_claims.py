@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from sim.claims.claim import SHIPPED
+from sim.papers.claim import SHIPPED
 
 Fairwall = Callable[..., subprocess.CompletedProcess[str]]
 ROOT = Path(__file__).parents[2]

@@ -2,9 +2,10 @@
 
 import dataclasses
 
+from compliance.ledger.entries import Reply
+
 from compliance.__main__ import main
 from compliance.answers.groups import GroupCase, released
-from compliance.ledger.books import Reply
 from compliance.noise import System
 
 KILLED_BY = "C952"

@@ -3,8 +3,9 @@
 import time
 from collections import Counter
 
+from compliance.ledger.entries import Books, Entry
+
 from compliance.__main__ import main
-from compliance.ledger.books import Books, Entry
 
 KILLED_BY = "C751"
 

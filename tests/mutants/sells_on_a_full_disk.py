@@ -2,9 +2,10 @@
 
 import time
 
+from compliance.ledger.entries import Entry
+
 from compliance.__main__ import main
 from compliance.ledger import Ledger
-from compliance.ledger.books import Entry
 from compliance.ledger.file import LedgerUnavailable
 
 KILLED_BY = "C730"

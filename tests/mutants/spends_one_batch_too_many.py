@@ -2,8 +2,9 @@
 
 from collections import Counter
 
+from compliance.ledger.entries import Books
+
 from compliance.__main__ import main
-from compliance.ledger.books import Books
 
 KILLED_BY = "C402"
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from compliance.ledger.head import Seal
+
     from compliance.deployment.policy import DeploymentSection
     from compliance.ledger.accountant import Loss
-    from compliance.ledger.seal import Seal
 
 Policy = Annotated[Path, typer.Option("--policy", help="The policy that the service is started with.", metavar="FILE")]
 
@@ -63,7 +64,7 @@ def seal_of(place: DeploymentSection) -> Seal:
     SealError
         If it is gone: without it no record can be told from a forged one.
     """
-    from compliance.ledger.seal import Seal, SealError, load_key
+    from compliance.ledger.head import Seal, SealError, load_key
 
     key = place.credentials / "seal.key"
     if not key.exists():

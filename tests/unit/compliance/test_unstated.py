@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from compliance.ledger.entries import COUNTS_ON_GROUPS, LOST, LedgerError, Reply, Request, Served
 
 from compliance.intervals.interval import INTERVALS, probabilities_above
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours, pure
-from compliance.ledger.books import COUNTS_ON_GROUPS, LOST, LedgerError, Reply, Request, Served
 from compliance.mechanisms import MECHANISMS
 from fairwall.errors import UserError
 from fairwall.laws.mechanisms import MECHANISM_LAWS

@@ -49,7 +49,7 @@ _OTHERWISE = {
         ),
     },
     "groups": {
-        *("sim/claims/play.py", "sim/cli/plan/advise.py", "sim/conformance/kit.py", "sim/verify/protected.py"),
+        *("sim/papers/play.py", "sim/cli/plan/advise.py", "sim/conformance/kit.py", "sim/verify/protected.py"),
         *(
             "developer/inference/play.py",
             "adversary/inference/play.py",
@@ -157,7 +157,7 @@ def uncontracted(held: list[dict[str, Any]], rooms: set[str], imports: dict[str,
         if not any(one >= rooms - {room} - imports[room] for one in forbidden):
             found.append(room)
     beside = rooms - layered
-    for room in sorted(layered - {"sim.cli", "sim.claims"}):  # which use all of them
+    for room in sorted(layered - {"sim.cli", "sim.papers"}):  # which use all of them
         forbidden = [{*one["forbidden_modules"]} for one in held if room in one.get("source_modules", ())]
         if not any(one >= beside for one in forbidden):
             found.append(room)

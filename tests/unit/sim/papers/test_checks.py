@@ -14,7 +14,7 @@ from fairwall.laws.conceal_laplace import conceal_laplace_law
 from fairwall.laws.local import LOCAL_LAWS, split
 from fairwall.laws.noise import Laplace
 from fairwall.learning.fairness import Leakage, leakage
-from sim.claims.checks import attribute_reveal, fair_finetuning, local_privacy, private_fair
+from sim.papers.checks import attribute_reveal, fair_finetuning, local_privacy, private_fair
 
 gap, loss, chances = attribute_reveal._gap, private_fair._loss, private_fair._log_chances
 

@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints, Validation
 
 from fairwall import toml
 from fairwall.errors import UserError
-from sim.claims.values import Value, ValueRefused
+from sim.papers.values import Value, ValueRefused
 from sim.report.estimates import Range
 from sim.report.reproduction import region
 
@@ -55,7 +55,7 @@ class Prediction(_Table):
 
     Attributes
     ----------
-    value : computed from the lines of one unit. See `sim.claims.values`.
+    value : computed from the lines of one unit. See `sim.papers.values`.
     of : which lines: the values of their keys, or lists of values; by name where `value` names several.
     pair : keys that lines of several names agree on.
     within : the range of what can be measured; infinite where there is none.

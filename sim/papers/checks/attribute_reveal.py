@@ -18,7 +18,7 @@ import numpy as np
 from fairwall.laws.calibration import cauchy_loss, printed_conceal_scale
 from fairwall.laws.conceal_laplace import conceal_laplace_law
 from fairwall.laws.sensitivity import flip_sensitivity
-from sim.claims.finding import Finding
+from sim.papers.finding import Finding
 
 Groups = tuple[int, ...]
 _ROUNDING = 1e-9

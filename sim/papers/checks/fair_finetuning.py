@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.learning.fairness import TAU, leakage
-from sim.claims.finding import Finding
 from sim.datasets import load
+from sim.papers.finding import Finding
 
 _LAST_BITS = 1e-9
 _GROUP = np.repeat([0, 1], 1000)

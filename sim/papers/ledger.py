@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from fairwall.errors import UserError
-from sim.claims import evidence as kept
-from sim.claims.claim import Claim, ClaimTest, Paper
-from sim.claims.evidence import Evidence
-from sim.claims.finding import Finding
-from sim.claims.verdict import UNPLAYED, verdict
+from sim.papers import evidence as kept
+from sim.papers.claim import Claim, ClaimTest, Paper
+from sim.papers.evidence import Evidence
+from sim.papers.finding import Finding
+from sim.papers.verdict import UNPLAYED, verdict
 
 _LAST_DIGITS = 1e-6
 """By how little a figure may differ that is computed again, on another processor or with other libraries."""
@@ -139,7 +139,7 @@ def function(name: str) -> Callable[..., Finding]:
     """
     module, _, attribute = name.partition(":")
     try:
-        found = getattr(importlib.import_module(module if "." in module else f"sim.claims.checks.{module}"), attribute)
+        found = getattr(importlib.import_module(module if "." in module else f"sim.papers.checks.{module}"), attribute)
     except (ImportError, AttributeError):
         found = None
     if not callable(found):

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.laws.gaussian import gaussian_delta, gaussian_epsilon
-from sim.claims.finding import Finding
+from sim.papers.finding import Finding
 from sim.planning import limits
 
 _ROUNDING = 1e-9

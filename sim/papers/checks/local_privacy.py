@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from fairwall.laws.local import LOCAL_LAWS, Law, enumerated_loss, split
-from sim.claims.finding import Finding
-from sim.claims.play import rows
+from sim.papers.finding import Finding
+from sim.papers.play import rows
 
 _EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 _DOMAINS = (2, 3, 4, 5)

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 import fairwall
 from fairwall.errors import UserError
-from sim.claims import evidence as kept
-from sim.claims.claim import Claim, ClaimTest
-from sim.claims.evidence import Evidence
-from sim.claims.ledger import Entry, function
-from sim.claims.values import ValueRefused
-from sim.claims.verdict import verdict
+from sim.papers import evidence as kept
+from sim.papers.claim import Claim, ClaimTest
+from sim.papers.evidence import Evidence
+from sim.papers.ledger import Entry, function
+from sim.papers.values import ValueRefused
+from sim.papers.verdict import verdict
 from sim.report.notation import plural
 
 if TYPE_CHECKING:

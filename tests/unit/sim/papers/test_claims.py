@@ -13,16 +13,16 @@ import pytest
 import tomli_w
 
 from fairwall.errors import UserError
-from sim.claims import evidence as kept
-from sim.claims import ledger, play
-from sim.claims.claim import SHIPPED, ClaimTest, Paper, find, papers
-from sim.claims.finding import Finding
-from sim.claims.page import markdown
-from sim.claims.values import Value, ValueRefused
-from sim.claims.verdict import DECIDED, LOST, NOT_TESTED, REFUTED, STATUSES, UNPLAYABLE, UNPLAYED, verdict
+from sim.papers import evidence as kept
+from sim.papers import ledger, play
+from sim.papers.claim import SHIPPED, ClaimTest, Paper, find, papers
+from sim.papers.finding import Finding
+from sim.papers.page import markdown
+from sim.papers.values import Value, ValueRefused
+from sim.papers.verdict import DECIDED, LOST, NOT_TESTED, REFUTED, STATUSES, UNPLAYABLE, UNPLAYED, verdict
 from sim.report.reproduction import NOT_REPRODUCED, REPRODUCED, UNDECIDED
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 INSIDE, OUTSIDE, ACROSS = (0.4, 0.5, 0.5, 0.5, 0.6), (4.0, 5.0, 5.0, 5.0, 6.0), (-1.0, 0.0, 0.5, 1.0, 2.0)
 PREDICTION = {"value": "gap", "between": [0.0, 1.0]}
 
@@ -302,9 +302,9 @@ def test_a_check_is_executed_again(
 ) -> None:
     found = papers(folder(tmp_path, claim(test={"check": "attribute_reveal:alone"})))
     paper, own = find(found, "X-1")
-    monkeypatch.setattr("sim.claims.checks.attribute_reveal.alone", found_three)
+    monkeypatch.setattr("sim.papers.checks.attribute_reveal.alone", found_three)
     kept.write(paper.evidence, play.checked(own, {}))
-    monkeypatch.setattr("sim.claims.checks.attribute_reveal.alone", again)
+    monkeypatch.setattr("sim.papers.checks.attribute_reveal.alone", again)
     assert len(list(ledger.faults(found))) == faulty
 
 
@@ -340,7 +340,7 @@ def test_every_check_is_a_claims() -> None:
         if own.test is not None and (name := own.test.check or own.test.measure)
     }
     for path in (SHIPPED / "checks").glob("[a-z]*.py"):
-        module = ledger.importlib.import_module(f"sim.claims.checks.{path.stem}")
+        module = ledger.importlib.import_module(f"sim.papers.checks.{path.stem}")
         public = {
             name
             for name, value in vars(module).items()

@@ -6,9 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 
-from sim.claims.claim import Paper, Prediction
-from sim.claims.ledger import Entry, entries
-from sim.claims.verdict import MEANING, STATUSES, measured
+from sim.papers.claim import Paper, Prediction
+from sim.papers.ledger import Entry, entries
+from sim.papers.verdict import MEANING, STATUSES, measured
 from sim.report.estimates import Estimate
 from sim.report.reproduction import NOT_REPRODUCED, REPRODUCED, UNDECIDED, judged
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fairwall.errors import UserError
-from sim.claims.claim import Claim, ClaimTest, Paper
+from sim.papers.claim import Claim, ClaimTest, Paper
 
 _BYTES_MAX = 2**20
 

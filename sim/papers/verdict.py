@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sim.claims.claim import ClaimTest
+from sim.papers.claim import ClaimTest
 from sim.report.estimates import Estimate, estimate
 from sim.report.reproduction import NOT_REPRODUCED, REPRODUCED, UNDECIDED, judged
 
