@@ -71,16 +71,43 @@ def listed(
 
 @app.command()
 def show(
-    name: Annotated[str, typer.Argument(metavar="ID")],
+    name: Annotated[str, typer.Argument(metavar="ID", help="A claim, or a paper: all of its claims.")],
     claims: _Folder = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE.svg", help="Also draw the claim's figure, where it has one.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Show a claim: where it stands, how it is tested, what was measured."""
     from sim.papers.claim import find
-    from sim.papers.ledger import entry
+    from sim.papers.ledger import entries, entry
 
-    found = entry(*find(_papers(claims), name))
-    typer.echo(json.dumps(_object(found), allow_nan=False) if as_json else as_text(found))
+    papers = _papers(claims)
+    if own := [paper for paper in papers if paper.key == name]:
+        found = entries(own)
+        shown: Any = {"claims": [_object(each) for each in found]}
+    else:
+        found = [entry(*find(papers, name))]
+        shown = _object(found[0])
+    if out is not None:
+        _draw(found[0], out)
+    typer.echo(json.dumps(shown, allow_nan=False) if as_json else "\n\n".join(map(as_text, found)))
+
+
+def _draw(entry: Entry, out: Path) -> None:
+    """Draw a claim's figure to a file."""
+    from sim.papers.ledger import function
+    from sim.report.drawing import svg
+
+    if entry.claim.figure is None:
+        raise UserError(f"--out {out}: {entry.claim.id} has no figure")
+    if out.suffix != ".svg":
+        raise UserError(f"--out {out}: name a file that ends in .svg")
+    drawn = svg(entry.claim.id, function(entry.claim.figure))
+    try:
+        out.write_text(drawn, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"--out {out}: cannot be written: {error.strerror}") from None
 
 
 @app.command()

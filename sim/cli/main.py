@@ -16,7 +16,6 @@ import fairwall
 from fairwall.errors import RunFailed, UserError
 from sim.cli import claims, deploy, plan, results, test
 from sim.cli.compare import compare
-from sim.cli.limits import limits
 from sim.cli.list import list_scenarios
 from sim.cli.replay import replay
 from sim.cli.report import report
@@ -40,7 +39,6 @@ app.command()(view)
 app.command()(verify)
 app.command()(replay)
 app.command()(compare)
-app.command()(limits)
 app.add_typer(claims.app, name="claims")
 app.add_typer(results.app, name="results")
 app.add_typer(plan.app, name="plan")

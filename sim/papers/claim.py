@@ -154,6 +154,7 @@ class Claim(_Table):
     test, status : how it is tested, or why it is not; one of them.
     missing : what is missing for a test; of a claim that is not tested, lost or unplayable.
     note : what a reader should know of the test or of its result.
+    figure : what draws it, if it can be drawn.
     """
 
     id: Name
@@ -164,6 +165,7 @@ class Claim(_Table):
     status: Literal["not tested", "lost", "unplayable"] | None = None
     missing: Words | None = None
     note: Words | None = None
+    figure: Function | None = None
 
     @model_validator(mode="after")
     def _is_tested_or_not(self) -> Self:

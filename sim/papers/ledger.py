@@ -6,6 +6,7 @@ import importlib
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from fairwall.errors import UserError
 from sim.papers import evidence as kept
@@ -129,8 +130,8 @@ def _alike(again: Finding, found: Evidence) -> bool:
     )
 
 
-def function(name: str) -> Callable[..., Finding]:
-    """Find the function of a check or a measurement.
+def function(name: str) -> Callable[..., Any]:
+    """Find the function of a check, a measurement or a figure.
 
     Raises
     ------

@@ -95,8 +95,8 @@ def measure(test: ClaimTest, files: Files, on_progress: Callable[[int], None] = 
         lines, source = rows(files[test.table]), {"table": test.table}
     else:
         assert test.measure is not None, "one of the sources"
-        made: Any = function(test.measure)(*(files[name] for name in test.data))
-        lines, source = made, {"measure": test.measure}
+        lines = function(test.measure)(*(files[name] for name in test.data))
+        source = {"measure": test.measure}
     return Measured(lines, source, data, time.monotonic() - began)
 
 

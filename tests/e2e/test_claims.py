@@ -45,6 +45,15 @@ def test_programs_get_one_object(fairwall: Fairwall) -> None:
     assert {"id", "paper", "where", "says", "kind", "status", "test", "evidence"} <= one.keys()
 
 
+def test_a_paper_is_shown_whole_and_a_claim_is_drawn(fairwall: Fairwall, tmp_path: Path) -> None:
+    whole = fairwall("claims", "show", "SD").stdout
+    assert re.findall(r"^(SD-\d\d), ", whole, re.MULTILINE) == [f"SD-{number:02}" for number in range(1, 44)]
+    assert max(map(len, whole.splitlines())) <= 80
+    drawn = tmp_path / "errors.svg"
+    assert fairwall("claims", "show", "SD-22", "--out", str(drawn)).returncode == 0
+    assert "equal at 800 people" in drawn.read_text()
+
+
 def test_all_verdicts_follow_and_a_changed_number_is_noticed(fairwall: Fairwall, tmp_path: Path) -> None:
     checked = fairwall("claims", "check")
     assert checked.returncode == 0, checked.stdout + checked.stderr
@@ -105,6 +114,8 @@ def test_evidence_is_measured_again_to_the_same_numbers(fairwall: Fairwall, tmp_
 
 BAD = [
     (("show", "AR-99"), "no claim 'AR-99'; did you mean AR-"),
+    (("show", "SD-22", "--out", "errors.png"), "--out errors.png: name a file that ends in .svg"),
+    (("show", "SD-21", "--out", "gap.svg"), "--out gap.svg: SD-21 has no figure"),
     (("run", "nothing"), "no claim 'nothing'; `fairwall claims` lists them"),
     (("run", "FF-13"), "claim FF-13: not tested: ACS Income"),
     (("run", "LD-08"), "--data ldp-seeds=FILE: this test needs a file of yours"),

@@ -1,21 +1,18 @@
-"""The formulas of [SD], each computed for what it claims, and its arithmetic.
+"""The theorems and the arithmetic of [SD]; `private_limits` has its formulas (13) to (31).
 
-[SD]: Watson, "From Statistical Disclosure Control to Fair AI" (arXiv 2601.17909). Formulas (13) to (31) are tried in
-`sim.planning.limits`.
+[SD]: Watson, "From Statistical Disclosure Control to Fair AI" (arXiv 2601.17909).
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.laws.gaussian import gaussian_delta, gaussian_epsilon
 from sim.papers.finding import Finding
-from sim.planning import limits
 
 _ROUNDING = 1e-9
 _EPSILONS = (0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
@@ -151,41 +148,6 @@ def exponential_mechanism() -> Finding:
     )
 
 
-def mean_error() -> Finding:
-    """(13)."""
-    return _of(limits.mean_by_range)
-
-
-def group_noise() -> Finding:
-    """(17), (18)."""
-    return _of(limits.group_noise)
-
-
-def fairness_floor() -> Finding:
-    """(20)."""
-    return _of(limits.fairness)
-
-
-def utility_floor() -> Finding:
-    """(19)."""
-    return _of(limits.utility)
-
-
-def noise_ratio() -> Finding:
-    """(22)."""
-    return _of(limits.ratio)
-
-
-def sample_size() -> Finding:
-    """(24)."""
-    return _of(limits.sample_size)
-
-
-def case_study_errors() -> Finding:
-    """(29)."""
-    return _of(limits.case_study)
-
-
 def case_study_numbers() -> Finding:
     """(30), (31): 1/sqrt(5000) is 0.014, 1/sqrt(500) is 0.045, which is 3.2 times as much."""
     large, small = 1 / math.sqrt(5000), 1 / math.sqrt(500)
@@ -253,13 +215,6 @@ def thresholds_read_people() -> Finding:
         else "",
         {"here": here, "there": there},
     )
-
-
-def _of(check: Callable[[], limits.Check]) -> Finding:
-    found = check()
-    against = found.counterexample if found.verdict == limits.FAILS else ""
-    figures: Mapping[str, float] = {key: float(value) for key, value in found.figures.items()}
-    return Finding(found.found, against, figures)
 
 
 def _loss(law: NDArray[np.float64]) -> float:

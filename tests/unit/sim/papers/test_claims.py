@@ -329,6 +329,7 @@ def test_every_shipped_test_can_be_run() -> None:
                 assert play.scenario(own.test, files).cells, own.id
             elif own.test.table is None:
                 assert callable(ledger.function(own.test.check or own.test.measure or "")), own.id
+            assert own.figure is None or callable(ledger.function(own.figure)), own.id
 
 
 def test_every_check_is_a_claims() -> None:
@@ -337,7 +338,8 @@ def test_every_check_is_a_claims() -> None:
         name.rpartition(":")[2]
         for paper in papers()
         for own in paper.claims
-        if own.test is not None and (name := own.test.check or own.test.measure)
+        for name in ((own.test.check, own.test.measure, own.figure) if own.test is not None else ())
+        if name is not None
     }
     for path in (SHIPPED / "checks").glob("[a-z]*.py"):
         module = ledger.importlib.import_module(f"sim.papers.checks.{path.stem}")

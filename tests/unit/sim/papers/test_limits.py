@@ -1,12 +1,10 @@
-"""`fairwall limits`: verdicts follow from what is computed, and that is what compliance's own noise does."""
+"""The formulas of [SD]: findings follow from what is computed, and that is what compliance's own noise does."""
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,25 +14,10 @@ from compliance.mechanisms.mechanism import Question
 from compliance.noise import Seeded, step_for
 from compliance.records.people import Records
 from fairwall.laws.response import turning_probability
-from sim.cli.limits import as_text
-from sim.planning.limits import (
-    ASKED,
-    CONDITION,
-    FAILS,
-    HOLDS,
-    Check,
-    case_study,
-    checks,
-    errors,
-    fairness,
-    group_noise,
-    laplace_error,
-    mean_by_range,
-    mean_by_sensitivity,
-)
+from sim.papers.checks import private_limits
+from sim.papers.claim import papers
+from sim.papers.finding import Finding
 from sim.planning.rate_error import RateError, noise_bound_below, of_local_noise, of_noise, of_sampling
-
-PAGE = Path(__file__).parents[4] / "docs" / "papers.md"
 
 
 def printed_noise(epsilon: float, people: float) -> float:
@@ -48,22 +31,28 @@ def printed_error(epsilon: float, people: int) -> float:
 
 
 @pytest.mark.parametrize(
-    ("check", "true", "twin", "found", "with_twin"),
+    ("check", "true", "twin", "refuted"),
     [
-        (mean_by_range, laplace_error, printed_error, FAILS, HOLDS),
-        (mean_by_sensitivity, laplace_error, lambda _, n: 0.25 / n, CONDITION, FAILS),
-        (group_noise, of_noise, printed_noise, FAILS, HOLDS),
-        (case_study, of_noise, printed_noise, FAILS, HOLDS),
-        (errors, of_noise, printed_noise, HOLDS, FAILS),
-        (fairness, lambda members: members * 0.0 + 1, lambda members: members * 1.0, FAILS, HOLDS),
+        (private_limits.mean_by_range, private_limits._laplace_error, printed_error, True),
+        (private_limits.group_noise, of_noise, printed_noise, True),
+        (private_limits.case_study, of_noise, printed_noise, True),
+        (private_limits.errors, of_noise, printed_noise, False),
+        (private_limits.fairness, lambda members: members * 0.0 + 1, lambda members: members * 1.0, True),
     ],
 )
-def test_a_verdict_follows_from_what_is_computed(
-    check: Callable[..., Check], true: object, twin: object, found: str, with_twin: str
+def test_a_finding_follows_from_what_is_computed(
+    check: Callable[..., Finding], true: object, twin: object, refuted: bool
 ) -> None:
     """With the printed law in place of the true one a check says the opposite."""
-    assert check(true).verdict == found
-    assert check(twin).verdict == with_twin
+    assert bool(check(true).counterexample) == refuted
+    assert bool(check(twin).counterexample) != refuted
+
+
+def test_laplace_noise_alone_meets_the_bound_that_a_constant_does_not() -> None:
+    for error, said in ((private_limits._laplace_error, "true"), (lambda _, n: 0.25 / n, "false")):
+        found = private_limits.mean_by_sensitivity(error)
+        assert found.found.startswith(f"{said} of Laplace noise")
+        assert found.counterexample
 
 
 def draws_agree(noise: RateError) -> bool:
@@ -127,27 +116,12 @@ def test_noise_and_sampling_err_alike_where_it_is_said(epsilon: float, rate: flo
 
 
 def test_the_product_against_the_maximum() -> None:
-    assert max(ASKED.two()) == pytest.approx(4_000)
-    assert ASKED.product() == pytest.approx(56_000)
+    figures = private_limits.sample_size().figures
+    assert (figures["maximum"], figures["product"]) == pytest.approx((4_000, 56_000))
 
 
-def test_every_formula_has_a_verdict_and_what_fails_a_counterexample() -> None:
-    found = checks()
-    numbers = {int(number) for check in found for number in re.findall(r"\((\d\d)\)", check.formula)}
+def test_every_formula_is_a_claim() -> None:
+    (paper,) = (each for each in papers() if each.key == "SD")
+    tried = [own for own in paper.claims if own.test and (own.test.check or "").startswith("private_limits:")]
+    numbers = {int(number) for own in tried for number in re.findall(r"\((\d\d)\)", own.where)}
     assert numbers == {13, 17, 18, 19, 20, 21, 22, 23, 24, 29, 30, 31}
-    for check in found:
-        assert (check.verdict == HOLDS) == (not check.counterexample), check.formula
-    assert max(map(len, as_text(found).splitlines())) <= 80
-    json.dumps([dict(check.figures) for check in found], allow_nan=False)
-
-
-def as_markdown() -> str:
-    """The table of the page."""
-    rows = [(c.formula, c.says, c.verdict, c.found, c.counterexample) for c in checks()]
-    heading = ["formula", "says", "verdict", "what was found", "against it"]
-    return "\n".join("| " + " | ".join(row) + " |" for row in (heading, ["---"] * len(heading), *rows))
-
-
-def test_the_page_has_what_is_computed() -> None:
-    (table,) = re.findall(r"<!-- limits -->\n(.*?)\n<!-- end -->", PAGE.read_text(), re.DOTALL)
-    assert table == as_markdown()
