@@ -23,6 +23,7 @@ from compliance.records.rows import Rows
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.laws.exposure import NO_LIMIT, Limit, of_tables, one_person
 from fairwall.laws.groups import SUM_STEP, noise_rate, strata_of
+from fairwall.laws.mechanisms import BY_GROUP
 from fairwall.rpc import arrays
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
@@ -119,9 +120,7 @@ class GroupCase:
                 released(self.people, header, predictions, noise, self.limit).SerializeToString(deterministic=True)
             )
 
-        request = Request(
-            self.case.dataset, developer, request_id, digest, METRIC, "group-counts", Neighbours.A_FLIP, loss
-        )
+        request = Request(self.case.dataset, developer, request_id, digest, METRIC, BY_GROUP, Neighbours.A_FLIP, loss)
         return self.case.ledger.settle(request, reply, room=room)
 
     def loss(self, epsilon: float) -> Loss:

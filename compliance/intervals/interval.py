@@ -47,8 +47,7 @@ biased (sample-and-aggregate) have nothing to give here, and get no interval.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
@@ -56,6 +55,7 @@ from numpy.typing import NDArray
 
 from fairwall.laws.bounding import metric_range
 from fairwall.laws.cube import CubeNoise
+from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law
 from fairwall.laws.shares import DEFAULT_SHARES
@@ -132,7 +132,8 @@ def probabilities_above(
         more than how many people there are.
     """
     found = find_metric(metric)
-    told = INTERVALS.get(mechanism)
+    law = MECHANISM_LAWS.get(mechanism)
+    told = None if law is None else law.interval
     if told is None or len(found.parts) != 1 or not found.bounded:
         return np.full(low.shape, np.nan)
     scales = (high - low) / 2 / noise_reach(told.noise(1.0))
@@ -152,39 +153,6 @@ def probabilities_above(
             for middle, scale, of_model in zip((low + high) / 2, scales.tolist(), values, strict=True)
         ]
     )
-
-
-@dataclass(frozen=True)
-class Interval:
-    """What a mechanism's intervals stand for.
-
-    Parameters
-    ----------
-    noise
-        The law by whose quantiles they are read.
-    is_added
-        Whether it is added to the metric itself, and the interval is just that noise's reach.
-    is_posterior
-        Whether answers and intervals are those of a posterior, see `compliance.mechanisms.posterior_answers`.
-    """
-
-    noise: type[Laplace | Gaussian] = Gaussian
-    is_added: bool = False
-    is_posterior: bool = False
-
-
-INTERVALS: Mapping[str, Interval | None] = {
-    "exact": Interval(is_added=True),
-    "laplace": Interval(Laplace, is_added=True),
-    "propose-test-release": Interval(Laplace, is_added=True),
-    "gaussian": Interval(is_added=True),
-    "cells": Interval(is_posterior=True),
-    "low-rank": Interval(is_posterior=True),
-    **dict.fromkeys(("counts", "counts-gaussian", "cube", "randomized-response"), Interval()),
-    **dict.fromkeys(("round", "pass-fail", "conceal", "conceal-laplace", "cauchy"), None),
-    **dict.fromkeys(("sparse-vector", "exponential", "sample-and-aggregate", "recommended"), None),
-}
-"""Of every mechanism, by its name; None where it tells no intervals."""
 
 
 def sampling_deviations(values: NDArray[np.float64]) -> NDArray[np.float64]:

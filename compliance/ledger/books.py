@@ -12,22 +12,11 @@ from typing import TypeAlias
 from compliance.ledger.accountant import FREE, Budget, Loss, Neighbours
 from compliance.ledger.head import Head
 from fairwall.errors import UserError
+from fairwall.laws.mechanisms import counts_on_groups
 from fairwall.rpc.quota import DAY_SECONDS
 
 LOST = "(lost)"
 """Stands for the developer, metric and mechanism of charges lost with a ledger. No certificate has this name."""
-
-
-COUNTS_ON_GROUPS = {
-    **dict.fromkeys(("laplace", "gaussian", "conceal", "conceal-laplace", "cauchy"), True),
-    **dict.fromkeys(("sparse-vector", "exponential", "propose-test-release"), True),
-    **dict.fromkeys(("exact", "round", "pass-fail", "counts", "counts-gaussian", "cube", "low-rank", "cells"), False),
-    **dict.fromkeys(("randomized-response", "sample-and-aggregate", "recommended", "group-counts"), False),
-}
-"""Mechanisms, and whether their noise depends on `minimum_group`: if it does, a charge holds for such groups alone.
-
-What is not listed here, and a charge that was lost, counts as if it did.
-"""
 
 UNIT_BYTES = 32 << 10
 """A unit of what is kept for good: an answer with its facts takes one, and one more for each of these that it fills."""
@@ -288,7 +277,7 @@ class Books:
             self.minimum_group |= {each.dataset: each.minimum_group for each in record.served}
         else:
             asked = record.request
-            if COUNTS_ON_GROUPS.get(asked.mechanism, True) and asked.loss != FREE:
+            if counts_on_groups(asked.mechanism) and asked.loss != FREE:
                 # No less than before: no policy is admitted that lowers it.
                 self.counted_on[asked.dataset] = self.minimum_group.get(asked.dataset, 1)
             for developer in ("", asked.developer):

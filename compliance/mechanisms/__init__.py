@@ -1,9 +1,5 @@
 """The mechanisms that compliance can answer with, by name."""
 
-from collections.abc import Container, Mapping
-
-from compliance.intervals.interval import INTERVALS
-from compliance.ledger.entries import COUNTS_ON_GROUPS
 from compliance.mechanisms.cauchy import CauchyMechanism
 from compliance.mechanisms.cells import CellsMechanism
 from compliance.mechanisms.conceal import Conceal
@@ -54,17 +50,9 @@ _ALL: tuple[Mechanism, ...] = (
 MECHANISMS: dict[str, Mechanism] = {mechanism.name: mechanism for mechanism in _ALL}
 """Every mechanism by its name."""
 
-_STATED: Mapping[str, Container[str]] = {
-    "its law, in MECHANISM_LAWS (proto/fairwall/laws/mechanisms.py)": MECHANISM_LAWS,
-    "what its intervals stand for, in INTERVALS (compliance/intervals/interval.py)": INTERVALS,
-    "whether its noise counts on the size of groups, in COUNTS_ON_GROUPS (compliance/ledger/entries.py)": (
-        COUNTS_ON_GROUPS
-    ),
-}
-
 
 class MechanismError(UserError):
-    """A mechanism of which nobody has said what others need to know. Its text is one line that says what is missing."""
+    """A mechanism of which nobody has said what is public. Its text is one line that says what to add, and where."""
 
 
 def find_mechanism(name: str) -> Mechanism:
@@ -75,11 +63,13 @@ def find_mechanism(name: str) -> Mechanism:
     KeyError
         For a name that is not in `MECHANISMS`.
     MechanismError
-        If something is missing that others look up by its name.
+        If nothing is said of it where others look.
     """
     mechanism = MECHANISMS[name]
-    if missing := [what for what, table in _STATED.items() if mechanism.name not in table]:
-        raise MechanismError(f"mechanism {name}: missing is {'; '.join(missing)}")
+    if mechanism.name not in MECHANISM_LAWS:
+        raise MechanismError(
+            f"mechanism {name}: missing is its row in MECHANISM_LAWS (proto/fairwall/laws/mechanisms.py)"
+        )
     return mechanism
 
 

@@ -1,7 +1,7 @@
-"""Every mechanism's law, by its name: how far an answer may be from the gap, and what a batch really costs.
+"""What is public of every mechanism, by its name: where its noise is, how far answers may be from gaps, what they cost.
 
-Mechanisms are public (Kerckhoffs). Decoders weigh answers by these laws, privacy audits hold mechanisms to them, and
-the conformance suite tests a server's noise against them. A new mechanism has one row here.
+Mechanisms are public (Kerckhoffs). Whoever treats one mechanism otherwise than another reads why in its row here:
+ledgers, intervals, decoders, privacy audits, plans and the conformance suite.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal, TypeAlias
 
 from fairwall.laws.aggregation import aggregate_law, aggregate_loss, block_count
 from fairwall.laws.calibration import conceal_law, conceal_loss, laplace_law, laplace_loss
@@ -68,19 +69,62 @@ class Batch:
         return self.n0 + self.n1
 
 
-@dataclass(frozen=True)
-class MechanismLaw:
-    """What is public of one mechanism.
+Noisy: TypeAlias = Literal[
+    "nothing", "gaps", "blocks", "sums", "cube", "directions", "cells", "attributes", "choices", "any"
+]
+"""What noise is added to.
 
-    Attributes
+Each gap; the mean of a gap over blocks of people; N0 and each group sum, by noise of their own (``sums``), by one draw
+from a cube for all of them (``cube``), or the same for a few directions that the sums have in common (``directions``);
+the counts of cells; or people's attributes. Of ``choices`` answers are none near a gap but choices among models, or
+verdicts. ``any`` is another mechanism's noise, which is chosen batch by batch.
+"""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What a mechanism's intervals stand for.
+
+    Parameters
     ----------
-    error : the law of an answer's error, as near as it is known; None for exact answers.
-    independent : whether it is just that: each answer is the gap and noise of this law, independent of all else.
-    loss : the least epsilon, at the batch's delta, that holds between a data set with these counts and all its
-        neighbours; None where it is not known in closed form.
+    noise : Laplace or Gaussian
+        The law by whose quantiles they are read.
+    is_added : bool
+        Whether it is added to the metric itself, and the interval is just that noise's reach.
+    is_posterior : bool
+        Whether answers and intervals are those of a posterior, see `compliance.mechanisms.posterior_answers`.
     """
 
+    noise: type[Laplace | Gaussian] = Gaussian
+    is_added: bool = False
+    is_posterior: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class MechanismLaw:
+    """What is public of one mechanism. What has no default must be said: nothing starts without it.
+
+    Parameters
+    ----------
+    noise_on : Noisy
+        What its noise is added to.
+    error : callable
+        From a `Batch` to the law of an answer's error, as near as it is known; None for exact answers.
+    counts_on_groups : bool
+        Whether it has less noise the more people both groups are known to have: its losses hold for such data alone.
+    interval : Interval or None
+        What its intervals stand for; None where it tells none.
+    independent : bool
+        Whether each answer is the gap and noise of the law `error`, independent of all else.
+    loss : callable, optional
+        From a `Batch` to the least epsilon, at its delta, that holds between a data set with these counts and all its
+        neighbours. Left out where it is not known in closed form.
+    """
+
+    noise_on: Noisy
     error: Callable[[Batch], Law | None]
+    counts_on_groups: bool
+    interval: Interval | None
     independent: bool = False
     loss: Callable[[Batch], float] | None = None
 
@@ -175,49 +219,120 @@ def _recommended(batch: Batch) -> Law | None:
 
 
 MECHANISM_LAWS: Mapping[str, MechanismLaw] = {
-    "exact": MechanismLaw(_exact),
-    "round": MechanismLaw(_rounded),
-    "pass-fail": MechanismLaw(_choice),
+    "exact": MechanismLaw(noise_on="nothing", error=_exact, counts_on_groups=False, interval=Interval(is_added=True)),
+    "round": MechanismLaw(noise_on="nothing", error=_rounded, counts_on_groups=False, interval=None),
+    "pass-fail": MechanismLaw(noise_on="choices", error=_choice, counts_on_groups=False, interval=None),
     "laplace": MechanismLaw(
-        lambda b: laplace_law(b.metric, b.people, b.queries, b.epsilon, b.minimum_group),
+        noise_on="gaps",
+        error=lambda b: laplace_law(b.metric, b.people, b.queries, b.epsilon, b.minimum_group),
+        counts_on_groups=True,
+        interval=Interval(Laplace, is_added=True),
         independent=True,
         loss=lambda b: laplace_loss(b.metric, b.n0, b.n1, b.queries, b.epsilon, b.minimum_group),
     ),
-    "gaussian": MechanismLaw(_gaussian, independent=True, loss=_gaussian_loss),
+    "gaussian": MechanismLaw(
+        noise_on="gaps",
+        error=_gaussian,
+        counts_on_groups=True,
+        interval=Interval(is_added=True),
+        independent=True,
+        loss=_gaussian_loss,
+    ),
+    # The scale of these three is secret.
     "conceal": MechanismLaw(
-        lambda b: conceal_law(b.metric, b.n0, b.n1, b.queries, b.epsilon, b.minimum_group),
+        noise_on="gaps",
+        error=lambda b: conceal_law(b.metric, b.n0, b.n1, b.queries, b.epsilon, b.minimum_group),
+        counts_on_groups=True,
+        interval=None,
         independent=True,
         loss=lambda b: conceal_loss(b.metric, b.n0, b.n1, b.queries, b.epsilon, b.minimum_group),
     ),
     "conceal-laplace": MechanismLaw(
-        lambda b: conceal_laplace_law(b.metric, b.n0, b.n1, b.queries, b.epsilon, b.delta, b.minimum_group),
+        noise_on="gaps",
+        error=lambda b: conceal_laplace_law(b.metric, b.n0, b.n1, b.queries, b.epsilon, b.delta, b.minimum_group),
+        counts_on_groups=True,
+        interval=None,
         independent=True,
     ),
     "cauchy": MechanismLaw(
-        lambda b: tuned_law(b.metric, b.n0, b.n1, b.queries, b.epsilon, _shares(b)),
+        noise_on="gaps",
+        error=lambda b: tuned_law(b.metric, b.n0, b.n1, b.queries, b.epsilon, _shares(b)),
+        counts_on_groups=True,
+        interval=None,
         independent=True,
         loss=_cauchy_loss,
     ),
-    # With the facts that the first batch buys.
-    "counts": MechanismLaw(_counts, loss=lambda b: counts_loss(b.queries, b.epsilon)),
-    "counts-gaussian": MechanismLaw(_counts_gaussian, loss=_counts_gaussian_loss),
-    "cube": MechanismLaw(_cube, loss=lambda b: cube_loss(b.queries, b.epsilon)),
-    "low-rank": MechanismLaw(_low_rank, loss=lambda b: cube_loss(1, b.epsilon)),
+    # Losses of the following five are with the facts that the first batch buys.
+    "counts": MechanismLaw(
+        noise_on="sums",
+        error=_counts,
+        counts_on_groups=False,
+        interval=Interval(),
+        loss=lambda b: counts_loss(b.queries, b.epsilon),
+    ),
+    "counts-gaussian": MechanismLaw(
+        noise_on="sums",
+        error=_counts_gaussian,
+        counts_on_groups=False,
+        interval=Interval(),
+        loss=_counts_gaussian_loss,
+    ),
+    "cube": MechanismLaw(
+        noise_on="cube",
+        error=_cube,
+        counts_on_groups=False,
+        interval=Interval(),
+        loss=lambda b: cube_loss(b.queries, b.epsilon),
+    ),
+    "low-rank": MechanismLaw(
+        noise_on="directions",
+        error=_low_rank,
+        counts_on_groups=False,
+        interval=Interval(is_posterior=True),
+        loss=lambda b: cube_loss(1, b.epsilon),
+    ),
     # For any number of cells and models.
-    "cells": MechanismLaw(_cells, loss=lambda b: 1 / cells_scale(b.epsilon)),
+    "cells": MechanismLaw(
+        noise_on="cells",
+        error=_cells,
+        counts_on_groups=False,
+        interval=Interval(is_posterior=True),
+        loss=lambda b: 1 / cells_scale(b.epsilon),
+    ),
     # Answers are exact gaps of the noisy attributes, to who reads them so.
-    "randomized-response": MechanismLaw(_exact, loss=lambda b: response_loss(turning_probability(b.epsilon))),
+    "randomized-response": MechanismLaw(
+        noise_on="attributes",
+        error=_exact,
+        counts_on_groups=False,
+        interval=Interval(),
+        loss=lambda b: response_loss(turning_probability(b.epsilon)),
+    ),
     # What these two cost a batch is not known, only its supremum over batches, which a small one does not reach.
-    "sparse-vector": MechanismLaw(_choice),
-    "exponential": MechanismLaw(_choice),
-    # The noise on the mean over blocks; what is due to the deal of people into blocks comes on top, and has no law that
-    # is known. The loss is for who knows how people were dealt, at worst.
+    "sparse-vector": MechanismLaw(noise_on="choices", error=_choice, counts_on_groups=True, interval=None),
+    "exponential": MechanismLaw(noise_on="choices", error=_choice, counts_on_groups=True, interval=None),
+    # The noise on the mean over blocks; what is due to the deal of people into blocks comes on top, biased, and has no
+    # law that is known. The loss is for who knows how people were dealt, at worst.
     "sample-and-aggregate": MechanismLaw(
-        lambda b: aggregate_law(block_count(b.people), b.queries, b.epsilon),
+        noise_on="blocks",
+        error=lambda b: aggregate_law(block_count(b.people), b.queries, b.epsilon),
+        counts_on_groups=False,
+        interval=None,
         loss=lambda b: aggregate_loss(b.metric, b.n0, b.n1, b.queries, b.epsilon, minimum_group=b.minimum_group),
     ),
     # A test with m answers has a loss at a delta that has no closed form.
-    "propose-test-release": MechanismLaw(_proposed),
-    "recommended": MechanismLaw(_recommended),
+    "propose-test-release": MechanismLaw(
+        noise_on="gaps", error=_proposed, counts_on_groups=True, interval=Interval(Laplace, is_added=True)
+    ),
+    # Of its intervals, those of what it chose.
+    "recommended": MechanismLaw(noise_on="any", error=_recommended, counts_on_groups=False, interval=None),
 }
 """Of every mechanism, by its name."""
+
+BY_GROUP = "group-counts"
+"""Under which name ledgers enter what answers by group: noise on each count, whatever the groups' sizes."""
+
+
+def counts_on_groups(mechanism: str) -> bool:
+    """Return whether a loss holds for groups of a known size alone; that of a name nobody knows is taken to."""
+    law = MECHANISM_LAWS.get(mechanism)
+    return mechanism != BY_GROUP if law is None else law.counts_on_groups

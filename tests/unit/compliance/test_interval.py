@@ -9,7 +9,6 @@ import pytest
 from compliance.intervals import interval
 from compliance.intervals.counts import possible_gaps, possible_sums
 from compliance.intervals.interval import (
-    INTERVALS,
     LEVEL,
     PRIOR,
     noise_reach,
@@ -24,6 +23,7 @@ from compliance.mechanisms.mechanism import NO_FACTS, Question
 from compliance.mechanisms.propose_test_release import ProposeTestRelease
 from compliance.noise import Seeded
 from compliance.records.people import Records
+from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace
 
@@ -324,7 +324,7 @@ def test_answers_of_cells_and_of_common_sums_have_counted_it():
     law = Gaussian(0.25 / noise_reach(Gaussian(1.0)))
     for name in MECHANISMS:
         known = probability_above(0.15, law, sampling, 0.1, sign_lost=True, is_posterior=name in ("cells", "low-rank"))
-        if INTERVALS[name] is None:
+        if MECHANISM_LAWS[name].interval is None:
             assert np.isnan(probabilities_above(low, high, values, "sp", 0.1, name)).all(), name
         elif name not in ("laplace", "propose-test-release"):
             assert probabilities_above(low, high, values, "sp", 0.1, name) == pytest.approx([known], abs=1e-12), name
