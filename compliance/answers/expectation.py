@@ -18,12 +18,12 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.mechanisms.bounding import CHOICES
 from compliance.mechanisms.mechanism import NO_FACTS, Mechanism, Question, Release, chosen
 from compliance.mechanisms.recommended import midpoint
 from compliance.noise import Seeded
 from compliance.records.people import Records
 from fairwall.laws.bounding import metric_range
+from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.metric import find_metric
 from fairwall.laws.shares import Shares
 
@@ -132,7 +132,7 @@ def expect(
                 errors.append(np.abs(answered - truth))
                 widths.append(half_widths)
             distances.append(np.abs(midpoint(metric) - truth))
-    told = (np.nan, np.nan) if mechanism.name in CHOICES else (_median(errors), _median(widths))
+    told = (np.nan, np.nan) if MECHANISM_LAWS[mechanism.name].is_choice else (_median(errors), _median(widths))
     return Expectation(*told, _median(distances))
 
 

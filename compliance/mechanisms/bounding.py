@@ -28,11 +28,9 @@ from compliance.mechanisms.mechanism import (
 )
 from compliance.noise import Noise, step_for
 from fairwall.laws.bounding import metric_range, truncated_scale
+from fairwall.laws.mechanisms import MECHANISM_LAWS
 
 Bounding = Literal["none", "clamp", "truncate", "boundary-inflate"]
-
-CHOICES = frozenset({"sparse-vector", "exponential", "pass-fail"})
-"""The mechanisms whose answers are choices among models or verdicts, not numbers near a gap."""
 
 # How many draws are needed depends on the secret; among so many there is an acceptable one but for once in 3e10 times.
 _DRAWS = 64
@@ -123,11 +121,13 @@ def bounded(mechanism: Mechanism, bounding: Bounding) -> Mechanism:
         raise ValueError(f"unknown bounding {bounding!r}, choose one of: {', '.join(get_args(Bounding))}")
     if bounding == "none":
         return mechanism
-    if mechanism.name in CHOICES:
+    told = MECHANISM_LAWS[mechanism.name]
+    if told.is_choice:
         raise ValueError(f"mechanism {mechanism.name} answers with choices, which have nothing to bound: choose none")
-    if bounding == "truncate" and mechanism.name != "laplace":
+    if bounding == "truncate" and not told.truncates:
+        proved = ", ".join(name for name, law in MECHANISM_LAWS.items() if law.truncates)
         raise ValueError(
-            f"truncated noise is proved private for mechanism laplace alone, not {mechanism.name}: choose clamp"
+            f"truncated noise is proved private for mechanism {proved} alone, not {mechanism.name}: choose clamp"
         )
     return Bounded(mechanism, bounding)
 

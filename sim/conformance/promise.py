@@ -27,17 +27,6 @@ from sim.conformance.target import Deployment, People
 Array = NDArray[np.float64]
 Known: TypeAlias = Laplace | Gaussian | Cauchy
 
-_TESTED = (
-    "laplace",
-    "gaussian",
-    "conceal",
-    "conceal-laplace",
-    "cauchy",
-    "sample-and-aggregate",
-    "propose-test-release",
-)
-"""Mechanisms with independent noise of a known distribution, given the sizes of the groups."""
-
 _STEP = 2.0**-20
 """Of a truncated answer, as the least of what its grid may be."""
 
@@ -104,20 +93,21 @@ def quantile(law: Known, missed: float) -> float:
 
 
 def promise_of(about: Deployment, people: People, metric: str, queries: int, epsilon: float) -> Promise | None:
-    """Return what a deployment promises of a batch; None where no law of independent noise is known.
+    """Return what a deployment promises of a batch; None where answers are not a gap and noise of a law that is known.
 
-    Of `sample-and-aggregate` it is that of models which predict one number for everybody, whose gap is 0 in each block
-    as well; of `propose-test-release` that of answers that are given.
+    Of a mean over blocks it is that of models which predict one number for everybody, whose gap is 0 in each block
+    as well; where some answers are no numbers, that of the others.
     """
     found = find_metric(metric)
-    if about.mechanism not in _TESTED or not found.bounded or len(found.strata) > 1:
+    told = MECHANISM_LAWS.get(about.mechanism)
+    if told is None or told.noise_on not in ("gaps", "blocks") or not found.bounded or len(found.strata) > 1:
         return None
-    if about.mechanism == "sample-and-aggregate" and found.absolute:
+    if told.noise_on == "blocks" and found.absolute:
         return None
     groups = people.protected[stratum(metric, people.labels)]
     n0, n1 = int((groups == 0).sum()), int((groups == 1).sum())
     batch = Batch(metric, n0, n1, queries, epsilon, about.batch_delta, minimum_group=about.minimum_group)
-    law = MECHANISM_LAWS[about.mechanism].error(batch)
+    law = told.error(batch)
     if not isinstance(law, Laplace | Gaussian | Cauchy):
         return None
     whole = (-math.inf, math.inf) if about.bounding == "none" else metric_range(metric)

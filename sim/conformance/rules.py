@@ -11,13 +11,13 @@ from typing import Literal
 from pydantic import Field
 
 from fairwall.laws.gaussian import gaussian_epsilon, gaussian_multiplier
+from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
+from fairwall.laws.noise import Gaussian
 from sim.conformance.audits import Audit
 from sim.conformance.calls import Violation
 from sim.conformance.target import Deployment
 from sim.conformance.vocabulary import Words
 from sim.conformance.world import World
-
-_GAUSSIAN = ("gaussian", "counts-gaussian")
 
 _OFF = 1e-6
 """By how much of a share float64 and the rounding of what is told may be off."""
@@ -75,7 +75,6 @@ def _composed(charged: list[float], about: Deployment) -> float:
     """Return the epsilon of a series of batches at the budget's delta."""
     losses = [(epsilon, about.batch_delta) for epsilon in charged]
     surely = math.inf if about.batch_delta else sum(charged)
-    gaussian = about.mechanism in _GAUSSIAN
     match about.rule:
         case "basic":
             return sum(charged)
@@ -83,8 +82,16 @@ def _composed(charged: list[float], about: Deployment) -> float:
             squares = sum(epsilon * epsilon for epsilon in charged)
             return min(surely, squares / 2 + math.sqrt(2 * math.log(2 / about.delta) * squares))
         case "zcdp":
+            gaussian = _is_gaussian(about)
             rho = sum(1 / gaussian_multiplier(*loss) ** 2 / 2 if gaussian else loss[0] ** 2 / 2 for loss in losses)
             return min(surely, rho + 2 * math.sqrt(rho * math.log(1 / about.delta)))
         case _:
             squares = sum(1 / gaussian_multiplier(*loss) ** 2 for loss in losses)
             return gaussian_epsilon(1 / math.sqrt(squares), about.delta)
+
+
+def _is_gaussian(about: Deployment) -> bool:
+    told = MECHANISM_LAWS.get(about.mechanism)
+    if told is None or told.is_choice or not about.batch_delta:
+        return False
+    return isinstance(told.error(Batch("sp", 2, 2, 1, 0.5, about.batch_delta)), Gaussian)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.laws.bounding import metric_range
+from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.metric import find_metric, part_values
 from fairwall.laws.noise import Gaussian, Laplace
 from fairwall.laws.precision import spacing, written_down
@@ -33,13 +34,6 @@ _GRID_ALLOWANCE = 2.0**-18
 
 _PROBABILITY_ERROR = 5e-4
 """By how much two ways to integrate may differ, and two laws that differ by that allowance."""
-
-_INTERVALS = ("laplace", "gaussian", "propose-test-release")
-"""Mechanisms whose intervals follow from noise of a public scale; those of counts and of noisy attributes do not."""
-
-_NONE = ("conceal", "conceal-laplace", "cauchy", "sample-and-aggregate", "sparse-vector")
-_NO_INTERVALS = (*_NONE, "exponential")
-"""Mechanisms without intervals."""
 
 _SHARE = 0.05
 """The least share of a group that a cautious sampling error is told for."""
@@ -135,13 +129,16 @@ def require_recomputed(
     ------
     Violation
     """
-    if about.mechanism in _NO_INTERVALS or about.bounding == "truncate":
+    public = MECHANISM_LAWS.get(about.mechanism)
+    has_none = public is not None and public.interval is None and public.noise_on != "any"
+    if has_none or about.bounding == "truncate":
         if not (np.isnan(told.low).all() and np.isnan(told.high).all()):
             raise Violation(f"an answer of {about.mechanism} has an interval, of which it cannot know")
         if told.above is not None and not np.isnan(told.above).all():
             raise Violation(f"an answer of {about.mechanism} has a probability, of which it cannot know")
         return
-    promised = promise_of(about, people, metric, len(told.gaps), epsilon) if about.mechanism in _INTERVALS else None
+    is_added = public is not None and public.interval is not None and public.interval.is_added
+    promised = promise_of(about, people, metric, len(told.gaps), epsilon) if is_added else None
     if promised is None or np.isnan(told.gaps).any():
         return
     law = promised.law
@@ -292,6 +289,8 @@ def without_noise(answer: Any, about: Deployment) -> Any:
 
     Of those, how many there are, of which type, and which of them are no numbers, where that is not noisy as well.
     """
+    public = MECHANISM_LAWS.get(about.mechanism)
+    may_be_nan = public is not None and public.may_be_nan
     kept = type(answer)()
     kept.CopyFrom(answer)
     for name in ("gaps", "low", "high", "probability_above"):
@@ -299,6 +298,6 @@ def without_noise(answer: Any, about: Deployment) -> Any:
             continue
         array = getattr(kept, name)
         values: NDArray[np.float64] = np.frombuffer(array.data, "<f8")
-        silent = np.isnan(values) & (about.mechanism not in ("sparse-vector", "propose-test-release"))
+        silent = np.isnan(values) & (not may_be_nan)
         array.data = np.where(silent, np.nan, 0.0).tobytes()
     return kept

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.compliance.v1.audit_service_pb2 import GetTermsRequest
+from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.rpc.identity import Credentials
 from sim.conformance import calls
 from sim.conformance.calls import Metadata, Seen, Violation
@@ -193,7 +194,8 @@ class World:
             self._require_left_now(answer, place)
             return
         self._bought[(*place, request_id)] = lasting(answer)
-        free = self.about(deployment).mechanism in ("recommended", "randomized-response", "cells")
+        told = MECHANISM_LAWS.get(self.about(deployment).mechanism)
+        free = told is not None and told.answers_for_nothing
         if answer.epsilon_charged != epsilon and not (free and answer.epsilon_charged == 0):
             raise Violation(f"a batch that offered epsilon {epsilon:g} was charged {answer.epsilon_charged:g}")
         left = self._charge(place, answer.epsilon_charged)

@@ -20,6 +20,7 @@ from compliance.mechanisms.bounding import CHOICES, bounded
 from compliance.mechanisms.recommended import SHRUNK, choose
 from fairwall.laws.bounding import metric_range
 from fairwall.laws.exposure import Limit
+from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.response import turning_probability
 from fairwall.laws.sensitivity import Counts
 from sim.planning.added import ADDED, added_noise
@@ -218,7 +219,7 @@ def _everybody(counts: Counts) -> int:
 
 def _check(batch: Batch, within: float, budget: float | None) -> None:
     metric, name = batch.kind, batch.mechanism
-    if name in CHOICES:
+    if name in MECHANISM_LAWS and MECHANISM_LAWS[name].is_choice:
         raise PlanError(f"--mechanism: {name} answers with choices, which are not near any gap")
     if name not in PLANNED:
         raise PlanError(f"--mechanism: {name} is not planned, choose one of: {', '.join(PLANNED)}")

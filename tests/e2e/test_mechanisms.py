@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.bounding import CHOICES
+from fairwall.laws.mechanisms import MECHANISM_LAWS
 
 Play = Callable[..., dict[str, Any]]
 
 PRIVATE = [name for name, mechanism in MECHANISMS.items() if mechanism.guarantee != "none"]
-WITHOUT_NUMBERS = {*CHOICES, "propose-test-release"}
+WITHOUT_NUMBERS = {*(name for name, law in MECHANISM_LAWS.items() if law.is_choice), "propose-test-release"}
 
 
 @pytest.mark.slow

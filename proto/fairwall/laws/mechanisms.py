@@ -116,6 +116,11 @@ class MechanismLaw:
         What its intervals stand for; None where it tells none.
     independent : bool
         Whether each answer is the gap and noise of the law `error`, independent of all else.
+    truncates : bool
+        Whether noise drawn again until the answer lies in the metric's range is proved private too, see
+        `fairwall.laws.bounding`.
+    may_be_nan : bool
+        Whether some answers may be no number, though it answers.
     loss : callable, optional
         From a `Batch` to the least epsilon, at its delta, that holds between a data set with these counts and all its
         neighbours. Left out where it is not known in closed form.
@@ -126,7 +131,19 @@ class MechanismLaw:
     counts_on_groups: bool
     interval: Interval | None
     independent: bool = False
+    truncates: bool = False
+    may_be_nan: bool = False
     loss: Callable[[Batch], float] | None = None
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether answers are choices or verdicts, and no numbers near a gap."""
+        return self.noise_on == "choices"
+
+    @property
+    def answers_for_nothing(self) -> bool:
+        """Whether what a batch has bought may answer later ones: noisy attributes, and cells of people."""
+        return self.noise_on in ("attributes", "cells", "any")
 
 
 def _exact(_: Batch) -> None:
@@ -228,6 +245,7 @@ MECHANISM_LAWS: Mapping[str, MechanismLaw] = {
         counts_on_groups=True,
         interval=Interval(Laplace, is_added=True),
         independent=True,
+        truncates=True,
         loss=lambda b: laplace_loss(b.metric, b.n0, b.n1, b.queries, b.epsilon, b.minimum_group),
     ),
     "gaussian": MechanismLaw(
@@ -308,7 +326,9 @@ MECHANISM_LAWS: Mapping[str, MechanismLaw] = {
         loss=lambda b: response_loss(turning_probability(b.epsilon)),
     ),
     # What these two cost a batch is not known, only its supremum over batches, which a small one does not reach.
-    "sparse-vector": MechanismLaw(noise_on="choices", error=_choice, counts_on_groups=True, interval=None),
+    "sparse-vector": MechanismLaw(
+        noise_on="choices", error=_choice, counts_on_groups=True, interval=None, may_be_nan=True
+    ),
     "exponential": MechanismLaw(noise_on="choices", error=_choice, counts_on_groups=True, interval=None),
     # The noise on the mean over blocks; what is due to the deal of people into blocks comes on top, biased, and has no
     # law that is known. The loss is for who knows how people were dealt, at worst.
@@ -321,7 +341,11 @@ MECHANISM_LAWS: Mapping[str, MechanismLaw] = {
     ),
     # A test with m answers has a loss at a delta that has no closed form.
     "propose-test-release": MechanismLaw(
-        noise_on="gaps", error=_proposed, counts_on_groups=True, interval=Interval(Laplace, is_added=True)
+        noise_on="gaps",
+        error=_proposed,
+        counts_on_groups=True,
+        interval=Interval(Laplace, is_added=True),
+        may_be_nan=True,
     ),
     # Of its intervals, those of what it chose.
     "recommended": MechanismLaw(noise_on="any", error=_recommended, counts_on_groups=False, interval=None),

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from compliance.mechanisms.bounding import CHOICES
 from developer.reveal.strategies.sums import answers_needed
+from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.metric import METRICS, stratum
 from sim.games.game import Line
 from sim.games.reveal import score
@@ -51,7 +51,7 @@ def record(cell: Cell[RevealScenario], trial: int, deal: RevealDeal, outcome: Re
     accuracies = guess.accuracy_models if guess.queries else None
     numbers = np.isfinite(released) & np.isfinite(exact)
     error = np.abs(released[numbers] - exact[numbers])
-    if scenario.compliance.mechanism in CHOICES:
+    if MECHANISM_LAWS[scenario.compliance.mechanism].is_choice:
         error = error[:0]  # such an answer is no number near a gap
     advantaged = int(protected.sum())
     people = protected[stratum(scenario.compliance.metric, deal.compliance.labels)]
