@@ -8,7 +8,7 @@ from compliance.mechanisms.cells import CellsMechanism
 from compliance.mechanisms.mechanism import Mechanism
 from compliance.mechanisms.recommended import Recommended
 from compliance.records.people import Records
-from fairwall.laws.exposure import KNOWN, Limit, revealed
+from fairwall.laws.exposure import Limit, is_known, revealed
 from fairwall.laws.shares import Shares
 
 
@@ -60,7 +60,7 @@ def exposure(
     exposed = people if exposed is None else exposed
     if isinstance(inner, Recommended):
         return inner.reveals(metric, people, models, epsilon, delta, exposed) if people > 2 else 1.0
-    if inner.name not in KNOWN or people < 2:
+    if not is_known(inner.name) or people < 2:
         return math.nan
     found = revealed(inner.name, metric, exposed, models, epsilon, delta, shares)
     return min(found, inner.limit.accuracy) if isinstance(inner, CellsMechanism) else found

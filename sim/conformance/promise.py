@@ -22,6 +22,7 @@ from fairwall.laws.metric import find_metric, stratum
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace
 from fairwall.laws.precision import Precision, spacing
 from fairwall.laws.sensitivity import global_sensitivity
+from fairwall.laws.shares import Shares
 from sim.conformance.target import Deployment, People
 
 Array = NDArray[np.float64]
@@ -106,7 +107,7 @@ def promise_of(about: Deployment, people: People, metric: str, queries: int, eps
         return None
     groups = people.protected[stratum(metric, people.labels)]
     n0, n1 = int((groups == 0).sum()), int((groups == 1).sum())
-    batch = Batch(metric, n0, n1, queries, epsilon, about.batch_delta, minimum_group=about.minimum_group)
+    batch = Batch(metric, n0, n1, queries, epsilon, about.batch_delta, shares=Shares(minimum_group=about.minimum_group))
     law = told.error(batch)
     if not isinstance(law, Laplace | Gaussian | Cauchy):
         return None

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from compliance.mechanisms.randomized_response import RandomizedResponse
 from compliance.mechanisms.recommended import MIDPOINT, SHRUNK, Recommended, Standing, choose, standings
 from fairwall.errors import UserError
-from fairwall.laws.exposure import KNOWN, REVEAL_MAX, Limit, revealed
+from fairwall.laws.exposure import REVEAL_MAX, Limit, is_known, revealed
 from fairwall.laws.metric import METRICS
 from fairwall.laws.response import turning_probability
 from fairwall.laws.shares import Shares
@@ -126,6 +126,6 @@ def recommend(
         choose(metric, n, queries, epsilon, delta, shares, Limit(reveal_max, shares)),
         rows,
         reveal_max,
-        tuple(revealed(name, metric, n, queries, epsilon, delta, shares) if name in KNOWN else 0.5 for name in names),
+        tuple(revealed(name, metric, n, queries, epsilon, delta, shares) if is_known(name) else 0.5 for name in names),
         Recommended(shares, reveal_max=reveal_max).reveals(metric, n, queries, epsilon, delta),
     )

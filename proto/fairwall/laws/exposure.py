@@ -54,7 +54,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.cauchy import tuned_law
 from fairwall.laws.cells import CELL_MIN, cells_scale, least_people
 from fairwall.laws.cube import TOGETHER, CubeNoise
 from fairwall.laws.low_rank import COORDINATES_MAX
@@ -85,13 +84,8 @@ class Limit:
 
 NO_LIMIT = Limit()
 
-KNOWN = (
-    "counts", "counts-gaussian", "cube", "low-rank", "cells", "randomized-response",
-    "laplace", "gaussian", "cauchy", "conceal", "conceal-laplace",
-)  # fmt: skip
-"""The mechanisms that `revealed` knows."""
-
-_ON_GAPS = ("laplace", "gaussian", "cauchy", "conceal", "conceal-laplace")
+_KNOWN = frozenset({"sums", "cube", "directions", "cells", "attributes"})
+"""What noise may be on for `revealed` to know what is given away, beside independent noise on gaps."""
 
 _SPREAD_MAX = 100.0
 _BINS = 1 << 14
@@ -106,6 +100,12 @@ _DEVIATIONS = 6
 _DISTURBED_LESS, _ROUNDS, _STEADY = 0.6, 12, 2e-3
 _LEAST_SCALE = 0.02
 """Less noise than this part of a person is taken for so much: it hides nothing."""
+
+
+def is_known(mechanism: str) -> bool:
+    """Return whether `revealed` knows what a mechanism's answers give away."""
+    law = MECHANISM_LAWS.get(mechanism)
+    return law is not None and (law.independent or law.noise_on in _KNOWN)
 
 
 def revealed(
@@ -124,7 +124,7 @@ def revealed(
     Parameters
     ----------
     mechanism
-        One of `KNOWN`.
+        A name of which `is_known` says yes.
     metric
         A key of `fairwall.laws.metric.METRICS`.
     n
@@ -146,10 +146,10 @@ def revealed(
     ValueError
         For another mechanism.
     """
-    if mechanism not in KNOWN:
+    if not is_known(mechanism):
         raise ValueError(f"nothing is known of what mechanism {mechanism} reveals")
     n = max(2, n // len(find_metric(metric).strata))
-    sizes = _sizes(n, shares) if mechanism in _ON_GAPS else _sizes(n, shares)[:1]
+    sizes = _sizes(n, shares) if MECHANISM_LAWS[mechanism].noise_on == "gaps" else _sizes(n, shares)[:1]
     return max(_revealed(mechanism, metric, n, n0, queries, epsilon, delta, shares, different) for n0 in sizes)
 
 
@@ -280,9 +280,10 @@ def _revealed(
     different: int | None,
 ) -> float:
     promised = one_person(epsilon, delta)
-    if mechanism == "randomized-response" or math.isinf(epsilon):
+    noise_on = MECHANISM_LAWS[mechanism].noise_on
+    if noise_on == "attributes" or math.isinf(epsilon):
         return promised
-    if mechanism == "cells":
+    if noise_on == "cells":
         found = max(_of_cells(n, n0, cells, epsilon) for cells in _steps(max(1, n // least_people(epsilon))))
     else:
         batches = _laws(mechanism, metric, n, n0, queries, epsilon, delta, shares, different)
@@ -306,17 +307,15 @@ def _laws(
     proxy = metric if len(found.parts) == 1 else "abs_sp"
     sums = max(sum(part.label == label for part in found.parts) for label in found.strata)
     of_people = n0 * (n - n0) / n
-    if mechanism == "cauchy":
-        yield _times(tuned_law(proxy, n0, n - n0, queries, epsilon, shares), of_people), queries
-        return
-    rows = queries if mechanism in _ON_GAPS else queries * sums
+    public = MECHANISM_LAWS[mechanism]
+    rows = queries if public.noise_on == "gaps" else queries * sums
     numbers = [rows]
-    if mechanism in ("cube", "low-rank"):
-        most = rows if mechanism == "cube" else min(rows, COORDINATES_MAX)
+    if public.noise_on in ("cube", "directions"):
+        # A few common directions are as so many models for a cube.
+        public, most = MECHANISM_LAWS["cube"], rows if public.noise_on == "cube" else min(rows, COORDINATES_MAX)
         numbers = _steps(most) if different is None else [min(different, rows)] * (different > 0)
     for number in numbers:
-        batch = Batch(proxy, n0, n - n0, number, epsilon, delta, minimum_group=shares.minimum_group)
-        law = MECHANISM_LAWS["cube" if mechanism == "low-rank" else mechanism].error(batch)
+        law = public.error(Batch(proxy, n0, n - n0, number, epsilon, delta, shares=shares))
         assert law is not None, "those that are known add noise"
         yield _times(law, of_people), number
 

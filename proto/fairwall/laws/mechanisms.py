@@ -25,7 +25,7 @@ from fairwall.laws.precision import DECIMALS, rounding_law
 from fairwall.laws.proposal import proposed_bound, released_law
 from fairwall.laws.response import response_loss, turning_probability
 from fairwall.laws.sensitivity import global_sensitivity, local_sensitivity
-from fairwall.laws.shares import Shares
+from fairwall.laws.shares import DEFAULT_SHARES, Shares
 
 RESPONSE_FROM = 5.0
 """From this epsilon on or so `recommended` is randomised response, below it mostly counts."""
@@ -51,7 +51,7 @@ class Batch:
     queries : m.
     epsilon, delta : of the whole batch.
     size_known : whether an earlier batch has bought N0, where that is sold apart.
-    minimum_group : g, what both groups have at least; public.
+    shares : for which group shares noise is to be small, and g, what both groups have at least; public.
     """
 
     metric: str
@@ -61,12 +61,17 @@ class Batch:
     epsilon: float
     delta: float = 0.0
     size_known: bool = False
-    minimum_group: int = 1
+    shares: Shares = DEFAULT_SHARES
 
     @property
     def people(self) -> int:
         """The people in the stratum: n."""
         return self.n0 + self.n1
+
+    @property
+    def minimum_group(self) -> int:
+        """What both groups have at least: g."""
+        return self.shares.minimum_group
 
 
 Noisy: TypeAlias = Literal[
@@ -175,14 +180,10 @@ def _gaussian_loss(batch: Batch) -> float:
     return gaussian_epsilon(reach / moves, batch.delta)
 
 
-def _shares(batch: Batch) -> Shares:
-    return Shares(minimum_group=batch.minimum_group)
-
-
 def _cauchy_loss(batch: Batch) -> float:
     # The first element is between g+1 and g.
     first, n = batch.minimum_group + 1, batch.people
-    losses = tuned_loss(batch.metric, n, batch.queries, batch.epsilon, _shares(batch))
+    losses = tuned_loss(batch.metric, n, batch.queries, batch.epsilon, batch.shares)
     return max((float(losses[s - first]) for s in (batch.n0, batch.n0 + 1) if first <= s <= n + 1 - first), default=0.0)
 
 
@@ -274,7 +275,7 @@ MECHANISM_LAWS: Mapping[str, MechanismLaw] = {
     ),
     "cauchy": MechanismLaw(
         noise_on="gaps",
-        error=lambda b: tuned_law(b.metric, b.n0, b.n1, b.queries, b.epsilon, _shares(b)),
+        error=lambda b: tuned_law(b.metric, b.n0, b.n1, b.queries, b.epsilon, b.shares),
         counts_on_groups=True,
         interval=None,
         independent=True,

@@ -92,7 +92,7 @@ def test_cauchy_noise_has_the_scale_of_its_law(name: str) -> None:
     # At n = 80 and m = 3 a minimum of 5 has another smoothness than one of 1, too little to be seen in answers.
     noise = Scales(5)
     MECHANISMS[name].release(question(), NO_FACTS, 1.0, 0.0, noise)
-    law = MECHANISM_LAWS[name].error(Batch("sp", 2 * N0, 2 * N1, 3, 1.0, minimum_group=LEAST))
+    law = MECHANISM_LAWS[name].error(Batch("sp", 2 * N0, 2 * N1, 3, 1.0, shares=Shares(minimum_group=LEAST)))
     assert law is not None
     assert noise.scales == [pytest.approx(law.scale, rel=1e-6)]
 

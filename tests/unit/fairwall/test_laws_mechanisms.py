@@ -17,6 +17,7 @@ from fairwall.laws.calibration import cauchy_loss
 from fairwall.laws.mechanisms import CHOICE, MECHANISM_LAWS, Batch
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Uniform
 from fairwall.laws.sensitivity import flip_sensitivity
+from fairwall.laws.shares import Shares
 
 REFERENCES = {Laplace: "laplace", Cauchy: "cauchy", Gaussian: "norm"}
 INDEPENDENT = ["laplace", "gaussian", "conceal", "conceal-laplace", "cauchy"]
@@ -37,7 +38,7 @@ def test_the_rows_say_which_answers_are_gaps_with_noise_of_their_own() -> None:
 @pytest.mark.parametrize("least", [1, LEAST])
 @pytest.mark.parametrize("name", INDEPENDENT)
 def test_what_compliance_adds_has_the_law_of_its_row(name: str, least: int) -> None:
-    law = MECHANISM_LAWS[name].error(replace(BATCH, minimum_group=least))
+    law = MECHANISM_LAWS[name].error(replace(BATCH, shares=Shares(minimum_group=least)))
     records = Records(np.zeros(N0 + N1, np.uint8), np.repeat([0, 1], [N0, N1]).astype(np.uint8), ("sp",), least)
     asked = Question("sp", np.random.default_rng(1).random((QUERIES, N0 + N1)), records)
     noise = Seeded(np.random.default_rng(2))

@@ -26,7 +26,9 @@ def losses(name: str, metric: str, n: int, least: int, believed: int, epsilon: f
         for other in (n0, n0 + 1):
             assumed = min(max(other, believed), n - believed)  # a twin knows no smaller groups
             error = MECHANISM_LAWS[name].error
-            laws.append(error(Batch(metric, assumed, n - assumed, queries, epsilon, minimum_group=believed)))
+            laws.append(
+                error(Batch(metric, assumed, n - assumed, queries, epsilon, shares=Shares(minimum_group=believed)))
+            )
         here, there = laws
         shift = flip_sensitivity(metric, n, n0 + 1)
         if isinstance(here, Laplace):
@@ -50,7 +52,7 @@ def test_the_worst_neighbours_cost_epsilon_and_no_more(name: str, spent: float, 
                 told = MECHANISM_LAWS[name].loss
                 assert told is not None
                 worst = max(
-                    told(Batch(metric, n0, n - n0, 3, epsilon, minimum_group=least))
+                    told(Batch(metric, n0, n - n0, 3, epsilon, shares=Shares(minimum_group=least)))
                     for n0 in range(least, n - least + 1)
                 )
                 assert worst == pytest.approx(max(found), rel=1e-9)
@@ -69,7 +71,8 @@ def test_gaussian_noise_costs_its_epsilon_and_no_more(least: int) -> None:
     assert loss is not None
     for n in (2 * least + 1, 30):
         worst = max(
-            loss(Batch("sp", n0, n - n0, 4, 0.8, 1e-6, minimum_group=least)) for n0 in range(least, n - least + 1)
+            loss(Batch("sp", n0, n - n0, 4, 0.8, 1e-6, shares=Shares(minimum_group=least)))
+            for n0 in range(least, n - least + 1)
         )
         assert 0.99 * 0.8 <= worst <= 0.8 * WHOLE
 
@@ -79,7 +82,7 @@ def test_larger_groups_need_less_noise() -> None:
     assert scales == pytest.approx([2 * (1 / (g + 1) + 1 / (1000 - g)) for g in (1, 20, 100)])
     for name in ("laplace", "gaussian", "conceal", "conceal-laplace", "cauchy", "propose-test-release"):
         laws = [
-            MECHANISM_LAWS[name].error(Batch("sp", 104, 896, 2, 0.5, 1e-6, minimum_group=least))
+            MECHANISM_LAWS[name].error(Batch("sp", 104, 896, 2, 0.5, 1e-6, shares=Shares(minimum_group=least)))
             for least in (1, 20, 100)
         ]
         scales = [law.scale for law in laws if law is not None]
@@ -101,7 +104,7 @@ def test_the_serving_page_says_what_a_larger_minimum_buys() -> None:
 
 def test_where_nobody_may_leave_there_is_no_noise_and_no_loss() -> None:
     # Such a policy is refused at the start: these are what is left of the formulas.
-    batch = Batch("sp", 5, 5, 1, 1.0, 1e-6, minimum_group=5)
+    batch = Batch("sp", 5, 5, 1, 1.0, 1e-6, shares=Shares(minimum_group=5))
     for name in ("laplace", "cauchy", "conceal", "gaussian"):
         law = MECHANISM_LAWS[name]
         found = law.error(batch)
