@@ -32,7 +32,7 @@ from short import parsed
 
 from compliance.mechanisms.mechanism import NO_FACTS, Question
 from compliance.mechanisms.recommended import SHRUNK, Standing, mechanism_of, nearest, standings
-from compliance.noise import Seeded
+from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 
 EPSILONS = (0.5, 1.0, 5.0)

@@ -22,7 +22,7 @@ from scipy.stats import binom
 from short import parsed
 
 from compliance.answers.groups import PEOPLE_A_STRATUM, released
-from compliance.noise import Seeded
+from compliance.noise.sampling import Seeded
 from compliance.records.groups import Attribute, Grouped
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.laws.groups import Table, balanced, noise_rate

@@ -35,7 +35,7 @@ from compliance.intervals.interval import probabilities_above, within_range
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import NO_FACTS, Facts, Mechanism, Question, chosen
 from compliance.mechanisms.recommended import Recommended
-from compliance.noise import Seeded
+from compliance.noise.sampling import Seeded
 from compliance.records.metrics import gaps
 from compliance.records.people import Records
 from fairwall.laws.metric import find_metric

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.noise import Noise
+from compliance.noise.sampling import Noise
 
 
 @dataclass(frozen=True)

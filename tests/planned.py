@@ -11,7 +11,7 @@ from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.bounding import bounded
 from compliance.mechanisms.mechanism import Mechanism, Question
 from compliance.mechanisms.recommended import mechanism_of
-from compliance.noise import Seeded
+from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from sim.planning.batch import Batch
 from sim.planning.worst import Worst

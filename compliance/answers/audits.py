@@ -19,8 +19,8 @@ from compliance.ledger import Ledger
 from compliance.ledger.accountant import FREE, Budget, Neighbours
 from compliance.ledger.entries import UNIT_EPSILON, Entry, Reply, Request, Room
 from compliance.mechanisms.mechanism import Facts, Mechanism, Question, Release, Reusable, chosen
-from compliance.noise import Noise, noise_for
 from compliance.noise.draw_log import DrawLog
+from compliance.noise.sampling import Noise, noise_for
 from compliance.records.people import Records
 from compliance.records.rows import Rows
 from fairwall.laws.precision import Precision, spacing, written_down

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from compliance.answers.audits import Case
 from compliance.ledger.accountant import Loss, Neighbours, pure
 from compliance.ledger.entries import Entry, Reply, Request
-from compliance.noise import Noise, noise_for
+from compliance.noise.sampling import Noise, noise_for
 from compliance.records.groups import Grouped
 from compliance.records.rows import Rows
 from fairwall.compliance.v1 import group_service_pb2 as wire

@@ -17,7 +17,7 @@ from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Loss, Neighbours
 from compliance.ledger.entries import UNIT_EPSILON, Entry, Reply, Request, Room
 from compliance.mechanisms.local import PROTOCOLS, seeded, system
-from compliance.noise import request_key
+from compliance.noise.sampling import request_key
 from compliance.records.people import Records
 from fairwall.laws.group_rates import RATED
 from fairwall.laws.local import CLEAN

@@ -20,7 +20,7 @@ from compliance.answers.audits import DEVELOPER
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Law, Loss, Neighbours, Rule
 from compliance.ledger.entries import Entry, Reply, Request
-from compliance.noise import GAUSSIAN_FINENESS, ROUNDING_STEPS, noise_for, step_for
+from compliance.noise.sampling import GAUSSIAN_FINENESS, ROUNDING_STEPS, noise_for, step_for
 from fairwall.laws.gaussian import gaussian_epsilon
 
 SENSITIVITY = 2.0

@@ -12,7 +12,7 @@ from compliance.answers.audits import DEVELOPER
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Loss, Neighbours
 from compliance.ledger.entries import Entry, Reply, Request
-from compliance.noise import noise_for
+from compliance.noise.sampling import noise_for
 from fairwall.laws.decimals import least_scale
 
 

@@ -26,7 +26,7 @@ from compliance.mechanisms.mechanism import (
     chosen,
     require_answerable,
 )
-from compliance.noise import Noise, step_for
+from compliance.noise.sampling import Noise, step_for
 from fairwall.laws.bounding import metric_range, truncated_scale
 from fairwall.laws.mechanisms import MECHANISM_LAWS
 

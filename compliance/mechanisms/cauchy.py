@@ -14,7 +14,7 @@ from compliance.mechanisms.mechanism import (
     require_answerable,
     require_budget,
 )
-from compliance.noise import Noise, step_for
+from compliance.noise.sampling import Noise, step_for
 from fairwall.laws.cauchy import tune
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
 

@@ -36,7 +36,7 @@ from compliance.mechanisms.mechanism import (
     require_budget,
 )
 from compliance.mechanisms.posterior_answers import Told, answers
-from compliance.noise import Noise, step_for
+from compliance.noise.sampling import Noise, step_for
 from fairwall.laws.cells import Cuts, best_count, cells_scale, discrete_variance, usual
 from fairwall.laws.exposure import NO_LIMIT, Limit, cells_within, least_people_within
 from fairwall.laws.metric import find_metric, strata_of

@@ -35,7 +35,7 @@ from compliance.mechanisms.mechanism import (
     require_answerable,
     require_budget,
 )
-from compliance.noise import ROUNDING_STEPS, Noise, step_for
+from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
 from compliance.records.metrics import GroupSums, gaps, sums_over
 from fairwall.laws.counts import Totals, laplace_scales, shrunk_sums
 from fairwall.laws.cube import CubeNoise

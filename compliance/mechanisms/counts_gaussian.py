@@ -18,7 +18,7 @@ from compliance.mechanisms.mechanism import (
     require_answerable,
     require_budget,
 )
-from compliance.noise import GAUSSIAN_FINENESS, ROUNDING_STEPS, Noise, step_for
+from compliance.noise.sampling import GAUSSIAN_FINENESS, ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.counts import CountScales, gaussian_scales
 from fairwall.laws.gaussian import gaussian_multiplier, gridded_multiplier
 from fairwall.laws.noise import Gaussian

@@ -22,7 +22,7 @@ from compliance.mechanisms.mechanism import (
     require_answerable,
     require_budget,
 )
-from compliance.noise import Noise, step_for
+from compliance.noise.sampling import Noise, step_for
 from fairwall.laws.cube import Coordinates, CubeNoise, coordinates, cube_scales
 from fairwall.laws.noise import Laplace
 from fairwall.laws.posterior import Seen, posterior

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release, exactly, require_budget
-from compliance.noise import Noise
+from compliance.noise.sampling import Noise
 
 
 @dataclass(frozen=True)

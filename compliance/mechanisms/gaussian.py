@@ -16,7 +16,7 @@ from compliance.mechanisms.mechanism import (
     require_budget,
     with_interval,
 )
-from compliance.noise import GAUSSIAN_FINENESS, ROUNDING_STEPS, Noise, step_for
+from compliance.noise.sampling import GAUSSIAN_FINENESS, ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.gaussian import gaussian_multiplier, gridded_multiplier
 from fairwall.laws.noise import Gaussian
 

@@ -15,7 +15,7 @@ from compliance.mechanisms.mechanism import (
     require_budget,
     with_interval,
 )
-from compliance.noise import ROUNDING_STEPS, Noise, step_for
+from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.noise import Laplace
 
 

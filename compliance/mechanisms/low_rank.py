@@ -26,7 +26,7 @@ from compliance.mechanisms.mechanism import (
     require_budget,
 )
 from compliance.mechanisms.posterior_answers import Told, answers
-from compliance.noise import Noise
+from compliance.noise.sampling import Noise
 from fairwall.laws.decimals import least_scale
 from fairwall.laws.low_rank import best_measurement, posterior_noise
 from fairwall.laws.posterior import Seen

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from compliance.intervals.interval import noise_reach
 from compliance.ledger.accountant import Loss
-from compliance.noise import Noise
+from compliance.noise.sampling import Noise
 from compliance.records.metrics import gaps, part_values
 from compliance.records.people import Records
 from fairwall.laws.cells import Cuts, cut

@@ -43,7 +43,7 @@ from compliance.mechanisms.mechanism import (
     require_budget,
     with_interval,
 )
-from compliance.noise import ROUNDING_STEPS, Noise, step_for
+from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Laplace
 from fairwall.laws.proposal import MINORITY_SHARE, TEST_SHARE, proposed_bound, proposed_size, released_law

@@ -34,7 +34,7 @@ from compliance.intervals.counts import combined, level_of_parts
 from compliance.intervals.interval import Ends, noise_reach
 from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release, require_budget
-from compliance.noise import Noise, step_for
+from compliance.noise.sampling import Noise, step_for
 from compliance.records.metrics import GroupSums, gaps
 from fairwall.laws.bounding import metric_range
 from fairwall.laws.metric import find_metric, part_values, sums_over

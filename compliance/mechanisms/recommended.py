@@ -66,7 +66,7 @@ from compliance.mechanisms.mechanism import (
     require_budget,
 )
 from compliance.mechanisms.randomized_response import RandomizedResponse
-from compliance.noise import Noise
+from compliance.noise.sampling import Noise
 from fairwall.laws.calibration import conceal_law, laplace_law, require_batch
 from fairwall.laws.cauchy import tuned_law
 from fairwall.laws.conceal_laplace import conceal_laplace_law

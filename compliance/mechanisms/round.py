@@ -7,7 +7,7 @@ import numpy as np
 
 from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release, require_budget
-from compliance.noise import Noise
+from compliance.noise.sampling import Noise
 from fairwall.laws.precision import DECIMALS
 
 

@@ -37,7 +37,7 @@ from compliance.mechanisms.mechanism import (
     require_answerable,
     require_budget,
 )
-from compliance.noise import ROUNDING_STEPS, Noise, step_for
+from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
 from compliance.records.metrics import GroupSums, gaps
 from fairwall.laws.aggregation import BLOCK_SIZE, aggregate_law, block_count
 from fairwall.laws.metric import find_metric

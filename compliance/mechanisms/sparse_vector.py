@@ -19,7 +19,7 @@ from compliance.mechanisms.mechanism import (
     require_answerable,
     require_budget,
 )
-from compliance.noise import ROUNDING_STEPS, Noise, step_for
+from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.selection import SparseVector, sparse_vector
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.noise import Noise, System
+from compliance.noise.sampling import Noise, System
 
 
 class DrawLog:

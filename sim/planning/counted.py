@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.noise import GAUSSIAN_FINENESS, ROUNDING_STEPS, step_for
+from compliance.noise.sampling import GAUSSIAN_FINENESS, ROUNDING_STEPS, step_for
 from fairwall.laws.counts import gaussian_scales, laplace_scales
 from fairwall.laws.gaussian import gaussian_multiplier, gridded_multiplier
 from fairwall.laws.noise import Gaussian, Laplace, Law

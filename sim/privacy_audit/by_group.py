@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from compliance.answers.groups import balanced_noise, released
 from compliance.mechanisms.mechanism import Question
-from compliance.noise import Noise, Seeded
+from compliance.noise.sampling import Noise, Seeded
 from compliance.records.groups import Attribute, Grouped
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.laws.groups import SUM_STEP, noise_rate

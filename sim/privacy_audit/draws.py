@@ -1,7 +1,7 @@
 """Many sessions of a mechanism at once, through the mechanism's own code.
 
-A mechanism gets its noise from a `compliance.noise.Noise`. `Many` is one whose every draw has a row a session. A
-mechanism that treats its noise elementwise then answers all sessions in one call and does not know it. One that
+A mechanism gets its noise from a `compliance.noise.sampling.Noise`. `Many` is one whose every draw has a row a session.
+A mechanism that treats its noise elementwise then answers all sessions in one call and does not know it. One that
 branches on its noise, or indexes it, cannot: noise comes as `Rows`, which raise there, however seldom the mechanism
 does it. And the shortcut is put to the test first: sessions whose noise is known must come out the same, bit for bit,
 drawn together and one by one. Where they do not, or where rows raise, all are drawn one by one.
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.mechanisms.mechanism import Mechanism, Question, Release
-from compliance.noise import Noise, Seeded
+from compliance.noise.sampling import Noise, Seeded
 from sim.privacy_audit.rows import MixedSessionsError, Rows
 
 _TRIED_TOGETHER = 16
@@ -85,7 +85,7 @@ def _flat(release: Release, sessions: tuple[int, ...]) -> NDArray[np.float64]:
 
 @dataclass(frozen=True, eq=False)
 class Many:
-    """Noise with a row a session: `compliance.noise.Noise`, but every shape has the sessions in front.
+    """Noise with a row a session: `compliance.noise.sampling.Noise`, but every shape has the sessions in front.
 
     What comes in may be the same for all sessions, shape (size,), or have come out before, shape (sessions, size).
     """

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from compliance.ledger.accountant import Budget, Loss, pure
 from compliance.mechanisms.mechanism import Guarantee, Mechanism, Question, Release, require_budget
-from compliance.noise import ROUNDING_STEPS, Noise, step_for
+from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.calibration import (
     cauchy_loss,
     conceal_law,

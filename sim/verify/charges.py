@@ -10,7 +10,7 @@ from compliance.answers.audits import Case
 from compliance.ledger.accountant import FREE, Loss
 from compliance.mechanisms.bounding import Bounded
 from compliance.mechanisms.mechanism import NO_FACTS, Facts, Mechanism, Question, Reusable, chosen
-from compliance.noise import noise_for
+from compliance.noise.sampling import noise_for
 from fairwall.wire.metrics import name_of
 from sim.transcripts.messages import Batch
 

@@ -21,7 +21,7 @@ from compliance.deployment import policy
 from compliance.deployment import serve as deployment
 from compliance.deployment.policy import PolicyError
 from compliance.ledger import Ledger
-from compliance.noise import noise_for
+from compliance.noise.sampling import noise_for
 from fairwall.compliance.v1 import audit_service_pb2 as audit
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.compliance.v1.audit_service_pb2_grpc import AuditServiceStub, add_AuditServiceServicer_to_server

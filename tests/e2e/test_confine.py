@@ -164,7 +164,7 @@ def targets(running: Running, tmp_path: Path) -> Iterator[dict[str, Any]]:
         "the referee's transcript": run / "transcript/referee/1.bin",
         "a shipped table": ROOT / "sim/datasets/adult.csv.gz",
         "the simulator": ROOT / "sim/games/reveal/deal.py",
-        "compliance's code": ROOT / "compliance/noise/__init__.py",
+        "compliance's code": ROOT / "compliance/noise/sampling.py",
         "the tests": Path(__file__),
         "the users": Path("/etc/passwd"),
         "the first process": Path("/proc/1/environ"),
@@ -518,7 +518,7 @@ def test_what_is_another_s_is_left_out_wherever_it_lies(layout: str, tmp_path: P
                 return error.strerror
         names = [shared / "fairwall/rpc/process.py"]
         names += [home / name for name in ("developer/reveal/play.py", "sim/datasets/german.csv.gz",
-                                           "compliance/noise/__init__.py", "adversary/reveal/play.py", *sys.argv[3:])]
+                                           "compliance/noise/sampling.py", "adversary/reveal/play.py", *sys.argv[3:])]
         before = [read(name) for name in names]
         confine.confine("developer", listen="127.0.0.1:0", connects=("127.0.0.1:1", "127.0.0.1:2"))
         import library, decimal

@@ -1,7 +1,7 @@
 """Adds the noise for as many blocks as there could be, not as there are."""
 
 from compliance.__main__ import main
-from compliance.noise import System
+from compliance.noise.sampling import System
 
 KILLED_BY = "C536"
 

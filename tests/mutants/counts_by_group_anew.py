@@ -6,7 +6,7 @@ from compliance.ledger.entries import Reply
 
 from compliance.__main__ import main
 from compliance.answers.groups import GroupCase, released
-from compliance.noise import System
+from compliance.noise.sampling import System
 
 KILLED_BY = "C952"
 

@@ -1,7 +1,7 @@
 """Counts the disadvantaged without noise."""
 
 from compliance.__main__ import main
-from compliance.noise import System
+from compliance.noise.sampling import System
 
 KILLED_BY = "C543"
 

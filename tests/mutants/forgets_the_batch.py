@@ -2,7 +2,7 @@
 
 from compliance.__main__ import main
 from compliance.mechanisms.laplace import LaplaceMechanism
-from compliance.noise import System
+from compliance.noise.sampling import System
 
 KILLED_BY = "C507"
 

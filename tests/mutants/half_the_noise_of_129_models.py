@@ -1,7 +1,7 @@
 """Adds half of the noise to batches of 129 to 399 models."""
 
 from compliance.__main__ import main
-from compliance.noise import System
+from compliance.noise.sampling import System
 
 KILLED_BY = "C520"
 

@@ -2,7 +2,7 @@
 
 from compliance.__main__ import main
 from compliance.answers import audit_service as service
-from compliance.noise import System
+from compliance.noise.sampling import System
 
 KILLED_BY = "C520"
 

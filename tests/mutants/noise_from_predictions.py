@@ -6,7 +6,7 @@ import numpy as np
 
 from compliance.__main__ import main
 from compliance.mechanisms.laplace import LaplaceMechanism
-from compliance.noise import Seeded
+from compliance.noise.sampling import Seeded
 
 KILLED_BY = "C510"
 

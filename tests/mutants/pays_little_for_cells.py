@@ -1,7 +1,7 @@
 """Draws the noise on cells for 16 times the epsilon that it charges."""
 
 from compliance.__main__ import main
-from compliance.noise import System
+from compliance.noise.sampling import System
 
 KILLED_BY = "C548"
 

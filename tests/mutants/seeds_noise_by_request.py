@@ -4,7 +4,7 @@ import numpy as np
 
 from compliance.__main__ import main
 from compliance.answers.audits import Case
-from compliance.noise import Seeded
+from compliance.noise.sampling import Seeded
 
 KILLED_BY = "C114"
 

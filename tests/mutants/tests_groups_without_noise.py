@@ -1,7 +1,7 @@
 """Tests without noise whether groups are large enough."""
 
 from compliance.__main__ import main
-from compliance.noise import System
+from compliance.noise.sampling import System
 
 KILLED_BY = "C545"
 

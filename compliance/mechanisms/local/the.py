@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from compliance.mechanisms.local.bits import sample_bits
 from compliance.mechanisms.local.protocol import LocalProtocol, blocks
-from compliance.noise import step_for
+from compliance.noise.sampling import step_for
 from compliance.noise.uniforms import Draw
 from fairwall.laws.local import LOCAL_LAWS, Numbers
 

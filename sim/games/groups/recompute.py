@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from compliance.answers.groups import GroupCase, released
 from compliance.games.play import open_groups
 from compliance.ledger.accountant import Budget
-from compliance.noise import noise_for
+from compliance.noise.sampling import noise_for
 from developer.groups.decode import decode
 from fairwall.compliance.v1.group_service_pb2 import GroupRelease
 from fairwall.rpc.arrays import from_message, gathered

@@ -3,7 +3,7 @@
 import numpy as np
 
 from compliance.__main__ import main
-from compliance.noise import System
+from compliance.noise.sampling import System
 
 KILLED_BY = "C506"
 

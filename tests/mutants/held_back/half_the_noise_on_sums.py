@@ -1,7 +1,7 @@
 """Adds three quarters of the noise to sums, once the size is known."""
 
 from compliance.__main__ import main
-from compliance.noise import System
+from compliance.noise.sampling import System
 
 KILLED_BY = "C544"
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from compliance.__main__ import main
 from compliance.mechanisms.laplace import LaplaceMechanism
-from compliance.noise import step_for
+from compliance.noise.sampling import step_for
 
 KILLED_BY = "C520"
 

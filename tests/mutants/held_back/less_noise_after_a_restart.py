@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from compliance.__main__ import main
-from compliance.noise import System
+from compliance.noise.sampling import System
 
 KILLED_BY = "C520"
 

@@ -465,7 +465,7 @@ def test_a_convolution_of_unlike_losses_exceeds_the_budget_and_is_seen() -> None
 
 
 def test_loading_the_accountant_does_not_load_what_only_tight_composition_needs() -> None:
-    code = "import sys, compliance.accountant; sys.exit('dp_accounting' in sys.modules)"
+    code = "import sys, compliance.ledger.accountant; sys.exit('dp_accounting' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

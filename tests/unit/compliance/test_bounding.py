@@ -13,7 +13,7 @@ from compliance.mechanisms.exponential import ExponentialMechanism
 from compliance.mechanisms.laplace import LaplaceMechanism
 from compliance.mechanisms.mechanism import Question, Reusable
 from compliance.mechanisms.sparse_vector import SparseVectorMechanism
-from compliance.noise import Seeded, System
+from compliance.noise.sampling import Seeded, System
 from compliance.records.people import Records
 from fairwall.laws.bounding import metric_range, truncated_scale, truncation_loss
 from fairwall.laws.metric import METRICS

@@ -27,7 +27,7 @@ from compliance.mechanisms.cells import (
     seen_by,
 )
 from compliance.mechanisms.mechanism import NO_FACTS, Facts, Question
-from compliance.noise import Seeded, System
+from compliance.noise.sampling import Seeded, System
 from compliance.records.metrics import METRICS
 from compliance.records.people import Records
 from fairwall.laws.bounding import metric_range

@@ -16,12 +16,12 @@ import pytest
 import scipy.stats
 from numpy.typing import NDArray
 
-from compliance import noise
 from compliance.answers import statistics as module
 from compliance.answers.audits import DEVELOPER
 from compliance.answers.statistics import Cohort, game_cohort
 from compliance.answers.statistics_service import bounded
-from compliance.noise import GAUSSIAN_FINENESS, Seeded, step_for
+from compliance.noise import sampling as noise
+from compliance.noise.sampling import GAUSSIAN_FINENESS, Seeded, step_for
 from fairwall.laws.gaussian import gaussian_delta, gaussian_epsilon
 from fairwall.rpc.errors import Refusal
 from fairwall.rpc.turns import generator

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.cube import CubeMechanism, cube_step
 from compliance.mechanisms.mechanism import NO_FACTS, Question
-from compliance.noise import Seeded, System
+from compliance.noise.sampling import Seeded, System
 from compliance.records.people import Records
 from fairwall.laws.cube import TOGETHER, coordinates
 from tests.asked import Asked, Spy

@@ -11,8 +11,8 @@ import pytest
 from compliance.answers.audits import game_case, values_of
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
-from compliance.noise import Noise
 from compliance.noise.draw_log import DrawLog
+from compliance.noise.sampling import Noise
 from compliance.records.people import Records
 
 LABELS = np.array([1, 1, 1, 0, 0, 1, 1, 0], np.uint8)

@@ -21,11 +21,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from compliance import noise as sampler
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.cube import cube_step
 from compliance.mechanisms.mechanism import NO_FACTS, Facts, Question
-from compliance.noise import Noise, Seeded
+from compliance.noise import sampling as sampler
+from compliance.noise.sampling import Noise, Seeded
 from compliance.records.people import Records
 from fairwall.laws.cells import cells_scale
 from fairwall.laws.cube import cube_scales

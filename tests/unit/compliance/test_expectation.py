@@ -11,7 +11,7 @@ import scipy.stats
 from compliance.answers.expectation import expect
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import NO_FACTS, Question
-from compliance.noise import Seeded
+from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from fairwall.laws.calibration import laplace_law
 from fairwall.laws.metric import find_metric

@@ -8,7 +8,7 @@ import pytest
 
 from compliance.mechanisms.exponential import ExponentialMechanism, without_sign
 from compliance.mechanisms.mechanism import Question
-from compliance.noise import Seeded, System
+from compliance.noise.sampling import Seeded, System
 from compliance.records.people import Records
 from fairwall.laws.selection import permute_and_flip_exponents
 from tests.asked import Spy

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from compliance.answers import groups as module
 from compliance.answers.groups import balanced_noise, released
-from compliance.noise import Noise, Seeded, System
+from compliance.noise.sampling import Noise, Seeded, System
 from compliance.records.groups import Attribute, Grouped
 from fairwall.client.by_group import MEASURES, ByGroup
 from fairwall.compliance.v1 import group_service_pb2 as wire

@@ -21,7 +21,7 @@ from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.bounding import bounded
 from compliance.mechanisms.mechanism import NO_FACTS, Question
 from compliance.mechanisms.propose_test_release import ProposeTestRelease
-from compliance.noise import Seeded
+from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.metric import find_metric

@@ -7,7 +7,7 @@ import pytest
 
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import NO_FACTS, Question
-from compliance.noise import Seeded
+from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 
 DOCS = Path(__file__).parents[3] / "docs"

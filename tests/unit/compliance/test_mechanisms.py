@@ -42,7 +42,7 @@ from compliance.mechanisms.recommended import (
     value_range,
 )
 from compliance.mechanisms.round import Round
-from compliance.noise import Noise, Seeded, System
+from compliance.noise.sampling import Noise, Seeded, System
 from compliance.records.metrics import METRICS
 from compliance.records.people import Records
 from fairwall.laws.calibration import cauchy_loss, conceal_law, laplace_law

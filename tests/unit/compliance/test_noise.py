@@ -15,8 +15,8 @@ import pytest
 import scipy.stats
 from numpy.typing import NDArray
 
-import compliance.noise
-from compliance.noise import STEPS_MAX, Noise, Seeded, System, step_for
+from compliance.noise import sampling
+from compliance.noise.sampling import STEPS_MAX, Noise, Seeded, System, step_for
 from fairwall.laws.cube import CubeNoise
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law
 
@@ -72,7 +72,7 @@ def test_laplace_noise_is_the_difference_of_two_geometric_numbers_in_steps(monke
         rates.append(rate)
         return np.array([5, 0, 1, 2, 7, 1])[:size]
 
-    monkeypatch.setattr(compliance.noise, "geometric", drawn)
+    monkeypatch.setattr(sampling, "geometric", drawn)
     assert System().laplace(np.array([0.5, 0.5, 0.5]), 0.75, 0.25).tolist() == [0.5 + 0.75, 0.5 - 1.75, 0.5]
     assert rates == [Fraction(1, 3)]
 
@@ -92,9 +92,9 @@ def kept(sums: list[int], lost: int | None, sides: int, monkeypatch: pytest.Monk
         tossed += 1
         return winning - (tossed - 1 != lost)
 
-    monkeypatch.setattr(compliance.noise, "geometric", drawn)
+    monkeypatch.setattr(sampling, "geometric", drawn)
     monkeypatch.setattr(secrets, "randbelow", below)
-    return compliance.noise._cube_size(Fraction(1, 3), sides), odds
+    return sampling._cube_size(Fraction(1, 3), sides), odds
 
 
 @pytest.mark.parametrize("sides", [1, 2, 3])
@@ -123,12 +123,12 @@ def test_the_cube_is_exactly_its_law_by_enumeration(sides: int, monkeypatch: pyt
 
 def test_even_numbers_are_even(monkeypatch: pytest.MonkeyPatch) -> None:
     # In words of 5 bits: of the 32 each of 0 .. 6 is made of four, and four are drawn again.
-    monkeypatch.setattr(compliance.noise, "_BITS", 5)
+    monkeypatch.setattr(sampling, "_BITS", 5)
     made = []
     for word in range(32):
         bits = iter([word, 31])
         monkeypatch.setattr(secrets, "randbits", lambda _, bits=bits: next(bits))
-        number = compliance.noise._below(7)
+        number = sampling._below(7)
         if len(list(bits)):
             made.append(number)
     assert sorted(made) == sorted(list(range(7)) * 4)
@@ -239,7 +239,7 @@ def test_a_first_caller_waits_for_no_learning_library() -> None:
     code = """
 import sys
 import numpy as np
-from compliance.noise import System
+from compliance.noise.sampling import System
 for draw in (System().laplace, System().gaussian):
     draw(np.zeros(3), 1.0, 2.0**-40)
 sys.exit(bool({"sklearn", "scipy", "pandas"} & sys.modules.keys()))

@@ -13,7 +13,7 @@ from compliance.intervals.interval import within_range
 from compliance.mechanisms import MECHANISMS, posterior_answers
 from compliance.mechanisms.cells import EPSILON
 from compliance.mechanisms.mechanism import NO_FACTS, Facts, Question
-from compliance.noise import Seeded
+from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from fairwall.laws import posterior as laws_posterior
 from fairwall.laws.metric import find_metric

@@ -9,7 +9,7 @@ import pytest
 
 from compliance.mechanisms.mechanism import Question
 from compliance.mechanisms.propose_test_release import ProposeTestRelease
-from compliance.noise import Seeded, System
+from compliance.noise.sampling import Seeded, System
 from compliance.records.people import Records
 from fairwall.laws.proposal import proposed_bound
 from fairwall.laws.sensitivity import local_sensitivity

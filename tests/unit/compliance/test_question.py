@@ -11,7 +11,7 @@ import pytest
 
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import NO_FACTS, Question, chosen
-from compliance.noise import Seeded
+from compliance.noise.sampling import Seeded
 from compliance.records.people import Records, RecordsError
 from fairwall.laws.metric import METRICS
 

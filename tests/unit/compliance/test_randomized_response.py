@@ -14,7 +14,7 @@ from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours
 from compliance.mechanisms.mechanism import Question
 from compliance.mechanisms.randomized_response import ATTRIBUTES, EPSILON, RandomizedResponse
-from compliance.noise import Seeded, System
+from compliance.noise.sampling import Seeded, System
 from compliance.records.people import Records
 from fairwall.laws.bounding import metric_range
 from fairwall.laws.metric import METRICS

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from compliance.answers.groups import released
-from compliance.noise import Seeded
+from compliance.noise.sampling import Seeded
 from compliance.records.groups import Attribute, Grouped
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.laws.exposure import NO_LIMIT, Limit

@@ -9,7 +9,7 @@ import pytest
 
 from compliance.mechanisms.mechanism import Question
 from compliance.mechanisms.sample_and_aggregate import SampleAndAggregate, block_gaps, deal
-from compliance.noise import Seeded, System
+from compliance.noise.sampling import Seeded, System
 from compliance.records.people import Records
 from fairwall.laws.aggregation import aggregate_law, aggregate_loss, block_count
 from fairwall.laws.metric import METRICS, find_metric

@@ -8,7 +8,7 @@ import pytest
 
 from compliance.mechanisms.mechanism import Question
 from compliance.mechanisms.sparse_vector import SparseVectorMechanism
-from compliance.noise import Seeded, System
+from compliance.noise.sampling import Seeded, System
 from compliance.records.people import Records
 from fairwall.laws.selection import SparseVector, sparse_vector
 from tests.choices import sparse_vector_gap_loss, sparse_vector_loss

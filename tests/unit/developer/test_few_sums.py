@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import NO_FACTS, Question
-from compliance.noise import Seeded
+from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from developer.reveal.decode import ep, few_sums
 from developer.reveal.strategies import best

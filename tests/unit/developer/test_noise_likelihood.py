@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import NO_FACTS, Facts, Question, Release
 from compliance.mechanisms.randomized_response import ATTRIBUTES
-from compliance.noise import Seeded
+from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from developer.reveal.decode.ep import settled
 from developer.reveal.decode.likelihood import (

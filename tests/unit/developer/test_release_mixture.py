@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import NO_FACTS, Question
-from compliance.noise import Seeded
+from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from developer.release.beliefs import Beliefs, believe
 from developer.release.mixture import ANSWERED_BY, from_mixture, tossed

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from compliance.mechanisms.mechanism import NO_FACTS, Question
 from compliance.mechanisms.pass_fail import PassFail
-from compliance.noise import Seeded
+from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from developer.reveal.strategies.strategy import Hand, Reveal, Terms
 from developer.reveal.strategies.verdicts import play

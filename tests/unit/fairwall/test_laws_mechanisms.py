@@ -11,7 +11,7 @@ from scipy.stats import kstest
 
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import NO_FACTS, Question
-from compliance.noise import Seeded
+from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from fairwall.laws.calibration import cauchy_loss
 from fairwall.laws.mechanisms import CHOICE, MECHANISM_LAWS, Batch

@@ -11,7 +11,7 @@ import pytest
 
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.mechanism import Question
-from compliance.noise import Seeded, step_for
+from compliance.noise.sampling import Seeded, step_for
 from compliance.records.people import Records
 from fairwall.laws.response import turning_probability
 from sim.papers.checks import private_limits

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from compliance.noise import Seeded
+from compliance.noise.sampling import Seeded
 from fairwall.rpc.arrays import from_message
 from sim.privacy_audit.audit import audit
 from sim.privacy_audit.betting import Bets, Counts

@@ -6,7 +6,7 @@ import pytest
 
 from compliance.ledger.accountant import pure
 from compliance.mechanisms.mechanism import Release
-from compliance.noise import Seeded
+from compliance.noise.sampling import Seeded
 from sim.privacy_audit import draws
 from sim.privacy_audit.catalogue import prepare
 from sim.privacy_audit.pairs import worst_pairs

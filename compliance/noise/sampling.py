@@ -1,0 +1,341 @@
+r"""Where noise comes from, and how a noisy number is released: as a whole multiple of a public grid step.
+
+**Why a grid.** A float64 draw of real-valued noise, added to a float64 secret, does not reach every float64: which of
+them it can reach depends on the secret, so the low bits tell what the noise was meant to hide (Mironov, CCS 2012).
+Here every released number is ``step * k`` with an integer k, where the step is a power of two that depends on public
+numbers alone and |k| <= 2^53. The product is exact in float64, all multiples have positive probability whatever the
+secret, and nothing lies between them.
+
+**How.** Laplace and Gaussian noise are integers: the secret is rounded to the grid first and integer noise is added.
+Rounding moves a number by half a step, so it can move the difference of two neighbours by one step; whoever calibrates
+adds `ROUNDING_STEPS` steps to the sensitivity, the second one for the rounding errors of float64, which
+`step_for` keeps far below a step. Cauchy noise is real-valued and exact, and the sum is rounded: post-processing, which
+needs no allowance.
+
+**System.** `System` draws from the operating system's generator. Laplace noise is the difference of two geometric
+numbers (`compliance.noise.geometric`: exact, and no slower for larger noise). Gaussian noise comes from OpenDP's exact
+sampler of the discrete law (Canonne, Kamath, Steinke 2020). OpenDP has no Cauchy noise: it is the ratio V/W of a
+point in the unit half disk (V, W > 0), drawn with integers. Bits are drawn until the acceptance and the rounded
+sum are certain, so there is no error at all. Noise from a cube is made of geometric numbers and whole ones. Beyond 2^53
+steps a number is cut off there, which is post-processing too.
+
+**Seeded.** `Seeded` draws from a numpy generator, for games that have to replay. Same laws, same grid, but float64
+arithmetic underneath: no promise for a real service.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import math
+import secrets
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.noise.geometric import geometric
+
+STEPS_MAX = 2**53
+"""The largest multiple of a step that is released; all integers up to here are float64 numbers."""
+
+ROUNDING_STEPS = 2
+"""By how many steps rounding to the grid may enlarge the distance of two neighbours, float64 errors included."""
+
+GAUSSIAN_FINENESS = 30
+"""Of the grid for Gaussian noise, see `fairwall.laws.gaussian`."""
+
+_FINEST = 2.0**-44
+_BITS = 128
+
+
+def step_for(scale: float, fineness: int = 20, magnitude: float = 1.0) -> float:
+    """Return the grid step for noise of a public scale.
+
+    Parameters
+    ----------
+    scale
+        The smallest scale that the noise can have whatever the secret, at least 0.
+    fineness
+        The step is at most 2^-fineness of the scale, unless that is finer than float64 can tell secrets apart.
+    magnitude
+        How large the secret can be, whatever it is.
+
+    Returns
+    -------
+    float
+        A power of two, at least 2^-44 of the magnitude: sums of a million float64 numbers err by 2^-47 of themselves.
+    """
+    if not 0 <= scale < math.inf:
+        raise ValueError("the scale must be a finite number of at least 0")
+    finest = _FINEST * 2.0 ** math.ceil(math.log2(magnitude))
+    return finest if scale == 0 else max(finest, 2.0 ** (math.frexp(scale)[1] - 1 - fineness))
+
+
+def request_key(seed: bytes, request_id: str) -> bytes:
+    """Derive the key of one request's noise from a case's seed: 32 bytes, so that it is a function of both alone."""
+    return hmac.digest(seed, request_id.encode(), hashlib.sha256)
+
+
+def noise_for(seed: bytes | None, request_id: str) -> Noise:
+    """Give one request's noise: a function of seed and request where there is a seed, else the system's."""
+    if seed is None:
+        return System()
+    return Seeded(np.random.default_rng(int.from_bytes(request_key(seed, request_id), "big")))
+
+
+class Noise(Protocol):
+    """A source of noise. What it releases lies on the grid."""
+
+    def laplace(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+        """Round values to multiples of the step and add discrete Laplace noise: P(k steps) ~ exp(-|k| step/scale).
+
+        Parameters
+        ----------
+        values
+            Secret numbers, shape (size,).
+        scale
+            At least 0; 0 only rounds.
+        step
+            The grid's step, a power of two.
+        """
+
+    def gaussian(self, values: NDArray[np.float64], sigma: float, step: float) -> NDArray[np.float64]:
+        """Round values to the grid and add discrete Gaussian noise: P(k steps) ~ exp(-(k step)^2 / (2 sigma^2))."""
+
+    def cauchy(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+        """Add Cauchy noise to values and round the sums to the grid."""
+
+    def cube(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+        """Round values to the grid and add noise of `fairwall.laws.cube`: P(k steps) ~ exp(-max|k| step/scale).
+
+        Parameters
+        ----------
+        values
+            Secret numbers, shape (size,), at least one.
+        scale
+            At least 0; 0 only rounds.
+        step
+            The grid's step, a power of two; at most scale/size, or draws take long.
+        """
+
+    def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
+        """Return independent draws, shape (size,), True with the given probability."""
+
+    def bernoulli_exp(self, exponents: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Return independent draws, True with probability exp(-exponent) each; exponents are at least 0."""
+
+    def integers(self, high: int, size: int) -> NDArray[np.int64]:
+        """Return independent uniform draws from 0 .. high-1, shape (size,)."""
+
+    def permutation(self, n: int) -> NDArray[np.int64]:
+        """Return a uniform permutation of 0 .. n-1."""
+
+
+@dataclass(frozen=True, eq=False)
+class Seeded:
+    """Noise that replays: a numpy generator's. For games, not for service."""
+
+    generator: np.random.Generator
+
+    def laplace(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+        """See `Noise.laplace`. The difference of two geometric draws has the discrete law."""
+        if scale == 0:
+            return _on_grid(np.rint(values / step), step)
+        success = -math.expm1(-step / scale)
+        positive, negative = self.generator.geometric(success, (2, values.size))
+        return _on_grid(np.rint(values / step) + (positive - negative), step)
+
+    def gaussian(self, values: NDArray[np.float64], sigma: float, step: float) -> NDArray[np.float64]:
+        """See `Noise.gaussian`. Rounded normal draws: the discrete law but for (step / sigma)^2 / 24 of it."""
+        drawn = self.generator.normal(0.0, sigma, values.size)
+        return _on_grid(np.rint(values / step) + np.rint(drawn / step), step)
+
+    def cauchy(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+        """See `Noise.cauchy`."""
+        return _on_grid(np.rint((values + scale * self.generator.standard_cauchy(values.size)) / step), step)
+
+    def cube(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+        """See `Noise.cube`."""
+        (drawn,) = self.cubes(values[np.newaxis], scale, step)
+        return np.asarray(drawn)
+
+    def cubes(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+        """Draw a cube's noise for each row of values, shape (rows, size). See `fairwall.laws.cube` for the law."""
+        steps = np.rint(values / step)
+        if scale == 0:
+            return _on_grid(steps, step)
+        sides = values.shape[1]
+        # A sum of geometric numbers is a negative binomial one.
+        farthest = np.full(len(values), -1)
+        while (missing := np.flatnonzero(farthest < 0)).size:
+            drawn = self.generator.negative_binomial(sides + 1, -math.expm1(-step / scale), missing.size)
+            kept = np.prod((drawn[:, np.newaxis] + 0.5) / (drawn[:, np.newaxis] + np.arange(1, sides + 1)), axis=1)
+            farthest[missing] = np.where(self.generator.random(missing.size) < kept, drawn, -1)
+        ends = farthest[:, np.newaxis]
+        return _on_grid(steps + self.generator.integers(-ends, ends, values.shape, endpoint=True), step)
+
+    def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
+        """See `Noise.bernoulli`."""
+        _require_probability(probability)
+        return self.generator.random(size) < probability
+
+    def bernoulli_exp(self, exponents: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """See `Noise.bernoulli_exp`."""
+        return self.generator.standard_exponential(exponents.shape) >= exponents
+
+    def integers(self, high: int, size: int) -> NDArray[np.int64]:
+        """See `Noise.integers`."""
+        return self.generator.integers(high, size=size)
+
+    def permutation(self, n: int) -> NDArray[np.int64]:
+        """See `Noise.permutation`."""
+        return self.generator.permutation(n)
+
+
+class System:
+    """Noise for service: the operating system's generator, and exact samplers."""
+
+    def laplace(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+        """See `Noise.laplace`."""
+        steps = _steps(values, step)
+        if scale > 0:
+            positive, negative = geometric(Fraction(step) / Fraction(scale), 2 * values.size).reshape(2, -1)
+            steps += positive - negative
+        return _on_grid(steps.astype(np.float64), step)
+
+    def gaussian(self, values: NDArray[np.float64], sigma: float, step: float) -> NDArray[np.float64]:
+        """See `Noise.gaussian`."""
+        # Its parts, not its prelude: that imports scikit-learn, for two seconds, while a first caller waits.
+        from opendp.measurements import make_gaussian
+        from opendp.metrics import l2_distance
+        from opendp.mod import enable_features
+
+        enable_features("contrib")
+        steps = _steps(values, step).tolist()
+        if sigma > 0:
+            steps = make_gaussian(_vectors(), l2_distance(T=float), scale=sigma / step)(steps)
+        return _on_grid(np.array(steps, dtype=np.float64), step)
+
+    def cauchy(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+        """See `Noise.cauchy`."""
+        unit = Fraction(scale) / Fraction(step)
+        steps = [_cauchy_steps(Fraction(value) / Fraction(step), unit) for value in values.tolist()]
+        return _on_grid(np.array(steps, dtype=np.float64), step)
+
+    def cube(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
+        """See `Noise.cube`. Geometric numbers, coins of whole odds and whole numbers drawn evenly: exact."""
+        steps = _steps(values, step).tolist()
+        if scale > 0:
+            farthest = _cube_size(Fraction(step) / Fraction(scale), len(steps))
+            steps = [at + _below(2 * farthest + 1) - farthest for at in steps]
+        return _on_grid(np.array(steps, dtype=np.float64), step)
+
+    def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
+        """See `Noise.bernoulli`. Exact: a float64 probability is a fraction."""
+        _require_probability(probability)
+        return np.array([_bernoulli(Fraction(probability)) for _ in range(size)], dtype=np.bool_)
+
+    def bernoulli_exp(self, exponents: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """See `Noise.bernoulli_exp`. Exact (Canonne, Kamath, Steinke 2020, Algorithm 1)."""
+        return np.array([_bernoulli_exp(Fraction(x)) for x in exponents.tolist()], dtype=np.bool_)
+
+    def integers(self, high: int, size: int) -> NDArray[np.int64]:
+        """See `Noise.integers`."""
+        return np.array([secrets.randbelow(high) for _ in range(size)], dtype=np.int64)
+
+    def permutation(self, n: int) -> NDArray[np.int64]:
+        """See `Noise.permutation`."""
+        order = list(range(n))
+        secrets.SystemRandom().shuffle(order)
+        return np.array(order, dtype=np.int64)
+
+
+def _steps(values: NDArray[np.float64], step: float) -> NDArray[np.int64]:
+    """Round values to whole steps; dividing by a power of two is exact."""
+    return np.clip(np.rint(values / step), -STEPS_MAX, STEPS_MAX).astype(np.int64)
+
+
+def _on_grid(steps: NDArray[np.float64], step: float) -> NDArray[np.float64]:
+    # Adding 0.0 turns -0.0 into 0.0: the sign of a zero would be one more bit, and a function of the secret.
+    on_grid: NDArray[np.float64] = np.clip(steps, -STEPS_MAX, STEPS_MAX) * step + 0.0
+    return on_grid
+
+
+@lru_cache(maxsize=1)
+def _vectors() -> Any:
+    from opendp.domains import atom_domain, vector_domain
+
+    return vector_domain(atom_domain(T="i64"))
+
+
+def _cauchy_steps(value: Fraction, scale: Fraction) -> int:
+    """Draw ``value + scale * X`` with X Cauchy, rounded to an integer (halves up, which has probability 0)."""
+    # One denominator for both, so that what follows is integer arithmetic.
+    denominator = math.lcm(value.denominator, scale.denominator)
+    at, per = (x.numerator * (denominator // x.denominator) for x in (value, scale))
+    while True:
+        drawn = _in_half_disk(at, per, denominator)
+        if drawn is not None:
+            return drawn
+
+
+def _in_half_disk(at: int, per: int, denominator: int) -> int | None:
+    """Draw one point of [-1, 1] x [0, 1]; None if it lies outside the unit half disk, else the rounded sum."""
+    sign = secrets.randbits(1) * 2 - 1
+    v = w = bits = 0
+    while True:
+        # The point is in the cell [v, v+1] x [w, w+1] / 2^bits: halve it until everything in it agrees.
+        v, w = (x << _BITS | secrets.randbits(_BITS) for x in (v, w))
+        bits += _BITS
+        if v * v + w * w >= 1 << 2 * bits:
+            return None
+        if (v + 1) ** 2 + (w + 1) ** 2 <= 1 << 2 * bits and w:
+            ends = {
+                (2 * (at * y + sign * per * x) + denominator * y) // (2 * denominator * y)
+                for x, y in ((v, w + 1), (v + 1, w))
+            }
+            if len(ends) == 1:
+                return ends.pop()
+
+
+def _cube_size(rate: Fraction, sides: int) -> int:
+    """Draw T with P(T = t) ~ e^(-rate t) (2t+1)^sides: see `fairwall.laws.cube`."""
+    while True:
+        drawn = int(geometric(rate, sides + 1).sum())
+        if all(secrets.randbelow(2 * (drawn + k)) < 2 * drawn + 1 for k in range(1, sides + 1)):
+            return drawn
+
+
+def _below(size: int) -> int:
+    """Draw evenly from 0 .. size-1, in a time that hardly ever depends on the size or the number (Lemire 2019)."""
+    too_many = 2**_BITS % size
+    while (product := secrets.randbits(_BITS) * size) % 2**_BITS < too_many:
+        pass
+    return product >> _BITS
+
+
+def _bernoulli(probability: Fraction) -> bool:
+    return secrets.randbelow(probability.denominator) < probability.numerator
+
+
+def _bernoulli_exp(exponent: Fraction) -> bool:
+    """Draw True with probability exp(-exponent), by the alternating series of von Neumann."""
+    if exponent < 0:
+        raise ValueError("exponents must be at least 0")
+    while exponent > 1:
+        if not _bernoulli_exp(Fraction(1)):
+            return False
+        exponent -= 1
+    k = 1
+    while _bernoulli(exponent / k):
+        k += 1
+    return k % 2 == 1
+
+
+def _require_probability(probability: float) -> None:
+    if not 0 <= probability <= 1:
+        raise ValueError("a probability must be at least 0 and at most 1")
