@@ -12,10 +12,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
-from compliance.ledger.entries import Entry
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
+from compliance.ledger.entries import Entry
 from compliance.ledger.file import inspect
 from fairwall.client import AuditClient
 from fairwall.rpc import channel, identity

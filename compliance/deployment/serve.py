@@ -34,7 +34,7 @@ from fairwall.compliance.v1.group_service_pb2_grpc import add_GroupServiceServic
 from fairwall.compliance.v1.release_service_pb2_grpc import add_ReleaseServiceServicer_to_server
 from fairwall.errors import UserError
 from fairwall.laws.exposure import Limit
-from fairwall.rpc import confine, identity, journal, process, room, server
+from fairwall.rpc import confine, identity, journal, memory, process, server
 from fairwall.rpc.confine import Layer
 from fairwall.rpc.quota import Quota
 from fairwall.rpc.revoked import Revoked
@@ -75,7 +75,7 @@ def serve(path: Path, *, new_ledger: bool, even_if_worthless: bool) -> None:
     process.log_of_service()
     journal.start()
     process.open_files_max()
-    room.keep_small()
+    memory.keep_small()
     confine.guard()
     policy: Policies
     deployed: Deployed

@@ -2,7 +2,7 @@
 
 A retry never buys a second noise sample: under one request id there is one answer, and charge and answer are one
 durable transaction that is over before the answer is given. Records are only ever added, each chained to the one
-before under the service's key; where the chain ends is sealed outside the ledger's folder (`compliance.ledger.seal`),
+before under the service's key; where the chain ends is sealed outside the ledger's folder (`compliance.ledger.head`),
 so that an old copy of the ledger is known for one.
 """
 

@@ -14,13 +14,12 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from compliance.ledger.entries import LOST, Entry, Terms
-
 import fairwall
 from compliance.answers.audits import interval_of, values_of
 from compliance.answers.groups import METRIC as BY_GROUP
 from compliance.intervals.interval import LEVEL
 from compliance.ledger.accountant import FREE, Budget, Loss
+from compliance.ledger.entries import LOST, Entry, Terms
 from compliance.ledger.file import Inspection
 from sim.attestation.envelope import PREDICATE_TYPE, STATEMENT_TYPE
 

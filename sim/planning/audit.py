@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.bounding import CHOICES, bounded
+from compliance.mechanisms.bounding import bounded
 from compliance.mechanisms.recommended import SHRUNK, choose
 from fairwall.laws.bounding import metric_range
 from fairwall.laws.exposure import Limit

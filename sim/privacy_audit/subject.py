@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.mechanisms.mechanism import Mechanism, Question
-from sim.privacy_audit.draws import releases
 from sim.privacy_audit.exact import ExactLoss, NoiseLaw, is_one_mean
+from sim.privacy_audit.sessions import releases
 
 
 class Claim(NamedTuple):

@@ -28,8 +28,8 @@ from fairwall.laws.calibration import (
 from fairwall.laws.metric import find_metric, sums_over
 from fairwall.laws.noise import Cauchy, Laplace
 from fairwall.laws.sensitivity import flip_sensitivity, global_sensitivity, local_sensitivity
-from sim.privacy_audit.draws import releases
 from sim.privacy_audit.exact import is_one_mean
+from sim.privacy_audit.sessions import releases
 from sim.privacy_audit.subject import Batches, Claim, Subject
 
 Scale = Callable[[str, int, int, int, int, float], float]

@@ -12,7 +12,6 @@ from typing import Any
 import grpc
 import numpy as np
 import pytest
-from compliance.ledger.entries import Entry
 from numpy.typing import NDArray
 
 from compliance.answers.audit_service import AuditService
@@ -21,6 +20,7 @@ from compliance.answers.release_service import ReleaseCase, ReleaseService
 from compliance.answers.releases import Column, HandedModel, Release, game_release
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget
+from compliance.ledger.entries import Entry
 from compliance.ledger.file import LedgerUnavailable
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records

@@ -26,10 +26,10 @@ from typing import Any
 
 import psutil
 import pytest
-from compliance.ledger.head import Seal, load_key
 
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours, Rule
+from compliance.ledger.head import Seal, load_key
 from fairwall.rpc import confine
 from sim.deployment.certificates import write
 from tests.filtered import without

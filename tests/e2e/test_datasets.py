@@ -16,9 +16,9 @@ from typing import Any
 import grpc
 import numpy as np
 import pytest
-from compliance.ledger.entries import Admission
 from google.protobuf.message_factory import GetMessageClass
 
+from compliance.ledger.entries import Admission
 from compliance.ledger.file import inspect
 from fairwall.client import AuditClient, AuditRefused
 from fairwall.rpc import channel

@@ -18,11 +18,11 @@ from typing import Any
 import grpc
 import numpy as np
 import pytest
-from compliance.ledger.entries import Entry
 
 from compliance.answers.audit_service import AuditService
 from compliance.answers.audits import Case, game_case, values_of
 from compliance.ledger.accountant import Budget
+from compliance.ledger.entries import Entry
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records
 from fairwall.client import AuditClient, AuditRefused, AuditUnavailable

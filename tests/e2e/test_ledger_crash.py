@@ -21,12 +21,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
-from compliance.ledger.entries import Entry, Reply, Request
-from compliance.ledger.head import Seal, load_key
 
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours, pure
+from compliance.ledger.entries import Entry, Reply, Request
 from compliance.ledger.file import inspect
+from compliance.ledger.head import Seal, load_key
 from fairwall.rpc.errors import Refusal
 
 CLIENTS = 4

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from compliance.ledger.entries import LOST, Entry
 from typer.testing import CliRunner
 
+from compliance.ledger.entries import LOST, Entry
 from compliance.ledger.file import inspect
 from fairwall.client import Answer, AuditClient
 from fairwall.errors import UserError

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from compliance.ledger.entries import Admission
 
 from compliance.deployment.running import read_by, service_of
+from compliance.ledger.entries import Admission
 from compliance.ledger.file import inspect
 from fairwall.client.audit_client import AuditClient, AuditRefused
 from fairwall.client.gaps import Audits

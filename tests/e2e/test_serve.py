@@ -22,8 +22,8 @@ import numpy as np
 import pandas as pd
 import psutil
 import pytest
-from compliance.ledger.entries import Entry
 
+from compliance.ledger.entries import Entry
 from compliance.ledger.file import inspect
 from fairwall.client import AuditClient, AuditRefused, AuditUnavailable
 from sim.deployment.certificates import authority_of, renew, write

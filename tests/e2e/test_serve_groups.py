@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tomli_w
-from compliance.ledger.entries import Entry
 
+from compliance.ledger.entries import Entry
 from compliance.ledger.file import inspect
 from tests.command import fairwall
 from tests.e2e.test_ledger_page import documented

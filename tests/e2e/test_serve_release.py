@@ -15,8 +15,8 @@ import grpc
 import numpy as np
 import pytest
 import tomli_w
-from compliance.ledger.entries import Entry
 
+from compliance.ledger.entries import Entry
 from compliance.ledger.file import inspect
 from fairwall.client import AuditClient, AuditRefused, AuditUnavailable
 from fairwall.compliance.v1 import release_service_pb2 as wire

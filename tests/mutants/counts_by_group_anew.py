@@ -2,10 +2,9 @@
 
 import dataclasses
 
-from compliance.ledger.entries import Reply
-
 from compliance.__main__ import main
 from compliance.answers.groups import GroupCase, released
+from compliance.ledger.entries import Reply
 from compliance.noise.sampling import System
 
 KILLED_BY = "C952"

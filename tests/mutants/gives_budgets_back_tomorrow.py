@@ -3,9 +3,8 @@
 import time
 from collections import Counter
 
-from compliance.ledger.entries import Books, Entry
-
 from compliance.__main__ import main
+from compliance.ledger.entries import Books, Entry
 
 KILLED_BY = "C750"
 

@@ -1,8 +1,7 @@
 """Looks at each developer's share alone: together they spend more than there is."""
 
-from compliance.ledger.entries import Books
-
 from compliance.__main__ import main
+from compliance.ledger.entries import Books
 
 KILLED_BY = "C406"
 

@@ -4,10 +4,9 @@ import contextlib
 import threading
 import time
 
-from compliance.ledger.entries import Books
-
 from compliance.__main__ import main
 from compliance.ledger import Ledger
+from compliance.ledger.entries import Books
 from fairwall.rpc import work
 
 KILLED_BY = "C403"

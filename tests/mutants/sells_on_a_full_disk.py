@@ -2,10 +2,9 @@
 
 import time
 
-from compliance.ledger.entries import Entry
-
 from compliance.__main__ import main
 from compliance.ledger import Ledger
+from compliance.ledger.entries import Entry
 from compliance.ledger.file import LedgerUnavailable
 
 KILLED_BY = "C730"

@@ -2,9 +2,8 @@
 
 from collections import Counter
 
-from compliance.ledger.entries import Books
-
 from compliance.__main__ import main
+from compliance.ledger.entries import Books
 
 KILLED_BY = "C402"
 

@@ -3,10 +3,9 @@
 import threading
 import time
 
-from compliance.ledger.entries import Entry
-
 from compliance.__main__ import main
 from compliance.ledger import Ledger
+from compliance.ledger.entries import Entry
 
 KILLED_BY = "C737"
 

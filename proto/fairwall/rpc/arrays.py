@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.rpc.room import room
+from fairwall.rpc.memory import room
 from fairwall.wire.v1 import array_pb2
 
 CHUNK_BYTES = 1 << 20

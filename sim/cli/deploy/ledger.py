@@ -17,10 +17,10 @@ from sim.cli.deploy.ledger_page import check, report
 from sim.cli.status import FAILED, WIDTH
 
 if TYPE_CHECKING:
-    from compliance.ledger.entries import Record
     from rich.console import Console
     from rich.table import Table
 
+    from compliance.ledger.entries import Record
     from compliance.ledger.file import Inspection
 
 _LAST = 10
@@ -95,9 +95,10 @@ def _budgets(found: Inspection) -> Table:
 
 
 def _charges(found: Inspection) -> Table:
-    from compliance.ledger.entries import Entry
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
+
+    from compliance.ledger.entries import Entry
 
     last = [record for record in found.records if isinstance(record, Entry)][-_LAST:]
     table = Table(box=SIMPLE_HEAD, title="Last charges", title_justify="left", expand=True, pad_edge=False)
@@ -115,9 +116,10 @@ def _charges(found: Inspection) -> Table:
 
 def _print_policies(console: Console, found: Inspection) -> None:
     """Print the last policies that were read; a game's ledger has none."""
-    from compliance.ledger.entries import Admission
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
+
+    from compliance.ledger.entries import Admission
 
     last = [record for record in found.records if isinstance(record, Admission)][-_LAST:]
     if not last:

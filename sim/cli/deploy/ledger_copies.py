@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from compliance.ledger.head import Seal
-
     from compliance.deployment.policy import DeploymentSection
     from compliance.ledger.accountant import Loss
+    from compliance.ledger.head import Seal
 
 Policy = Annotated[Path, typer.Option("--policy", help="The policy that the service is started with.", metavar="FILE")]
 

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from compliance.ledger.entries import Entry, LedgerError, Reply, Request
 
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import FREE, Budget, Loss, Neighbours, pure
+from compliance.ledger.entries import Entry, LedgerError, Reply, Request
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1.error_pb2 import REASON_BUDGET_EXHAUSTED, REASON_REQUEST_ID_REUSED, Reason
 

@@ -9,13 +9,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from compliance.ledger.entries import LedgerError, Reply, Request, Served
-from compliance.ledger.head import Seal, load_key
 
 from compliance.ledger import Ledger, copies
 from compliance.ledger.accountant import Budget, Loss, Neighbours, pure
 from compliance.ledger.copies import back_up, restore, sealed
+from compliance.ledger.entries import LedgerError, Reply, Request, Served
 from compliance.ledger.file import LedgerUnavailable, inspect
+from compliance.ledger.head import Seal, load_key
 
 
 @pytest.fixture

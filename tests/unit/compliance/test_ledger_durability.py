@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compliance.ledger.entries import Books, LedgerError, Reply, Request, Terms, link, mac
-from compliance.ledger.head import Head, Seal, SealError, load_key
 
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours, pure
+from compliance.ledger.entries import Books, LedgerError, Reply, Request, Terms, link, mac
+from compliance.ledger.head import Head, Seal, SealError, load_key
 
 FULL = 2
 """What SQLite calls it that a commit ends with a sync."""

@@ -18,12 +18,12 @@ from pathlib import Path
 
 import psutil
 import pytest
-from compliance.ledger.entries import Account, Admission, Entry, LedgerError, Reply, Request, Served, link
-from compliance.ledger.head import Head, Seal, SealError, load_key
 
 from compliance.ledger import Ledger, file
 from compliance.ledger.accountant import Budget, Law, Loss, Neighbours, Rule, pure
+from compliance.ledger.entries import Account, Admission, Entry, LedgerError, Reply, Request, Served, link
 from compliance.ledger.file import LedgerUnavailable, inspect
+from compliance.ledger.head import Head, Seal, SealError, load_key
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1.error_pb2 import REASON_BUDGET_EXHAUSTED, REASON_REQUEST_ID_REUSED, Reason
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compliance.ledger.entries import UNIT_BYTES, Entry, Reply, Request, Room
 
 from compliance import ledger as ledgers
 from compliance.answers import audits as cases
@@ -19,6 +18,7 @@ from compliance.answers.audits import Case
 from compliance.answers.groups import GroupCase
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import FREE, Budget, Loss, Neighbours, pure
+from compliance.ledger.entries import UNIT_BYTES, Entry, Reply, Request, Room
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.cells import PURCHASES_MAX
 from compliance.records.groups import Attribute, Grouped

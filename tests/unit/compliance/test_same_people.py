@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from compliance.ledger.entries import LedgerError
-from compliance.ledger.head import Seal
 
 from compliance.deployment import policy as policies
 from compliance.deployment.serve import _agree, _load
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours
+from compliance.ledger.entries import LedgerError
 from compliance.ledger.file import inspect
+from compliance.ledger.head import Seal
 from compliance.records import same_people
 
 PEOPLE = 300

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from compliance.ledger.entries import COUNTS_ON_GROUPS, LOST, LedgerError, Reply, Request, Served
 
 from compliance.intervals.interval import probabilities_above
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours, pure
+from compliance.ledger.entries import LOST, LedgerError, Reply, Request, Served
 from compliance.mechanisms import MECHANISMS
 from fairwall.errors import UserError
 from fairwall.laws.mechanisms import BY_GROUP, MECHANISM_LAWS, MechanismLaw

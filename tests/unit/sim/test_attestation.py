@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compliance.ledger.entries import Reply, Request, Served
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -30,6 +29,7 @@ from typer.testing import CliRunner
 
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Loss, Neighbours, Rule, pure
+from compliance.ledger.entries import Reply, Request, Served
 from compliance.ledger.file import Inspection, inspect
 from fairwall.rpc import identity
 from sim.attestation import check as checking

@@ -7,11 +7,11 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from compliance.ledger.entries import Reply, Request
 from typer.testing import CliRunner
 
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Law, Loss, Neighbours, Rule, pure
+from compliance.ledger.entries import Reply, Request
 from sim.cli.deploy.ledger import app
 from sim.cli.status import WIDTH
 from tests.command import fairwall

@@ -1,4 +1,4 @@
-"""The books: the records of a ledger, each chained to the one before, and what they add up to."""
+"""The entries of a ledger, each chained to the one before, and what they add up to."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ import pytest
 from compliance.ledger.accountant import pure
 from compliance.mechanisms.mechanism import Release
 from compliance.noise.sampling import Seeded
-from sim.privacy_audit import draws
+from sim.privacy_audit import sessions
 from sim.privacy_audit.catalogue import prepare
 from sim.privacy_audit.pairs import worst_pairs
 from sim.privacy_audit.rows import MixedSessionsError, Rows
@@ -53,7 +53,7 @@ def silent(gaps, noise):
 
 def test_elementwise_noise_is_drawn_in_one_call():
     mechanism = Written(elementwise)
-    drawn = draws.releases(mechanism, QUESTION, 1.0, 0.0, 50_000, np.random.default_rng(1))
+    drawn = sessions.releases(mechanism, QUESTION, 1.0, 0.0, 50_000, np.random.default_rng(1))
     assert drawn.shape == (50_000, 4)
     assert mechanism.called < 100
     # The bulk has the law: means of Laplace noise of scale 1 and of Gaussian noise, seven standard errors.
@@ -65,7 +65,7 @@ def test_elementwise_noise_is_drawn_in_one_call():
 @pytest.mark.parametrize("rule", [branching, indexing])
 def test_other_noise_is_drawn_session_by_session(rule):
     mechanism = Written(rule)
-    drawn = draws.releases(mechanism, QUESTION, 1.0, 0.0, 300, np.random.default_rng(1))
+    drawn = sessions.releases(mechanism, QUESTION, 1.0, 0.0, 300, np.random.default_rng(1))
     assert drawn.shape == (300, 3)
     assert mechanism.called >= 300
     source = Seeded(np.random.default_rng(1))
@@ -84,8 +84,8 @@ def seldom(gaps, noise):
 def test_what_happens_seldom_happens_to_one_session_at_a_time():
     # At 490a673 sixteen sessions were tried together, of which in 72% of cases none was silent; then all were, or none.
     mechanism = Written(seldom)
-    runs = [draws.releases(mechanism, QUESTION, 1.0, 0.0, 200, np.random.default_rng(seed)) for seed in range(20)]
-    silences = [np.count_nonzero(run[:, 0] == draws.NO_ANSWER) for run in runs]
+    runs = [sessions.releases(mechanism, QUESTION, 1.0, 0.0, 200, np.random.default_rng(seed)) for seed in range(20)]
+    silences = [np.count_nonzero(run[:, 0] == sessions.NO_ANSWER) for run in runs]
     # 4,000 coins of 0.02 at 6 standard errors, 20 sums of 200 of which none comes to more than 24: below 1e-8 both.
     assert abs(sum(silences) - 80) <= 6 * math.sqrt(80)
     assert max(silences) <= 24
@@ -136,20 +136,23 @@ def test_arithmetic_that_treats_every_session_alike_is_let_through(rule):
 def test_facts_come_back_in_later_batches():
     mechanism = Written(elementwise)
     mechanism.release = lambda question, facts, _epsilon, _delta, noise: remembering(question.gaps(), noise, facts)
-    drawn = draws.releases(mechanism, QUESTION, 1.0, 0.0, 100, np.random.default_rng(1), batches=2)
+    drawn = sessions.releases(mechanism, QUESTION, 1.0, 0.0, 100, np.random.default_rng(1), batches=2)
     assert drawn.shape == (100, 7)
     assert np.array_equal(drawn[:, :3], drawn[:, 3:6])
     assert len(np.unique(drawn[:, 6])) > 1
 
 
 def test_no_answer_is_a_number_in_a_transcript():
-    drawn = draws.releases(Written(silent), QUESTION, 1.0, 0.0, 1000, np.random.default_rng(1))
-    assert set(np.unique(drawn[:, 0])) == {draws.NO_ANSWER, QUESTION.gaps()[0]}
+    drawn = sessions.releases(Written(silent), QUESTION, 1.0, 0.0, 1000, np.random.default_rng(1))
+    assert set(np.unique(drawn[:, 0])) == {sessions.NO_ANSWER, QUESTION.gaps()[0]}
 
 
 @pytest.mark.parametrize(
     "source",
-    [draws.Many(np.random.default_rng(0), 5), draws.Stacked([Seeded(np.random.default_rng(i)) for i in range(5)])],
+    [
+        sessions.Many(np.random.default_rng(0), 5),
+        sessions.Stacked([Seeded(np.random.default_rng(i)) for i in range(5)]),
+    ],
 )
 def test_every_kind_of_noise_has_a_row_a_session(source):
     step = 2.0**-20
@@ -164,6 +167,6 @@ def test_every_kind_of_noise_has_a_row_a_session(source):
 @pytest.mark.parametrize("name", ["laplace", "conceal", "plain-laplace", "plain-conceal", "counts-paid", "sparse-once"])
 def test_the_shortcut_is_taken_where_speed_needs_it(name):
     subject, _ = prepare(name)
-    assert draws._works_together(
+    assert sessions._works_together(
         lambda noise: subject.mechanism.release(QUESTION, {}, subject.epsilon, subject.delta, noise)
     )

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from fairwall.rpc import room as module
+from fairwall.rpc import memory as module
 from fairwall.rpc.arrays import ArrivingArray, header_of
-from fairwall.rpc.room import KEPT_BYTES_MAX, LARGE_BYTES, room
+from fairwall.rpc.memory import KEPT_BYTES_MAX, LARGE_BYTES, room
 
 
 @pytest.fixture(autouse=True)
@@ -108,10 +108,10 @@ def test_an_array_that_arrives_in_used_memory_holds_its_own_bytes() -> None:
 FAULTS = """
 import resource, sys
 import numpy as np
-from fairwall.rpc import room
+from fairwall.rpc import memory
 
 if {kept}:
-    room.keep_small()
+    memory.keep_small()
 for number in range(60):
     if number == 10:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
