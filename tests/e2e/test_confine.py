@@ -116,6 +116,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         cwd=place,
         text=True,
     )
+    parties: dict[str, psutil.Process] = {}
     try:
         deadline = time.monotonic() + 300
         while not any(place.glob("runs/*/trials.jsonl")):
@@ -124,10 +125,15 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         children = psutil.Process(command.pid).children()
         parties = {name: child for child in children for name in confine.USERS if name in child.cmdline()}
         (folder,) = place.glob("runs/*")
-        # Looked at as it stands: played on, it would take a core for as long as the tests take.
+        # Looked at as it stands: played on, it would take a core for as long as the tests take. Its parties, too, which
+        # would leave when their calls to the referee take too long.
         command.send_signal(signal.SIGSTOP)
+        for party in parties.values():
+            party.suspend()
         yield Running(command, parties, folder)
     finally:
+        for party in parties.values():
+            party.kill()
         command.kill()
         command.wait()
 

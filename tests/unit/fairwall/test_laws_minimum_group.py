@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from fairwall.laws.calibration import cauchy_loss, laplace_law
+from fairwall.laws.cauchy import tune, tuned_law
 from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
 from fairwall.laws.noise import Cauchy, Laplace
 from fairwall.laws.proposal import proposed_bound, proposed_size
-from fairwall.laws.sensitivity import flip_sensitivity, global_sensitivity
+from fairwall.laws.sensitivity import flip_sensitivity, global_sensitivity, smooth_sensitivity
 from fairwall.laws.shares import Shares
 
 PEOPLE = (5, 6, 7, 12, 25, 40)
@@ -39,6 +40,18 @@ def losses(name: str, metric: str, n: int, least: int, believed: int, epsilon: f
             assert isinstance(there, Cauchy)
             found.append(queries * cauchy_loss(shift, here.scale, there.scale))
     return found
+
+
+@pytest.mark.parametrize("metric", ["sp", "abs_sp"])
+def test_cauchy_noise_follows_the_smooth_sensitivity_and_is_no_larger(metric: str) -> None:
+    for n in PEOPLE:
+        for least in range(1, (n - 1) // 2 + 1):
+            shares = Shares(minimum_group=least)
+            tuning = tune(metric, n, 3, 2.0, shares)
+            for n0 in range(least, n - least + 1):
+                smooth = smooth_sensitivity(metric, n0, n - n0, tuning.beta, minimum_group=least)
+                scale = tuned_law(metric, n0, n - n0, 3, 2.0, shares).scale
+                assert scale == pytest.approx(smooth / tuning.alpha, rel=1e-12), (n, least, n0)
 
 
 @pytest.mark.parametrize("metric", ["sp", "abs_sp"])
