@@ -21,7 +21,7 @@ test: $(VENV)/.installed-all
 check: $(VENV)/.installed-all
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow"
 
-# What concerns some files, as far as `test` runs it: make quick compliance/deployment/policy.py docs/serving.md
+# What concerns some files, as far as `test` runs it: make quick compliance/deployment/serve.py docs/serving.md
 quick: $(VENV)/.installed-all
 	$(BIN)/python scripts/quick.py $(filter-out $@,$(MAKECMDGOALS))
 

@@ -76,7 +76,7 @@ def main() -> None:
     files = [Path(word).resolve() for word in sys.argv[1:]]
     missing = [word for word, path in zip(sys.argv[1:], files, strict=True) if not path.is_file()]
     if missing or not files:
-        sys.exit(f"no such file: {missing[0]}" if missing else "which FILE? make quick compliance/deployment/policy.py")
+        sys.exit(f"no such file: {missing[0]}" if missing else "which FILE? make quick compliance/deployment/serve.py")
     sources = [
         path for package in PACKAGES for path in (ROOT / package).rglob("*.py") if "node_modules" not in path.parts
     ]

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from compliance.answers.releases import Column
-    from compliance.deployment.policy import DeploymentSection, Policies, Policy
+    from compliance.deployment.policy.schema import DeploymentSection, Policies, Policy
     from compliance.records.same_people import Traits
 
     Released: TypeAlias = tuple[tuple[Column, ...], NDArray[np.uint8]]
@@ -69,8 +69,9 @@ def serve(path: Path, *, new_ledger: bool, even_if_worthless: bool) -> None:
         Whether to serve answers that are worth less than a guess.
     """
     # Imported here: no game waits for the library that validates policies.
-    from compliance.deployment import policy as policies
     from compliance.deployment import worth
+    from compliance.deployment.policy.checks import check_change
+    from compliance.deployment.policy.reading import read
 
     process.log_of_service()
     journal.start()
@@ -101,8 +102,8 @@ def serve(path: Path, *, new_ledger: bool, even_if_worthless: bool) -> None:
         """Put the policy in force as it is now, or leave all as it was."""
         nonlocal policy, deployed
         try:
-            new = policies.read(path)
-            policies.check_change(policy, new)
+            new = read(path)
+            check_change(policy, new)
             credentials, revoked = _credentials(new, deployed.revoked)
             data = _load(new)
             _agree(new, data, ledger)
@@ -122,7 +123,7 @@ def serve(path: Path, *, new_ledger: bool, even_if_worthless: bool) -> None:
 
     try:
         with process.until_told(again):
-            policy = policies.read(path)
+            policy = read(path)
             credentials, revoked = _credentials(policy)
             layers = _confined(path, policy, made, new=new_ledger)
             data = _load(policy)
@@ -189,15 +190,15 @@ class _Data:
 
 
 def _load(policy: Policies) -> list[_Data]:
-    from compliance.deployment import policy as policies
+    from compliance.deployment.policy import loading
 
     hidden = {column for each in policy.datasets.values() for column in each.hidden}
     return [
         _Data(
             each,
-            *policies.load(each),
-            policies.load_release(each),
-            policies.traits(each, hidden),
+            *loading.load(each),
+            loading.load_release(each),
+            loading.traits(each, hidden),
             policy.answers_a_day,
         )
         for each in policy.datasets.values()
@@ -317,10 +318,10 @@ def _agree(policy: Policies, data: Sequence[_Data], ledger: Ledger) -> None:
         served.append(Served(name, tuple(developers), each.policy.audit.metrics, each.policy.data.minimum_group))
         shares += [(name, developer, share.epsilon, share.delta) for developer, share in developers.items()]
         if each.policy.release is not None and whose_released is not None:
-            from compliance.deployment import policy as policies
+            from compliance.deployment.policy.loading import fingerprint_of_release
 
             name, whole = each.policy.release_name, Budget(each.policy.release.epsilon)
-            bound = policies.fingerprint_of_release(each.policy, data_key) + whose_released.sealed(data_key)
+            bound = fingerprint_of_release(each.policy, data_key) + whose_released.sealed(data_key)
             accounts.append(Account(name, Neighbours.ATTRIBUTES, whole, bound))
             served.append(Served(name, tuple(developers)))
             shares += [(name, developer, share.release, 0.0) for developer, share in developers.items()]

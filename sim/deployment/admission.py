@@ -10,8 +10,8 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from compliance.deployment import policy as policies
-from compliance.deployment.policy import Policies
+from compliance.deployment.policy.reading import parse, read
+from compliance.deployment.policy.schema import Policies
 from compliance.deployment.running import read_by, service_of
 from fairwall.errors import RunFailed, UserError
 
@@ -49,7 +49,7 @@ def with_developer(path: Path, name: str, terms: Mapping[str, float], data: str 
     PolicyError
         If it could not be served so.
     """
-    policy = policies.read(path)
+    policy = read(path)
     chosen = data or (next(iter(policy.datasets)) if len(policy.datasets) == 1 else "")
     if chosen not in policy.datasets:
         raise AdmissionError(f"--dataset: {path} serves {' and '.join(policy.datasets)}: choose one")
@@ -61,7 +61,7 @@ def with_developer(path: Path, name: str, terms: Mapping[str, float], data: str 
     text = path.read_text(encoding="utf-8")
     section = "".join(f"{term} = {value!r}\n" for term, value in terms.items())
     text = f"{text.rstrip()}\n\n[{key}]\n{section}"
-    policies.parse(text.encode(), path)
+    parse(text.encode(), path)
     return text, name in policy.quotas
 
 
@@ -77,7 +77,7 @@ def tell(path: Path) -> str:
     RunFailed
         If it does not serve the policy now.
     """
-    policy = policies.read(path)
+    policy = read(path)
     ledger = policy.deployment.ledger
     process = service_of(ledger)
     if process is None:

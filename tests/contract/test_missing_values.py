@@ -17,9 +17,10 @@ from compliance.answers import groups
 from compliance.answers.audit_service import AuditService
 from compliance.answers.audits import DEVELOPER
 from compliance.answers.group_service import GroupService
-from compliance.deployment import policy
 from compliance.deployment import serve as deployment
-from compliance.deployment.policy import PolicyError
+from compliance.deployment.policy import loading
+from compliance.deployment.policy.reading import read
+from compliance.deployment.policy.schema import PolicyError
 from compliance.ledger import Ledger
 from compliance.noise.sampling import noise_for
 from fairwall.compliance.v1 import audit_service_pb2 as audit
@@ -109,7 +110,7 @@ def questions() -> Iterator[NDArray[np.float64]]:
 @contextmanager
 def served(folder: Path, credentials: Any) -> Iterator[grpc.Channel]:
     """Serve a folder's policy as a deployment does, to a run's developer."""
-    policies = policy.read(folder / "policy.toml")
+    policies = read(folder / "policy.toml")
     data = deployment._load(policies)
     ledger = Ledger()
     deployment._agree(policies, data, ledger)
@@ -188,9 +189,9 @@ def test_a_service_that_leaves_such_people_out_is_caught(
     tmp_path: Path, credentials: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def left_out(data: Any, name: str, table: Any) -> NDArray[np.bool_]:
-        return ~policy.missing(name, table, data.protected)
+        return ~loading.missing(name, table, data.protected)
 
-    monkeypatch.setattr(policy, "_audited", left_out)
+    monkeypatch.setattr(loading, "_audited", left_out)
     (tmp_path / "policy.toml").write_text(POLICY.format(data=SAID[3], mechanism="cube"))
     assert differ(tmp_path, credentials, monkeypatch)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from typer.main import get_command
 
-from compliance.deployment.policy import DeploymentSection
+from compliance.deployment.policy.schema import DeploymentSection
 from sim.cli.main import app
 from sim.conformance import cases
 from sim.games import lay_out

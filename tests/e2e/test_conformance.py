@@ -19,8 +19,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from compliance.deployment import policy as policies
 from compliance.deployment import worth
+from compliance.deployment.policy.loading import load
+from compliance.deployment.policy.reading import read
 from sim.conformance import audits, cases, kit, report, run, target
 from sim.conformance.errors import ConformanceError
 from sim.conformance.run import Outcome
@@ -143,8 +144,8 @@ def test_the_kit_asks_for_nothing_that_is_worth_less_than_a_guess(known: Target)
     """A service that sells no such answers is put to every check that is not about a mechanism of its own."""
     for name, deployment in known.deployments.items():
         if deployment.mechanism and not deployment.optional and name != "lopsided":
-            ((_, its),) = policies.read(known.folder / deployment.policy).datasets.items()
-            worth.check(its, list(worth.worths(its, policies.load(its)[0])))
+            ((_, its),) = read(known.folder / deployment.policy).datasets.items()
+            worth.check(its, list(worth.worths(its, load(its)[0])))
 
 
 @pytest.mark.check

@@ -275,17 +275,17 @@ def test_a_policy_that_cannot_be_served_changes_nothing(deployment: Deployment) 
 
 DROPS_FIRST = """
 from compliance import __main__ as entry
-from compliance.deployment import policy
+from compliance.deployment.policy import checks
 from compliance.deployment import serve as deployment
 held = []
 def cases_of(self, cases, sound=deployment.AuditService.__init__):
     held.append(cases)
     sound(self, cases)
-def check(before, after, sound=policy.check_change):
+def check(before, after, sound=checks.check_change):
     held[0].clear()
     sound(before, after)
 deployment.AuditService.__init__ = cases_of
-policy.check_change = check
+checks.check_change = check
 entry.main()
 """
 

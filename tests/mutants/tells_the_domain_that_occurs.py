@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 
 from compliance.__main__ import main
-from compliance.deployment import policy
+from compliance.deployment.policy import loading
 
 KILLED_BY = "C912"
 
 
-def load_release(read, sound=policy.load_release):
+def load_release(read, sound=loading.load_release):
     columns, codes = sound(read)
     found = [np.unique(own, return_inverse=True) for own in codes.T]
     kept = [
@@ -20,7 +20,7 @@ def load_release(read, sound=policy.load_release):
     return tuple(kept), np.stack([own for _, own in found], axis=1).astype(np.uint8)
 
 
-policy.load_release = load_release
+loading.load_release = load_release
 
 if __name__ == "__main__":
     main()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from compliance.deployment.policy import DeploymentSection
+    from compliance.deployment.policy.schema import DeploymentSection
     from compliance.ledger.accountant import Loss
     from compliance.ledger.head import Seal
 
@@ -50,9 +50,9 @@ def restore(
 
 def place_of(policy: Path) -> DeploymentSection:
     """Read where a deployment keeps what it must not lose."""
-    from compliance.deployment import policy as policies
+    from compliance.deployment.policy.reading import read
 
-    return policies.read(policy).deployment
+    return read(policy).deployment
 
 
 def seal_of(place: DeploymentSection) -> Seal:

@@ -12,7 +12,7 @@ import typer
 from sim.cli.status import FAILED, WIDTH
 
 if TYPE_CHECKING:
-    from compliance.deployment.policy import DeploymentSection
+    from compliance.deployment.policy.schema import DeploymentSection
     from sim.attestation.envelope import Signer
 
 Policy = Annotated[Path, typer.Option("--policy", help="The policy that the service is started with.", metavar="FILE")]

@@ -17,17 +17,10 @@ import numpy as np
 import pytest
 import tomli_w
 
-from compliance.deployment import policy as policies
 from compliance.deployment import worth
-from compliance.deployment.policy import (
-    DataSection,
-    DeploymentSection,
-    Policy,
-    PolicyError,
-    ReleaseSection,
-    load,
-    load_release,
-)
+from compliance.deployment.policy import loading, reading
+from compliance.deployment.policy.loading import load, load_release
+from compliance.deployment.policy.schema import DataSection, DeploymentSection, Policy, PolicyError, ReleaseSection
 from compliance.ledger.accountant import Budget, Rule
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.cells import CellsMechanism
@@ -52,7 +45,7 @@ def values() -> Values:
 
 def read(path: Path) -> Policy:
     """The only data set's policy."""
-    (policy,) = policies.read(path).datasets.values()
+    (policy,) = reading.read(path).datasets.values()
     return policy
 
 
@@ -612,8 +605,8 @@ def test_a_file_that_changes_while_it_is_read_is_refused(
         arguments[0].write_text(arguments[0].read_text() + "p99,a,1,1\n")
         return table
 
-    read_table = policies.read_table
-    monkeypatch.setattr(policies, "read_table", read_then_changed)
+    read_table = loading.read_table
+    monkeypatch.setattr(loading, "read_table", read_then_changed)
     with pytest.raises(PolicyError, match="changed while it was read"):
         load(with_rows(tmp_path, values, rows_of(), id="person"))
 
@@ -681,7 +674,7 @@ def test_columns_stand_in_the_order_of_the_file(tmp_path: Path, values: Values) 
 def test_a_release_that_the_ledger_could_not_keep_is_refused(
     tmp_path: Path, values: Values, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("compliance.deployment.policy._RELEASE_BYTES_MAX", 3 * 6 * 8 - 1)
+    monkeypatch.setattr("compliance.deployment.policy.loading._RELEASE_BYTES_MAX", 3 * 6 * 8 - 1)
     assert load_release(with_released(tmp_path, values, ROWS)) is not None
     with pytest.raises(PolicyError, match=r"^release.source: a release of 3 people takes "):
         load_release(with_released(tmp_path, values, ROWS, protocol="the-server"))
@@ -701,12 +694,12 @@ def several() -> Values:
 
 
 def test_each_data_set_has_a_policy_as_if_it_were_alone(several: Values, values: Values, tmp_path: Path) -> None:
-    found = policies.read(EXAMPLE / "several.toml")
+    found = reading.read(EXAMPLE / "several.toml")
     assert found.is_several
     assert list(found.datasets) == ["loans", "applications"]
     for name, policy in found.datasets.items():
         assert (policy.data_name, policy.deployment) == (name, found.deployment)
-    alone = policies.read(written(tmp_path, values))
+    alone = reading.read(written(tmp_path, values))
     assert not alone.is_several
     assert list(alone.datasets) == ["loans"]
     assert alone.digest != found.digest
@@ -715,7 +708,7 @@ def test_each_data_set_has_a_policy_as_if_it_were_alone(several: Values, values:
 def test_a_developer_of_several_data_sets_has_the_largest_quota(several: Values, tmp_path: Path) -> None:
     several["datasets"]["loans"]["developers"]["bob"] |= {"calls_a_day": 5, "bytes_a_day": 50}
     several["datasets"]["applications"]["developers"]["bob"] |= {"calls_a_day": 7, "bytes_a_day": 40}
-    quotas = policies.read(written(tmp_path, several)).quotas
+    quotas = reading.read(written(tmp_path, several)).quotas
     assert set(quotas) == {"alice", "bob"}
     assert (quotas["bob"].calls, quotas["bob"].bytes) == (7, 50)
 
@@ -770,7 +763,7 @@ def test_what_several_data_sets_cannot_be_is_refused_in_one_line(several: Values
     spoil(several)
     path = written(tmp_path, several)
     with pytest.raises(PolicyError) as caught:
-        policies.read(path)
+        reading.read(path)
     assert str(caught.value).startswith(f"{path}: {why}")
     assert "\n" not in str(caught.value)
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from compliance.deployment import policy as policies
+from compliance.deployment.policy.reading import read
 from compliance.deployment.serve import _agree, _load
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours
@@ -82,7 +82,7 @@ class Place:
         """Load the data and put the policy in force in the ledger; why not, empty if it is."""
         policy = self.folder / "policy.toml"
         policy.write_text(self.text)
-        found = policies.read(policy)
+        found = read(policy)
         ledger = Ledger(found.deployment.ledger, Seal(found.deployment.seal, b"k" * 32))
         try:
             _agree(found, _load(found), ledger)
@@ -229,7 +229,7 @@ def test_nothing_is_told_without_the_key(tmp_path: Path) -> None:
 
 def test_a_ledger_of_before_learns_whose_its_data_are(place: Place) -> None:
     place.serve("loans", table(), *WHITE)
-    found = policies.read(_written(place))
+    found = read(_written(place))
     (data,) = _load(found)
     ledger = Ledger(found.deployment.ledger, Seal(found.deployment.seal, b"k" * 32))
     whose = data.records.fingerprint(ledger.derived_key("data"))

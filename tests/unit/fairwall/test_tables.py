@@ -92,7 +92,8 @@ WIDE = 30
 GROWTH = """
 import re, sys
 from pathlib import Path
-from compliance.deployment import policy
+from compliance.deployment.policy.loading import load
+from compliance.deployment.policy.reading import read as read_policy
 from fairwall.errors import UserError
 from fairwall.tables.reading import read
 
@@ -102,8 +103,8 @@ def most():
 read(Path("small.csv"), "small")
 before = most()
 try:
-    for each in policy.read(Path("policy.toml")).datasets.values():
-        policy.load(each)
+    for each in read_policy(Path("policy.toml")).datasets.values():
+        load(each)
 except UserError as error:
     print(most() - before, error)
 """

@@ -41,21 +41,13 @@ _OTHERWISE = {
             "sim/conformance/kit.py",
         ),
         *("sim/conformance/releases.py", "sim/conformance/variants.py", "sim/games/referee.py"),
-        *(
-            "sim/verify/audit_reports.py",
-            "compliance/games/play.py",
-            "compliance/deployment/policy.py",
-            "compliance/answers/releases.py",
-        ),
+        *("sim/verify/audit_reports.py", "compliance/games/play.py", "compliance/answers/releases.py"),
+        "compliance/deployment/policy/checks.py",
     },
     "groups": {
         *("sim/papers/play.py", "sim/cli/plan/advise.py", "sim/conformance/kit.py", "sim/verify/protected.py"),
-        *(
-            "developer/inference/play.py",
-            "adversary/inference/play.py",
-            "compliance/games/play.py",
-            "compliance/deployment/policy.py",
-        ),
+        *("developer/inference/play.py", "adversary/inference/play.py", "compliance/games/play.py"),
+        "compliance/deployment/policy/checks.py",
     },
     "training": {"sim/cli/plan/training.py"},
 }
@@ -117,7 +109,7 @@ def test_a_branch_on_a_game_s_name_is_found(game: str) -> None:
         "match scenario.game:",
     ):
         assert by_name("sim/play/runner.py", branch), branch
-    for path in ("sim/conformance/kit.py", "compliance/deployment/policy.py"):
+    for path in ("sim/conformance/kit.py", "compliance/deployment/policy/checks.py"):
         assert by_name(path, f'if scenario.game == "{game}":')
 
 

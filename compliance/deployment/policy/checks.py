@@ -1,0 +1,198 @@
+"""What is wrong with a policy that no single key shows, and how what is wrong with one is said: in one line."""
+
+from __future__ import annotations
+
+import difflib
+import math
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import Any
+
+from pydantic import ValidationError
+
+from compliance.answers.groups import GROUPS_MAX
+from compliance.deployment.policy.schema import (
+    AuditSection,
+    BudgetSection,
+    DataSection,
+    DeploymentSection,
+    DeveloperSection,
+    Policies,
+    Policy,
+    PolicyError,
+    ReleaseSection,
+)
+from compliance.ledger.accountant import Budget, Rule
+from compliance.mechanisms import Mechanism
+from compliance.mechanisms.mechanism import candidates
+from fairwall.laws.local import LocalPrivacyError
+from fairwall.wire.limits import EPSILON_MIN
+
+_TEXT_MAX, _SHOWN_MAX = 4096, 200
+
+
+def unfit_texts(value: object, *key: str) -> Iterator[str]:
+    """Find keys and texts that are no part of a path, a name or a line."""
+    if isinstance(value, dict):
+        for name, below in value.items():
+            yield from unfit_texts(name, *key, repr(name)[1:-1])
+            yield from unfit_texts(below, *key, repr(name)[1:-1])
+    elif isinstance(value, list):
+        for each in value:
+            yield from unfit_texts(each, *key)
+    elif isinstance(value, str):
+        where = ".".join(key)[:_SHOWN_MAX]
+        if len(value) > _TEXT_MAX:
+            yield f"{where}: must have at most {_TEXT_MAX:,} characters, not {len(value):,}"
+        elif any(unicodedata.category(each) in ("Cc", "Cs", "Zl", "Zp") for each in value):
+            yield f"{where}: must have no control characters and no line breaks, not {_shown(value)}"
+
+
+def check_names(policies: Sequence[Policy]) -> None:
+    """Refuse two data sets of one name in the ledger."""
+    names = [policy.data_name for policy in policies]
+    names += [policy.release_name for policy in policies if policy.release is not None]
+    for name in names:
+        if names.count(name) > 1:
+            raise PolicyError(f"datasets: two of them, or of what they release, are called {name} in the ledger")
+
+
+def check_change(before: Policies, after: Policies) -> None:
+    """Refuse a policy that a running service cannot take up: it listens, and writes its ledger, where it did.
+
+    Raises
+    ------
+    PolicyError
+    """
+    for key in DeploymentSection.model_fields:
+        if getattr(before.deployment, key) != getattr(after.deployment, key):
+            raise PolicyError(f"deployment.{key}: cannot change while the service runs: start it again")
+    if before.releases != after.releases:
+        raise PolicyError("release: the first cannot come, nor the last go, while the service runs: start it again")
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}... of {len(text):,} characters"
+
+
+def first(error: ValidationError) -> str:
+    """Say the first thing that pydantic found, in one line."""
+    problem = error.errors(include_url=False)[0]
+    place = [str(part) for part in problem["loc"] if part != "[key]"]
+    # Below a key within a section, what follows is pydantic's own; a developer's section and a column are one deeper.
+    deeper = place[0] == "developers" or place[:2] in (["release", "columns"], ["data", "groups"])
+    key = ".".join(place[: 3 if deeper else 2])
+    match problem["type"]:
+        case "extra_forbidden":
+            near = difflib.get_close_matches(place[-1], _keys(place[0] if len(place) > 1 else ""), n=1)
+            return f"{key}: unknown key" + (f"; did you mean {near[0]}?" if near else "")
+        case "missing":
+            return f"{key}: is missing"
+        case "value_error":
+            return f"{key}: {problem['ctx']['error']}, not {_shown(problem['input'])}"
+        case _:
+            message = re.sub(r"^\w+ should ", "", problem["msg"])
+            return f"{key}: must {message}, not {_shown(problem['input'])}"
+
+
+def _keys(section: str) -> list[str]:
+    sections: dict[str, Any] = {
+        "deployment": DeploymentSection,
+        "data": DataSection,
+        "audit": AuditSection,
+        "budget": BudgetSection,
+        "developers": DeveloperSection,
+        "release": ReleaseSection,
+    }
+    return list(sections[section].model_fields if section else Policy.model_fields)
+
+
+def problems(policy: Policy) -> Iterator[str]:
+    """Find what no single key shows."""
+    folder = policy.deployment.ledger.resolve().parent
+    if policy.deployment.seal.resolve().is_relative_to(folder):
+        yield "deployment.seal: must lie outside the ledger's folder: an old copy of that folder must not pass"
+    yield from _row_problems(policy.data)
+    most = {"epsilon": policy.budget.epsilon, "delta": policy.budget.delta}
+    asked = {"audit.epsilon_max": policy.epsilon_max, "audit.delta": policy.audit.delta}
+    for name, share in policy.developers.items():
+        asked |= {f"developers.{name}.epsilon": share.epsilon, f"developers.{name}.delta": share.delta}
+    for key, value in asked.items():
+        unit = key.rpartition(".")[2].removesuffix("_max")
+        if value > most[unit]:
+            yield f"{key}: must be at most budget.{unit}, not {value:g}"
+    if policy.audit.epsilon_min > policy.epsilon_max:
+        yield f"audit.epsilon_min: must be at most what a batch may spend, not {policy.audit.epsilon_min:g}"
+    if math.prod(len(values) for values in policy.data.groups.values()) > GROUPS_MAX:
+        yield f"data.groups: their values make more than {GROUPS_MAX} groups, all columns together: list fewer"
+    yield from _release_problems(policy)
+    low, high = policy.audit.shares
+    if not 0 < low <= high < 1:
+        yield f"audit.shares: must be two numbers above 0 and below 1, the smaller first, not {[low, high]}"
+        return
+    try:
+        mechanism = policy.mechanism
+    except ValueError as error:
+        yield f"audit.bounding: {error}"
+        return
+    for metric in policy.audit.metrics:
+        if why := mechanism.refuses(metric, policy.epsilon_max, policy.audit.delta):
+            yield f"audit.mechanism: {policy.audit.mechanism} does not answer metric {metric}: {why}"
+    yield from _unaffordable(policy, mechanism)
+
+
+def _row_problems(data: DataSection) -> Iterator[str]:
+    if data.id in (data.protected, data.label):
+        yield "data.id: must be a column of its own"
+    if data.public and data.id is None:
+        yield "data.public: needs data.id: rows are compared in the order of ids"
+    if {data.protected, *data.groups} & set(data.public):
+        yield "data.public: must not have the protected column, or a group's: anybody could try values against a digest"
+    if {data.id, data.label} & set(data.groups):
+        yield "data.groups: must not have the column of ids, nor the label, which nothing protects"
+    if len({data.id, *data.public}) != 1 + len(data.public):
+        yield "data.public: must be different columns, without that of ids"
+    for column in data.impute.keys() - {data.protected, data.label}:
+        yield f"data.impute.{column}: must be the protected column or the label: nothing else is imputed"
+
+
+def _unaffordable(policy: Policy, mechanism: Mechanism) -> Iterator[str]:
+    """Find whose budget never covers a batch, whatever its epsilon, or none after somebody's at another epsilon."""
+    audited, rule = policy.audit, Rule(policy.budget.rule)
+    kinds = candidates(mechanism, audited.delta)
+    least, others = ([kind.cost(times * EPSILON_MIN, audited.delta) for kind in kinds] for times in (1, 2))
+    batch = f"a batch of {audited.mechanism} at audit.delta {audited.delta:g}"
+    accounts = {"budget": policy.budget} | {f"developers.{name}": share for name, share in policy.developers.items()}
+    for key, section in accounts.items():
+        if section.epsilon < 3 * EPSILON_MIN:
+            yield f"{key}.epsilon: must be at least {3 * EPSILON_MIN:g}, not {section.epsilon:g}"
+            continue
+        account = Budget(section.epsilon, section.delta, rule)
+        if not all(account.affords({}, loss) for loss in least):
+            yield f'{key}.delta: {section.delta:g} never covers {batch} under budget.rule "{rule}"'
+        for loss, other in product(least, others):
+            if account.affords({loss: 1}, loss) and not account.affords({loss: 1}, other):
+                yield f'{key}.delta: {section.delta:g} covers no two unlike batches: {batch} under budget.rule "{rule}"'
+
+
+def _release_problems(policy: Policy) -> Iterator[str]:
+    release = policy.release
+    for name, share in policy.developers.items():
+        if release is None and share.release:
+            yield f"developers.{name}.release: there is no section release"
+        elif release is not None and share.release > release.epsilon:
+            yield f"developers.{name}.release: must be at most release.epsilon, not {share.release:g}"
+    if release is None:
+        return
+    if policy.release_name == policy.data_name:
+        yield "release.name: must be another than the data set's: what its people lose is counted apart"
+    if (release.split == "weights") != bool(release.weights):
+        yield 'release.weights: go with split = "weights", and that with them'
+        return
+    try:
+        release.shares  # noqa: B018
+    except LocalPrivacyError as error:
+        yield f"release.weights: {error}"

@@ -1,0 +1,266 @@
+"""The data that a policy names. What has to look at protected attributes is checked here, before anybody is let in."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from compliance.answers.releases import Column
+from compliance.deployment.policy.schema import DataSection, Policy, PolicyError, ReleaseSection
+from compliance.records.groups import NO_LABEL, OTHER, UNKNOWN, Attribute, Grouped
+from compliance.records.people import Records, RecordsError
+from compliance.records.rows import Ids, Rows, identified
+from compliance.records.same_people import Traits, traits_of
+from fairwall.laws.local import LOCAL_LAWS
+from fairwall.tables import columns as table_columns
+from fairwall.tables.errors import DataError
+from fairwall.tables.people import missing, select
+from fairwall.tables.reading import header
+from fairwall.tables.reading import read as read_table
+from fairwall.tables.roles import Roles
+from fairwall.wire.rows import RowsError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+LOG = logging.getLogger(__name__)
+
+
+_RELEASE_BYTES_MAX = 64 << 20
+"""The ledger keeps each release for good."""
+
+
+def load(policy: Policy) -> tuple[Records, Rows, Grouped | None]:
+    """Read the protected attributes, and check all that has to look at them; and the rows that predictions are about.
+
+    Last come everybody's groups, None where the policy has none.
+
+    Raises
+    ------
+    PolicyError
+        If a value is missing and the policy does not say what then, a row is in neither group, or has no id of its own,
+        or a group is smaller than the policy allows; of groups it says which rule, not which group. If somebody
+        has a value that is not listed among the groups, or none, and nothing is listed that stands for it: it tells the
+        column, not the row or the value.
+    DataError
+        If the file, a column or a value is not there.
+    """
+    with _named("data.source"):
+        return _load(policy)
+
+
+def _load(policy: Policy) -> tuple[Records, Rows, Grouped | None]:
+    data = policy.data
+    roles = Roles(data.protected, data.advantaged, data.disadvantaged, data.label, data.positive)
+    name, read_at = str(data.source), _state(data.source)
+    table = read_table(data.source, name, (roles.protected, roles.label))
+    columns = [_filled(data, name, read_table(data.source, name, (column,)), column) for column in data.groups]
+    ids = _ids(data, name)
+    if _state(data.source) != read_at:
+        raise PolicyError(f"data.source: {name}: it changed while it was read; try again")
+    _warn_of_readers(data.source)
+    audited = _audited(data, name, table)
+    people = select(name, table.filter(audited), roles, data.impute)
+    if not people.kept.all():
+        # Whoever predicts for every row but those left out is told something about each of them.
+        raise PolicyError(
+            "data.disadvantaged: some rows are in neither group; developers predict for every row, so take such rows "
+            "out of the file that both sides hold, or leave this key out to put them in this group"
+        )
+    try:
+        records = Records(people.labels, people.protected, policy.audit.metrics)
+    except RecordsError as error:
+        raise PolicyError(f"audit.metrics: {error}") from None
+    for metric in records.metrics:
+        if records.smallest_group(metric) < data.minimum_group:
+            raise PolicyError(
+                f"data.minimum_group: metric {metric} looks at a group of fewer than {data.minimum_group} people; "
+                "take it out of audit.metrics, or bring more data"
+            )
+    try:
+        records = replace(records, minimum_group=data.minimum_group)
+    except RecordsError:  # the service that started would tell who is in which group
+        raise PolicyError(
+            f"data.minimum_group: a metric looks at no more than {2 * data.minimum_group} people, so that both groups "
+            f"have {data.minimum_group} or one has fewer: nobody is protected; make it smaller, or bring more data"
+        ) from None
+    return records, Rows(audited, ids), _grouped(data, columns, _filled(data, name, table, data.label))
+
+
+def _grouped(
+    data: DataSection, columns: Sequence[table_columns.Categories], outcomes: table_columns.Categories
+) -> Grouped | None:
+    """Put everybody in groups, whether audited or not; None where the policy has none."""
+    if not data.groups:
+        return None
+    labels = np.where(outcomes.missing(), NO_LABEL, outcomes.having(data.positive)).astype(np.uint8)
+    codes = [_group_codes(*listed, found) for listed, found in zip(data.groups.items(), columns, strict=True)]
+    return Grouped(tuple(Attribute(*listed) for listed in data.groups.items()), np.stack(codes), labels)
+
+
+def _filled(data: DataSection, name: str, table: pa.Table, column: str) -> table_columns.Categories:
+    """Take a column of a table, with what stands for no value if the policy says so."""
+    return table_columns.Categories.of(table_columns.Column.of(name, column, table)).filled(data.impute.get(column))
+
+
+def _ids(data: DataSection, name: str) -> Ids | None:
+    """Read what rows are known by, as it is spelt in the file; None where the policy names no ids."""
+    if data.id is None:
+        return None
+    table = read_table(data.source, name, (data.id, *data.public), as_text=True)
+    try:
+        return identified(
+            data.id, table[data.id].to_pylist(), {column: table[column].to_pylist() for column in data.public}
+        )
+    except RowsError as error:
+        raise PolicyError(f"data.id: {name}: column {data.id!r}: {error}") from None
+
+
+def _audited(data: DataSection, name: str, table: pa.Table) -> NDArray[np.bool_]:
+    """Tell who has all values that an audit looks at; refuse that some have not, unless the policy says what then.
+
+    Nobody is left out for want of a protected value: an answer about one person alone would tell it without noise.
+    """
+    lacking = {
+        column: missing(name, table, column) for column in (data.label, data.protected) if column not in data.impute
+    }
+    counts = {column: int(rows.sum()) for column, rows in lacking.items() if rows.any()}
+    dropped = counts.keys() & {data.label} if data.missing == "drop" else set()
+    if counts.keys() - dropped:
+        told = ", ".join(f"{table_columns.names_of([column])} {count:,}" for column, count in counts.items())
+        by_label = f'; data.missing = "drop" leaves out rows without {table_columns.names_of([data.label])} alone'
+        raise PolicyError(
+            f"{'data.missing' if data.missing == 'drop' else 'data.source'}: {name}: missing values: {told} "
+            f"of {table.num_rows:,} rows: fill them in, or say in data.impute what stands for them{by_label}"
+        )
+    present: NDArray[np.bool_] = ~np.any(list(lacking.values()), axis=0) if lacking else np.ones(len(table), np.bool_)
+    return present
+
+
+@contextmanager
+def _named(key: str) -> Iterator[None]:
+    """Say by which key a table was read that is none, or lacks a column or a value."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"{key}: {error}") from None
+
+
+def _state(source: Path) -> tuple[int, ...]:
+    """Return what changes with a file; nothing where there is none."""
+    try:
+        found = source.stat()
+    except OSError:
+        return ()
+    return found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _group_codes(column: str, values: tuple[str, ...], categories: table_columns.Categories) -> NDArray[np.uint8]:
+    numbers = {value: number for number, value in enumerate(values)}
+    codes = np.zeros(len(categories.values), np.uint8)
+    for place in np.unique(categories.codes):
+        value = categories.values[place]
+        stands = UNKNOWN if value == table_columns.MISSING else OTHER
+        number = numbers.get(value, numbers.get(stands))
+        if number is None:
+            raise PolicyError(
+                f"data.groups.{column}: some rows have a value that is not listed, or none: list every value, or "
+                f'"{OTHER}" for those that are not listed and "{UNKNOWN}" for none'
+            )
+        codes[place] = number
+    return np.asarray(codes[categories.codes])
+
+
+def load_release(policy: Policy) -> tuple[tuple[Column, ...], NDArray[np.uint8]] | None:
+    """Read the attributes that are released: the columns, and each person's codes, shape (people, columns).
+
+    None where none are.
+
+    Raises
+    ------
+    PolicyError
+        If the columns stand in another order in the file, a row has a value that is not in its column's domain or none,
+        or a release of so many people is too large. It tells the column, not the row or the value.
+    DataError
+        If the file or a column is not there.
+    """
+    with _named("release.source"):
+        return _load_release(policy.release) if policy.release is not None else None
+
+
+def _load_release(release: ReleaseSection) -> tuple[tuple[Column, ...], NDArray[np.uint8]]:
+    name = str(release.source)
+    places = {column: place for place, column in enumerate(header(release.source, name))}
+    table = read_table(release.source, name, tuple(release.columns))
+    in_order = sorted(release.columns, key=places.__getitem__)
+    if in_order != list(release.columns):
+        raise PolicyError(f"release.columns: must stand in the order of the file: {table_columns.names_of(in_order)}")
+    _warn_of_readers(release.source)
+    columns = tuple(
+        Column(places[column], len(values), share, column, values)
+        for (column, values), share in zip(release.columns.items(), release.shares, strict=True)
+    )
+    entry = 8 if LOCAL_LAWS[release.protocol].law(2, 1.0).kind == "numbers" else 1
+    size = entry * table.num_rows * sum(column.domain for column in columns)
+    if size > _RELEASE_BYTES_MAX:
+        raise PolicyError(
+            f"release.source: a release of {table.num_rows:,} people takes {size >> 20:,} MiB, and the ledger keeps at "
+            f"most {_RELEASE_BYTES_MAX >> 20}: release fewer people or smaller domains"
+        )
+    return columns, np.stack(
+        [_codes(column, table_columns.Column.of(name, column.name, table)) for column in columns], 1
+    )
+
+
+def traits(policy: Policy, hidden: Collection[str]) -> tuple[Traits, Traits | None]:
+    """Look at what the policy's files show of whom they are about: that of the audits, and of the release if any is.
+
+    Parameters
+    ----------
+    policy : Policy
+    hidden : collection of str
+        The columns that any data set of the deployment protects.
+
+    Raises
+    ------
+    DataError
+        If a file is no table.
+    """
+    released = None if policy.release is None else traits_of(policy.release.source, hidden)
+    return traits_of(policy.data.source, hidden, policy.data.id), released
+
+
+def fingerprint_of_release(policy: Policy, key: bytes) -> bytes:
+    """Return a digest of the file whose attributes are released, as `Records.fingerprint` is one of the audited people.
+
+    Of the whole file: other columns of the same people, or other domains, are paid for by the same budget.
+    """
+    assert policy.release is not None
+    with policy.release.source.open("rb") as file:
+        content = hashlib.file_digest(file, "sha256").digest()
+    return hmac.digest(key, b"released" + content, hashlib.sha256)
+
+
+def _codes(column: Column, found: table_columns.Column) -> NDArray[np.uint8]:
+    categories = table_columns.Categories.of(found)
+    codes = {value: code for code, value in enumerate(column.values)}
+    if not codes.keys() >= set(categories.values):
+        raise PolicyError(
+            f"release.columns.{column.name}: some rows have a value that is not listed, or none: list every value that "
+            f'the column may have ("{table_columns.MISSING}" for none), or take such rows out of the file'
+        )
+    return np.array([codes[value] for value in categories.values], np.uint8)[categories.codes]
+
+
+def _warn_of_readers(source: Path) -> None:
+    if source.stat().st_mode & 0o004:
+        LOG.warning("%s: every user of this machine can read it; chmod 600", source)

@@ -1,0 +1,86 @@
+"""A policy from its file: one TOML file says what is audited, how, at what price, and who may ask."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from compliance.deployment.policy.checks import check_names, first, problems, unfit_texts
+from compliance.deployment.policy.schema import Policies, Policy, PolicyError
+from fairwall import toml
+from fairwall.files import require_end
+
+
+def read(path: Path) -> Policies:
+    """Read a policy.
+
+    Raises
+    ------
+    PolicyError
+        With one line that names the file, the key and what is wrong.
+    """
+    try:
+        require_end(path)
+        return parse(toml.content(path), path)
+    except OSError as error:
+        raise PolicyError(f"{path}: cannot be read: {error.strerror}") from None
+    except toml.TomlError as error:
+        raise PolicyError(f"{path}: not valid TOML: {error}") from None
+
+
+def parse(content: bytes, path: Path) -> Policies:
+    """Read the text of a policy that is in a file, or is to be; PolicyError as `read`."""
+    try:
+        values = toml.loads(content.decode("utf-8"))
+    except UnicodeDecodeError:
+        raise PolicyError(f"{path}: cannot be read: not UTF-8 text") from None
+    except toml.TomlError as error:
+        raise PolicyError(f"{path}: not valid TOML: {error}") from None
+    several = "datasets" in values
+    try:
+        if problem := next(unfit_texts(values), ""):
+            raise PolicyError(problem)
+        parts = _by_dataset(values) if several else {"": values}
+        policies = [_policy(part, path.parent, f"datasets.{name}." * several) for name, part in parts.items()]
+        check_names(policies)
+    except PolicyError as error:
+        raise PolicyError(f"{path}: {error}") from None
+    datasets = {policy.data_name: policy for policy in policies}
+    return Policies(policies[0].deployment, datasets, hashlib.sha256(content).digest(), several)
+
+
+def _by_dataset(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Make of sections for several data sets what each would have alone."""
+    sections = values["datasets"]
+    for key in values.keys() - {"deployment", "datasets"}:
+        raise PolicyError(f"{key}: belongs to one data set: name it datasets.NAME.{key}")
+    if not isinstance(sections, dict) or not sections:
+        raise PolicyError("datasets: must have a table for each data set")
+    parts = {}
+    for name, section in sections.items():
+        if not isinstance(section, dict):
+            raise PolicyError(f"datasets.{name}: must be a table")
+        data = section.get("data")
+        if isinstance(data, dict):
+            if "name" in data:
+                raise PolicyError(f"datasets.{name}.data.name: leave it out: the data set is called {name}")
+            section = section | {"data": data | {"name": name}}
+        if "deployment" in section:
+            raise PolicyError(f"datasets.{name}.deployment: there is one for all data sets")
+        parts[name] = section | ({"deployment": values["deployment"]} if "deployment" in values else {})
+    return parts
+
+
+def _policy(values: dict[str, Any], folder: Path, prefix: str) -> Policy:
+    """Validate one data set's part; what is wrong with a key begins with the prefix, but for the deployment's."""
+    try:
+        policy = Policy.model_validate(values, context=folder)
+        problem = next(problems(policy), "")
+    except ValidationError as error:
+        problem = first(error)
+    if problem:
+        raise PolicyError(problem if problem.startswith("deployment") else prefix + problem)
+    return policy

@@ -1,0 +1,338 @@
+"""What a policy says: a section each for the service, the data, the audit, the budget, developers and releases.
+
+A typo in a key is an error that names the key.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo
+
+from compliance.answers.exposure import limited
+from compliance.ledger.entries import UNIT_EPSILON
+from compliance.mechanisms import MECHANISMS, Mechanism, find_mechanism
+from compliance.mechanisms.bounding import Bounding, bounded
+from compliance.mechanisms.cauchy import CauchyMechanism
+from compliance.mechanisms.recommended import Recommended
+from fairwall.errors import UserError
+from fairwall.laws.exposure import REVEAL_MAX, Limit
+from fairwall.laws.local import LOCAL_LAWS, split
+from fairwall.laws.metric import METRICS
+from fairwall.laws.precision import DECIMALS_MAX
+from fairwall.laws.shares import DEFAULT_SHARES, Shares
+from fairwall.rpc.identity import NAME
+from fairwall.rpc.quota import Quota
+from fairwall.wire.limits import EPSILON_MIN
+
+_ADDRESS = re.compile(r".+:\d{1,5}")
+
+
+_PORT_MAX = 65_535
+
+
+_DATA_NAME = re.compile(r"[!-~]{1,64}")
+
+
+_SUFFIX_MAX = len(".service")
+
+
+class PolicyError(UserError):
+    """A policy that cannot be served. Its text is one line that names the key and what would be right."""
+
+
+def _beside(path: Path, info: ValidationInfo) -> Path:
+    assert isinstance(info.context, Path), "the policy file's folder"
+    return info.context / path
+
+
+def _folder(path: Path) -> Path:
+    return _of_kind(path, stat.S_IFDIR, "a folder")
+
+
+def _file(path: Path) -> Path:
+    _of_kind(path, stat.S_IFREG, "a file")
+    # Beside a file that is written stand others, whose names are longer.
+    _of_kind(path.with_name(path.name + "." * _SUFFIX_MAX), stat.S_IFREG, "a file")
+    return path
+
+
+def _of_kind(path: Path, kind: int, name: str) -> Path:
+    """Refuse what is of another kind, such as a pipe for which one would wait, and what can never be there."""
+    try:
+        found = stat.S_IFMT(path.stat().st_mode)
+    except (FileNotFoundError, PermissionError):
+        return path
+    except OSError as error:
+        raise ValueError(f"must be a path: {error.strerror}") from None
+    if found != kind:
+        raise ValueError(f"must be {name}")
+    return path
+
+
+def _name(value: str) -> str:
+    if not NAME.fullmatch(value):
+        raise ValueError("must be 1 to 63 lower-case letters, digits and hyphens")
+    return value
+
+
+def _address(value: str) -> str:
+    if not _ADDRESS.fullmatch(value) or int(value.rpartition(":")[2]) > _PORT_MAX:
+        raise ValueError("must be host:port")
+    return value
+
+
+def _url(value: str) -> str:
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname or not parts.port:
+        raise ValueError("must be http://host:port or https://host:port")
+    return value
+
+
+def _data_name(value: str) -> str:
+    if not _DATA_NAME.fullmatch(value):
+        raise ValueError("must be 1 to 64 printable ASCII characters without spaces")
+    return value
+
+
+def _metric(value: str) -> str:
+    if value not in METRICS:
+        raise ValueError(f"must be among {', '.join(METRICS)}")
+    return value
+
+
+def _mechanism(value: str) -> str:
+    protecting = [name for name, mechanism in MECHANISMS.items() if mechanism.guarantee != "none"]
+    if value not in protecting:
+        raise ValueError(f"must be one of {', '.join(protecting)}")
+    return value
+
+
+def _protocol(value: str) -> str:
+    if value not in LOCAL_LAWS:
+        raise ValueError(f"must be one of {', '.join(LOCAL_LAWS)}")
+    return value
+
+
+def _domain(values: tuple[str, ...]) -> tuple[str, ...]:
+    if not 2 <= len(set(values)) == len(values) <= 256:
+        raise ValueError("must be 2 to 256 different values")
+    return values
+
+
+_Folder = Annotated[Path, AfterValidator(_beside), AfterValidator(_folder)]
+
+
+_File = Annotated[Path, AfterValidator(_beside), AfterValidator(_file)]
+
+
+_Name = Annotated[str, AfterValidator(_name)]
+
+
+_Epsilon = Annotated[float, Field(strict=True, gt=0)]
+
+
+_LeastEpsilon = Annotated[float, Field(strict=True, ge=EPSILON_MIN)]
+
+
+_Delta = Annotated[float, Field(strict=True, ge=0, lt=1)]
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class DeploymentSection(_Section):
+    """The service: what it is called, where it listens, and where it keeps what it must not lose."""
+
+    name: _Name
+    listen: Annotated[str, AfterValidator(_address)]
+    credentials: _Folder
+    ledger: _File
+    seal: _File
+    telemetry: Annotated[str, AfterValidator(_url)] | None = None
+
+
+class DataSection(_Section):
+    """The test set that every developer's predictions are about, and its columns' roles."""
+
+    name: Annotated[str, AfterValidator(_data_name)] | None = None
+    source: _File
+    protected: str
+    advantaged: str
+    disadvantaged: str | None = None
+    label: str
+    positive: str
+    minimum_group: int = Field(strict=True, ge=1)
+    id: str | None = None
+    public: tuple[str, ...] = ()
+    missing: Literal["refuse", "drop"] = "refuse"
+    impute: dict[str, str] = {}
+    groups: dict[str, Annotated[tuple[str, ...], AfterValidator(_domain)]] = {}
+    least_share: float = Field(default=0.02, strict=True, ge=0, lt=1)
+
+
+class AuditSection(_Section):
+    """What is answered, and how."""
+
+    metrics: tuple[Annotated[str, AfterValidator(_metric)], ...] = Field(min_length=1)
+    mechanism: Annotated[str, AfterValidator(_mechanism)]
+    queries_max: int = Field(strict=True, ge=1, le=100_000)
+    epsilon_min: _LeastEpsilon = UNIT_EPSILON
+    epsilon_max: _Epsilon | None = None
+    delta: _Delta = 0.0
+    bounding: Bounding = "none"
+    shares: tuple[float, float] = (DEFAULT_SHARES.low, DEFAULT_SHARES.high)
+    reveal_max: float = Field(default=REVEAL_MAX, strict=True, ge=0.5, le=1)
+    precision: Literal["float64", "float32"] | Annotated[int, Field(strict=True, ge=0, le=DECIMALS_MAX)] = "float64"
+    answer_seconds: float = Field(default=0.0, strict=True, ge=0, le=60)
+
+
+class BudgetSection(_Section):
+    """What the data set may lose in all, whoever asks."""
+
+    epsilon: _Epsilon
+    delta: _Delta = 0.0
+    rule: Literal["basic", "advanced", "zcdp", "tight"] = "basic"
+
+
+class DeveloperSection(_Section):
+    """What one developer may spend of it. The developers' shares may add up to more than there is; the budget holds.
+
+    ``release`` is what it may spend of the budget of those whose attributes are released. ``calls_a_day`` and
+    ``bytes_a_day`` are how much of the service it may use, whatever that costs, and ``answers_a_day`` how many
+    answers it may get anew.
+    """
+
+    epsilon: _Epsilon
+    delta: _Delta = 0.0
+    release: Annotated[float, Field(strict=True, ge=0)] = 0.0
+    calls_a_day: int = Field(default=Quota.calls, strict=True, ge=1)
+    bytes_a_day: int = Field(default=Quota.bytes, strict=True, ge=1)
+    answers_a_day: int = Field(default=10_000, strict=True, ge=1)
+
+
+class ReleaseSection(_Section):
+    """Whose attributes are sold sanitised, which, and how; what those people may lose in all, whoever asks."""
+
+    name: Annotated[str, AfterValidator(_data_name)] | None = None
+    source: _File
+    columns: dict[str, Annotated[tuple[str, ...], AfterValidator(_domain)]] = Field(min_length=1)
+    protocol: Annotated[str, AfterValidator(_protocol)]
+    split: Literal["uniform", "k-based", "weights"] = "uniform"
+    weights: tuple[float, ...] = ()
+    epsilon_min: _LeastEpsilon = UNIT_EPSILON
+    epsilon: _Epsilon
+
+    @property
+    def shares(self) -> tuple[float, ...]:
+        """What each column has of epsilon, together 1; LocalPrivacyError for weights that are none."""
+        how = self.weights if self.split == "weights" else self.split
+        return split(how, [len(values) for values in self.columns.values()], 1.0)
+
+
+class Policy(_Section):
+    """A validated policy for one data set; relative paths in the file start from its folder."""
+
+    deployment: DeploymentSection
+    data: DataSection
+    audit: AuditSection
+    budget: BudgetSection
+    developers: dict[_Name, DeveloperSection] = Field(min_length=1)
+    release: ReleaseSection | None = None
+
+    @property
+    def data_name(self) -> str:
+        """What requests call the data set: the deployment's name unless it has its own."""
+        return self.data.name or self.deployment.name
+
+    @property
+    def release_name(self) -> str:
+        """What the ledger calls the people whose attributes are released."""
+        return (self.release and self.release.name) or f"{self.data_name}-release"
+
+    @property
+    def hidden(self) -> frozenset[str]:
+        """The columns by which nobody is told whose the data are."""
+        released = () if self.release is None else self.release.columns
+        return frozenset((self.data.protected, *self.data.groups, *released))
+
+    @property
+    def epsilon_max(self) -> float:
+        """The most that one batch may spend."""
+        return self.audit.epsilon_max or self.budget.epsilon
+
+    @property
+    def shares(self) -> Shares:
+        """What is known, and assumed, of how large groups are: public."""
+        return Shares(*self.audit.shares, self.data.minimum_group, by_policy=True)
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """What answers; ValueError for a bounding that it cannot have."""
+        mechanism = find_mechanism(self.audit.mechanism)
+        if isinstance(mechanism, CauchyMechanism | Recommended):
+            mechanism = replace(mechanism, shares=self.shares)
+        return bounded(limited(mechanism, Limit(self.audit.reveal_max, self.shares)), self.audit.bounding)
+
+    @property
+    def summary(self) -> str:
+        """One line about what is served; nothing in it was computed from the data."""
+        release = self.release
+        sells = "" if release is None else f"; releases {', '.join(release.columns)} by {release.protocol}"
+        return (
+            f"{self.data_name}: metrics {', '.join(self.audit.metrics)}; mechanism {self.audit.mechanism}; "
+            f"epsilon {self.budget.epsilon:g}; developers {', '.join(self.developers)}{sells}"
+        )
+
+
+@dataclass(frozen=True)
+class Policies:
+    """What one file says: a deployment, and for each of its data sets a policy.
+
+    Parameters
+    ----------
+    deployment : DeploymentSection
+    datasets : mapping of str to Policy
+        By what requests call the data set.
+    digest : bytes
+        The SHA-256 of the file.
+    is_several : bool
+        Whether each data set has sections of its own below ``datasets``.
+    """
+
+    deployment: DeploymentSection
+    datasets: Mapping[str, Policy]
+    digest: bytes
+    is_several: bool
+
+    @property
+    def releases(self) -> bool:
+        """Whether attributes of any data set are released."""
+        return any(policy.release is not None for policy in self.datasets.values())
+
+    @property
+    def quotas(self) -> dict[str, Quota]:
+        """How much each developer may use of the service; who has several data sets, the most that one allows."""
+        return {
+            name: Quota(max(each.calls_a_day for each in its), max(each.bytes_a_day for each in its))
+            for name, its in self._sections().items()
+        }
+
+    @property
+    def answers_a_day(self) -> dict[str, int]:
+        """How many answers each developer may get anew in a day, on all data sets; the most that one allows."""
+        return {name: max(each.answers_a_day for each in its) for name, its in self._sections().items()}
+
+    def _sections(self) -> dict[str, list[DeveloperSection]]:
+        named: dict[str, list[DeveloperSection]] = {}
+        for policy in self.datasets.values():
+            for name, each in policy.developers.items():
+                named.setdefault(name, []).append(each)
+        return named
