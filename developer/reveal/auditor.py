@@ -13,6 +13,7 @@ from developer.reveal.base_model import accuracy
 from developer.reveal.strategies.sizes import group_sizes
 from developer.reveal.translation import Play
 from fairwall.laws.decimals import EXACT, at_most, written
+from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.wire.queries import Kind, request_id
 
 Ask = Callable[[str, NDArray[np.float64], float], NDArray[np.float64]]
@@ -36,7 +37,7 @@ class Purse:
 
     def __init__(self, epsilon: float, mechanism: str, planned: int) -> None:
         self._epsilon = epsilon
-        self._at_once = mechanism == "randomized-response"
+        self._at_once = MECHANISM_LAWS[mechanism].noise_on == "attributes"
         self._planned = planned
         self._requests = 0
         self._asked = 0

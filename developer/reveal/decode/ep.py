@@ -301,21 +301,21 @@ def settled(
     m, n = rows.shape
     batch = {"queries": m, "epsilon": epsilon}
     first_epsilon = epsilon if size_answer is None else size_epsilon
-    responds = terms.mechanism == "recommended" and first_epsilon >= RESPONSE_FROM
-    if terms.mechanism == "randomized-response" or responds:
+    responds = terms.noise_on == "any" and first_epsilon >= RESPONSE_FROM
+    if terms.noise_on == "attributes" or responds:
         if size_answer is None:
             return _replaying(terms, rows, gaps, llr, rng)
         n0, n1, own = noisy_attributes(n, size_answer, gaps, terms.epsilon)
         return Evidence(rows, own, n0, n1, None, llr, rng)
-    if terms.mechanism in ("counts", "counts-gaussian", "recommended") and not math.isinf(epsilon):
+    if terms.noise_on in ("sums", "any") and not math.isinf(epsilon):
         law = law_of(terms, n0=1, n1=n - 1, **batch)
         n0 = counts_size(n, rows, gaps, (law or Gaussian(0.0)).scale / (1 + 1 / (n - 1)))
         return Evidence(rows, gaps, n0, n - n0, law_of(terms, n0=n0, n1=n - n0, **batch), llr, rng)
-    if terms.mechanism == "cube" and not math.isinf(epsilon):
+    if terms.noise_on == "cube" and not math.isinf(epsilon):
         own_rows, own, n0 = cube_rows(n, rows, gaps, epsilon)
         law = law_of(terms, n0=n0, n1=n - n0, queries=max(len(own), 1), epsilon=epsilon)
         return Evidence(own_rows, own, n0, n - n0, law, llr, rng)
-    if terms.mechanism in few_sums.MECHANISMS and not math.isinf(epsilon):
+    if terms.noise_on in few_sums.NOISE_ON and not math.isinf(epsilon):
         return replace(few_sums.behind(terms.mechanism, rows, gaps, epsilon, terms.n0, terms.limit), llr=llr, rng=rng)
     told = told_by_size(terms, size_answer, n, size_epsilon)
     n0, seen = int(np.argmax(size_weights(terms, told, rows, gaps, epsilon))) + 1, set[int]()

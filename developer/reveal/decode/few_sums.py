@@ -27,13 +27,14 @@ from fairwall.laws.cells import best_count, cells_scale, cut, discrete_variance
 from fairwall.laws.cube import CubeNoise
 from fairwall.laws.exposure import NO_LIMIT, Limit, cells_within, least_people_within
 from fairwall.laws.low_rank import best_measurement, posterior_noise
+from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.noise import Laplace, Law
 from fairwall.laws.posterior import centred_values
 
 _Scaled = Callable[[float], Law]
 
-MECHANISMS = ("cells", "low-rank")
-"""Whose answers this reads."""
+NOISE_ON = ("cells", "directions")
+"""What noise is on where this reads answers."""
 
 _USUAL_SHARE = 0.2
 _STEP = 2.0**-20
@@ -54,7 +55,7 @@ def behind(
 
     Parameters
     ----------
-    mechanism : one of `MECHANISMS`.
+    mechanism : one whose noise is on what `NOISE_ON` has.
     rows, gaps : the batch, (m, n) and (m,).
     epsilon : what it cost; finite.
     n0 : how many are disadvantaged, where that is public.
@@ -68,7 +69,8 @@ def behind(
     n = rows.shape[1]
     n0 = min(max(1, round(_USUAL_SHARE * n)), n - 1) if n0 is None else n0
     c, share = 1 / n0 + 1 / (n - n0), n0 / n
-    sums, law, variance = _cells(rows, epsilon, limit) if mechanism == "cells" else _common_sums(rows, epsilon)
+    of_cells = MECHANISM_LAWS[mechanism].noise_on == "cells"
+    sums, law, variance = _cells(rows, epsilon, limit) if of_cells else _common_sums(rows, epsilon)
     centred = centred_values(rows)
     spread = share * (1 - share)
     covariance = spread * sums @ sums.T + variance * np.eye(len(sums))

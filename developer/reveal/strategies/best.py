@@ -87,9 +87,9 @@ def play(hand: Hand) -> Reveal:
         return meet.play(hand) if ordinary and plain else splitting.play(hand)
     if terms.metric in ABSOLUTE | ODDS:
         return _both_signs(hand)
-    if terms.mechanism in ("cube", *few_sums.MECHANISMS):
+    if terms.noise_on in ("cube", *few_sums.NOISE_ON):
         return _few_sums(replace(hand, decode=hand.decode or decoder.decode, llr=hand.llr or _hunch(hand)))
-    if terms.mechanism == "recommended":
+    if terms.noise_on == "any":
         return _either_reading(replace(hand, decode=hand.decode or decoder.decode, llr=hand.llr or _hunch(hand)))
     queries = fewest(hand)
     hand.auditor.give_up(hand.queries - queries)
@@ -120,7 +120,7 @@ def coins(base: NDArray[np.float64], reach: float, queries: int, rng: np.random.
 def fewest(hand: Hand) -> int:
     """Choose how many noisy answers to ask for, at least 1 and at most the hand's queries."""
     n, terms = hand.people, hand.terms
-    if terms.mechanism == "randomized-response":
+    if terms.noise_on == "attributes":
         return min(hand.queries, n)  # the first is paid for, the others are free
     n0 = _usual(n) if terms.n0 is None else terms.n0
     c, others = 1 / n0 + 1 / (n - n0), n0 * (n - n0) / n
@@ -181,10 +181,10 @@ def _few_sums(hand: Hand) -> Reveal:
     answers say what they were computed with, and who is likelier than others needs none.
     """
     n, terms = hand.people, hand.terms
-    cells = terms.mechanism == "cells"
+    cells = terms.noise_on == "cells"
     as_cube = replace(hand, terms=replace(terms, mechanism="cube"))
     queries = min(hand.queries, _cells_max(hand)) if cells else fewest(as_cube)
-    if terms.mechanism == "low-rank":
+    if terms.noise_on == "directions":
         queries = min(queries, COORDINATES_MAX)  # beyond, sums are no more those of single rows
     hand.auditor.give_up(hand.queries - queries + (terms.n0 is None))
     if cells:

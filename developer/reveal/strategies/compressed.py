@@ -56,7 +56,7 @@ def decide(hand: Hand, evidence: Evidence) -> Reveal:
     alone_guess = _split(evidence, decode)
     if hand.llr is None:
         return alone_guess
-    if hand.terms.mechanism == "randomized-response":
+    if hand.terms.noise_on == "attributes":
         # What was decoded are attributes of which each tells the true one with odds e^epsilon.
         told = np.where(alone_guess.guess == 0, hand.terms.epsilon, -hand.terms.epsilon)
         both = everyone(told + hand.llr() <= 0, alone_guess.reconstruction)

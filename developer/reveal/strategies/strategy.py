@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from developer.reveal.decode.decoder import Decoder
 from fairwall.laws.exposure import NO_LIMIT, Limit
+from fairwall.laws.mechanisms import MECHANISM_LAWS, Noisy
 from fairwall.laws.metric import METRICS
 from fairwall.laws.precision import Precision
 
@@ -56,12 +57,17 @@ class Terms:
     first: bool = False
     limit: Limit = NO_LIMIT
 
+    @property
+    def noise_on(self) -> Noisy:
+        """What noise is added to, by which answers are read."""
+        return MECHANISM_LAWS[self.mechanism].noise_on
+
     def shares(self, queries: int) -> tuple[float, float]:
         """Say what the size query and so many metric queries in one batch spend of epsilon; 0 for what is not asked.
 
         Each query has one share. What randomised response sells first answers everything.
         """
-        if self.mechanism == "randomized-response" or math.isinf(self.epsilon):
+        if self.noise_on == "attributes" or math.isinf(self.epsilon):
             return self.epsilon, self.epsilon
         size = self.epsilon / (queries + 1) if self.n0 is None else 0.0
         return size, self.epsilon - size

@@ -29,8 +29,8 @@ from developer.reveal.strategies.sizes import alone
 from developer.reveal.strategies.strategy import Hand, Reveal, Terms, aimed
 from fairwall.laws.noise import Law
 
-_BY_SIGN = ("exact", "round", "randomized-response", "recommended", "sparse-vector", "exponential")
-"""Where the sign is what there is to read; from choices nothing is."""
+_BY_SIGN = ("nothing", "attributes", "any", "choices")
+"""What noise is on where the sign is what there is to read; from choices nothing is."""
 
 
 def play(hand: Hand) -> Reveal:
@@ -49,10 +49,10 @@ def ratio(gaps: NDArray[np.float64], n: int, terms: Terms) -> float:
     n : people.
     terms : what is public; all of epsilon went into the batch.
     """
-    if terms.mechanism in _BY_SIGN or math.isinf(terms.epsilon):
+    if terms.noise_on in _BY_SIGN or math.isinf(terms.epsilon):
         return -math.inf if np.median(gaps) > 0 else math.inf
     weights = _size_weights(n) if terms.n0 is None else (np.arange(1, n) == terms.n0).astype(np.float64)
-    if terms.mechanism in ("counts", "counts-gaussian", "cube"):
+    if terms.noise_on in ("sums", "cube"):
         return _from_sums(gaps, n, weights)
     found = [
         (

@@ -92,7 +92,7 @@ def test_what_was_released_is_read(mechanism: str, epsilon: float, n0: int | Non
 
 def test_a_batch_with_nothing_in_it_is_read_as_nothing() -> None:
     rows = np.full((3, N), 0.5)
-    for mechanism in few_sums.MECHANISMS:
+    for mechanism in ("cells", "low-rank"):
         evidence = few_sums.behind(mechanism, rows, np.zeros(3), 1.0, N0)
         assert np.isfinite(evidence.gaps).all()
 
