@@ -14,7 +14,7 @@ import typer
 
 import fairwall
 from fairwall.errors import RunFailed, UserError
-from sim.cli import claims, deploy, plan, results, test
+from sim.cli import deploy, papers, plan, results, test
 from sim.cli.compare import compare
 from sim.cli.list import list_scenarios
 from sim.cli.replay import replay
@@ -39,7 +39,7 @@ app.command()(view)
 app.command()(verify)
 app.command()(replay)
 app.command()(compare)
-app.add_typer(claims.app, name="claims")
+app.add_typer(papers.app, name="papers")
 app.add_typer(results.app, name="results")
 app.add_typer(plan.app, name="plan")
 app.add_typer(test.app, name="test")

@@ -263,6 +263,6 @@ def find(papers: tuple[Paper, ...], name: str) -> tuple[Paper, Claim]:
         import difflib
 
         near = difflib.get_close_matches(name.upper(), found, 1)
-        hint = f"; did you mean {near[0]}?" if near else "; `fairwall claims` lists them"
+        hint = f"; did you mean {near[0]}?" if near else "; `fairwall papers list` lists them"
         raise UserError(f"no claim {name!r}{hint}")
     return found[name]

@@ -95,7 +95,7 @@ def read(paper: Paper, claim: Claim) -> Evidence | None:
     except OSError as error:
         raise UserError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise UserError(f"{path}: is no evidence as `fairwall claims run` writes it") from None
+        raise UserError(f"{path}: is no evidence as `fairwall papers run` writes it") from None
 
 
 def write(folder: Path, evidence: Evidence) -> Path:

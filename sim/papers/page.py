@@ -1,13 +1,14 @@
-"""The page of all claims: a table for each paper, in Markdown."""
+"""The page of claims: a table for each paper, in Markdown."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Sequence
 
-from sim.papers.claim import Paper, Prediction
-from sim.papers.ledger import Entry, entries
+from sim.papers.claim import Prediction
+from sim.papers.ledger import Entry
 from sim.papers.verdict import MEANING, STATUSES, measured
 from sim.report.estimates import Estimate
 from sim.report.reproduction import NOT_REPRODUCED, REPRODUCED, UNDECIDED, judged
@@ -18,12 +19,13 @@ _SHOWN = 2
 _ORDER = (NOT_REPRODUCED, UNDECIDED, REPRODUCED)
 
 _COLUMNS = "| id | where | claim | status | found |\n|---|---|---|---|---|"
-_HEAD = "# The claims\n\nWritten by `fairwall claims page docs/claims-table.md`. [What the words mean](papers.md).\n"
+_HEAD = (
+    "# The claims\n\nWritten by `fairwall papers list --page docs/claims-table.md`. [What the words mean](papers.md).\n"
+)
 
 
-def markdown(papers: Sequence[Paper]) -> str:
+def markdown(found: Sequence[Entry]) -> str:
     """Write the page."""
-    found = entries(papers)
     many = Counter(each.status for each in found)
     counts = "\n".join(f"| {each} | {many[each]} | {MEANING[each]} |" for each in STATUSES if many[each])
     parts = [
@@ -31,9 +33,9 @@ def markdown(papers: Sequence[Paper]) -> str:
         f"{len(found)} claims.\n",
         f"| status | claims | |\n|---|---|---|\n{counts}\n",
     ]
-    for paper in papers:
-        rows = "\n".join(_row(each) for each in found if each.paper is paper)
-        parts.append(f"## {paper.key}\n\n{paper.title}\n\n{_COLUMNS}\n{rows}\n")
+    for (key, title), own in itertools.groupby(found, lambda each: (each.paper.key, each.paper.title)):
+        rows = "\n".join(map(_row, own))
+        parts.append(f"## {key}\n\n{title}\n\n{_COLUMNS}\n{rows}\n")
     return "\n".join(parts)
 
 

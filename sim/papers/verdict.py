@@ -30,7 +30,7 @@ MEANING = {
     NOT_TESTED: "the claim is about other data than there are here",
     LOST: "the paper's text does not say what a test needs",
     UNPLAYABLE: "something is missing for a test",
-    UNPLAYED: "there is a test without evidence: `fairwall claims run` plays it",
+    UNPLAYED: "there is a test without evidence: `fairwall papers run` plays it",
 }
 
 

@@ -161,7 +161,7 @@ DATA = {
         "get more rows of the same kind",
         "every error falls, noise by 1/n and sampling by 1/sqrt(n), for the cost of asking more people",
         HOLDS,
-        "noise falls by 1/n, faster than the paper's 1/sqrt(n): see fairwall claims show SD-20",
+        "noise falls by 1/n, faster than the paper's 1/sqrt(n): see fairwall papers show SD-20",
     ),
     "raise-epsilon": Practice(
         "raise epsilon within the domain's range",

@@ -32,7 +32,7 @@ CLAIMS: dict[tuple[str, str], str] = {
         "sim/datasets/README.md",
         "",
     ): "../unit/sim/test_datasets.py::test_a_shipped_table_is_the_one_the_readme_describes",
-    ("docs/papers.md", "toml"): "test_claims.py::test_a_third_partys_paper_is_played_judged_and_checked",
+    ("docs/papers.md", "toml"): "test_papers.py::test_a_third_partys_paper_is_played_judged_and_checked",
     ("docs/confinement.md", "toml"): f"{HERE}::test_the_layers_that_are_demanded_are_layers",
     ("docs/conformance.md", "sh"): f"{LINES} test_conformance.py::test_our_own_server_passes_as_the_page_starts_it",
     ("docs/conformance.md", "toml"): f"{HERE}::test_the_check_that_is_shown_is_one",

@@ -112,7 +112,7 @@ def test_the_commands_are_few_and_in_groups(tmp_path: Path) -> None:
     """A newcomer reads the whole list."""
     _, _, listed = fairwall(tmp_path, "--help").stdout.partition("Commands:\n")
     assert len(listed.splitlines()) <= 13
-    assert {("deploy",), ("plan",), ("results",), ("test",), ("deploy", "ledger")} <= {*GROUPS}
+    assert {("deploy",), ("papers",), ("plan",), ("results",), ("test",), ("deploy", "ledger")} <= {*GROUPS}
 
 
 @pytest.mark.parametrize("group", GROUPS, ids=" ".join)

@@ -353,7 +353,7 @@ def test_every_check_is_a_claims() -> None:
 
 def test_the_page_of_claims_is_current() -> None:
     page = (ROOT / "docs" / "claims-table.md").read_text(encoding="utf-8")
-    assert page == markdown(papers()), "run: fairwall claims page docs/claims-table.md"
+    assert page == markdown(ledger.entries(papers())), "run: fairwall papers list --page docs/claims-table.md"
 
 
 def test_the_measured_tables_of_users_files_are_named() -> None:

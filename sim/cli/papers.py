@@ -1,4 +1,4 @@
-"""The command ``fairwall claims``: what papers claim, and what became of it."""
+"""The commands ``fairwall papers ...``: what papers claim, and whether what is played agrees."""
 
 from __future__ import annotations
 
@@ -22,33 +22,31 @@ if TYPE_CHECKING:
     from sim.papers.ledger import Entry
 
 app = typer.Typer(
-    help="Tell what papers claim, and what became of it.",
-    invoke_without_command=True,
+    help="Tell whether papers agree with what is played.",
+    no_args_is_help=True,
     rich_markup_mode=None,
 )
 
 _Folder = Annotated[
-    Path | None, typer.Option("--claims", metavar="DIR", help="A folder of your own: a TOML file a paper.")
+    Path | None, typer.Option("--papers", metavar="DIR", help="A folder of your own: a TOML file a paper.")
 ]
 
 
-@app.callback()
+@app.command("list")
 def listed(
-    context: typer.Context,
     paper: Annotated[str | None, typer.Option(help="Only this paper's claims, for example AR.")] = None,
     status: Annotated[str | None, typer.Option(help="Only claims that stand so, for example refuted.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    claims: _Folder = None,
+    page: Annotated[
+        Path | None, typer.Option(metavar="FILE.md", help="Write them as a page instead, in Markdown.")
+    ] = None,
+    folder: _Folder = None,
 ) -> None:
-    """Tell what papers claim, and what became of it."""
-    if context.invoked_subcommand is not None:
-        if paper or status or as_json or claims:
-            raise typer.BadParameter(f"options of the list stand alone; give {context.invoked_subcommand} its own")
-        return
+    """List claims, and what became of each."""
     from sim.papers.ledger import entries
     from sim.papers.verdict import STATUSES
 
-    papers = _papers(claims)
+    papers = _papers(folder)
     keys = [each.key for each in papers]
     if paper is not None and paper not in keys:
         raise UserError(f"--paper {paper}: there are {', '.join(keys)}")
@@ -62,6 +60,12 @@ def listed(
     if as_json:
         typer.echo(json.dumps({"claims": [_object(each) for each in found]}, allow_nan=False))
         return
+    if page is not None:
+        from sim.papers.page import markdown
+
+        _write(page, "--page", markdown(found))
+        typer.echo(f"page: {page}")
+        return
     for each in papers:
         own = [entry for entry in found if entry.paper is each]
         if own:
@@ -72,7 +76,7 @@ def listed(
 @app.command()
 def show(
     name: Annotated[str, typer.Argument(metavar="ID", help="A claim, or a paper: all of its claims.")],
-    claims: _Folder = None,
+    folder: _Folder = None,
     out: Annotated[
         Path | None, typer.Option(metavar="FILE.svg", help="Also draw the claim's figure, where it has one.")
     ] = None,
@@ -82,7 +86,7 @@ def show(
     from sim.papers.claim import find
     from sim.papers.ledger import entries, entry
 
-    papers = _papers(claims)
+    papers = _papers(folder)
     if own := [paper for paper in papers if paper.key == name]:
         found = entries(own)
         shown: Any = {"claims": [_object(each) for each in found]}
@@ -103,11 +107,14 @@ def _draw(entry: Entry, out: Path) -> None:
         raise UserError(f"--out {out}: {entry.claim.id} has no figure")
     if out.suffix != ".svg":
         raise UserError(f"--out {out}: name a file that ends in .svg")
-    drawn = svg(entry.claim.id, function(entry.claim.figure))
+    _write(out, "--out", svg(entry.claim.id, function(entry.claim.figure)))
+
+
+def _write(path: Path, option: str, text: str) -> None:
     try:
-        out.write_text(drawn, encoding="utf-8")
+        path.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UserError(f"--out {out}: cannot be written: {error.strerror}") from None
+        raise UserError(f"{option} {path}: cannot be written: {error.strerror}") from None
 
 
 @app.command()
@@ -118,7 +125,7 @@ def run(
     ] = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Write evidence here, not beside the claims.")] = None,
     dry: Annotated[bool, typer.Option("--dry", help="Only say what it costs.")] = False,
-    claims: _Folder = None,
+    folder: _Folder = None,
 ) -> None:
     """Test claims: say what it costs, play, and write the evidence.
 
@@ -128,7 +135,7 @@ def run(
     from sim.papers.claim import find
     from sim.papers.ledger import to_run
 
-    papers = _papers(claims)
+    papers = _papers(folder)
     found = [to_run(*find(papers, name)) for name in names]
     files = {key: Path(path) for key, _, path in (each.partition("=") for each in data or [])}
     for each in found:
@@ -158,11 +165,11 @@ def run(
 
 
 @app.command()
-def check(claims: _Folder = None) -> None:
+def check(folder: _Folder = None) -> None:
     """Compute all verdicts again, and execute all checks. Status 1: one differs from what is recorded."""
     from sim.papers.ledger import entries, faults
 
-    papers = _papers(claims)
+    papers = _papers(folder)
     found = list(faults(papers))
     for fault in found:
         typer.echo("\n".join(textwrap.wrap(fault, WIDTH, subsequent_indent="  ")))
@@ -171,21 +178,6 @@ def check(claims: _Folder = None) -> None:
         typer.echo(f"{differ} from what is recorded")
         raise typer.Exit(FAILED)
     typer.echo("\n".join(textwrap.wrap(f"All verdicts follow from their evidence. {counted(entries(papers))}", WIDTH)))
-
-
-@app.command()
-def page(
-    file: Annotated[Path, typer.Argument(metavar="FILE.md", help="The page that is written.")],
-    claims: _Folder = None,
-) -> None:
-    """Write all claims and verdicts as a page, in Markdown."""
-    from sim.papers.page import markdown
-
-    try:
-        file.write_text(markdown(_papers(claims)), encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{file}: cannot be written: {error.strerror}") from None
-    typer.echo(f"page: {file}")
 
 
 @contextlib.contextmanager
@@ -225,7 +217,7 @@ def as_text(entry: Entry) -> str:
         rows.append(("measured", _how(found.code, found.source, found.data)))
     if claim.note:
         rows.append(("note", claim.note))
-    rows.append(("again", f"fairwall claims run {claim.id}") if claim.test else ("", ""))
+    rows.append(("again", f"fairwall papers run {claim.id}") if claim.test else ("", ""))
     head = textwrap.wrap(f"{claim.id}, {claim.kind}: {entry.paper.title}, {claim.where}", WIDTH)
     return "\n".join([*head, *(line for label, text in rows if text for line in _wrapped(label, text))])
 
