@@ -82,7 +82,7 @@ def show(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Show a claim: where it stands, how it is tested, what was measured."""
+    """Show how a claim is tested and what was measured."""
     from sim.papers.claim import find
     from sim.papers.ledger import entries, entry
 
@@ -178,6 +178,45 @@ def check(folder: _Folder = None) -> None:
         typer.echo(f"{differ} from what is recorded")
         raise typer.Exit(FAILED)
     typer.echo("\n".join(textwrap.wrap(f"All verdicts follow from their evidence. {counted(entries(papers))}", WIDTH)))
+
+
+@app.command()
+def compare(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(help="Runs' folders, and published figures: CSV, a row a seed.", metavar="RUN... FILE"),
+    ],
+    everything: Annotated[bool, typer.Option("--all", help="Show every comparison, not only what differs.")] = False,
+    page: Annotated[
+        Path | None, typer.Option(help="Also write a page with figures to this file.", metavar="HTML")
+    ] = None,
+) -> None:
+    """Hold a run, or several together, against published figures. Status 1: they differ."""
+    *folders, file = paths
+    if not folders:
+        raise UserError("RUN... FILE: give the folder of a run at least, and then the file of published figures")
+    from rich.console import Console
+
+    from sim.papers import compared
+    from sim.papers.compare import compare, run_of
+    from sim.runs.page import compared_page
+
+    runs = [run_of(folder) for folder in folders]
+    sweeps = [sweep for sweep, _ in runs]
+    try:
+        held = compare(runs, file)
+        text = None if page is None else compared_page(folders, file, compared.page(sweeps, held, file.name))
+        shown = compared.terminal(sweeps, held, everything=everything)
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        where = ", ".join(map(str, folders))
+        raise UserError(f"{where}: trials.jsonl is not as a run of its scenario writes it") from error
+    if page is not None and text is not None:
+        _write(page, "--page", text)
+    Console(highlight=False, width=WIDTH).print(shown)
+    if page is not None:
+        typer.echo(f"page: {page}")
+    if not held.well:
+        raise typer.Exit(FAILED)
 
 
 @contextlib.contextmanager

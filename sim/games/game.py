@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
 import grpc
@@ -78,24 +77,6 @@ class Headline:
     least: float
     most: float
     unit: str = ""
-
-
-@dataclass(frozen=True)
-class Compared:
-    """What comes of holding a run against published figures.
-
-    Parameters
-    ----------
-    shown : renderable
-        In 80 columns.
-    agrees : bool
-    page : callable
-        Tells it at length.
-    """
-
-    shown: RenderableType
-    agrees: bool
-    page: Callable[[], Page]
 
 
 @dataclass(frozen=True)
@@ -185,9 +166,6 @@ class Game(Generic[S, D, O]):
         The figure of a line that tells first how a trial came out.
     redecoding : Redecoding, optional
         Of a game whose developer decodes answers.
-    compare : callable, optional
-        Holds a run against published figures, from its sweep, its lines, the figures' file, and whether to show every
-        comparison or only what differs.
     needs : callable
         Names the extras of fairwall that a scenario needs to be played, besides ``games``.
     frontier : callable, optional
@@ -213,5 +191,4 @@ class Game(Generic[S, D, O]):
     headline: Headline | None = None
     needs: Callable[[S], Sequence[str]] = lambda _: ()
     redecoding: Redecoding | None = None
-    compare: Callable[[Sequence[tuple[Sweep[S], Sequence[Line]]], Path, bool], Compared] | None = None
     frontier: Callable[[Sweep[S], Sequence[Line], Sequence[Line]], Front] | None = None

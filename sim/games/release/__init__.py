@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from developer.release.training import require_lightgbm
 from fairwall.game.v1 import release_game_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_RELEASE
-from sim.games.game import Compared, Game, Headline, Line
+from sim.games.game import Game, Headline, Line
 from sim.games.release import captions, deal, outcome, recompute, record, referee, scenario
 from sim.scenarios.sweep import Sweep
 
@@ -31,13 +30,6 @@ def _terminal(sweep: Sweep, summary: Sequence[Line]) -> RenderableType:
     return terminal(sweep, summary)
 
 
-def _compare(runs: Sequence[tuple[Sweep, Sequence[Line]]], file: Path, everything: bool) -> Compared:
-    from sim.games.release.compare import compare
-    from sim.games.release.report.compared import compared
-
-    return compared([sweep for sweep, _ in runs], compare(runs, file), file.name, everything)
-
-
 GAME: Game[scenario.ReleaseScenario, deal.ReleaseDeal, outcome.ReleaseOutcome] = Game(
     name="release",
     wire=GAME_RELEASE,
@@ -56,5 +48,4 @@ GAME: Game[scenario.ReleaseScenario, deal.ReleaseDeal, outcome.ReleaseOutcome] =
     terminal=_terminal,
     captions=captions.captions,
     headline=Headline("leakage", "of how many people the developer knows the group", 50.0, 100.0, "%"),
-    compare=_compare,
 )

@@ -17,7 +17,7 @@ from sim.games.release.report.page import page
 from sim.games.release.report.verdicts import verdicts
 from sim.games.release.seeds import METRICS, Figures, ReleaseCell, of_run, published, table_name
 from tests.command import fairwall
-from tests.unit.sim.test_release_compare import Rows, file_of, run_of
+from tests.unit.sim.papers.test_compare import Rows, file_of, run_of
 
 SHARED = Path(__file__).parents[4] / "shared" / "data"
 NEEDS_TABLES = pytest.mark.skipif(not SHARED.exists(), reason="needs the published figures")
@@ -358,7 +358,7 @@ def test_a_part_with_something_else_swept_is_told_apart(study: tuple[Path, Path]
 @pytest.mark.check
 def test_the_command_writes_a_page_with_published_figures_beside(study: tuple[Path, Path], tmp_path: Path) -> None:
     folder, file = study
-    done = fairwall("compare", folder, file, "--page", tmp_path / "page.html")
+    done = fairwall("papers", "compare", folder, file, "--page", tmp_path / "page.html")
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[-2:] == [
         "agrees; a reproduction takes 300 cells in 3 seeds or more each",
@@ -371,11 +371,11 @@ def test_the_command_writes_a_page_with_published_figures_beside(study: tuple[Pa
     made = (tmp_path / "page.html").read_text()
     assert made.count("<svg") == made.count(">published<") - made.count(">published</td>") == 2
     assert "published.csv.gz" in made
-    refused = fairwall("compare", folder, file, "--page", tmp_path)
+    refused = fairwall("papers", "compare", folder, file, "--page", tmp_path)
     assert (refused.returncode, refused.stdout) == (2, "")
     assert refused.stderr == f"fairwall: --page {tmp_path}: cannot be written: Is a directory\n"
     # The same bytes again.
-    fairwall("compare", folder, file, "--page", tmp_path / "again.html")
+    fairwall("papers", "compare", folder, file, "--page", tmp_path / "again.html")
     assert (tmp_path / "again.html").read_text() == made
 
 
@@ -384,7 +384,7 @@ def test_another_learner_s_clean_models_stand_in_for_no_published_ones(
 ) -> None:
     _, file = study
     run = run_of(tmp_path, swept_lines(), SWEPT + "[developer]\ntrees = 20\n")
-    said = fairwall("compare", run, file).stdout
+    said = fairwall("papers", "compare", run, file).stdout
     assert "\n  published: cannot say: in no seed are there a clean trial\n" in said
 
 

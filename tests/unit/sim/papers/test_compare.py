@@ -1,4 +1,4 @@
-"""``fairwall compare``: a run of the release game against published figures, on made-up runs and files."""
+"""``fairwall papers compare``: a run of the release game against published figures, on made-up runs and files."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from sim.games import read
-from sim.games.release.compare import Held, compare
 from sim.games.release.seeds import METRICS, RATES, CompareError
+from sim.papers.compare import Held, compare
 from tests.command import fairwall
 
 SCENARIO = """
@@ -215,17 +215,17 @@ def test_without_a_protocol_every_seed_must_be_the_same(tmp_path: Path, shift: f
 def test_the_command_says_what_differs_and_all_of_it_if_asked(tmp_path: Path) -> None:
     file = file_of(tmp_path, published())
     run = run_of(tmp_path, [line | {"recall": line["recall"] + 0.1} for line in played()])
-    done = fairwall("compare", run, file)
+    done = fairwall("papers", "compare", run, file)
     assert (done.returncode, done.stderr) == (1, "")
     assert done.stdout.count("> 3 SE") == done.stdout.count(" recall ") == 4
     assert "cells: 4 of the file's 4, 4 of them in 3 seeds or more" in done.stdout
     assert "12.5% beyond 2 standard errors (at most 12%)" in done.stdout
     assert "DIFFERS" in done.stdout.splitlines()[-1]
-    whole = fairwall("compare", run, file, "--all")
+    whole = fairwall("papers", "compare", run, file, "--all")
     assert whole.stdout.count("agrees") == 4 * (len(METRICS) - 1)
     assert max(map(len, whole.stdout.splitlines())) <= 80
     (run / "trials.jsonl").write_text("".join(json.dumps(line) + "\n" for line in played()))
-    well = fairwall("compare", run, file)
+    well = fairwall("papers", "compare", run, file)
     assert (well.returncode, well.stderr) == (0, "")
     assert well.stdout.splitlines()[-1].startswith("agrees")
 
@@ -234,7 +234,7 @@ def test_the_command_says_what_differs_and_all_of_it_if_asked(tmp_path: Path) ->
 @pytest.mark.parametrize(("source", "drawn"), [("", False), ("sensitive_drawn = [2, 6]\n", True)])
 def test_the_command_says_which_study_a_run_is_for(tmp_path: Path, source: str, drawn: bool) -> None:
     run = run_of(tmp_path, played(), SCENARIO.replace("[compliance]", f"{source}[compliance]"))
-    done = fairwall("compare", run, file_of(tmp_path, published()))
+    done = fairwall("papers", "compare", run, file_of(tmp_path, published()))
     assert (done.returncode, done.stderr) == (0, "")
     study = "drawn by each seed (appendix)" if drawn else "the same in each trial (main study)"
     assert f"sensitive columns: {study}; the file does not say" in done.stdout.splitlines()
@@ -294,7 +294,7 @@ def test_bad_input_is_one_line_and_status_2(tmp_path: Path, scenario: str, lines
     run = run_of(tmp_path, lines, scenario)
     if not scenario:
         (run / "scenario.toml").unlink()
-    done = fairwall("compare", run, file_of(tmp_path, rows))
+    done = fairwall("papers", "compare", run, file_of(tmp_path, rows))
     assert (done.returncode, done.stdout) == (2, "")
     assert len(done.stderr.splitlines()) == 1, done.stderr
     assert named in done.stderr
@@ -304,7 +304,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
     run = run_of(tmp_path, played())
     (tmp_path / "broken.csv.gz").write_bytes(b"no gzip")
     for name, why in (("nowhere.csv", "no such file"), ("broken.csv.gz", "cannot be read")):
-        done = fairwall("compare", run, tmp_path / name)
+        done = fairwall("papers", "compare", run, tmp_path / name)
         assert (done.returncode, done.stdout) == (2, "")
         assert why in done.stderr
         assert len(done.stderr.splitlines()) == 1
@@ -315,8 +315,7 @@ def test_trees_that_were_trained_otherwise_are_told(tmp_path: Path) -> None:
     file = file_of(tmp_path, published())
     for trees, told in (("trees = 10\ndepth = 9\n", True), ("trees = 1100\n", False), ("", False)):
         (tmp_path / trees[:10].strip()).mkdir(exist_ok=True)
-        said = " ".join(
-            fairwall("compare", run_of(tmp_path / trees[:10].strip(), played(), SCENARIO + trees), file).stdout.split()
-        )
+        run = run_of(tmp_path / trees[:10].strip(), played(), SCENARIO + trees)
+        said = " ".join(fairwall("papers", "compare", run, file).stdout.split())
         assert ("trained otherwise than what is published: developer.trees 10, published 1,100" in said) is told
         assert "developer.depth" not in said

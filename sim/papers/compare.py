@@ -32,8 +32,10 @@ from pathlib import Path
 
 import numpy as np
 
+from fairwall.errors import UserError
 from fairwall.laws.local import CLEAN
 from sim.datasets.coded import PREPARED
+from sim.games import read
 from sim.games.game import Line
 from sim.games.release.scenario import ReleaseScenario
 from sim.games.release.seeds import (
@@ -49,6 +51,7 @@ from sim.games.release.seeds import (
     together,
 )
 from sim.report.notation import number
+from sim.runs.trials import read_trials
 from sim.scenarios.sweep import Sweep
 
 BARS = (0.12, 0.025)
@@ -146,7 +149,29 @@ class Held:
         return self.cells(REPRODUCTION_SEEDS) >= REPRODUCTION_CELLS
 
 
-def compare(runs: Sequence[tuple[Sweep[ReleaseScenario], Sequence[Line]]], file: Path) -> Held:
+Run = tuple[Sweep[ReleaseScenario], Sequence[Line]]
+
+
+def run_of(folder: Path) -> Run:
+    """Read a run's scenario and its lines.
+
+    Raises
+    ------
+    UserError
+        If it is no run's folder, of another game, or no trial finished.
+    """
+    if not (folder / "scenario.toml").is_file():
+        raise UserError(f"{folder}: not a run's folder: it has no scenario.toml")
+    sweep = read(str(folder / "scenario.toml"))
+    if not isinstance(sweep.scenario, ReleaseScenario):
+        raise UserError(f"{folder}: the {sweep.game} game has no published figures seed by seed")
+    lines = read_trials(folder / "trials.jsonl")
+    if not lines:
+        raise UserError(f"{folder}: no trial finished")
+    return sweep, lines
+
+
+def compare(runs: Sequence[Run], file: Path) -> Held:
     """Hold the lines of one run or more against a file of published figures, as `seeds.published` reads it.
 
     Raises

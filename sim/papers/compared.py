@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Group
 from rich.table import Table
 
 from fairwall.laws.local import CLEAN
-from sim.games.game import Compared
-from sim.games.release.compare import BARS, REPRODUCTION_CELLS, REPRODUCTION_SEEDS, ROUNDING, Comparison, Held
 from sim.games.release.questions import answers
-from sim.games.release.report.studied import Told, sections, terminal
+from sim.games.release.report import studied
+from sim.games.release.report.studied import Told
 from sim.games.release.report.verdicts import RULES
 from sim.games.release.scenario import CONTROLS, ReleaseDeveloper, ReleaseScenario
 from sim.games.release.seeds import METRICS, Figures
+from sim.papers.compare import BARS, REPRODUCTION_CELLS, REPRODUCTION_SEEDS, ROUNDING, Comparison, Held
 from sim.report.notation import MISSING, number, plural
 from sim.report.page import Page, Section
 from sim.report.tables import Column, PageTable
@@ -42,22 +41,11 @@ _HOW = (
 )
 
 
-def compared(sweeps: Sequence[Sweep[ReleaseScenario]], held: Held, file: str, everything: bool) -> Compared:
-    """Lay out comparisons, all or those beyond their tolerance, and what they come to together.
-
-    Parameters
-    ----------
-    sweeps : sequence of Sweep
-        The runs'.
-    held : Held
-    file : str
-        The published figures'.
-    everything : bool
-    """
+def terminal(sweeps: Sequence[Sweep[ReleaseScenario]], held: Held, *, everything: bool) -> Group:
+    """Lay out comparisons, all or those beyond their tolerance, and what they come to together, in 80 columns."""
     shown = [each for each in held.comparisons if everything or each.beyond]
-    told = _told(sweeps, held)
-    parts = [*([_table(shown, held.exact)] if shown else []), *terminal(told), *_summary(held), _verdict(held)]
-    return Compared(Group(*parts), held.well, partial(_page, sweeps, held, file, told))
+    table = [_table(shown, held.exact)] if shown else []
+    return Group(*table, *studied.terminal(_told(sweeps, held)), *_summary(held), _verdict(held))
 
 
 def _told(sweeps: Sequence[Sweep[ReleaseScenario]], held: Held) -> Told:
@@ -74,23 +62,25 @@ def _told(sweeps: Sequence[Sweep[ReleaseScenario]], held: Held) -> Told:
     return [(side, answered) for side, figures in sides.items() for answered in answers(figures)]
 
 
-def _page(sweeps: Sequence[Sweep[ReleaseScenario]], held: Held, file: str, told: Told) -> Page:
+def page(sweeps: Sequence[Sweep[ReleaseScenario]], held: Held, file: str) -> Page:
+    """Tell at length how the runs of these sweeps agree with the published figures of a file."""
     # Imported here: matplotlib costs as much as all the rest.
     from sim.games.release.report.figures import draw
 
     data = list(dict.fromkeys(cell.data for cell in held.theirs))
     trees = dict.fromkeys(str(sweep.scenario.developer.trees or "as published") for sweep in sweeps)
-    studied = [
+    told = _told(sweeps, held)
+    questions = [
         section
         for each in ([] if held.exact else data)
-        for section in sections(each, told, draw(held.ours, each, held.theirs))
+        for section in studied.sections(each, told, draw(held.ours, each, held.theirs))
     ]
     return Page(
         played=f"A run of the release game was held against the published figures of {file}, seed by seed.",
         findings=[f"{'; '.join(map(str.strip, _summary(held)))}.", f"{_verdict(held)}."],
         settings=[("Data", ", ".join(data)), ("Trees", ", ".join(trees))],
-        sections=(*studied, _by_metric(held), _worst(held)),
-        assumptions=(*_HOW, *([RULES] if any(section.conclusions for section in studied) else [])),
+        sections=(*questions, _by_metric(held), _worst(held)),
+        assumptions=(*_HOW, *([RULES] if any(section.conclusions for section in questions) else [])),
     )
 
 
