@@ -16,111 +16,148 @@ from sim.cli.status import Interrupted
 from sim.play import processes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from sim.play.jobs import Jobs
-    from sim.play.processes import Waiting
-    from sim.play.runner import Run
+    from sim.play.runner import Means, Run
     from sim.runs.folder import RunFolder
     from sim.runs.shard import Shard
     from sim.scenarios.sweep import Sweep
 
 
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Set a dotted key; a list sweeps it. May be repeated."),
+]
+Trials = Annotated[int | None, typer.Option(help="How many trials a cell, in place of the scenario's.")]
+Seed = Annotated[int | None, typer.Option(help="The first trial's seed, in place of the scenario's.")]
+Out = Annotated[Path | None, typer.Option(help="The folder that gets the run's own folder, or else runs.")]
+Together = Annotated[int, typer.Option(metavar="N", help="Play so many sessions at once.")]
+_Resume = Annotated[
+    Path | None, typer.Option(metavar="FOLDER", help="Resume the run in this folder, with the same options.")
+]
+_Backend = Annotated[
+    str, typer.Option(metavar="loky|dask|ray", help="Where they are played: on this machine, or on a cluster.")
+]
+_Shard = Annotated[
+    str | None, typer.Option(metavar="I/N", help="Play the I-th of N parts only; fairwall results merge joins them.")
+]
+_Key = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="A new run's key, in place of one that is drawn: 32 bytes.")
+]
+_Compliance = Annotated[
+    str | None, typer.Option(metavar="COMMAND", help="Play with this program in compliance's place.")
+]
+_Developer = Annotated[
+    str | None, typer.Option(metavar="COMMAND", help="Play with this program in the developer's place.")
+]
+_Adversary = Annotated[
+    str | None, typer.Option(metavar="COMMAND", help="Play with this program in the adversary's place.")
+]
+_Force = Annotated[bool, typer.Option("--force", help="Play a sweep of more than 10,000 cells.")]
+_DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be played, and play nothing.")]
+_Progress = Annotated[
+    str, typer.Option(metavar="bar|lines", help="How to show on stderr how many trials are finished.")
+]
+_Json = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")]
+
+
 def run(
     scenario: Annotated[str, typer.Argument(help="A shipped scenario's name, or a TOML file.", metavar="SCENARIO")],
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Set a dotted key; a list sweeps it. May be repeated."),
-    ] = None,
-    trials: Annotated[int | None, typer.Option(help="How many trials a cell, in place of the scenario's.")] = None,
-    seed: Annotated[int | None, typer.Option(help="The first trial's seed, in place of the scenario's.")] = None,
-    out: Annotated[Path | None, typer.Option(help="The folder that gets the run's own folder, or else runs.")] = None,
-    resume: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Resume the run in this folder, with the same options.")
-    ] = None,
-    jobs: Annotated[int, typer.Option(metavar="N", help="Play so many sessions at once.")] = 1,
-    backend: Annotated[
-        str, typer.Option(metavar="loky|dask|ray", help="Where they are played: on this machine, or on a cluster.")
-    ] = "loky",
-    shard: Annotated[
-        str | None, typer.Option(metavar="I/N", help="Play the I-th of N parts; `results merge` joins them.")
-    ] = None,
-    secret: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A new run's secret, in place of one that is drawn: 32 bytes.")
-    ] = None,
-    compliance: Annotated[
-        str | None, typer.Option(metavar="COMMAND", help="Play with this program in compliance's place.")
-    ] = None,
-    developer: Annotated[
-        str | None, typer.Option(metavar="COMMAND", help="Play with this program in the developer's place.")
-    ] = None,
-    adversary: Annotated[
-        str | None, typer.Option(metavar="COMMAND", help="Play with this program in the adversary's place.")
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Play a sweep of more than 10,000 cells.")] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be played, and play nothing.")] = False,
-    progress: Annotated[
-        str, typer.Option(metavar="bar|lines", help="How to show on stderr how many trials are finished.")
-    ] = "bar",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+    settings: Settings = None,
+    trials: Trials = None,
+    seed: Seed = None,
+    out: Out = None,
+    resume: _Resume = None,
+    jobs: Together = 1,
+    backend: _Backend = "loky",
+    shard: _Shard = None,
+    key: _Key = None,
+    compliance: _Compliance = None,
+    developer: _Developer = None,
+    adversary: _Adversary = None,
+    force: _Force = False,
+    dry_run: _DryRun = False,
+    progress: _Progress = "bar",
+    as_json: _Json = False,
 ) -> None:
     """Play a scenario: three processes, a referee, a report."""
-    if out is not None and resume is not None:
-        raise typer.BadParameter("--out is for a new folder, and --resume continues in an old one: give one of them")
-    if secret is not None and resume is not None:
-        raise typer.BadParameter(
-            "--secret is for a new run, and --resume continues one that has its own: give one of them"
-        )
+    if resume is not None and (out is not None or key is not None):
+        why = "--key is for a new run, and --resume continues one that has its key"
+        if out is not None:
+            why = "--out is for a new folder, and --resume continues in an old one"
+        raise typer.BadParameter(f"{why}: give one of them")
     if progress not in ("bar", "lines"):
         raise typer.BadParameter(f"--progress: must be bar or lines, not {progress!r}")
-    settings = settings or []
-    base = [(key, value) for key, value in (("trials", trials), ("seed", seed)) if value is not None]
-    overrides = [*settings, *(f"scenario.{key}={value}" for key, value in base)]
+    overrides = settings_of(settings, trials, seed)
     if dry_run:
         _say_what_is_played(scenario, overrides, force=force, as_json=as_json)
         return
-    parent = writable(out or Path("runs")) if resume is None else None
+    place = writable(out or Path("runs")) if resume is None else resume.resolve()
     named = {"compliance": compliance, "developer": developer, "adversary": adversary}
     others = {party: command for party, command in named.items() if command is not None}
-    # Started first, and needed last: they import while this process does.
-    # Sessions at once start their own.
-    alone = jobs == 1 and backend == "loky"
-    with processes.waiting([party for party in named if party not in others and alone]) as waiting:
+    usual = {"jobs": 1, "backend": "loky", "shard": None, "progress": "bar"}
+    asked = others | {"jobs": jobs, "backend": backend, "shard": shard, "progress": progress}
+    again = [f"--{option}={value}" for option, value in asked.items() if value != usual.get(option)]
+    again += [option for option, is_given in (("--force", force), ("--json", as_json)) if is_given]
+    # Started first, and needed last: they import while this process does. Sessions at once start their own.
+    ours = [party for party in named if party not in others and jobs == 1 and backend == "loky"]
+    with processes.waiting(ours) as waiting:
         from sim.games import read
         from sim.scenarios.sweep import CELLS_MAX
 
         sweep = read(scenario, overrides, None if force else CELLS_MAX)
         from sim.play import programs
-        from sim.play.jobs import Jobs, require
+        from sim.play.jobs import Jobs
+        from sim.play.runner import Means
         from sim.runs.folder import RunFolder, given_key
         from sim.runs.shard import WHOLE, Shard
 
         programs.check(sweep, others)
-        at_once = Jobs(jobs, backend)
-        require(at_once)
         part = WHOLE if shard is None else Shard.parse(shard)
+        means = Means(others, waiting, Jobs(jobs, backend), part)
+        means.jobs.require()
         if resume is not None:
-            folder = RunFolder.resume(resume.resolve(), sweep, others, part)
+            folder = RunFolder.resume(place, sweep, others, part)
         else:
-            assert parent is not None
-            part.require_key(sweep, secret)
-            given = None if secret is None else given_key(secret)
-            folder = RunFolder.create(parent, sweep.scenario.scenario.name, given)
-        try:
-            played = play(sweep, folder, others, waiting, at_once, part, as_json=as_json, lines=progress == "lines")
-            from sim.runs.page import write_report
+            part.require_key(sweep, key)
+            folder = RunFolder.create(place, sweep.scenario.scenario.name, None if key is None else given_key(key))
+        with resumable(scenario, overrides, folder, again):
+            played, page = play(sweep, folder, means, as_json=as_json, lines=progress == "lines")
+    _show(sweep, played, page, as_json=as_json)
 
-            page = write_report(played.folder)
-        except Interrupted:
-            again = ["fairwall", "run", scenario, *(f"--set={setting}" for setting in settings)]
-            again += [f"--{key}={value}" for key, value in base]
-            again += [f"--{party}={command}" for party, command in others.items()]
-            again += [f"--jobs={jobs}"] if jobs != 1 else []
-            again += [f"--backend={backend}"] if backend != "loky" else []
-            again += [f"--shard={part}"] if shard is not None else []
-            again += [f"--progress={progress}"] if progress != "bar" else []
-            again += [*(["--force"] if force else []), *(["--json"] if as_json else []), "--resume", str(folder.path)]
-            raise Interrupted(f"finished trials are kept: {shlex.join(again)}") from None
+
+@contextlib.contextmanager
+def resumable(scenario: str, settings: Sequence[str], folder: RunFolder, options: Sequence[str] = ()) -> Iterator[None]:
+    """Say of a run that is interrupted how to go on."""
+    try:
+        yield
+    except Interrupted:
+        again = ["fairwall", "run", scenario, *(f"--set={setting}" for setting in settings), *options]
+        raise Interrupted(f"finished trials are kept: {shlex.join([*again, '--resume', str(folder.path)])}") from None
+
+
+def play(sweep: Sweep, folder: RunFolder, means: Means, *, as_json: bool, lines: bool = False) -> tuple[Run, Path]:
+    """Play a run, show on stderr how far it is, and write its page."""
+    from sim.play import runner
+    from sim.runs.page import write_report
+
+    with contextlib.ExitStack() as shown:
+        update: Callable[[int], None] | None = None
+
+        def show(finished: int) -> None:
+            nonlocal update
+            # Begun now, and its library imported: where the data are refused, one line is all there is to see.
+            update = update or shown.enter_context(
+                _progress_lines(sweep, means.shard) if lines else progress(sweep, means.shard, transient=as_json)
+            )
+            update(finished)
+
+        played = runner.play(sweep, folder, show, means)
+    return played, write_report(played.folder)
+
+
+def _show(sweep: Sweep, played: Run, page: Path, *, as_json: bool) -> None:
+    """Print what came out."""
     if as_json:
         result = {
             "run_dir": str(played.folder),
@@ -143,32 +180,10 @@ def run(
     typer.echo(f"report: {page}")
 
 
-def play(
-    sweep: Sweep,
-    folder: RunFolder,
-    others: Mapping[str, str],
-    waiting: dict[str, Waiting],
-    jobs: Jobs,
-    shard: Shard,
-    *,
-    as_json: bool,
-    lines: bool = False,
-) -> Run:
-    """Play a run, and show on stderr how far it is."""
-    from sim.play import runner
-
-    with contextlib.ExitStack() as shown:
-        update: Callable[[int], None] | None = None
-
-        def show(finished: int) -> None:
-            nonlocal update
-            # Begun now, and its library imported: where the data are refused, one line is all there is to see.
-            update = update or shown.enter_context(
-                _progress_lines(sweep, shard) if lines else progress(sweep, shard, transient=as_json)
-            )
-            update(finished)
-
-        return runner.play(sweep, folder, show, others, waiting, jobs, shard)
+def settings_of(settings: Sequence[str] | None, trials: int | None, seed: int | None) -> list[str]:
+    """Give all that was asked for as settings."""
+    base = {"trials": trials, "seed": seed}
+    return [*(settings or []), *(f"scenario.{key}={value}" for key, value in base.items() if value is not None)]
 
 
 @contextlib.contextmanager

@@ -27,6 +27,7 @@ from sim.games import GAMES, read
 from sim.games.cards import WRITTEN_DOWN
 from sim.games.table import Table
 from sim.play.faults import Injector
+from sim.play.launch import Start
 from sim.play.session import play_turns
 from sim.runs.folder import RunFolder
 from sim.runs.tray import Tray
@@ -51,6 +52,24 @@ class Jobs:
     count: int = 1
     backend: str = "loky"
 
+    def require(self) -> None:
+        """Refuse a backend that is unknown or not installed.
+
+        Raises
+        ------
+        JobsRefused
+        """
+        if self.count < 1:
+            raise JobsRefused(f"--jobs: {self.count}: at least 1 session is played at once")
+        if self.backend not in BACKENDS:
+            raise JobsRefused(f"--backend: {self.backend!r} is none of {', '.join(BACKENDS)}")
+        package = BACKENDS[self.backend]
+        if find_spec(package) is None:
+            extra = "games" if self.backend == "loky" else self.backend
+            raise JobsRefused(
+                f"--backend: {self.backend} needs {package}, which is not installed: pip install 'fairwall[{extra}]'"
+            )
+
 
 ONE = Jobs()
 """The run's own process plays, alone."""
@@ -62,25 +81,6 @@ class JobsRefused(UserError):
 
 class TrialsMissing(RunFailed):
     """Sessions that ended with trials unfinished, which its text names."""
-
-
-def require(jobs: Jobs) -> None:
-    """Refuse a backend that is unknown or not installed.
-
-    Raises
-    ------
-    JobsRefused
-    """
-    if jobs.count < 1:
-        raise JobsRefused(f"--jobs: {jobs.count}: at least 1 session is played at once")
-    if jobs.backend not in BACKENDS:
-        raise JobsRefused(f"--backend: {jobs.backend!r} is none of {', '.join(BACKENDS)}")
-    package = BACKENDS[jobs.backend]
-    if find_spec(package) is None:
-        extra = "games" if jobs.backend == "loky" else jobs.backend
-        raise JobsRefused(
-            f"--backend: {jobs.backend} needs {package}, which is not installed: pip install 'fairwall[{extra}]'"
-        )
 
 
 def play_at_once(
@@ -320,11 +320,9 @@ def play_session(
                 lambda _: None,
                 tray.start,
                 injector,
-                programs,
-                meanwhile=ready,
-                table=table,
-                keep=tray.lay,
-                log_suffix=f".{job}",
+                Start(programs, meanwhile=ready, log_suffix=f".{job}"),
+                table,
+                tray.lay,
             )
     except Exception as error:
         if not tray.end():

@@ -19,7 +19,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any
@@ -28,7 +28,7 @@ from fairwall.errors import RunFailed, UserError
 from fairwall.rpc.identity import Credentials
 from fairwall.rpc.recorder import Recording
 from sim.play import processes
-from sim.play.processes import NOBODY, Waiting
+from sim.play.processes import Waiting
 from sim.play.programs import said
 
 CALLS = {"compliance": "developer", "developer": "compliance", "adversary": "developer"}
@@ -101,6 +101,27 @@ class Announced:
     process: subprocess.Popen[str]
 
 
+@dataclass(frozen=True)
+class Start:
+    """How parties are started.
+
+    Attributes
+    ----------
+    programs : the commands of programs that play in our parties' place, by party: they are started with ``--config -``
+        added, get the same configuration on stdin, and answer in the same way.
+    waiting : processes of ours that were started before, by party. They are taken out of it.
+    meanwhile : what is to be done while they start. If it raises, nothing is played.
+    detours : what a caller is told in place of the address of who serves, by link: "<caller>-<server>".
+    log_suffix : what tells the logs of these parties from those of others in the same folder.
+    """
+
+    programs: Mapping[str, str] = field(default_factory=dict)
+    waiting: MutableMapping[str, Waiting] = field(default_factory=dict)
+    meanwhile: Callable[[], None] = lambda: None
+    detours: Mapping[str, str] = field(default_factory=dict)
+    log_suffix: str = ""
+
+
 @contextlib.contextmanager
 def launch(
     credentials: Mapping[str, Credentials],
@@ -110,11 +131,7 @@ def launch(
     recording: Recording | None = None,
     names: Sequence[str] = processes.NAMES,
     elsewhere: Mapping[str, str] = MappingProxyType({}),
-    detours: Mapping[str, str] = MappingProxyType({}),
-    programs: Mapping[str, str] = MappingProxyType({}),
-    meanwhile: Callable[[], None] = lambda: None,
-    waiting: MutableMapping[str, Waiting] = NOBODY,
-    log_suffix: str = "",
+    start: Start = Start(),
 ) -> Iterator[dict[str, Announced]]:
     """Run the parties' processes for as long as the context lasts.
 
@@ -134,17 +151,8 @@ def launch(
         Whom to start; by default all of them.
     elsewhere : mapping of str to str
         Where those listen who are not started here, and whom the others call.
-    detours : mapping of str to str
-        What a caller is told in place of the address of who serves, by link: "<caller>-<server>".
-    programs : mapping of str to str
-        The commands of programs that play in our parties' place, by party: they are started with ``--config -`` added,
-        get the same configuration on stdin, and answer in the same way.
-    meanwhile : callable
-        What is to be done while they start.
-    waiting : mutable mapping of str to Waiting
-        Processes of ours that were started before, by party. They are taken out of it.
-    log_suffix : str
-        What tells the logs of these parties from those of others in the same folder.
+    start : Start
+        How.
 
     Yields
     ------
@@ -164,14 +172,14 @@ def launch(
         for name in names:
             # Beside the logs: what a runner that is killed leaves behind is with the run.
             scratch = kept.enter_context(tempfile.TemporaryDirectory(prefix=f"scratch-{name}-", dir=logs.parent))
-            told = {server: detours.get(f"{name}-{server}", place) for server, place in places.items()}
-            reached = detours.get(f"{name}-referee", referee)
-            log = logs / f"{name}{log_suffix}.log"
-            started = waiting.pop(name) if name in waiting else None
+            told = {server: start.detours.get(f"{name}-{server}", place) for server, place in places.items()}
+            reached = start.detours.get(f"{name}-referee", referee)
+            log = logs / f"{name}{start.log_suffix}.log"
+            ready = start.waiting.pop(name, None)
             parties.append(
-                _start(credentials[name], reached, told, scratch, log, recording, programs.get(name), started)
+                _start(credentials[name], reached, told, scratch, log, recording, start.programs.get(name), ready)
             )
-        meanwhile()
+        start.meanwhile()
         announced = {party.name: _announced(party) for party in parties}
         for party in parties:
             threading.Thread(target=_watch, args=(party, leaving, on_death), daemon=True).start()

@@ -31,9 +31,6 @@ class Waiting:
     errors: IO[bytes]
 
 
-NOBODY: dict[str, Waiting] = {}
-
-
 @contextlib.contextmanager
 def waiting(names: Sequence[str] = NAMES) -> Iterator[dict[str, Waiting]]:
     """Start parties' processes; what is still in the dictionary at the context's end is ended."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, MutableMapping
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from fairwall.errors import UserError
 from fairwall.tables.people import LeftOut
@@ -16,11 +15,12 @@ from sim.games.cards import WRITTEN_DOWN
 from sim.games.game import Line
 from sim.play.faults import Injector
 from sim.play.jobs import ONE, Jobs, play_at_once
-from sim.play.processes import NOBODY, Waiting
+from sim.play.launch import Start
+from sim.play.processes import Waiting
 from sim.play.session import play_turns
-from sim.runs.folder import NONE, RunFolder
+from sim.runs.folder import RunFolder
 from sim.runs.shard import WHOLE, Shard
-from sim.runs.trials import schedule
+from sim.runs.trials import Lines, schedule
 from sim.scenarios.sweep import Sweep
 
 
@@ -54,15 +54,38 @@ def check(sweep: Sweep) -> tuple[LeftOut, ...]:
     return tuple(dict.fromkeys(chain.from_iterable(deal.left_out for deal in deals)))
 
 
-def play(
-    sweep: Sweep,
-    folder: RunFolder,
-    on_progress: Callable[[int], None],
-    programs: Mapping[str, str] = NONE,
-    waiting: MutableMapping[str, Waiting] = NOBODY,
-    jobs: Jobs = ONE,
-    shard: Shard = WHOLE,
-) -> Run:
+@dataclass(frozen=True)
+class Means:
+    """With what a run is played.
+
+    Attributes
+    ----------
+    programs : the commands of programs that play in our parties' place, by party. See `sim.play.programs.check`.
+    waiting : processes of ours that were started before, by party. They are taken out of it.
+    jobs : how many sessions are played at once, and where.
+    shard : which part of the run is played.
+    """
+
+    programs: Mapping[str, str] = field(default_factory=dict)
+    waiting: MutableMapping[str, Waiting] = field(default_factory=dict)
+    jobs: Jobs = ONE
+    shard: Shard = WHOLE
+
+
+class _Data:
+    """A scenario's data, checked once; ``left_out`` is None before."""
+
+    def __init__(self, sweep: Sweep) -> None:
+        self._sweep = sweep
+        self.left_out: tuple[LeftOut, ...] | None = None
+
+    def check(self) -> None:
+        """Check them, unless that is done."""
+        if self.left_out is None:
+            self.left_out = check(self._sweep)
+
+
+def play(sweep: Sweep, folder: RunFolder, on_progress: Callable[[int], None], means: Means = Means()) -> Run:
     """Check a scenario's data, and play every trial that is not finished yet.
 
     A trial is a function of its cell, its seed and its number: it comes out alike in whatever processes it is played.
@@ -74,14 +97,7 @@ def play(
         New and empty, or of an interrupted run of the same sweep.
     on_progress : callable
         Told how many trials are finished, once the data are checked and as each trial ends.
-    programs : mapping of str to str
-        The commands of programs that play in our parties' place, by party. See `sim.play.programs.check`.
-    waiting : mutable mapping of str to Waiting
-        Processes of ours that were started before, by party. They are taken out of it.
-    jobs : Jobs
-        How many sessions are played at once, and where.
-    shard : Shard
-        Which part of the run is played.
+    means : Means
 
     Raises
     ------
@@ -100,68 +116,58 @@ def play(
     OSError
         If the folder cannot be written.
     """
-    new = not folder.begun
-    left_out: tuple[LeftOut, ...] | None = None if new else check(sweep)
-
+    data = _Data(sweep)
+    if folder.begun:
+        data.check()
     with folder.held():
         folder.write_scenario(sweep)
         confinement = folder.confinement()
         finished = folder.settle(sweep)
-        missing = [turn for turn in shard.turns(schedule(sweep)) if turn[2] not in finished]
+        missing = [turn for turn in means.shard.turns(schedule(sweep)) if turn[2] not in finished]
 
-        def write(trials: Sequence[Mapping[str, Any]], *, over: bool, complete: bool = False) -> dict[str, Any]:
-            return folder.write_result(
+        def write(trials: Mapping[int, Lines], *, over: bool) -> Run:
+            lines: list[Line] = [*chain.from_iterable(trials.values())]
+            result = folder.write_result(
                 sweep,
-                trials,
-                complete=complete,
+                lines,
+                complete=over and len(trials) == len(finished) + len(missing),
                 anchored=over,
                 confinement=confinement,
-                left_out=left_out or (),
-                programs=programs,
-                shard=shard,
+                left_out=data.left_out or (),
+                programs=means.programs,
+                shard=means.shard,
             )
+            return Run(folder.path, lines, result["summary"], data.left_out or ())
 
-        refused = False
-
-        def before_the_first() -> None:
-            nonlocal left_out
-            if left_out is None:
-                left_out = check(sweep)
+        def begin() -> None:
+            data.check()
             on_progress(len(finished))
 
         def tell(played: int) -> None:
             on_progress(len(finished) + played)
 
+        refused = False
         try:
-            if missing:
+            if not missing:
+                begin()
+            else:
                 # Written first, so a killed run can be resumed.
-                write([*chain.from_iterable(finished.values())], over=False)
-                if jobs == ONE:
+                write(finished, over=False)
+                if means.jobs == ONE:
+                    # Reading a table takes about as long as three processes take to start.
+                    start = Start(means.programs, means.waiting, begin)
                     with Injector(folder) if sweep.scenario.faults else contextlib.nullcontext() as injector:
                         play_turns(
-                            sweep,
-                            folder,
-                            missing,
-                            tell,
-                            lambda _, layers: confinement.append(layers),
-                            injector,
-                            programs,
-                            # Reading a table takes about as long as three processes take to start.
-                            meanwhile=before_the_first,
-                            waiting=waiting,
+                            sweep, folder, missing, tell, lambda _, layers: confinement.append(layers), injector, start
                         )
                 else:
-                    play_at_once(folder, missing, jobs, tell, confinement.append, programs, before_the_first)
-            else:
-                before_the_first()
+                    play_at_once(folder, missing, means.jobs, tell, confinement.append, means.programs, begin)
         except UserError:
-            refused = left_out is None
+            refused = data.left_out is None
             raise
         finally:
             if refused:
                 folder.discard()
             else:
-                kept = folder.settle(sweep)
-                trials: list[Line] = [*chain.from_iterable(kept.values())]
-                result = write(trials, over=True, complete=len(kept) == len(finished) + len(missing))
-    return Run(folder.path, trials, result["summary"], left_out or ())
+                run = write(folder.settle(sweep), over=True)
+    return run

@@ -6,7 +6,8 @@ import contextlib
 import itertools
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -16,13 +17,13 @@ from fairwall.game.v1.referee_service_pb2_grpc import add_RefereeServiceServicer
 from fairwall.rpc import confine, kernels, server
 from fairwall.rpc.recorder import Recorder, Recording
 from sim.games import GAMES
+from sim.games.game import Dealer
 from sim.games.referee import Referee
 from sim.games.table import Table
 from sim.play import keys
 from sim.play.faults import Injector
-from sim.play.launch import ConfinementMissing, Party, launch
-from sim.play.processes import NOBODY, Waiting
-from sim.runs.folder import NONE, RunFolder
+from sim.play.launch import ConfinementMissing, Start, launch
+from sim.runs.folder import RunFolder
 from sim.runs.trials import Lines, Turn, written
 from sim.scenarios.sweep import Sweep
 
@@ -39,22 +40,17 @@ def play_turns(
     on_trial: Callable[[int], None],
     on_start: Callable[[str, dict[str, Any]], None] = lambda *_: None,
     injector: Injector | None = None,
-    programs: Mapping[str, str] = NONE,
-    meanwhile: Callable[[], None] = lambda: None,
-    waiting: MutableMapping[str, Waiting] = NOBODY,
+    start: Start | None = None,
     table: Table | None = None,
     keep: Callable[[int, Lines], None] | None = None,
-    log_suffix: str = "",
 ) -> None:
     """Start the parties and play some of a run's trials, each with its number within its cell and within the run.
 
     ``on_start`` is told under which number the parties record ("" where they do not), and what confines each, before
-    the first trial. Without an injector there are no faults, whatever the scenario says. In the place of a party of
-    ours a program plays whose command ``programs`` has. ``meanwhile`` is called while they start; if it raises, nothing
-    is played. Those of ours that were started before are taken out of ``waiting``.
+    the first trial. Without an injector there are no faults, whatever the scenario says.
 
-    A session among several is given its ``table``, by which another thread can end it, ``keep``, which is told each
-    trial's number and lines in place of ``trials.jsonl``, and what its parties' logs are called by.
+    A session among several is given its ``table``, by which another thread can end it, and ``keep``, which is told each
+    trial's number and lines in place of ``trials.jsonl``.
 
     Raises
     ------
@@ -62,7 +58,7 @@ def play_turns(
         If a layer is not active that the scenario demands.
     TrialFailed, PartyDied
     """
-    own = confine.guard()
+    own, start = confine.guard(), start or Start()
     game, secret = GAMES[sweep.game], folder.secret(sweep)
     credentials = keys.mint(folder.run)
     name = sweep.name_for_parties(folder.key)
@@ -77,62 +73,52 @@ def play_turns(
         add_RefereeServiceServicer_to_server(watch(referee), grpc_server)
         dealer.register(grpc_server, watch)
 
-    recording, recorder = _record(sweep, folder, name, own)
-    listening = server.serve(register, credentials.pop("referee"), recorder=recorder)
-
-    def on_death(party: Party) -> None:
-        table.abort(party.epitaph())
-
-    faults = sweep.scenario.faults
-    seconds = TRIAL_SECONDS if injector is None or faults is None else faults.deadline
-    detours: dict[str, str] = {}
-    if injector is not None:
-        injector.lead_to("referee", listening.address)
-        detours = injector.detours
-    try:
-        with launch(
-            credentials,
-            listening.address,
-            folder.logs,
-            on_death,
-            recording,
-            detours=detours,
-            programs=programs,
-            meanwhile=meanwhile,
-            waiting=waiting,
-            log_suffix=log_suffix,
-        ) as announced:
-            layers = {"referee": confine.as_values(own)} | {name: party.layers for name, party in announced.items()}
-            on_start(recording.name if recording is not None else "", layers)
-            try:
-                require_layers(sweep, layers)
-                if kernels.processor() != kernels.LEVEL:
-                    LOG.warning(
-                        "fairwall: no fixed kernels here (%s): what is played replays to 1e-6", kernels.processor()
-                    )
-                if injector is not None:
-                    injector.meet(announced)
-                referee.seat({name: party.address for name, party in announced.items()} | detours)
-                for played, (cell, trial, number) in enumerate(turns, start=1):
-                    started = time.perf_counter()
-                    with injector.trial(cell.scenario, number) if injector else contextlib.nullcontext():
-                        deal = game.deal(cell, trial, f"deal-{number}", secret)
-                        outcome = dealer.play(deal, seconds)
-                        lines = game.record(cell, trial, deal, outcome)
-                    seconds_taken = time.perf_counter() - started
-                    rows = [written(cell, trial, line, seconds_taken) for line in lines]
-                    if keep is None:
-                        folder.add_trial(*rows)
-                    else:
-                        keep(number, rows)
-                    on_trial(played)
-            finally:
-                table.finish()
-    finally:
-        table.finish()  # whoever came in before the others died waits to be let in
-        listening.stop()
+    with contextlib.ExitStack() as closing:
+        recording, recorder = _record(sweep, folder, name, own)
         if recorder is not None:
-            recorder.close()
+            closing.callback(recorder.close)
+        listening = server.serve(register, credentials.pop("referee"), recorder=recorder)
+        closing.callback(listening.stop)
+        closing.callback(table.finish)  # whoever came in before the others died waits to be let in
+        if injector is not None:
+            injector.lead_to("referee", listening.address)
+            start = replace(start, detours=injector.detours)
+        announced = closing.enter_context(
+            launch(
+                credentials,
+                listening.address,
+                folder.logs,
+                lambda party: table.abort(party.epitaph()),
+                recording,
+                start=start,
+            )
+        )
+        closing.callback(table.finish)
+        layers = {"referee": confine.as_values(own)} | {name: party.layers for name, party in announced.items()}
+        on_start(recording.name if recording is not None else "", layers)
+        require_layers(sweep, layers)
+        if kernels.processor() != kernels.LEVEL:
+            LOG.warning("fairwall: no fixed kernels here (%s): what is played replays to 1e-6", kernels.processor())
+        if injector is not None:
+            injector.meet(announced)
+        referee.seat({name: party.address for name, party in announced.items()} | {**start.detours})
+        keep = keep or (lambda _, lines: folder.add_trial(*lines))
+        for played, turn in enumerate(turns, start=1):
+            keep(turn[2], _played(turn, sweep, dealer, secret, injector))
+            on_trial(played)
+
+
+def _played(turn: Turn, sweep: Sweep, dealer: Dealer[Any, Any], secret: bytes, injector: Injector | None) -> Lines:
+    """Play a trial, and score it: its lines."""
+    cell, trial, number = turn
+    game, faults = GAMES[sweep.game], sweep.scenario.faults
+    seconds = TRIAL_SECONDS if injector is None or faults is None else faults.deadline
+    started = time.perf_counter()
+    with injector.trial(cell.scenario, number) if injector else contextlib.nullcontext():
+        deal = game.deal(cell, trial, f"deal-{number}", secret)
+        lines = game.record(cell, trial, deal, dealer.play(deal, seconds))
+    taken = time.perf_counter() - started
+    return [written(cell, trial, line, taken) for line in lines]
 
 
 def require_layers(sweep: Sweep, layers: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:

@@ -104,7 +104,7 @@ def test_the_same_developer_learns_everything_where_the_seed_decides(text: str, 
     # As if it were not refused.
     sweep = read(str(file), [])
     folder = RunFolder.create(tmp_path, "seeds")
-    runner.play(sweep, folder, lambda _: None, programs=programs)
+    runner.play(sweep, folder, lambda _: None, runner.Means(programs))
     assert searched(folder.path) == [str(SEED + trial) for trial in range(TRIALS)]
     assert [trial["leakage"] for trial in read_trials(folder.path / "trials.jsonl")] == [100.0] * TRIALS
     # The noise too: compliance was dealt the very seeds that follow.

@@ -26,21 +26,14 @@ def frontier(
         str,
         typer.Argument(help="A shipped scenario's name, a TOML file, or the folder of a run.", metavar="SCENARIO|RUN"),
     ],
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Set a dotted key; a list sweeps it. May be repeated."),
-    ] = None,
-    trials: Annotated[int | None, typer.Option(help="How many trials a cell, in place of the scenario's.")] = None,
-    seed: Annotated[int | None, typer.Option(help="The first trial's seed, in place of the scenario's.")] = None,
-    out: Annotated[Path | None, typer.Option(help="The folder that gets the run's own folder, or else runs.")] = None,
-    jobs: Annotated[int, typer.Option(metavar="N", help="Play so many sessions at once.")] = 1,
+    settings: run.Settings = None,
+    trials: run.Trials = None,
+    seed: run.Seed = None,
+    out: run.Out = None,
+    jobs: run.Together = 1,
 ) -> None:
     """Draw the models of a sweep that no other one beats."""
-    # As settings, so that one list says all that was asked for.
-    asked = [
-        *(settings or []),
-        *(f"scenario.{key}={value}" for key, value in (("trials", trials), ("seed", seed)) if value is not None),
-    ]
+    asked = run.settings_of(settings, trials, seed)
     if Path(source).is_dir():
         if asked or out is not None or jobs != 1:
             raise typer.BadParameter(f"{source} is a run's folder, of which nothing is played: leave the options out")
@@ -57,32 +50,21 @@ def frontier(
 def _played(scenario: str, settings: list[str], parent: Path, jobs: int) -> Path:
     """Play a scenario, write its report, and give the run's folder."""
     from sim.games import read
-    from sim.play.jobs import Jobs, require
+    from sim.play.jobs import Jobs
+    from sim.play.runner import Means
     from sim.runs.folder import RunFolder
-    from sim.runs.page import write_report
-    from sim.runs.shard import WHOLE
     from sim.scenarios.sweep import CELLS_MAX
 
     sweep = read(scenario, settings, CELLS_MAX)
     _front_of(sweep, scenario)
-    at_once = Jobs(jobs)
-    require(at_once)
+    means = Means(jobs=Jobs(jobs))
+    means.jobs.require()
     folder = RunFolder.create(parent, sweep.scenario.scenario.name)
     try:
-        played = run.play(sweep, folder, {}, {}, at_once, WHOLE, as_json=False)
-        write_report(played.folder)
-    except Interrupted:
-        again = [
-            "fairwall",
-            "run",
-            scenario,
-            *(f"--set={setting}" for setting in settings),
-            "--resume",
-            str(folder.path),
-        ]
-        then = ["fairwall", "results", "frontier", str(folder.path)]
-        raise Interrupted(f"finished trials are kept: {shlex.join(again)}; then {shlex.join(then)}") from None
-    return played.folder
+        with run.resumable(scenario, settings, folder):
+            return run.play(sweep, folder, means, as_json=False)[0].folder
+    except Interrupted as error:
+        raise Interrupted(f"{error}; then {shlex.join(['fairwall', 'frontier', str(folder.path)])}") from None
 
 
 def _front_of(sweep: Sweep, origin: str) -> Callable[[Sweep, Sequence[Line], Sequence[Line]], Front]:
