@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -217,18 +217,13 @@ def make(rows: Rows, demands: Demands, told: Callable[[str], None] = lambda _: N
     least = min(everybody, max(4 * PARTS, math.ceil(_MEMBERS_MIN * everybody / min(groups))))
     if constant >= demands.min_accuracy:
         return TrainingPlan(demands, groups, constant, None, constant, 0.0, None, None, None, least)
-    design = design_of(rows)
     told(f"epsilon {demands.epsilon:g}")
-    trying = Trying(design, demands, seed)
+    trying = Trying(design_of(rows), demands, seed)
     best, tried = trying.at(demands.epsilon, everybody, thorough=True)
     reference = None
     if not best.holds or best.undecided:
         told("without privacy")
-        reference = trying.without_privacy()
-        if not reference.holds:
-            # Rows are scaled for privacy's sake; without it they may stay as they are.
-            other = Trying(design_of(rows, scaled=False), demands, seed).without_privacy()
-            reference = max(reference, other, key=lambda judged: judged.margin)
+        reference = _without_privacy(trying, rows)
 
     def at_epsilon(epsilon: float) -> bool:
         told(f"epsilon {epsilon:.3g}")
@@ -267,6 +262,15 @@ def make(rows: Rows, demands: Demands, told: Callable[[str], None] = lambda _: N
         None if people is None else round(people),
         least,
     )
+
+
+def _without_privacy(trying: Trying, rows: Rows) -> Judged:
+    reference = trying.without_privacy()
+    if reference.holds:
+        return reference
+    # Rows are scaled for privacy's sake; without it they may stay as they are.
+    other = replace(trying, design=design_of(rows, scaled=False)).without_privacy()
+    return max(reference, other, key=lambda judged: judged.margin)
 
 
 @dataclass(frozen=True, eq=False)

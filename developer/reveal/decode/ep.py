@@ -207,19 +207,11 @@ def _propagate(
         residual = inverse @ (answers - K @ mean0)
         own_row = np.diagonal(inverse)
         row_tau, row_mu = np.maximum(1 / own_row - V, _NARROW), answers - residual / own_row
-        mean = mean0 + residual @ spread
         variance = 1 / precision - np.einsum("ij,ij->j", spread, inverse @ spread)
         variance = np.clip(variance, _NARROW, (1 - 1e-6) / precision)
-        # Cavities of people, and a coin's moments there.
         tau = 1 / (1 / variance - precision)
-        mu = tau * (mean / variance - shift)
-        new = prior + np.clip((2 * mu - 1) / (2 * tau), -1e6, 1e6)
-        p = 1 / (1 + np.exp(-np.clip(new, -40, 40)))
-        own = np.maximum(p * (1 - p), _LEAST)
-        precision_new = np.clip(1 / own - 1 / tau, 1e-3, 1e8)
-        shift_new = p / own - mu / tau
-        # Where the precision is cut off, the site's pull towards p is kept.
-        shift_new = np.where(precision_new > 1e-3, shift_new, p * (precision_new + 1 / tau) - mu / tau)
+        mu = tau * ((mean0 + residual @ spread) / variance - shift)
+        new, precision_new, shift_new = _coin_sites(prior, mu, tau)
         moved = np.abs(new - log_odds)
         log_odds = new
         # A large log-odds may still grow; nobody's guess depends on it.
@@ -233,6 +225,19 @@ def _propagate(
             V[:-1] = 1 / (1 / V[:-1] + DAMPING * (row_precision - 1 / V[:-1]))
             answers = site * V
     return Belief(log_odds, row_mu, row_tau)
+
+
+def _coin_sites(
+    prior: NDArray[np.float64], mu: NDArray[np.float64], tau: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Give people's log-odds and sites, precisions and shifts, (n,) each, from a coin's moments at cavities."""
+    log_odds = prior + np.clip((2 * mu - 1) / (2 * tau), -1e6, 1e6)
+    p = 1 / (1 + np.exp(-np.clip(log_odds, -40, 40)))
+    own = np.maximum(p * (1 - p), _LEAST)
+    precision = np.clip(1 / own - 1 / tau, 1e-3, 1e8)
+    # Where the precision is cut off, the site's pull towards p is kept.
+    shift = np.where(precision > 1e-3, p / own - mu / tau, p * (precision + 1 / tau) - mu / tau)
+    return log_odds, precision, shift
 
 
 def _row_sites(

@@ -23,7 +23,7 @@ training amplifies them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -134,8 +134,8 @@ def train(
         for width in np.unique(widths):
             alike = np.flatnonzero(widths == width)
             for first in range(0, len(alike), CHUNK):
-                chunk = alike[first : first + CHUNK]
-                work = [int(chunk[0])] * 2 if len(chunk) == 1 else [int(model) for model in chunk]
+                chunk = [int(model) for model in alike[first : first + CHUNK]]
+                work = chunk * 2 if len(chunk) == 1 else chunk
                 rngs = [np.random.default_rng(seeds[model]) for model in work]
                 training = _Training(
                     torch,
@@ -144,31 +144,20 @@ def train(
                     recipe,
                     rngs,
                     None if private is None else [private[model] for model in work],
-                    [
-                        plan.expected if isinstance(plan, Poisson | PoissonStrata) else plan.width
-                        for plan in map(plans.__getitem__, work)
-                    ],
+                    [_expected(plans[model]) for model in work],
                 )
-                odds = penalty if isinstance(penalty, EqualizedOdds) else None
-                groups = None if odds is None else torch.from_numpy(odds.groups.astype(np.float32))
-                taken = 0
-                while taken < recipe.steps:
-                    steps = min(_BLOCK, recipe.steps - taken)
-                    if isinstance(penalty, WeightedRows):
-                        if taken % penalty.every == 0:
-                            now = training.result().take(range(len(chunk)))
-                            weights = penalty.weigh(now, [int(model) for model in chunk]).astype(np.float32)
-                            # A model alone stands there twice.
-                            training.weigh(torch.from_numpy(np.resize(weights, (len(work), len(labels)))))
-                        steps = min(steps, penalty.every - taken % penalty.every)
-                    training.run(steps, table, outcome, odds, groups)
-                    taken += steps
+                for steps in training.through(recipe.steps, chunk, table, outcome, penalty):
                     done += steps * len(chunk)
                     if on_step is not None:
                         on_step(done, total)
                 made.append(training.result().take(range(len(chunk))))
-                order.extend(int(model) for model in chunk)
+                order += chunk
     return together(made).take(np.argsort(order, kind="stable"))
+
+
+def _expected(plan: Batches) -> float:
+    """Give how many rows a batch has on average."""
+    return plan.expected if isinstance(plan, Poisson | PoissonStrata) else plan.width
 
 
 class _Training:
@@ -213,6 +202,30 @@ class _Training:
     def weigh(self, weights: Tensor) -> None:
         """Set the weights of the table's rows in the penalty, shape (models, rows)."""
         self._weights = weights
+
+    def through(
+        self,
+        steps: int,
+        models: list[int],
+        table: Tensor,
+        outcome: Tensor,
+        penalty: EqualizedOdds | WeightedRows | None,
+    ) -> Iterator[int]:
+        """Take all steps, and tell of every few that are taken; ``models`` are those that stand here, once each."""
+        odds = penalty if isinstance(penalty, EqualizedOdds) else None
+        groups = None if odds is None else self._torch.from_numpy(odds.groups.astype(np.float32))
+        taken = 0
+        while taken < steps:
+            few = min(_BLOCK, steps - taken)
+            if isinstance(penalty, WeightedRows):
+                if taken % penalty.every == 0:
+                    weights = penalty.weigh(self.result().take(range(len(models))), models).astype(np.float32)
+                    # A model alone stands there twice.
+                    self.weigh(self._torch.from_numpy(np.resize(weights, (len(self._rngs), len(outcome)))))
+                few = min(few, penalty.every - taken % penalty.every)
+            self.run(few, table, outcome, odds, groups)
+            taken += few
+            yield few
 
     def run(
         self, steps: int, table: Tensor, outcome: Tensor, penalty: EqualizedOdds | None, groups: Tensor | None

@@ -47,12 +47,7 @@ def record(cell: Cell[RevealScenario], trial: int, deal: RevealDeal, outcome: Re
     protected = deal.compliance.protected
     guess = outcome.reveal
     score = _score(deal, guess)
-    exact, released = metric_answers(outcome.audits)
     accuracies = guess.accuracy_models if guess.queries else None
-    numbers = np.isfinite(released) & np.isfinite(exact)
-    error = np.abs(released[numbers] - exact[numbers])
-    if MECHANISM_LAWS[scenario.compliance.mechanism].is_choice:
-        error = error[:0]  # such an answer is no number near a gap
     advantaged = int(protected.sum())
     people = protected[stratum(scenario.compliance.metric, deal.compliance.labels)]
     line: dict[str, Any] = {
@@ -78,8 +73,7 @@ def record(cell: Cell[RevealScenario], trial: int, deal: RevealDeal, outcome: Re
         "accuracy_base": guess.accuracy_base,
         "accuracy_models": float(accuracies.mean()) if accuracies is not None else None,
         "accuracy_models_least": float(accuracies.min()) if accuracies is not None else None,
-        "query_error_mean": float(error.mean()) if error.size else None,
-        "query_error_median": float(np.median(error)) if error.size else None,
+        **_errors(scenario, outcome),
         "epsilon_spent": plain(outcome.epsilon_spent),
     }
     if math.isinf(scenario.epsilon):
@@ -110,6 +104,16 @@ def record(cell: Cell[RevealScenario], trial: int, deal: RevealDeal, outcome: Re
     if trial == 0:
         line["trace"] = _trace(deal, outcome)
     return [line]
+
+
+def _errors(scenario: RevealScenario, outcome: RevealOutcome) -> dict[str, float | None]:
+    """Say how far answers were off; None where they are choices, which are no numbers near a gap."""
+    exact, released = metric_answers(outcome.audits)
+    numbers = np.isfinite(released) & np.isfinite(exact)
+    error = np.abs(released[numbers] - exact[numbers])
+    if not error.size or scenario.compliance.mechanism in CHOICES:
+        return {"query_error_mean": None, "query_error_median": None}
+    return {"query_error_mean": float(error.mean()), "query_error_median": float(np.median(error))}
 
 
 def _bits(scenario: RevealScenario) -> float:
