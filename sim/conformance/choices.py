@@ -25,11 +25,11 @@ from fairwall.laws.response import turning_probability
 from fairwall.laws.selection import sparse_vector, unsigned
 from fairwall.laws.sensitivity import global_sensitivity
 from fairwall.rpc import arrays
-from sim.conformance import law
+from sim.conformance import bounds, law
 from sim.conformance.audits import Asked, Audit
 from sim.conformance.calls import Seen, Violation
 from sim.conformance.promise import Array, Known, cdf
-from sim.conformance.survey import Batch, divergence, require_nothing_depends
+from sim.conformance.survey import Batch, require_nothing_depends
 from sim.conformance.vocabulary import Words
 from sim.conformance.world import World
 
@@ -430,5 +430,5 @@ _MEET = 0.8
 
 def _require_rate(count: int, size: int, probability: float, what: str) -> None:
     """Demand that something comes about as often as it should: Chernoff's bound, on both sides."""
-    if size and size * divergence(count / size, probability) > math.log(2 / _P):
+    if size and size * bounds.divergence(count / size, probability) > math.log(2 / _P):
         raise Violation(f"{what} {count} times of {size}; it should be in {probability:.3g} of them")

@@ -3,12 +3,9 @@ r"""What answers must look like, told by somebody who holds the protected attrib
 The exact gaps are computed here by hand, from the definitions in docs/metrics.md: a tester that shares the arithmetic
 of the server under test would share its faults.
 
-**Noise** is tested against its law F. With T = -ln(1 - |2 F(noise) - 1|), T is exponential with mean 1 for every
-symmetric law. By Chernoff's bound the mean of N such numbers is at most a < 1 (at least a > 1) with a probability of
-at most (a e^{1-a})^N: noise that is missing or too small (too large) is told from that, with one answer or thousands.
-The shape is tested by Dvoretzky, Kiefer, Wolfowitz with Massart's constant: the empirical distribution is off by more
-than sqrt(ln(2/p) / 2N) with a probability of at most p; the dependence of neighbours in a batch by Azuma's inequality
-for the mean of (2 F(z_i) - 1)(2 F(z_{i+1}) - 1), a martingale with steps in [-1, 1].
+**Noise** is tested against its law F by what c = 2 F(noise) - 1 has to be (`sim.conformance.bounds`): its size, with
+one answer or thousands; its shape; and the dependence of neighbours in a batch by Azuma's inequality for the mean of
+c_i c_{i+1}, a martingale with steps in [-1, 1].
 """
 
 from __future__ import annotations
@@ -21,6 +18,7 @@ from numpy.typing import NDArray
 from fairwall.laws.bounding import metric_range
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Laplace
+from sim.conformance import bounds
 from sim.conformance.calls import Violation
 from sim.conformance.promise import Array, Known, cdf, quantile
 from sim.conformance.target import People
@@ -31,9 +29,6 @@ suite has some hundred cases."""
 
 _LOOKS = 100
 _P = FALSE_ALARM / _LOOKS
-
-_NEAR = 4e-6
-"""Wider than a grid of 2^-20 of the scale."""
 
 
 def exact_gaps(people: People, metric: str, predictions: Array) -> Array:
@@ -67,25 +62,18 @@ def require_noise(noise: Array, law: Known) -> None:
     """Demand that noise has its law, and that the noise of one answer says nothing about the next one's."""
     size = len(noise)
     centred = 2 * cdf(noise, law) - 1
-    mean = float(np.mean(_sizes(noise, law)))
-    if mean < 1 and _chernoff(mean, size) < _P:
-        raise Violation(f"{size} answers have noise of {mean:.3g} times the scale that the mechanism promises")
-    if mean > 1 and _chernoff(mean, size) < _P:
-        raise Violation(f"{size} answers have noise of {mean:.3g} times the scale that the mechanism needs")
-    # So near as this comes one in a quarter of a million: k of N with a probability of at most (N q)^k / k!.
-    bare, near = int((np.abs(centred) < _NEAR).sum()), size * _NEAR
-    if bare and near**bare / math.factorial(min(bare, 100)) < _P:
+    mean = float(np.mean(bounds.sizes(centred)))
+    if bounds.chernoff(mean, size) < _P:
+        why = "promises" if mean < 1 else "needs"
+        raise Violation(f"{size} answers have noise of {mean:.3g} times the scale that the mechanism {why}")
+    if bare := bounds.bare(centred, _P):
         raise Violation(f"{bare} of {size} answers have no noise")
     if size < 100:
         return
     # A grid of 2^-20 of the scale makes one or two of them meet, and a tenth of them never.
     if len(np.unique(np.round(np.abs(centred), 12))) < 0.9 * size:
         raise Violation("answers of one batch share their noise")
-    ranks = np.sort(centred + 1) / 2
-    steps = np.arange(size + 1) / size
-    folded = np.sort(np.abs(centred))  # twice as far from uniform where a symmetric law is not the right one
-    distance = max(float(max(np.max(steps[1:] - found), np.max(found - steps[:-1]))) for found in (ranks, folded))
-    if distance > math.sqrt(math.log(2 / _P) / (2 * size)):
+    if distance := bounds.off_law(centred, _P):
         raise Violation(f"the noise of {size} answers does not have the law of the mechanism: off by {distance:.3g}")
     dependence = float(np.mean(centred[1:] * centred[:-1]))
     if abs(dependence) > math.sqrt(2 * math.log(2 / _P) / (size - 1)):
@@ -96,9 +84,9 @@ def require_noise_everywhere(noise: Array, law: Known) -> None:
     """Demand noise of its law of many batches, shape (batches, models), together and of each position for itself."""
     require_noise(noise.ravel(), law)
     batches, models = noise.shape
-    means = np.mean(_sizes(noise, law), axis=0)
+    means = np.mean(bounds.sizes(2 * cdf(noise, law) - 1), axis=0)
     for position in np.flatnonzero(means < 1):
-        if _chernoff(float(means[position]), batches) < _P / models:
+        if bounds.chernoff(float(means[position]), batches) < _P / models:
             raise Violation(f"model {position} of {models} has noise of {means[position]:.3g} times its scale, always")
 
 
@@ -121,7 +109,7 @@ def require_interval(low: Array, high: Array, gaps: Array, exact: Array, metric:
         raise Violation("an interval is upside down, or leaves the metric's range")
     size = len(low)
     held = float(np.mean((low <= exact + 1e-12) & (exact <= high + 1e-12)))
-    if held < 0.95 and size * _divergence(held, 0.95) > math.log(1 / _P):
+    if held < 0.95 and size * bounds.divergence(held, 0.95) > math.log(1 / _P):
         raise Violation(f"{held:.1%} of {size} intervals hold the exact gap, not 95%")
     whole = (low > least) & (high < most)
     centred = whole & (np.abs((low + high) / 2 - gaps) <= 1e-9 * (1 + np.abs(gaps)))
@@ -147,20 +135,3 @@ def _difference(values: Array, inside: NDArray[np.bool_], groups: NDArray[np.uin
 def _precision(row: Array, labels: NDArray[np.uint8], group: NDArray[np.bool_]) -> float:
     chosen = group & (row == 1)
     return float(labels[chosen].mean()) if chosen.any() else 0.0
-
-
-def _sizes(noise: Array, law: Known) -> Array:
-    """Map noise to numbers that are exponential with mean 1 if it has its law."""
-    sizes: Array = -np.log1p(-np.minimum(np.abs(2 * cdf(noise, law) - 1), 1 - 1e-16))
-    return sizes
-
-
-def _chernoff(mean: float, size: int) -> float:
-    """Bound the probability that so many exponential numbers have such a mean, or one farther from 1."""
-    return math.exp(size * (math.log(mean) + 1 - mean)) if mean > 0 else 0.0
-
-
-def _divergence(found: float, expected: float) -> float:
-    """Kullback and Leibler's, of two coins: a share of `found` or less has a probability of exp(-size divergence)."""
-    one = found * math.log(found / expected) if found else 0.0
-    return one + (1 - found) * math.log((1 - found) / (1 - expected))

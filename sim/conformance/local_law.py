@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.conformance import bounds
 from sim.conformance.calls import Violation
 from sim.conformance.law import FALSE_ALARM
 
@@ -120,11 +121,5 @@ def require_unrelated(
 
 def _require_share(found: NDArray[np.bool_], probability: float, at_most: float, what: str) -> None:
     """Demand that something happens as often as it should."""
-    if len(found) and len(found) * _divergence(float(found.mean()), probability) > math.log(2 / at_most):
+    if len(found) and len(found) * bounds.divergence(float(found.mean()), probability) > math.log(2 / at_most):
         raise Violation(f"{what}, for {found.mean():.1%} of {len(found)}; it should be {probability:.1%}")
-
-
-def _divergence(share: float, probability: float) -> float:
-    """Kullback and Leibler's, of two coins."""
-    parts = ((share, probability), (1 - share, 1 - probability))
-    return sum(here * (math.log(here / there) if there else math.inf) for here, there in parts if here)

@@ -6,13 +6,12 @@ connection, deployment, restarts. Every answer becomes one number that is unifor
 abs_eo"; "the last model, of more than 128") are tested: their size, their sign, and whether there is noise at all.
 Noise that is wrong in one corner is wrong in a cell of two.
 
-With c = 2u - 1, -ln(1 - |c|) is exponential with mean 1 (Chernoff's bound), c and |c| have laws near which empirical
-ones stay (Massart's), c has mean 0 and lies in [-1, 1] (Bernstein's), |c| < q with probability q and |c| > 1 - q too
-(Chernoff's). Of the numbers of a batch neighbours at every distance up to eight and halves are looked at, and of single
-answers the series that they make: products c_i c_{i+k} have mean 0 and variance 1/9, and those with one parity of
-i // k share no factor. The sum of a batch's numbers, made normal, over its deviation, is normal, and its square neither
-always near 0 nor far above 1. Two requests that share numbers are found among all, and of each answer the last bits are
-looked at.
+With c = 2u - 1, size and shape are as `sim.conformance.bounds` has it, c has mean 0 and lies in [-1, 1] (Bernstein's
+bound), |c| > 1 - q with probability q (Chernoff's). Of the numbers of a batch neighbours at every distance up to eight
+and halves are looked at, and of single answers the series that they make: products c_i c_{i+k} have mean 0 and variance
+1/9, and those with one parity of i // k share no factor. The sum of a batch's numbers, made normal, over its deviation,
+is normal, and its square neither always near 0 nor far above 1. Two requests that share numbers are found among all,
+and of each answer the last bits are looked at.
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fairwall.rpc import arrays
+from sim.conformance import bounds
 from sim.conformance.audits import Audit, Predictions
 from sim.conformance.calls import Violation
 from sim.conformance.promise import Array
@@ -36,9 +36,6 @@ from sim.conformance.world import NotRun, World
 
 _P = 1e-13
 """Of one look at a sound server: a survey has some ten thousand."""
-
-_NEAR = 4e-6
-"""Wider than a grid of 2^-20 of the scale."""
 
 _LAGS = 8
 
@@ -187,7 +184,7 @@ def require_nothing_depends(batches: list[Batch]) -> None:
 
 def _require_law(batches: list[Batch]) -> None:
     centred = np.concatenate([batch.centred for batch in batches])
-    sizes = -np.log1p(-np.minimum(np.abs(centred), 1 - 1e-16))
+    sizes = bounds.sizes(centred)
     # Of answers to unfair models, whether noise tends to make them look so, or not.
     signs = np.sign(np.concatenate([batch.exact for batch in batches]))
     circumstances = _circumstances(batches)
@@ -233,13 +230,12 @@ def _circumstances(batches: list[Batch]) -> dict[str, tuple[list[Any], NDArray[n
 def _require_cell(place: str, centred: Array, sizes: Array, signs: Array) -> None:
     size = len(sizes)
     mean = float(sizes.mean())
-    if (missing := _chernoff(mean, size)) < _P:
+    if (missing := bounds.chernoff(mean, size)) < _P:
         raise Violation(
             f"{place}: {size} answers have noise of {mean:.3g} times the scale that the mechanism promises "
             f"(with a probability of {missing:.1g})"
         )
-    bare, near = int((np.abs(centred) < _NEAR).sum()), size * _NEAR
-    if bare and near**bare / math.factorial(min(bare, 100)) < _P:
+    if bare := bounds.bare(centred, _P):
         raise Violation(f"{place}: {bare} of {size} answers have no noise")
     if _is_unlikely_sum(float(centred.sum()), size / 3):
         raise Violation(f"{place}: the noise of {size} answers leans to one side")
@@ -250,13 +246,10 @@ def _require_cell(place: str, centred: Array, sizes: Array, signs: Array) -> Non
         return
     for tail in _TAILS:
         far = int((np.abs(centred) > 1 - tail).sum())
-        if size * divergence(far / size, tail) > math.log(2 / _P):
+        if size * bounds.divergence(far / size, tail) > math.log(2 / _P):
             raise Violation(f"{place}: {far} of {size} answers have noise that one of {1 / tail:g} should have")
-    steps = np.arange(size + 1) / size
-    for ranks in (np.sort(centred + 1) / 2, np.sort(np.abs(centred))):
-        off = float(max(np.max(steps[1:] - ranks), np.max(ranks - steps[:-1])))
-        if off > math.sqrt(math.log(2 / _P) / (2 * size)):
-            raise Violation(f"{place}: the noise of {size} answers does not have its law: off by {off:.3g}")
+    if off := bounds.off_law(centred, _P):
+        raise Violation(f"{place}: the noise of {size} answers does not have its law: off by {off:.3g}")
 
 
 def _is_unlikely_sum(total: float, variance: float) -> bool:
@@ -398,14 +391,3 @@ def _bits(steps: Array) -> Array:
 def _poisson(count: int, expected: float) -> float:
     """Bound the probability of so many or more, where so many are expected."""
     return math.exp(count - expected + count * math.log(expected / count)) if count > expected else 1.0
-
-
-def divergence(found: float, expected: float) -> float:
-    """Return Kullback and Leibler's, of two coins: a share as far from what is expected has p < exp(-size of it)."""
-    parts = ((found, expected), (1 - found, 1 - expected))
-    return sum(one * math.log(one / other) if other else math.inf for one, other in parts if one)
-
-
-def _chernoff(mean: float, size: int) -> float:
-    """Bound the probability that so many exponential numbers have such a mean, or one farther from 1."""
-    return math.exp(size * (math.log(mean) + 1 - mean)) if mean > 0 else 0.0
