@@ -57,11 +57,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from fairwall.laws.calibration import require_batch
 from fairwall.laws.counts import share_of_size
 from fairwall.laws.decimals import least_scale
+from fairwall.laws.noise import Scaled
 
 TOGETHER = 25
 """Up to so many sums N0 is one more coordinate of theirs; beyond, it has noise of its own."""
@@ -176,7 +177,7 @@ def coordinates(values: NDArray[np.float64], step: float) -> Coordinates:
 
 
 @dataclass(frozen=True)
-class CubeNoise:
+class CubeNoise(Scaled):
     """One coordinate of the cube's noise: density Q(d, |x|/scale) / (2 d scale), Laplace where d = 1.
 
     Parameters
@@ -187,22 +188,16 @@ class CubeNoise:
         d, at least 1.
     """
 
-    scale: float
     sides: int
 
     def __post_init__(self) -> None:
-        if not 0 <= self.scale < math.inf:
-            raise ValueError("the scale must be a finite number of at least 0")
+        super().__post_init__()
         if self.sides < 1:
             raise ValueError("a cube has at least one side")
 
-    def log_density(self, x: ArrayLike) -> NDArray[np.float64]:
-        """Return the log-density at each x, in x's shape; at scale 0 that of a point mass: 0 at 0, else -inf."""
+    def _log_density(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
         from scipy.special import gammaincc, gammaln
 
-        x = np.asarray(x, dtype=np.float64)
-        if self.scale == 0:
-            return np.where(x == 0, 0.0, -np.inf)
         y, d = np.abs(x) / self.scale, self.sides
         upper = gammaincc(d, y)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -211,10 +206,7 @@ class CubeNoise:
             log: NDArray[np.float64] = np.where(upper > 1e-290, np.log(upper), far)
         return log - math.log(2 * d * self.scale)
 
-    def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
-        """Return independent draws of the given shape, each from a cube of its own; at scale 0 zeros."""
-        if not self.scale:
-            return np.zeros(size)
+    def _sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
         drawn: NDArray[np.float64] = rng.gamma(self.sides + 1, self.scale, size) * rng.uniform(-1.0, 1.0, size)
         return drawn
 

@@ -31,25 +31,33 @@ class Law(Protocol):
 
 
 @dataclass(frozen=True)
-class Laplace:
-    """Density exp(-|x| / scale) / (2 scale)."""
+class Scaled:
+    """A `Law` that says how it is drawn, and its log-density, where there is noise."""
 
     scale: float
 
     def __post_init__(self) -> None:
-        _require_scale(self.scale)
+        if not 0 <= self.scale < math.inf:
+            raise ValueError("the scale must be a finite number of at least 0")
 
     def log_density(self, x: ArrayLike) -> NDArray[np.float64]:
-        """Return the log-density at each x, in x's shape; at scale 0 that of a point mass: 0 at 0, else -inf."""
+        """See `Law.log_density`."""
         x = np.asarray(x, dtype=np.float64)
-        if self.scale == 0:
-            return _point_mass(x)
-        log_density: NDArray[np.float64] = -np.abs(x) / self.scale - math.log(2 * self.scale)
-        return log_density
+        return self._log_density(x) if self.scale else np.where(x == 0, 0.0, -np.inf)
 
     def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
-        """Return independent draws of the given shape; at scale 0 zeros, and nothing is drawn."""
-        return rng.laplace(0.0, self.scale, size) if self.scale else np.zeros(size)
+        """See `Law.sample`."""
+        return self._sample(rng, size) if self.scale else np.zeros(size)
+
+    def _log_density(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        raise NotImplementedError
+
+    def _sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+        raise NotImplementedError
+
+
+class Laplace(Scaled):
+    """Density exp(-|x| / scale) / (2 scale)."""
 
     def median_abs(self) -> float:
         """Return the median of the noise's absolute value, scale * ln 2."""
@@ -59,54 +67,30 @@ class Laplace:
         """Return the variance, 2 scale^2."""
         return 2 * self.scale**2
 
+    def _log_density(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(-np.abs(x) / self.scale - math.log(2 * self.scale))
 
-@dataclass(frozen=True)
-class Cauchy:
+    def _sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+        return rng.laplace(0.0, self.scale, size)
+
+
+class Cauchy(Scaled):
     """Density scale / (pi (x^2 + scale^2)). It has no mean: report medians."""
-
-    scale: float
-
-    def __post_init__(self) -> None:
-        _require_scale(self.scale)
-
-    def log_density(self, x: ArrayLike) -> NDArray[np.float64]:
-        """Return the log-density at each x, in x's shape; at scale 0 that of a point mass: 0 at 0, else -inf."""
-        x = np.asarray(x, dtype=np.float64)
-        if self.scale == 0:
-            return _point_mass(x)
-        # hypot, because x^2 overflows for draws that a Cauchy law really makes.
-        log_density: NDArray[np.float64] = math.log(self.scale / math.pi) - 2 * np.log(np.hypot(x, self.scale))
-        return log_density
-
-    def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
-        """Return independent draws of the given shape; at scale 0 zeros, and nothing is drawn."""
-        return self.scale * rng.standard_cauchy(size) if self.scale else np.zeros(size)
 
     def median_abs(self) -> float:
         """Return the median of the noise's absolute value, the scale."""
         return self.scale
 
+    def _log_density(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        # hypot, because x^2 overflows for draws that a Cauchy law really makes.
+        return np.asarray(math.log(self.scale / math.pi) - 2 * np.log(np.hypot(x, self.scale)))
 
-@dataclass(frozen=True)
-class Gaussian:
+    def _sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+        return self.scale * rng.standard_cauchy(size)
+
+
+class Gaussian(Scaled):
     """Density exp(-x^2 / (2 scale^2)) / (scale sqrt(2 pi))."""
-
-    scale: float
-
-    def __post_init__(self) -> None:
-        _require_scale(self.scale)
-
-    def log_density(self, x: ArrayLike) -> NDArray[np.float64]:
-        """Return the log-density at each x, in x's shape; at scale 0 that of a point mass: 0 at 0, else -inf."""
-        x = np.asarray(x, dtype=np.float64)
-        if self.scale == 0:
-            return _point_mass(x)
-        log_density: NDArray[np.float64] = -0.5 * (x / self.scale) ** 2 - math.log(self.scale * math.sqrt(2 * math.pi))
-        return log_density
-
-    def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
-        """Return independent draws of the given shape; at scale 0 zeros, and nothing is drawn."""
-        return rng.normal(0.0, self.scale, size) if self.scale else np.zeros(size)
 
     def median_abs(self) -> float:
         """Return the median of the noise's absolute value, scale * 0.674."""
@@ -116,39 +100,25 @@ class Gaussian:
         """Return the variance, scale^2."""
         return self.scale**2
 
+    def _log_density(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.asarray(-0.5 * (x / self.scale) ** 2 - math.log(self.scale * math.sqrt(2 * math.pi)))
 
-@dataclass(frozen=True)
-class Uniform:
+    def _sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+        return rng.normal(0.0, self.scale, size)
+
+
+class Uniform(Scaled):
     """Density 1 / (2 scale) on [-scale, scale]: the error of rounding to a grid of step 2 scale.
 
     For a number that varies over many steps of the grid; the error is a function of the number, not noise.
     """
 
-    scale: float
-
-    def __post_init__(self) -> None:
-        _require_scale(self.scale)
-
-    def log_density(self, x: ArrayLike) -> NDArray[np.float64]:
-        """Return the log-density at each x, in x's shape; at scale 0 that of a point mass: 0 at 0, else -inf."""
-        x = np.asarray(x, dtype=np.float64)
-        if self.scale == 0:
-            return _point_mass(x)
-        return np.where(np.abs(x) <= self.scale, -math.log(2 * self.scale), -np.inf)
-
-    def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
-        """Return independent draws of the given shape; at scale 0 zeros, and nothing is drawn."""
-        return rng.uniform(-self.scale, self.scale, size) if self.scale else np.zeros(size)
-
     def median_abs(self) -> float:
         """Return the median of the noise's absolute value, half the scale."""
         return self.scale / 2
 
+    def _log_density(self, x: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.where(np.abs(x) <= self.scale, -math.log(2 * self.scale), -np.inf)
 
-def _require_scale(scale: float) -> None:
-    if not 0 <= scale < math.inf:
-        raise ValueError("the scale must be a finite number of at least 0")
-
-
-def _point_mass(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.where(x == 0, 0.0, -np.inf)
+    def _sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> NDArray[np.float64]:
+        return rng.uniform(-self.scale, self.scale, size)
