@@ -15,7 +15,7 @@ from developer.service import Released, Shelf, within_reach
 from fairwall.client.gaps import Audits, ask
 from fairwall.game.v1 import inference_service_pb2 as inference
 from fairwall.game.v1.inference_service_pb2_grpc import InferenceServiceStub
-from fairwall.learning.defences import DEFENCES, Split
+from fairwall.learning.defences import DEFENCES, Split, Task
 from fairwall.learning.defences.split import Progress
 from fairwall.learning.ensemble import Ensemble
 from fairwall.learning.fairness import TAU
@@ -95,15 +95,15 @@ def train(
         Called with a lambda; gives the models to release.
     """
     settings, none, defence = settings_of(training), DEFENCES["none"], DEFENCES[training.defence]
-    base = none.train(split, bits, seeds, settings, _progress("training none"))
+    base = none.train(Task(split, bits, seeds, settings, _progress("training none")))
     # Most defences begin with these very models.
     start = base
     if defence.train is not none.train:
-        start = defence.train(split, bits, seeds, settings, _progress(f"training {training.defence}"))
+        start = defence.train(Task(split, bits, seeds, settings, _progress(f"training {training.defence}")))
 
     def tuned(strength: float) -> Ensemble:
         progress = _progress(f"tuning {training.defence}, lambda {strength:g}")
-        return defence.tune(start, split, bits, seeds, replace(settings, strength=strength), progress)
+        return defence.tune(start, Task(split, bits, seeds, replace(settings, strength=strength), progress))
 
     return base, tuned
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from adversary.membership import auc, by_loss
-from fairwall.learning.defences import Settings, Split
+from fairwall.learning.defences import Settings, Split, Task
 from fairwall.learning.defences import deal as hands_of
 from fairwall.learning.fairness import TAU, Leakage, leakage
 from sim.games.game import Line
@@ -118,7 +118,7 @@ def _procedure(base: Leakage, tuned: Leakage, dealt: InferenceDeal) -> dict[str,
     accepted = needed & (tuned.gap <= TAU)
     own, asked = dealt.developer, dealt.scenario.developer
     settings = Settings(purity=asked.purity, rows=asked.rows or None, other_rows=asked.other_rows or None)
-    hands = hands_of(Split(own.features, own.labels, own.groups), (0, 1), (0, 0), settings)
+    hands = hands_of(Task(Split(own.features, own.labels, own.groups), (0, 1), (0, 0), settings))
     ratios = np.array([len(hand.other) / len(hand.own) for hand in hands])
     return {
         "needed": int(needed.sum()),

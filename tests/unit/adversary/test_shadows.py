@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 from adversary.attacks import ATTACKS
 from adversary.inference.shadows import TOGETHER, set_aside, train_shadows
 from fairwall.learning import Ensemble, Recipe, constant
-from fairwall.learning.defences import DEFENCES, Defence, Settings, Split
+from fairwall.learning.defences import DEFENCES, Defence, Settings, Split, Task
 
 FAST = Settings(recipe=Recipe(layers=(8,), steps=60, batch_size=64, learning_rate=1e-2), rows=200, other_rows=200)
 
@@ -32,16 +31,9 @@ class Recorder:
     def __init__(self) -> None:
         self.calls: list[tuple[Split, list[int], list[int]]] = []
 
-    def __call__(
-        self,
-        split: Split,
-        bits: Sequence[int] | Any,
-        seeds: Sequence[int],
-        settings: Settings,  # noqa: ARG002 - nothing is trained
-        on_step: Any = None,  # noqa: ARG002
-    ) -> Ensemble:
-        self.calls.append((split, list(bits), list(seeds)))
-        return constant(split.features.shape[1], bits)
+    def __call__(self, task: Task) -> Ensemble:
+        self.calls.append((task.split, list(task.bits), list(task.seeds)))
+        return constant(task.split.features.shape[1], task.bits)
 
 
 def numbered(n: int) -> Split:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fairwall.learning import Ensemble, Recipe, TrainingUnavailable
-from fairwall.learning.defences import DEFENCES, Settings, Split, deal
+from fairwall.learning.defences import DEFENCES, Settings, Split, Task, deal
 from fairwall.learning.defences.fft_weighted import tune as fft_weighted
 from fairwall.learning.ensemble import unit
 from fairwall.learning.fairness import leakage
@@ -75,11 +75,11 @@ def test_a_model_is_a_function_of_its_own_bit_and_seed(torch: object, name: str)
 @pytest.mark.parametrize("name", TUNED)
 def test_models_once_trained_are_tuned_for_any_lambda_as_if_trained_for_it(torch: object, name: str) -> None:
     split, defence = people(), DEFENCES[name]
-    own = defence.train(split, BITS, SEEDS, QUICK)
-    bases = [own, DEFENCES["none"].train(split, BITS, SEEDS, QUICK)] if name in BEGIN_WITH_NONE else [own]
+    own = defence.train(Task(split, BITS, SEEDS, QUICK))
+    bases = [own, DEFENCES["none"].train(Task(split, BITS, SEEDS, QUICK))] if name in BEGIN_WITH_NONE else [own]
     for base, strength in product(bases, (0.1, 2.0)):
         before, settings = [layer.copy() for layer in (*base.weights, *base.biases)], replace(QUICK, strength=strength)
-        tuned = defence.tune(base, split, BITS, SEEDS, settings)
+        tuned = defence.tune(base, Task(split, BITS, SEEDS, settings))
         assert same(tuned, defence(split, BITS, SEEDS, settings))
         assert not same(tuned, base) or name == "fft-checked"  # which may release the baseline
         assert tuned.unit_rows == base.unit_rows
@@ -88,8 +88,10 @@ def test_models_once_trained_are_tuned_for_any_lambda_as_if_trained_for_it(torch
 
 def test_another_base_gives_other_models(torch: object) -> None:
     split = people()
-    base = DEFENCES["none"].train(split, BITS, SEEDS, replace(QUICK, recipe=replace(QUICK.recipe, steps=10)))
-    assert not same(DEFENCES["fft"].tune(base, split, BITS, SEEDS, QUICK), DEFENCES["fft"](split, BITS, SEEDS, QUICK))
+    base = DEFENCES["none"].train(Task(split, BITS, SEEDS, replace(QUICK, recipe=replace(QUICK.recipe, steps=10))))
+    assert not same(
+        DEFENCES["fft"].tune(base, Task(split, BITS, SEEDS, QUICK)), DEFENCES["fft"](split, BITS, SEEDS, QUICK)
+    )
 
 
 def test_defences_that_begin_with_the_undefended_models_say_so() -> None:
@@ -102,8 +104,8 @@ def test_defences_that_begin_with_the_undefended_models_say_so() -> None:
 def test_training_and_tuning_tell_their_steps_to_the_last(torch: object, name: str) -> None:
     split, defence = people(), DEFENCES[name]
     told: list[list[tuple[int, int]]] = [[], []]
-    base = defence.train(split, BITS, SEEDS, QUICK, lambda *at: told[0].append(at))
-    defence.tune(base, split, BITS, SEEDS, QUICK, lambda *at: told[1].append(at))
+    base = defence.train(Task(split, BITS, SEEDS, QUICK, lambda *at: told[0].append(at)))
+    defence.tune(base, Task(split, BITS, SEEDS, QUICK, lambda *at: told[1].append(at)))
     training, tuning = {"dp-sgd": (20, 0), "dp-sgd+fft": (20, 20), "fft-paper": (200, 50)}.get(
         name, (30, 20 if name in TUNED else 0)
     )
@@ -141,7 +143,7 @@ def test_no_row_is_dealt_twice_and_mixtures_have_their_purity(
 ) -> None:
     split = people()
     settings = replace(QUICK, purity=purity, rows=rows, other_rows=other_rows)
-    for b, hand in zip((0, 1), deal(split, (0, 1), (1, 2), settings), strict=True):
+    for b, hand in zip((0, 1), deal(Task(split, (0, 1), (1, 2), settings)), strict=True):
         together = np.concatenate([hand.own, hand.other])
         assert len(set(together)) == len(together)
         assert abs(np.mean(split.groups[0][hand.own] == b) - purity) <= 0.5 / len(hand.own)
@@ -154,7 +156,7 @@ def test_no_row_is_dealt_twice_and_mixtures_have_their_purity(
 
 def test_models_rows_follow_from_their_seeds() -> None:
     split, settings = people(), replace(QUICK, rows=60)
-    first, again, other = deal(split, (1, 1, 1), (5, 5, 6), settings)
+    first, again, other = deal(Task(split, (1, 1, 1), (5, 5, 6), settings))
     assert np.array_equal(first.own, again.own)
     assert set(first.own) != set(other.own)
 
@@ -162,7 +164,7 @@ def test_models_rows_follow_from_their_seeds() -> None:
 @pytest.mark.parametrize("change", [{"rows": 390}, {"purity": 0.6, "rows": 200, "other_rows": 200}])
 def test_more_rows_than_there_are_are_refused_in_one_line(change: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="cannot be drawn from groups of"):
-        deal(people(), [0], [0], replace(QUICK, **change))
+        deal(Task(people(), [0], [0], replace(QUICK, **change)))
 
 
 @pytest.mark.parametrize(
@@ -203,8 +205,8 @@ def steps_told(split: Split, bits: tuple[int, ...], settings: Settings) -> tuple
     """How many steps the printed protocol takes over all models, in training and in tuning."""
     told: tuple[list[int], list[int]] = ([0], [0])
     defence, seeds = DEFENCES["fft-paper"], range(len(bits))
-    base = defence.train(split, bits, seeds, settings, lambda done, _: told[0].append(done))
-    defence.tune(base, split, bits, seeds, settings, lambda done, _: told[1].append(done))
+    base = defence.train(Task(split, bits, seeds, settings, lambda done, _: told[0].append(done)))
+    defence.tune(base, Task(split, bits, seeds, settings, lambda done, _: told[1].append(done)))
     return told[0][-1], told[1][-1]
 
 
@@ -252,7 +254,7 @@ def test_weighted_penalties_weigh_labels_by_what_they_can_leak(torch: object, mo
 
     monkeypatch.setattr(fft, "tune", spy)
     split = people()
-    fft_weighted(DEFENCES["none"](split, [0], [0], QUICK), split, [0], [0], QUICK)
+    fft_weighted(DEFENCES["none"](split, [0], [0], QUICK), Task(split, [0], [0], QUICK))
     positive = np.mean([np.mean(split.labels[split.groups[0] == a]) for a in (0, 1)])
     # Pure groups: |P(A=1|y,D0) - P(A=1|y,D1)| = 1, so P(y) is left.
     assert seen == [pytest.approx((1 - positive, positive))]

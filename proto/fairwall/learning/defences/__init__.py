@@ -16,7 +16,7 @@ from fairwall.learning.defences import (
     none,
     pooled,
 )
-from fairwall.learning.defences.split import Defence, Hand, Settings, Split, deal
+from fairwall.learning.defences.split import Defence, Hand, Settings, Split, Task, deal
 
 DEFENCES = {
     "none": Defence(none.train),
@@ -35,4 +35,4 @@ DEFENCES = {
     "constant": Defence(constant.train),
 }
 
-__all__ = ["DEFENCES", "Defence", "Hand", "Settings", "Split", "deal"]
+__all__ = ["DEFENCES", "Defence", "Hand", "Settings", "Split", "Task", "deal"]

@@ -8,14 +8,13 @@ r as reasons to expect failure; neither decides here: Theorem 1's bound need not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.learning.defences import fft, none
-from fairwall.learning.defences.split import Progress, Settings, Split, deal
+from fairwall.learning.defences.split import Split, Task, deal
 from fairwall.learning.ensemble import Ensemble, together
 from fairwall.learning.fairness import TAU, Leakage, leakage
 
@@ -49,49 +48,27 @@ class Deployment:
         return np.asarray(self.needed & ~self.accepted)
 
 
-def train(
-    split: Split,
-    bits: Sequence[int] | NDArray[np.integer],
-    seeds: Sequence[int],
-    settings: Settings,
-    on_step: Progress | None = None,
-) -> Ensemble:
+def train(task: Task) -> Ensemble:
     """Train on the rows that are not held out."""
-    rest, _ = _parted(split)
-    return none.train(rest, bits, seeds, settings, on_step)
+    return none.train(_parted(task)[0])
 
 
-def tune(
-    base: Ensemble,
-    split: Split,
-    bits: Sequence[int] | NDArray[np.integer],
-    seeds: Sequence[int],
-    settings: Settings,
-    on_step: Progress | None = None,
-) -> Ensemble:
+def tune(base: Ensemble, task: Task) -> Ensemble:
     """Tune on the same rows, and release the models that the procedure says."""
-    rest, held_out = _parted(split)
-    return deploy(base, rest, bits, seeds, settings, held_out, on_step=on_step).released
+    rest, held_out = _parted(task)
+    return deploy(base, rest, held_out).released
 
 
-def _parted(split: Split) -> tuple[Split, Split]:
+def _parted(task: Task) -> tuple[Task, Split]:
     """Part the rows to train on from those that are held out."""
+    split = task.split
     order = np.random.default_rng(0).permutation(len(split.labels))
     held_out, rest = np.split(order, [int(HELD_OUT * len(order))])
-    return split.take(rest), split.take(held_out)
+    return replace(task, split=split.take(rest)), split.take(held_out)
 
 
 def deploy(
-    base: Ensemble,
-    split: Split,
-    bits: Sequence[int] | NDArray[np.integer],
-    seeds: Sequence[int],
-    settings: Settings,
-    held_out: Split,
-    *,
-    side: NDArray[np.integer] | None = None,
-    tau: float = TAU,
-    on_step: Progress | None = None,
+    base: Ensemble, task: Task, held_out: Split, *, side: NDArray[np.integer] | None = None, tau: float = TAU
 ) -> Deployment:
     """Run the procedure on baselines.
 
@@ -99,30 +76,27 @@ def deploy(
     ----------
     base : Ensemble
         Trained on G_b, one for each bit.
-    split : Split
-        The rows that they were trained on.
-    bits, seeds, settings
-        As a defence takes them.
+    task : Task
+        What they were trained by.
     held_out : Split
         Rows that no model was trained on.
     side : ndarray of 0 or 1, shape (rows of held_out,), optional
         Which distribution each is a sample of; its group where not given: pure groups.
     tau : float
         In [0, 1].
-    on_step : callable, optional
 
     Raises
     ------
     TrainingUnavailable
         If PyTorch is not installed.
     """
-    tuned = fft.tune(base, split, bits, seeds, settings, on_step)
+    tuned = fft.tune(base, task)
     before, after = (_measured(models, held_out, side) for models in (base, tuned))
     needed = before.gap > tau
     accepted = needed & (after.gap <= tau)
-    models = np.arange(len(seeds))
-    released = together([base, tuned]).take(np.where(accepted, models + len(seeds), models))
-    ratio = np.array([len(hand.other) / len(hand.own) for hand in deal(split, bits, seeds, settings)])
+    models = np.arange(len(task.seeds))
+    released = together([base, tuned]).take(np.where(accepted, models + len(models), models))
+    ratio = np.array([len(hand.other) / len(hand.own) for hand in deal(task)])
     return Deployment(released, needed, accepted, before, after, ratio)
 
 

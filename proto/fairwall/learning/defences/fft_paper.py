@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from fairwall.learning.batches import Rows
 from fairwall.learning.defences import fft, none
-from fairwall.learning.defences.split import Progress, Settings, Split, deal
+from fairwall.learning.defences.split import Progress, Settings, Task, deal
 from fairwall.learning.ensemble import Ensemble, together, unit
 
 BATCH = 256
@@ -27,55 +27,38 @@ ITERATIONS = (500, 100)
 FEWER_ITERATIONS = (200, 50)
 """The same on a small table."""
 
-Fit = Callable[[NDArray[np.intp], int, Progress | None], Ensemble]
-"""Fits some of the models, by their numbers, in so many steps."""
+Fit = Callable[[NDArray[np.intp], int, Task], Ensemble]
+"""Fits some of the models, by their numbers, in so many steps: the task of these."""
 
 
-def train(
-    split: Split,
-    bits: Sequence[int] | NDArray[np.integer],
-    seeds: Sequence[int],
-    settings: Settings,
-    on_step: Progress | None = None,
-) -> Ensemble:
+def train(task: Task) -> Ensemble:
     """Train for as many iterations as printed."""
-    scaled = replace(split, features=unit(split.features))
+    settings = task.settings
     iterations, _ = FEWER_ITERATIONS if settings.small_table else ITERATIONS
-    hands = deal(split, bits, seeds, settings)
-    steps = [_steps(iterations, hand.own, BATCH, settings) for hand in hands]
+    steps = [_steps(iterations, hand.own, BATCH, settings) for hand in deal(task)]
 
-    def fit(models: NDArray[np.intp], steps: int, told: Progress | None) -> Ensemble:
-        printed = replace(settings, recipe=replace(settings.recipe, steps=steps, batch_size=BATCH))
-        return none.train(scaled, np.take(bits, models), [seeds[model] for model in models], printed, told)
+    def fit(_: NDArray[np.intp], steps: int, some: Task) -> Ensemble:
+        recipe = replace(settings.recipe, steps=steps, batch_size=BATCH)
+        return none.train(some.with_settings(replace(settings, recipe=recipe)))
 
-    return _by_steps(fit, steps, on_step)
+    return _by_steps(fit, steps, task)
 
 
-def tune(
-    base: Ensemble,
-    split: Split,
-    bits: Sequence[int] | NDArray[np.integer],
-    seeds: Sequence[int],
-    settings: Settings,
-    on_step: Progress | None = None,
-) -> Ensemble:
+def tune(base: Ensemble, task: Task) -> Ensemble:
     """Tune for as many iterations as printed; an epoch goes through the other group's rows, not the rehearsed ones."""
-    scaled = replace(split, features=unit(split.features))
+    settings = task.settings
     _, iterations = FEWER_ITERATIONS if settings.small_table else ITERATIONS
     others = BATCH - round(settings.rehearsal * BATCH)
-    hands = deal(split, bits, seeds, settings)
     steps = [
         _steps(iterations, hand.other, others, settings) if others else _steps(iterations, hand.own, BATCH, settings)
-        for hand in hands
+        for hand in deal(task)
     ]
 
-    def fit(models: NDArray[np.intp], steps: int, told: Progress | None) -> Ensemble:
+    def fit(models: NDArray[np.intp], steps: int, some: Task) -> Ensemble:
         printed = replace(settings, recipe=replace(settings.recipe, batch_size=BATCH), tune_steps=steps)
-        return fft.tune(
-            base.take(models), scaled, np.take(bits, models), [seeds[model] for model in models], printed, told
-        )
+        return fft.tune(base.take(models), some.with_settings(printed))
 
-    return _by_steps(fit, steps, on_step)
+    return _by_steps(fit, steps, task)
 
 
 def _steps(iterations: int, rows: Rows, each: int, settings: Settings) -> int:
@@ -83,15 +66,17 @@ def _steps(iterations: int, rows: Rows, each: int, settings: Settings) -> int:
     return iterations * -(-len(rows) // each) if settings.epochs else iterations
 
 
-def _by_steps(fit: Fit, steps: Sequence[int], on_step: Progress | None) -> Ensemble:
-    """Fit the models that take equally many steps together, and tell the steps of all."""
+def _by_steps(fit: Fit, steps: Sequence[int], task: Task) -> Ensemble:
+    """Fit the models that take equally many steps together, on scaled rows, and tell the steps of all."""
+    scaled = replace(task.split, features=unit(task.split.features))
     made: list[Ensemble] = []
     order: list[int] = []
     done, total = 0, sum(steps)
     for length in sorted(set(steps)):
         models = np.flatnonzero(np.asarray(steps) == length)
-        told = None if on_step is None else partial(_tell, on_step, done, total)
-        made.append(fit(models, length, told))
+        told = None if task.on_step is None else partial(_tell, task.on_step, done, total)
+        seeds = [task.seeds[int(model)] for model in models]
+        made.append(fit(models, length, Task(scaled, np.take(task.bits, models), seeds, task.settings, told)))
         order.extend(models.tolist())
         done += length * len(models)
     return replace(together(made).take(np.argsort(order, kind="stable")), unit_rows=True)

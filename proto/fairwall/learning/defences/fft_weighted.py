@@ -8,26 +8,17 @@ to 1, so that lambda means what it means in ``fft``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-from numpy.typing import NDArray
 
 from fairwall.learning.defences import fft
-from fairwall.learning.defences.split import Progress, Settings, Split
+from fairwall.learning.defences.split import Task
 from fairwall.learning.ensemble import Ensemble
 from fairwall.learning.fairness import shifts
 
 
-def tune(
-    base: Ensemble,
-    split: Split,
-    bits: Sequence[int] | NDArray[np.integer],
-    seeds: Sequence[int],
-    settings: Settings,
-    on_step: Progress | None = None,
-) -> Ensemble:
+def tune(base: Ensemble, task: Task) -> Ensemble:
     """Tune with the weighted sum of both labels' gaps instead of the larger one."""
+    split, settings = task.split, task.settings
     group = split.groups[0]
     # P(a | y, D_d) is what the purity makes of the labels' frequencies in the groups.
     rates = np.array([[np.mean(split.labels[group == a] == y) for a in (0, 1)] for y in (0, 1)])
@@ -35,4 +26,4 @@ def tune(
     weights = shifts(rates[None, :, :] * share[:, None, :])
     weights = weights / weights.sum() if weights.sum() > 0 else np.full(2, 0.5)
     pair = (float(weights[0]), float(weights[1]))
-    return fft.tune(base, split, bits, seeds, settings, on_step, weights=pair)
+    return fft.tune(base, task, weights=pair)

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-import numpy as np
-from numpy.typing import NDArray
-
-from fairwall.learning.defences.split import Progress, Settings, Split, deal
+from fairwall.learning.defences.split import Task, deal
 from fairwall.learning.ensemble import Ensemble
 from fairwall.learning.training import train as fit
 
 
-def train(
-    split: Split,
-    bits: Sequence[int] | NDArray[np.integer],
-    seeds: Sequence[int],
-    settings: Settings,
-    on_step: Progress | None = None,
-) -> Ensemble:
+def train(task: Task) -> Ensemble:
     """Train on G_b."""
-    rows = [hand.own for hand in deal(split, bits, seeds, settings)]
-    return fit(split.features, split.labels, rows, seeds, settings.recipe, on_step=on_step)
+    rows = [hand.own for hand in deal(task)]
+    return fit(task.split.features, task.split.labels, rows, task.seeds, task.settings.recipe, on_step=task.on_step)

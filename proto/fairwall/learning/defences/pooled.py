@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
-from numpy.typing import NDArray
 
-from fairwall.learning.defences.split import Progress, Settings, Split
+from fairwall.learning.defences.split import Task
 from fairwall.learning.ensemble import Ensemble
 from fairwall.learning.training import train as fit
 
 
-def train(
-    split: Split,
-    bits: Sequence[int] | NDArray[np.integer],  # noqa: ARG001 - that is the defence
-    seeds: Sequence[int],
-    settings: Settings,
-    on_step: Progress | None = None,
-) -> Ensemble:
+def train(task: Task) -> Ensemble:
     """Train on half of ``settings.rows`` from each group; without it, on as many as the smaller group has."""
+    split, settings = task.split, task.settings
     group = split.groups[0]
     members = [np.flatnonzero(group == a) for a in (0, 1)]
     each = min(map(len, members)) if settings.rows is None else max(settings.rows // 2, 1)
@@ -28,7 +20,7 @@ def train(
             f"{each} rows of each group cannot be drawn from groups of {len(members[0])} and {len(members[1])}"
         )
     rows = []
-    for seed in seeds:
+    for seed in task.seeds:
         rng = np.random.default_rng([seed, 1])
         rows.append(np.concatenate([rng.choice(member, each, replace=False) for member in members]))
-    return fit(split.features, split.labels, rows, seeds, settings.recipe, on_step=on_step)
+    return fit(split.features, split.labels, rows, task.seeds, settings.recipe, on_step=task.on_step)

@@ -8,8 +8,7 @@ and 1 - alpha of the other one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,71 +99,44 @@ class Settings:
             raise ValueError("there are rows to train and to tune on")
 
 
-class Train(Protocol):
-    """How a defence trains."""
+@dataclass(frozen=True, eq=False)
+class Task:
+    """The models that a defence is to train, or to tune: each is a function of its bit, its seed and what all share.
 
-    def __call__(
-        self,
-        split: Split,
-        bits: Sequence[int] | NDArray[np.integer],
-        seeds: Sequence[int],
-        settings: Settings,
-        on_step: Progress | None = None,
-    ) -> Ensemble:
-        """Train one model for each bit.
+    Attributes
+    ----------
+    split : whose rows are dealt.
+    bits : shape (models,), 0 or 1.
+    seeds : length models.
+    settings : of these, lambda and the share of rehearsal are about tuning alone.
+    on_step : optional.
+    """
 
-        Parameters
-        ----------
-        split : Split
-        bits : shape (models,), 0 or 1
-        seeds : length models; a model is a function of the split, its bit, its seed and the settings alone.
-        settings : Settings
-            Lambda and the share of rehearsal, which are about tuning, change nothing.
-        on_step : callable, optional
+    split: Split
+    bits: Sequence[int] | NDArray[np.integer]
+    seeds: Sequence[int]
+    settings: Settings
+    on_step: Progress | None = None
 
-        Raises
-        ------
-        TrainingUnavailable
-            If PyTorch is not installed.
-        ValueError
-            If there are fewer rows than the settings ask for.
-        """
-        ...
+    def with_settings(self, settings: Settings) -> Task:
+        """Give the same with other settings."""
+        return replace(self, settings=settings)
 
 
-class Tune(Protocol):
-    """How a defence tunes."""
+Train = Callable[[Task], Ensemble]
+"""How a defence trains: one model for each bit.
 
-    def __call__(
-        self,
-        base: Ensemble,
-        split: Split,
-        bits: Sequence[int] | NDArray[np.integer],
-        seeds: Sequence[int],
-        settings: Settings,
-        on_step: Progress | None = None,
-    ) -> Ensemble:
-        """Tune the models that the same split, bits and seeds gave, each by itself; the base is left as it is.
+TrainingUnavailable if PyTorch is not installed, ValueError if there are fewer rows than the settings ask for.
+"""
 
-        Parameters
-        ----------
-        base : Ensemble
-            What the defence's training returned.
-        split, bits, seeds, settings
-            As for the training: the same rows are dealt again.
-        on_step : callable, optional
+Tune = Callable[[Ensemble, Task], Ensemble]
+"""How a defence tunes what its training returned for the same rows, bits and seeds, and leaves it as it is.
 
-        Raises
-        ------
-        TrainingUnavailable
-            If PyTorch is not installed.
-        ValueError
-            If there are fewer rows than the settings ask for.
-        """
-        ...
+It raises what training does.
+"""
 
 
-def as_trained(base: Ensemble, *_: object, **__: object) -> Ensemble:
+def as_trained(base: Ensemble, _: Task) -> Ensemble:
     """Release the models as they were trained."""
     return base
 
@@ -183,8 +155,8 @@ class Defence:
         self, split: Split, bits: Sequence[int] | NDArray[np.integer], seeds: Sequence[int], settings: Settings
     ) -> Ensemble:
         """Train one model for each bit, and tune it."""
-        base = self.train(split, bits, seeds, settings)
-        return self.tune(base, split, bits, seeds, settings)
+        task = Task(split, bits, seeds, settings)
+        return self.tune(self.train(task), task)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,11 +167,10 @@ class Hand:
     other: Rows
 
 
-def deal(
-    split: Split, bits: Sequence[int] | NDArray[np.integer], seeds: Sequence[int], settings: Settings
-) -> list[Hand]:
+def deal(task: Task) -> list[Hand]:
     """Draw every model's rows, without replacement, by its bit and seed."""
-    return [_hand(split.groups[0], int(b), seed, settings) for b, seed in zip(bits, seeds, strict=True)]
+    group, settings = task.split.groups[0], task.settings
+    return [_hand(group, int(b), seed, settings) for b, seed in zip(task.bits, task.seeds, strict=True)]
 
 
 def _hand(group: NDArray[np.uint8], b: int, seed: int, settings: Settings) -> Hand:
