@@ -41,8 +41,8 @@ _Backend = Annotated[
 _Shard = Annotated[
     str | None, typer.Option(metavar="I/N", help="Play the I-th of N parts only; fairwall results merge joins them.")
 ]
-_Key = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="A new run's key, in place of one that is drawn: 32 bytes.")
+_Secret = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="A new run's secret, in place of one that is drawn: 32 bytes.")
 ]
 _Compliance = Annotated[
     str | None, typer.Option(metavar="COMMAND", help="Play with this program in compliance's place.")
@@ -71,7 +71,7 @@ def run(
     jobs: Together = 1,
     backend: _Backend = "loky",
     shard: _Shard = None,
-    key: _Key = None,
+    secret: _Secret = None,
     compliance: _Compliance = None,
     developer: _Developer = None,
     adversary: _Adversary = None,
@@ -81,8 +81,8 @@ def run(
     as_json: _Json = False,
 ) -> None:
     """Play a scenario: three processes, a referee, a report."""
-    if resume is not None and (out is not None or key is not None):
-        why = "--key is for a new run, and --resume continues one that has its key"
+    if resume is not None and (out is not None or secret is not None):
+        why = "--secret is for a new run, and --resume continues one that has its own"
         if out is not None:
             why = "--out is for a new folder, and --resume continues in an old one"
         raise typer.BadParameter(f"{why}: give one of them")
@@ -119,8 +119,8 @@ def run(
         if resume is not None:
             folder = RunFolder.resume(place, sweep, others, part)
         else:
-            part.require_key(sweep, key)
-            folder = RunFolder.create(place, sweep.scenario.scenario.name, None if key is None else given_key(key))
+            part.require_key(sweep, secret)
+            folder = RunFolder.create(place, sweep.scenario.scenario.name, None if secret is None else given_key(secret))
         with resumable(scenario, overrides, folder, again):
             played, page = play(sweep, folder, means, as_json=as_json, lines=progress == "lines")
     _show(sweep, played, page, as_json=as_json)

@@ -111,7 +111,7 @@ def _errors(scenario: RevealScenario, outcome: RevealOutcome) -> dict[str, float
     exact, released = metric_answers(outcome.audits)
     numbers = np.isfinite(released) & np.isfinite(exact)
     error = np.abs(released[numbers] - exact[numbers])
-    if not error.size or scenario.compliance.mechanism in CHOICES:
+    if not error.size or MECHANISM_LAWS[scenario.compliance.mechanism].is_choice:
         return {"query_error_mean": None, "query_error_median": None}
     return {"query_error_mean": float(error.mean()), "query_error_median": float(np.median(error))}
 
