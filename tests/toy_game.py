@@ -99,6 +99,6 @@ GAME: Game[CoinScenario, CoinDeal, float] = Game(
     recompute=lambda _session: (),
     tolerance=0.0,
     page=page,
-    terminal=lambda _sweep, summary: Text(f"heads: {summary[0]['heads']}"),
+    terminal=lambda _sweep, _lines, summary: Text(f"heads: {summary[0]['heads']}"),
     captions=dict,
 )

@@ -120,7 +120,9 @@ def run(
             folder = RunFolder.resume(place, sweep, others, part)
         else:
             part.require_key(sweep, secret)
-            folder = RunFolder.create(place, sweep.scenario.scenario.name, None if secret is None else given_key(secret))
+            folder = RunFolder.create(
+                place, sweep.scenario.scenario.name, None if secret is None else given_key(secret)
+            )
         with resumable(scenario, overrides, folder, again):
             played, page = play(sweep, folder, means, as_json=as_json, lines=progress == "lines")
     _show(sweep, played, page, as_json=as_json)
@@ -172,7 +174,7 @@ def _show(sweep: Sweep, played: Run, page: Path, *, as_json: bool) -> None:
 
     from sim.games import GAMES
 
-    Console().print(GAMES[sweep.game].terminal(sweep, played.summary))
+    Console().print(GAMES[sweep.game].terminal(sweep, played.trials, played.summary))
     if sweep.scenario.scenario.secret == "random":  # noqa: S105 - the name of a mode
         typer.echo("drawn from a random secret: only with the key in its folder does it repeat")
     for rows in played.left_out:

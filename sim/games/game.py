@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from fairwall.game.v1 import referee_service_pb2
 from sim.games.table import Table
+from sim.report.columns import Measure
 from sim.scenarios.scenario import Scenario
 from sim.scenarios.sweep import Cell, Sweep
 from sim.transcripts.captions import Caption
@@ -57,26 +58,21 @@ class Dealer(Protocol[Dealt, Came]):
 
 
 @dataclass(frozen=True)
-class Headline:
-    """The one figure that tells how a trial came out.
+class Compared:
+    """What comes of holding a run against published figures.
 
     Parameters
     ----------
-    key : str
-        What lines call it. A line may lack it.
-    text : str
-        What it is, in plain words.
-    least, most : float
-        From where nothing is learned, or nothing is right, to where all is.
-    unit : str
-        Written behind it.
+    shown : renderable
+        In 80 columns.
+    agrees : bool
+    page : callable
+        Tells it at length.
     """
 
-    key: str
-    text: str
-    least: float
-    most: float
-    unit: str = ""
+    shown: RenderableType
+    agrees: bool
+    page: Callable[[], Page]
 
 
 @dataclass(frozen=True)
@@ -159,11 +155,11 @@ class Game(Generic[S, D, O]):
     page : callable
         Says what a run comes to, from its sweep, its lines and their summary.
     terminal : callable
-        The same for a terminal of 80 columns, from its sweep and summary.
+        The same for a terminal, from the same.
     captions : callable
         Says in words what the messages of its service say, by message.
-    headline : Headline, optional
-        The figure of a line that tells first how a trial came out.
+    headline : Measure, optional
+        What of a line tells first how a trial came out; it has a scale.
     redecoding : Redecoding, optional
         Of a game whose developer decodes answers.
     needs : callable
@@ -186,9 +182,9 @@ class Game(Generic[S, D, O]):
     recompute: Callable[[Session], Sequence[Compare]]
     tolerance: float
     page: Callable[[Sweep[S], Sequence[Line], Sequence[Line]], Page]
-    terminal: Callable[[Sweep[S], Sequence[Line]], RenderableType]
+    terminal: Callable[[Sweep[S], Sequence[Line], Sequence[Line]], RenderableType]
     captions: Callable[[], Mapping[str, Caption]]
-    headline: Headline | None = None
+    headline: Measure[Line] | None = None
     needs: Callable[[S], Sequence[str]] = lambda _: ()
     redecoding: Redecoding | None = None
     frontier: Callable[[Sweep[S], Sequence[Line], Sequence[Line]], Front] | None = None

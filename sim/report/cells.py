@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Hashable, Iterable, Mapping
+import math
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from sim.report.notation import as_float
+from sim.report.notation import MISSING, as_float, setting, symbol
+from sim.report.tables import Column
 from sim.scenarios.scenario import PaperFigure, Scenario, TableSection, as_values
 from sim.scenarios.sweep import Sweep
 
@@ -52,6 +55,62 @@ _DATA = {f"data.{role}" for role in ("source", *TableSection(source="any").roles
 
 def _several(wanted: object) -> Iterable[object]:
     return wanted if isinstance(wanted, list) else ()
+
+
+@dataclass(frozen=True)
+class Swept:
+    """What tells the cells of a run apart: the swept keys, and how a game's report writes them.
+
+    Parameters
+    ----------
+    axes : sequence of str
+        The swept keys.
+    heads : mapping of str to str
+        What keys are called here, where it is not their symbol.
+    write : callable
+        Writes what a cell has for a key.
+    silent : collection of str
+        What a cell's name leaves out.
+    """
+
+    axes: Sequence[str]
+    heads: Mapping[str, str] = field(default_factory=dict)
+    write: Callable[[Mapping[str, Any], str], str] = lambda cell, key: setting(cell[key])
+    silent: Collection[str] = (MISSING,)
+
+    def head(self, key: str) -> str:
+        """Name a key."""
+        return self.heads.get(key) or symbol(key)
+
+    def name(self, cell: Mapping[str, Any], without: Collection[str] = ()) -> str:
+        """Name a cell in a few words: words speak for themselves, other values have their key before them."""
+        told = {key: self.write(cell, key) for key in self.axes if key not in without}
+        return ", ".join(
+            text if is_word(cell[key]) else f"{self.head(key)} {text}"
+            for key, text in told.items()
+            if text not in self.silent
+        )
+
+    def columns(self, cells: Sequence[Mapping[str, Any]]) -> list[Column]:
+        """Give the columns that tell cells apart."""
+        return [
+            Column(
+                self.head(key),
+                [self.write(cell, key) for cell in cells],
+                numeric=not any(math.isnan(as_float(cell[key])) for cell in cells),
+            )
+            for key in self.axes
+        ]
+
+    def link(self, cell: Mapping[str, Any]) -> str:
+        """Name the part of the page that lists a cell's trials."""
+        return trials_id({key: cell[key] for key in self.axes})
+
+
+def is_word(value: object) -> bool:
+    """Say whether a swept value is a word, or several."""
+    first = next(iter(value), None) if isinstance(value, list | tuple) else value
+    return isinstance(first, str) and first != "inf"
 
 
 def trials_id(swept: Mapping[str, Any]) -> str:

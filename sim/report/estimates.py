@@ -84,6 +84,14 @@ class Estimate:
         number = f"{self.mean:.{digits}f}{unit}".replace("-", "−")
         return number if self.low is None else f"{number}\u00a0({self.ends(digits if ends is None else ends)})"
 
+    def brief(self, digits: int) -> str:
+        """Write it for a terminal: percentages with whole ends, and shares without their 0."""
+        if digits < 2:
+            return self.text(digits, ends=0)
+        numbers = [self.mean] if self.low is None or self.high is None else [self.mean, self.low, self.high]
+        mean, *ends = (_share_text(number, digits) for number in numbers)
+        return f"{mean} [{','.join(ends)}]" if ends else mean
+
     def ends(self, digits: int) -> str:
         """Write the interval alone; a dash where there is none."""
         if self.low is None or self.high is None:
@@ -97,6 +105,11 @@ class Estimate:
         if self.low is None or self.high is None or self.low <= 0 <= self.high:
             return 0
         return 1 if self.low > 0 else -1
+
+
+def _share_text(value: float, digits: int) -> str:
+    text = f"{value:.{digits}f}".replace("-", "−")
+    return text.replace("0.", ".", 1) if abs(value) < 1 else text
 
 
 def estimate(values: Sequence[float], within: Range = (-math.inf, math.inf)) -> Estimate:

@@ -18,6 +18,8 @@ _SYMBOLS = {
     "developer.rehearsal": "ρ",
     "developer.purity": "α",
     "developer.training_epsilon": "ε",
+    "groups.epsilon": "ε",
+    "disclosure.epsilon": "ε",
 }
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -28,8 +30,8 @@ def symbol(key: str) -> str:
 
 
 def several(values: Iterable[object]) -> str:
-    """Write the settings of several cells, each once, in their order."""
-    return ", ".join(dict.fromkeys(map(setting, values)))
+    """Write the settings of several cells, each once, in their order; None is none."""
+    return ", ".join(dict.fromkeys(setting(value) for value in values if value is not None))
 
 
 def as_float(value: object) -> float:
@@ -88,7 +90,9 @@ def span(values: Iterable[float]) -> str:
 
 
 def setting(value: object) -> str:
-    """Write a swept value."""
+    """Write a swept value: words that go together, or numbers one after the other, where it is a list."""
+    if isinstance(value, list | tuple):
+        return (" × " if isinstance(next(iter(value), None), str) else ", ").join(map(setting, value))
     if isinstance(value, str) and value != "inf":
         return value
     if value == "inf" or (isinstance(value, int | float) and not isinstance(value, bool)):

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from sim.report.columns import Table
+from sim.report.notation import several
 from sim.report.tables import PageTable
+from sim.scenarios.sweep import Sweep
 
 if TYPE_CHECKING:
     from sim.report.drawing import Figure
@@ -134,6 +137,18 @@ class Section:
     table: PageTable | None = None
     figures: Sequence[Figure] = ()
     after: Sequence[str] = ()
+
+
+def sections(tables: Iterable[Table[Any]], figures: Mapping[str, Sequence[Figure]]) -> list[Section]:
+    """Give each table a section of its name, with its figures below it."""
+    return [Section(one.name, one.heading, table=one.on_page(), figures=figures.get(one.name, ())) for one in tables]
+
+
+def settings(sweep: Sweep[Any], asked: Mapping[str, Callable[[Any], object]]) -> list[Term]:
+    """Say how a run was played: by each term what its cells' scenarios have, left out where they have None."""
+    scenarios = [cell.scenario for cell in sweep.cells]
+    told = {term: several(found(one) for one in scenarios) for term, found in asked.items()}
+    return [(term, text) for term, text in told.items() if text]
 
 
 @dataclass(frozen=True)

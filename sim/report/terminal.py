@@ -1,37 +1,21 @@
-"""The frame that all tables in a terminal have, and what gives way where a terminal is narrow."""
+"""A report's tables in a terminal, and what gives way where it is narrow."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from rich import box
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
-from rich.table import Table
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.table import Table as Grid
 from rich.text import Text
 
-_PADDING = (0, 1)
+from sim.report.columns import Measure, Table
+from sim.report.tables import Column
 
-
-def frame(title: str | None, caption: str | None = None, padding: tuple[int, ...] = _PADDING) -> Table:
-    """Begin a table without lines but one below its head, so that 80 columns hold as much as they can.
-
-    Parameters
-    ----------
-    title, caption : str, optional
-    padding : tuple of int
-        Of a cell, as `rich.table.Table` has it.
-    """
-    return Table(
-        title=None if title is None else Text(title),
-        caption=None if caption is None else Text(caption, style="dim"),
-        box=box.SIMPLE_HEAD,
-        padding=padding,  # type: ignore[arg-type]  # one to four numbers
-        pad_edge=False,
-        show_edge=False,
-        collapse_padding=True,
-        caption_justify="left",
-    )
+_WORDS = 12
+"""So many letters a column of words gets at least, which tells rows apart: it goes over several lines."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +27,109 @@ class Fitted:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Lay it out."""
         yield self.lay(options.max_width)
+
+
+def in_terminal(title: str, tables: Iterable[Table[Any]]) -> RenderableType:
+    """Print the tables of a report that have columns for a terminal, the first under a title."""
+    shown = [table for table in tables if table.rows and any(one.short for one in table.columns)]
+    if not shown:
+        return Text("No trial finished.", style="dim")
+    return Group(*(fitted(table, title if place == 0 else None) for place, table in enumerate(shown)))
+
+
+def fitted(table: Table[Any], title: str | None = None) -> Fitted:
+    """Print one table."""
+    columns = [one for one in table.columns if one.short and one.shown(table.rows)]
+    return Fitted(lambda room: _laid(table, title, columns, room))
+
+
+def _laid(table: Table[Any], title: str | None, columns: Sequence[Measure[Any]], room: int) -> Group:
+    texts = {one: [one.short, *(one.text(row, brief=True) for row in table.rows)] for one in columns}
+    keys, shown, gap = _fitting(table, texts, room)
+    explained = "; ".join(f"{_plain(one)}: {one.about}" for one in shown if one.about)
+    gone = ", ".join(_plain(one) for one in columns if one not in shown)
+    between = any(getattr(one.value(row), "low", None) is not None for one in shown for row in table.rows)
+    brackets = "In brackets: 95% intervals." if between else ""
+    said = (f"{explained}." if explained else "", brackets, table.caption, f"No room here for: {gone}." if gone else "")
+    grid = Grid(
+        title=None if title is None else Text(title),
+        box=box.SIMPLE_HEAD,
+        padding=(0, gap - 1, 0, 0),
+        pad_edge=False,
+        show_edge=False,
+    )
+    for key in keys:
+        grid.add_column(Text(key.head), justify="right" if key.numeric else "left", overflow="fold")
+    for one in shown:
+        grid.add_column(Text(one.short), justify="left" if one.words else "right", no_wrap=not one.words)
+    for row in range(len(table.rows)):
+        grid.add_row(*(Text(key.texts[row]) for key in keys), *(Text(texts[one][row + 1]) for one in shown))
+    return Group(grid, Text(" ".join(filter(None, said)), style="dim"))
+
+
+def _fitting(
+    table: Table[Any], texts: Mapping[Measure[Any], Sequence[str]], room: int
+) -> tuple[list[Column], list[Measure[Any]], int]:
+    """Choose what tells rows apart, what is shown of them, and the gap between columns.
+
+    Where there is no room for all, minor columns go; then the others move together, several keys are written as one
+    column of words, and the last columns go that are not main ones.
+    """
+    keys, shown = table.told_apart(), list(texts)
+    widths = {one: _width(own) for one, own in texts.items()}
+
+    def free(gap: int) -> int:
+        taken = [*(_width((key.head, *key.texts)) for key in keys), *(widths[one] for one in shown)]
+        return room - sum(taken) - gap * (len(taken) - 1)
+
+    def drop(some: Iterable[Measure[Any]], gap: int) -> None:
+        for one in some:
+            if free(gap) < 0:
+                shown.remove(one)
+
+    drop([one for one in reversed(shown) if one.minor], 2)
+    if free(2) >= 0:
+        return keys, shown, 2
+    joined = free(1) < 0 and len(keys) > 1
+    words = table.words()
+    if joined:
+        keys = [Column(words.head, ["x" * min(_WORDS, _width(words.texts))])]
+    drop([one for one in reversed(shown) if not one.main], 1)
+    return [words] if joined else keys, shown, 1
+
+
+def _width(texts: Iterable[str]) -> int:
+    """Measure a column."""
+    return max((len(line) for text in texts for line in text.split("\n")), default=0)
+
+
+def _plain(one: Measure[Any]) -> str:
+    """Write a column's head in one line."""
+    return one.short.replace("-\n", "").replace("\n", " ")
+
+
+_PADDING = (0, 1)
+
+
+def frame(title: str | None, caption: str | None = None, padding: tuple[int, ...] = _PADDING) -> Grid:
+    """Begin a table without lines but one below its head, so that 80 columns hold as much as they can.
+
+    Parameters
+    ----------
+    title, caption : str, optional
+    padding : tuple of int
+        Of a cell, as `rich.table.Table` has it.
+    """
+    return Grid(
+        title=None if title is None else Text(title),
+        caption=None if caption is None else Text(caption, style="dim"),
+        box=box.SIMPLE_HEAD,
+        padding=padding,  # type: ignore[arg-type]  # one to four numbers
+        pad_edge=False,
+        show_edge=False,
+        collapse_padding=True,
+        caption_justify="left",
+    )
 
 
 def width_of(texts: Iterable[str]) -> int:

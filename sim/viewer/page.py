@@ -182,7 +182,9 @@ class _Data:
             "trials": trials,
             "facts": self._facts(),
             "cells": cells_of(self._run.sweep) if everything else None,
-            "headline": {"text": game.headline.text} if everything and game.headline else None,
+            "headline": {"text": f"{game.headline.head}, {game.headline.about}"}
+            if everything and game.headline
+            else None,
             "about": self._run.sweep.scenario.scenario.about if everything else "",
             "checked": checked(self._run.folder, self._run.scripts, places, names) if everything else None,
             "beside": against,

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from sim.games import GAMES
-from sim.games.game import Headline, Line
+from sim.games.game import Line
 from sim.replay.recorded import Session
+from sim.report.columns import Measure
 from sim.report.notation import setting
 from sim.runs.trials import finished, read_trials, schedule
 from sim.scenarios.sweep import Sweep
@@ -48,16 +49,17 @@ def outcomes(folder: Path, sweep: Sweep) -> dict[str, dict[str, Any]]:
     }
 
 
-def _outcome(headline: Headline | None, lines: Sequence[Line]) -> dict[str, Any]:
+def _outcome(headline: Measure[Line] | None, lines: Sequence[Line]) -> dict[str, Any]:
     """Give the largest of a trial's figures: a trial may have a line for each attack."""
-    if headline is None:
+    if headline is None or headline.scale is None:
         return {}
-    found = [line.get(headline.key) for line in lines]
+    least, most = headline.scale
+    found = [line.get(headline.name) for line in lines]
     values = [value for value in found if isinstance(value, int | float) and math.isfinite(value)]
     if not values:
         return {}
     value = float(max(values))
-    share = (value - headline.least) / (headline.most - headline.least)
+    share = (value - least) / (most - least)
     return {"value": f"{number(value)}{headline.unit}", "step": min(max(int(_SHADES * share), 0), _SHADES - 1)}
 
 

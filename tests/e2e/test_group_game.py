@@ -17,11 +17,10 @@ from rich.console import Console
 
 from developer.groups.decode import decode
 from fairwall.rpc.arrays import to_message
-from sim.games import lay_out, read
+from sim.games import GAMES, lay_out, read
 from sim.games.cards import DealError
 from sim.games.groups.deal import deal
 from sim.games.groups.record import leakage, most, rights
-from sim.games.groups.report.terminal import terminal
 from sim.replay import playing
 from sim.replay.recorded import open_run
 from sim.scenarios.sweep import ScenarioError
@@ -111,7 +110,7 @@ def test_the_report_shows_leakage_beside_chance_and_bound(toy: Path) -> None:
         assert all(f" {value:.3f}" in figure for value in (*right, cell["leakage"]))
     console = Console(width=80, file=io.StringIO())
     with console.capture() as printed:
-        console.print(terminal(read(str(toy / "scenario.toml")), cells_of(toy)))
+        console.print(GAMES["groups"].terminal(read(str(toy / "scenario.toml")), [], cells_of(toy)))
     assert max(map(len, printed.get().splitlines())) <= 80
     assert "strategy  models  batches" in printed.get()
 

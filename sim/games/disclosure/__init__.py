@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from fairwall.game.v1 import disclosure_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_DISCLOSURE
 from sim.games.disclosure import captions, deal, outcome, recompute, record, referee, scenario
-from sim.games.game import Game, Headline, Line
+from sim.games.game import Game, Line
+from sim.report.columns import Measure
 from sim.scenarios.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def _page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
     return page(sweep, lines, summary)
 
 
-def _terminal(sweep: Sweep, summary: Sequence[Line]) -> RenderableType:
+def _terminal(sweep: Sweep, _: Sequence[Line], summary: Sequence[Line]) -> RenderableType:
     from sim.games.disclosure.report.terminal import terminal
 
     return terminal(sweep, summary)
@@ -45,5 +46,7 @@ GAME: Game[scenario.DisclosureScenario, deal.DisclosureDeal, outcome.DisclosureO
     page=_page,
     terminal=_terminal,
     captions=captions.captions,
-    headline=Headline("posterior_of_truth", "how probable the developer holds what is true of Alice", 0.5, 1.0),
+    headline=Measure(
+        "posterior_of_truth", about="how probable the developer holds what is true of Alice", scale=(0.5, 1.0)
+    ),
 )

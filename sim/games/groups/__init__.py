@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from fairwall.game.v1 import group_game_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_GROUPS
-from sim.games.game import Game, Headline, Line
+from sim.games.game import Game, Line
 from sim.games.groups import captions, deal, outcome, recompute, record, referee, scenario
+from sim.games.groups.report import columns
 from sim.scenarios.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -18,15 +19,15 @@ if TYPE_CHECKING:
 
 
 def _page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
-    from sim.games.groups.report.page import page  # brings the templates
+    from sim.games.groups.report.words import page  # brings the drawing library
 
     return page(sweep, lines, summary)
 
 
-def _terminal(sweep: Sweep, summary: Sequence[Line]) -> RenderableType:
-    from sim.games.groups.report.terminal import terminal
+def _terminal(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> RenderableType:
+    from sim.report.terminal import in_terminal
 
-    return terminal(sweep, summary)
+    return in_terminal(sweep.scenario.scenario.name, columns.tables(sweep, lines, summary))
 
 
 GAME: Game[scenario.GroupsScenario, deal.GroupsDeal, outcome.GroupsOutcome] = Game(
@@ -45,7 +46,5 @@ GAME: Game[scenario.GroupsScenario, deal.GroupsDeal, outcome.GroupsOutcome] = Ga
     page=_page,
     terminal=_terminal,
     captions=captions.captions,
-    headline=Headline(
-        "leakage", "how right the developer is about who is of which group, all groups counted equally", 0.0, 100.0, "%"
-    ),
+    headline=columns.LEAKAGE,
 )

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from fairwall.game.v1 import inference_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_INFERENCE
 from fairwall.learning.backend import require_pytorch
-from sim.games.game import Game, Headline, Line
+from sim.games.game import Game, Line
 from sim.games.inference import captions, deal, outcome, recompute, record, referee, scenario
+from sim.report.columns import Measure
 from sim.scenarios.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def _page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
     return page(sweep, lines, summary)
 
 
-def _terminal(sweep: Sweep, summary: Sequence[Line]) -> RenderableType:
+def _terminal(sweep: Sweep, _: Sequence[Line], summary: Sequence[Line]) -> RenderableType:
     from sim.games.inference.report.terminal import terminal
 
     return terminal(sweep, summary)
@@ -47,7 +48,9 @@ GAME: Game[scenario.InferenceScenario, deal.InferenceDeal, outcome.InferenceOutc
     page=_page,
     terminal=_terminal,
     captions=captions.captions,
-    headline=Headline(
-        "advantage", "how well the adversary tells which group a model was trained on: 0 by chance, 1 always", 0.0, 1.0
+    headline=Measure(
+        "advantage",
+        about="how well the adversary tells which group a model was trained on: 0 by chance, 1 always",
+        scale=(0.0, 1.0),
     ),
 )

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from developer.release.training import require_lightgbm
 from fairwall.game.v1 import release_game_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_RELEASE
-from sim.games.game import Game, Headline, Line
+from sim.games.game import Compared, Game, Line
 from sim.games.release import captions, deal, outcome, recompute, record, referee, scenario
+from sim.report.columns import Measure
 from sim.scenarios.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def _page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
     return page(sweep, lines, summary)
 
 
-def _terminal(sweep: Sweep, summary: Sequence[Line]) -> RenderableType:
+def _terminal(sweep: Sweep, _: Sequence[Line], summary: Sequence[Line]) -> RenderableType:
     from sim.games.release.report.terminal import terminal
 
     return terminal(sweep, summary)
@@ -47,5 +48,8 @@ GAME: Game[scenario.ReleaseScenario, deal.ReleaseDeal, outcome.ReleaseOutcome] =
     page=_page,
     terminal=_terminal,
     captions=captions.captions,
-    headline=Headline("leakage", "of how many people the developer knows the group", 50.0, 100.0, "%"),
+    headline=Measure(
+        "leakage", unit="%", about="of how many people the developer knows the group", scale=(50.0, 100.0)
+    ),
+    compare=_compare,
 )

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from fairwall.game.v1 import reveal_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_REVEAL
-from sim.games.game import Game, Headline, Line
+from sim.games.game import Game, Line
 from sim.games.reveal import captions, deal, outcome, recompute, record, redecoding, referee, scenario
+from sim.report.columns import Measure
 from sim.scenarios.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def _page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
     return page(sweep, lines, summary)
 
 
-def _terminal(sweep: Sweep, summary: Sequence[Line]) -> RenderableType:
+def _terminal(sweep: Sweep, _: Sequence[Line], summary: Sequence[Line]) -> RenderableType:
     from sim.games.reveal.report.terminal import terminal
 
     return terminal(sweep, summary)
@@ -45,12 +46,11 @@ GAME: Game[scenario.RevealScenario, deal.RevealDeal, outcome.RevealOutcome] = Ga
     page=_page,
     terminal=_terminal,
     captions=captions.captions,
-    headline=Headline(
+    headline=Measure(
         "leakage",
-        "how right the developer is about who is of which group, both groups counted equally",
-        50.0,
-        100.0,
-        "%",
+        unit="%",
+        about="how right the developer is about who is of which group, both groups counted equally",
+        scale=(50.0, 100.0),
     ),
     redecoding=redecoding.REDECODING,
 )

@@ -9,8 +9,9 @@ from developer.training.models import MODELS
 from developer.training.network import Network
 from fairwall.game.v1 import training_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_TRAINING
-from sim.games.game import Front, Game, Headline, Line
+from sim.games.game import Front, Game, Line
 from sim.games.training import captions, deal, outcome, recompute, record, referee, scenario
+from sim.report.columns import Measure
 from sim.scenarios.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def _page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
     return page(sweep, lines, summary)
 
 
-def _terminal(sweep: Sweep, summary: Sequence[Line]) -> RenderableType:
+def _terminal(sweep: Sweep, _: Sequence[Line], summary: Sequence[Line]) -> RenderableType:
     from sim.games.training.report.terminal import terminal
 
     return terminal(sweep, summary)
@@ -59,6 +60,6 @@ GAME: Game[scenario.TrainingScenario, deal.TrainingDeal, outcome.TrainingOutcome
     page=_page,
     terminal=_terminal,
     captions=captions.captions,
-    headline=Headline("accuracy", "how many of the model's decisions are right", 0.5, 1.0),
+    headline=Measure("accuracy", about="how many of the model's decisions are right", scale=(0.5, 1.0)),
     frontier=_frontier,
 )

@@ -19,8 +19,9 @@ from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.rpc.arrays import to_message
 from fairwall.wire.v1.error_pb2 import REASON_BUDGET_EXHAUSTED
 from sim.games import read as read_scenario
-from sim.games.game import Headline
+from sim.games.game import Line
 from sim.replay.differences import first_difference
+from sim.report.columns import Measure
 from sim.transcripts.calls import calls
 from sim.transcripts.captions import Story, number, shared
 from sim.transcripts.files import paths, read
@@ -230,7 +231,7 @@ def test_a_trial_for_which_there_is_no_room_is_listed(tmp_path: Path, monkeypatc
 
 
 def test_outcomes_have_the_shade_of_their_place_between_least_and_most() -> None:
-    headline = Headline("leakage", "", 50.0, 100.0, "%")
+    headline: Measure[Line] = Measure("leakage", unit="%", scale=(50.0, 100.0))
     lines = [{"leakage": value} for value in (41.7, 50.0, 62.0, 80.0, 99.9, 100.0, float("nan"), None)]
     assert [_outcome(headline, [line]).get("step") for line in lines] == [0, 0, 1, 3, 4, 4, None, None]
     assert _outcome(headline, lines)["value"] == "100%"

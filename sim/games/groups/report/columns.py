@@ -1,0 +1,59 @@
+"""What is measured in a run of the game of groups, column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sim.games.game import Line
+from sim.report.cells import Swept
+from sim.report.columns import Measure, Table, mean_of
+from sim.report.estimates import PERCENT, Estimate, estimate_of
+from sim.scenarios.sweep import Sweep
+
+EPSILON = "groups.epsilon"
+SETS = ("groups.source", "groups.columns")
+"""The keys that say which groups there are."""
+
+leakage_of = mean_of("leakage", PERCENT)
+
+LEAKAGE: Measure[Line] = Measure(
+    "leakage",
+    unit="%",
+    of=leakage_of,
+    digits=1,
+    short="leakage",
+    main=True,
+    scale=(0.0, 100.0),
+    about="balanced accuracy, the mean over the groups of the share of their people who are guessed right",
+)
+COLUMNS: tuple[Measure[Line], ...] = (
+    Measure("trials"),
+    LEAKAGE,
+    Measure(
+        "chance",
+        unit="%",
+        digits=1,
+        short="chance",
+        about="the same of a guess without answers, one in as many as there are groups",
+    ),
+    Measure(
+        "bound",
+        unit="%",
+        digits=1,
+        short="bound",
+        about="what epsilon allows about one person, how often any guess is right",
+    ),
+    Measure("groups", short="groups", minor=True, about="that somebody is in, on average"),
+    Measure("recovered", "people right", about="how many people are guessed right, whichever their group"),
+)
+
+
+def tables(sweep: Sweep, _lines: Sequence[Line], summary: Sequence[Line]) -> list[Table[Line]]:
+    """Lay out what was measured, a row a cell."""
+    return [Table("groups", "Who is in which group", Swept(sweep.scenario.axes), summary, COLUMNS)]
+
+
+def right_of(cell: Line, group: str) -> Estimate | None:
+    """Estimate how many of a group are named right, in percent; None where nobody was ever in it."""
+    found = cell["right"][group]
+    return estimate_of(found["mean"], found["sd"], found["trials"], PERCENT) if found["trials"] else None

@@ -1,0 +1,113 @@
+"""What the page of a run of the game of groups says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sim.games.game import Line
+from sim.games.groups.report.columns import EPSILON, SETS, leakage_of, tables
+from sim.games.groups.report.figures import draw
+from sim.games.groups.scenario import GroupsScenario
+from sim.report.cells import Swept, best_of_each
+from sim.report.drawing import looks
+from sim.report.estimates import INTERVALS
+from sim.report.notation import setting, span
+from sim.report.page import Bar, Card, Page, Term, sections, settings
+from sim.scenarios.sweep import Sweep
+
+_CARDS = (
+    "The best attack of those played; balanced accuracy is the mean, over the groups that somebody is in, of the share "
+    "that is named right."
+)
+_ASSUMPTIONS: tuple[Term, ...] = (
+    (
+        "What epsilon is about",
+        "One person's group becomes any other one. Compliance tells how many people of each stratum, which is whoever "
+        "the same models accept, are in each group, with noise that sums up to 0 over the groups.",
+    ),
+    (
+        "The bound",
+        "Of one person, and k groups that count equally, no guess is right more often than 1 / (1 + (k − 1) e^−ε), "
+        "whatever else the guesser knows of others.",
+    ),
+    (
+        "The adversary",
+        "The developer, which knows how large each group is among people like these. It asks about models that it made "
+        "to find out who is in which group, and not to decide anything; it reads all answers by least squares, each "
+        "group's prior share counted in. An attack that knows more of people may do better.",
+    ),
+    ("Intervals", INTERVALS),
+)
+
+
+def page(sweep: Sweep[GroupsScenario], lines: Sequence[Line], summary: Sequence[Line]) -> Page:
+    """Make the page of a run, from its sweep, the lines of ``trials.jsonl`` and what they come to."""
+    swept = Swept(sweep.scenario.axes)
+    look = looks(_attack(swept, cell) for cell in summary)
+    most = best_of_each(
+        summary, lambda cell: (_set(swept, cell), cell["epsilon"]), lambda cell: cell["chance"] - cell["leakage"]
+    )
+    return Page(
+        cards=[_card(swept, cell, look[_attack(swept, cell)].colour) for cell in most],
+        about_cards=_CARDS,
+        played=_played(lines),
+        findings=tuple(_findings(swept, summary)) or ("No trial finished.",),
+        settings=settings(
+            sweep,
+            {
+                "People": lambda one: one.groups.people,
+                "Groups of": lambda one: one.groups.columns or one.groups.source,
+                "Epsilon": lambda one: one.groups.epsilon,
+                "Strategy": lambda one: one.groups.strategy,
+                "Batches": lambda one: one.groups.batches,
+                "Models a batch": lambda one: one.groups.models,
+                "Trials a cell": lambda one: one.scenario.trials,
+            },
+        ),
+        sections=sections(tables(sweep, lines, summary), {"groups": [*draw(swept, summary, look)]}) if summary else (),
+        assumptions=_ASSUMPTIONS,
+    )
+
+
+def _set(swept: Swept, cell: Line) -> str:
+    """Name a cell's set of groups, where several are swept."""
+    return swept.name(cell, set(swept.axes) - set(SETS))
+
+
+def _attack(swept: Swept, cell: Line) -> str:
+    """Name what else tells a cell from others: mostly how its developer attacks."""
+    return swept.name(cell, (EPSILON, *SETS))
+
+
+def _card(swept: Swept, cell: Line, colour: str) -> Card:
+    found, attack = leakage_of(cell), _attack(swept, cell)
+    text = (
+        f"The attacker's balanced accuracy is {found.text(1, '%', ends=0)}{f' ({attack})' if attack else ''}; without "
+        f"answers it would be {cell['chance']:.1f}%, and ε allows {cell['bound']:.1f}%."
+    )
+    alt = f"From {cell['chance']:.0f}% without answers to {found.mean:.0f}%"
+    bar = Bar.on((0.0, 100.0), cell["chance"], found.mean, ("0%", "100%: everybody"), alt)
+    title = ", ".join(filter(None, (_set(swept, cell), f"ε = {setting(cell['epsilon'])}")))
+    return Card(title[:1].upper() + title[1:], text, bar, colour)
+
+
+def _played(lines: Sequence[Line]) -> str:
+    groups, people = (span({line[key] for line in lines}) if lines else "" for key in ("groups", "people"))
+    who = f"{people} people of {groups} groups" if lines else "people of several groups"
+    return (
+        f"Compliance held {who}. The developer asked how many of those whom its models accept are in each group, and "
+        "guessed who is in which."
+    )
+
+
+def _findings(swept: Swept, summary: Sequence[Line]) -> Iterator[str]:
+    if not summary:
+        return
+    worst = max(summary, key=lambda cell: cell["leakage"] - cell["chance"])
+    found = leakage_of(worst)
+    above = found.low is not None and found.low > worst["bound"]
+    yield (
+        f"The largest leakage above chance was {found.text(1, '%')} ({swept.name(worst) or 'the run'}), where "
+        f"guessing without answers gives {worst['chance']:.1f}%, and epsilon allows {worst['bound']:.1f}%"
+        f"{': above what epsilon allows, so something is broken' if above else ''}."
+    )
