@@ -71,22 +71,25 @@ class Swept:
         Writes what a cell has for a key.
     silent : collection of str
         What a cell's name leaves out.
+    told : collection of str
+        The keys whose words do not speak for themselves: a cell's name says the key, too.
     """
 
     axes: Sequence[str]
     heads: Mapping[str, str] = field(default_factory=dict)
     write: Callable[[Mapping[str, Any], str], str] = lambda cell, key: setting(cell[key])
     silent: Collection[str] = (MISSING,)
+    told: Collection[str] = ()
 
     def head(self, key: str) -> str:
         """Name a key."""
         return self.heads.get(key) or symbol(key)
 
     def name(self, cell: Mapping[str, Any], without: Collection[str] = ()) -> str:
-        """Name a cell in a few words: words speak for themselves, other values have their key before them."""
+        """Name a cell in a few words: words speak for themselves, numbers have their key before them."""
         told = {key: self.write(cell, key) for key in self.axes if key not in without}
         return ", ".join(
-            text if is_word(cell[key]) else f"{self.head(key)} {text}"
+            text if is_word(cell[key]) and key not in self.told else f"{self.head(key)} {text}"
             for key, text in told.items()
             if text not in self.silent
         )

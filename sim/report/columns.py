@@ -43,9 +43,9 @@ class Measure(Generic[Row]):
     words : bool
         Whether it is set as text.
     main : bool
-        Whether the table is for it: it is set though all rows say the same, and however narrow the terminal is.
-    minor : bool
-        Whether it is the first to go where a terminal is narrow.
+        Whether the table is for it: it is set though all rows say the same.
+    kept : bool
+        Whether what tells rows apart gives way to it where a terminal is narrow, as it does to a main one.
     when : callable, optional
         Says of the rows whether to show it. One that no row has is never shown, unless it is a main one.
     scale : (float, float), optional
@@ -62,7 +62,7 @@ class Measure(Generic[Row]):
     group: str = ""
     words: bool = False
     main: bool = False
-    minor: bool = False
+    kept: bool = False
     when: Callable[[Sequence[Row]], bool] | None = None
     scale: Range | None = None
 

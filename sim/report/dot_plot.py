@@ -48,6 +48,8 @@ def dot_plot(
     level: str = "",
     alike: bool = False,
     look: Mapping[str, Look] | None = None,
+    together: bool = False,
+    broad: float = 2.5,
 ) -> Figure:
     """Draw panels side by side, of the same rows and series.
 
@@ -63,13 +65,20 @@ def dot_plot(
         Whether the panels' numbers are of one kind, and have one scale.
     look : mapping of str to Look, optional
         Of each series, as other figures of the page draw it; without it they are black and grey.
+    together : bool
+        Whether a row's marks stand on one line, each as its look is; else every second series is hollow, so that they
+        differ on a copy without colours.
+    broad : float
+        How broad a panel is, in inches.
     """
     names = [row for row, _ in next(iter(panels[0].series.values()))]
     series = list(panels[0].series)
     own = look or {
         told: Look((BLACK, GREY)[place % 2], MARKERS[place % 7], DASHES[0]) for place, told in enumerate(series)
     }
-    marks = [_mark(own[told], hollow=place % 2 == 1) for place, told in enumerate(series)]
+    marks = [
+        _mark(own[told], hollow=own[told].hollow if together else place % 2 == 1) for place, told in enumerate(series)
+    ]
 
     def paint(canvas: Canvas) -> None:
         grid = canvas.subplots(1, len(panels), sharex=alike, sharey=True, squeeze=False)[0]
@@ -77,7 +86,7 @@ def dot_plot(
             if panel.level is not None:
                 axes.axvline(panel.level, color=GREY, lw=0.9, ls=":")
             for place, rows in enumerate(panel.series.values()):
-                aside = _ASIDE * ((place + 0.5) / len(series) - 0.5)
+                aside = 0.0 if together else _ASIDE * ((place + 0.5) / len(series) - 0.5)
                 for number, (_, found) in enumerate(rows):
                     if found is None:
                         continue
@@ -107,13 +116,12 @@ def dot_plot(
         )
         for panel in panels
     )
-    inches = (2.2 + 2.5 * len(panels), 1.3 + (0.2 + 0.11 * len(series)) * len(names))
-    return Figure(
-        name, title, caption, f"Chart. {title}. {told}.", canvas_svg(name, paint, inches), wide=len(panels) > 2
-    )
+    inches = (2.2 + broad * len(panels), 1.3 + (0.2 + 0.11 * (1 if together else len(series))) * len(names))
+    drawing = canvas_svg(name, paint, inches)
+    return Figure(name, title, caption, f"Chart. {title}. {told}.", drawing, wide=broad * len(panels) > 5)
 
 
 def _mark(look: Look, *, hollow: bool) -> dict[str, Any]:
-    """Give a series's mark: every second one is hollow, so that marks differ on a copy without colours."""
+    """Give a series's mark."""
     inside = {"mfc": "none"} if hollow else {}
     return {"ls": "", "marker": look.marker, "ms": 6, "color": look.colour, "mew": 1.3, "zorder": 3} | inside

@@ -66,7 +66,8 @@ class Look:
 
     colour: str
     marker: str
-    dash: Any
+    dash: Any = "-"
+    hollow: bool = False
 
 
 def looks(kinds: Iterable[str]) -> dict[str, Look]:

@@ -72,8 +72,8 @@ def _fitting(
 ) -> tuple[list[Column], list[Measure[Any]], int]:
     """Choose what tells rows apart, what is shown of them, and the gap between columns.
 
-    Where there is no room for all, minor columns go; then the others move together, several keys are written as one
-    column of words, and the last columns go that are not main ones.
+    Where there is no room for all, the last columns go that are neither main nor kept; then the others move together,
+    several keys are written as one column of words, and all columns go but the first main one.
     """
     keys, shown = table.told_apart(), list(texts)
     widths = {one: _width(own) for one, own in texts.items()}
@@ -87,14 +87,15 @@ def _fitting(
             if free(gap) < 0:
                 shown.remove(one)
 
-    drop([one for one in reversed(shown) if one.minor], 2)
+    drop([one for one in reversed(shown) if not (one.main or one.kept)], 2)
     if free(2) >= 0:
         return keys, shown, 2
     joined = free(1) < 0 and len(keys) > 1
     words = table.words()
     if joined:
         keys = [Column(words.head, ["x" * min(_WORDS, _width(words.texts))])]
-    drop([one for one in reversed(shown) if not one.main], 1)
+    first = next((one for one in shown if one.main), shown[0])
+    drop([one for one in reversed(shown) if one is not first], 1)
     return [words] if joined else keys, shown, 1
 
 

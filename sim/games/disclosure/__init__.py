@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from fairwall.game.v1 import disclosure_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_DISCLOSURE
 from sim.games.disclosure import captions, deal, outcome, recompute, record, referee, scenario
+from sim.games.disclosure.report import columns
 from sim.games.game import Game, Line
-from sim.report.columns import Measure
 from sim.scenarios.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 def _page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
-    from sim.games.disclosure.report.page import page  # brings the drawing library
+    from sim.games.disclosure.report.words import page  # brings the drawing library
 
     return page(sweep, lines, summary)
 
 
-def _terminal(sweep: Sweep, _: Sequence[Line], summary: Sequence[Line]) -> RenderableType:
-    from sim.games.disclosure.report.terminal import terminal
+def _terminal(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> RenderableType:
+    from sim.report.terminal import in_terminal
 
-    return terminal(sweep, summary)
+    return in_terminal(sweep.scenario.scenario.name, columns.tables(sweep, lines, summary))
 
 
 GAME: Game[scenario.DisclosureScenario, deal.DisclosureDeal, outcome.DisclosureOutcome] = Game(
@@ -46,7 +46,5 @@ GAME: Game[scenario.DisclosureScenario, deal.DisclosureDeal, outcome.DisclosureO
     page=_page,
     terminal=_terminal,
     captions=captions.captions,
-    headline=Measure(
-        "posterior_of_truth", about="how probable the developer holds what is true of Alice", scale=(0.5, 1.0)
-    ),
+    headline=columns.POSTERIOR,
 )

@@ -96,8 +96,8 @@ def test_a_narrow_terminal_keeps_the_main_column_and_says_which_it_left_out() ->
     }
     columns: tuple[Measure[Line], ...] = (
         Measure("rate", of=interval_of("rate"), digits=2, short="rate", main=True),
-        Measure("more", short="more", minor=True, digits=2),
-        Measure("most", short="the\nmost"),
+        Measure("more", short="more", digits=2),
+        Measure("most", short="the\nmost", kept=True),
     )
     table = Table("t", "T", Swept(("a.one", "a.two")), [cell], columns)
     wide, less, words, least = (printed(in_terminal("t", [table]), width) for width in (60, 33, 28, 24))

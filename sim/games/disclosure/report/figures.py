@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping, Sequence
 
-from matplotlib.lines import Line2D
-
-from sim.games.disclosure.report.cells import advantage_of, name_of
+from sim.games.disclosure.report.columns import advantage_of
 from sim.games.game import Line
-from sim.report.drawing import BLACK, GREY, Figure, Look, canvas_svg
-from sim.scenarios.sweep import Sweep
+from sim.report.cells import Swept
+from sim.report.dot_plot import Panel, Row, dot_plot
+from sim.report.drawing import BLACK, GREY, Figure, Look
+from sim.report.estimates import Estimate
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure as Canvas
-
-_TITLE = "Advantage at guessing the secret"
 _CAPTION = (
     "0 is a coin, 1 is certain. Filled marks are measured, with 95% intervals; hollow diamonds are the largest by the "
-    "public law. A thick bar is the bound tanh(ε/2) where it holds; a cross stands in its place where the secret goes "
-    "with other people's answers."
+    "public law. A bar is the bound tanh(ε/2) where it holds; a cross stands in its place where the secret goes with "
+    "other people's answers."
 )
 
 
-def draw(sweep: Sweep, summary: Sequence[Line], look: Mapping[str, Look]) -> Figure:
+def draw(swept: Swept, summary: Sequence[Line], look: Mapping[str, Look]) -> Figure:
     """Draw a run's summary, a row a cell; of at least one that has an advantage.
 
     Parameters
@@ -31,46 +26,26 @@ def draw(sweep: Sweep, summary: Sequence[Line], look: Mapping[str, Look]) -> Fig
     look : mapping of str to Look
         Of each mode.
     """
-    summary = [cell for cell in summary if cell["advantage"] is not None]
-    names = [name_of(sweep.scenario.axes, cell) for cell in summary]
-    measured = [advantage_of(cell) for cell in summary]
-    modes = {cell["mode"]: look[cell["mode"]] for cell in summary}
+    cells = [cell for cell in summary if cell["advantage"] is not None]
+    modes = dict.fromkeys(cell["mode"] for cell in cells)
 
-    def paint(canvas: Canvas) -> None:
-        axes = canvas.add_subplot()
-        for row, (cell, found) in enumerate(zip(summary, measured, strict=True)):
-            low, high = (found.mean if end is None else end for end in (found.low, found.high))
-            own = look[cell["mode"]]
-            axes.plot([low, high], [row, row], color=own.colour, lw=1.2, zorder=2)
-            axes.plot(found.mean, row, marker=own.marker, ms=5.5, color=own.colour, zorder=3)
-            axes.plot(cell["advantage_law"], row, marker="D", ms=8, mfc="none", mec=BLACK, mew=1.1, zorder=4)
-            if cell["bound_applies"]:
-                axes.plot([cell["bound"]] * 2, [row - 0.36, row + 0.36], color=GREY, lw=3.2, zorder=1)
-            else:
-                axes.plot(cell["bound"], row, marker="x", ms=8, color=GREY, mew=1.4, zorder=1)
-        axes.axvline(0, color=GREY, lw=0.9, ls=":")
-        axes.set_yticks(range(len(names)), names)
-        axes.set_ylim(len(names) - 0.5, -0.5)
-        axes.set_xlim(min(-0.25, *(found.mean if found.low is None else found.low for found in measured)) - 0.03, 1.04)
-        axes.set_xlabel("advantage")
-        canvas.legend(handles=_legend(modes), loc="outside lower center", ncols=2, fontsize=9)
+    def rows(found: Callable[[Line], Estimate | None]) -> list[Row]:
+        return [(swept.name(cell), found(cell)) for cell in cells]
 
-    told = "; ".join(
-        f"{name}: {found.text(2)}, law {cell['advantage_law']:.2f}, "
-        f"{'bound' if cell['bound_applies'] else 'no bound, tanh(ε/2) is'} {cell['bound']:.2f}"
-        for name, found, cell in zip(names, measured, summary, strict=True)
-    )
-    picture = canvas_svg("advantage", paint, (8.0, 1.5 + 0.3 * len(summary)))
-    return Figure("advantage", _TITLE, _CAPTION, f"Chart. {_TITLE}. {told}.", picture, wide=True)
+    def bound(cell: Line, applies: bool) -> Estimate | None:
+        return Estimate(cell["bound"]) if cell["bound_applies"] is applies else None
 
-
-def _legend(modes: Mapping[str, Look]) -> list[Line2D]:
-    return [
-        *(
-            Line2D([], [], color=own.colour, marker=own.marker, ms=5.5, lw=1.2, label=f"{mode}, measured")
-            for mode, own in modes.items()
-        ),
-        Line2D([], [], ls="", marker="D", ms=8, mfc="none", mec=BLACK, mew=1.1, label="largest by the law"),
-        Line2D([], [], color=GREY, ls="", marker="|", ms=11, mew=3.2, label="bound tanh(ε/2)"),
-        Line2D([], [], color=GREY, ls="", marker="x", ms=8, mew=1.4, label="tanh(ε/2), no bound here"),
-    ]
+    series = {
+        "bound tanh(ε/2)": rows(lambda cell: bound(cell, True)),
+        "tanh(ε/2), no bound here": rows(lambda cell: bound(cell, False)),
+        "largest by the law": rows(lambda cell: Estimate(cell["advantage_law"])),
+        **{
+            f"{mode}, measured": rows(lambda cell, mode=mode: advantage_of(cell) if cell["mode"] == mode else None)  # type: ignore[misc]
+            for mode in modes
+        },
+    }
+    drawn = dict(zip(series, (Look(GREY, "|"), Look(GREY, "x"), Look(BLACK, "D", hollow=True)), strict=False))
+    drawn |= {f"{mode}, measured": look[mode] for mode in modes}
+    title = "Advantage at guessing the secret"
+    panels = [Panel("advantage", series, level=0.0)]
+    return dot_plot("advantage", title, _CAPTION, panels, look=drawn, together=True, broad=5.8)

@@ -43,7 +43,7 @@ COLUMNS: tuple[Measure[Line], ...] = (
         short="bound",
         about="what epsilon allows about one person, how often any guess is right",
     ),
-    Measure("groups", short="groups", minor=True, about="that somebody is in, on average"),
+    Measure("groups", short="groups", about="that somebody is in, on average"),
     Measure("recovered", "people right", about="how many people are guessed right, whichever their group"),
 )
 

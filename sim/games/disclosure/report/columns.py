@@ -1,0 +1,133 @@
+"""What is measured in a run of the disclosure game, column by column."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sim.games.game import Line
+from sim.report.cells import Swept
+from sim.report.columns import Measure, Table
+from sim.report.estimates import FEWEST, Estimate
+from sim.report.notation import number
+from sim.scenarios.sweep import Sweep
+
+PRIOR: Measure[Line] = Measure(
+    "prior",
+    digits=2,
+    about="how likely the secret’s “yes” was before anything was released: the referee tossed a coin",
+)
+POSTERIOR: Measure[Line] = Measure(
+    "posterior_of_truth",
+    "posterior of the truth",
+    digits=3,
+    short="post-\nerior",
+    about="what probability the true answer was given after the release, on average",
+    scale=(0.5, 1.0),
+)
+
+
+def advantage_of(cell: Line) -> Estimate | None:
+    """Estimate the advantage, in [-1, 1]; None where the secret was the same in all trials."""
+    return None if cell["advantage"] is None else _estimate(cell, "advantage", cell["advantage"], cell["trials"])
+
+
+def linked_of(cell: Line) -> Estimate:
+    """Estimate the share of the releases in which the record named was Alice's, in [0, 1]."""
+    return _estimate(cell, "linked", cell["linked"] / cell["named"], cell["named"])
+
+
+def _estimate(cell: Line, name: str, value: float, trials: int) -> Estimate:
+    if trials < FEWEST:
+        return Estimate(value)
+    return Estimate(value, cell[f"{name}_low"], cell[f"{name}_high"])
+
+
+SECRET: tuple[Measure[Line], ...] = (
+    Measure("trials"),
+    PRIOR,
+    POSTERIOR,
+    Measure(
+        "advantage",
+        of=advantage_of,
+        digits=2,
+        short="advantage",
+        main=True,
+        about="P(guess 1 | secret 1) − P(guess 1 | secret 0), measured: 0 is a coin, 1 is certain",
+    ),
+    Measure(
+        "advantage_law",
+        "by the law",
+        digits=3,
+        short="law",
+        about="the largest advantage that any guess has, computed from the release’s public law",
+    ),
+    Measure(
+        "bound",
+        "tanh(ε/2)",
+        of=lambda cell: f"{cell['bound']:.2f}{'' if cell['bound_applies'] else '*'}",
+        short="bound",
+        about="the largest advantage that epsilon allows where the secret is Alice’s record alone, tanh(ε/2)",
+    ),
+)
+RECORDS: tuple[Measure[Line], ...] = (
+    Measure("named", "releases"),
+    Measure(
+        "linked_prior",
+        "prior",
+        of=lambda cell: number(cell["linked_prior"], 2),
+        short="prior",
+        about="one of all records",
+    ),
+    Measure(
+        "linked",
+        "right",
+        of=linked_of,
+        digits=2,
+        short="right",
+        main=True,
+        about="in which share of the releases the record that the developer named was Alice’s",
+    ),
+    Measure(
+        "linked_law",
+        "by the law",
+        digits=3,
+        short="law",
+        about="one of the records with her quasi-identifiers: what is known of her besides",
+    ),
+    Measure(
+        "unique",
+        digits=3,
+        short="unique",
+        about="in which share of the releases nobody else has her quasi-identifiers",
+    ),
+)
+_STAR = "*: no bound here, since the secret goes with others' answers."
+
+
+def swept_in(sweep: Sweep) -> Swept:
+    """Give what tells cells apart."""
+    return Swept(sweep.scenario.axes, told=("disclosure.alice", "disclosure.knows"))
+
+
+def tables(sweep: Sweep, _lines: Sequence[Line], summary: Sequence[Line]) -> list[Table[Line]]:
+    """Lay out the secret, and where records were released whose they are, a row a cell."""
+    swept = swept_in(sweep)
+    starred = "" if all(cell["bound_applies"] for cell in summary) else _STAR
+    told = [
+        Table(
+            "secret",
+            "The secret",
+            swept,
+            summary,
+            SECRET,
+            notes=[starred] if starred else (),
+            caption=f"The secret's prior is 0.50. {starred}".rstrip(),
+        )
+    ]
+    if named := [cell for cell in summary if cell["named"]]:
+        notes = (
+            "Which of the released records is Alice's. Sweeney (2000) found 87% of the United States' population "
+            "unique by ZIP code, date of birth and sex.",
+        )
+        told.append(Table("records", "Which record is hers", swept, named, RECORDS, notes))
+    return told
