@@ -124,4 +124,4 @@ def dot_plot(
 def _mark(look: Look, *, hollow: bool) -> dict[str, Any]:
     """Give a series's mark."""
     inside = {"mfc": "none"} if hollow else {}
-    return {"ls": "", "marker": look.marker, "ms": 6, "color": look.colour, "mew": 1.3, "zorder": 3} | inside
+    return {"ls": "", "marker": look.marker, "ms": look.size, "color": look.colour, "mew": 1.3, "zorder": 3} | inside

@@ -68,6 +68,7 @@ class Look:
     marker: str
     dash: Any = "-"
     hollow: bool = False
+    size: float = 6
 
 
 def looks(kinds: Iterable[str]) -> dict[str, Look]:

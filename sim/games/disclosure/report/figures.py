@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from sim.games.disclosure.report.columns import advantage_of
 from sim.games.game import Line
@@ -29,23 +29,30 @@ def draw(swept: Swept, summary: Sequence[Line], look: Mapping[str, Look]) -> Fig
     cells = [cell for cell in summary if cell["advantage"] is not None]
     modes = dict.fromkeys(cell["mode"] for cell in cells)
 
-    def rows(found: Callable[[Line], Estimate | None]) -> list[Row]:
-        return [(swept.name(cell), found(cell)) for cell in cells]
-
-    def bound(cell: Line, applies: bool) -> Estimate | None:
-        return Estimate(cell["bound"]) if cell["bound_applies"] is applies else None
-
-    series = {
-        "bound tanh(ε/2)": rows(lambda cell: bound(cell, True)),
-        "tanh(ε/2), no bound here": rows(lambda cell: bound(cell, False)),
-        "largest by the law": rows(lambda cell: Estimate(cell["advantage_law"])),
-        **{
-            f"{mode}, measured": rows(lambda cell, mode=mode: advantage_of(cell) if cell["mode"] == mode else None)  # type: ignore[misc]
-            for mode in modes
-        },
+    named = [(swept.name(cell), cell) for cell in cells]
+    measured: dict[str, list[Row]] = {
+        f"{mode}, measured": [(row, advantage_of(cell) if cell["mode"] == mode else None) for row, cell in named]
+        for mode in modes
     }
-    drawn = dict(zip(series, (Look(GREY, "|"), Look(GREY, "x"), Look(BLACK, "D", hollow=True)), strict=False))
-    drawn |= {f"{mode}, measured": look[mode] for mode in modes}
+    others = {
+        "largest by the law": Look(BLACK, "D", hollow=True, size=8.5),
+        "bound tanh(ε/2)": Look(GREY, "|", size=16),
+        "tanh(ε/2), no bound here": Look(GREY, "x", size=8),
+    }
+    law: list[Row] = [(row, Estimate(cell["advantage_law"])) for row, cell in named]
+    bounds: list[list[Row]] = [
+        [(row, Estimate(cell["bound"]) if cell["bound_applies"] is applies else None) for row, cell in named]
+        for applies in (True, False)
+    ]
+    series: dict[str, list[Row]] = {**measured, **dict(zip(others, (law, *bounds), strict=True))}
     title = "Advantage at guessing the secret"
     panels = [Panel("advantage", series, level=0.0)]
-    return dot_plot("advantage", title, _CAPTION, panels, look=drawn, together=True, broad=5.8)
+    return dot_plot(
+        "advantage",
+        title,
+        _CAPTION,
+        panels,
+        look={f"{mode}, measured": look[mode] for mode in modes} | others,
+        together=True,
+        broad=5.8,
+    )
