@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from developer.release.training import require_lightgbm
 from fairwall.game.v1 import release_game_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_RELEASE
-from sim.games.game import Compared, Game, Line
+from sim.games.game import Game, Line
 from sim.games.release import captions, deal, outcome, recompute, record, referee, scenario
 from sim.report.columns import Measure
 from sim.scenarios.sweep import Sweep
@@ -51,5 +51,4 @@ GAME: Game[scenario.ReleaseScenario, deal.ReleaseDeal, outcome.ReleaseOutcome] =
     headline=Measure(
         "leakage", unit="%", about="of how many people the developer knows the group", scale=(50.0, 100.0)
     ),
-    compare=_compare,
 )
