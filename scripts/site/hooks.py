@@ -1,6 +1,6 @@
-"""What `mkdocs build` adds to the pages in docs/: the front page, files that pages link to outside docs/, and diagrams.
+"""What `mkdocs build` adds to the pages in docs/: the changelog, files that pages link to outside docs/, and diagrams.
 
-The README is the front page and the changelog a page. A file that a page links to outside docs/ goes along. Material
+A file that a page links to outside docs/ goes along. Material
 would fetch Mermaid from the network, if a page brought none: here a page with a diagram brings it.
 """
 
@@ -15,7 +15,6 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parents[2]
 MERMAID = ROOT / "scripts/site/node_modules/@mermaid-js/tiny/dist/mermaid.tiny.js"
-FRONT = {"index.md": "README.md", "changelog.md": "CHANGELOG.md"}
 BESIDE = (
     "deploy/policy.toml",
     "sim/datasets/README.md",
@@ -30,8 +29,8 @@ def on_files(files: Files, config: Any) -> Files:
     """Add the pages and files that lie elsewhere."""
     if not MERMAID.exists():
         raise PluginError("Mermaid is missing, `make site` installs it")
-    for name, source in FRONT.items():
-        files.append(File.generated(config, name, content=(ROOT / source).read_text().replace("](docs/", "](")))
+    changes = (ROOT / "CHANGELOG.md").read_text().replace("](docs/", "](")
+    files.append(File.generated(config, "changelog.md", content=changes))
     for path in BESIDE:
         files.append(File.generated(config, path, abs_src_path=str(ROOT / path)))
     files.append(File.generated(config, "assets/mermaid.js", abs_src_path=str(MERMAID)))

@@ -20,7 +20,7 @@ from sim.conformance.world import SECONDS, World, lasting
 
 _DEADLINE_SECONDS = 0.2
 _MOMENTS_SECONDS = 0.02
-"""Within what time after its last message a call is given up."""
+"""Within what time after its last message a call is cancelled."""
 _ROOM_SECONDS = 5.0
 
 _BEGINNINGS = {
@@ -88,7 +88,7 @@ class GiveUp(Words):
             seen = step.finish(step.start(world, asked))
             step.expect.check_end(seen)
             if answer is not None and lasting(answer) != lasting(seen.messages[0]):
-                raise Violation("what was answered before the call was given up is answered otherwise")
+                raise Violation("what was answered before the call was cancelled is answered otherwise")
             found[asked.header.request_id] = seen.messages[0]
         world.enter_together(self.caller, "", found)
 
@@ -122,9 +122,9 @@ class GiveUp(Words):
         ends = [calls.finish(AUDIT, call) for call in started]
         ended.set()
         for seen in ends:
-            # On a busy machine calls that were given up before may still be under way.
+            # On a busy machine calls that were cancelled before may still be under way.
             if seen.reason not in ("", "TOO_MANY_CALLS") or (seen.answered and not self.whole):
-                raise Violation(f"a call that was given up {seen.text}")
+                raise Violation(f"a call that was cancelled {seen.text}")
         return [seen.messages[0] if seen.answered else None for seen in ends]
 
     def _await_room(self, world: World) -> None:
@@ -133,7 +133,7 @@ class GiveUp(Words):
         while (seen := world.terms(self.caller)).reason == "TOO_MANY_CALLS" and time.monotonic() < give_up:
             time.sleep(0.02)
         if not seen.answered:
-            raise Violation(f"after calls that were given up, GetTerms {seen.text}")
+            raise Violation(f"after calls that were cancelled, GetTerms {seen.text}")
         time.sleep(0.05)  # for the others of them
 
 

@@ -463,7 +463,7 @@ class Hold(Words):
         What each of them sends, see `Audit`.
     deadline : float or "none"
     ends : "wait", "cancel", "deadline" or "at once"
-        Whether they stay open until a step lets go of them; are given up at once; until their deadline has passed; or
+        Whether they stay open until a step lets go of them; are cancelled at once; until their deadline has passed; or
         whether it is the server that must end them, as `expect` says, although nothing more comes.
     """
 

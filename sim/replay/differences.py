@@ -1,7 +1,7 @@
 """Where two recordings of one game differ first: by party, entry, field and value.
 
 What depends on the clock alone is left out on both sides: calls that were only told to ask again, health checks, calls
-that were given up, and where a party happened to listen. The rest is compared call for call, in the order in which its
+that were cancelled, and where a party happened to listen. The rest is compared call for call, in the order in which its
 caller made those of one method.
 """
 

@@ -62,7 +62,7 @@ class Call:
 def calls(script: Transcript) -> list[Call]:
     """Give the calls of a transcript that were decided on, polls included, in the order in which they began.
 
-    Health checks, and calls that were given up or cut off, are left out.
+    Health checks, and calls that were cancelled or cut off, are left out.
     """
     return sorted((call for call in all_calls(script) if _was_decided(call)), key=lambda call: call.start)
 

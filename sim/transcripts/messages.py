@@ -154,7 +154,7 @@ class Session:
                 elif method in (_AUDIT, _PREDICT):
                     self._calls.setdefault(deal_of(one.request.header.deal_id), []).append(one)
             except (ValueError, LookupError) as error:
-                # Of a call that was given up there may be nothing but the beginning.
+                # Of a call that was cancelled there may be nothing but the beginning.
                 if one.is_answered:
                     self.unread.append(f"{one.place}: {error}")
 

@@ -86,7 +86,7 @@ def known_calls(parties: Mapping[str, Transcript]) -> list[KnownCall]:
     known: dict[CallKey, KnownCall] = {}
     for party in sorted(parties, key=lambda party: _ORDER.index(party) if party in _ORDER else len(_ORDER)):
         script = parties[party]
-        # Those that were given up too, but for those without a message.
+        # Those that were cancelled too, but for those without a message.
         for one in (KnownCall(script, call) for call in all_calls(script) if call.requests or call.answers):
             before = known.get(one.call.key)
             if before is None or (one.is_answered and not before.is_answered):

@@ -60,7 +60,7 @@ def disagreements(parties: Mapping[str, Transcript], notes: list[str]) -> Iterat
             unread += len(caller.requests) - len(server.requests) if not server.answered else 0
             yield from _both_sided(key, caller, server)
     if unread > 0:
-        notes.append(f"{unread} messages of calls that were refused or given up were never read by their receiver")
+        notes.append(f"{unread} messages of calls that were refused or cancelled were never read by their receiver")
 
 
 def _one_sided(key: CallKey, side: _Side, other: Transcript | None, name: str) -> Iterator[Finding]:
@@ -74,7 +74,7 @@ def _both_sided(key: CallKey, caller: _Side, server: _Side) -> Iterator[Finding]
     if caller.method != server.method:
         text = f"{key} is {short(caller.method)} to one side and {short(server.method)} to the other"
         yield Finding("counterpart", caller.script.place(), text)
-    # What one side sent and the other has not got may still have been under way if the call was given up or refused.
+    # What one side sent and the other has not got may still have been under way if the call was cancelled or refused.
     yield from _one_way(key, caller, server, caller.requests, server.requests, server.answered)
     yield from _one_way(key, server, caller, server.answers, caller.answers, caller.answered)
     if caller.ending is not None and server.ending is not None:

@@ -27,7 +27,9 @@ HERE = "test_blocks.py"
 LINES = f"{HERE}::test_the_command_takes_the_lines_that_are_shown"
 
 CLAIMS: dict[tuple[str, str], str] = {
-    ("README.md", ""): f"{HERE}::test_what_is_made_is_a_target",  # the second is the tree of folders
+    ("README.md", "python"): "test_example.py::test_the_readme_s_audit_is_answered",
+    ("README.md", "sh"): "test_example.py::test_the_readme_s_audit_is_answered",
+    ("README.md", "text"): "test_docs.py::test_the_readme_s_table_is_what_is_printed",
     (
         "sim/datasets/README.md",
         "",

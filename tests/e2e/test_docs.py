@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import shlex
 import subprocess
 import tomllib
@@ -14,6 +15,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+import fairwall
 from fairwall.rpc.access import CALLERS
 from fairwall.rpc.errors import CATALOGUE
 from fairwall.rpc.turns import PROTOCOL_VERSION
@@ -21,6 +23,7 @@ from fairwall.wire.v1.error_pb2 import Reason
 from sim.games import GAMES, lay_out, read
 
 ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
 COMMANDS = [
     line.removeprefix("$ fairwall ")
@@ -206,6 +209,40 @@ def test_what_an_install_takes_is_said(page: str, extra: str) -> None:
 
 
 def test_the_readme_says_what_the_games_need_and_take() -> None:
-    text = (ROOT / "README.md").read_text()
-    assert text.index("pip install 'fairwall[games]'") < text.index("## What the demo shows")
-    assert re.search(r"\d\.\d GB, two to three minutes", text)
+    assert re.search(r"pip install 'fairwall\[games\]'` \| \d\.\d GB, two to three minutes", README)
+
+
+def test_the_readme_is_short_and_has_five_links() -> None:
+    assert README.count("\n") <= 70
+    assert len(re.findall(r"(?<!!)\[[^\]]+\]\(docs/", README)) == 5
+
+
+@pytest.mark.check
+def test_the_readme_s_table_is_what_is_printed(fairwall: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    (line,) = (line for line in README.splitlines() if line.startswith("$ fairwall "))
+    (shown,) = re.findall(r"```text\n(.*?)```", README, re.DOTALL)
+    printed = [row.rstrip() for row in fairwall(*shlex.split(line)[2:]).stdout.splitlines()]
+    assert [row for row in shown.splitlines() if row not in printed] == []
+
+
+@pytest.mark.check
+def test_the_readme_s_picture_is_what_is_drawn() -> None:
+    drawn = runpy.run_path(str(ROOT / "scripts/picture.py"))
+    assert drawn["PICTURE"].read_text(encoding="utf-8") == drawn["picture"]()
+
+
+def test_every_shipped_scenario_is_listed_under_its_game() -> None:
+    sections = (ROOT / "docs/games.md").read_text().split("\n## The ")[1:]
+    listed = {
+        name: section.split(" game\n")[0]
+        for section in sections
+        for row in re.findall(r"(?m)^\| (`.*?`) \|", section.partition("\n## ")[0])
+        for name in re.findall(r"`([^`]+)`", row)
+    }
+    assert listed == {name: read(name, []).cells[0].scenario.scenario.game for name in fairwall.scenarios()}
+
+
+def test_the_glossary_is_short_and_used() -> None:
+    terms = re.findall(r"(?m)^### (.*)$", (ROOT / "docs/glossary.md").read_text())
+    assert len(terms) <= 40
+    assert sum(page.read_text().count("(glossary.md") for page in PAGES) >= 10

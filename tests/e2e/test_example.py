@@ -19,6 +19,7 @@ from tests import command
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "serving.md").read_text()
+README = (DOCS.parent / "README.md").read_text()
 (PROGRAM,) = (text for text in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "csv.DictReader" in text)
 HALF_WIDTH_MOST = 0.15
 
@@ -129,6 +130,25 @@ def test_the_first_answer_is_worth_having_and_six_questions_can_be_asked(place: 
     heads = [line.partition(" INFO ")[2] for line in told[:2]]
     assert all(f" INFO {head}\n" in PAGE for head in heads)
     assert [line.partition(" INFO ")[2].split()[:2] for line in told[2:]] == [["loans:", "sp"], ["loans:", "eo"]]
+
+
+@pytest.mark.check
+def test_the_readme_s_audit_is_answered(place: Path) -> None:
+    """Its commands on the example's folder, and its eight lines beside the service."""
+    (block,) = re.findall(r"```sh\n(.*?)```", README, re.DOTALL)
+    new, serve = (shlex.split(line)[1:] for line in block.splitlines())
+    assert new == shown("1. Certificates", "console")
+    (program,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    assert len(program.splitlines()) == 8
+    with served(place, ("-m", "sim", *serve)) as address:
+        ran = subprocess.run(
+            [sys.executable, "-c", program.replace("127.0.0.1:7443", address)],
+            capture_output=True, text=True, cwd=place, timeout=300, check=False,
+        )  # fmt: skip
+    assert (ran.returncode, ran.stderr) == (0, "")
+    gap, low, high = map(float, re.findall(r"-?\d\.\d\d", ran.stdout))
+    assert low <= gap <= high
+    assert high - low <= 2 * HALF_WIDTH_MOST
 
 
 @pytest.mark.check

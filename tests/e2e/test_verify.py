@@ -879,5 +879,5 @@ def test_messages_of_a_refused_call_that_nobody_read_are_counted(table: Table, h
         side.ended(5, error_pb2.REASON_DEAL_UNKNOWN)
     assert table.findings() == []
     told = [note for note in verify(table.folder).notes if "never read" in note]
-    text = "2 messages of calls that were refused or given up were never read by their receiver"
+    text = "2 messages of calls that were refused or cancelled were never read by their receiver"
     assert told == [text] * (heard == 1)

@@ -1,4 +1,4 @@
-"""Answers, and charges, what was given up after its last byte."""
+"""Answers, and charges, a call that was cancelled after its last byte."""
 
 from compliance.__main__ import main
 from fairwall.rpc import server

@@ -14,7 +14,7 @@ PING_SECONDS = 10.0
 """After so long a silence during a call the server is asked whether it is there."""
 
 _LOST_SECONDS = 15.0
-"""How long it has to answer: one that is only held up is not given up."""
+"""How long it has to answer: one that is only held up is not cancelled."""
 
 _RECONNECT_FIRST_MS, _RECONNECT_MOST_MS = 100, 1000
 

@@ -487,7 +487,7 @@ class _Prompt:
 def _to_the_end(arriving: Iterator[bytes]) -> Iterator[bytes]:
     """Pass on a stream whose caller has said that it is whole; RpcError if the caller gave it up before that."""
     yield from arriving
-    # A stream that is given up ends like a whole one if grpc tells of its end before it tells that the call is over.
+    # A stream that is cancelled ends like a whole one if grpc tells of its end before it tells that the call is over.
     # It tells both in this order and at once; what it is asked now it answers after both.
     next(arriving, None)
 

@@ -1,4 +1,4 @@
-"""Uses up the id of a call that was given up."""
+"""Uses up the id of a call that was cancelled."""
 
 import grpc
 
