@@ -31,9 +31,10 @@ from numpy.typing import NDArray
 from short import parsed
 
 from compliance.mechanisms.mechanism import NO_FACTS, Question
-from compliance.mechanisms.recommended import SHRUNK, Standing, mechanism_of, nearest, standings
-from compliance.noise.sampling import Seeded
+from compliance.mechanisms.recommended import mechanism_of, nearest
+from compliance.noise import Seeded
 from compliance.records.people import Records
+from fairwall.laws.standings import SHRUNK, Standing, standings
 
 EPSILONS = (0.5, 1.0, 5.0)
 POOL = 400

@@ -21,10 +21,11 @@ from numpy.typing import NDArray
 from short import parsed
 
 from compliance.mechanisms.mechanism import NO_FACTS, Question
-from compliance.mechanisms.recommended import Recommended, choose
-from compliance.noise.sampling import Seeded
+from compliance.mechanisms.recommended import Recommended
+from compliance.noise import Seeded
 from compliance.records.people import Records
 from fairwall.laws.calibration import printed_conceal_scale
+from fairwall.laws.standings import choose
 
 SIZES, QUERIES, EPSILONS, WORLDS = (100, 1000, 10000), (1, 5, 25, 100, 400), (1.0, 5.0, 10.0), ("scores", "decisions")
 BATCHES_MIN = 40

@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.mechanisms.mechanism import NO_FACTS, Mechanism, Question, Release, chosen
-from compliance.mechanisms.recommended import midpoint
-from compliance.noise.sampling import Seeded
+from compliance.noise import Seeded
 from compliance.records.people import Records
 from fairwall.laws.bounding import metric_range
 from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.metric import find_metric
 from fairwall.laws.shares import Shares
+from fairwall.laws.standings import midpoint
 
 _SEED = 2016
 _ANSWERS = 60

@@ -1,11 +1,4 @@
-"""The mechanism with the smallest median error, chosen from public numbers alone.
-
-**What is compared.** The mechanisms that answer with gaps and whose guarantee fits: pure ones for delta = 0, all where
-there is a delta; their answers clamped to the metric's range; and the public midpoint of that range, which costs
-nothing. `sample-and-aggregate` and `propose-test-release` are left out: counts or noisy attributes have had less error
-wherever it was measured (docs/mechanisms.md). Beside `counts` and `counts-gaussian` as they are stand the same with
-answers moved towards no gap where noise hides them (`fairwall.laws.counts`): where no mechanism beats the midpoint,
-these come close to it.
+"""The mechanism with the smallest median error, chosen from public numbers alone (`fairwall.laws.standings`).
 
 **Twice.** First by numbers that are known before the batch is; then, where that names a mechanism that adds noise to
 gaps, sums or attributes, once more by the batch's predictions, which are public to who asks: `cells` serve models that
@@ -13,37 +6,19 @@ agree, from `CELLS_FROM` on (`nearest`). What errs least by a prior's prediction
 and how much more has no bound: of few models `cells` have shrunk large gaps, and `low-rank`, which has done so of many,
 is not chosen at all.
 
-**How.** By simulation, over a public range of group shares and in two worlds: uniform scores with no gap beyond chance,
-and 0/1 decisions, a quarter of them 1, with a gap of 0.1 beside chance. The seed is fixed, so that everybody gets the
-same table. Nobody looks at A, nor at predictions: this choice depends on metric, n, m, epsilon, delta and shares.
-
-**Which.** The smallest median error, averaged over shares and worlds, of those whose median error is at most the
-midpoint's at every share and in both worlds: nobody shall pay for less than the midpoint tells. Where there is none,
-what comes closest to that.
-
-Equalized odds is ranked by what an absolute gap among n people would suffer. Predictive parity, which moves by up to 1
-with one person whatever the group sizes, gets counts and noisy attributes only, as does the unbounded ratio.
-
 **Randomized response** has the smallest error wherever epsilon is large, from 3 or so on for few people or many models,
 because it then turns few people over: it publishes A. It costs what any other costs. Whichever batch chooses it buys
 noisy attributes, and all later batches of the account that name no larger epsilon are answered from them for nothing,
 whatever would have been chosen for them. No free answer depends on the records.
-
-**How much it may give away.** Where a limit is given, only mechanisms contend whose best attack, by
-`fairwall.laws.exposure`, has no larger balanced accuracy, and no more cells are made than it allows. Where none
-stays below, the one that gives away least is taken.
 
 **The price** is that of what is chosen, which is public: of Gaussian noise the ledger knows the multiplier, and a pure
 mechanism is charged no delta.
 """
 
 import math
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms.cauchy import CauchyMechanism
@@ -66,23 +41,20 @@ from compliance.mechanisms.mechanism import (
     require_budget,
 )
 from compliance.mechanisms.randomized_response import RandomizedResponse
-from compliance.noise.sampling import Noise
-from fairwall.laws.calibration import conceal_law, laplace_law, require_batch
+from compliance.noise import Noise
+from fairwall.laws.bounding import metric_range
+from fairwall.laws.calibration import laplace_law
 from fairwall.laws.cauchy import tuned_law
-from fairwall.laws.conceal_laplace import conceal_laplace_law
-from fairwall.laws.counts import CountScales, Totals, expected_in_batches, gaussian_scales, laplace_scales
+from fairwall.laws.counts import laplace_scales
 from fairwall.laws.cube import CubeNoise, coordinates, cube_scales
-from fairwall.laws.exposure import NO_LIMIT, Limit, one_person, revealed, within
-from fairwall.laws.gaussian import gaussian_multiplier
+from fairwall.laws.exposure import NO_LIMIT, Limit, one_person, revealed
 from fairwall.laws.metric import find_metric
-from fairwall.laws.noise import Gaussian, Laplace, Law
+from fairwall.laws.noise import Laplace, Law
 from fairwall.laws.posterior import SHARE, STRUCTURES, directions_of, predicted_error, variances_with_noise
-from fairwall.laws.response import noisy_sums, response_estimates, turning_probability
-from fairwall.laws.sensitivity import global_sensitivity
+from fairwall.laws.response import turning_probability
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
+from fairwall.laws.standings import SHRUNK, choose, standings, sums_a_stratum
 
-MIDPOINT = "midpoint"
-SHRUNK = " shrunk"
 _RESPONSE = RandomizedResponse()
 _CELLS = CellsMechanism()
 _CELLS_ANEW = CellsMechanism(anew=True)
@@ -106,32 +78,6 @@ Predicted of other metrics of the same predictions are 1 to 1.5 times, of models
 others 2 to 17 times; then the error has been up to 100 times as large: one model's gap says nothing of another's.
 """
 _CUBE = "cube" + SHRUNK
-_SEED = 2012
-_NUMBERS = 200
-_BATCHES_MIN = 10
-
-
-@dataclass(frozen=True)
-class Standing:
-    """One row of the table behind a choice.
-
-    Parameters
-    ----------
-    name
-        A mechanism's name, with `SHRUNK` behind it where answers move towards no gap; or `MIDPOINT`.
-    guarantee
-        What it promises; the midpoint looks at nothing and promises all.
-    median_error, mean_error
-        Of one clamped answer, averaged over group shares and worlds.
-    worst_ratio
-        The largest ratio of the median error to the midpoint's, over group shares and worlds.
-    """
-
-    name: str
-    guarantee: Guarantee
-    median_error: float
-    mean_error: float
-    worst_ratio: float
 
 
 @dataclass(frozen=True)
@@ -223,22 +169,8 @@ class Recommended:
             return exactly(question.gaps())
         chosen = self.chosen(question.metric, question.people(), question.queries, epsilon, delta, question)
         released = chosen.release(question, facts, epsilon, delta, noise)
-        low, high = value_range(question.metric)
+        low, high = metric_range(question.metric)
         return replace(released, values=np.clip(released.values, low, high))
-
-
-def value_range(metric: str) -> tuple[float, float]:
-    """Return between which values a metric lies; infinite for an unbounded one."""
-    found = find_metric(metric)
-    if not found.bounded:
-        return 0.0, math.inf
-    return (0.0 if found.absolute else -1.0), (2.0 if found.joined == "sum" else 1.0)
-
-
-def midpoint(metric: str) -> float:
-    """Return the middle of a metric's range: 0 for signed gaps; for the ratio the value where there is no gap, 1."""
-    low, high = value_range(metric)
-    return 1.0 if math.isinf(high) else (low + high) / 2
 
 
 def mechanism_of(name: str, shares: Shares = DEFAULT_SHARES, limit: Limit = NO_LIMIT) -> Mechanism:
@@ -250,28 +182,6 @@ def mechanism_of(name: str, shares: Shares = DEFAULT_SHARES, limit: Limit = NO_L
     others = {kind.name: kind for kind in (*added, _RESPONSE, replace(_CELLS_ANEW, limit=limit))}
     every: dict[str, Mechanism] = {**counts, **shrunk, **others}
     return every[name]
-
-
-def choose(
-    metric: str,
-    n: int,
-    queries: int,
-    epsilon: float,
-    delta: float = 0.0,
-    shares: Shares = DEFAULT_SHARES,
-    limit: Limit = NO_LIMIT,
-    exposed: int | None = None,
-) -> str:
-    """Return the name of the best mechanism, of those that can be recommended. Arguments as for `standings`.
-
-    `exposed` is for how many people the limit holds, n where it is left out: `Records.exposed`.
-    """
-    rows = [row for row in standings(metric, n, queries, epsilon, delta, shares) if row.name not in _ONLY_COMPARED]
-    names = [row.name.removesuffix(SHRUNK) for row in rows]
-    allowed = within(names, metric, n if exposed is None else exposed, queries, epsilon, delta, limit)
-    rows = [row for row, name in zip(rows, names, strict=True) if name in allowed]
-    worth = [row for row in rows if row.worst_ratio <= 1]
-    return worth[0].name if worth else min(rows, key=lambda row: row.worst_ratio).name
 
 
 def nearest(
@@ -390,7 +300,7 @@ def _error_of_noise(question: Question, name: str, epsilon: float, shares: Share
             of_size = of_one if scales.size is None else (Laplace(scales.size).median_abs() / _MEDIAN) ** 2
             noise = float((told.halves**2 * of_one + (means - told.centres) ** 2 * of_size).mean())
         else:
-            of_counts = laplace_scales(m * _sums(metric), epsilon)
+            of_counts = laplace_scales(m * sums_a_stratum(metric), epsilon)
             of_size, of_sums = (
                 (Laplace(scale).median_abs() / _MEDIAN) ** 2 for scale in (of_counts.size, of_counts.sums)
             )
@@ -409,210 +319,6 @@ _MEDIAN = 0.6745
 """Of the size of Gaussian noise with deviation 1."""
 
 
-@lru_cache(maxsize=256)
-def standings(
-    metric: str, n: int, queries: int, epsilon: float, delta: float = 0.0, shares: Shares = DEFAULT_SHARES
-) -> tuple[Standing, ...]:
-    """Compare the mechanisms, and the midpoint, for a batch.
-
-    Parameters
-    ----------
-    metric
-        A key of `compliance.records.metrics.METRICS`.
-    n
-        People in the metric's stratum, at least 3; for equalized odds, people.
-    queries, epsilon, delta
-        The batch and its whole budget; epsilon finite.
-    shares
-        The public range of group shares.
-
-    Returns
-    -------
-    tuple of Standing
-        The smallest median error first.
-    """
-    find_metric(metric)
-    require_batch(queries, epsilon)
-    require_budget(epsilon, delta)
-    if n < 3 or math.isinf(epsilon):
-        raise ValueError("n must be at least 3 and epsilon finite")
-    plan = _Plan(metric, n, queries, epsilon, delta, shares)
-    errors = {
-        # The noise on N0 is the whole batch's, and what shrinks answers looks at all of them.
-        name: (guarantee, _errors(plan, answers, joined=not name.startswith(CountsMechanism.name)))
-        for name, guarantee, answers in _contenders(plan)
-    }
-    least = errors[MIDPOINT][1].medians
-    rows = [
-        Standing(
-            name,
-            guarantee,
-            float(found.medians.mean()),
-            float(found.means.mean()),
-            float((found.medians / least).max()),
-        )
-        for name, (guarantee, found) in errors.items()
-    ]
-    return tuple(sorted(rows, key=lambda row: row.median_error))
-
-
 _ALL_CHOSEN = (
     "counts", "counts-gaussian", "laplace", "gaussian", "cauchy", "randomized-response", "cells", "cube",
 )  # fmt: skip
-_ONLY_COMPARED = (MIDPOINT, "conceal", "conceal-laplace")
-
-
-@dataclass(frozen=True)
-class _Plan:
-    metric: str
-    n: int
-    queries: int
-    epsilon: float
-    delta: float
-    shares: Shares
-
-
-@dataclass(frozen=True, eq=False)
-class _Batches:
-    """Simulated batches: signed gaps, shape (batches, models), the secret N0, and what is public of each model."""
-
-    n0: int
-    gaps: NDArray[np.float64]
-    totals: Totals
-
-
-@dataclass(frozen=True)
-class _World:
-    """What batches are like: the mean and the variance of predictions, and the gap beside chance."""
-
-    mean: float
-    variance: float
-    gap: float
-
-
-_WORLDS = (_World(mean=0.5, variance=1 / 12, gap=0.0), _World(mean=0.25, variance=0.25 * 0.75, gap=0.1))
-
-_Answers = Callable[[_Batches, np.random.Generator], NDArray[np.float64]]
-"""Simulates what a mechanism says of batches' signed gaps, before the metric's sign and range."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Errors:
-    """Of clamped answers, for every group share and in both worlds: shape (shares, worlds)."""
-
-    medians: NDArray[np.float64]
-    means: NDArray[np.float64]
-
-
-def _errors(plan: _Plan, answers: _Answers, *, joined: bool) -> _Errors:
-    absolute = find_metric(plan.metric).absolute
-    low, high = value_range("abs_sp" if absolute else "sp")
-    medians, means = [], []
-    for n0 in plan.shares.counts(plan.n):
-        for i, world in enumerate(_WORLDS):
-            # The same numbers for every mechanism, as far as it draws in the same way.
-            generator = np.random.default_rng((_SEED, n0, i))
-            batches = _batches(plan, n0, world, generator, joined=joined)
-            truth = np.abs(batches.gaps) if absolute else batches.gaps
-            errors = np.abs(np.clip(answers(batches, generator), low, high) - truth)
-            medians.append(float(np.median(errors)))
-            means.append(float(np.mean(errors)))
-    return _Errors(np.reshape(medians, (-1, len(_WORLDS))), np.reshape(means, (-1, len(_WORLDS))))
-
-
-def _batches(plan: _Plan, n0: int, world: _World, generator: np.random.Generator, *, joined: bool) -> _Batches:
-    """Draw batches; joined into one, which is faster, for answers that do not depend on the rest of their batch."""
-    n, m = plan.n, plan.queries
-    chance = math.sqrt(world.variance * n * n / (n0 * (n - n0) * (n - 1)))
-    gaps = np.clip(generator.normal(world.gap, chance, (max(_BATCHES_MIN, _NUMBERS // m), m)), -1, 1)
-    if joined:
-        gaps = gaps.reshape(1, -1)
-    totals = Totals(n, np.full(gaps.shape[1], n * world.mean), np.full(gaps.shape[1], world.variance))
-    return _Batches(n0, gaps, totals)
-
-
-def _contenders(plan: _Plan) -> Iterator[tuple[str, Guarantee, _Answers]]:
-    metric, n, m, epsilon, delta = plan.metric, plan.n, plan.queries, plan.epsilon, plan.delta
-    found = find_metric(metric)
-    middle = midpoint("abs_sp" if found.absolute else "sp")
-    yield MIDPOINT, "pure", lambda batches, _: np.full(batches.gaps.shape, middle)
-    for shrinks in (False, True):
-        scales = laplace_scales(m * _sums(metric), epsilon)
-        yield CountsMechanism.name + SHRUNK * shrinks, "pure", _counted(plan, scales, shrinks, gaussian=False)
-    if delta:
-        multiplier = gaussian_multiplier(epsilon, delta)
-        for shrinks in (False, True):
-            scales = gaussian_scales(m * _sums(metric), multiplier)
-            yield CountsGaussian.name + SHRUNK * shrinks, "approximate", _counted(plan, scales, shrinks, gaussian=True)
-    yield _RESPONSE.name, "pure", _responded(plan)
-    if not found.bounded or found.binary:
-        return
-    proxy = metric if len(found.parts) == 1 else "abs_sp"
-    g = plan.shares.minimum_group
-    change = global_sensitivity(proxy, n, minimum_group=g)
-    yield "laplace", "pure", _added(plan, lambda _: laplace_law(proxy, n, m, epsilon, g))
-    yield "cauchy", "pure", _added(plan, lambda n0: tuned_law(proxy, n0, n - n0, m, epsilon, plan.shares))
-    yield "conceal", "pure", _added(plan, lambda n0: conceal_law(proxy, n0, n - n0, m, epsilon, g))
-    if delta:
-        law = Gaussian(gaussian_multiplier(epsilon, delta) * math.sqrt(m) * change)
-        yield "gaussian", "approximate", _added(plan, lambda _: law)
-        if epsilon < 1:
-            by_size: Callable[[int], Law] = lambda n0: conceal_laplace_law(proxy, n0, n - n0, m, epsilon, delta, g)  # noqa: E731
-            yield "conceal-laplace", "approximate", _added(plan, by_size)
-
-
-def _sums(metric: str) -> int:
-    """How many sums of one stratum a query needs."""
-    parts = find_metric(metric).parts
-    return max(sum(part.label == label for part in parts) for label in find_metric(metric).strata)
-
-
-def _added(plan: _Plan, law: Callable[[int], Law]) -> _Answers:
-    absolute = find_metric(plan.metric).absolute
-
-    def answers(batches: _Batches, generator: np.random.Generator) -> NDArray[np.float64]:
-        secret = np.abs(batches.gaps) if absolute else batches.gaps
-        return secret + law(batches.n0).sample(generator, secret.size).reshape(secret.shape)
-
-    return answers
-
-
-def _counted(plan: _Plan, scales: CountScales, shrinks: bool, *, gaussian: bool) -> _Answers:
-    n, absolute, fewest = plan.n, find_metric(plan.metric).absolute, plan.shares.minimum_group
-    laws: tuple[Law, Law] = (
-        (Gaussian(scales.size), Gaussian(scales.sums)) if gaussian else (Laplace(scales.size), Laplace(scales.sums))
-    )
-
-    def answers(batches: _Batches, generator: np.random.Generator) -> NDArray[np.float64]:
-        n0, total, queries = batches.n0, batches.totals.total, batches.gaps.shape[1]
-        drawn = [(laws[0].sample(generator, 1), laws[1].sample(generator, queries)) for _ in batches.gaps]
-        size = np.clip(np.rint(n0 + np.array([of_size for of_size, _ in drawn])), fewest, n - fewest)
-        centred = n0 * (total / n - 0.5) - batches.gaps * n0 * (n - n0) / n + np.array([noise for _, noise in drawn])
-        if shrinks:
-            # As `fairwall.laws.counts.shrunk_sums`, for many batches at once.
-            by_chance, apart = size * (total / n - 0.5), size * (n - size) / n
-            spread = np.sqrt(batches.totals.variance * n * apart / (n - 1))
-            moved = expected_in_batches(centred - by_chance, spread, apart[:, 0], scales.sums, gaussian=gaussian)
-            centred = by_chance + moved
-        # What is possible for 0/1 predictions.
-        sum0 = np.clip(centred + size / 2, np.maximum(0.0, total - (n - size)), np.minimum(total, size))
-        gap: NDArray[np.float64] = (total - sum0) / (n - size) - sum0 / size
-        return np.abs(gap) if absolute else gap
-
-    return answers
-
-
-def _responded(plan: _Plan) -> _Answers:
-    n, absolute, probability = plan.n, find_metric(plan.metric).absolute, turning_probability(plan.epsilon)
-
-    def answers(batches: _Batches, generator: np.random.Generator) -> NDArray[np.float64]:
-        n0, total, (gaps,) = batches.n0, batches.totals.total, batches.gaps
-        mean0 = total / n - gaps * (n - n0) / n
-        noisy_size, noisy = noisy_sums(
-            (n0, n - n0), (mean0, mean0 + gaps), batches.totals.variance, probability, generator
-        )
-        n1, sum1 = response_estimates(noisy_size, noisy, n, total, probability)
-        gap = sum1 / n1 - (total - sum1) / (n - n1)
-        return np.abs(gap) if absolute else gap
-
-    return answers

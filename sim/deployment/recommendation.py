@@ -6,12 +6,13 @@ import math
 from dataclasses import dataclass
 
 from compliance.mechanisms.randomized_response import RandomizedResponse
-from compliance.mechanisms.recommended import MIDPOINT, SHRUNK, Recommended, Standing, choose, standings
+from compliance.mechanisms.recommended import Recommended
 from fairwall.errors import UserError
 from fairwall.laws.exposure import REVEAL_MAX, Limit, is_known, revealed
 from fairwall.laws.metric import METRICS
 from fairwall.laws.response import turning_probability
 from fairwall.laws.shares import Shares
+from fairwall.laws.standings import MIDPOINT, SHRUNK, Standing, choose, standings
 
 
 class RecommendError(UserError):

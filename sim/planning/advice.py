@@ -11,8 +11,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from compliance.mechanisms.recommended import SHRUNK
 from fairwall.laws.response import turning_probability
+from fairwall.laws.standings import SHRUNK
 from sim.planning.audit import RESPONSE
 from sim.planning.commands import Command, mechanism_run, plan, training_run
 from sim.planning.domains import Domain

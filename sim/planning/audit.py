@@ -16,13 +16,12 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.bounding import bounded
-from compliance.mechanisms.recommended import SHRUNK, choose
 from fairwall.laws.bounding import metric_range
 from fairwall.laws.exposure import Limit
 from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.response import turning_probability
 from fairwall.laws.sensitivity import Counts
+from fairwall.laws.standings import SHRUNK, choose
 from sim.planning.added import ADDED, added_noise
 from sim.planning.batch import Batch
 from sim.planning.counted import CountedGap, counted_noise

@@ -14,11 +14,11 @@ from typing import Protocol
 import numpy as np
 
 from compliance.mechanisms.mechanism import Mechanism
-from compliance.mechanisms.recommended import SHRUNK, choose
 from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Law
 from fairwall.laws.sensitivity import flip_sensitivity
+from fairwall.laws.standings import SHRUNK, choose
 
 
 class ExactLoss(Protocol):

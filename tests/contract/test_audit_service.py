@@ -25,12 +25,12 @@ from compliance.answers.audit_service import AuditService
 from compliance.answers.audits import Case, game_case
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.recommended import choose
 from compliance.records.people import Records
-from fairwall.client.gaps import Audits, ask
+from fairwall.client.audit_client import Audits, ask
 from fairwall.compliance.v1.audit_service_pb2 import AuditHeader, AuditRequest, AuditResponse, GetTermsRequest
 from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
 from fairwall.laws.precision import Precision, spacing, written_down
+from fairwall.laws.standings import choose
 from fairwall.rpc.arrays import from_message, header_of
 from fairwall.rpc.errors import CATALOGUE, Refusal, reason_of
 from fairwall.rpc.server import CALLS_PER_CALLER

@@ -76,8 +76,8 @@ def as_text(recommendation: Recommendation) -> Group:
     from rich.console import Group, RenderableType
     from rich.table import Table
 
-    from compliance.mechanisms.recommended import MIDPOINT, midpoint
     from fairwall.laws.exposure import in_words
+    from fairwall.laws.standings import MIDPOINT, midpoint
 
     r = recommendation
     table = Table(box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False)

@@ -30,26 +30,18 @@ from compliance.mechanisms.gaussian import GaussianMechanism
 from compliance.mechanisms.laplace import LaplaceMechanism
 from compliance.mechanisms.low_rank import LowRankMechanism
 from compliance.mechanisms.mechanism import NO_FACTS, Question, candidates, chosen
-from compliance.mechanisms.recommended import (
-    MIDPOINT,
-    SHRUNK,
-    Recommended,
-    choose,
-    mechanism_of,
-    midpoint,
-    nearest,
-    standings,
-    value_range,
-)
+from compliance.mechanisms.recommended import Recommended, mechanism_of, nearest
 from compliance.mechanisms.round import Round
-from compliance.noise.sampling import Noise, Seeded, System
+from compliance.noise import Noise, Seeded, System
 from compliance.records.metrics import METRICS
 from compliance.records.people import Records
+from fairwall.laws.bounding import metric_range
 from fairwall.laws.calibration import cauchy_loss, conceal_law, laplace_law
 from fairwall.laws.cauchy import tuned_law
 from fairwall.laws.gaussian import gaussian_delta
 from fairwall.laws.noise import Laplace
 from fairwall.laws.shares import DEFAULT_SHARES
+from fairwall.laws.standings import MIDPOINT, SHRUNK, choose, midpoint, standings
 from tests.asked import Asked, Spy
 
 FALSE_ALARM = 1e-7
@@ -558,7 +550,7 @@ def test_the_size_is_bought_once(name: str) -> None:
 
 def test_counts_answers_are_possible() -> None:
     for metric in METRICS:
-        low, high = value_range(metric)
+        low, high = metric_range(metric)
         for seed in range(20):
             values = CountsMechanism().release(question(metric), NO_FACTS, 0.05, 0.0, seeded(seed)).values
             assert (low - 1e-12 <= values).all()
@@ -657,7 +649,7 @@ def test_recommended_never_looks_at_the_groups() -> None:
 def test_recommended_keeps_to_the_range() -> None:
     for metric in METRICS:
         values = Recommended().release(question(metric), NO_FACTS, 0.1, 0.0, seeded()).values
-        low, high = value_range(metric)
+        low, high = metric_range(metric)
         assert ((low <= values) & (values <= high)).all()
     assert [midpoint(metric) for metric in ("sp", "abs_sp", "eodds_sum", "di")] == [0.0, 0.5, 1.0, 1.0]
 

@@ -12,8 +12,7 @@ from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.bounding import bounded
 from compliance.mechanisms.mechanism import NO_FACTS, Question
 from compliance.mechanisms.propose_test_release import ProposeTestRelease
-from compliance.mechanisms.recommended import choose
-from compliance.noise.sampling import Noise, Seeded
+from compliance.noise import Noise, Seeded
 from compliance.records.people import Records, RecordsError
 from fairwall.laws.bounding import truncated_scale
 from fairwall.laws.exposure import revealed
@@ -21,6 +20,7 @@ from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
 from fairwall.laws.proposal import proposed_bound
 from fairwall.laws.sensitivity import global_sensitivity, sensitivities
 from fairwall.laws.shares import Shares
+from fairwall.laws.standings import choose
 
 N0, N1, LEAST = 7, 33, 5
 

@@ -8,9 +8,10 @@ from numpy.typing import NDArray
 
 from compliance.mechanisms.cells import CellsMechanism
 from compliance.mechanisms.mechanism import NO_FACTS, Mechanism, Question
-from compliance.mechanisms.recommended import CELLS_FROM, Recommended, choose, mechanism_of
-from compliance.noise.sampling import Seeded
+from compliance.mechanisms.recommended import CELLS_FROM, Recommended, mechanism_of
+from compliance.noise import Seeded
 from compliance.records.people import Records
+from fairwall.laws.standings import choose
 
 PEOPLE, FEW, EPSILON, DRAWS = 2000, 160, 0.5, 40
 OTHERS = ("counts", "cube")

@@ -12,12 +12,13 @@ from compliance.answers.exposure import exposure, exposure_about, limited, revea
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.cells import EPSILON, CellsMechanism, plan, purchases
 from compliance.mechanisms.mechanism import NO_FACTS, Mechanism, Question, chosen
-from compliance.mechanisms.recommended import SHRUNK, Recommended, choose
-from compliance.noise.sampling import Seeded
+from compliance.mechanisms.recommended import Recommended
+from compliance.noise import Seeded
 from compliance.records.people import Records
 from fairwall.laws.cells import CELL_MIN
 from fairwall.laws.exposure import Limit, cells_within, revealed
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
+from fairwall.laws.standings import SHRUNK, choose
 
 LIMIT = Limit(0.6)
 
@@ -49,12 +50,12 @@ def test_what_is_chosen_stays_within_the_limit(n: int, models: int, epsilon: flo
 def test_randomised_response_is_chosen_only_where_it_promises_as_much(
     monkeypatch: pytest.MonkeyPatch, limit: float, epsilon: float, within: bool
 ) -> None:
-    from compliance.mechanisms import recommended
+    from fairwall.laws import standings as table
 
-    rows = recommended.standings("sp", 1000, 25, 5.0)
+    rows = table.standings("sp", 1000, 25, 5.0)
     assert rows[0].name == "randomized-response"
     # At small epsilons it is never best: as if it were.
-    monkeypatch.setattr(recommended, "standings", lambda *_: rows)
+    monkeypatch.setattr(table, "standings", lambda *_: rows)
     assert (choose("sp", 1000, 25, epsilon, limit=Limit(limit)) == "randomized-response") == within
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compliance.mechanisms.recommended import SHRUNK
 from fairwall.laws.noise import Laplace
 from fairwall.laws.sensitivity import Counts
+from fairwall.laws.standings import SHRUNK
 from fairwall.tables.errors import DataError
 from sim.cli.plan.audit import as_text, as_values
 from sim.planning import audit

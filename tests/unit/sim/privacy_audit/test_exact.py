@@ -4,8 +4,8 @@ import math
 import pytest
 
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.recommended import MIDPOINT, SHRUNK, choose, standings
 from fairwall.laws.calibration import conceal_loss, laplace_loss
+from fairwall.laws.standings import MIDPOINT, SHRUNK, choose, standings
 from sim.privacy_audit.audit import worst_loss
 from sim.privacy_audit.catalogue import prepare
 from sim.privacy_audit.exact import EXACT, LAWS, exact_loss, numeric_loss
