@@ -43,13 +43,12 @@ from compliance.mechanisms.mechanism import (
 from compliance.mechanisms.randomized_response import RandomizedResponse
 from compliance.noise import Noise
 from fairwall.laws.bounding import metric_range
-from fairwall.laws.calibration import laplace_law
-from fairwall.laws.cauchy import tuned_law
 from fairwall.laws.counts import laplace_scales
 from fairwall.laws.cube import CubeNoise, coordinates, cube_scales
 from fairwall.laws.exposure import NO_LIMIT, Limit, one_person, revealed
+from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
 from fairwall.laws.metric import find_metric
-from fairwall.laws.noise import Laplace, Law
+from fairwall.laws.noise import Laplace
 from fairwall.laws.posterior import SHARE, STRUCTURES, directions_of, predicted_error, variances_with_noise
 from fairwall.laws.response import turning_probability
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
@@ -132,15 +131,16 @@ class Recommended:
         exposed = people if exposed is None else exposed
         limit = Limit(self.reveal_max, self.shares)
         name = choose(metric, people, queries, epsilon, delta, self.shares, limit, exposed).removesuffix(SHRUNK)
-        names = [name, *([CubeMechanism.name] if name in _ON_SUMS else [])]
-        names += [_CELLS.name] if name in _ON_SUMS and queries >= CELLS_FROM else []
+        names = [name, *([CubeMechanism.name] if _is_purely_noisy(name) else [])]
+        names += [_CELLS.name] if _is_purely_noisy(name) and queries >= CELLS_FROM else []
         first, *others = (revealed(one, metric, exposed, queries, epsilon, delta, self.shares) for one in names)
         return max(first, min(max(others, default=0.5), self.reveal_max))
 
     def candidates(self, delta: float) -> tuple[Mechanism, ...]:
         """Return all that may be chosen at this delta."""
-        every = (mechanism_of(name, self.shares) for name in _ALL_CHOSEN)
-        return tuple(mechanism for mechanism in every if delta or mechanism.guarantee == "pure")
+        laws = MECHANISM_LAWS.items()
+        names = [name for name, law in laws if law.recommendable and (delta or not law.needs_delta)]
+        return tuple(mechanism_of(name, self.shares) for name in names)
 
     def is_free(self, facts: Facts, epsilon: float, question: Question | None = None) -> bool:
         """Return whether the account has bought noisy attributes at this epsilon or a larger one, or cells.
@@ -205,11 +205,11 @@ def nearest(
     limit
         What the batch may reveal.
     """
-    if name.removesuffix(SHRUNK) not in (*_ON_SUMS, _RESPONSE.name):
+    if name != _RESPONSE.name and not _is_purely_noisy(name.removesuffix(SHRUNK)):
         return name
     errors = _errors_of(question, name, epsilon, shares, limit)
-    if name in (_RESPONSE.name, CauchyMechanism.name):
-        errors[name] *= _HALVED  # the one publishes A, the other has no interval and errs far more at times
+    if name == _RESPONSE.name or MECHANISM_LAWS[name.removesuffix(SHRUNK)].interval is None:
+        errors[name] *= _HALVED  # the one publishes A, others have no interval and err far more at times
     if limit.accuracy < one_person(epsilon) and math.isfinite(errors[_CELLS.name]):
         asked = question.queries, epsilon, 0.0, shares
         rows = standings(question.metric, question.people(), *asked)
@@ -227,6 +227,12 @@ def nearest(
         (of_cells,) = predicted_with(question, [planned(question, epsilon, limit)])
         return _CELLS.name if of_cells <= _FREE_ERROR * errors[best] else best
     return best
+
+
+def _is_purely_noisy(name: str) -> bool:
+    """Say whether a mechanism adds noise to gaps or sums, and needs no delta."""
+    law = MECHANISM_LAWS[name]
+    return law.noise_on in ("gaps", "sums") and not law.needs_delta
 
 
 def _errors_of(
@@ -280,14 +286,12 @@ def _error_of_noise(question: Question, name: str, epsilon: float, shares: Share
     for stratum in question.strata:
         # Of two parts the first stands for both.
         n, means, centred, of_size = stratum.people, stratum.means[:m], stratum.centred[:m], 0.0
-        if name in ("laplace", "cauchy"):
+        public = MECHANISM_LAWS[name.removesuffix(SHRUNK)]
+        if public.noise_on == "gaps":
             n0 = min(max(shares.minimum_group, round(SHARE * n)), n - shares.minimum_group)
-            proxy = metric if len(find_metric(metric).parts) == 1 else "abs_sp"
-            law: Law = (
-                laplace_law(proxy, n, m, epsilon, shares.minimum_group)
-                if name == "laplace"
-                else tuned_law(proxy, n0, n - n0, m, epsilon, shares)
-            )
+            proxy = metric if find_metric(metric).of_means else "abs_sp"
+            law = public.error(Batch(proxy, n0, n - n0, m, epsilon, shares=shares))
+            assert law is not None
             noise = (law.median_abs() / _MEDIAN * SHARE * (1 - SHARE) * n) ** 2
         elif name == _RESPONSE.name:
             p = turning_probability(epsilon)
@@ -311,14 +315,8 @@ def _error_of_noise(question: Question, name: str, epsilon: float, shares: Share
     return sum(errors) / len(errors)
 
 
-_ON_SUMS = ("counts", "laplace", "cauchy")
 _LEAST = 1e-30
 """No number is divided by less."""
 
 _MEDIAN = 0.6745
 """Of the size of Gaussian noise with deviation 1."""
-
-
-_ALL_CHOSEN = (
-    "counts", "counts-gaussian", "laplace", "gaussian", "cauchy", "randomized-response", "cells", "cube",
-)  # fmt: skip

@@ -12,7 +12,7 @@ from fairwall.laws.exposure import REVEAL_MAX, Limit, is_known, revealed
 from fairwall.laws.metric import METRICS
 from fairwall.laws.response import turning_probability
 from fairwall.laws.shares import Shares
-from fairwall.laws.standings import MIDPOINT, SHRUNK, Standing, choose, standings
+from fairwall.laws.standings import MIDPOINT, Standing, choose, standings
 
 
 class RecommendError(UserError):
@@ -116,7 +116,7 @@ def recommend(
             raise RecommendError(f"{option}: {rule}")
     shares = Shares(low, high, minimum_group or 1, by_policy=minimum_group is not None)
     rows = standings(metric, n, queries, epsilon, delta, shares)
-    names = [row.name.removesuffix(SHRUNK) for row in rows]
+    names = [row.mechanism for row in rows]
     return Recommendation(
         metric,
         n,

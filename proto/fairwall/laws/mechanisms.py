@@ -121,6 +121,12 @@ class MechanismLaw:
         What its intervals stand for; None where it tells none.
     independent : bool
         Whether each answer is the gap and noise of the law `error`, independent of all else.
+    recommendable : bool
+        Whether `recommended` may choose it; compliance then has to know how (`compliance.mechanisms.recommended`).
+    needs_delta : bool
+        Whether it answers only with a delta above 0.
+    epsilon_below : float
+        What epsilon must be below.
     truncates : bool
         Whether noise drawn again until the answer lies in the metric's range is proved private too, see
         `fairwall.laws.bounding`.
@@ -136,6 +142,9 @@ class MechanismLaw:
     counts_on_groups: bool
     interval: Interval | None
     independent: bool = False
+    recommendable: bool = False
+    needs_delta: bool = False
+    epsilon_below: float = math.inf
     truncates: bool = False
     may_be_nan: bool = False
     loss: Callable[[Batch], float] | None = None
@@ -245,6 +254,7 @@ MECHANISM_LAWS: Mapping[str, MechanismLaw] = {
         error=lambda b: laplace_law(b.metric, b.people, b.queries, b.epsilon, b.minimum_group),
         counts_on_groups=True,
         interval=Interval(Laplace, is_added=True),
+        recommendable=True,
         independent=True,
         truncates=True,
         loss=lambda b: laplace_loss(b.metric, b.n0, b.n1, b.queries, b.epsilon, b.minimum_group),
@@ -254,6 +264,8 @@ MECHANISM_LAWS: Mapping[str, MechanismLaw] = {
         error=_gaussian,
         counts_on_groups=True,
         interval=Interval(is_added=True),
+        recommendable=True,
+        needs_delta=True,
         independent=True,
         loss=_gaussian_loss,
     ),
@@ -271,6 +283,8 @@ MECHANISM_LAWS: Mapping[str, MechanismLaw] = {
         error=lambda b: conceal_laplace_law(b.metric, b.n0, b.n1, b.queries, b.epsilon, b.delta, b.minimum_group),
         counts_on_groups=True,
         interval=None,
+        needs_delta=True,
+        epsilon_below=1.0,
         independent=True,
     ),
     "cauchy": MechanismLaw(
@@ -278,6 +292,7 @@ MECHANISM_LAWS: Mapping[str, MechanismLaw] = {
         error=lambda b: tuned_law(b.metric, b.n0, b.n1, b.queries, b.epsilon, b.shares),
         counts_on_groups=True,
         interval=None,
+        recommendable=True,
         independent=True,
         loss=_cauchy_loss,
     ),
@@ -287,6 +302,7 @@ MECHANISM_LAWS: Mapping[str, MechanismLaw] = {
         error=_counts,
         counts_on_groups=False,
         interval=Interval(),
+        recommendable=True,
         loss=lambda b: counts_loss(b.queries, b.epsilon),
     ),
     "counts-gaussian": MechanismLaw(
@@ -294,6 +310,8 @@ MECHANISM_LAWS: Mapping[str, MechanismLaw] = {
         error=_counts_gaussian,
         counts_on_groups=False,
         interval=Interval(),
+        recommendable=True,
+        needs_delta=True,
         loss=_counts_gaussian_loss,
     ),
     "cube": MechanismLaw(
@@ -301,6 +319,7 @@ MECHANISM_LAWS: Mapping[str, MechanismLaw] = {
         error=_cube,
         counts_on_groups=False,
         interval=Interval(),
+        recommendable=True,
         loss=lambda b: cube_loss(b.queries, b.epsilon),
     ),
     "low-rank": MechanismLaw(
@@ -316,6 +335,7 @@ MECHANISM_LAWS: Mapping[str, MechanismLaw] = {
         error=_cells,
         counts_on_groups=False,
         interval=Interval(is_posterior=True),
+        recommendable=True,
         loss=lambda b: 1 / cells_scale(b.epsilon),
     ),
     # Answers are exact gaps of the noisy attributes, to who reads them so.
@@ -324,6 +344,7 @@ MECHANISM_LAWS: Mapping[str, MechanismLaw] = {
         error=_exact,
         counts_on_groups=False,
         interval=Interval(),
+        recommendable=True,
         loss=lambda b: response_loss(turning_probability(b.epsilon)),
     ),
     # What these two cost a batch is not known, only its supremum over batches, which a small one does not reach.
@@ -346,6 +367,7 @@ MECHANISM_LAWS: Mapping[str, MechanismLaw] = {
         error=_proposed,
         counts_on_groups=True,
         interval=Interval(Laplace, is_added=True),
+        needs_delta=True,
         may_be_nan=True,
     ),
     # Of its intervals, those of what it chose.

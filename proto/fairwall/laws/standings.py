@@ -35,16 +35,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.laws.bounding import metric_range
-from fairwall.laws.calibration import conceal_law, laplace_law, require_batch
-from fairwall.laws.cauchy import tuned_law
-from fairwall.laws.conceal_laplace import conceal_laplace_law
+from fairwall.laws.calibration import require_batch
 from fairwall.laws.counts import CountScales, Totals, expected_in_batches, gaussian_scales, laplace_scales
 from fairwall.laws.exposure import NO_LIMIT, Limit, within
 from fairwall.laws.gaussian import gaussian_multiplier
+from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch, MechanismLaw
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Gaussian, Laplace, Law
 from fairwall.laws.response import noisy_sums, response_estimates, turning_probability
-from fairwall.laws.sensitivity import global_sensitivity
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
 
 Guarantee: TypeAlias = Literal["pure", "approximate"]
@@ -55,7 +53,6 @@ SHRUNK = " shrunk"
 _SEED = 2012
 _NUMBERS = 200
 _BATCHES_MIN = 10
-_ONLY_COMPARED = (MIDPOINT, "conceal", "conceal-laplace")
 
 
 @dataclass(frozen=True)
@@ -80,6 +77,11 @@ class Standing:
     mean_error: float
     worst_ratio: float
 
+    @property
+    def mechanism(self) -> str:
+        """The name of what answers, whether its answers are moved or not."""
+        return self.name.removesuffix(SHRUNK)
+
 
 def midpoint(metric: str) -> float:
     """Return the middle of a metric's range: 0 for signed gaps; for the ratio the value where there is no gap, 1."""
@@ -101,8 +103,9 @@ def choose(
 
     `exposed` is for how many people the limit holds, n where it is left out: `Records.exposed`.
     """
-    rows = [row for row in standings(metric, n, queries, epsilon, delta, shares) if row.name not in _ONLY_COMPARED]
-    names = [row.name.removesuffix(SHRUNK) for row in rows]
+    asked = standings(metric, n, queries, epsilon, delta, shares)
+    rows = [row for row in asked if row.name != MIDPOINT and MECHANISM_LAWS[row.mechanism].recommendable]
+    names = [row.mechanism for row in rows]
     allowed = within(names, metric, n if exposed is None else exposed, queries, epsilon, delta, limit)
     rows = [row for row, name in zip(rows, names, strict=True) if name in allowed]
     worth = [row for row in rows if row.worst_ratio <= 1]
@@ -227,7 +230,7 @@ def _batches(plan: _Plan, n0: int, world: _World, generator: np.random.Generator
 
 
 def _contenders(plan: _Plan) -> Iterator[tuple[str, Guarantee, _Answers]]:
-    metric, n, m, epsilon, delta = plan.metric, plan.n, plan.queries, plan.epsilon, plan.delta
+    metric, m, epsilon, delta = plan.metric, plan.queries, plan.epsilon, plan.delta
     found = find_metric(metric)
     middle = midpoint("abs_sp" if found.absolute else "sp")
     yield MIDPOINT, "pure", lambda batches, _: np.full(batches.gaps.shape, middle)
@@ -242,18 +245,10 @@ def _contenders(plan: _Plan) -> Iterator[tuple[str, Guarantee, _Answers]]:
     yield "randomized-response", "pure", _responded(plan)
     if not found.bounded or found.binary:
         return
-    proxy = metric if len(found.parts) == 1 else "abs_sp"
-    g = plan.shares.minimum_group
-    change = global_sensitivity(proxy, n, minimum_group=g)
-    yield "laplace", "pure", _added(plan, lambda _: laplace_law(proxy, n, m, epsilon, g))
-    yield "cauchy", "pure", _added(plan, lambda n0: tuned_law(proxy, n0, n - n0, m, epsilon, plan.shares))
-    yield "conceal", "pure", _added(plan, lambda n0: conceal_law(proxy, n0, n - n0, m, epsilon, g))
-    if delta:
-        law = Gaussian(gaussian_multiplier(epsilon, delta) * math.sqrt(m) * change)
-        yield "gaussian", "approximate", _added(plan, lambda _: law)
-        if epsilon < 1:
-            by_size: Callable[[int], Law] = lambda n0: conceal_laplace_law(proxy, n0, n - n0, m, epsilon, delta, g)  # noqa: E731
-            yield "conceal-laplace", "approximate", _added(plan, by_size)
+    proxy = metric if found.of_means else "abs_sp"
+    for name, law in MECHANISM_LAWS.items():
+        if law.independent and (delta or not law.needs_delta) and epsilon < law.epsilon_below:
+            yield name, "approximate" if law.needs_delta else "pure", _added(plan, law, proxy)
 
 
 def sums_a_stratum(metric: str) -> int:
@@ -262,12 +257,15 @@ def sums_a_stratum(metric: str) -> int:
     return max(sum(part.label == label for part in parts) for label in find_metric(metric).strata)
 
 
-def _added(plan: _Plan, law: Callable[[int], Law]) -> _Answers:
+def _added(plan: _Plan, public: MechanismLaw, proxy: str) -> _Answers:
     absolute = find_metric(plan.metric).absolute
 
     def answers(batches: _Batches, generator: np.random.Generator) -> NDArray[np.float64]:
         secret = np.abs(batches.gaps) if absolute else batches.gaps
-        return secret + law(batches.n0).sample(generator, secret.size).reshape(secret.shape)
+        n0, n1 = batches.n0, plan.n - batches.n0
+        noise = public.error(Batch(proxy, n0, n1, plan.queries, plan.epsilon, plan.delta, shares=plan.shares))
+        assert noise is not None, "what is independent adds noise"
+        return secret + noise.sample(generator, secret.size).reshape(secret.shape)
 
     return answers
 

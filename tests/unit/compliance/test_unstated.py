@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import subprocess
 import sys
 from contextlib import nullcontext
@@ -16,6 +17,7 @@ from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours, pure
 from compliance.ledger.entries import LOST, LedgerError, Reply, Request, Served
 from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms.mechanism import candidates
 from fairwall.errors import UserError
 from fairwall.laws.mechanisms import BY_GROUP, MECHANISM_LAWS, MechanismLaw
 from fairwall.laws.metric import METRICS, Metric, MetricError, Part
@@ -161,3 +163,17 @@ def test_a_plan_joins_strata_as_the_metric_says() -> None:
         assert true_gap(METRICS[name], groups, ones) == pytest.approx(gap)
         toy = Metric("toy", "a toy", _ODDS, absolute=True, joined=METRICS[name].joined)
         assert true_gap(toy, groups, ones) == pytest.approx(gap)
+
+
+def test_what_mechanisms_refuse_by_their_records_they_do_refuse() -> None:
+    for name, law in MECHANISM_LAWS.items():
+        refuses = MECHANISMS[name].refuses
+        assert (refuses("sp", 0.5, 0.0) is not None) == law.needs_delta, name
+        assert (refuses("sp", law.epsilon_below, 1e-6) is not None) == (law.epsilon_below < math.inf), name
+        assert refuses("sp", 0.5, 1e-6) is None, name
+
+
+def test_recommended_knows_all_that_may_be_recommended() -> None:
+    recommendable = {name for name, law in MECHANISM_LAWS.items() if law.recommendable}
+    assert {one.name for one in candidates(MECHANISMS["recommended"], 1e-6)} == recommendable
+    assert "conceal" not in recommendable
