@@ -20,13 +20,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.noise.sampling import GAUSSIAN_FINENESS, ROUNDING_STEPS, step_for
+from compliance.noise import GAUSSIAN_FINENESS, ROUNDING_STEPS, step_for
+from fairwall.laws import mechanisms
 from fairwall.laws.bounding import metric_range, truncated_scale
 from fairwall.laws.cauchy import tune
 from fairwall.laws.conceal_laplace import conceal_laplace_beta
 from fairwall.laws.gaussian import gaussian_multiplier, gridded_multiplier
 from fairwall.laws.noise import Cauchy, Gaussian, Laplace, Law
 from sim.planning.batch import Batch
+from sim.planning.errors import PlanError
 
 _GAPS = 401
 _JUST = 1e-6
@@ -80,10 +82,16 @@ class AddedNoise:
 
 
 def added_noise(batch: Batch) -> AddedNoise:
-    """Return the law of the answers of a mechanism of `ADDED`, with the scale that compliance gives its noise."""
+    """Return the law of the answers of a mechanism with independent noise, of the scale that compliance gives it.
+
+    Raises
+    ------
+    PlanError
+        For noise of which `ADDED` does not say what it is on this metric.
+    """
     low, high = metric_range(batch.metric)
     truncated = batch.bounding == "truncate"
-    noise = _truncated(batch, high - low) if truncated else ADDED[batch.mechanism](batch)
+    noise = _truncated(batch, high - low) if truncated else ADDED.get(batch.mechanism, _by_law)(batch)
     return AddedNoise(noise, low, high, batch.bounding != "none", truncated)
 
 
@@ -98,9 +106,20 @@ def cumulative(law: Law, x: NDArray[np.float64]) -> NDArray[np.float64]:
         found = np.where(x < 0, tail, 1 - tail)
     elif isinstance(law, Gaussian):
         found = ndtr(x)
-    else:
+    elif isinstance(law, Cauchy):
         found = np.arctan(x) / math.pi + 0.5
+    else:
+        raise PlanError(f"--mechanism: {type(law).__name__} noise is not planned")
     return found
+
+
+def _by_law(batch: Batch) -> Law:
+    if not batch.kind.of_means:
+        raise PlanError(f"--mechanism: the noise of {batch.mechanism} on metric {batch.metric} is not known")
+    ((n0, n1),) = batch.strata
+    noise = batch.law.error(mechanisms.Batch(batch.metric, n0, n1, batch.queries, batch.epsilon, batch.delta))
+    assert noise is not None, "what is independent adds noise"
+    return noise
 
 
 def _laplace(batch: Batch) -> Law:
@@ -152,4 +171,4 @@ ADDED = {
     "conceal-laplace": _conceal_laplace,
     "cauchy": _cauchy,
 }
-"""The noise of each mechanism that adds noise to gaps."""
+"""The noise on gaps for every metric, and as the grid has it; that of others is what their laws say."""

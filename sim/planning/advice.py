@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from fairwall.laws.response import turning_probability
 from fairwall.laws.standings import SHRUNK
-from sim.planning.audit import RESPONSE
 from sim.planning.commands import Command, mechanism_run, plan, training_run
 from sim.planning.domains import Domain
 from sim.planning.practices import DATA, MECHANISMS, MODELS, PLAIN, PRACTICES, Practice
@@ -292,11 +291,11 @@ def _about_data(case: Case, seen: Situation, taken: Mapping[str, str]) -> Iterat
         needed = math.inf if seen.audit.people is None else seen.audit.people
         why = f"for gaps released at epsilon {case.epsilon:g}"
     else:
-        mechanism = seen.audit.batch.mechanism
-        why_audit = f"{mechanism.removesuffix(SHRUNK)} does it at epsilon {case.epsilon:g}"
+        answering = seen.audit.batch
+        why_audit = f"{answering.mechanism.removesuffix(SHRUNK)} does it at epsilon {case.epsilon:g}"
         if seen.audit.epsilon is not None:
             why_audit += f"; {seen.audit.epsilon:g} would do, and leaves more of a budget"
-        if mechanism == RESPONSE:
+        if answering.law.noise_on == "attributes":
             turned = turning_probability(case.epsilon)
             why_audit += "; it publishes A" + (f" but for one person in {1 / turned:,.0f}" if turned > _NOBODY else "")
         yield Recommendation("audit", DATA["audit"], why_audit, plan(seen, case.epsilon))

@@ -33,9 +33,9 @@ from sim.planning.worst import Drawn, Worst, computed_at, drawn_at, least_comput
 
 LEVEL = 0.95
 
-RECOMMENDED, RESPONSE = "recommended", "randomized-response"
-COUNTED = ("counts", "counts-gaussian")
-PLANNED = (RECOMMENDED, *COUNTED, RESPONSE, *ADDED)
+PLANNED = tuple(
+    name for name, law in MECHANISM_LAWS.items() if law.independent or law.noise_on in ("sums", "attributes", "any")
+)
 """The mechanisms whose answers can be planned."""
 
 _EPSILON_MIN, _EPSILON_MAX = 1e-4, 1e4
@@ -100,8 +100,9 @@ class Plan:
     @property
     def binding(self) -> tuple[int | None, int, int, int] | None:
         """The group whose size limits the answer: its label, its A, how many, and of how many; None where none does."""
-        if self.batch.mechanism in ("laplace", "gaussian"):
-            return None
+        interval = self.batch.law.interval
+        if interval is not None and interval.is_added:
+            return None  # the scale is public
         sizes = [
             (groups[a], label, a, sum(groups))
             for label, groups in zip(self.batch.kind.strata, self.batch.strata, strict=True)
@@ -156,7 +157,7 @@ def make(batch: Batch, within: float, budget: float | None = None) -> Plan:
 
 def resolved(batch: Batch) -> Batch:
     """Put the mechanism that ``recommended`` chooses in its place, and its clamping."""
-    if batch.mechanism != RECOMMENDED:
+    if batch.law.noise_on != "any":
         return batch
     limit = Limit(batch.reveal_max)
     chosen = choose(batch.metric, batch.people, batch.queries, batch.epsilon, batch.delta, limit=limit)
@@ -166,7 +167,7 @@ def resolved(batch: Batch) -> Batch:
 def least_favourable(batch: Batch, within: float) -> Worst:
     """Return the least probability, over all models, that an answer is within reach of the true gap."""
     batch = resolved(batch)
-    if batch.mechanism in ADDED:
+    if batch.law.independent:
         probability, gap = added_noise(batch).worst(within)
         return Worst(probability, 0.0, gap, None)
     if _is_drawn(batch):
@@ -179,7 +180,7 @@ def _is_drawn(batch: Batch) -> bool:
 
 
 def _laws(batch: Batch) -> list[CountedGap | RespondedGap]:
-    if batch.mechanism == RESPONSE:
+    if batch.law.noise_on == "attributes":
         return [RespondedGap(*groups, turning_probability(batch.epsilon)) for groups in batch.strata]
     noise = counted_noise(batch)
     return [CountedGap.of(*groups, noise) for groups in batch.strata]
@@ -218,7 +219,7 @@ def _everybody(counts: Counts) -> int:
 
 def _check(batch: Batch, within: float, budget: float | None) -> None:
     metric, name = batch.kind, batch.mechanism
-    if name in MECHANISM_LAWS and MECHANISM_LAWS[name].is_choice:
+    if name in MECHANISM_LAWS and batch.law.is_choice:
         raise PlanError(f"--mechanism: {name} answers with choices, which are not near any gap")
     if name not in PLANNED:
         raise PlanError(f"--mechanism: {name} is not planned, choose one of: {', '.join(PLANNED)}")
@@ -231,7 +232,7 @@ def _check(batch: Batch, within: float, budget: float | None) -> None:
     ):
         if not fits:
             raise PlanError(f"{option}: {rule}")
-    if not metric.bounded or (metric.binary and name not in ADDED):
+    if not metric.bounded or (metric.binary and not batch.law.independent):
         raise PlanError(
             f"--metric: an answer about {batch.metric} is as far off as few people are counted in it, so that "
             "nothing holds for every model"

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compliance.mechanisms.bounding import Bounding
-from compliance.records.people import STRATUM_MIN
+from compliance.records import STRATUM_MIN
+from fairwall.laws.mechanisms import MECHANISM_LAWS, MechanismLaw
 from fairwall.laws.metric import Metric, find_metric
 from fairwall.laws.sensitivity import Counts, Sensitivities, sensitivities
+from fairwall.laws.standings import SHRUNK
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Batch:
     epsilon, delta
         The whole batch's.
     mechanism
-        A key of `compliance.mechanisms.MECHANISMS`.
+        A key of `compliance.mechanisms.MECHANISMS`, with `SHRUNK` behind it where answers move towards no gap.
     bounding
         What keeps answers within the metric's range.
     reveal_max
@@ -45,6 +47,11 @@ class Batch:
     def kind(self) -> Metric:
         """The metric's public description."""
         return find_metric(self.metric)
+
+    @property
+    def law(self) -> MechanismLaw:
+        """What is public of the mechanism."""
+        return MECHANISM_LAWS[self.mechanism.removesuffix(SHRUNK)]
 
     @property
     def strata(self) -> tuple[tuple[int, int], ...]:

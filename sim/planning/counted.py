@@ -53,7 +53,7 @@ def counted_noise(batch: Batch) -> CountedNoise:
     """Return the noise that compliance adds to the counts of a stratum, for `counts` and `counts-gaussian`."""
     sums, epsilon = batch.queries, batch.epsilon
     people = max(sum(groups) for groups in batch.strata)
-    if batch.mechanism.startswith("counts-gaussian"):
+    if batch.law.needs_delta:
         about = gaussian_scales(sums, gaussian_multiplier(epsilon, batch.delta))
         steps = [step_for(scale, GAUSSIAN_FINENESS, people) for scale in (about.size, about.sums)]
         fewest = min(about.size / steps[0], about.sums / steps[1])

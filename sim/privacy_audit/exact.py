@@ -69,9 +69,11 @@ Of `recommended` what its choice releases, before answers are clamped or shrunk:
 """
 
 LAWS: Mapping[str, NoiseLaw] = {
-    name: _noise(row.error) for name, row in MECHANISM_LAWS.items() if row.independent and name != "gaussian"
+    name: _noise(row.error)
+    for name, row in MECHANISM_LAWS.items()
+    if row.independent and not (row.needs_delta and row.loss)
 }
-"""The noise on each answer, by its name; not of `gaussian`, whose audits would choose other events by it."""
+"""The noise on each answer, by its name; not where a loss at a delta is known: it would choose other events."""
 
 
 def is_one_mean(metric: str) -> bool:
