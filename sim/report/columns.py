@@ -46,6 +46,10 @@ class Measure(Generic[Row]):
         Whether the table is for it: it is set though all rows say the same.
     kept : bool
         Whether what tells rows apart gives way to it where a terminal is narrow, as it does to a main one.
+    bare : bool
+        Whether the terminal leaves its interval to the page.
+    on_page : bool
+        Whether the page has it, too.
     when : callable, optional
         Says of the rows whether to show it. One that no row has is never shown, unless it is a main one.
     scale : (float, float), optional
@@ -63,6 +67,8 @@ class Measure(Generic[Row]):
     words: bool = False
     main: bool = False
     kept: bool = False
+    bare: bool = False
+    on_page: bool = True
     when: Callable[[Sequence[Row]], bool] | None = None
     scale: Range | None = None
 
@@ -79,6 +85,7 @@ class Measure(Generic[Row]):
         if value is None:
             return MISSING
         if isinstance(value, Estimate):
+            value = Estimate(value.mean) if brief and self.bare else value
             return value.brief(self.digits or 0) if brief else value.text(self.digits or 0)
         if isinstance(value, str):
             return value
@@ -166,7 +173,7 @@ class Table(Generic[Row]):
                 stays=one.main,
             )
             for one in self.columns
-            if one.shown(self.rows)
+            if one.on_page and one.shown(self.rows)
         ]
         links = [self.swept.link(self.cell(row)) for row in self.rows] if self.linked else []
         return PageTable([*keys, *columns], self.notes, links, max(1, len(keys)))

@@ -12,6 +12,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from sim.report.columns import Measure, Table
+from sim.report.estimates import Estimate
 from sim.report.tables import Column
 
 _WORDS = 12
@@ -34,7 +35,8 @@ def in_terminal(title: str, tables: Iterable[Table[Any]]) -> RenderableType:
     shown = [table for table in tables if table.rows and any(one.short for one in table.columns)]
     if not shown:
         return Text("No trial finished.", style="dim")
-    return Group(*(fitted(table, title if place == 0 else None) for place, table in enumerate(shown)))
+    first, *others = shown
+    return Group(fitted(first, title), *(part for table in others for part in (Text(), fitted(table))))
 
 
 def fitted(table: Table[Any], title: str | None = None) -> Fitted:
@@ -48,7 +50,8 @@ def _laid(table: Table[Any], title: str | None, columns: Sequence[Measure[Any]],
     keys, shown, gap = _fitting(table, texts, room)
     explained = "; ".join(f"{_plain(one)}: {one.about}" for one in shown if one.about)
     gone = ", ".join(_plain(one) for one in columns if one not in shown)
-    between = any(getattr(one.value(row), "low", None) is not None for one in shown for row in table.rows)
+    told = [one.value(row) for one in shown if not one.bare for row in table.rows]
+    between = any(isinstance(value, Estimate) and value.low is not None for value in told)
     brackets = "In brackets: 95% intervals." if between else ""
     said = (f"{explained}." if explained else "", brackets, table.caption, f"No room here for: {gone}." if gone else "")
     grid = Grid(

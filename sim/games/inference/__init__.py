@@ -10,7 +10,7 @@ from fairwall.game.v1.referee_service_pb2 import GAME_INFERENCE
 from fairwall.learning.backend import require_pytorch
 from sim.games.game import Game, Line
 from sim.games.inference import captions, deal, outcome, recompute, record, referee, scenario
-from sim.report.columns import Measure
+from sim.games.inference.report import columns
 from sim.scenarios.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 def _page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
-    from sim.games.inference.report.page import page  # brings the drawing library
+    from sim.games.inference.report.words import page  # brings the drawing library
 
     return page(sweep, lines, summary)
 
 
-def _terminal(sweep: Sweep, _: Sequence[Line], summary: Sequence[Line]) -> RenderableType:
-    from sim.games.inference.report.terminal import terminal
+def _terminal(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> RenderableType:
+    from sim.report.terminal import in_terminal
 
-    return terminal(sweep, summary)
+    return in_terminal(sweep.scenario.scenario.name, columns.tables(sweep, lines, summary))
 
 
 GAME: Game[scenario.InferenceScenario, deal.InferenceDeal, outcome.InferenceOutcome] = Game(
@@ -48,9 +48,5 @@ GAME: Game[scenario.InferenceScenario, deal.InferenceDeal, outcome.InferenceOutc
     page=_page,
     terminal=_terminal,
     captions=captions.captions,
-    headline=Measure(
-        "advantage",
-        about="how well the adversary tells which group a model was trained on: 0 by chance, 1 always",
-        scale=(0.0, 1.0),
-    ),
+    headline=columns.ADVANTAGE,
 )

@@ -15,13 +15,12 @@ import pytest
 import tomli_w
 from rich.console import Console
 
-from sim.games import lay_out, read
+from sim.games import GAMES, lay_out, read
 from sim.games.inference.report.paper_comparison import (
     LOADER_ONLY,
     TOO_FEW,
     comparisons,
 )
-from sim.games.inference.report.terminal import terminal
 from sim.report.cells import paper_figure
 from sim.report.reproduction import NOT_REPRODUCED, REPRODUCED, UNDECIDED
 from sim.runs.page import write_report
@@ -115,7 +114,7 @@ def shown(text: str) -> str:
 
 def printed(sweep: Sweep, trials: Sequence[dict[str, Any]]) -> str:
     file = io.StringIO()
-    Console(width=80, file=file).print(terminal(sweep, summarise(sweep, trials)))
+    Console(width=80, file=file).print(GAMES["inference"].terminal(sweep, trials, summarise(sweep, trials)))
     assert max(map(len, file.getvalue().splitlines())) <= 80
     return file.getvalue()
 
@@ -259,7 +258,7 @@ def test_made_data_are_marked_and_enter_no_verdict(tmp_path: Path) -> None:
     summary = [{**cell, "people": 400} for cell in summarise(sweep, trials)]
     assert {row.verdict for row in comparisons(sweep, trials)} == {LOADER_ONLY}
     file = io.StringIO()
-    Console(width=80, file=file).print(terminal(sweep, summary))
+    Console(width=80, file=file).print(GAMES["inference"].terminal(sweep, trials, summary))
     assert "8/10†" in file.getvalue()
     assert LOADER_ONLY in file.getvalue()
     assert {row.verdict for row in comparisons(sweep, lines(sweep, people=1000))} <= {

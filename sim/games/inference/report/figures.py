@@ -5,114 +5,99 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from sim.games.inference.report.cells import Cell, accuracy_of, distinct, has_intervals, lines_of, name_of, swept_axis
+from sim.games.game import Line
+from sim.games.inference.report.columns import accuracy_of, distinct, has_intervals, over_splits, swept_axis, swept_in
 from sim.games.inference.report.paper_comparison import comparisons
-from sim.games.inference.scenario import InferenceFigure
-from sim.report.cells import Trial, paper_figure, scenario_of
+from sim.report.cells import Swept, paper_figure, scenario_of
 from sim.report.drawing import BLACK, DASHES, GREY, MARKERS, Figure, Look, looks
-from sim.report.estimates import FEWEST, PERCENT, Estimate, estimate
+from sim.report.estimates import FEWEST, Estimate
 from sim.report.interval_plot import along, side_by_side
 from sim.report.notation import setting, symbol
 from sim.scenarios.sweep import Sweep
 
-_DRAWN = {"gap before": "gap_base", "gap": "gap", "EO before": "eo_base", "EO": "eo"}
-
-
-_QUANTITIES = {
-    "gap before": Look(GREY, MARKERS[0], DASHES[1]),
-    "gap": Look(BLACK, MARKERS[0], DASHES[0]),
-    "EO before": Look(GREY, MARKERS[1], DASHES[3]),
-    "EO": Look(BLACK, MARKERS[1], DASHES[2]),
+_DRAWN = {
+    "gap before": ("gap_base", Look(GREY, MARKERS[0], DASHES[1])),
+    "gap": ("gap", Look(BLACK, MARKERS[0], DASHES[0])),
+    "EO before": ("eo_base", Look(GREY, MARKERS[1], DASHES[3])),
+    "EO": ("eo", Look(BLACK, MARKERS[1], DASHES[2])),
 }
 """Without a colour, since colours tell defences apart."""
 
+_Lines = dict[str, list[tuple[str, Estimate]]]
 
-def draw(
-    sweep: Sweep, summary: Sequence[Cell], trials: Sequence[Trial], look: Mapping[str, Look]
-) -> tuple[Figure, ...]:
+
+def draw(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line], look: Mapping[str, Look]) -> tuple[Figure, ...]:
     """Draw accuracy at guessing b by attack and defence, and gap and EO, along the swept number if there is one.
 
     Parameters
     ----------
     look : mapping of str to Look
-        Of each defence, as `cells.defence_of` names it.
+        Of each defence, as `columns.defence_of` names it.
     """
-    if not summary:
-        return ()
-    keys = list(sweep.scenario.axes)
-    axis = swept_axis(keys, summary)
-    rest = [key for key in keys if key != axis]
-    title, what = "Accuracy at guessing b", "b right, %"
-    groups: dict[str, list[tuple[str, Estimate]]] = {}
-    for cell in summary:
-        right = accuracy_of(cell)
-        if axis is None:
-            groups.setdefault(name_of(keys, cell), []).append((cell["attack"], right))
-        else:
-            several = [name_of(rest, cell)] if rest else []
-            groups.setdefault(", ".join([*several, cell["attack"]]), []).append((setting(cell[axis]), right))
+    swept, axis = swept_in(sweep), swept_axis(sweep.scenario.axes, summary)
+    return _accuracy(swept, axis, summary, look), _gaps(
+        sweep, swept, axis, distinct(sweep, lines, summary), look, lines
+    )
+
+
+def _name(swept: Swept, axis: str | None, cell: Line) -> str:
+    """Name what a line along the axis is of; nothing where only the axis is swept."""
+    return swept.name(cell, [axis] if axis else ()) or ("" if axis else str(cell["defence"]))
+
+
+def _accuracy(swept: Swept, axis: str | None, summary: Sequence[Line], look: Mapping[str, Look]) -> Figure:
     over = "With 95% intervals over data splits. " if has_intervals(summary) else ""
     caption = f"{over}As far from the dotted line on either side is as much known."
-    coin = (50.0, "50%: a coin")
-    guess = (
-        side_by_side("accuracy-b", title, caption, what, groups, level=coin, look=look)
-        if axis is None
-        else along(
-            "accuracy-b",
-            f"{title}, along {symbol(axis)}",
-            caption,
-            (symbol(axis), what),
-            groups,
-            level=coin,
-            top=103,
-            look=_attacks(summary, rest, look),
-        )
-    )
-    return (guess, _gap_figure(sweep, summary, trials, axis, look))
-
-
-def _attacks(summary: Sequence[Cell], rest: Sequence[str], look: Mapping[str, Look]) -> dict[str, Look]:
-    """Give each defence's attacks its colour, and marks and dashes of their own."""
+    title, what, coin = "Accuracy at guessing b", "b right, %", (50.0, "50%: a coin")
+    groups: _Lines = {}
+    drawn: dict[str, Look] = {}
     of = looks(cell["attack"] for cell in summary)
-    if not rest:
-        return of
-    named = {(name_of(rest, cell), cell["attack"]) for cell in summary}
-    return {f"{name}, {attack}": replace(of[attack], colour=look[name].colour) for name, attack in named}
+    for cell in summary:
+        name, attack = _name(swept, axis, cell), cell["attack"]
+        line = name if axis is None else ", ".join(filter(None, (name, attack)))
+        place = attack if axis is None else setting(cell[axis])
+        groups.setdefault(line, []).append((place, accuracy_of(cell)))
+        # Each defence's attacks have its colour, and marks and dashes of their own.
+        drawn[line] = replace(of[attack], colour=look[name].colour) if name else of[attack]
+    if axis is None:
+        return side_by_side("accuracy-b", title, caption, what, groups, level=coin, look=look)
+    title, places = f"{title}, along {symbol(axis)}", (symbol(axis), what)
+    return along("accuracy-b", title, caption, places, groups, level=coin, top=103, look=drawn)
 
 
-def _gap_figure(
-    sweep: Sweep, summary: Sequence[Cell], trials: Sequence[Trial], axis: str | None, look: Mapping[str, Look]
+def _gaps(
+    sweep: Sweep,
+    swept: Swept,
+    axis: str | None,
+    cells: Sequence[Line],
+    look: Mapping[str, Look],
+    trials: Sequence[Line],
 ) -> Figure:
-    keys = list(sweep.scenario.axes)
-    rest = [key for key in keys if key != axis]
     # Before any defence is what it was without one.
-    cells = distinct(sweep, summary)
     if axis is not None:
         cells = [cell for cell in cells if cell["defence"] != "none"] or cells
-    several = axis is not None and len({name_of(rest, cell) for cell in cells}) > 1
-    lines: dict[str, list[tuple[str, Estimate]]] = {}
+    several = axis is not None and len({_name(swept, axis, cell) for cell in cells}) > 1
+    lines: _Lines = {}
     printed: dict[str, list[tuple[str, float]]] = {}
     drawn: dict[str, Look] = {}
     for cell in cells:
-        place = name_of(keys, cell) if axis is None else setting(cell[axis])
-        figure = paper_figure(scenario_of(sweep, {key: cell[key] for key in keys}))
-        for what, key in _DRAWN.items():
-            line = f"{name_of(rest, cell)}, {what}" if several else what
-            own_colour = look[name_of(rest, cell)].colour if several else _QUANTITIES[what].colour
-            drawn[line] = replace(_QUANTITIES[what], colour=own_colour)
-            found = estimate([own[key] for own in lines_of(sweep, cell, trials)], PERCENT)
-            lines.setdefault(line, []).append((place, found))
-            if (value := _printed(figure, key)) is not None:
+        name, place = _name(swept, axis, cell), _name(swept, None, cell) if axis is None else setting(cell[axis])
+        figure = paper_figure(scenario_of(sweep, {key: cell[key] for key in sweep.scenario.axes}))
+        for what, (key, own) in _DRAWN.items():
+            line = f"{name}, {what}" if several else what
+            drawn[line] = replace(own, colour=look[name].colour) if several else own
+            lines.setdefault(line, []).append((place, over_splits(key)(cell)))
+            if (value := getattr(figure, key, None)) is not None:
                 printed.setdefault(line, []).append((place, value))
     seen = f"Means over the splits{', with 95% intervals' if max(c['splits'] for c in cells) >= FEWEST else ''}."
     if printed:
-        others = dict.fromkeys(
-            row.verdict for row in comparisons(sweep, trials) if row.verdict.startswith("not tested")
-        )
-        seen += " Hollow diamonds are the paper's figures" + (f": {', '.join(others)}." if others else ".")
+        untested = [row.verdict for row in comparisons(sweep, trials) if row.verdict.startswith("not tested")]
+        others = ", ".join(dict.fromkeys(untested))
+        seen += f" Hollow diamonds are the paper's figures{f': {others}' if others else ''}."
+    title = f"Gap and EO, along {symbol(axis)}" if axis else "Gap and EO, before and after the defence"
     return along(
         "gap-eo",
-        f"Gap and EO, along {symbol(axis)}" if axis else "Gap and EO, before and after the defence",
+        title,
         seen,
         (symbol(axis) if axis else "", "points"),
         lines,
@@ -121,8 +106,3 @@ def _gap_figure(
         joined=axis is not None,
         look=drawn,
     )
-
-
-def _printed(figure: InferenceFigure | None, key: str) -> float | None:
-    value: float | None = None if figure is None else getattr(figure, key)
-    return value
