@@ -169,7 +169,7 @@ def check(folder: _Folder = None) -> None:
     """Compute all verdicts again, and execute all checks. Status 1: one differs from what is recorded."""
     from sim.papers.ledger import entries, faults
 
-    papers = _papers(folder)
+    papers = _papers(folder, needed=True)
     found = list(faults(papers))
     for fault in found:
         typer.echo("\n".join(textwrap.wrap(fault, WIDTH, subsequent_indent="  ")))
@@ -269,10 +269,17 @@ def counted(found: Sequence[Entry]) -> str:
     return f"{len(found)} claims: {', '.join(f'{many[each]} {each}' for each in STATUSES if many[each])}."
 
 
-def _papers(folder: Path | None) -> tuple[Paper, ...]:
+def _papers(folder: Path | None, *, needed: bool = False) -> tuple[Paper, ...]:
+    """Read papers. Where our own came without their evidence, say so, or refuse what needs it."""
     from sim.papers.claim import SHIPPED, papers
 
-    return papers(folder or SHIPPED)
+    found = papers(folder or SHIPPED)
+    if folder is None and not any(paper.evidence.is_dir() for paper in found):
+        lacking = "evidence is in the repository and not in this install; `fairwall papers run` measures a claim again"
+        if needed:
+            raise UserError(lacking)
+        typer.echo(lacking, err=True)
+    return found
 
 
 def _line(entry: Entry) -> str:

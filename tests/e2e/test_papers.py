@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from fairwall.errors import UserError
 from sim.papers.claim import SHIPPED
 
 Fairwall = Callable[..., subprocess.CompletedProcess[str]]
@@ -52,6 +53,24 @@ def test_a_paper_is_shown_whole_and_a_claim_is_drawn(fairwall: Fairwall, tmp_pat
     drawn = tmp_path / "errors.svg"
     assert fairwall("papers", "show", "SD-22", "--out", str(drawn)).returncode == 0
     assert "equal at 800 people" in drawn.read_text()
+
+
+def test_an_install_without_evidence_says_so_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from sim.cli.papers import check, listed
+
+    shutil.copy(SHIPPED / "SD.toml", tmp_path)
+    monkeypatch.setattr("sim.papers.claim.SHIPPED", tmp_path)
+    with pytest.raises(UserError, match="evidence is in the repository and not in this install"):
+        check()
+    listed()
+    told = capsys.readouterr()
+    assert len(told.err.splitlines()) == 1
+    assert told.err.startswith("evidence is in the repository")
+    assert " unplayed" in told.out
+    listed(folder=tmp_path)
+    assert capsys.readouterr().err == ""
 
 
 def test_all_verdicts_follow_and_a_changed_number_is_noticed(fairwall: Fairwall, tmp_path: Path) -> None:

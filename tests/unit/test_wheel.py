@@ -34,6 +34,13 @@ def test_the_wheel_has_the_packages_and_no_more(wheel: zipfile.Path) -> None:
     assert not (wheel / "fairwall" / "proto").exists()
 
 
+def test_papers_come_with_the_wheel_and_their_evidence_does_not(wheel: zipfile.Path) -> None:
+    names = {path.name for path in (wheel / "sim" / "papers").iterdir()}
+    assert {path.name for path in (ROOT / "sim" / "papers").glob("*.toml")} <= names
+    assert (ROOT / "sim" / "papers" / "evidence").is_dir()
+    assert "evidence" not in names
+
+
 def test_the_pages_are_text_and_small_pictures(wheel: zipfile.Path) -> None:
     """Whoever installs the client alone has them too."""
     sizes = {
