@@ -115,6 +115,6 @@ class GroupCounts:
         return [*tables, (np.asarray(from_message(told.sums.sums), np.float64), told.sums.rate, SUM_STEP)]
 
 
-def group_counts(name: str, fault: Literal["one-count"] | None) -> Callable[[float], Subject]:
+def group_counts(fault: Literal["one-count"] | None) -> Callable[[str, float], Subject]:
     """Return the maker of a subject that counts by group."""
-    return lambda epsilon: GroupCounts(name, epsilon, fault)
+    return lambda name, epsilon: GroupCounts(name, epsilon, fault)

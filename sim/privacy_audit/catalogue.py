@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -58,19 +58,16 @@ class Entry:
 
     Parameters
     ----------
-    kind
-        Whether its claim is meant to hold.
     about
         One line: a twin's fault, or what a sibling does right.
     make
-        From an epsilon to the subject.
+        From its name and an epsilon to the subject.
     setting
         Where a twin's fault shows; for the others, something usual.
     """
 
-    kind: Kind
     about: str
-    make: Callable[[float], Subject]
+    make: twins.Maker
     setting: Setting = Setting()
 
 
@@ -87,163 +84,115 @@ class BelievedVerdicts(PassFail):
         return pure(epsilon)
 
 
-_BUILT: Mapping[str, Entry] = {
-    "abs-half": Entry(
-        "broken twin",
-        "Laplace noise on |SP| as if it moved by 1/2 (Theorem 6)",
-        twins.additive("abs-half", "laplace", twins.half_laplace, "abs_sp"),
-        Setting("abs_sp", n=4, queries=1),
-    ),
-    "eo-all-people": Entry(
-        "broken twin",
-        "Laplace noise on EO from n, not the label-1 count (Thm 5)",
-        twins.additive("eo-all-people", "laplace", twins.all_people_laplace, "eo"),
-        Setting("eo", n=12, queries=1),
-    ),
-    "larger-groups": Entry(
-        "broken twin",
-        "Laplace noise for groups of two and more, where one has one",
-        twins.additive("larger-groups", "laplace", twins.larger_groups_laplace),
-        Setting(queries=1),
-    ),
-    "conceal-printed": Entry(
-        "broken twin",
-        "Conceal with S as printed, not smooth at N0 = 1 (Theorem 7)",
-        twins.additive("conceal-printed", "cauchy", twins.printed_conceal, "sp"),
-        Setting("sp", n=100, queries=25, epsilon=5.0),
-    ),
-    "noise-reused": Entry(
-        "broken twin",
-        "the same noise for two requests",
-        twins.service(twins.TwoRequests, broken=True),
-    ),
-    "seed-known": Entry(
-        "broken twin",
-        "noise from a seed that the developer knows",
-        twins.service(twins.GuessedSeed, broken=True),
-    ),
-    "budget-forgotten": Entry(
-        "broken twin",
-        "a budget that a restart fills up again",
-        twins.service(twins.Restarted, broken=True),
-    ),
-    "counts-free-size": Entry(
-        "broken twin",
-        "noisy counts that take no share of epsilon for N0",
-        twins.counts("counts-free-size", "free-size"),
-        Setting(queries=1),
-    ),
-    "counts-low-bits": Entry(
-        "broken twin",
-        "noisy counts, with a public sum added up from secret ones",
-        twins.counts("counts-low-bits", "low-bits"),
-    ),
-    "cube-step-forgotten": Entry(
-        "broken twin",
-        "noise from a cube, the grid's step forgotten",
-        twins.cube("cube-step-forgotten", "step"),
-        Setting(queries=1),
-    ),
-    "cells-free-size": Entry(
-        "broken twin",
-        "noise on cells that takes no share of epsilon for N0",
-        twins.cells("cells-free-size", "free-size"),
-        Setting(queries=1),
-    ),
-    "cells-by-group": Entry(
-        "broken twin",
-        "noise on cells that are cut by the protected attribute",
-        twins.cells("cells-by-group", "by-group"),
-        Setting(queries=1),
-    ),
-    "group-one-count": Entry(
-        "broken twin",
-        "counts by group, noise for one count that moves, not two",
-        group_counts("group-one-count", "one-count"),
-        Setting(n=6, queries=1),
-    ),
-    "sparse-silent": Entry(
-        "broken twin",
-        "sparse vector without noise on the gaps",
-        twins.sparse_vector("sparse-silent", "silent"),
-    ),
-    "sparse-endless": Entry(
-        "broken twin",
-        "sparse vector that goes on after its answer",
-        twins.sparse_vector("sparse-endless", "endless"),
-        Setting(queries=60),
-    ),
-    "noise-short": Entry(
-        "broken twin",
-        "Laplace noise, a tenth too little",
-        twins.unknown(twins.Additive("noise-short", "laplace", twins.short_laplace, None)),
-        Setting(queries=1),
-    ),
-    "noise-local": Entry(
-        "broken twin",
-        "Laplace noise on the local sensitivity, which is secret",
-        twins.unknown(twins.Additive("noise-local", "laplace", twins.local_laplace, None)),
-    ),
-    "silent-few": Entry(
-        "broken twin",
-        "no answer where a group has fewer than three people",
-        twins.unknown(twins.Seldom("silent-few", "few")),
-    ),
-    "exact-seldom": Entry(
-        "broken twin", "no noise in one session of 200", twins.unknown(twins.Seldom("exact-seldom", "exact"))
-    ),
-    "flip-single": Entry(
-        "broken twin",
-        "permute-and-flip without the factor of 2",
-        twins.unknown(twins.PermuteAndFlip("flip-single", "single")),
-    ),
-    "verdicts-exact": Entry(
-        "broken twin",
-        "whether a gap passes, without noise: it is only a bit",
-        lambda epsilon: Batches(BelievedVerdicts(threshold=0.3), epsilon, 0.0),
-        Setting(n=6, queries=1),
-    ),
-    "group-counts": Entry("mechanism", "claims epsilon", group_counts("group-counts", None)),
-    "plain-laplace": Entry(
-        "sound sibling",
-        "Laplace noise from the right sensitivity and the right people",
-        twins.additive("plain-laplace", "laplace", twins.right_laplace),
-    ),
-    "plain-conceal": Entry(
-        "sound sibling",
-        "Conceal with the smooth S",
-        twins.additive("plain-conceal", "cauchy", twins.right_conceal),
-        Setting("sp", n=100, queries=25, epsilon=5.0),
-    ),
-    "noise-fresh": Entry(
-        "sound sibling", "new noise for each of two requests", twins.service(twins.TwoRequests, broken=False)
-    ),
-    "seed-secret": Entry(
-        "sound sibling", "noise from a seed that nobody guesses", twins.service(twins.GuessedSeed, broken=False)
-    ),
-    "budget-kept": Entry(
-        "sound sibling", "a budget that survives a restart", twins.service(twins.Restarted, broken=False)
-    ),
-    "cube-whole": Entry(
-        "sound sibling", "noise from a cube for whole steps of its grid", twins.cube("cube-whole", None)
-    ),
-    "cells-paid": Entry("sound sibling", "noise on cells that pays for N0", twins.cells("cells-paid", None)),
-    "counts-paid": Entry("sound sibling", "noisy counts that pay for N0", twins.counts("counts-paid", None)),
-    "silent-seldom": Entry(
-        "sound sibling",
-        "no answer in one session of 50, whatever the records",
-        twins.unknown(twins.Seldom("silent-seldom", None)),
-    ),
-    "flip-twice": Entry(
-        "sound sibling", "permute-and-flip with its factor", twins.unknown(twins.PermuteAndFlip("flip-twice", None))
-    ),
-    "sparse-once": Entry(
-        "sound sibling",
-        "sparse vector that stops at its answer",
-        twins.sparse_vector("sparse-once", None),
-        Setting(queries=4),
-    ),
+_BUILT: Mapping[Kind, Mapping[str, Entry]] = {
+    "broken twin": {
+        "abs-half": Entry(
+            "Laplace noise on |SP| as if it moved by 1/2 (Theorem 6)",
+            twins.additive("laplace", twins.half_laplace, "abs_sp"),
+            Setting("abs_sp", n=4, queries=1),
+        ),
+        "eo-all-people": Entry(
+            "Laplace noise on EO from n, not the label-1 count (Thm 5)",
+            twins.additive("laplace", twins.all_people_laplace, "eo"),
+            Setting("eo", n=12, queries=1),
+        ),
+        "larger-groups": Entry(
+            "Laplace noise for groups of two and more, where one has one",
+            twins.additive("laplace", twins.larger_groups_laplace),
+            Setting(queries=1),
+        ),
+        "conceal-printed": Entry(
+            "Conceal with S as printed, not smooth at N0 = 1 (Theorem 7)",
+            twins.additive("cauchy", twins.printed_conceal, "sp"),
+            Setting("sp", n=100, queries=25, epsilon=5.0),
+        ),
+        "noise-reused": Entry("the same noise for two requests", twins.service(twins.TwoRequests, broken=True)),
+        "seed-known": Entry(
+            "noise from a seed that the developer knows", twins.service(twins.GuessedSeed, broken=True)
+        ),
+        "budget-forgotten": Entry(
+            "a budget that a restart fills up again", twins.service(twins.Restarted, broken=True)
+        ),
+        "counts-free-size": Entry(
+            "noisy counts that take no share of epsilon for N0",
+            twins.known(twins.Counts, "free-size"),
+            Setting(queries=1),
+        ),
+        "counts-low-bits": Entry(
+            "noisy counts, with a public sum added up from secret ones", twins.unknown(twins.Counts, "low-bits")
+        ),
+        "cube-step-forgotten": Entry(
+            "noise from a cube, the grid's step forgotten", twins.known(twins.Cube, "step"), Setting(queries=1)
+        ),
+        "cells-free-size": Entry(
+            "noise on cells that takes no share of epsilon for N0",
+            twins.known(twins.Cells, "free-size"),
+            Setting(queries=1),
+        ),
+        "cells-by-group": Entry(
+            "noise on cells that are cut by the protected attribute",
+            twins.known(twins.Cells, "by-group"),
+            Setting(queries=1),
+        ),
+        "group-one-count": Entry(
+            "counts by group, noise for one count that moves, not two",
+            group_counts("one-count"),
+            Setting(n=6, queries=1),
+        ),
+        "sparse-silent": Entry("sparse vector without noise on the gaps", twins.unknown(twins.SparseVector, "silent")),
+        "sparse-endless": Entry(
+            "sparse vector that goes on after its answer",
+            twins.unknown(twins.SparseVector, "endless"),
+            Setting(queries=60),
+        ),
+        "noise-short": Entry(
+            "Laplace noise, a tenth too little",
+            twins.unknown(twins.Additive, "laplace", twins.short_laplace, None),
+            Setting(queries=1),
+        ),
+        "noise-local": Entry(
+            "Laplace noise on the local sensitivity, which is secret",
+            twins.unknown(twins.Additive, "laplace", twins.local_laplace, None),
+        ),
+        "silent-few": Entry("no answer where a group has fewer than three people", twins.unknown(twins.Seldom, "few")),
+        "exact-seldom": Entry("no noise in one session of 200", twins.unknown(twins.Seldom, "exact")),
+        "flip-single": Entry("permute-and-flip without the factor of 2", twins.unknown(twins.PermuteAndFlip, "single")),
+        "verdicts-exact": Entry(
+            "whether a gap passes, without noise: it is only a bit",
+            lambda _, epsilon: Batches(BelievedVerdicts(threshold=0.3), epsilon, 0.0),
+            Setting(n=6, queries=1),
+        ),
+    },
+    "mechanism": {
+        "group-counts": Entry("claims epsilon", group_counts(None)),
+    },
+    "sound sibling": {
+        "plain-laplace": Entry(
+            "Laplace noise from the right sensitivity and the right people",
+            twins.additive("laplace", twins.right_laplace),
+        ),
+        "plain-conceal": Entry(
+            "Conceal with the smooth S",
+            twins.additive("cauchy", twins.right_conceal),
+            Setting("sp", n=100, queries=25, epsilon=5.0),
+        ),
+        "noise-fresh": Entry("new noise for each of two requests", twins.service(twins.TwoRequests, broken=False)),
+        "seed-secret": Entry("noise from a seed that nobody guesses", twins.service(twins.GuessedSeed, broken=False)),
+        "budget-kept": Entry("a budget that survives a restart", twins.service(twins.Restarted, broken=False)),
+        "cube-whole": Entry("noise from a cube for whole steps of its grid", twins.known(twins.Cube, None)),
+        "cells-paid": Entry("noise on cells that pays for N0", twins.known(twins.Cells, None)),
+        "counts-paid": Entry("noisy counts that pay for N0", twins.known(twins.Counts, None)),
+        "silent-seldom": Entry(
+            "no answer in one session of 50, whatever the records", twins.unknown(twins.Seldom, None)
+        ),
+        "flip-twice": Entry("permute-and-flip with its factor", twins.unknown(twins.PermuteAndFlip, None)),
+        "sparse-once": Entry(
+            "sparse vector that stops at its answer", twins.unknown(twins.SparseVector, None), Setting(queries=4)
+        ),
+    },
 }
+
+_NAMED = {name: entry for entries in _BUILT.values() for name, entry in entries.items()}
 
 _GUARANTEES = {"pure": "claims epsilon", "approximate": "claims epsilon and delta"}
 
@@ -253,7 +202,7 @@ _DELTA = 1e-5
 
 def names(kind: Kind) -> dict[str, str]:
     """Return what there is of a kind: name to one line about it."""
-    found = {name: entry.about for name, entry in _BUILT.items() if entry.kind == kind}
+    found = {name: entry.about for name, entry in _BUILT[kind].items()}
     if kind == "mechanism":
         found |= {
             name: _GUARANTEES[mechanism.guarantee]
@@ -304,8 +253,8 @@ def prepare(
 
 
 def _default(name: str) -> Setting:
-    if name in _BUILT:
-        return _BUILT[name].setting
+    if name in _NAMED:
+        return _NAMED[name].setting
     if name not in MECHANISMS:
         raise PrivacyAuditError(f"unknown mechanism {name!r}; `fairwall test privacy --list` names them all")
     # Theorem 8 (conceal-laplace) is stated for epsilon below 1 only.
@@ -313,12 +262,12 @@ def _default(name: str) -> Setting:
 
 
 def _make(name: str, setting: Setting) -> Subject:
-    if name in _BUILT:
+    if name in _NAMED:
         if setting.delta:
             raise PrivacyAuditError(f"delta: {name} claims epsilon alone")
         if setting.batches > 1:
             raise PrivacyAuditError(f"batches: a session with {name} is what it is")
-        return _BUILT[name].make(setting.epsilon)
+        return _NAMED[name].make(name, setting.epsilon)
     mechanism = MECHANISMS[name]
     exact, law = exact_loss(mechanism), LAWS.get(name)
     return Batches(mechanism, setting.epsilon, setting.delta, exact, law, setting.batches)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,7 +78,7 @@ def printed_conceal(_metric: str, n0: int, n1: int, _people: int, queries: int, 
 
 @dataclass(frozen=True)
 class _Pure:
-    """What the mechanisms here have in common: they claim the epsilon that they were asked for."""
+    """What the mechanisms here have in common: they claim the epsilon that they were asked for, of one mean."""
 
     name: str
 
@@ -97,6 +97,13 @@ class _Pure:
         require_budget(epsilon, delta)
         return pure(epsilon)
 
+    def refuses(self, metric: str, _epsilon: float, _delta: float) -> str | None:
+        """See `Mechanism.refuses`."""
+        return None if self._answers(metric) else f"{self.name} does not answer metric {metric}"
+
+    def _answers(self, metric: str) -> bool:
+        return is_one_mean(metric)
+
 
 @dataclass(frozen=True)
 class Additive(_Pure):
@@ -106,10 +113,8 @@ class Additive(_Pure):
     scale: Scale
     only: str | None
 
-    def refuses(self, metric: str, _epsilon: float, _delta: float) -> str | None:
-        """See `Mechanism.refuses`."""
-        fits = metric == self.only if self.only else is_one_mean(metric)
-        return None if fits else f"{self.name} does not answer metric {metric}"
+    def _answers(self, metric: str) -> bool:
+        return metric == self.only if self.only else is_one_mean(metric)
 
     def release(self, question: Question, _facts: object, epsilon: float, delta: float, noise: Noise) -> Release:
         """See `Mechanism.release`."""
@@ -136,7 +141,31 @@ class Additive(_Pure):
 
 
 @dataclass(frozen=True)
-class Counts(_Pure):
+class _OfSums(_Pure):
+    """What those have in common that make gaps of a noisy N0 and noisy sums over a=0."""
+
+    def _answers(self, metric: str) -> bool:
+        return metric in ("sp", "abs_sp")
+
+    def _told(
+        self,
+        question: Question,
+        size: NDArray[np.float64],
+        sums: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+        total: NDArray[np.float64] | None = None,
+    ) -> Release:
+        """Make gaps of an N0 and of sums that are possible for it: post-processing."""
+        n = question.records.people
+        if total is None:
+            total = sums_over(np.ones(n, dtype=np.bool_), question.predictions)
+        n0_near = np.clip(size, 1, n - 1)
+        sum0 = np.clip(sums(n0_near), 0, n0_near)
+        gap = (total - sum0) / (n - n0_near) - sum0 / n0_near
+        return Release(np.abs(gap) if find_metric(question.metric).absolute else gap, {"n0": size})
+
+
+@dataclass(frozen=True)
+class Counts(_OfSums):
     """Laplace noise on N0 and on the sums over a=0 of h - 1/2, and every gap from those.
 
     A flip moves N0 by 1 and each of the m sums by 1/2. So N0 gets the share r = 1 / (1 + sqrt(2m)) of epsilon, and
@@ -147,27 +176,18 @@ class Counts(_Pure):
 
     fault: Literal["free-size", "low-bits"] | None
 
-    def refuses(self, metric: str, _epsilon: float, _delta: float) -> str | None:
-        """See `Mechanism.refuses`."""
-        return None if metric in ("sp", "abs_sp") else f"{self.name} does not answer metric {metric}"
-
     def release(self, question: Question, _facts: object, epsilon: float, delta: float, noise: Noise) -> Release:
         """See `Mechanism.release`."""
         require_budget(epsilon, delta)
-        n, m = question.records.people, len(question.predictions)
+        m = len(question.predictions)
         n0, _ = question.records.counts(question.metric)
         (sums,) = question.records.group_sums(question.metric, question.predictions)
         share = 1 / (1 + math.sqrt(2 * m))
         size = _laplace(np.array([float(n0)]), 1.0, share * epsilon, noise)
         of_sums = epsilon if self.fault == "free-size" else (1 - share) * epsilon
         centred = _laplace(sums.sum0 - n0 / 2, m / 2, of_sums, noise)
-        # Post-processing: what is possible, and the gap from it.
-        n0_near = np.clip(size, 1, n - 1)
-        sum0 = np.clip(centred + n0_near / 2, 0, n0_near)
-        everybody = np.ones(n, dtype=np.bool_)
-        total = sums.sum0 + sums.sum1 if self.fault == "low-bits" else sums_over(everybody, question.predictions)
-        gap = (total - sum0) / (n - n0_near) - sum0 / n0_near
-        return Release(np.abs(gap) if find_metric(question.metric).absolute else gap, {"n0": size})
+        total = sums.sum0 + sums.sum1 if self.fault == "low-bits" else None
+        return self._told(question, size, lambda near: centred + near / 2, total)
 
     def loss(
         self, _metric: str, n0: int, n1: int, _people: int, queries: int, epsilon: float, _delta: float, /
@@ -179,7 +199,7 @@ class Counts(_Pure):
 
 
 @dataclass(frozen=True)
-class Cube(_Pure):
+class Cube(_OfSums):
     """Noise from a cube on N0 and on twice the sums over a=0 of h - 1/2, each of which a flip moves by at most 1.
 
     They are rounded to a grid of which 1 is no multiple, so that a flip moves them by up to two whole steps, 1.6. With
@@ -188,24 +208,15 @@ class Cube(_Pure):
 
     fault: Literal["step"] | None
 
-    def refuses(self, metric: str, _epsilon: float, _delta: float) -> str | None:
-        """See `Mechanism.refuses`."""
-        return None if metric in ("sp", "abs_sp") else f"{self.name} does not answer metric {metric}"
-
     def release(self, question: Question, _facts: object, epsilon: float, delta: float, noise: Noise) -> Release:
         """See `Mechanism.release`."""
         require_budget(epsilon, delta)
-        n, (n0, _) = question.records.people, question.records.counts(question.metric)
+        n0, _ = question.records.counts(question.metric)
         (sums,) = question.records.group_sums(question.metric, question.predictions)
         exact = np.append(float(n0), 2 * sums.sum0 - n0)
         noisy = noise.cube(exact, (1.0 if self.fault else self._moves()) / epsilon, self._STEP)
         size, centred = noisy[..., :1], noisy[..., 1:] / 2
-        # Post-processing: what is possible, and the gap from it.
-        n0_near = np.clip(size, 1, n - 1)
-        sum0 = np.clip(centred + n0_near / 2, 0, n0_near)
-        total = sums_over(np.ones(n, dtype=np.bool_), question.predictions)
-        gap = (total - sum0) / (n - n0_near) - sum0 / n0_near
-        return Release(np.abs(gap) if find_metric(question.metric).absolute else gap, {"n0": size})
+        return self._told(question, size, lambda near: centred + near / 2)
 
     def loss(
         self, _metric: str, n0: int, n1: int, _people: int, _queries: int, epsilon: float, _delta: float, /
@@ -222,7 +233,7 @@ class Cube(_Pure):
 
 
 @dataclass(frozen=True)
-class Cells(_Pure):
+class Cells(_OfSums):
     """Whole-number noise on how many are disadvantaged in each of five cells and in all, and every gap from those.
 
     Cells are runs of people in the order of their mean prediction. A person is in one of them, so that they cost one
@@ -231,10 +242,6 @@ class Cells(_Pure):
     """
 
     fault: Literal["free-size", "by-group"] | None
-
-    def refuses(self, metric: str, _epsilon: float, _delta: float) -> str | None:
-        """See `Mechanism.refuses`."""
-        return None if metric in ("sp", "abs_sp") else f"{self.name} does not answer metric {metric}"
 
     def release(self, question: Question, _facts: object, epsilon: float, delta: float, noise: Noise) -> Release:
         """See `Mechanism.release`."""
@@ -252,13 +259,11 @@ class Cells(_Pure):
         people = np.bincount(cell_of, minlength=self._CELLS)
         means = np.stack([np.bincount(cell_of, row, self._CELLS) for row in values]) / np.maximum(people, 1)
         sums = (noisy[..., np.newaxis, :] * means).sum(axis=-1)
-        n0_near = np.clip(size, 1, n - 1)
-        sum0 = np.clip(sums, 0, n0_near)
-        gap = (sums_over(np.ones(n, dtype=np.bool_), values) - sum0) / (n - n0_near) - sum0 / n0_near
-        released = Release(np.abs(gap) if find_metric(question.metric).absolute else gap, {"n0": size, "cells": noisy})
-        if self.fault != "by-group":
-            return released
-        return replace(released, facts={**released.facts, "people": noise.laplace(people.astype(float), 0.0, 1.0)})
+        released = self._told(question, size, lambda _: sums)
+        facts = {**released.facts, "cells": noisy}
+        if self.fault == "by-group":
+            facts["people"] = noise.laplace(people.astype(float), 0.0, 1.0)
+        return replace(released, facts=facts)
 
     def loss(
         self, _metric: str, n0: int, n1: int, _people: int, _queries: int, epsilon: float, _delta: float, /
@@ -286,10 +291,6 @@ class SparseVector(_Pure):
 
     fault: Literal["silent", "endless"] | None
 
-    def refuses(self, metric: str, _epsilon: float, _delta: float) -> str | None:
-        """See `Mechanism.refuses`."""
-        return None if is_one_mean(metric) else f"{self.name} does not answer metric {metric}"
-
     def release(self, question: Question, _facts: object, epsilon: float, delta: float, noise: Noise) -> Release:
         """See `Mechanism.release`."""
         require_budget(epsilon, delta)
@@ -315,10 +316,6 @@ class PermuteAndFlip(_Pure):
 
     fault: Literal["single"] | None
 
-    def refuses(self, metric: str, _epsilon: float, _delta: float) -> str | None:
-        """See `Mechanism.refuses`."""
-        return None if is_one_mean(metric) else f"{self.name} does not answer metric {metric}"
-
     def release(self, question: Question, _facts: object, epsilon: float, delta: float, noise: Noise) -> Release:
         """See `Mechanism.release`."""
         require_budget(epsilon, delta)
@@ -340,10 +337,6 @@ class Seldom(_Pure):
     """
 
     fault: Literal["few", "exact"] | None
-
-    def refuses(self, metric: str, _epsilon: float, _delta: float) -> str | None:
-        """See `Mechanism.refuses`."""
-        return None if is_one_mean(metric) else f"{self.name} does not answer metric {metric}"
 
     def release(self, question: Question, _facts: object, epsilon: float, delta: float, noise: Noise) -> Release:
         """See `Mechanism.release`."""
@@ -373,6 +366,11 @@ class _Service:
     mechanism: Mechanism
     epsilon: float
     broken: bool
+
+    @property
+    def claim(self) -> Claim:
+        """See `Subject.claim`."""
+        return Claim(self.epsilon, 0.0)
 
     def refuses(self, metric: str) -> str | None:
         """See `Subject.refuses`."""
@@ -418,11 +416,6 @@ class GuessedSeed(_Service):
     Adding the seed's noise to gaps of 0, which needs no protected attribute, shows what has to be taken off.
     """
 
-    @property
-    def claim(self) -> Claim:
-        """See `Subject.claim`."""
-        return Claim(self.epsilon, 0.0)
-
     def loss(self, metric: str, n0: int, n1: int, _people: int, queries: int) -> float:
         """See `Subject.loss`."""
         return math.inf if self.broken else self._sound(metric, n0, n1, queries)
@@ -438,11 +431,6 @@ class GuessedSeed(_Service):
 @dataclass(frozen=True)
 class Restarted(_Service):
     """A budget of one request; the service restarts, and gets the request again. Broken: it forgets what was spent."""
-
-    @property
-    def claim(self) -> Claim:
-        """See `Subject.claim`."""
-        return Claim(self.epsilon, 0.0)
 
     def loss(self, metric: str, n0: int, n1: int, _people: int, queries: int) -> float:
         """See `Subject.loss`."""
@@ -468,15 +456,15 @@ def _nobody(question: Question) -> Question:
     return Question(question.metric, np.zeros_like(question.predictions), question.records)
 
 
-# ---- how each is made from an epsilon
+# ---- how each is made from its name and an epsilon
+
+Maker = Callable[[str, float], Subject]
 
 
-def additive(
-    name: str, law: Literal["laplace", "cauchy"], scale: Scale, only: str | None = None
-) -> Callable[[float], Subject]:
+def additive(law: Literal["laplace", "cauchy"], scale: Scale, only: str | None = None) -> Maker:
     """Return the maker of a subject with noise on every gap, of one metric only or of all that are one mean."""
 
-    def make(epsilon: float) -> Subject:
+    def make(name: str, epsilon: float) -> Subject:
         mechanism = Additive(name, law, scale, only)
 
         def noise_law(
@@ -490,47 +478,22 @@ def additive(
     return make
 
 
-def unknown(mechanism: Mechanism) -> Callable[[float], Subject]:
+def unknown(kind: Callable[..., Mechanism], *settings: Any) -> Maker:
     """Return the maker of a subject of which nobody has worked anything out: sessions alone can tell."""
-    return lambda epsilon: Batches(mechanism, epsilon, 0.0)
+    return lambda name, epsilon: Batches(kind(name, *settings), epsilon, 0.0)
 
 
-def counts(name: str, fault: Literal["free-size", "low-bits"] | None) -> Callable[[float], Subject]:
-    """Return the maker of a subject with noise on the counts."""
+def known(kind: type[Counts | Cube | Cells], fault: str | None) -> Maker:
+    """Return the maker of a subject whose loss is known."""
 
-    def make(epsilon: float) -> Subject:
-        mechanism = Counts(name, fault)
-        # Low bits are no part of the real numbers that the law speaks about: there only samples can tell.
-        return Batches(mechanism, epsilon, 0.0, None if fault == "low-bits" else mechanism.loss)
-
-    return make
-
-
-def cube(name: str, fault: Literal["step"] | None) -> Callable[[float], Subject]:
-    """Return the maker of a subject with noise from a cube."""
-
-    def make(epsilon: float) -> Subject:
-        mechanism = Cube(name, fault)
+    def make(name: str, epsilon: float) -> Subject:
+        mechanism = kind(name, fault)  # type: ignore[arg-type]
         return Batches(mechanism, epsilon, 0.0, mechanism.loss)
 
     return make
 
 
-def cells(name: str, fault: Literal["free-size", "by-group"] | None) -> Callable[[float], Subject]:
-    """Return the maker of a subject with noise on numbers in cells."""
-
-    def make(epsilon: float) -> Subject:
-        mechanism = Cells(name, fault)
-        return Batches(mechanism, epsilon, 0.0, mechanism.loss)
-
-    return make
-
-
-def sparse_vector(name: str, fault: Literal["silent", "endless"] | None) -> Callable[[float], Subject]:
-    """Return the maker of a subject that says which gaps are above 0."""
-    return lambda epsilon: Batches(SparseVector(name, fault), epsilon, 0.0)
-
-
-def service(kind: type[_Service], *, broken: bool) -> Callable[[float], Subject]:
+def service(kind: type[_Service], *, broken: bool) -> Maker:
     """Return the maker of a service over sound Laplace noise."""
-    return lambda epsilon: kind(Additive("laplace", "laplace", right_laplace, None), epsilon, broken)  # type: ignore[return-value]
+    sound = Additive("laplace", "laplace", right_laplace, None)
+    return lambda _, epsilon: kind(sound, epsilon, broken)  # type: ignore[return-value]
