@@ -60,25 +60,12 @@ class AsyncAuditClient:
         self._audits.close()
         await asyncio.to_thread(self._threads.shutdown, cancel_futures=True)
 
-    async def ask(
-        self,
-        predictions: ArrayLike,
-        metric: str,
-        epsilon: float,
-        *,
-        request_id: str | None = None,
-        threshold: float | None = None,
-        ids: Sequence[object] | None = None,
-        table: Any = None,
-        once: bool = False,
-        sample_weight: None = None,
-    ) -> Answer:
-        """Ask for one metric of one model, or of a batch of models; all is as in `AuditClient.ask`.
+    async def ask(self, predictions: ArrayLike, metric: str, epsilon: float, **asked: Any) -> Answer:
+        """Ask for one metric of one model, or of a batch of models; all is as in `AuditClient.ask`, also by keyword.
 
         A call whose task is cancelled goes on, and is charged: the same request under the same id finds its answer.
         """
-        ask = partial(self._audits.ask, predictions, metric, epsilon, request_id=request_id, threshold=threshold)
-        return await self._in_thread(partial(ask, ids=ids, table=table, once=once, sample_weight=sample_weight))
+        return await self._in_thread(partial(self._audits.ask, predictions, metric, epsilon, **asked))
 
     async def count_by_group(
         self, predictions: ArrayLike, by: str | Sequence[str], epsilon: float, **asked: Any

@@ -7,7 +7,7 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from textwrap import fill
@@ -36,6 +36,7 @@ _Address = Annotated[
 _Certs = Annotated[Path | None, typer.Option("--certs", metavar="DIR", help="The kit's certificates.")]
 _Target = Annotated[Path | None, typer.Option("--target", metavar="FILE", help="The kit's target.toml.")]
 _Start = Annotated[str, typer.Option("--start", metavar="COMMAND", help="Starts what is tested.")]
+_Restart = Annotated[str, typer.Option("--restart", metavar="COMMAND", help="Kills {deployment} and starts it again.")]
 _Reference = Annotated[bool, typer.Option("--reference", help="Test fairwall's own.")]
 _Cases = Annotated[
     list[Path] | None, typer.Option("--cases", metavar="DIR", help="A folder of further cases. May be repeated.")
@@ -91,67 +92,54 @@ def list_checks(
         typer.echo(fill(case.sentence, WIDTH, initial_indent=_INDENT, subsequent_indent=_INDENT))
 
 
-@app.command()
-def compliance(
-    address: _Address = None,
-    certs: _Certs = None,
-    target: _Target = None,
-    restart: Annotated[
-        str, typer.Option("--restart", metavar="COMMAND", help="Kills {deployment} and starts it again.")
-    ] = "",
-    start: _Start = "",
-    reference: _Reference = False,
-    cases: _Cases = None,
-    only: _Only = None,
-    known_failures: _Known = None,
-    junit: _Junit = None,
-    as_json: _Json = False,
-) -> None:
-    """Test an AuditService. It is served already, or a command starts it on {policy}."""
-    if reference:
-        start = shlex.join([sys.executable, "-I", "-m", "compliance", "--even-if-worthless", "--policy"]) + " {policy}"
-    server = _Server("main", address or [], certs, target, start, restart)
-    _test("compliance", server, _Wanted(cases, only, known_failures, junit, as_json))
+_POLICY = " --policy {policy}"
+_SERVERS = {
+    "compliance": (
+        "Test an AuditService. It is served already, or a command starts it on {policy}.",
+        "main",
+        ["-I", "-m", "compliance", "--even-if-worthless"],
+    ),
+    "developer": (
+        "Test a ModelService that serves the models of {policy}.",
+        "model",
+        ["-m", "sim.conformance.reference_developer"],
+    ),
+    "referee": (
+        "Test a RefereeService that plays the one trial of {policy}.",
+        "game",
+        ["-m", "sim.conformance.reference_referee"],
+    ),
+}
+"""By command: what it does, the deployment that an address without a name is of, and what starts fairwall's own."""
 
 
-@app.command()
-def developer(
-    address: _Address = None,
-    certs: _Certs = None,
-    target: _Target = None,
-    start: _Start = "",
-    reference: _Reference = False,
-    cases: _Cases = None,
-    only: _Only = None,
-    known_failures: _Known = None,
-    junit: _Junit = None,
-    as_json: _Json = False,
-) -> None:
-    """Test a ModelService that serves the models of {policy}."""
-    if reference:
-        start = shlex.join([sys.executable, "-m", "sim.conformance.reference_developer", "--policy"]) + " {policy}"
-    server = _Server("model", address or [], certs, target, start)
-    _test("developer", server, _Wanted(cases, only, known_failures, junit, as_json))
+def _tests(kind: str) -> Callable[..., None]:
+    about, unnamed, own = _SERVERS[kind]
+
+    def test(
+        address: _Address = None,
+        certs: _Certs = None,
+        target: _Target = None,
+        restart: _Restart = "",
+        start: _Start = "",
+        reference: _Reference = False,
+        cases: _Cases = None,
+        only: _Only = None,
+        known_failures: _Known = None,
+        junit: _Junit = None,
+        as_json: _Json = False,
+    ) -> None:
+        if reference:
+            start = shlex.join([sys.executable, *own]) + _POLICY
+        server = _Server(unnamed, address or [], certs, target, start, restart)
+        _test(kind, server, _Wanted(cases, only, known_failures, junit, as_json))
+
+    test.__doc__ = about
+    return test
 
 
-@app.command()
-def referee(
-    address: _Address = None,
-    certs: _Certs = None,
-    target: _Target = None,
-    start: _Start = "",
-    reference: _Reference = False,
-    cases: _Cases = None,
-    only: _Only = None,
-    known_failures: _Known = None,
-    junit: _Junit = None,
-    as_json: _Json = False,
-) -> None:
-    """Test a RefereeService that plays the one trial of {policy}."""
-    if reference:
-        start = shlex.join([sys.executable, "-m", "sim.conformance.reference_referee", "--policy"]) + " {policy}"
-    server = _Server("game", address or [], certs, target, start)
-    _test("referee", server, _Wanted(cases, only, known_failures, junit, as_json))
+for _kind in _SERVERS:
+    app.command(_kind)(_tests(_kind))
 
 
 @app.command()
