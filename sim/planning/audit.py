@@ -29,7 +29,7 @@ from sim.planning.errors import PlanError
 from sim.planning.responded import RespondedGap
 from sim.planning.search import first
 from sim.planning.shrunk import ShrunkGap
-from sim.planning.worst import Drawn, Worst, computed_at, drawn_at, least_computed, least_drawn
+from sim.planning.worst import Drawn, Near, Worst, computed_at, drawn_at, least_computed, least_drawn
 
 LEVEL = 0.95
 
@@ -170,9 +170,10 @@ def least_favourable(batch: Batch, within: float) -> Worst:
     if batch.law.independent:
         probability, gap = added_noise(batch).worst(within)
         return Worst(probability, 0.0, gap, None)
+    near = Near(batch.kind, batch.strata, within)
     if _is_drawn(batch):
-        return least_drawn(batch.kind, batch.strata, _drawn_laws(batch), within)
-    return least_computed(batch.kind, batch.strata, _laws(batch), within)
+        return least_drawn(near, _drawn_laws(batch))
+    return least_computed(near, _laws(batch))
 
 
 def _is_drawn(batch: Batch) -> bool:
@@ -199,13 +200,14 @@ def _for_model(batch: Batch, within: float, model: Worst) -> float:
     if model.ones is None:
         return least_favourable(batch, within).probability
     ones = tuple((round(r0 * n0), round(r1 * n1)) for (r0, r1), (n0, n1) in zip(model.rates, batch.strata, strict=True))
+    near = Near(batch.kind, batch.strata, within)
     if _is_drawn(batch):
         laws = _drawn_laws(batch)
-        few = drawn_at(batch.kind, batch.strata, laws, within, ones, model.case, _FEW)
+        few = drawn_at(near, laws, ones, model.case, _FEW)
         if abs(few.probability - LEVEL) > 4 * max(few.error, _FEW_ERROR):
             return few.probability
-        return drawn_at(batch.kind, batch.strata, laws, within, ones, model.case).probability
-    return computed_at(batch.kind, batch.strata, _laws(batch), within, ones).probability
+        return drawn_at(near, laws, ones, model.case).probability
+    return computed_at(near, _laws(batch), ones).probability
 
 
 def scaled(counts: Counts, factor: float) -> Counts:

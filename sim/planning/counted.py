@@ -24,6 +24,7 @@ from fairwall.laws.gaussian import gaussian_multiplier, gridded_multiplier
 from fairwall.laws.noise import Gaussian, Laplace, Law
 from sim.planning.added import cumulative
 from sim.planning.batch import Batch
+from sim.planning.worst import Array
 
 _REACH = 21.0
 """In scales; noise beyond has a probability below 1e-9."""
@@ -84,8 +85,8 @@ class CountedGap:
     n0: int
     n1: int
     noise: CountedNoise
-    sizes: NDArray[np.float64]
-    chances: NDArray[np.float64]
+    sizes: Array
+    chances: Array
     numbers: int = 1
 
     @classmethod
@@ -104,13 +105,7 @@ class CountedGap:
         chances = np.diff(np.concatenate([[0.0], below, [1.0]]))
         return cls(n0, n1, noise, (first + last) / 2, chances)
 
-    def inside(
-        self,
-        low: NDArray[np.float64],
-        high: NDArray[np.float64],
-        sum0: NDArray[np.float64],
-        sum1: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+    def inside(self, low: Array, high: Array, sum0: Array, sum1: Array) -> Array:
         """Return P(low <= released gap <= high), ends included.
 
         Parameters
@@ -122,7 +117,7 @@ class CountedGap:
 
         Returns
         -------
-        NDArray[np.float64]
+        Array
             Shape (k,); 0 where low is above high.
         """
         s, n = self.sizes, self.n0 + self.n1
@@ -139,7 +134,7 @@ class CountedGap:
         )
         return np.asarray(np.maximum(up_to - below, 0.0) @ self.chances)
 
-    def draw(self, sum0: float, sum1: float, generator: np.random.Generator, size: int) -> NDArray[np.float64]:
+    def draw(self, sum0: float, sum1: float, generator: np.random.Generator, size: int) -> Array:
         """Draw released gaps, shape (size,)."""
         n, total = self.n0 + self.n1, sum0 + sum1
         s = self.draw_sizes(generator, size)
@@ -147,7 +142,7 @@ class CountedGap:
         x = np.clip(noisy, np.maximum(0.0, total - (n - s)), np.minimum(total, s))
         return np.asarray((total - x) / (n - s) - x / s)
 
-    def draw_sizes(self, generator: np.random.Generator, size: int) -> NDArray[np.float64]:
+    def draw_sizes(self, generator: np.random.Generator, size: int) -> Array:
         """Draw N0 as it is released, shape (size,)."""
         if isinstance(self.noise.size, Laplace):
             up, down = generator.geometric(-math.expm1(-1 / self.noise.size.scale), (2, size))
@@ -157,7 +152,7 @@ class CountedGap:
         return np.asarray(np.clip(self.n0 + moved, 1, self.n0 + self.n1 - 1))
 
 
-def _at_most(law: Law, moved: NDArray[np.int64]) -> NDArray[np.float64]:
+def _at_most(law: Law, moved: NDArray[np.int64]) -> Array:
     """Return the probability that a whole N0 is moved by at most so much: discrete Laplace, or a rounded Gaussian."""
     if isinstance(law, Laplace):
         # P(D > d) = q^(d+1) / (1+q) for d >= 0, q = exp(-1/scale); the rest by symmetry.

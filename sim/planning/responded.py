@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fairwall.laws.response import response_estimates
+from sim.planning.worst import Array
 
 _DEVIATIONS = 7.0
 _BLOCKS = 100
@@ -35,13 +35,7 @@ class RespondedGap:
     probability: float
     numbers: int = 1
 
-    def inside(
-        self,
-        low: NDArray[np.float64],
-        high: NDArray[np.float64],
-        sum0: NDArray[np.float64],
-        sum1: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+    def inside(self, low: Array, high: Array, sum0: Array, sum1: Array) -> Array:
         """Return P(low <= released gap <= high), ends included; see `sim.planning.counted.CountedGap.inside`."""
         found = np.empty(len(sum0))
         for i, (zero, one) in enumerate(zip(sum0.tolist(), sum1.tolist(), strict=True)):
@@ -51,7 +45,7 @@ class RespondedGap:
             found[i] = up_to[last] - up_to[min(first, last)]
         return found
 
-    def draw(self, sum0: float, sum1: float, generator: np.random.Generator, size: int) -> NDArray[np.float64]:
+    def draw(self, sum0: float, sum1: float, generator: np.random.Generator, size: int) -> Array:
         """Draw released gaps, shape (size,)."""
         others = self.n1 - sum1, self.n0 - sum0
         out1, in1, out0, in0 = (
@@ -59,7 +53,7 @@ class RespondedGap:
         )
         return self.released(sum1 - out1 + in1, others[0] - out0 + in0, sum0 + sum1)
 
-    def released(self, v: NDArray[np.float64], u: NDArray[np.float64], total: float) -> NDArray[np.float64]:
+    def released(self, v: Array, u: Array, total: float) -> Array:
         """Return the gap that is released for so many advantaged people with a 1 (v) and a 0 (u), in their shape."""
         n = self.n0 + self.n1
         n1, sum1 = response_estimates(v + u, v, n, np.asarray(total), self.probability)
@@ -67,7 +61,7 @@ class RespondedGap:
 
 
 @lru_cache(maxsize=256)
-def _law(gap: RespondedGap, zero: float, one: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _law(gap: RespondedGap, zero: float, one: float) -> tuple[Array, Array]:
     """Return the released gaps in order, and the probability of all before each and of all, shape (gaps + 1,)."""
     v, v_chances = _kept(one, zero, gap.probability)
     u, u_chances = _kept(gap.n1 - one, gap.n0 - zero, gap.probability)
@@ -76,7 +70,7 @@ def _law(gap: RespondedGap, zero: float, one: float) -> tuple[NDArray[np.float64
     return gaps[order], np.concatenate([[0.0], np.cumsum(np.outer(v_chances, u_chances).ravel()[order])])
 
 
-def _kept(inside: float, outside: float, p: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _kept(inside: float, outside: float, p: float) -> tuple[Array, Array]:
     """Return the law of inside - Bin(inside, p) + Bin(outside, p): values and probabilities, shape (values,) each."""
     out, out_chances = _binomial(int(inside), p)
     in_, in_chances = _binomial(int(outside), p)
@@ -90,7 +84,7 @@ def _kept(inside: float, outside: float, p: float) -> tuple[NDArray[np.float64],
     return values, chances / chances.sum()
 
 
-def _binomial(n: int, p: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _binomial(n: int, p: float) -> tuple[Array, Array]:
     """Return the values of Bin(n, p) that are not next to impossible, and their probabilities."""
     from scipy.special import gammaln, xlog1py, xlogy
 

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from fairwall.laws.metric import Metric
 
-Sums: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64]]
+Array: TypeAlias = NDArray[np.float64]
+Sums: TypeAlias = tuple[Array, Array]
 """How many of a stratum's disadvantaged and advantaged people get a 1, in k cases: shape (k,) each."""
 
 _STRICTLY = 2e-9
@@ -40,13 +41,7 @@ _FINALISTS = 2
 class Computed(Protocol):
     """The law of a stratum's released gap, where it has a closed form."""
 
-    def inside(
-        self,
-        low: NDArray[np.float64],
-        high: NDArray[np.float64],
-        sum0: NDArray[np.float64],
-        sum1: NDArray[np.float64],
-    ) -> NDArray[np.float64]:
+    def inside(self, low: Array, high: Array, sum0: Array, sum1: Array) -> Array:
         """Return P(low <= released gap <= high) in k cases, shape (k,)."""
 
 
@@ -57,7 +52,7 @@ class Drawn(Protocol):
     def numbers(self) -> int:
         """How many answers one draw takes."""
 
-    def draw(self, sum0: float, sum1: float, generator: np.random.Generator, size: int) -> NDArray[np.float64]:
+    def draw(self, sum0: float, sum1: float, generator: np.random.Generator, size: int) -> Array:
         """Draw released gaps, shape (size,)."""
 
 
@@ -89,33 +84,53 @@ class Worst:
     case: int = 0
 
 
-def least_computed(metric: Metric, groups: Sequence[tuple[int, int]], laws: Sequence[Computed], within: float) -> Worst:
-    """Find the least favourable model, by the closed form of each stratum's law.
+@dataclass(frozen=True)
+class Near:
+    """What is asked of an answer: to be near the true gap.
 
     Parameters
     ----------
     metric
-        A difference of means, absolute or not, or ``eodds_max``.
-    groups, laws
-        Of each stratum: (n0, n1) and the law of its gap.
+        Whose gap it is.
+    groups
+        (n0, n1) of each stratum.
     within
         F, above 0.
     """
+
+    metric: Metric
+    groups: Sequence[tuple[int, int]]
+    within: float
+
+    def worst(self, probability: float, ones: tuple[tuple[int, int], ...], error: float = 0.0, case: int = 0) -> Worst:
+        """Say how probable it is for the model that turned out to be the least favourable."""
+        rates = tuple((s0 / n0, s1 / n1) for (n0, n1), (s0, s1) in zip(self.groups, ones, strict=True))
+        return Worst(probability, error, true_gap(self.metric, self.groups, ones), ones, rates, case)
+
+
+def least_computed(near: Near, laws: Sequence[Computed]) -> Worst:
+    """Find the least favourable model, by the closed form of each stratum's law.
+
+    Parameters
+    ----------
+    near : Near
+        Of a difference of means, absolute or not, or of ``eodds_max``.
+    laws
+        Of each stratum's gap.
+    """
+    groups = near.groups
     if len(groups) > 1 and math.prod((n0 + 1) * (n1 + 1) for n0, n1 in groups) <= _ALL:
         models = [range(n + 1) for pair in groups for n in pair]
         every = [axis.ravel().astype(np.float64) for axis in np.meshgrid(*models, indexing="ij")]
         sums = list(zip(every[::2], every[1::2], strict=True))
-        least = int(np.argmin(probabilities(metric, groups, laws, within, sums)))
-        return computed_at(metric, groups, laws, within, tuple((int(a[least]), int(b[least])) for a, b in sums))
-    found = [_descend(metric, groups, laws, within, list(start)) for start in _starts(metric, groups, laws, within)]
-    best, ones = min(found, key=lambda pair: pair[0])
-    return Worst(best, 0.0, true_gap(metric, groups, ones), ones, rates_of(groups, ones))
+        least = int(np.argmin(probabilities(near, laws, sums)))
+        return computed_at(near, laws, tuple((int(a[least]), int(b[least])) for a, b in sums))
+    return near.worst(*min((_descend(near, laws, [*start]) for start in _starts(near, laws)), key=lambda pair: pair[0]))
 
 
-def _starts(
-    metric: Metric, groups: Sequence[tuple[int, int]], laws: Sequence[Computed], within: float
-) -> list[tuple[tuple[int, int], ...]]:
+def _starts(near: Near, laws: Sequence[Computed]) -> list[tuple[tuple[int, int], ...]]:
     """Choose where to start: with one stratum, which is gone through as a whole, it does not matter."""
+    groups = near.groups
     if len(groups) == 1:
         return [((0, 0),)]
     some = [
@@ -126,7 +141,7 @@ def _starts(
         (np.array([float(model[i][0]) for model in models]), np.array([float(model[i][1]) for model in models]))
         for i in range(len(groups))
     ]
-    found = probabilities(metric, groups, laws, within, sums)
+    found = probabilities(near, laws, sums)
     # The last stratum's model is what the first step keeps: each start has another one.
     starts: dict[tuple[int, int], tuple[tuple[int, int], ...]] = {}
     for i in np.argsort(found, kind="stable"):
@@ -135,47 +150,31 @@ def _starts(
 
 
 def _descend(
-    metric: Metric,
-    groups: Sequence[tuple[int, int]],
-    laws: Sequence[Computed],
-    within: float,
-    ones: list[tuple[int, int]],
+    near: Near, laws: Sequence[Computed], ones: list[tuple[int, int]]
 ) -> tuple[float, tuple[tuple[int, int], ...]]:
     """Find the least probability stratum by stratum, the other one's model as found so far."""
-    best = math.inf
-    for i in [*range(len(groups)), *range(len(groups) - 1)]:
+    best, strata = math.inf, len(near.groups)
+    for i in [*range(strata), *range(strata - 1)]:
 
-        def probability(sums: Sums, i: int = i) -> NDArray[np.float64]:
+        def probability(sums: Sums, i: int = i) -> Array:
             fixed = [(np.full(sums[0].shape, float(a)), np.full(sums[0].shape, float(b))) for a, b in ones]
             fixed[i] = sums
-            return probabilities(metric, groups, laws, within, fixed)
+            return probabilities(near, laws, fixed)
 
-        best, ones[i] = _least_of_one(probability, *groups[i])
+        best, ones[i] = _least_of_one(probability, *near.groups[i])
     return best, tuple(ones)
 
 
-def computed_at(
-    metric: Metric,
-    groups: Sequence[tuple[int, int]],
-    laws: Sequence[Computed],
-    within: float,
-    ones: tuple[tuple[int, int], ...],
-) -> Worst:
+def computed_at(near: Near, laws: Sequence[Computed], ones: tuple[tuple[int, int], ...]) -> Worst:
     """Compute the probability for one model; arguments as for `least_computed`."""
     sums = [(np.array([float(s0)]), np.array([float(s1)])) for s0, s1 in ones]
-    probability = float(probabilities(metric, groups, laws, within, sums)[0])
-    return Worst(probability, 0.0, true_gap(metric, groups, ones), ones, rates_of(groups, ones))
+    return near.worst(float(probabilities(near, laws, sums)[0]), ones)
 
 
-def probabilities(
-    metric: Metric,
-    groups: Sequence[tuple[int, int]],
-    laws: Sequence[Computed],
-    within: float,
-    sums: Sequence[Sums],
-) -> NDArray[np.float64]:
+def probabilities(near: Near, laws: Sequence[Computed], sums: Sequence[Sums]) -> Array:
     """Return P(abs(released - true gap) <= within) in k cases, shape (k,); arguments as for `least_computed`."""
-    gaps = [_gaps(*pair) for pair in zip(groups, sums, strict=True)]
+    metric, within = near.metric, near.within
+    gaps = [_gaps(*pair) for pair in zip(near.groups, sums, strict=True)]
     if not metric.absolute:
         (law,), (gap,), (pair,) = laws, gaps, sums
         return law.inside(gap - within, gap + within, *pair)
@@ -183,7 +182,7 @@ def probabilities(
         raise ValueError(f"metric {metric.name}: the law of a sum of strata's gaps has no closed form")
     largest = np.maximum.reduce([np.abs(gap) for gap in gaps])
 
-    def all_at_most(x: NDArray[np.float64]) -> NDArray[np.float64]:
+    def all_at_most(x: Array) -> Array:
         # No gap is farther from 0 than x, in any stratum: they are independent.
         return np.asarray(np.multiply.reduce([law.inside(-x, x, *pair) for law, pair in zip(laws, sums, strict=True)]))
 
@@ -191,26 +190,16 @@ def probabilities(
     return all_at_most(largest + within) - np.where(below > 0, all_at_most(np.maximum(below, 0.0)), 0.0)
 
 
-def least_drawn(
-    metric: Metric,
-    groups: Sequence[tuple[int, int]],
-    alternatives: Sequence[Sequence[Drawn]],
-    within: float,
-) -> Worst:
+def least_drawn(near: Near, alternatives: Sequence[Sequence[Drawn]]) -> Worst:
     """Find the least favourable of some models by draws.
 
     Parameters
     ----------
-    metric
-        Whose gap it is.
-    groups
-        (n0, n1) of each stratum.
+    near : Near
     alternatives
         The strata's laws; where they depend on more than the model, each case of that.
-    within
-        F, above 0.
     """
-    models = [list(_few(n0, n1, within)) for n0, n1 in groups]
+    models = [list(_few(n0, n1, near.within)) for n0, n1 in near.groups]
     first = []
     for case, laws in enumerate(alternatives):
         drawn = [
@@ -220,19 +209,17 @@ def least_drawn(
         for chosen in product(*(range(len(some)) for some in models)):
             model = tuple(some[i] for some, i in zip(models, chosen, strict=True))
             gaps = [some[i] for some, i in zip(drawn, chosen, strict=True)]
-            first.append((_share(metric, groups, gaps, within, model), case, model))
+            first.append((_share(near, gaps, model), case, model))
     last = [
-        drawn_at(metric, groups, alternatives, within, model, case)
+        drawn_at(near, alternatives, model, case)
         for _, case, model in sorted(first, key=lambda row: row[0])[:_FINALISTS]
     ]
     return min(last, key=lambda worst: worst.probability)
 
 
 def drawn_at(
-    metric: Metric,
-    groups: Sequence[tuple[int, int]],
+    near: Near,
     alternatives: Sequence[Sequence[Drawn]],
-    within: float,
     ones: tuple[tuple[int, int], ...],
     case: int,
     draws: int | None = None,
@@ -242,15 +229,10 @@ def drawn_at(
     if draws is None:
         draws = min(_DRAWS, max(_DRAWS_MIN, _NUMBERS // max(law.numbers for law in laws)))
     gaps = [_drawn(law, pair, draws, i) for i, (law, pair) in enumerate(zip(laws, ones, strict=True))]
-    share = _share(metric, groups, gaps, within, ones)
+    share = _share(near, gaps, ones)
     # Not 0 where all draws agree: one more might not.
     error = math.sqrt(max(share * (1 - share), 1 / draws) / draws)
-    return Worst(share, error, true_gap(metric, groups, ones), ones, rates_of(groups, ones), case)
-
-
-def rates_of(groups: Sequence[tuple[int, int]], ones: Sequence[tuple[int, int]]) -> tuple[tuple[float, float], ...]:
-    """Return the shares of each stratum's two groups that get a 1."""
-    return tuple((s0 / n0, s1 / n1) for (n0, n1), (s0, s1) in zip(groups, ones, strict=True))
+    return near.worst(share, ones, error, case)
 
 
 def true_gap(metric: Metric, groups: Sequence[tuple[int, int]], ones: Sequence[tuple[int, int]]) -> float:
@@ -259,23 +241,17 @@ def true_gap(metric: Metric, groups: Sequence[tuple[int, int]], ones: Sequence[t
     return float(_combined(metric, [np.array([gap]) for gap in gaps])[0])
 
 
-def _drawn(law: Drawn, ones: tuple[int, int], draws: int, stratum: int) -> NDArray[np.float64]:
+def _drawn(law: Drawn, ones: tuple[int, int], draws: int, stratum: int) -> Array:
     # The same noise for every model, as far as it is drawn in the same way.
     return law.draw(float(ones[0]), float(ones[1]), np.random.default_rng((_SEED, stratum)), draws)
 
 
-def _share(
-    metric: Metric,
-    groups: Sequence[tuple[int, int]],
-    gaps: Sequence[NDArray[np.float64]],
-    within: float,
-    ones: Sequence[tuple[int, int]],
-) -> float:
-    errors = _combined(metric, gaps) - true_gap(metric, groups, ones)
-    return float(np.mean(np.abs(errors) <= within + _STRICTLY))
+def _share(near: Near, gaps: Sequence[Array], ones: Sequence[tuple[int, int]]) -> float:
+    errors = _combined(near.metric, gaps) - true_gap(near.metric, near.groups, ones)
+    return float(np.mean(np.abs(errors) <= near.within + _STRICTLY))
 
 
-def _combined(metric: Metric, gaps: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+def _combined(metric: Metric, gaps: Sequence[Array]) -> Array:
     if metric.of_means:
         (gap,) = gaps
         return np.abs(gap) if metric.absolute else gap
@@ -283,13 +259,11 @@ def _combined(metric: Metric, gaps: Sequence[NDArray[np.float64]]) -> NDArray[np
     return np.asarray(joined([np.abs(gap) for gap in gaps]))
 
 
-def _gaps(groups: tuple[int, int], sums: Sums) -> NDArray[np.float64]:
+def _gaps(groups: tuple[int, int], sums: Sums) -> Array:
     return sums[1] / groups[1] - sums[0] / groups[0]
 
 
-def _least_of_one(
-    probability: Callable[[Sums], NDArray[np.float64]], n0: int, n1: int
-) -> tuple[float, tuple[int, int]]:
+def _least_of_one(probability: Callable[[Sums], Array], n0: int, n1: int) -> tuple[float, tuple[int, int]]:
     """Find the least probability over one stratum's models."""
     if (n0 + 1) * (n1 + 1) <= _ALL:
         return _least_among(probability, _lattice(np.arange(n0 + 1.0), np.arange(n1 + 1.0)))[0]
@@ -316,12 +290,12 @@ def _least_of_one(
     return found[0]
 
 
-def _least_among(probability: Callable[[Sums], NDArray[np.float64]], sums: Sums) -> list[tuple[float, tuple[int, int]]]:
+def _least_among(probability: Callable[[Sums], Array], sums: Sums) -> list[tuple[float, tuple[int, int]]]:
     found = probability(sums)
     return [(float(found[i]), (int(sums[0][i]), int(sums[1][i]))) for i in np.argsort(found, kind="stable")[:_STARTS]]
 
 
-def _lattice(first: NDArray[np.float64], second: NDArray[np.float64]) -> Sums:
+def _lattice(first: Array, second: Array) -> Sums:
     sum0, sum1 = np.meshgrid(np.unique(first), np.unique(second), indexing="ij")
     return sum0.ravel(), sum1.ravel()
 

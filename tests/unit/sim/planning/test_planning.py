@@ -23,7 +23,7 @@ from sim.planning.batch import Batch
 from sim.planning.counted import CountedGap, counted_noise
 from sim.planning.responded import RespondedGap
 from sim.planning.table import load
-from sim.planning.worst import Worst, least_computed, probabilities
+from sim.planning.worst import Near, Worst, least_computed, probabilities
 from tests.planned import share_for, share_within, standard_error
 
 SMALL = Counts(n00=9, n01=31, n10=12, n11=28)
@@ -130,8 +130,8 @@ def test_the_lattice_finds_what_going_through_all_models_finds(mechanism: str, m
     ((n0, n1),) = asked.strata
     laws = audit._laws(asked)
     sums = tuple(x.ravel().astype(float) for x in np.meshgrid(range(n0 + 1), range(n1 + 1)))
-    every = probabilities(asked.kind, [(n0, n1)], laws, within, [sums])  # type: ignore[list-item]
-    found = least_computed(asked.kind, [(n0, n1)], laws, within).probability
+    every = probabilities(Near(asked.kind, [(n0, n1)], within), laws, [sums])  # type: ignore[list-item]
+    found = least_computed(Near(asked.kind, [(n0, n1)], within), laws).probability
     assert every.min() - 1e-12 <= found < every.min() + 0.004
 
 
@@ -141,8 +141,8 @@ def test_two_strata_are_searched_one_after_the_other(mechanism: str) -> None:
     laws, models = audit._laws(asked), [range(n + 1) for groups in asked.strata for n in groups]
     a, b, c, d = (x.ravel().astype(float) for x in np.meshgrid(*models))
     for within in (0.2, 0.4):
-        every = probabilities(asked.kind, asked.strata, laws, within, [(a, b), (c, d)])
-        found = least_computed(asked.kind, asked.strata, laws, within).probability
+        every = probabilities(Near(asked.kind, asked.strata, within), laws, [(a, b), (c, d)])
+        found = least_computed(Near(asked.kind, asked.strata, within), laws).probability
         assert every.min() - 1e-12 <= found < every.min() + 0.02
 
 
