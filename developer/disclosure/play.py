@@ -21,12 +21,7 @@ LOG = logging.getLogger(__name__)
 
 
 def play(seat: Seat, _shelf: Shelf) -> None:
-    """Play every trial of a run.
-
-    Parameters
-    ----------
-    seat : Seat
-    """
+    """Play every trial of a run."""
     referee = DisclosureServiceStub(seat.referee)
     takes = deals(
         lambda last: referee.TakeDisclosureDeal(

@@ -23,12 +23,7 @@ LOG = logging.getLogger(__name__)
 
 
 def play(seat: Seat, _shelf: Shelf) -> None:
-    """Play every trial of a run.
-
-    Parameters
-    ----------
-    seat : Seat
-    """
+    """Play every trial of a run."""
     referee = GroupGameServiceStub(seat.referee)
     takes = deals(
         lambda last: referee.TakeGroupDeal(wire.TakeGroupDealRequest(after_deal_id=last), timeout=CALL_SECONDS)

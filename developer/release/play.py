@@ -35,12 +35,7 @@ SUBMIT_SECONDS = 300.0
 
 
 def play(seat: Seat, _shelf: Shelf) -> None:
-    """Play every trial of a run.
-
-    Parameters
-    ----------
-    seat : Seat
-    """
+    """Play every trial of a run."""
     referee = ReleaseGameServiceStub(seat.referee)
     takes = deals(
         lambda last: referee.TakeReleaseDeal(release.TakeReleaseDealRequest(after_deal_id=last), timeout=CALL_SECONDS)

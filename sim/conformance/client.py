@@ -113,10 +113,6 @@ class Clients(BaseModel):
 
     Half of the runs are at the same time, by a clock that stands, and have the same number as a process: what an id is
     made of then must be random.
-
-    Parameters
-    ----------
-    runs : int
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

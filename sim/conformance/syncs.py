@@ -48,12 +48,7 @@ class _Did:
 
 
 class Synced(Words):
-    """Asks for large batches, and looks at what the server writes, syncs and sends meanwhile.
-
-    Parameters
-    ----------
-    batches : int
-    """
+    """Asks for large batches, and looks at what the server writes, syncs and sends meanwhile."""
 
     do: Literal["synced"]
     batches: int = Field(default=3, ge=1)

@@ -202,10 +202,6 @@ def sensitivities(
     minimum_group
         g, how many people of each group neighbours have at least in each of the metric's strata; at least 1. Public.
 
-    Returns
-    -------
-    Sensitivities
-
     Raises
     ------
     ValueError

@@ -29,12 +29,7 @@ class Quota:
 
 
 class Meter:
-    """What one caller has used of its quota; a day begins with the first call after the last one ended.
-
-    Parameters
-    ----------
-    quota : Quota
-    """
+    """What one caller has used of its quota; a day begins with the first call after the last one ended."""
 
     def __init__(self, quota: Quota) -> None:
         self._quota = quota

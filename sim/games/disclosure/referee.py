@@ -42,12 +42,7 @@ class _DisclosureTrial(Trial):
 
 @dataclass
 class DisclosureDealer(DisclosureServiceServicer):
-    """Serves DisclosureService, and plays one deal at a time.
-
-    Parameters
-    ----------
-    table : Table
-    """
+    """Serves DisclosureService, and plays one deal at a time."""
 
     table: Table = field(repr=False)
 

@@ -41,12 +41,7 @@ class _GroupsTrial(Trial):
 
 @dataclass
 class GroupsDealer(GroupGameServiceServicer):
-    """Serves GroupGameService, and plays one deal at a time.
-
-    Parameters
-    ----------
-    table : Table
-    """
+    """Serves GroupGameService, and plays one deal at a time."""
 
     table: Table = field(repr=False)
 

@@ -49,12 +49,7 @@ class _ReleaseTrial(Trial):
 
 @dataclass
 class ReleaseDealer(ReleaseGameServiceServicer):
-    """Serves ReleaseGameService, and plays one deal at a time.
-
-    Parameters
-    ----------
-    table : Table
-    """
+    """Serves ReleaseGameService, and plays one deal at a time."""
 
     table: Table = field(repr=False)
 

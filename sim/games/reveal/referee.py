@@ -52,12 +52,7 @@ class _RevealTrial(Trial):
 
 @dataclass
 class RevealDealer(RevealServiceServicer):
-    """Serves RevealService, and plays one deal at a time.
-
-    Parameters
-    ----------
-    table : Table
-    """
+    """Serves RevealService, and plays one deal at a time."""
 
     table: Table = field(repr=False)
     _training: dict[str, TrainingTable] = field(default_factory=dict, repr=False)

@@ -54,12 +54,7 @@ class _TrainingTrial(Trial):
 
 @dataclass
 class TrainingDealer(TrainingServiceServicer):
-    """Serves TrainingService, and plays one deal at a time.
-
-    Parameters
-    ----------
-    table : Table
-    """
+    """Serves TrainingService, and plays one deal at a time."""
 
     table: Table = field(repr=False)
 
