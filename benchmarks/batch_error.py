@@ -32,7 +32,7 @@ from short import parsed
 
 from compliance.mechanisms.mechanism import NO_FACTS, Question
 from compliance.mechanisms.recommended import mechanism_of, nearest
-from compliance.noise import Seeded
+from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from fairwall.laws.standings import SHRUNK, Standing, standings
 

@@ -22,7 +22,7 @@ from short import parsed
 
 from compliance.mechanisms.mechanism import NO_FACTS, Question
 from compliance.mechanisms.recommended import Recommended
-from compliance.noise import Seeded
+from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from fairwall.laws.calibration import printed_conceal_scale
 from fairwall.laws.standings import choose

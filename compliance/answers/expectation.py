@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.mechanisms.mechanism import NO_FACTS, Mechanism, Question, Release, chosen
-from compliance.noise import Seeded
+from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from fairwall.laws.bounding import metric_range
 from fairwall.laws.mechanisms import MECHANISM_LAWS

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from compliance.answers.expectation import Expectation, expected_about
 from compliance.answers.exposure import exposure_about
-from compliance.policy import Policy, PolicyError
+from compliance.deployment.policy.schema import Policy, PolicyError
 from compliance.records.people import Records
 from fairwall.laws.standings import midpoint
 

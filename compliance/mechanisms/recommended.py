@@ -41,7 +41,7 @@ from compliance.mechanisms.mechanism import (
     require_budget,
 )
 from compliance.mechanisms.randomized_response import RandomizedResponse
-from compliance.noise import Noise
+from compliance.noise.sampling import Noise
 from fairwall.laws.bounding import metric_range
 from fairwall.laws.counts import laplace_scales
 from fairwall.laws.cube import CubeNoise, coordinates, cube_scales

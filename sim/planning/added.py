@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.noise import GAUSSIAN_FINENESS, ROUNDING_STEPS, step_for
+from compliance.noise.sampling import GAUSSIAN_FINENESS, ROUNDING_STEPS, step_for
 from fairwall.laws import mechanisms
 from fairwall.laws.bounding import metric_range, truncated_scale
 from fairwall.laws.cauchy import tune

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from compliance.mechanisms import MECHANISMS
+from compliance.mechanisms.bounding import bounded
 from fairwall.laws.bounding import metric_range
 from fairwall.laws.exposure import Limit
 from fairwall.laws.mechanisms import MECHANISM_LAWS

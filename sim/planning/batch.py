@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from compliance.mechanisms.bounding import Bounding
-from compliance.records import STRATUM_MIN
+from compliance.records.people import STRATUM_MIN
 from fairwall.laws.mechanisms import MECHANISM_LAWS, MechanismLaw
 from fairwall.laws.metric import Metric, find_metric
 from fairwall.laws.sensitivity import Counts, Sensitivities, sensitivities

@@ -32,7 +32,7 @@ from compliance.mechanisms.low_rank import LowRankMechanism
 from compliance.mechanisms.mechanism import NO_FACTS, Question, candidates, chosen
 from compliance.mechanisms.recommended import Recommended, mechanism_of, nearest
 from compliance.mechanisms.round import Round
-from compliance.noise import Noise, Seeded, System
+from compliance.noise.sampling import Noise, Seeded, System
 from compliance.records.metrics import METRICS
 from compliance.records.people import Records
 from fairwall.laws.bounding import metric_range

@@ -12,7 +12,7 @@ from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.bounding import bounded
 from compliance.mechanisms.mechanism import NO_FACTS, Question
 from compliance.mechanisms.propose_test_release import ProposeTestRelease
-from compliance.noise import Noise, Seeded
+from compliance.noise.sampling import Noise, Seeded
 from compliance.records.people import Records, RecordsError
 from fairwall.laws.bounding import truncated_scale
 from fairwall.laws.exposure import revealed

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from compliance.mechanisms.cells import CellsMechanism
 from compliance.mechanisms.mechanism import NO_FACTS, Mechanism, Question
 from compliance.mechanisms.recommended import CELLS_FROM, Recommended, mechanism_of
-from compliance.noise import Seeded
+from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from fairwall.laws.standings import choose
 

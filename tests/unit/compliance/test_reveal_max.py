@@ -13,7 +13,7 @@ from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.cells import EPSILON, CellsMechanism, plan, purchases
 from compliance.mechanisms.mechanism import NO_FACTS, Mechanism, Question, chosen
 from compliance.mechanisms.recommended import Recommended
-from compliance.noise import Seeded
+from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from fairwall.laws.cells import CELL_MIN
 from fairwall.laws.exposure import Limit, cells_within, revealed
