@@ -16,7 +16,7 @@ if any(argument.startswith("--policy") for argument in sys.argv) and "GRPC_TRACE
 
 with importing("compliance"):
     from compliance.deployment import serve as deployment
-    from compliance.games import party
+    from compliance.games import play
     from fairwall.rpc import process
 
 
@@ -24,7 +24,7 @@ def main() -> None:
     """Play or serve, as the command line says."""
     asked = process.arguments("compliance", deployable=True)
     if asked.policy is None:
-        party.play(*process.start("compliance", asked.config))
+        play.play(*process.start("compliance", asked.config))
     else:
         with handshakes.reported():
             deployment.serve(Path(asked.policy), new_ledger=asked.new_ledger, even_if_worthless=asked.even_if_worthless)

@@ -1,1 +1,24 @@
-"""What compliance does in a game."""
+"""What compliance does in a game: it takes a deal, opens what is asked about, serves the trial and reports."""
+
+from collections.abc import Mapping
+
+from compliance.games import audits, disclosure, groups, release, training
+from compliance.games.trial import Open
+from fairwall.game.v1.referee_service_pb2 import (
+    GAME_DISCLOSURE,
+    GAME_GROUPS,
+    GAME_INFERENCE,
+    GAME_RELEASE,
+    GAME_REVEAL,
+    GAME_TRAINING,
+    Game,
+)
+
+GAMES: Mapping[Game, Open] = {
+    GAME_REVEAL: audits.open_trial,
+    GAME_INFERENCE: audits.open_trial,
+    GAME_RELEASE: release.open_trial,
+    GAME_DISCLOSURE: disclosure.open_trial,
+    GAME_TRAINING: training.open_trial,
+    GAME_GROUPS: groups.open_trial,
+}

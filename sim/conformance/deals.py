@@ -95,7 +95,7 @@ def _deal(world: World, after: str) -> _Dealt:
     return _Dealt(
         deal,
         told,
-        groups=_array(deal.protected, first, "protected_chunk"),
+        groups=_array(deal.audits.protected, first, "protected_chunk"),
         labels=_array(told.labels, second, "labels_chunk"),
         features=_array(told.features, second, "features_chunk"),
     )

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import grpc
+from numpy.typing import NDArray
 
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.game.v1.referee_service_pb2_grpc import RefereeServiceServicer
@@ -20,7 +21,7 @@ from fairwall.rpc.turns import PROTOCOL_VERSION
 from fairwall.wire.metrics import number_of
 from fairwall.wire.precision import to_message
 from fairwall.wire.v1 import error_pb2
-from sim.games.cards import ComplianceCards, Deal, GroupCards, ReleaseCards, StatisticsCards, StudyCards
+from sim.games.cards import ComplianceCards, Deal, ReleaseCards, StatisticsCards, StudyCards
 from sim.games.submissions import AuditReport, take_audit
 from sim.games.table import Table, Trial, TrialFailed
 from sim.scenarios.scenario import QUERIES_MAX
@@ -87,34 +88,17 @@ class Referee(RefereeServiceServicer):
         context: grpc.ServicerContext,
     ) -> Iterator[game.TakeComplianceDealResponse]:
         """Deal to compliance."""
-        response = game.TakeComplianceDealResponse
+        response: Any = game.TakeComplianceDealResponse
         trial = self.table.take(Trial, request.after_deal_id, lambda trial: trial.deal.compliance is not None)
         if not isinstance(trial, Trial):
             yield response(turn=trial)
             return
         cards = trial.deal.compliance
         assert cards is not None, "just waited for"
-        if cards.study is not None:
-            yield response(deal=_study_deal(trial.deal, cards, cards.study))
-            yield from (response(study_cells_chunk=chunk) for chunk in chunks_of(cards.study.cells))
-            yield from (response(study_answers_chunk=chunk) for chunk in chunks_of(cards.study.answers))
-            return
-        if cards.statistics is not None:
-            yield response(deal=_statistics_deal(trial.deal, cards, cards.statistics))
-            yield from (response(protected_chunk=chunk) for chunk in chunks_of(cards.protected))
-            return
-        if cards.groups is not None:
-            yield response(deal=_group_deal(trial.deal, cards, cards.groups))
-            yield from (response(groups_chunk=chunk) for chunk in chunks_of(cards.groups.codes))
-            return
-        yield response(deal=_compliance_deal(trial.deal, cards))
-        yield from (response(labels_chunk=chunk) for chunk in chunks_of(cards.labels))
-        yield from (response(protected_chunk=chunk) for chunk in chunks_of(cards.protected))
-        if cards.features is not None:
-            yield from (response(features_chunk=chunk) for chunk in chunks_of(cards.features))
-        if cards.release is not None:
-            yield from (response(sensitive_chunk=chunk) for chunk in chunks_of(cards.release.tested))
-            yield from (response(release_chunk=chunk) for chunk in chunks_of(cards.release.values))
+        dealt, arrays = _dealt(trial.deal, cards)
+        yield response(deal=dealt)
+        for name, array in arrays.items():
+            yield from (response(**{f"{name}_chunk": chunk}) for chunk in chunks_of(array))
 
     def ServeTrial(self, request: game.ServeTrialRequest, context: grpc.ServicerContext) -> game.ServeTrialResponse:
         """Open the trial to the developer, and say when it has ended."""
@@ -170,16 +154,50 @@ def check_queries(asked: int, report: AuditReport) -> None:
         )
 
 
-def _begun(deal: Deal, cards: ComplianceCards) -> dict[str, Any]:
-    """Say what any deal of compliance's begins with: its id, and where its noise comes from."""
+_Arrays: TypeAlias = dict[str, NDArray[Any]]
+
+
+def _dealt(deal: Deal, cards: ComplianceCards) -> tuple[game.ComplianceDeal, _Arrays]:
+    """Make compliance's cards of a game, and give the arrays that they announce by name."""
+    arrays: _Arrays
+    made: dict[str, Any]
+    if cards.study is not None:
+        arrays = {"study_cells": cards.study.cells, "study_answers": cards.study.answers}
+        made = {"study": game.StudyCards(terms=study_terms_of(cards.study), **_announced(arrays))}
+    elif cards.statistics is not None:
+        arrays = {"protected": cards.protected}
+        made = {"statistics": game.StatisticsCards(terms=statistics_terms_of(cards.statistics), **_announced(arrays))}
+    elif (groups := cards.groups) is not None:
+        arrays = {"groups": groups.codes}
+        about: dict[str, Any] = {
+            "names": groups.names,
+            "sizes": groups.sizes,
+            "epsilon": groups.epsilon,
+            "queries_max": QUERIES_MAX,
+        }
+        made = {"groups": game.GroupCards(**about, **_announced(arrays))}
+    else:
+        arrays = {"labels": cards.labels, "protected": cards.protected}
+        if cards.features is not None:
+            arrays["features"] = cards.features
+        audits = _audits(deal, arrays)
+        made = {"audits": audits}
+        if cards.release is not None:
+            released = {"sensitive": cards.release.tested, "release": cards.release.values}
+            made = {"release": game.ReleaseCards(audits=audits, terms=terms_of(cards.release), **_announced(released))}
+            arrays |= released
     seeded = deal.scenario.compliance.noise == "seeded"
-    return {"deal_id": deal.deal_id, "noise_seeded": seeded, "seed": cards.seed if seeded else b""}
+    seed = cards.seed if seeded else b""
+    return game.ComplianceDeal(deal_id=deal.deal_id, noise_seeded=seeded, seed=seed, **made), arrays
 
 
-def _compliance_deal(deal: Deal, cards: ComplianceCards) -> game.ComplianceDeal:
+def _announced(arrays: _Arrays) -> dict[str, Any]:
+    return {name: header_of(array) for name, array in arrays.items()}
+
+
+def _audits(deal: Deal, arrays: _Arrays) -> game.AuditCards:
     scenario = deal.scenario
-    return game.ComplianceDeal(
-        **_begun(deal, cards),
+    return game.AuditCards(
         metrics=[number_of(metric) for metric in scenario.metrics],
         mechanism=scenario.compliance.mechanism,
         epsilon=scenario.epsilon,
@@ -189,41 +207,8 @@ def _compliance_deal(deal: Deal, cards: ComplianceCards) -> game.ComplianceDeal:
         reveal_max=scenario.compliance.reveal_max if scenario.compliance.reveal_max < 1 else None,
         precision=to_message(scenario.compliance.precision),
         differencing=scenario.compliance.differencing,
-        queries_max=max(QUERIES_MAX, len(cards.labels)),
-        labels=header_of(cards.labels),
-        protected=header_of(cards.protected),
-        features=header_of(cards.features) if cards.features is not None else None,
-        **({} if cards.release is None else _release(cards.release)),
-    )
-
-
-def _study_deal(deal: Deal, cards: ComplianceCards, study: StudyCards) -> game.ComplianceDeal:
-    return game.ComplianceDeal(
-        **_begun(deal, cards),
-        epsilon=study.epsilon,
-        study=study_terms_of(study),
-        study_cells=header_of(study.cells),
-        study_answers=header_of(study.answers),
-    )
-
-
-def _statistics_deal(deal: Deal, cards: ComplianceCards, statistics: StatisticsCards) -> game.ComplianceDeal:
-    return game.ComplianceDeal(
-        **_begun(deal, cards),
-        epsilon=statistics.epsilon,
-        delta=statistics.delta,
-        statistics=statistics_terms_of(statistics),
-        protected=header_of(cards.protected),
-    )
-
-
-def _group_deal(deal: Deal, cards: ComplianceCards, groups: GroupCards) -> game.ComplianceDeal:
-    return game.ComplianceDeal(
-        **_begun(deal, cards),
-        epsilon=groups.epsilon,
-        queries_max=QUERIES_MAX,
-        group_columns=game.GroupColumns(names=groups.names, sizes=groups.sizes),
-        groups=header_of(groups.codes),
+        queries_max=max(QUERIES_MAX, len(arrays["labels"])),
+        **_announced(arrays),
     )
 
 
@@ -235,14 +220,6 @@ def statistics_terms_of(statistics: StatisticsCards) -> game.StatisticsTerms:
 def study_terms_of(study: StudyCards) -> game.StudyTerms:
     """Say what of a study is released."""
     return game.StudyTerms(cells=study.width, records=study.records, epsilon=study.epsilon)
-
-
-def _release(cards: ReleaseCards) -> dict[str, Any]:
-    return {
-        "sensitive": header_of(cards.tested),
-        "release": header_of(cards.values),
-        "terms": terms_of(cards),
-    }
 
 
 def terms_of(cards: ReleaseCards) -> game.ReleaseTerms:

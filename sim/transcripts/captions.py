@@ -131,21 +131,28 @@ def _take_compliance_deal_response(story: Story, message: Any, rest: Parts) -> s
     deal = message.deal
     cards = cards_of(deal, rest)
     story.kept |= cards
-    if deal.HasField("study"):
-        people, what = count(deal.study_cells.shape[0], "person"), "records" if deal.study.records else "counts"
-        return f"{deal.deal_id}: a study of {people}; release {what}, ε {number(deal.study.epsilon)}"
-    if deal.HasField("group_columns"):
-        return f"{deal.deal_id}: {count(deal.groups.shape[1], 'person')}; count them, ε {number(deal.epsilon)}"
-    few = f", {int((cards['protected'] == 0).sum())} of them disadvantaged" if cards else ""
-    if deal.HasField("statistics"):
-        people = count(deal.protected.shape[0], "person")
-        return f"{deal.deal_id}: {people}{few}; tell sums by group, ε {number(deal.statistics.epsilon)}"
-    names = ", ".join(name_of(number) for number in deal.metrics)
-    story.begin(deal.epsilon)
+    match deal.WhichOneof("cards"):
+        case "study":
+            people, terms = count(deal.study.study_cells.shape[0], "person"), deal.study.terms
+            what = "records" if terms.records else "counts"
+            return f"{deal.deal_id}: a study of {people}; release {what}, ε {number(terms.epsilon)}"
+        case "groups":
+            people = count(deal.groups.groups.shape[1], "person")
+            return f"{deal.deal_id}: {people}; count them, ε {number(deal.groups.epsilon)}"
+        case "statistics":
+            people, terms = count(deal.statistics.protected.shape[0], "person"), deal.statistics.terms
+            return f"{deal.deal_id}: {people}{_few(cards)}; tell sums by group, ε {number(terms.epsilon)}"
+    dealt = deal.audits if deal.HasField("audits") else deal.release.audits
+    names = ", ".join(name_of(number) for number in dealt.metrics)
+    story.begin(dealt.epsilon)
     return (
-        f"{deal.deal_id}: {count(deal.labels.shape[0], 'person')}{few}; answer {names} by {deal.mechanism}, "
-        f"ε {number(deal.epsilon)}"
+        f"{deal.deal_id}: {count(dealt.labels.shape[0], 'person')}{_few(cards)}; answer {names} by {dealt.mechanism}, "
+        f"ε {number(dealt.epsilon)}"
     )
+
+
+def _few(cards: Mapping[str, NDArray[Any]]) -> str:
+    return f", {int((cards['protected'] == 0).sum())} of them disadvantaged" if cards else ""
 
 
 def _serve_trial_request(_story: Story, message: Any, _: Parts) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 
 from compliance.answers.audits import Case
 from compliance.answers.differencing import Detector
-from compliance.games.play import open_case
+from compliance.games.audits import open_case
 from compliance.ledger.accountant import FREE, Budget
 from compliance.records.metrics import gaps
 from compliance.records.people import Records
@@ -30,7 +30,8 @@ from sim.verify.charges import charges
 def compare(findings: Findings, trial: TrialMessages) -> None:
     """Compare each batch's exact gaps, answers and cost, in the order of their charges, and what they come to."""
     dealt, report = trial.cards.get("ComplianceDeal"), trial.submissions.get("SubmitAuditReport")
-    if dealt is None or not dealt.deal.HasField("labels"):  # without a test set there are no audits; the game compares
+    kind = None if dealt is None else dealt.deal.WhichOneof("cards")
+    if dealt is None or kind not in ("audits", "release"):  # without a test set there are no audits; the game compares
         return
     if report is None:
         findings.not_checked("what compliance answered in trials that it made no report of")
@@ -43,14 +44,15 @@ def compare(findings: Findings, trial: TrialMessages) -> None:
         return
     findings.reports += 1
     deal, arrays = dealt.deal, dealt.arrays
+    audits = deal.release.audits if kind == "release" else deal.audits
     records = Records(arrays["labels"].astype(np.uint8), arrays["protected"].astype(np.uint8), ())
     asked = _compare(
-        findings, report, _Case(trial.deal_id, records, report.request.audits, trial.batches), deal.differencing
+        findings, report, _Case(trial.deal_id, records, report.request.audits, trial.batches), audits.differencing
     )
     if len(asked) == len(report.request.audits):
-        _spent(findings, trial, report, deal, open_case(deal, arrays), asked)
-    if deal.HasField("terms"):
-        (groups,) = (place for place, column in enumerate(deal.terms.columns) if column.groups)
+        _spent(findings, trial, report, audits, open_case(deal, audits, arrays), asked)
+    if kind == "release":
+        (groups,) = (place for place, column in enumerate(deal.release.terms.columns) if column.groups)
         protected = arrays["release"].astype(np.uint8)[:, groups]
         trained = Records(np.zeros_like(protected), protected, ())
         name = trained_on(trial.deal_id)
@@ -134,13 +136,13 @@ def _spent(
     findings: Findings,
     trial: TrialMessages,
     report: Submission,
-    deal: Any,
+    dealt: Any,
     case: Case,
     asked: Sequence[tuple[Any, Batch]],
 ) -> None:
     """Compute what each batch cost, and see that the budget allowed it, and what they cost together."""
     place = f"{trial.deal_id}: compliance reports"
-    budget = Budget(deal.epsilon, deal.delta)
+    budget = Budget(dealt.epsilon, dealt.delta)
     losses: Counter[Any] = Counter()
     told = charges(case, ((batch, audit.epsilon) for audit, batch in asked))
     for (audit, batch), loss in zip(asked, told, strict=True):
@@ -149,7 +151,7 @@ def _spent(
             return
         findings.same(report.place, f"{place} of {batch.request_id}: epsilon", audit.epsilon, loss.epsilon)
         if not budget.affords(losses, loss):
-            text = f"{place} {batch.request_id}, which was more than was left of the budget of {deal.epsilon!r}"
+            text = f"{place} {batch.request_id}, which was more than was left of the budget of {dealt.epsilon!r}"
             findings.wrong(report.place, text)
         if loss != FREE:
             losses[loss] += 1

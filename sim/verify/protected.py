@@ -12,7 +12,7 @@ from google.protobuf.message import Message as Protobuf
 from numpy.typing import NDArray
 
 from fairwall.rpc.arrays import ArrayError
-from fairwall.rpc.turns import collect
+from fairwall.rpc.turns import announced, collect
 from fairwall.wire.v1 import array_pb2
 from sim.transcripts.calls import Call, all_calls, deal_of
 from sim.transcripts.files import Message, Transcript, decode
@@ -152,7 +152,7 @@ class ProtectedColumns:
         if first is None or first.WhichOneof("part") != "deal":
             return
         deal, fields = first.deal, first.deal.DESCRIPTOR.fields_by_name
-        arrays = [name for name in _PROTECTED if name in fields and deal.HasField(name)]
+        arrays = [name for name, _ in announced(deal) if name in _PROTECTED]
         if not arrays:
             return
         stored = all(script.stores(digest) for message in answers for _, _, digest in message.large)

@@ -242,7 +242,8 @@ def test_where_lambda_is_asked_for_compliance_is_dealt_in_first_and_the_develope
     dealt = draw(people, asks=True)
     outcome = play(dealt)
     (cards,) = [part.deal for part in take_compliance(at) if part.WhichOneof("part") == "deal"]
-    assert (cards.mechanism, cards.epsilon, list(cards.metrics)) == ("laplace", 10.0, [METRIC_EODDS_MAX])
+    audits = cards.audits
+    assert (audits.mechanism, audits.epsilon, list(audits.metrics)) == ("laplace", 10.0, [METRIC_EODDS_MAX])
     assert turn(take_training(at)) == turn(take_attack(at)) == game.TURN_WAIT
     assert refusal(lambda: submit_models(at, dealt)) == error.REASON_OUT_OF_TURN
     assert not serve_trial(at)

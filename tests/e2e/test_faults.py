@@ -308,13 +308,13 @@ def test_a_run_that_a_fault_ends_says_who_lost_whom(tmp_path: Path, fault: str, 
 BROKEN = {
     "understates": (
         """
-import compliance.games.play as player
-whole = player._report
-def report(deal_id, case):
-    said = whole(deal_id, case)
+from compliance.games import audits as player
+whole = player.report_of
+def report(case):
+    said = whole(case)
     said.epsilon_spent /= 2
     return said
-player._report = report
+player.report_of = report
 """,
         "is said to be spent",
     ),

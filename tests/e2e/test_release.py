@@ -316,14 +316,14 @@ QUICK = ("draws again on a repeat",)
 
 OWN_BUDGET = """
 import dataclasses
-from compliance.games import play as game
+from compliance.games import release as game
 from compliance.ledger.accountant import Budget
 from compliance.ledger import Ledger
 honest = game.open_trained
 def opened(deal, release, draws=None):
     ledger = Ledger()
-    ledger.set_budget(release.dataset, game.Neighbours.ATTRIBUTES, Budget(deal.terms.budget))
-    ledger.allocate(release.dataset, "developer", deal.terms.budget)
+    ledger.set_budget(release.dataset, game.Neighbours.ATTRIBUTES, Budget(deal.release.terms.budget))
+    ledger.allocate(release.dataset, "developer", deal.release.terms.budget)
     return dataclasses.replace(honest(deal, release, draws), ledger=ledger)
 game.open_trained = opened
 """

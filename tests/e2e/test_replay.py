@@ -311,13 +311,13 @@ def test_of_several_the_first_that_was_said_is_named(golden: Callable[[str], Pat
         if entry.HasField("message") and entry.message.call.method.endswith("/TakeComplianceDeal"):
             answer = decode(entry.message.call.method, False, entry.message.content)
             if entry.message.direction == pb.DIRECTION_SENT and answer.HasField("deal"):
-                answer.deal.epsilon = 7.0
+                answer.deal.audits.epsilon = 7.0
                 entry.message.content = answer.SerializeToString()
 
     forge(folder / "transcript/referee/1.bin", seed)
     finished = fairwall("replay", ".", "--json", cwd=folder)
     difference = json.loads(finished.stdout)["difference"]
-    assert (difference["party"], difference["field"]) == ("referee", "TakeComplianceDealResponse.deal.epsilon")
+    assert (difference["party"], difference["field"]) == ("referee", "TakeComplianceDealResponse.deal.audits.epsilon")
     assert (difference["recorded"], difference["now"]) == ("7.0", "400.0")
 
 
@@ -566,7 +566,7 @@ def test_a_party_that_says_otherwise_alone_is_named(golden: Callable[[str], Path
         if entry.HasField("message") and entry.message.call.method.endswith("/TakeComplianceDeal"):
             answer = decode(entry.message.call.method, False, entry.message.content)
             if entry.message.direction == pb.DIRECTION_RECEIVED and answer.HasField("deal"):
-                answer.deal.epsilon = 30.0
+                answer.deal.audits.epsilon = 30.0
                 entry.message.content = answer.SerializeToString()
 
     path = folder / "transcript/compliance/1.bin"

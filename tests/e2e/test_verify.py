@@ -492,7 +492,7 @@ def table(tmp_path: Path) -> Table:
 
 def deal_compliance(table: Table, protected: NDArray[np.uint8], deal_id: str = "deal-1") -> None:
     response = game.TakeComplianceDealResponse
-    deal = game.ComplianceDeal(deal_id=deal_id, protected=header_of(protected))
+    deal = game.ComplianceDeal(deal_id=deal_id, audits=game.AuditCards(protected=header_of(protected)))
     half = len(protected) // 2
     parts = [protected[:half].tobytes(), protected[half:].tobytes()]
     chunks = [response(protected_chunk=part) for part in parts]

@@ -138,15 +138,15 @@ def reporting(change: str) -> str:
     """Give the lines of a compliance that changes its report."""
     return f"""
 import numpy as np
-from compliance.games import play as player
+from compliance.games import audits as player
 from fairwall.rpc.arrays import from_message, to_message
-honest = player._report
-def report(deal_id, case):
-    request = honest(deal_id, case)
+honest = player.report_of
+def report(case):
+    request = honest(case)
     audits = request.audits
     {change}
     return request
-player._report = report
+player.report_of = report
 """
 
 

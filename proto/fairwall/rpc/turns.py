@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypeVar
 
 import grpc
 import numpy as np
+from google.protobuf.message import Message
 from numpy.typing import NDArray
 
 from fairwall.errors import UserError
@@ -21,7 +22,7 @@ from fairwall.rpc.identity import Credentials
 from fairwall.rpc.recorder import Recorder
 from fairwall.wire.v1 import array_pb2
 
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 
 Play = TypeVar("Play")
 
@@ -122,21 +123,17 @@ def deals(take: Callable[[str], Iterator[_Part]]) -> Iterator[tuple[Any, dict[st
         last = deal.deal_id
 
 
-def collect(announcement: Any, parts: Iterable[_Part]) -> dict[str, NDArray[Any]]:
+def collect(announcement: Message, parts: Iterable[_Part]) -> dict[str, NDArray[Any]]:
     """Assemble the arrays that a message announces in its ArrayHeader fields from the ``<field>_chunk`` parts after it.
 
-    A field that is not set announces nothing.
+    A field that is not set announces nothing; messages within the message announce theirs.
 
     Raises
     ------
     ArrayError
         If a chunk belongs to no announced array, or an array is longer or shorter than announced.
     """
-    arriving = {
-        field.name: ArrivingArray(getattr(announcement, field.name))
-        for field in announcement.DESCRIPTOR.fields
-        if field.message_type is array_pb2.ArrayHeader.DESCRIPTOR and announcement.HasField(field.name)
-    }
+    arriving = {name: ArrivingArray(header) for name, header in announced(announcement)}
     for part in parts:
         kind = str(part.WhichOneof("part"))
         name = kind.removesuffix("_chunk")
@@ -144,6 +141,15 @@ def collect(announcement: Any, parts: Iterable[_Part]) -> dict[str, NDArray[Any]
             raise ArrayError(f"unexpected part {kind}")
         arriving[name].append(getattr(part, kind))
     return {name: array.finish() for name, array in arriving.items()}
+
+
+def announced(message: Message) -> Iterator[tuple[str, array_pb2.ArrayHeader]]:
+    """Give the arrays that a message announces, or messages within it, each by the name of its field."""
+    for field, value in message.ListFields():
+        if isinstance(value, array_pb2.ArrayHeader):
+            yield field.name, value
+        elif isinstance(value, Message):
+            yield from announced(value)
 
 
 def generator(seed: bytes) -> np.random.Generator:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.answers.tables import Study
-from compliance.games.play import open_study
+from compliance.games.disclosure import open_study
 from compliance.ledger.accountant import Budget
 from developer.disclosure.belief import believe
 from fairwall.laws.disclosure import PRIOR
@@ -40,7 +40,7 @@ def compare(findings: Findings, trial: TrialMessages) -> None:
         return
     findings.reports += 1
     study = open_study(dealt.deal, dealt.arrays)
-    table, spent = _released(findings, trial, study, dealt.deal.epsilon)
+    table, spent = _released(findings, trial, study, dealt.deal.study.terms.epsilon)
     place = f"{trial.deal_id}: compliance reports: epsilon_spent"
     findings.same(reported.place, place, reported.request.epsilon_spent, spent)
     if table is None:

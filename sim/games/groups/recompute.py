@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.answers.groups import GroupCase, released
-from compliance.games.play import open_groups
+from compliance.games.groups import open_groups
 from compliance.ledger.accountant import Budget
 from compliance.noise.sampling import noise_for
 from developer.groups.decode import decode
@@ -39,7 +39,7 @@ def compare(findings: Findings, trial: TrialMessages) -> None:
         findings.not_checked(f"what was released, and what was reported of it: {BY_DIGEST}")
         return
     findings.reports += 1
-    asked, spent = _released(findings, trial, open_groups(dealt.deal, dealt.arrays), dealt.deal.epsilon)
+    asked, spent = _released(findings, trial, open_groups(dealt.deal, dealt.arrays), dealt.deal.groups.epsilon)
     place = f"{trial.deal_id}: compliance reports: epsilon_spent"
     findings.same(reported.place, place, reported.request.epsilon_spent, spent)
     if not asked:

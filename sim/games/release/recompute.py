@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.answers.releases import HandedModel, Release
-from compliance.games.play import open_release
+from compliance.games.release import open_release
 from compliance.ledger.accountant import Budget, Loss
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records
@@ -86,7 +86,7 @@ def _model(
         findings.wrong(reported.place, f"{place}: no model was handed over")
         return
     findings.same(reported.place, f"{place}: utilities", list(reported.request.utilities), list(model.utilities))
-    metrics = tuple(name_of(number) for number in deal.metrics)
+    metrics = tuple(name_of(number) for number in deal.release.audits.metrics)
     labels, protected = (arrays[name].astype(np.uint8) for name in ("labels", "protected"))
     records = Records(labels=labels, protected=protected, metrics=metrics)
     rates = list(model.group_rates(records))
@@ -99,7 +99,7 @@ def _model(
 
 def _account(findings: Findings, trial: TrialMessages, deal: Any) -> None:
     """Compare what was spent of the budget with what releases and queries cost, and their sum with the budget."""
-    reported, terms = trial.submissions["SubmitAuditReport"], deal.terms
+    reported, terms = trial.submissions["SubmitAuditReport"], deal.release.terms
     place = f"{trial.deal_id}: compliance reports"
     asked = {one.requests[0].request_id: one for one in trial.releases if short(one.method) == "Sanitise"}
     losses = Counter(Loss(one.requests[0].epsilon) for one in asked.values())

@@ -12,7 +12,7 @@ import numpy as np
 from adversary.training.play import guess
 from compliance.answers.statistics import Cohort
 from compliance.answers.statistics_service import bounded
-from compliance.games.play import open_cohort
+from compliance.games.training import open_cohort
 from compliance.ledger.accountant import Budget, Rule
 from developer.training.models import promised
 from developer.training.play import PLAIN, RATES, record_multiplier, settings_of
@@ -57,9 +57,8 @@ def _told(findings: Findings, trial: TrialMessages) -> None:
         losses[header.request_id] = cohort.loss(header.multiplier)
         if dealt.deal.noise_seeded:
             _summed(findings, trial, cohort, one)
-    spent = Budget(dealt.deal.statistics.epsilon, dealt.deal.statistics.delta, Rule.TIGHT).spent(
-        Counter(losses.values())
-    )
+    terms = dealt.deal.statistics.terms
+    spent = Budget(terms.epsilon, terms.delta, Rule.TIGHT).spent(Counter(losses.values()))
     place = f"{trial.deal_id}: compliance reports: epsilon_spent"
     findings.same(reported.place, place, reported.request.epsilon_spent, spent)
 

@@ -9,7 +9,7 @@ import pytest
 
 from compliance.answers.audits import DEVELOPER, Case
 from compliance.answers.release_service import ReleaseCase
-from compliance.games.play import open_release, open_trained
+from compliance.games.release import open_release, open_trained
 from fairwall.game.v1 import referee_service_pb2 as game
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
@@ -23,14 +23,16 @@ def opened(released: float = 3.0, queried: float = 1.0, budget: float = 4.0) -> 
         deal_id="deal",
         noise_seeded=True,
         seed=b"s" * 32,
-        mechanism="counts",
-        terms=game.ReleaseTerms(
-            protocol="grr",
-            columns=columns,
-            sizes=[2],
-            epsilon=released,
-            budget=budget,
-            queried=game.QueryTerms(queries=10, mechanism="counts", epsilon=queried),
+        release=game.ReleaseCards(
+            audits=game.AuditCards(mechanism="counts"),
+            terms=game.ReleaseTerms(
+                protocol="grr",
+                columns=columns,
+                sizes=[2],
+                epsilon=released,
+                budget=budget,
+                queried=game.QueryTerms(queries=10, mechanism="counts", epsilon=queried),
+            ),
         ),
     )
     rng = np.random.default_rng(1)

@@ -51,11 +51,11 @@ def record(name: str, charged: float, protected: Any) -> Any:
 
 def trial(mechanism: str, batches: Sequence[Sold], queried: Sequence[Sold] = ()) -> TrialMessages:
     """Play a trial honestly, but for what batches are charged, in the order of their charges."""
-    deal = game.ComplianceDeal(
-        deal_id="deal-1", mechanism=mechanism, epsilon=20.0, labels=header_of(LABELS), bounding="none"
-    )
+    audits = game.AuditCards(mechanism=mechanism, epsilon=20.0, labels=header_of(LABELS), bounding="none")
+    deal = game.ComplianceDeal(deal_id="deal-1", audits=audits)
     if queried:
-        deal.terms.columns.extend([game.SensitiveColumn(), game.SensitiveColumn(groups=True)])
+        terms = game.ReleaseTerms(columns=[game.SensitiveColumn(), game.SensitiveColumn(groups=True)])
+        deal.release.CopyFrom(game.ReleaseCards(audits=audits, terms=terms))
     report = game.SubmitAuditReportRequest(
         audits=[record(f"metric-{n}", sold.charged, PROTECTED) for n, sold in enumerate(batches)],
         epsilon_spent=sum(sold.charged for sold in batches),

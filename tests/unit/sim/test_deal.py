@@ -15,7 +15,7 @@ from fairwall.laws.metric import stratum
 from sim.datasets import DataError
 from sim.games import lay_out
 from sim.games.cards import WRITTEN_DOWN, DealError, party_seed
-from sim.games.referee import _compliance_deal
+from sim.games.referee import _dealt
 from sim.games.reveal.deal import RevealDeal, deal
 from sim.scenarios.sweep import Cell
 
@@ -302,6 +302,6 @@ def test_an_unknown_law_of_synthetic_scores_is_refused_in_one_line(cells: Cells)
 @pytest.mark.parametrize("noise", ["system", "seeded"])
 def test_compliance_is_dealt_a_seed_only_where_its_noise_repeats(cells: Cells, noise: str) -> None:
     dealt = deal(cells(compliance__noise=noise)[0], 0, "d")
-    message = _compliance_deal(dealt, dealt.compliance)
+    message, _ = _dealt(dealt, dealt.compliance)
     assert message.noise_seeded == (noise == "seeded")
     assert message.seed == (dealt.compliance.seed if noise == "seeded" else b"")

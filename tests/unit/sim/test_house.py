@@ -28,7 +28,7 @@ _BY_NAME = re.compile(rf"\bgame\b\s*(?:==|!=)|GAME_(?:{_NAMES.upper()})|[\"'](?:
 _ALLOWED = (
     re.compile(rf"sim/games/(?:{_NAMES})/"),
     re.compile(r"sim/games/__init__\.py"),
-    re.compile(r"(?:developer|adversary)/__main__\.py"),  # one line a game
+    re.compile(r"(?:developer|adversary)/__main__\.py|compliance/games/__init__\.py"),  # one line a game
     re.compile(r"sim/conformance/reference_referee\.py"),  # plays one trial of one game
 )
 
@@ -41,12 +41,13 @@ _OTHERWISE = {
             "sim/conformance/kit.py",
         ),
         *("sim/conformance/releases.py", "sim/conformance/variants.py", "sim/games/referee.py"),
-        *("sim/verify/audit_reports.py", "compliance/games/play.py", "compliance/answers/releases.py"),
+        *("sim/verify/audit_reports.py", "compliance/games/release.py", "compliance/answers/releases.py"),
         "compliance/deployment/policy/checks.py",
     },
     "groups": {
         *("sim/papers/play.py", "sim/cli/plan/advise.py", "sim/conformance/kit.py", "sim/verify/protected.py"),
-        *("developer/inference/play.py", "adversary/inference/play.py", "compliance/games/play.py"),
+        *("developer/inference/play.py", "adversary/inference/play.py", "compliance/games/groups.py"),
+        *("sim/games/referee.py", "sim/transcripts/captions.py"),
         "compliance/deployment/policy/checks.py",
     },
     "training": {"sim/cli/plan/training.py"},

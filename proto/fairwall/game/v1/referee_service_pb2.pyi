@@ -96,66 +96,98 @@ class TakeComplianceDealResponse(_message.Message):
     def __init__(self, turn: _Optional[_Union[Turn, str]] = ..., deal: _Optional[_Union[ComplianceDeal, _Mapping]] = ..., labels_chunk: _Optional[bytes] = ..., protected_chunk: _Optional[bytes] = ..., features_chunk: _Optional[bytes] = ..., sensitive_chunk: _Optional[bytes] = ..., release_chunk: _Optional[bytes] = ..., study_cells_chunk: _Optional[bytes] = ..., study_answers_chunk: _Optional[bytes] = ..., groups_chunk: _Optional[bytes] = ...) -> None: ...
 
 class ComplianceDeal(_message.Message):
-    __slots__ = ("deal_id", "noise_seeded", "seed", "metrics", "mechanism", "epsilon", "queries_max", "labels", "protected", "delta", "batch_delta", "bounding", "precision", "differencing", "features", "sensitive", "release", "terms", "study", "study_cells", "study_answers", "statistics", "group_columns", "groups", "reveal_max")
+    __slots__ = ("deal_id", "noise_seeded", "seed", "audits", "release", "study", "statistics", "groups")
     DEAL_ID_FIELD_NUMBER: _ClassVar[int]
     NOISE_SEEDED_FIELD_NUMBER: _ClassVar[int]
     SEED_FIELD_NUMBER: _ClassVar[int]
-    METRICS_FIELD_NUMBER: _ClassVar[int]
-    MECHANISM_FIELD_NUMBER: _ClassVar[int]
-    EPSILON_FIELD_NUMBER: _ClassVar[int]
-    QUERIES_MAX_FIELD_NUMBER: _ClassVar[int]
-    LABELS_FIELD_NUMBER: _ClassVar[int]
-    PROTECTED_FIELD_NUMBER: _ClassVar[int]
-    DELTA_FIELD_NUMBER: _ClassVar[int]
-    BATCH_DELTA_FIELD_NUMBER: _ClassVar[int]
-    BOUNDING_FIELD_NUMBER: _ClassVar[int]
-    PRECISION_FIELD_NUMBER: _ClassVar[int]
-    DIFFERENCING_FIELD_NUMBER: _ClassVar[int]
-    FEATURES_FIELD_NUMBER: _ClassVar[int]
-    SENSITIVE_FIELD_NUMBER: _ClassVar[int]
+    AUDITS_FIELD_NUMBER: _ClassVar[int]
     RELEASE_FIELD_NUMBER: _ClassVar[int]
-    TERMS_FIELD_NUMBER: _ClassVar[int]
     STUDY_FIELD_NUMBER: _ClassVar[int]
-    STUDY_CELLS_FIELD_NUMBER: _ClassVar[int]
-    STUDY_ANSWERS_FIELD_NUMBER: _ClassVar[int]
     STATISTICS_FIELD_NUMBER: _ClassVar[int]
-    GROUP_COLUMNS_FIELD_NUMBER: _ClassVar[int]
     GROUPS_FIELD_NUMBER: _ClassVar[int]
-    REVEAL_MAX_FIELD_NUMBER: _ClassVar[int]
     deal_id: str
     noise_seeded: bool
     seed: bytes
+    audits: AuditCards
+    release: ReleaseCards
+    study: StudyCards
+    statistics: StatisticsCards
+    groups: GroupCards
+    def __init__(self, deal_id: _Optional[str] = ..., noise_seeded: bool = ..., seed: _Optional[bytes] = ..., audits: _Optional[_Union[AuditCards, _Mapping]] = ..., release: _Optional[_Union[ReleaseCards, _Mapping]] = ..., study: _Optional[_Union[StudyCards, _Mapping]] = ..., statistics: _Optional[_Union[StatisticsCards, _Mapping]] = ..., groups: _Optional[_Union[GroupCards, _Mapping]] = ...) -> None: ...
+
+class AuditCards(_message.Message):
+    __slots__ = ("metrics", "mechanism", "epsilon", "delta", "batch_delta", "queries_max", "labels", "protected", "features", "bounding", "precision", "differencing", "reveal_max")
+    METRICS_FIELD_NUMBER: _ClassVar[int]
+    MECHANISM_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
+    BATCH_DELTA_FIELD_NUMBER: _ClassVar[int]
+    QUERIES_MAX_FIELD_NUMBER: _ClassVar[int]
+    LABELS_FIELD_NUMBER: _ClassVar[int]
+    PROTECTED_FIELD_NUMBER: _ClassVar[int]
+    FEATURES_FIELD_NUMBER: _ClassVar[int]
+    BOUNDING_FIELD_NUMBER: _ClassVar[int]
+    PRECISION_FIELD_NUMBER: _ClassVar[int]
+    DIFFERENCING_FIELD_NUMBER: _ClassVar[int]
+    REVEAL_MAX_FIELD_NUMBER: _ClassVar[int]
     metrics: _containers.RepeatedScalarFieldContainer[_metric_pb2.Metric]
     mechanism: str
     epsilon: float
+    delta: float
+    batch_delta: float
     queries_max: int
     labels: _array_pb2.ArrayHeader
     protected: _array_pb2.ArrayHeader
-    delta: float
-    batch_delta: float
+    features: _array_pb2.ArrayHeader
     bounding: str
     precision: _precision_pb2.Precision
     differencing: int
-    features: _array_pb2.ArrayHeader
+    reveal_max: float
+    def __init__(self, metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., delta: _Optional[float] = ..., batch_delta: _Optional[float] = ..., queries_max: _Optional[int] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., protected: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., bounding: _Optional[str] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., differencing: _Optional[int] = ..., reveal_max: _Optional[float] = ...) -> None: ...
+
+class ReleaseCards(_message.Message):
+    __slots__ = ("audits", "terms", "sensitive", "release")
+    AUDITS_FIELD_NUMBER: _ClassVar[int]
+    TERMS_FIELD_NUMBER: _ClassVar[int]
+    SENSITIVE_FIELD_NUMBER: _ClassVar[int]
+    RELEASE_FIELD_NUMBER: _ClassVar[int]
+    audits: AuditCards
+    terms: ReleaseTerms
     sensitive: _array_pb2.ArrayHeader
     release: _array_pb2.ArrayHeader
-    terms: ReleaseTerms
-    study: StudyTerms
+    def __init__(self, audits: _Optional[_Union[AuditCards, _Mapping]] = ..., terms: _Optional[_Union[ReleaseTerms, _Mapping]] = ..., sensitive: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., release: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ...) -> None: ...
+
+class StudyCards(_message.Message):
+    __slots__ = ("terms", "study_cells", "study_answers")
+    TERMS_FIELD_NUMBER: _ClassVar[int]
+    STUDY_CELLS_FIELD_NUMBER: _ClassVar[int]
+    STUDY_ANSWERS_FIELD_NUMBER: _ClassVar[int]
+    terms: StudyTerms
     study_cells: _array_pb2.ArrayHeader
     study_answers: _array_pb2.ArrayHeader
-    statistics: StatisticsTerms
-    group_columns: GroupColumns
-    groups: _array_pb2.ArrayHeader
-    reveal_max: float
-    def __init__(self, deal_id: _Optional[str] = ..., noise_seeded: bool = ..., seed: _Optional[bytes] = ..., metrics: _Optional[_Iterable[_Union[_metric_pb2.Metric, str]]] = ..., mechanism: _Optional[str] = ..., epsilon: _Optional[float] = ..., queries_max: _Optional[int] = ..., labels: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., protected: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., delta: _Optional[float] = ..., batch_delta: _Optional[float] = ..., bounding: _Optional[str] = ..., precision: _Optional[_Union[_precision_pb2.Precision, _Mapping]] = ..., differencing: _Optional[int] = ..., features: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., sensitive: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., release: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., terms: _Optional[_Union[ReleaseTerms, _Mapping]] = ..., study: _Optional[_Union[StudyTerms, _Mapping]] = ..., study_cells: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., study_answers: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., statistics: _Optional[_Union[StatisticsTerms, _Mapping]] = ..., group_columns: _Optional[_Union[GroupColumns, _Mapping]] = ..., groups: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., reveal_max: _Optional[float] = ...) -> None: ...
+    def __init__(self, terms: _Optional[_Union[StudyTerms, _Mapping]] = ..., study_cells: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ..., study_answers: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ...) -> None: ...
 
-class GroupColumns(_message.Message):
-    __slots__ = ("names", "sizes")
+class StatisticsCards(_message.Message):
+    __slots__ = ("terms", "protected")
+    TERMS_FIELD_NUMBER: _ClassVar[int]
+    PROTECTED_FIELD_NUMBER: _ClassVar[int]
+    terms: StatisticsTerms
+    protected: _array_pb2.ArrayHeader
+    def __init__(self, terms: _Optional[_Union[StatisticsTerms, _Mapping]] = ..., protected: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ...) -> None: ...
+
+class GroupCards(_message.Message):
+    __slots__ = ("names", "sizes", "epsilon", "queries_max", "groups")
     NAMES_FIELD_NUMBER: _ClassVar[int]
     SIZES_FIELD_NUMBER: _ClassVar[int]
+    EPSILON_FIELD_NUMBER: _ClassVar[int]
+    QUERIES_MAX_FIELD_NUMBER: _ClassVar[int]
+    GROUPS_FIELD_NUMBER: _ClassVar[int]
     names: _containers.RepeatedScalarFieldContainer[str]
     sizes: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, names: _Optional[_Iterable[str]] = ..., sizes: _Optional[_Iterable[int]] = ...) -> None: ...
+    epsilon: float
+    queries_max: int
+    groups: _array_pb2.ArrayHeader
+    def __init__(self, names: _Optional[_Iterable[str]] = ..., sizes: _Optional[_Iterable[int]] = ..., epsilon: _Optional[float] = ..., queries_max: _Optional[int] = ..., groups: _Optional[_Union[_array_pb2.ArrayHeader, _Mapping]] = ...) -> None: ...
 
 class StatisticsTerms(_message.Message):
     __slots__ = ("epsilon", "delta")

@@ -33,7 +33,8 @@ COLUMN = Column("A", A)
 
 def dealt(to: str) -> Said:
     """Compliance's cards, dealt to compliance or, by a referee that errs, to somebody else."""
-    deal = game.ComplianceDeal(deal_id="deal-1", labels=header_of(A), protected=header_of(A), seed=b"s" * 32)
+    audits = game.AuditCards(labels=header_of(A), protected=header_of(A))
+    deal = game.ComplianceDeal(deal_id="deal-1", seed=b"s" * 32, audits=audits)
     parts = [
         game.TakeComplianceDealResponse(deal=deal),
         game.TakeComplianceDealResponse(labels_chunk=bytes(PEOPLE)),

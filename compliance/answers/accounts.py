@@ -1,0 +1,41 @@
+"""What is open: all that may be asked, each kind of account by what requests call it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+from compliance.answers.audits import Case
+from compliance.answers.groups import GroupCase
+from compliance.answers.release_service import ReleaseCase
+from compliance.answers.releases import Release
+from compliance.answers.statistics import Cohort
+from compliance.answers.tables import Study
+
+
+@dataclass(frozen=True)
+class Accounts:
+    """The accounts that services answer about; they hold its mappings, and see what is opened and closed.
+
+    Parameters
+    ----------
+    audits : dict of str to Case
+    groups : dict of str to GroupCase
+    releases : dict of str to ReleaseCase or Release
+        To a deployment's mere release no model comes back.
+    tables : dict of str to Study
+    sums : dict of str to Cohort
+    """
+
+    audits: dict[str, Case] = field(default_factory=dict)
+    groups: dict[str, GroupCase] = field(default_factory=dict)
+    releases: dict[str, ReleaseCase | Release] = field(default_factory=dict)
+    tables: dict[str, Study] = field(default_factory=dict)
+    sums: dict[str, Cohort] = field(default_factory=dict)
+
+    def replace(self, by: Accounts) -> None:
+        """Open and close accounts while they are served: what stays is there at every moment."""
+        for kind in fields(self):
+            served, other = getattr(self, kind.name), getattr(by, kind.name)
+            served.update(other)
+            for name in served.keys() - other.keys():
+                del served[name]

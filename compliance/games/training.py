@@ -1,0 +1,25 @@
+"""The training game: rows of those who are trained on are added up by group."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from compliance.answers.accounts import Accounts
+from compliance.answers.statistics import Cohort, game_cohort
+from compliance.games.trial import Around, Cards, OpenTrial, seed_of
+from fairwall.game.v1 import referee_service_pb2 as game
+
+
+def open_trial(deal: game.ComplianceDeal, cards: Cards, _around: Around) -> OpenTrial:
+    """Open the people who are trained on."""
+    cohort = open_cohort(deal, cards)
+    return OpenTrial(
+        Accounts(sums={deal.deal_id: cohort}),
+        lambda: game.SubmitAuditReportRequest(deal_id=deal.deal_id, epsilon_spent=cohort.spent),
+    )
+
+
+def open_cohort(deal: game.ComplianceDeal, cards: Cards) -> Cohort:
+    """Open the people that a deal deals."""
+    protected, terms = cards["protected"].astype(np.uint8, copy=False), deal.statistics.terms
+    return game_cohort(deal.deal_id, protected, terms.epsilon, terms.delta, seed_of(deal))
