@@ -21,6 +21,7 @@ from compliance.answers.audit_service import (
 from compliance.answers.groups import EPSILON_MIN, GroupCase
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.compliance.v1.group_service_pb2_grpc import GroupServiceServicer
+from fairwall.laws.metric import Part, find_metric
 from fairwall.rpc import journal, uploads
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.audits import by_group_digest
@@ -38,14 +39,13 @@ _DECISIONS = frozenset(
     }
 )
 
-_OF_EVERYBODY = frozenset({"sp", "abs_sp", "di"})
 _ALLOWED_BY = {
-    wire.MEASURE_SELECTION_RATE: _OF_EVERYBODY,
-    wire.MEASURE_MEAN_SCORE: _OF_EVERYBODY,
-    wire.MEASURE_SCORING_RATE: _OF_EVERYBODY,
-    wire.MEASURE_TRUE_POSITIVE_RATE: frozenset({"eo", "abs_eo", "eodds_max", "eodds_sum"}),
-    wire.MEASURE_FALSE_POSITIVE_RATE: frozenset({"fpr", "abs_fpr", "eodds_max", "eodds_sum"}),
-    wire.MEASURE_ACCURACY: frozenset({"oad", "abs_oad"}),
+    wire.MEASURE_SELECTION_RATE: Part("prediction"),
+    wire.MEASURE_MEAN_SCORE: Part("prediction"),
+    wire.MEASURE_SCORING_RATE: Part("prediction"),
+    wire.MEASURE_TRUE_POSITIVE_RATE: Part("prediction", label=1),
+    wire.MEASURE_FALSE_POSITIVE_RATE: Part("prediction", label=0),
+    wire.MEASURE_ACCURACY: Part("correct"),
 }
 """A measure may be asked where a metric is allowed that compares two groups by it: it tells as much about labels."""
 
@@ -119,7 +119,10 @@ def _terms(grouped: GroupCase) -> wire.GetGroupTermsResponse:
 
 
 def _measures(grouped: GroupCase) -> list[wire.Measure]:
-    return [measure for measure, metrics in _ALLOWED_BY.items() if metrics & set(grouped.case.records.metrics)]
+    metrics = [find_metric(name) for name in grouped.case.records.metrics]
+    # Predictive parity compares hits among decisions of 1.
+    compared = {part for metric in metrics if not metric.binary for part in metric.parts}
+    return [measure for measure, part in _ALLOWED_BY.items() if part in compared]
 
 
 def _validate(header: wire.ByGroupHeader, grouped: GroupCase) -> None:

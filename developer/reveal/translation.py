@@ -83,12 +83,12 @@ class Play:
     @property
     def needs_sizes(self) -> bool:
         """Whether `gap` needs both group sizes."""
-        return self.metric == "di"
+        return not find_metric(self.metric).bounded
 
     @property
     def needs_reference(self) -> bool:
         """Whether `gap` needs the answer to `reference`."""
-        return self.metric == "eodds_sum" and self.others is None
+        return find_metric(self.metric).joined == "sum" and self.others is None
 
     def precision(self, told: Precision | None) -> Precision | None:
         """Return how precise gaps are where answers are as precise as told; None where nobody says.
@@ -156,7 +156,7 @@ class Play:
         ValueError
             For a ratio without sizes.
         """
-        if self.metric == "di":
+        if self.needs_sizes:
             if n0 is None or n1 is None:
                 raise ValueError("a ratio of means tells a gap only where both group sizes are known")
             return _gap_of_ratio(answers, weights.sum(axis=1), n0, n1)
@@ -168,7 +168,7 @@ class Play:
         The base model's scores are looked at only where a reference is needed: then the other stratum's gap must be the
         one that was asked about. Elsewhere everybody else is rejected, and the base model may still be in training.
         """
-        weights = (1 - row if self.metric == "di" else row)[np.newaxis]
+        weights = (1 - row if self.needs_sizes else row)[np.newaxis]
         if self.needs_reference and base is None:
             raise ValueError("a size query beside an unknown gap needs the base model's scores")
         return self.predictions(
@@ -177,7 +177,7 @@ class Play:
 
     def size_gap(self, answer: float, reference: float = 0.0) -> float:
         """Return the gap of the one person, 1/N1 or -1/N0, or its absolute value, from the answer to `size_row`."""
-        if self.metric != "di":
+        if not self.needs_sizes:
             return answer - reference if self.needs_reference else answer
         # N1/(N1 - 1), infinite for N1 = 1; or (N0 - 1)/N0.
         return 1 - 1 / answer if answer > 1 else answer - 1
@@ -230,9 +230,9 @@ def _constant(
     reach = np.maximum(base[people].max() - _EIGHTHS, _EIGHTHS - base[people].min())
     if reach.min() <= perturbation:
         return float(_EIGHTHS[np.argmin(reach)])
-    if metric == "eodds_max":
+    if find_metric(metric).joined == "max":
         raise ValueError(
-            f"eodds_max: within {perturbation:g} of the base model one stratum's gap hides smaller ones of the other; "
+            f"{metric}: within {perturbation:g} of the base model one stratum's gap hides smaller ones of the other; "
             "it can be read from free predictions only, or from eodds_sum"
         )
     return None

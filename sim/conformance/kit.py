@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import tomli_w
 
+from fairwall.laws.metric import find_metric
 from fairwall.rpc.identity import server_name_of, uri_of
 from fairwall.wire.limits import EPSILON_MIN
 from sim.conformance import certificates
@@ -284,7 +285,7 @@ def _policy(deployment: str) -> dict[str, Any]:
     }
     if little:  # so little that a service which sells no answers that are worth less than a guess serves these alone
         policy["data"]["minimum_group"] = min(_GROUPS[deployment])
-        policy["audit"]["metrics"] = [metric for metric in METRICS if metric != "ppv"]
+        policy["audit"]["metrics"] = [metric for metric in METRICS if not find_metric(metric).binary]
     if deployment == BY_GROUP:
         policy["data"] |= {"id": IDS, "groups": {name: list(values) for name, values in COUNTED.items()}}
         # So few people are soon given away, and the noise that epsilon asks for is looked at.

@@ -33,20 +33,23 @@ _P = FALSE_ALARM / _LOOKS
 
 def exact_gaps(people: People, metric: str, predictions: Array) -> Array:
     """Return the gaps without noise, shape (models,); by hand."""
-    key = metric.removeprefix("abs_")
+    found = find_metric(metric)
     y, a = people.labels, people.protected
-    values = {"oad": np.where(y == 1, predictions, 1 - predictions)}.get(key, predictions)
-    if key == "ppv":
+    if found.binary:
         gaps = np.array([_precision(row, y, a == 1) - _precision(row, y, a == 0) for row in predictions])
         nobody = [not row[a == 1].any() or not row[a == 0].any() for row in predictions]
         gaps[nobody] = 0
-    elif key in ("eodds_max", "eodds_sum"):
-        parts = np.abs([_difference(values, y == label, a) for label in (1, 0)])
-        gaps = parts.max(axis=0) if key == "eodds_max" else parts.sum(axis=0)
-    else:
-        inside = {"eo": y == 1, "fpr": y == 0}.get(key, np.ones(len(y), np.bool_))
-        gaps = _difference(values, inside, a)
-    return np.abs(gaps) if find_metric(metric).absolute else gaps
+        return gaps
+    if not found.bounded:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.asarray(predictions[:, a == 0].mean(axis=1) / predictions[:, a == 1].mean(axis=1))
+    parts = []
+    for part in found.parts:
+        values = np.where(y == 1, predictions, 1 - predictions) if part.value == "correct" else predictions
+        parts.append(_difference(values, np.ones(len(y), np.bool_) if part.label is None else y == part.label, a))
+    if found.joined is not None:
+        return np.asarray(np.max(np.abs(parts), axis=0) if found.joined == "max" else np.sum(np.abs(parts), axis=0))
+    return np.asarray(np.abs(parts[0]) if found.absolute else parts[0])
 
 
 def require_close(noise: Array, law: Known) -> None:

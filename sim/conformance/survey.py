@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
+from fairwall.laws.metric import find_metric
 from fairwall.rpc import arrays
 from sim.conformance import bounds
 from sim.conformance.audits import Audit, Predictions
@@ -132,7 +133,7 @@ class Survey(Words):
             return choices[int(rng.integers(len(choices)))]
 
         kind, metric = one_of(self.kinds), one_of(self.metrics or world.about().metrics)
-        kind = "decisions" if metric == "ppv" else kind
+        kind = "decisions" if find_metric(metric).binary else kind
         models = 1 if number >= self.requests else one_of(self.models)
         predictions = {"models": models, "random": int(rng.integers(1 << 30)), **_KINDS[kind]}
         if "decisions" in predictions:
@@ -146,7 +147,7 @@ class Survey(Words):
             deployment=one_of(self.deployments),
             metric=metric,
             epsilon=one_of(self.epsilons),
-            threshold=0.1 if self.thresholds and metric != "ppv" and rng.random() < 0.1 else None,
+            threshold=0.1 if self.thresholds and not find_metric(metric).binary and rng.random() < 0.1 else None,
             chunk_bytes=one_of((1 << 20, 1 << 20, 1 << 20, 4096)),
             another_connection=bool(rng.random() < 0.05),
             predictions=Predictions.model_validate(predictions),

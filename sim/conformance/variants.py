@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from fairwall.laws.metric import find_metric
+
 BATCH_DELTA = 2.0**-30
 TOTAL_DELTA = 2.0**-10
 """Of a budget: a million batches' under ``basic``."""
@@ -61,7 +63,7 @@ class Variant:
             "delta": self.batch_delta,
         }
         budget = policy["budget"] | {"rule": self.rule, "delta": self.delta}
-        metrics = [metric for metric in audit["metrics"] if metric != "ppv"]
+        metrics = [metric for metric in audit["metrics"] if not find_metric(metric).binary]
         developers = {name: {"epsilon": share["epsilon"], "delta": self.delta} for name, share in _shares(policy)}
         if self.rule == "basic" and self.batch_delta:
             developers[SHORT_OF_DELTA]["delta"] = 5 * self.batch_delta

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairwall.laws.metric import Metric
+from sim.planning.errors import PlanError
 
 Array: TypeAlias = NDArray[np.float64]
 Sums: TypeAlias = tuple[Array, Array]
@@ -173,13 +174,12 @@ def computed_at(near: Near, laws: Sequence[Computed], ones: tuple[tuple[int, int
 
 def probabilities(near: Near, laws: Sequence[Computed], sums: Sequence[Sums]) -> Array:
     """Return P(abs(released - true gap) <= within) in k cases, shape (k,); arguments as for `least_computed`."""
-    metric, within = near.metric, near.within
-    gaps = [_gaps(*pair) for pair in zip(near.groups, sums, strict=True)]
+    gaps = [_gaps(*pair) for pair in zip(groups, sums, strict=True)]
+    if not metric.of_means and metric.joined != "max":
+        raise PlanError(f"--metric: the law of {metric.name} has no closed form")
     if not metric.absolute:
         (law,), (gap,), (pair,) = laws, gaps, sums
         return law.inside(gap - within, gap + within, *pair)
-    if metric.joined == "sum":
-        raise ValueError(f"metric {metric.name}: the law of a sum of strata's gaps has no closed form")
     largest = np.maximum.reduce([np.abs(gap) for gap in gaps])
 
     def all_at_most(x: Array) -> Array:
@@ -238,7 +238,7 @@ def drawn_at(
 def true_gap(metric: Metric, groups: Sequence[tuple[int, int]], ones: Sequence[tuple[int, int]]) -> float:
     """Return what the metric says of a model, given how many of each group get a 1 in each stratum."""
     gaps = [s1 / n1 - s0 / n0 for (n0, n1), (s0, s1) in zip(groups, ones, strict=True)]
-    return float(_combined(metric, [np.array([gap]) for gap in gaps])[0])
+    return float(metric.of_gaps([np.array([gap]) for gap in gaps])[0])
 
 
 def _drawn(law: Drawn, ones: tuple[int, int], draws: int, stratum: int) -> Array:
@@ -246,20 +246,18 @@ def _drawn(law: Drawn, ones: tuple[int, int], draws: int, stratum: int) -> Array
     return law.draw(float(ones[0]), float(ones[1]), np.random.default_rng((_SEED, stratum)), draws)
 
 
-def _share(near: Near, gaps: Sequence[Array], ones: Sequence[tuple[int, int]]) -> float:
-    errors = _combined(near.metric, gaps) - true_gap(near.metric, near.groups, ones)
-    return float(np.mean(np.abs(errors) <= near.within + _STRICTLY))
+def _share(
+    metric: Metric,
+    groups: Sequence[tuple[int, int]],
+    gaps: Sequence[NDArray[np.float64]],
+    within: float,
+    ones: Sequence[tuple[int, int]],
+) -> float:
+    errors = metric.of_gaps(gaps) - true_gap(metric, groups, ones)
+    return float(np.mean(np.abs(errors) <= within + _STRICTLY))
 
 
-def _combined(metric: Metric, gaps: Sequence[Array]) -> Array:
-    if metric.of_means:
-        (gap,) = gaps
-        return np.abs(gap) if metric.absolute else gap
-    joined = {"max": np.maximum.reduce, "sum": np.add.reduce}[metric.joined or "neither"]
-    return np.asarray(joined([np.abs(gap) for gap in gaps]))
-
-
-def _gaps(groups: tuple[int, int], sums: Sums) -> Array:
+def _gaps(groups: tuple[int, int], sums: Sums) -> NDArray[np.float64]:
     return sums[1] / groups[1] - sums[0] / groups[0]
 
 

@@ -21,6 +21,7 @@ from developer.reveal.strategies.strategy import (
     ABSOLUTE,
     ODDS,
     PLAIN,
+    PRECISION,
     RATIO,
     SIGNED,
     Auditor,
@@ -29,6 +30,7 @@ from developer.reveal.strategies.strategy import (
     Strategy,
     Terms,
 )
+from fairwall.laws.metric import METRICS
 
 # The decoders that need no rank n, the paper's first.
 _ANY = ("l1", "lstsq", "box", "omp", "score", "ep", "mcmc", "best")
@@ -49,7 +51,7 @@ STRATEGIES: dict[str, Strategy] = {
             "best",
             best.play,
             compressed.counts,
-            _GAPS | {"ppv"},
+            _GAPS | PRECISION,
             decoders=("best", *(name for name in _ANY if name != "best")),
             size_queries=1,
             adaptive=True,
@@ -57,14 +59,12 @@ STRATEGIES: dict[str, Strategy] = {
         Strategy("targeted", targeted.play, compressed.counts),
         Strategy("packed", superincreasing.play, compressed.counts, _GAPS, size_queries=1, adaptive=True, exact=True),
         Strategy("splitting", splitting.play, compressed.counts, _GAPS, size_queries=1, adaptive=True, exact=True),
-        Strategy(
-            "ppv", predictive_parity.play, compressed.counts, frozenset({"ppv"}), adaptive=True, exact=True, free=True
-        ),
+        Strategy("ppv", predictive_parity.play, compressed.counts, PRECISION, adaptive=True, exact=True, free=True),
         Strategy(
             "verdicts",
             verdicts.play,
             compressed.counts,
-            PLAIN | {f"abs_{name}" for name in PLAIN},
+            frozenset(name for name in SIGNED | ABSOLUTE if METRICS[name].parts[0].value == "prediction"),
             adaptive=True,
             exact=True,
             mechanism="pass-fail",

@@ -33,7 +33,7 @@ from developer.reveal.decode.meet import is_listable
 from developer.reveal.strategies import meet, predictive_parity, splitting, verdicts
 from developer.reveal.strategies.compressed import decide, likelihood, reveal_from_rows, settle
 from developer.reveal.strategies.sizes import alone
-from developer.reveal.strategies.strategy import ABSOLUTE, ODDS, PLAIN, Hand, Reveal, Terms, everyone
+from developer.reveal.strategies.strategy import ABSOLUTE, ODDS, PLAIN, PRECISION, Hand, Reveal, Terms, everyone
 from fairwall.laws.exposure import cells_within, least_people_within
 from fairwall.laws.low_rank import COORDINATES_MAX
 from fairwall.laws.noise import Law
@@ -73,7 +73,7 @@ def play(hand: Hand) -> Reveal:
     if terms.mechanism == "pass-fail":
         return verdicts.play(hand)
     exact = math.isinf(terms.epsilon)
-    if terms.metric == "ppv":
+    if terms.metric in PRECISION:
         if not exact:
             raise ValueError("predictive parity can be read from exact answers only")
         return predictive_parity.play(hand)

@@ -25,11 +25,15 @@ PLAIN = frozenset(name for name in SIGNED if METRICS[name].parts[0].value == "pr
 ABSOLUTE = frozenset(metric.name for metric in _OF_MEANS if metric.absolute)
 """Metrics that are the absolute value of such a gap."""
 
-ODDS = frozenset({"eodds_max", "eodds_sum"})
+ODDS = frozenset(metric.name for metric in METRICS.values() if metric.joined is not None)
 """Metrics that can be asked for one absolute gap at a time."""
 
-RATIO = frozenset({"di"})
+RATIO = frozenset(metric.name for metric in METRICS.values() if not metric.bounded)
 """Metrics from which a gap can be told once the sizes are known."""
+
+
+PRECISION = frozenset(metric.name for metric in METRICS.values() if metric.binary)
+"""Metrics of decisions that tell a gap of precision."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ Sources: Hamman, Chen, Dutta, FAccT 2023, definitions 2.1 and 2.2 (sp, eo); Arco
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
@@ -54,6 +54,25 @@ class Part:
     label: int | None = None
 
 
+@dataclass(frozen=True, eq=False)
+class GroupSums:
+    """What a metric needs to know of one of its parts. Secret.
+
+    Parameters
+    ----------
+    sum1, sum0
+        Sums of each model's values over the stratum's advantaged and disadvantaged people, shape (m,), float64,
+        taken with `sums_over`.
+    n1, n0
+        How many advantaged and disadvantaged people the stratum has; need not be whole where they are estimates.
+    """
+
+    sum1: NDArray[np.float64]
+    sum0: NDArray[np.float64]
+    n1: float
+    n0: float
+
+
 class MetricError(UserError, ValueError):
     """A metric that does not say what laws need to know of it. Its text is one line."""
 
@@ -72,7 +91,7 @@ class Metric:
     title
         What people call it, in reports.
     parts
-        What it is computed from; `compliance.records.metrics` has the formula.
+        What it is computed from.
     absolute
         Whether gaps lose their sign. This changes the sensitivity.
     binary
@@ -81,12 +100,14 @@ class Metric:
         Whether one person can move it only so far. What is not bounded cannot be protected by noise on the metric.
     joined
         Of several strata, each with one part: whether it is the largest of their absolute gaps, or the sum.
+    formula
+        From the `GroupSums` of each part to what it says of each model, where that is no gap of means.
 
     Raises
     ------
     MetricError
-        For any other metric of several parts but predictive parity: its sensitivity, its range and its intervals follow
-        from what is said here, and would be another one's.
+        Without a formula that is needed, and for any other metric of several parts but predictive parity: its
+        sensitivity, its range and its intervals follow from what is said here, and would be another one's.
     """
 
     name: str
@@ -96,6 +117,7 @@ class Metric:
     binary: bool = False
     bounded: bool = True
     joined: Literal["max", "sum"] | None = None
+    formula: Callable[..., NDArray[np.float64]] | None = None
 
     def __post_init__(self) -> None:
         one_each = len(self.strata) == len(self.parts) > 1
@@ -109,6 +131,12 @@ class Metric:
                 f"metric {self.name}: how its {len(self.parts)} parts come together is missing: one mean a group, "
                 'joined = "max" or "sum" of absolute gaps with one part a stratum, or predictive parity '
                 "(fairwall.laws.metric)"
+            )
+        if (self.formula is None) == (self.joined is None and not self.of_means):
+            raise MetricError(
+                f"metric {self.name}: its formula is "
+                + ("missing" if self.formula is None else "what its parts say")
+                + " (fairwall.laws.metric)"
             )
 
     @property
@@ -130,6 +158,40 @@ class Metric:
     def labelled(self) -> bool:
         """Whether it needs labels."""
         return any(part.label is not None or part.value != "prediction" for part in self.parts)
+
+    def of_gaps(self, gaps: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+        """Return what it says, from the gaps of means in its strata.
+
+        Raises
+        ------
+        MetricError
+            For a metric with a formula of its own.
+        """
+        if self.formula is not None:
+            raise MetricError(f"metric {self.name}: does not follow from gaps of means, as is asked for here")
+        if self.joined is not None:
+            join = np.maximum if self.joined == "max" else np.add
+            return np.asarray(join.reduce([np.abs(gap) for gap in gaps]))
+        (gap,) = gaps
+        return np.abs(gap) if self.absolute else gap
+
+
+def predictive_parity(hits: GroupSums, positives: GroupSums) -> NDArray[np.float64]:
+    """PPV gap: P(y=1 | h=1, a=1) - P(y=1 | h=1, a=0). Fairlearn: the group difference of a MetricFrame of precision.
+
+    0 where a group has nobody with h = 1: refusing would tell something about that group. Fairlearn takes that group's
+    precision for 0 instead, which doubles how far one person can move the gap.
+    """
+    defined = (positives.sum1 > 0) & (positives.sum0 > 0)
+    precision1 = hits.sum1 / np.where(defined, positives.sum1, 1.0)
+    precision0 = hits.sum0 / np.where(defined, positives.sum0, 1.0)
+    return np.where(defined, precision1 - precision0, 0.0)
+
+
+def disparate_impact(predictions: GroupSums) -> NDArray[np.float64]:
+    """DI: P(h=1 | a=0) / P(h=1 | a=1). Fairlearn: `demographic_parity_ratio` is the smaller of it and its inverse."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return (predictions.sum0 / predictions.n0) / (predictions.sum1 / predictions.n1)
 
 
 # Predictions added up at a time: half a MiB of them.
@@ -156,10 +218,10 @@ METRICS: dict[str, Metric] = {
         Metric("abs_fpr", "absolute false positive rate gap", _NEGATIVES, absolute=True),
         Metric("eodds_max", "larger of the two equalized odds gaps", _ODDS, absolute=True, joined="max"),
         Metric("eodds_sum", "sum of the two equalized odds gaps", _ODDS, absolute=True, joined="sum"),
-        Metric("ppv", "predictive parity gap", _PRECISION, binary=True),
+        Metric("ppv", "predictive parity gap", _PRECISION, binary=True, formula=predictive_parity),
         Metric("oad", "accuracy gap", _CORRECT),
         Metric("abs_oad", "absolute accuracy gap", _CORRECT, absolute=True),
-        Metric("di", "disparate impact ratio", _MEAN, bounded=False),
+        Metric("di", "disparate impact ratio", _MEAN, bounded=False, formula=disparate_impact),
     )
 }
 

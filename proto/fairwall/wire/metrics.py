@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from typing import cast
 
+from fairwall.laws.metric import METRICS, MetricError
 from fairwall.wire.v1 import metric_pb2
 
 _PREFIX = "METRIC_"
+
+for _name in METRICS:
+    if _PREFIX + _name.upper() not in metric_pb2.Metric.keys():  # noqa: SIM118
+        raise MetricError(
+            f"metric {_name}: missing is its value in proto/fairwall/wire/v1/metric.proto, and `make proto`"
+        )
 
 
 def name_of(number: int) -> str:

@@ -152,14 +152,17 @@ def _problems(scenario: RevealScenario) -> Iterator[str]:
             f"developer.strategy: {strategy.name} reads answers of mechanism {strategy.mechanism}, "
             f"not of {compliance.mechanism}"
         )
-    if compliance.metric == "eodds_max" and scenario.perturbation < 1:
+    if METRICS[compliance.metric].joined == "max" and scenario.perturbation < 1:
         yield (
             "developer.perturbation: near the base model one stratum's gap hides smaller ones of the other from "
-            "eodds_max; 1, or leave it out"
+            f"{compliance.metric}; 1, or leave it out"
         )
-    special = compliance.metric == "ppv" or compliance.mechanism == "pass-fail"
-    if compliance.metric == "ppv" and not math.isinf(scenario.epsilon):
-        yield f'compliance.metric: strategy {strategy.name} reads ppv from exact answers only, so epsilon must be "inf"'
+    special = METRICS[compliance.metric].binary or compliance.mechanism == "pass-fail"
+    if METRICS[compliance.metric].binary and not math.isinf(scenario.epsilon):
+        yield (
+            f"compliance.metric: strategy {strategy.name} reads {compliance.metric} from exact answers only, "
+            'so epsilon must be "inf"'
+        )
     if (strategy.free or (strategy.name == "best" and special)) and scenario.perturbation < 1:
         yield f"developer.perturbation: strategy {strategy.name} asks about free rows: 1, or leave it out"
     if strategy.exact and not math.isinf(scenario.epsilon):
