@@ -1,6 +1,6 @@
 """Fairness metrics as pure functions of group sums and counts; the attributes themselves never come here.
 
-`METRICS`, `part_values`, `stratum` and what is no gap of means are public (`fairwall.laws.metric`); how sums are taken is
+`METRICS`, `part_values`, `stratum` and formulas are public (`fairwall.laws.metric`); how the sums are taken is
 too (`sums_over`), so that a developer can replay an exact answer bit for bit. A mechanism that adds its noise to sums
 and counts gets every metric from them, with the same formulas.
 """
