@@ -174,7 +174,8 @@ def computed_at(near: Near, laws: Sequence[Computed], ones: tuple[tuple[int, int
 
 def probabilities(near: Near, laws: Sequence[Computed], sums: Sequence[Sums]) -> Array:
     """Return P(abs(released - true gap) <= within) in k cases, shape (k,); arguments as for `least_computed`."""
-    gaps = [_gaps(*pair) for pair in zip(groups, sums, strict=True)]
+    metric, within = near.metric, near.within
+    gaps = [_gaps(*pair) for pair in zip(near.groups, sums, strict=True)]
     if not metric.of_means and metric.joined != "max":
         raise PlanError(f"--metric: the law of {metric.name} has no closed form")
     if not metric.absolute:
@@ -246,18 +247,12 @@ def _drawn(law: Drawn, ones: tuple[int, int], draws: int, stratum: int) -> Array
     return law.draw(float(ones[0]), float(ones[1]), np.random.default_rng((_SEED, stratum)), draws)
 
 
-def _share(
-    metric: Metric,
-    groups: Sequence[tuple[int, int]],
-    gaps: Sequence[NDArray[np.float64]],
-    within: float,
-    ones: Sequence[tuple[int, int]],
-) -> float:
-    errors = metric.of_gaps(gaps) - true_gap(metric, groups, ones)
-    return float(np.mean(np.abs(errors) <= within + _STRICTLY))
+def _share(near: Near, gaps: Sequence[Array], ones: Sequence[tuple[int, int]]) -> float:
+    errors = near.metric.of_gaps(gaps) - true_gap(near.metric, near.groups, ones)
+    return float(np.mean(np.abs(errors) <= near.within + _STRICTLY))
 
 
-def _gaps(groups: tuple[int, int], sums: Sums) -> NDArray[np.float64]:
+def _gaps(groups: tuple[int, int], sums: Sums) -> Array:
     return sums[1] / groups[1] - sums[0] / groups[0]
 
 
