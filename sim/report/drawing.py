@@ -111,12 +111,18 @@ def hollow(marker: str, label: str) -> Line2D:
 
 def legend(axes: Axes, extra: Sequence[Line2D]) -> None:
     """Set what the axes name, and more, below them."""
-    handles = [*axes.get_legend_handles_labels()[0], *extra]
     figure = axes.get_figure()
     assert isinstance(figure, Canvas), "it is on one"
+    key(figure, [*axes.get_legend_handles_labels()[0], *extra])
+
+
+def key(canvas: Canvas, handles: Sequence[Any], *, above: bool = False, columns: int = 0) -> None:
+    """Set a legend below or above all axes, two entries side by side where they fit, or as many as are asked for."""
     longest = max((len(str(handle.get_label())) for handle in handles), default=0)
-    beside = len(handles) > 1 and longest <= _BESIDE * min(1.0, figure.get_figwidth() / INCHES[0])
-    figure.legend(handles=handles, loc="outside lower center", ncols=2 if beside else 1, columnspacing=1.4)
+    beside = len(handles) > 1 and longest <= _BESIDE * min(1.0, canvas.get_figwidth() / INCHES[0])
+    place: Any = f"outside {'upper' if above else 'lower'} center"
+    size = 8 if above else 9
+    canvas.legend(handles=handles, loc=place, ncols=columns or (2 if beside else 1), columnspacing=1.4, fontsize=size)
 
 
 def svg(name: str, draw: Callable[[Axes], None], inches: tuple[float, float] = INCHES) -> str:

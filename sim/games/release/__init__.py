@@ -10,7 +10,7 @@ from fairwall.game.v1 import release_game_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_RELEASE
 from sim.games.game import Game, Line
 from sim.games.release import captions, deal, outcome, recompute, record, referee, scenario
-from sim.report.columns import Measure
+from sim.games.release.report import columns
 from sim.scenarios.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 
 
 def _page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
-    from sim.games.release.report.page import page  # brings the drawing library
+    from sim.games.release.report.words import page  # brings the drawing library
 
     return page(sweep, lines, summary)
 
 
-def _terminal(sweep: Sweep, _: Sequence[Line], summary: Sequence[Line]) -> RenderableType:
-    from sim.games.release.report.terminal import terminal
+def _terminal(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> RenderableType:
+    from sim.report.terminal import in_terminal
 
-    return terminal(sweep, summary)
+    return in_terminal(sweep.scenario.scenario.name, columns.tables(sweep, lines, summary))
 
 
 GAME: Game[scenario.ReleaseScenario, deal.ReleaseDeal, outcome.ReleaseOutcome] = Game(
@@ -48,7 +48,6 @@ GAME: Game[scenario.ReleaseScenario, deal.ReleaseDeal, outcome.ReleaseOutcome] =
     page=_page,
     terminal=_terminal,
     captions=captions.captions,
-    headline=Measure(
-        "leakage", unit="%", about="of how many people the developer knows the group", scale=(50.0, 100.0)
-    ),
+    headline=columns.MEASURES["leakage"],
+    compare=_compare,
 )

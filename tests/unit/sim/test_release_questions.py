@@ -13,8 +13,8 @@ import pytest
 
 from sim.games import read
 from sim.games.release.questions import FAIRNESS, UTILITY, Answers, Effect, answers
-from sim.games.release.report.page import page
 from sim.games.release.report.verdicts import verdicts
+from sim.games.release.report.words import page
 from sim.games.release.seeds import METRICS, Figures, ReleaseCell, of_run, published, table_name
 from tests.command import fairwall
 from tests.unit.sim.papers.test_compare import Rows, file_of, run_of

@@ -6,26 +6,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from matplotlib.lines import Line2D
 
 from fairwall.laws.local import CLEAN, LOCAL_LAWS
+from sim.games.game import Line
 from sim.games.release.questions import K_BASED, UNIFORM
-from sim.games.release.report.figures_of import FIGURES, CellFigure
+from sim.games.release.report.columns import FACTORS, MEASURES
 from sim.games.release.report.verdicts import protocol_title
-from sim.games.release.scenario import CONSTANT, CONTROLS, DROPPED
+from sim.games.release.scenario import CONSTANT, CONTROLS, DROPPED, QUERIES_SHARE
 from sim.games.release.seeds import Figures
-from sim.report.drawing import BLACK, COLOURS, DASHES, GREY, MARKERS, Figure, canvas_svg
+from sim.report.drawing import BLACK, COLOURS, DASHES, GREY, MARKERS, Figure, Look
 from sim.report.estimates import FEWEST
+from sim.report.line_plot import Axis, Curve, Level, Panel, line_plot
 from sim.report.notation import number
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Canvas
 
 _ROWS = {
     "fairness": ("Fairness", ("di", "sp", "eo", "oad")),
@@ -34,14 +31,6 @@ _ROWS = {
 }
 """Each figure's rows, in the paper's order."""
 
-_COMMONER = "commoner"
-_CONTROLS: Mapping[str, tuple[str, dict[str, Any]]] = {
-    CLEAN: ("clean (NonDP)", {"color": BLACK, "ls": "-"}),
-    DROPPED: ("columns dropped", {"color": BLACK, "ls": DASHES[1]}),
-    CONSTANT: ("constant model", {"color": GREY, "ls": ":"}),
-    _COMMONER: ("commoner group for all", {"color": GREY, "ls": "-"}),
-}
-_GUESSES = ("leakage_release", "leakage", "leakage_mixture")
 _LABELS = {
     "auc_hard": "AUC*, %",
     "consistent": "consistent, %",
@@ -56,25 +45,31 @@ _NOTES = {
     "utility": "AUC*: on decisions, as the paper has it.",
     "guesses": "Consistent: released as one value a column. From release, from all: who is advantaged, guessed right.",
 }
-
+_COMMONER = "commoner"
+_CONTROLS = {
+    CLEAN: Level(0.0, "clean (NonDP)", BLACK, "-", 1.1),
+    DROPPED: Level(0.0, "columns dropped", BLACK, DASHES[1], 1.1),
+    # It is often far away, and would press the lines together.
+    CONSTANT: Level(0.0, "constant model", GREY, ":", 1.1, beyond=True),
+    _COMMONER: Level(0.0, "commoner group for all", GREY, "-", 1.1),
+}
 _FIRST = (UNIFORM, K_BASED)
 """The paper's splits, from left to right."""
-
-_PANEL = (2.55, 1.55)
-"""How wide and high a panel is, in inches."""
 
 _SPREAD = 0.36
 """Over how much of the way to the next epsilon the protocols stand beside one another."""
 
+_Points = Mapping[float, tuple[float, float]]
+"""Along epsilon: a mean, and its standard error, 0 where there are too few seeds for one."""
 
-@dataclass(frozen=True)
-class _Point:
-    mean: float
-    error: float | None
+_Lines = Mapping[tuple[str, str], _Points]
+"""By split and protocol. Controls have no split, and an infinite epsilon."""
 
 
-_Lines = Mapping[tuple[str, str], Mapping[float, _Point]]
-"""By split and protocol, along epsilon. Controls have no split, and an infinite epsilon."""
+def look_of(protocol: str) -> Look:
+    """Give a protocol's look: the same in every figure, whichever others are played."""
+    again, place = divmod(list(LOCAL_LAWS).index(protocol), len(COLOURS))
+    return Look(COLOURS[place], MARKERS[(place + 3 * again) % len(MARKERS)], DASHES[2 * again], size=3.5)
 
 
 def draw(figures: Figures, data: str, beside: Figures | None = None, *, within: str = "") -> tuple[Figure, ...]:
@@ -103,144 +98,167 @@ def draw(figures: Figures, data: str, beside: Figures | None = None, *, within: 
         for key in keys:
             ours, theirs = (_lines(side or {}, data, key) for side in (figures, beside))
             if name == "guesses":
-                ours = {**_without_controls(ours), **(_commoner(figures, data) if key in _GUESSES else {})}
+                # Where nothing is released, or all as it is, there is nothing to guess.
+                ours = {line: points for line, points in ours.items() if line[0]}
+                if key.startswith("leakage"):
+                    ours |= _commoner(figures, data)
             if any(split for split, _ in (theirs if beside is not None else ours)):
-                rows[next(figure for figure in FIGURES if figure.key == key)] = (ours, theirs)
+                rows[key] = (ours, theirs)
         if rows:
             where = f"{data}, {within}" if within else data
             drawn.append(_figure(name, f"{title} along ε: {where}", rows, splits, epsilons))
     return tuple(drawn)
 
 
-def _lines(figures: Figures, data: str, key: str) -> _Lines:
-    lines: dict[tuple[str, str], dict[float, _Point]] = {}
+def _lines(figures: Figures, data: str, key: str) -> dict[tuple[str, str], dict[float, tuple[float, float]]]:
+    lines: dict[tuple[str, str], dict[float, tuple[float, float]]] = {}
     for cell, seeds in figures.items():
-        values = [told[key] for told in seeds.values() if key in told]
-        if cell.data == data and values:
-            error = float(np.std(values, ddof=1)) / math.sqrt(len(values)) if len(values) >= FEWEST else None
-            lines.setdefault((cell.split, cell.protocol), {})[cell.epsilon] = _Point(float(np.mean(values)), error)
+        values = FACTORS[key] * np.array([told[key] for told in seeds.values() if key in told])
+        if cell.data == data and len(values):
+            error = values.std(ddof=1) / math.sqrt(len(values)) if len(values) >= FEWEST else 0.0
+            lines.setdefault((cell.split, cell.protocol), {})[cell.epsilon] = float(values.mean()), float(error)
     return lines
 
 
-def _without_controls(lines: _Lines) -> _Lines:
-    """Leave out the controls: where nothing is released, or all as it is, there is nothing to guess."""
-    return {line: points for line, points in lines.items() if line[0]}
-
-
-def _commoner(figures: Figures, data: str) -> _Lines:
+def _commoner(figures: Figures, data: str) -> dict[tuple[str, str], dict[float, tuple[float, float]]]:
     """Give what anybody guesses."""
-    lines = _without_controls(_lines(figures, data, "leakage_baseline"))
-    levels = [point for points in lines.values() for point in points.values()]
+    levels = [
+        point
+        for (split, _), points in _lines(figures, data, "leakage_baseline").items()
+        for point in points.values()
+        if split
+    ]
     return {("", _COMMONER): {math.inf: levels[0]}} if levels else {}
 
 
 def _figure(
     name: str,
     title: str,
-    rows: Mapping[CellFigure, tuple[_Lines, _Lines]],
+    rows: Mapping[str, tuple[_Lines, _Lines]],
     splits: Sequence[str],
     epsilons: Sequence[float],
 ) -> Figure:
     protocols = [each for each in LOCAL_LAWS if any(each == line[1] for ours, _ in rows.values() for line in ours)]
     beside = any(theirs for _, theirs in rows.values())
 
-    def paint(canvas: Canvas) -> None:
-        grid = canvas.subplots(len(rows), len(splits), sharex=True, sharey="row", squeeze=False)
-        for axes_row, (figure, (ours, theirs)) in zip(grid, rows.items(), strict=True):
-            for axes, split in zip(axes_row, splits, strict=True):
-                _panel(axes, figure.scale, split, protocols, epsilons, ours, theirs)
-            # The constant model is often far away, and would press the lines together.
-            limits = axes_row[0].get_ylim()
-            for axes in axes_row:
-                _level(axes, figure.scale, CONSTANT, ours)
-            axes_row[0].set_ylim(limits)
-            axes_row[0].set_ylabel(_LABELS.get(figure.key, figure.head))
-        for axes, split in zip(grid[0], splits, strict=True):
-            axes.set_title(split)
-        for axes in grid[-1]:
-            axes.set_xlabel("ε")
-        controls = [each for each in _CONTROLS if any(("", each) in ours for ours, _ in rows.values())]
-        canvas.legend(
-            handles=list(_legend(protocols, controls, beside=beside)),
-            loc="outside upper center",
-            ncols=5 if len(splits) < 3 else 6,
-            fontsize=8,
-            columnspacing=1.0,
-            handlelength=2.2,
-        )
+    def curves(ours: _Lines, theirs: _Lines, split: str) -> list[Curve]:
+        found = []
+        for place, protocol in enumerate(protocols):
+            aside, look = _SPREAD * ((place + 0.5) / len(protocols) - 0.5), look_of(protocol)
+            for side, own in ((theirs, replace(look, dash=DASHES[5], hollow=True)), (ours, look)):
+                points = [(e, *point) for e, point in sorted(side.get((split, protocol), {}).items()) if e in epsilons]
+                if points:
+                    style = {"mew": 0.7, "lw": 0.9} if own.hollow else {"lw": 1.2}
+                    at = [(epsilons.index(epsilon) + aside, mean) for epsilon, mean, _ in points]
+                    label = "" if own.hollow else protocol_title(protocol)
+                    found.append(Curve(at, own, label, bars=[error for *_, error in points], style=style))
+        return found
 
-    inches = (0.5 + _PANEL[0] * max(2, len(splits)), 1.1 + _PANEL[1] * len(rows))
+    panels = [
+        [
+            Panel(
+                curves(ours, theirs, split),
+                [
+                    replace(level, at=mean)
+                    for control, level in _CONTROLS.items()
+                    for mean, _ in ours.get(("", control), {}).values()
+                ],
+                split if number_of == 0 else "",
+            )
+            for split in splits
+        ]
+        for number_of, (ours, theirs) in enumerate(rows.values())
+    ]
     said = [f"Means over seeds; bars are standard errors, from {FEWEST} seeds on."]
     said += ["Dashed and hollow: published."] if beside else []
-    caption = " ".join([*said, "A level beyond a panel is left out.", _NOTES[name]])
-    ident = "".join(letter if letter.isalnum() else "-" for letter in f"{name}-{title.partition(': ')[2]}").lower()
-    svg = canvas_svg(ident, paint, inches)
-    return Figure(ident, title, caption, _alt(title, rows, epsilons), svg, wide=len(splits) > 2)
+    hollow = Line2D([], [], color=GREY, marker="o", mfc="none", ms=3.5, ls=DASHES[5], lw=0.9, label="published")
+    return line_plot(
+        "".join(letter if letter.isalnum() else "-" for letter in f"{name}-{title.partition(': ')[2]}").lower(),
+        title,
+        " ".join([*said, "A level beyond a panel is left out.", _NOTES[name]]),
+        _alt(title, rows, epsilons),
+        panels,
+        Axis("ε", ticks=dict(enumerate(map(number, epsilons))), low=-0.4, high=len(epsilons) - 0.6),
+        [Axis(_LABELS.get(key, MEASURES[key].head)) for key in rows],
+        inches=(0.5 + 2.55 * max(2, len(splits)), 1.1 + 1.55 * len(rows)),
+        wide=len(splits) > 2,
+        above=True,
+        columns=5 if len(splits) < 3 else 6,
+        more=[hollow] if beside else [],
+    )
 
 
-def _panel(
-    axes: Axes,
-    scale: float,
-    split: str,
-    protocols: Sequence[str],
-    epsilons: Sequence[float],
-    ours: _Lines,
-    theirs: _Lines,
-) -> None:
-    for place, protocol in enumerate(protocols):
-        aside = _SPREAD * ((place + 0.5) / len(protocols) - 0.5)
-        for side, hollow in ((theirs, True), (ours, False)):
-            points = sorted(side.get((split, protocol), {}).items())
-            if points:
-                axes.errorbar(
-                    [epsilons.index(epsilon) + aside for epsilon, _ in points if epsilon in epsilons],
-                    [scale * point.mean for epsilon, point in points if epsilon in epsilons],
-                    [scale * (point.error or 0) for epsilon, point in points if epsilon in epsilons],
-                    **style_of(protocol, hollow=hollow),
-                )
-    for control in (CLEAN, DROPPED, _COMMONER):
-        _level(axes, scale, control, ours)
-    axes.set_xticks(range(len(epsilons)), [number(epsilon) for epsilon in epsilons], fontsize=8)
-    axes.set_xlim(-0.4, len(epsilons) - 0.6)
-
-
-def _level(axes: Axes, scale: float, control: str, lines: _Lines) -> None:
-    for point in lines.get(("", control), {}).values():
-        axes.axhline(scale * point.mean, lw=1.1, zorder=1, **_CONTROLS[control][1])
-
-
-def style_of(protocol: str, *, hollow: bool) -> dict[str, Any]:
-    """Give a protocol's style: the same in every figure, whichever others are played."""
-    again, place = divmod(list(LOCAL_LAWS).index(protocol), len(COLOURS))
-    style: dict[str, Any] = {
-        "color": COLOURS[place],
-        "marker": MARKERS[(place + 3 * again) % len(MARKERS)],
-        "ls": DASHES[2 * again],
-        "ms": 3.5,
-        "lw": 1.2,
-        "elinewidth": 0.8,
-    }
-    return style | ({"mfc": "none", "mew": 0.7, "ls": DASHES[5], "lw": 0.9} if hollow else {})
-
-
-def _legend(protocols: Sequence[str], controls: Sequence[str], *, beside: bool) -> Iterator[Line2D]:
-    for protocol in protocols:
-        style = style_of(protocol, hollow=False)
-        style.pop("elinewidth")
-        yield Line2D([], [], label=protocol_title(protocol), **style)
-    for control in controls:
-        label, line = _CONTROLS[control]
-        yield Line2D([], [], lw=1.1, label=label, **line)
-    if beside:
-        yield Line2D([], [], color=GREY, marker="o", mfc="none", ms=3.5, ls=DASHES[5], lw=0.9, label="published")
-
-
-def _alt(title: str, rows: Mapping[CellFigure, tuple[_Lines, _Lines]], epsilons: Sequence[float]) -> str:
+def _alt(title: str, rows: Mapping[str, tuple[_Lines, _Lines]], epsilons: Sequence[float]) -> str:
     """Say for each row between which values its lines run."""
     said = []
-    for figure, (ours, _) in rows.items():
-        means = [figure.scale * point.mean for (split, _), points in ours.items() if split for point in points.values()]
+    for key, (ours, _) in rows.items():
+        digits = MEASURES[key].digits
+        means = [mean for (split, _), points in ours.items() if split for mean, _ in points.values()]
         clean = ours.get(("", CLEAN), {}).get(math.inf)
-        level = "" if clean is None else f", clean {figure.scale * clean.mean:.{figure.digits}f}"
-        said.append(f"{figure.head} from {min(means):.{figure.digits}f} to {max(means):.{figure.digits}f}{level}")
+        level = "" if clean is None else f", clean {clean[0]:.{digits}f}"
+        said.append(f"{MEASURES[key].head} from {min(means):.{digits}f} to {max(means):.{digits}f}{level}")
     return f"Chart. {title}, from {epsilons[0]:g} to {epsilons[-1]:g}. {'; '.join(said)}."
+
+
+_GUESSES = {
+    "leakage_release": "release alone",
+    "leakage": "and features, labels",
+    "leakage_mixture": "and queries",
+}
+
+
+def along_shares(summary: Sequence[Line]) -> tuple[Figure, ...]:
+    """Draw who is guessed right along the share of epsilon that buys queries: a panel for each epsilon.
+
+    Parameters
+    ----------
+    summary : sequence of mapping
+        A run's cells, in which `QUERIES_SHARE` is swept. Controls, in which nothing is guessed, are left out.
+    """
+    by_epsilon: dict[float, list[Line]] = {}
+    for cell in summary:
+        epsilon = float(cell.get("release.epsilon", "nan"))
+        if epsilon != math.inf and any(cell.get(key) is not None for key in _GUESSES):
+            by_epsilon.setdefault(epsilon, []).append(cell)
+    if not by_epsilon:
+        return ()
+    panels, said = [], []
+    for epsilon, cells in by_epsilon.items():
+        found = {key: _means(cells, key) for key in _GUESSES}
+        looks = (Look(*style) for style in zip(COLOURS, MARKERS, DASHES, strict=True))
+        curves = [Curve(points, next(looks), _GUESSES[key]) for key, points in found.items()]
+        level = replace(_CONTROLS[_COMMONER], at=float(np.mean([cell["leakage_baseline"] for cell in cells])))
+        panels.append(Panel(curves, [level], "" if math.isnan(epsilon) else f"ε = {number(epsilon)}"))
+        said += [
+            f"epsilon {number(epsilon)}, {MEASURES[key].head}: {points[0][1]:.1f} to {points[-1][1]:.1f}"
+            for key, points in found.items()
+            if points
+        ]
+    caption = (
+        "Who is advantaged of those trained on, guessed right; means over trials, of all protocols. At share 0 nothing "
+        "is asked, at 1 nothing is released."
+    )
+    return (
+        line_plot(
+            "along-shares",
+            "Guesses along the share",
+            caption,
+            "; ".join(said),
+            [panels],
+            Axis("share for queries"),
+            [Axis("guessed right, %")],
+            inches=(0.5 + 2.5 * max(2, len(panels)), 3.1),
+            wide=len(panels) > 2,
+            above=True,
+            columns=4,
+        ),
+    )
+
+
+def _means(cells: Sequence[Line], key: str) -> list[tuple[float, float]]:
+    """Give a guess's mean by share."""
+    by_share: dict[float, list[float]] = {}
+    for cell in cells:
+        if cell.get(key) is not None:
+            by_share.setdefault(float(cell[QUERIES_SHARE]), []).append(cell[key])
+    return [(share, float(np.mean(values))) for share, values in sorted(by_share.items())]

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from sim.games.release.questions import Answers, Effect
-from sim.games.release.report.figures_of import FIGURES, change
+from sim.games.release.report.columns import MEASURES, change
 from sim.games.release.report.verdicts import ASKED, Verdict, protocol_title, verdicts
 from sim.report.notation import MISSING
 from sim.report.page import Section
@@ -65,11 +65,10 @@ def _by_question(told: Told) -> Iterator[tuple[Verdict, list[tuple[str, str]]]]:
 
 def _changes(told: Told) -> PageTable:
     """Lay out RQ1's and RQ2's changes, a row a metric."""
-    metrics = [figure.key for figure in FIGURES]
     rows: list[tuple[str, Answers, str]] = []
     for label, answered in told:
         every = (*answered.released, *(effect for found in answered.split.values() for effect in found))
-        rows += [(label, answered, key) for key in metrics if any(effect.metric == key for effect in every)]
+        rows += [(label, answered, key) for key in MEASURES if any(effect.metric == key for effect in every)]
     splits = dict.fromkeys(split for _, answered in told for split in answered.split)
 
     def of(effects: Sequence[Effect], metric: str) -> Effect | None:
@@ -79,7 +78,7 @@ def _changes(told: Told) -> PageTable:
     dropped = [of(answered.dropped, metric) for _, answered, metric in rows]
     columns = [
         *_labels([label for label, *_ in rows]),
-        Column("metric", [_head(metric) for *_, metric in rows], numeric=False),
+        Column("metric", [MEASURES[metric].head for *_, metric in rows], numeric=False),
         *_effect_columns("RQ1: a release instead of clean values", released, worst=True),
     ]
     if any(dropped):
@@ -129,7 +128,3 @@ def _labels(labels: Sequence[str]) -> Iterator[Column]:
     """Say whose a row is, where there are several."""
     if any(labels):
         yield Column("of", labels, numeric=False)
-
-
-def _head(metric: str) -> str:
-    return next(figure.head for figure in FIGURES if figure.key == metric)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from fairwall.laws.local import LOCAL_LAWS
 from sim.games.release.questions import FAIRNESS, UNIFORM, UTILITY, Answers, Effect, Standing
-from sim.games.release.report.figures_of import FIGURES, change, signed
+from sim.games.release.report.columns import MEASURES, change, signed
 from sim.report.notation import plural
 
 NEGLIGIBLE = 0.01
@@ -190,4 +190,4 @@ def _of(effects: Sequence[Effect]) -> str:
 
 
 def _short(metric: str) -> str:
-    return next(figure.short for figure in FIGURES if figure.key == metric)
+    return MEASURES[metric].short or {"auc_hard": "AUC*"}.get(metric, MEASURES[metric].title)

@@ -1,0 +1,188 @@
+"""Curves over one axis or two, in panels: what every figure of lines and marks shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from matplotlib.lines import Line2D
+
+from sim.report.drawing import GREY, INCHES, Figure, Look, canvas_svg, key
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Some points of one kind.
+
+    Parameters
+    ----------
+    points : sequence of (float, float)
+    look : Look
+    label : str
+        Its legend's entry; empty for none.
+    joined : bool
+        Whether a line joins the points.
+    bars : sequence of float, optional
+        How far each point's error bar reaches up and down.
+    style : mapping
+        What it has besides, as `matplotlib` calls it.
+    """
+
+    points: Sequence[tuple[float, float]]
+    look: Look
+    label: str = ""
+    joined: bool = True
+    bars: Sequence[float] | None = None
+    style: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def drawn(self) -> dict[str, Any]:
+        """Its style, in the panel and in the legend."""
+        look = self.look
+        inside = {"mfc": "none", "mew": 1.4} if look.hollow else {}
+        dash = look.dash if self.joined else ""
+        return {"color": look.colour, "marker": look.marker, "ms": look.size, "ls": dash, **inside, **self.style}
+
+
+@dataclass(frozen=True)
+class Level:
+    """A line across a panel. One that lies ``beyond`` does not widen it."""
+
+    at: float
+    label: str = ""
+    colour: str = GREY
+    dash: Any = ":"
+    width: float = 0.9
+    beyond: bool = False
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis: what it is, whether it is logarithmic, its ticks by place, and where it ends."""
+
+    label: str = ""
+    log: bool = False
+    ticks: Mapping[float, str] | None = None
+    low: float | None = None
+    high: float | None = None
+    write: Callable[[float], str] | None = None
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What one panel shows."""
+
+    curves: Sequence[Curve]
+    levels: Sequence[Level] = ()
+    title: str = ""
+
+
+def line_plot(
+    name: str,
+    title: str,
+    caption: str,
+    alt: str,
+    rows: Sequence[Sequence[Panel]],
+    x: Axis,
+    y: Sequence[Axis],
+    *,
+    inches: tuple[float, float] = INCHES,
+    wide: bool = False,
+    above: bool = False,
+    columns: int = 0,
+    more: Sequence[Line2D] = (),
+    finish: Callable[[Axes], None] | None = None,
+) -> Figure:
+    """Draw rows of panels, all along one axis; the panels of a row share the other.
+
+    Parameters
+    ----------
+    name, title, caption, alt : str
+        See `Figure`.
+    rows : sequence of sequence of Panel
+    x : Axis
+    y : sequence of Axis
+        Of each row.
+    inches, wide
+        Of the whole figure.
+    above : bool
+        Whether the legend stands above the panels.
+    columns : int
+        How many entries of the legend stand side by side; 0 for as many as fit.
+    more : sequence of Line2D
+        Further entries.
+    finish : callable, optional
+        Writes what else stands in a panel.
+    """
+
+    def paint(canvas: Canvas) -> None:
+        grid = canvas.subplots(len(rows), len(rows[0]), sharex=True, sharey="row", squeeze=False)
+        for axes_row, panels, axis in zip(grid, rows, y, strict=True):
+            for axes, panel in zip(axes_row, panels, strict=True):
+                _panel(axes, panel)
+                if finish is not None:
+                    finish(axes)
+            for one in axes_row:
+                _set(one, "x", x)
+                _set(one, "y", axis)
+            limits = axes_row[0].get_ylim()
+            for axes, panel in zip(axes_row, panels, strict=True):
+                for level in panel.levels:
+                    if level.beyond:
+                        _level(axes, level)
+            axes_row[0].set_ylim(limits)
+            axes_row[0].set_ylabel(axis.label)
+        for axes in grid[-1]:
+            axes.set_xlabel(x.label)
+        _legend(canvas, rows, more, above=above, columns=columns)
+
+    return Figure(name, title, caption, alt, canvas_svg(name, paint, inches), wide=wide)
+
+
+def _panel(axes: Axes, panel: Panel) -> None:
+    for level in panel.levels:
+        if not level.beyond:
+            _level(axes, level)
+    for curve in panel.curves:
+        xs, ys = zip(*curve.points, strict=True) if curve.points else ((), ())
+        if curve.bars is None:
+            axes.plot(xs, ys, **curve.drawn)
+        else:
+            axes.errorbar(xs, ys, curve.bars, elinewidth=0.8, **curve.drawn)
+    axes.set_title(panel.title)
+
+
+def _level(axes: Axes, level: Level) -> None:
+    axes.axhline(level.at, color=level.colour, lw=level.width, ls=level.dash, zorder=1)
+
+
+def _set(axes: Axes, which: str, told: Axis) -> None:
+    axis = getattr(axes, f"{which}axis")
+    if told.log:
+        getattr(axes, f"set_{which}scale")("log")
+    if told.ticks is not None:
+        axis.set_ticks(list(told.ticks), list(told.ticks.values()))
+        axes.minorticks_off()
+    if (write := told.write) is not None:
+        axis.set_major_formatter(lambda value, _: write(value))
+    getattr(axes, f"set_{which}lim")(told.low, told.high)
+
+
+def _legend(
+    canvas: Canvas, rows: Sequence[Sequence[Panel]], more: Sequence[Line2D], *, above: bool, columns: int
+) -> None:
+    """Set each label once, as it is drawn first."""
+    handles: dict[str, Line2D] = {}
+    panels = [panel for row in rows for panel in row]
+    for curve in (curve for panel in panels for curve in panel.curves if curve.label):
+        handles.setdefault(curve.label, Line2D([], [], label=curve.label, **curve.drawn))
+    for level in (level for panel in panels for level in panel.levels if level.label):
+        line = Line2D([], [], color=level.colour, lw=level.width, ls=level.dash, label=level.label)
+        handles.setdefault(level.label, line)
+    if handles or more:
+        key(canvas, [*handles.values(), *more], above=above, columns=columns)
