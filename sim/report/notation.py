@@ -78,11 +78,6 @@ def count(value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
 
 
-def ratio(value: float) -> str:
-    """Write how many times one thing is another."""
-    return f"{value:,.0f}" if value >= 10 else f"{value:.1f}"
-
-
 def span(values: Iterable[float]) -> str:
     """Write a number of people that may vary: one, or the least and the greatest."""
     low, *_, high = (*(ordered := sorted(values)), ordered[-1])

@@ -19,7 +19,6 @@ from rich.console import Console
 from sim.games import read
 from sim.games.reveal.report.accuracy_by_group import loss_test_rows
 from sim.games.reveal.report.cells import ReportCell, report_cells
-from sim.games.reveal.report.printed_formulas import contest, printed_errors
 from sim.games.reveal.report.terminal import terminal
 from sim.report.cells import paper_figure
 from sim.report.estimates import PERCENT, estimate
@@ -318,35 +317,6 @@ def test_printed_figures_are_found_by_value_not_by_axis() -> None:
     assert [paper.leakage for cell in fixed.cells if (paper := paper_figure(cell.scenario))] == [63, 63]
     other = read("conceal-adult-100", ["developer.queries=30"])
     assert not any(paper_figure(cell.scenario) for cell in other.cells)
-
-
-def test_table_1_cannot_come_from_the_printed_formulas(tmp_path: Path) -> None:
-    ratios: dict[str, list[float]] = {"conceal": [], "laplace": []}
-    noisier = pairs = 0
-    for name in ("conceal-adult-100", "conceal-adult-1000"):
-        sweep = read(name)
-        errors = printed_errors(cells_of(sweep, _trials(sweep, 1)))
-        assert len(errors) == 12
-        for error in errors:
-            ratios[error.mechanism].append(error.ratio)
-        bout = contest(errors)
-        assert bout.by_mean == bout.by_median
-        noisier, pairs = noisier + bout.by_mean, pairs + bout.cells
-    assert (noisier, pairs) == (10, 12)
-    assert [round(bound(ratios["conceal"])) for bound in (min, max)] == [97, 3330]
-    assert [round(bound(ratios["laplace"])) for bound in (min, max)] == [6, 131]
-    sweep = read("conceal-adult-1000", ["scenario.trials=1"])
-    text = _shown(_report(tmp_path / "run", sweep, _trials(sweep, 1)))
-    assert "the printed average errors are 97 to 1,863 times smaller" in text
-    assert "larger than Laplace's in 4 of 6 cells" in text
-
-
-def test_one_ratio_by_hand() -> None:
-    sweep = read("conceal-adult-100", ["developer.queries=25", "compliance.epsilon=5.0"])
-    conceal, laplace = printed_errors(cells_of(sweep, _trials(sweep, 1)))
-    near, far = 25 / 91 + 25 / 10, math.exp(-5 * 8 / 150) * (25 / 99 + 25 / 2)
-    assert conceal.ratio == pytest.approx(6 * max(near, far) / 5 / 0.0109)
-    assert laplace.ratio == pytest.approx((25 / 2 + 25 / 99) / 5 / 0.2009)
 
 
 def test_the_loss_test_counts_each_model_once(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ from sim.games.reveal.report import tables, wording
 from sim.games.reveal.report.accuracy_by_group import loss_test_rows
 from sim.games.reveal.report.assumptions import assumptions
 from sim.games.reveal.report.cells import ReportCell, report_cells
-from sim.games.reveal.report.printed_formulas import printed_errors
 from sim.games.reveal.report.until_known import until_known
 from sim.games.reveal.report.verdicts import cards, note
 from sim.games.reveal.scenario import RevealScenario
@@ -33,7 +32,6 @@ def page(sweep: Sweep, trials: Sequence[Trial], summary: Sequence[Mapping[str, A
         What the lines come to, cell by cell.
     """
     cells = report_cells(sweep, trials, summary)
-    errors = printed_errors(cells)
     tests = loss_test_rows(cells)
     attribute = sweep.scenario.data.protected or "group"
     from sim.report.drawing import looks
@@ -43,7 +41,7 @@ def page(sweep: Sweep, trials: Sequence[Trial], summary: Sequence[Mapping[str, A
         cards=cards(cells, colours),
         about_cards=note(cells),
         played=wording.played(sweep, trials),
-        findings=wording.happened(cells, errors, tests, attribute),
+        findings=wording.happened(cells, tests, attribute),
         settings=_settings(sweep, cells),
         sections=tuple(_sections(cells)) if cells else (),
         assumptions=tuple(assumptions(sweep, trials)),
@@ -75,17 +73,6 @@ def _sections(cells: Sequence[ReportCell]) -> Iterator[Section]:
                 "one group may simply be easier to predict; it tells that the model serves the groups unequally, "
                 "which anybody with such rows can see without asking compliance.",
             ),
-        )
-    if errors := printed_errors(cells):
-        yield Section(
-            "printed",
-            "Where the printed figures cannot come from the printed formulas",
-            before=(
-                "The paper prints average errors of the noisy answers, and formulas for the noise. This is how they "
-                "compare, cell by cell.",
-            ),
-            conclusions=wording.printed_conclusions(errors),
-            table=tables.printed_table(errors),
         )
 
 

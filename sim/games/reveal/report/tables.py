@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from compliance.mechanisms import MECHANISMS
 from sim.games.reveal.report.accuracy_by_group import LossTestRow
 from sim.games.reveal.report.cells import ReportCell, target_rate
-from sim.games.reveal.report.printed_formulas import PrintedError
 from sim.games.reveal.report.until_known import UntilKnown, as_needed, asked
 from sim.games.reveal.report.verdicts import worthless
 from sim.games.reveal.report.wording import majority_note
 from sim.report.cells import trials_id
 from sim.report.estimates import FEWEST
-from sim.report.notation import MISSING, as_float, count, number, plural, ratio, setting, span, symbol
+from sim.report.notation import MISSING, as_float, count, number, plural, setting, span, symbol
 from sim.report.tables import Column, PageTable
 
 _GUESS = "the developer's guess"
@@ -166,7 +165,9 @@ def _cell_notes(cells: Sequence[ReportCell]) -> list[str]:
         notes.append("Attribute-Conceal's noise has no mean, so a mean error under it is chance; read the median.")
     sources = dict.fromkeys(cell.paper.source for cell in cells if cell.paper is not None)
     if sources:
-        notes.append(f"Printed figures: {'; '.join(sources)}.")
+        noisy = any(cell.noisy and cell.paper is not None and cell.paper.query_error_mean for cell in cells)
+        errors = " Printed errors are far below the printed formulas: fairwall papers show AR-51." if noisy else ""
+        notes.append(f"Printed figures: {'; '.join(sources)}.{errors}")
     return notes
 
 
@@ -216,29 +217,3 @@ def test_table(rows: Sequence[LossTestRow]) -> PageTable:
     if any(row.data for row in rows):
         columns.insert(0, Column("data", [row.data for row in rows], numeric=False))
     return PageTable(columns)
-
-
-def printed_table(errors: Sequence[PrintedError]) -> PageTable:
-    """Lay out the printed figures beside the printed formulas."""
-    kinds = {"conceal": "median", "laplace": "mean"}
-    return PageTable(
-        [
-            Column("m", [f"{error.queries:,}" for error in errors]),
-            Column("ε", [number(error.epsilon, 6) for error in errors]),
-            Column("mechanism", [MECHANISMS[error.mechanism].title for error in errors], numeric=False),
-            Column("average error", [number(error.printed, 4) for error in errors], group="printed figure"),
-            Column("typical noise", [number(error.formula) for error in errors], group="printed formula"),
-            Column("taken", [kinds[error.mechanism] for error in errors], numeric=False, group="printed formula"),
-            Column("formula / figure", [ratio(error.ratio) for error in errors]),
-            Column("median", [number(error.measured_median) for error in errors], group="measured here"),
-            Column("mean", [number(error.measured_mean) for error in errors], group="measured here"),
-        ],
-        (
-            "Attribute-Conceal adds Cauchy noise, which has no mean: an “average error” of it has no meaning, however "
-            "many trials it is taken over, and jumps with the largest draw. So its median, which is the scale of the "
-            "noise, stands in the table. For Laplace noise the mean size is the scale.",
-            "The noise measured here is on the corrected sensitivity, and one size query shares the budget (m + 1 "
-            "answers), so it is a little larger than the printed formula’s at the same m. Medians and means are over "
-            "the answers of a trial, then over trials.",
-        ),
-    )

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from compliance.mechanisms import MECHANISMS
 from fairwall.laws.metric import METRICS
 from sim.games.reveal.report.accuracy_by_group import LossTestRow
 from sim.games.reveal.report.cells import ReportCell, rank
-from sim.games.reveal.report.printed_formulas import PrintedError, contest, lower_everywhere
 from sim.games.reveal.report.until_known import as_needed
 from sim.report.cells import Trial
 from sim.report.estimates import FEWEST, Estimate, share
-from sim.report.notation import count, number, plural, ratio, setting, span, symbol
+from sim.report.notation import count, number, plural, setting, span, symbol
 from sim.scenarios.sweep import Sweep
 
 _NOISE = {True: "with noise", False: "without noise"}
@@ -49,15 +48,12 @@ def played(sweep: Sweep, trials: Sequence[Trial]) -> str:
     )
 
 
-def happened(
-    cells: Sequence[ReportCell], errors: Sequence[PrintedError], tests: Sequence[LossTestRow], attribute: str
-) -> tuple[str, ...]:
+def happened(cells: Sequence[ReportCell], tests: Sequence[LossTestRow], attribute: str) -> tuple[str, ...]:
     """Say what happened, a finding a paragraph.
 
     Parameters
     ----------
     cells : sequence of ReportCell
-    errors : sequence of PrintedError
     tests : sequence of LossTestRow
     attribute : str
         What the protected attribute is called.
@@ -78,11 +74,6 @@ def happened(
         findings.append(
             f"The outsider found the released model right for {row.advantaged.text(1, '%')} of the advantaged "
             f"and for {row.disadvantaged.text(1, '%')} of the disadvantaged: a gap of {row.gap.text(1, ' points')}."
-        )
-    if errors:
-        findings.append(
-            "The average errors that the paper prints are far smaller than the noise that its own printed formulas "
-            f"call for: {_by_mechanism(errors)} (see below)."
         )
     return tuple(findings)
 
@@ -151,50 +142,6 @@ def _verdict(cell: ReportCell) -> str:
         f"The difference to its guess before asking, {gain.text(1, ' points')}, cannot be told from none over these "
         "trials; that is no proof that nothing leaked."
     )
-
-
-def _by_mechanism(errors: Sequence[PrintedError]) -> str:
-    parts = []
-    for mechanism in dict.fromkeys(error.mechanism for error in errors):
-        low, high = _ratios(error for error in errors if error.mechanism == mechanism)
-        parts.append(f"{_times(low, high)} for {MECHANISMS[mechanism].title}")
-    return ", ".join(parts)
-
-
-def _ratios(errors: Iterable[PrintedError]) -> tuple[float, float]:
-    ratios = [error.ratio for error in errors]
-    return min(ratios), max(ratios)
-
-
-def _times(low: float, high: float) -> str:
-    return f"{ratio(low)} times" if low == high else f"{ratio(low)} to {ratio(high)} times"
-
-
-def printed_conclusions(errors: Sequence[PrintedError]) -> tuple[str, ...]:
-    """Say how far the printed figures are from the printed formulas."""
-    conclusions = []
-    for mechanism, where, typical in (("conceal", "Algorithm 3", "median"), ("laplace", "Theorem 5", "mean")):
-        ours = [error for error in errors if error.mechanism == mechanism]
-        if not ours:
-            continue
-        low, high = _ratios(ours)
-        factor = ""
-        if high > 3 * low:
-            factor = f" No one missing factor explains them: the ratio itself varies {high / low:.0f}-fold."
-        conclusions.append(
-            f"{MECHANISMS[mechanism].title}: the printed average errors are {_times(low, high)} smaller than the "
-            f"{typical} size of the noise in the printed formula ({where}), over {plural(len(ours), 'cell')}.{factor}"
-        )
-    bout = contest(errors)
-    if bout.cells:
-        counted = f"{bout.by_median} of {bout.cells} cells"
-        if bout.by_mean != bout.by_median:
-            counted += f" by medians ({bout.by_mean} against Laplace's mean)"
-        against = ". The printed figures have it smaller in every one" if lower_everywhere(errors) else ""
-        conclusions.append(
-            f"As the formulas are printed, Attribute-Conceal's noise is larger than Laplace's in {counted}{against}."
-        )
-    return tuple(conclusions)
 
 
 def majority_note(cells: Sequence[ReportCell]) -> str:

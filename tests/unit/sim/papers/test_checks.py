@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -14,6 +15,7 @@ from fairwall.laws.conceal_laplace import conceal_laplace_law
 from fairwall.laws.local import LOCAL_LAWS, split
 from fairwall.laws.noise import Laplace
 from fairwall.learning.fairness import Leakage, leakage
+from sim.datasets import load
 from sim.papers.checks import attribute_reveal, fair_finetuning, local_privacy, private_fair
 
 gap, loss, chances = attribute_reveal._gap, private_fair._loss, private_fair._log_chances
@@ -86,6 +88,31 @@ def test_a_refuted_claim_has_a_case_with_figures(check: Callable[[], Any]) -> No
     found = check()
     assert any(letter.isdigit() for letter in found.counterexample)
     assert found.figures
+
+
+def test_table_1_cannot_come_from_the_printed_formulas() -> None:
+    found = attribute_reveal.printed_formulas()
+    ratios = {
+        mechanism: [10**ratio for cell, ratio in found.figures.items() if cell.startswith(mechanism)]
+        for mechanism in ("conceal", "laplace")
+    }
+    assert [len(each) for each in ratios.values()] == [12, 12]
+    assert [round(bound(ratios["conceal"])) for bound in (min, max)] == [97, 3330]
+    assert [round(bound(ratios["laplace"])) for bound in (min, max)] == [6, 131]
+    assert "97 to 3,330 times smaller" in found.found
+    assert attribute_reveal.printed_order().figures == {"printed": 12, "larger": 10, "cells": 12}
+
+
+def test_one_ratio_by_hand() -> None:
+    found = attribute_reveal.printed_formulas().figures
+    near, far = 25 / 91 + 25 / 10, math.exp(-5 * 8 / 150) * (25 / 99 + 25 / 2)
+    assert 10 ** found["conceal-100-10-25-5"] == pytest.approx(6 * max(near, far) / 5 / 0.0109)
+    assert 10 ** found["laplace-100-10-25-5"] == pytest.approx((25 / 2 + 25 / 99) / 5 / 0.2009)
+
+
+def test_german_credit_has_so_many_women() -> None:
+    table = load("german", protected="sex", advantaged="male")
+    assert (table.protected == 0).sum() == attribute_reveal._WOMEN
 
 
 def test_a_repaired_formula_is_not_refuted(monkeypatch: pytest.MonkeyPatch) -> None:
