@@ -19,9 +19,8 @@ from compliance.ledger.entries import UNIT_EPSILON, Entry, Reply, Request, Room
 from compliance.mechanisms.local import PROTOCOLS, seeded, system
 from compliance.noise.sampling import request_key
 from compliance.records.people import Records
-from fairwall.laws.group_rates import RATED
 from fairwall.laws.local import CLEAN
-from fairwall.laws.utility import UTILITIES
+from fairwall.laws.utility import RATED, UTILITIES
 from fairwall.learning.design import design, one_hot
 from fairwall.learning.forest import from_array
 from fairwall.rpc.errors import Refusal

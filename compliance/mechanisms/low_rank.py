@@ -75,12 +75,3 @@ class LowRankMechanism:
 
         values, low, high = answers(question, look)
         return Release(values, bought, low, high)
-
-
-def predicted(question: Question, epsilon: float) -> float:
-    """Return the error to expect of an answer; public."""
-    errors = [
-        best_measurement(stratum.inside, epsilon, cube_step(epsilon, stratum.people), size_known=False).error
-        for stratum in question.strata
-    ]
-    return sum(errors) / len(errors)

@@ -58,24 +58,6 @@ class Dealer(Protocol[Dealt, Came]):
 
 
 @dataclass(frozen=True)
-class Compared:
-    """What comes of holding a run against published figures.
-
-    Parameters
-    ----------
-    shown : renderable
-        In 80 columns.
-    agrees : bool
-    page : callable
-        Tells it at length.
-    """
-
-    shown: RenderableType
-    agrees: bool
-    page: Callable[[], Page]
-
-
-@dataclass(frozen=True)
 class Front:
     """Which cells of a run no other cell beats.
 

@@ -19,8 +19,6 @@ UNPLAYED = "unplayed"
 """There is a test, and nobody has run it."""
 
 STATUSES = (REPRODUCED, NOT_REPRODUCED, UNDECIDED, REFUTED, NOT_TESTED, LOST, UNPLAYABLE, UNPLAYED)
-DECIDED = (REPRODUCED, NOT_REPRODUCED, UNDECIDED, REFUTED)
-"""The verdicts, which a command computes again."""
 
 MEANING = {
     REPRODUCED: "the 95% interval lies wholly inside the predicted region; or a check found no counterexample",

@@ -87,3 +87,7 @@ UTILITIES: dict[str, Utility] = {
         Utility("auc_hard", "AUC on decisions", _auc_hard),
     )
 }
+
+RATED = ("sp", "eo", "oad")
+"""The metrics whose groups' rates are reported of a model, in this order, of the advantaged before the disadvantaged:
+what the paper's result files call SP_a_1, SP_a_0, EO_a_1, EO_a_0, OA_a_1 and OA_a_0."""

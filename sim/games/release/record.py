@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairwall.laws.group_rates import RATED
 from fairwall.laws.local import CLEAN, LOCAL_LAWS
-from fairwall.laws.utility import UTILITIES
+from fairwall.laws.utility import RATED, UTILITIES
 from sim.games.game import Line
 from sim.games.release.deal import ReleaseDeal
 from sim.games.release.outcome import ReleaseOutcome

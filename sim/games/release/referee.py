@@ -14,8 +14,7 @@ from fairwall.game.v1.release_game_service_pb2_grpc import (
     ReleaseGameServiceServicer,
     add_ReleaseGameServiceServicer_to_server,
 )
-from fairwall.laws.group_rates import RATED
-from fairwall.laws.utility import UTILITIES
+from fairwall.laws.utility import RATED, UTILITIES
 from fairwall.rpc.arrays import chunks_of, header_of
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.metrics import number_of

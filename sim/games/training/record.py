@@ -17,9 +17,6 @@ from sim.report.estimates import SHARE, Estimate, estimate
 from sim.scenarios.scenario import plain
 from sim.scenarios.sweep import Cell
 
-GROUPS = ("disadvantaged", "advantaged")
-"""In the order in which a pair of figures has them."""
-
 
 def record(_cell: Cell[TrainingScenario], _trial: int, dealt: TrainingDeal, outcome: TrainingOutcome) -> list[Line]:
     """Score the model's decisions on the test rows, and write the trial down.

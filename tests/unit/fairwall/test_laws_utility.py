@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from compliance.records.metrics import GroupSums, gaps
-from fairwall.laws.group_rates import group_rates
 from fairwall.laws.metric import part_values, sums_over
 from fairwall.laws.utility import UTILITIES
-from tests.fairness_figures import fairness_figures
+from tests.fairness_figures import fairness_figures, group_rates
 
 CLOSE = 1e-12
 

@@ -19,7 +19,7 @@ from sim.papers.claim import SHIPPED, ClaimTest, Paper, find, papers
 from sim.papers.finding import Finding
 from sim.papers.page import markdown
 from sim.papers.values import Value, ValueRefused
-from sim.papers.verdict import DECIDED, LOST, NOT_TESTED, REFUTED, STATUSES, UNPLAYABLE, UNPLAYED, verdict
+from sim.papers.verdict import LOST, NOT_TESTED, REFUTED, STATUSES, UNPLAYABLE, UNPLAYED, verdict
 from sim.report.reproduction import NOT_REPRODUCED, REPRODUCED, UNDECIDED
 
 ROOT = Path(__file__).parents[4]
@@ -314,7 +314,7 @@ def test_a_check_is_executed_again(
 def test_the_shipped_claims_are_many_and_most_have_a_verdict() -> None:
     found = ledger.entries(papers())
     assert len(found) >= 150
-    assert sum(entry.status in DECIDED for entry in found) >= 110
+    assert sum(entry.status in (REPRODUCED, NOT_REPRODUCED, UNDECIDED, REFUTED) for entry in found) >= 110
     assert {entry.status for entry in found} >= {REFUTED, NOT_TESTED, LOST, UNPLAYABLE}
     assert {entry.status for entry in found} <= set(STATUSES)
 
