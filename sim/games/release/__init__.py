@@ -49,5 +49,4 @@ GAME: Game[scenario.ReleaseScenario, deal.ReleaseDeal, outcome.ReleaseOutcome] =
     terminal=_terminal,
     captions=captions.captions,
     headline=columns.MEASURES["leakage"],
-    compare=_compare,
 )
