@@ -81,13 +81,7 @@ def run(
     as_json: _Json = False,
 ) -> None:
     """Play a scenario: three processes, a referee, a report."""
-    if resume is not None and (out is not None or secret is not None):
-        why = "--secret is for a new run, and --resume continues one that has its own"
-        if out is not None:
-            why = "--out is for a new folder, and --resume continues in an old one"
-        raise typer.BadParameter(f"{why}: give one of them")
-    if progress not in ("bar", "lines"):
-        raise typer.BadParameter(f"--progress: must be bar or lines, not {progress!r}")
+    _require_fitting(out, resume, secret, progress)
     overrides = settings_of(settings, trials, seed)
     if dry_run:
         _say_what_is_played(scenario, overrides, force=force, as_json=as_json)
@@ -126,6 +120,17 @@ def run(
         with resumable(scenario, overrides, folder, again):
             played, page = play(sweep, folder, means, as_json=as_json, lines=progress == "lines")
     _show(sweep, played, page, as_json=as_json)
+
+
+def _require_fitting(out: Path | None, resume: Path | None, secret: Path | None, progress: str) -> None:
+    for option, given, why in (
+        ("--out is for a new folder", out, "in an old one"),
+        ("--secret is for a new run", secret, "one that has its own"),
+    ):
+        if resume is not None and given is not None:
+            raise typer.BadParameter(f"{option}, and --resume continues {why}: give one of them")
+    if progress not in ("bar", "lines"):
+        raise typer.BadParameter(f"--progress: must be bar or lines, not {progress!r}")
 
 
 @contextlib.contextmanager

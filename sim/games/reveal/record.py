@@ -49,7 +49,6 @@ def record(cell: Cell[RevealScenario], trial: int, deal: RevealDeal, outcome: Re
     score = _score(deal, guess)
     accuracies = guess.accuracy_models if guess.queries else None
     advantaged = int(protected.sum())
-    people = protected[stratum(scenario.compliance.metric, deal.compliance.labels)]
     line: dict[str, Any] = {
         "n": len(protected),
         "n0": len(protected) - advantaged,
@@ -76,7 +75,17 @@ def record(cell: Cell[RevealScenario], trial: int, deal: RevealDeal, outcome: Re
         **_errors(scenario, outcome),
         "epsilon_spent": plain(outcome.epsilon_spent),
     }
+    line |= _where_it_applies(deal, outcome, score)
+    if trial == 0:
+        line["trace"] = _trace(deal, outcome)
+    return [line]
+
+
+def _where_it_applies(deal: RevealDeal, outcome: RevealOutcome, score: RevealScore) -> Line:
+    """Write down what not every trial has."""
+    scenario, guess, line = deal.scenario, outcome.reveal, dict[str, Any]()
     if math.isinf(scenario.epsilon):
+        people = deal.compliance.protected[stratum(scenario.compliance.metric, deal.compliance.labels)]
         line["answers_bound"] = answers_needed(len(people), int((people == 0).sum()), _bits(scenario))
     if scenario.compliance.differencing:
         line["flagged"] = sum(audit.flagged for audit in outcome.audits)
@@ -101,9 +110,7 @@ def record(cell: Cell[RevealScenario], trial: int, deal: RevealDeal, outcome: Re
             "accuracy_disadvantaged": test.accuracy_disadvantaged,
             "gap_base": 100.0 * abs(test.accuracy_advantaged - test.accuracy_disadvantaged),
         }
-    if trial == 0:
-        line["trace"] = _trace(deal, outcome)
-    return [line]
+    return line
 
 
 def _errors(scenario: RevealScenario, outcome: RevealOutcome) -> dict[str, float | None]:
