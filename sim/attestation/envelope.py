@@ -2,7 +2,8 @@
 
 An envelope has one way to be written, and is read in no other: whatever byte of it is changed, it is another envelope
 or none. So base64 must be canonical, an ECDSA signature has the smaller of its two values of s, and the certificate,
-which stands outside what is signed, is named in it by its digest, see `sim.attestation.statement`.
+which stands outside what is signed, is named in it by its digest, see `sim.attestation.statement`. A library of
+envelopes takes others too, so that most of what is here would stay beside it.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ pass over the table. Its curvature lies below that of
 since l'' <= 1/4. Steps of B^-1 times the gradient descend therefore (Böhning and Lindsay, 1988), the first one from 0
 is Newton's, and Anderson's mixing of the last steps makes few of them do. R' R is taken to be its share of the whole
 table's. Single precision and a stop at `_STILL` change a few decisions in a thousand: too little for a plan's means to
-notice, and too much for what is released.
+notice, and too much for what is released: the developer finds its own one by one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """A signature of ``result.json``, and so of every file whose digest stands in it.
 
 The key is the user's and kept elsewhere: who may write every file of a run's folder cannot write another run under it.
-The signature is Ed25519's 64 bytes, which other programs can check too: ``openssl pkeyutl -verify -rawin``.
+The signature is Ed25519's 64 bytes, which other programs can check too: ``openssl pkeyutl -verify -rawin``. The page of
+a ledger is signed in an envelope instead, since it names its signer, and programs for in-toto's statements read that.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Connections that end before there is a call, in the log: a line of JSON for each failed handshake.
 
-gRPC has no hook for them. Its core can be told to write what its handshakes come to on stderr, for its developers. A
-process of its own reads that, writes a line for each failure, and passes on whatever else comes out on stderr, so that
-nothing is lost where the service crashes, and no thread of the service waits for another one that is to read.
+gRPC has no hook for them, and tells interceptors of calls alone (https://github.com/grpc/grpc/issues/38665). Its core
+can be told to write what its handshakes come to on stderr, for its developers. A process of its own reads that, writes
+a line for each failure, and passes on whatever else comes out on stderr, so that nothing is lost where the service
+crashes, and no thread of the service waits for another one that is to read.
 
 Both run this file: the service `reported`, the other process `main`. Neither needs a library.
 """

@@ -450,7 +450,8 @@ def _asker(handler: _Handler, method: str) -> Callable[[Iterator[bytes], _Bytes]
 class _Prompt:
     """A call's messages, each of which has to come within a time; Refusal ``MESSAGE_LATE`` if one does not.
 
-    grpc's own iterator waits on a condition for as long as the call lasts, and cannot be told to give up. This does
+    grpc's own iterator waits on a condition for as long as the call lasts, and cannot be told to give up: ``cancel``,
+    the one public way to end the wait, would not let the caller know why. This does
     what that does, step by step, but for the end of the wait. Another thread that waits instead would cost each message
     a change of threads: a sixth of what a small call takes.
     """
