@@ -15,8 +15,7 @@ if any(argument.startswith("--policy") for argument in sys.argv) and "GRPC_TRACE
     os.environ.update(handshakes.ENVIRONMENT)
 
 with importing("compliance"):
-    from compliance.deployment import serve as deployment
-    from compliance.games import play
+    from compliance.games.play import play
     from fairwall.rpc import process
 
 
@@ -24,10 +23,12 @@ def main() -> None:
     """Play or serve, as the command line says."""
     asked = process.arguments("compliance", deployable=True)
     if asked.policy is None:
-        play.play(*process.start("compliance", asked.config))
-    else:
-        with handshakes.reported():
-            deployment.serve(Path(asked.policy), new_ledger=asked.new_ledger, even_if_worthless=asked.even_if_worthless)
+        play(*process.start("compliance", asked.config))
+        return
+    with importing("compliance"):
+        from compliance.deployment.serve import serve  # no game waits for the library that validates policies
+    with handshakes.reported():
+        serve(Path(asked.policy), new_ledger=asked.new_ledger, even_if_worthless=asked.even_if_worthless)
 
 
 if __name__ == "__main__":

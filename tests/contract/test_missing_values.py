@@ -17,7 +17,8 @@ from compliance.answers import groups
 from compliance.answers.audit_service import AuditService
 from compliance.answers.audits import DEVELOPER
 from compliance.answers.group_service import GroupService
-from compliance.deployment import serve as deployment
+from compliance.deployment.accounts import opened
+from compliance.deployment.ledger import agree
 from compliance.deployment.policy import loading
 from compliance.deployment.policy.reading import read
 from compliance.deployment.policy.schema import PolicyError
@@ -111,15 +112,14 @@ def questions() -> Iterator[NDArray[np.float64]]:
 def served(folder: Path, credentials: Any) -> Iterator[grpc.Channel]:
     """Serve a folder's policy as a deployment does, to a run's developer."""
     policies = read(folder / "policy.toml")
-    data = deployment._load(policies)
+    data = loading.load_all(policies)
     ledger = Ledger()
-    deployment._agree(policies, data, ledger)
-    cases = {each.policy.data_name: deployment._case(each, ledger) for each in data}
-    by_group = deployment._grouped(data, cases)
+    agree(policies, data, ledger)
+    accounts = opened(data, ledger)
 
     def register(started: grpc.Server) -> None:
-        add_AuditServiceServicer_to_server(AuditService(cases), started)
-        add_GroupServiceServicer_to_server(GroupService(by_group), started)
+        add_AuditServiceServicer_to_server(AuditService(accounts.audits), started)
+        add_GroupServiceServicer_to_server(GroupService(accounts.groups), started)
 
     listening = server.serve(register, credentials["compliance"])
     try:

@@ -140,12 +140,12 @@ def test_carol_s_first_answer_takes_one_command_and_costs_alice_no_call(deployme
 CLOSES_FIRST = """
 import time
 from compliance import __main__ as entry
-from compliance.deployment import serve as deployment
-def replace(served, by):
-    served.clear()
+from compliance.answers.accounts import Accounts
+def replace(self, by, sound=Accounts.replace):
+    sound(self, Accounts())
     time.sleep(0.5)
-    served.update(by)
-deployment._replace = replace
+    sound(self, by)
+Accounts.replace = replace
 entry.main()
 """
 
@@ -275,30 +275,29 @@ def test_a_policy_that_cannot_be_served_changes_nothing(deployment: Deployment) 
 
 DROPS_FIRST = """
 from compliance import __main__ as entry
-from compliance.deployment.policy import checks
-from compliance.deployment import serve as deployment
+from compliance.deployment import reload as deployment
 held = []
 def cases_of(self, cases, sound=deployment.AuditService.__init__):
     held.append(cases)
     sound(self, cases)
-def check(before, after, sound=checks.check_change):
+def check(before, after, sound=deployment.check_change):
     held[0].clear()
     sound(before, after)
 deployment.AuditService.__init__ = cases_of
-checks.check_change = check
+deployment.check_change = check
 entry.main()
 """
 
 WRITES_FIRST = """
 from compliance import __main__ as entry
-from compliance.deployment import serve as deployment
-def agree(policies, data, ledger, sound=deployment._agree):
+from compliance.deployment import reload as deployment
+def agree(policies, data, ledger, sound=deployment.agree):
     for policy in policies.datasets.values():
         for name, share in policy.developers.items():
             if ledger.standing(policy.data_name).budget:
                 ledger.allocate(policy.data_name, name, share.epsilon)
     sound(policies, data, ledger)
-deployment._agree = agree
+deployment.agree = agree
 entry.main()
 """
 

@@ -1,7 +1,7 @@
 """Keeps its ledger in memory: a restart gives everything back."""
 
 from compliance.__main__ import main
-from compliance.deployment import serve as deployment
+from compliance.deployment import serve
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours, Rule
 
@@ -18,7 +18,7 @@ def ledger_of(policies, data):
     return ledger
 
 
-deployment._ledger = ledger_of
+serve.open_ledger = ledger_of
 
 if __name__ == "__main__":
     main()

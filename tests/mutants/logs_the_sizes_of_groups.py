@@ -1,20 +1,20 @@
 """Logs how many people each group has."""
 
 from compliance.__main__ import main
-from compliance.deployment import serve as deployment
+from compliance.deployment import accounts, serve
 
 KILLED_BY = "C610"
 
-sound = deployment._case
+sound = accounts._case
 
 
 def case_of(data, ledger):
     n1 = int(data.records.protected.sum())
-    deployment.LOG.info("%d and %d people", n1, data.records.people - n1)
+    serve.LOG.info("%d and %d people", n1, data.records.people - n1)
     return sound(data, ledger)
 
 
-deployment._case = case_of
+accounts._case = case_of
 
 if __name__ == "__main__":
     main()

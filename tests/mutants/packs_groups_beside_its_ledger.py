@@ -3,11 +3,11 @@
 import numpy as np
 
 from compliance.__main__ import main
-from compliance.deployment import serve as deployment
+from compliance.deployment import serve
 
 KILLED_BY = "C610"
 
-sound = deployment._ledger
+sound = serve.open_ledger
 
 
 def ledger_of(policy, data):
@@ -17,7 +17,7 @@ def ledger_of(policy, data):
     return found
 
 
-deployment._ledger = ledger_of
+serve.open_ledger = ledger_of
 
 if __name__ == "__main__":
     main()

@@ -4,14 +4,14 @@ import atexit
 import sqlite3
 
 from compliance.__main__ import main
-from compliance.deployment import serve as deployment
+from compliance.deployment import serve
 from compliance.ledger import Ledger
 from compliance.ledger import head as seal
 
 KILLED_BY = "C308"
 
 
-def ledger_of(*given, sound=deployment._ledger, **named):
+def ledger_of(*given, sound=serve.open_ledger, **named):
     ledger = sound(*given, **named)
     memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
     disk, ledger._db = ledger._db, memory
@@ -23,7 +23,7 @@ def ledger_of(*given, sound=deployment._ledger, **named):
 
 seal.Seal.read = lambda _: None
 Ledger._check_seal = lambda _: None
-deployment._ledger = ledger_of
+serve.open_ledger = ledger_of
 
 if __name__ == "__main__":
     main()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.answers.releases import Column
-from compliance.deployment.policy.schema import DataSection, Policy, PolicyError, ReleaseSection
+from compliance.deployment.policy.schema import DataSection, Policies, Policy, PolicyError, ReleaseSection
 from compliance.records.groups import NO_LABEL, OTHER, UNKNOWN, Attribute, Grouped
 from compliance.records.people import Records, RecordsError
 from compliance.records.rows import Ids, Rows, identified
@@ -37,6 +37,42 @@ LOG = logging.getLogger(__name__)
 
 _RELEASE_BYTES_MAX = 64 << 20
 """The ledger keeps each release for good."""
+
+
+@dataclass(frozen=True)
+class Data:
+    """A data set: its policy, and what was read by it.
+
+    Parameters
+    ----------
+    policy : Policy
+    records : Records
+    rows : Rows
+    grouped : Grouped or None
+        Everybody's groups; None where the policy has none.
+    released : tuple of (tuple of Column, ndarray), optional
+        The columns that are released, and each person's codes, as of `load_release`.
+    traits : tuple of Traits
+        Of the people who are audited, and of those whose attributes are released.
+    answers_a_day : mapping of str to int
+    """
+
+    policy: Policy
+    records: Records
+    rows: Rows
+    grouped: Grouped | None
+    released: tuple[tuple[Column, ...], NDArray[np.uint8]] | None
+    traits: tuple[Traits, Traits | None]
+    answers_a_day: Mapping[str, int]
+
+
+def load_all(policies: Policies) -> list[Data]:
+    """Read every data set of a deployment; what is wrong with one is raised as by `load` and `load_release`."""
+    hidden = {column for each in policies.datasets.values() for column in each.hidden}
+    return [
+        Data(each, *load(each), load_release(each), traits(each, hidden), policies.answers_a_day)
+        for each in policies.datasets.values()
+    ]
 
 
 def load(policy: Policy) -> tuple[Records, Rows, Grouped | None]:

@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from compliance.deployment.ledger import agree
+from compliance.deployment.policy.loading import load_all
 from compliance.deployment.policy.reading import read
-from compliance.deployment.serve import _agree, _load
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours
 from compliance.ledger.entries import LedgerError
@@ -85,7 +86,7 @@ class Place:
         found = read(policy)
         ledger = Ledger(found.deployment.ledger, Seal(found.deployment.seal, b"k" * 32))
         try:
-            _agree(found, _load(found), ledger)
+            agree(found, load_all(found), ledger)
         except LedgerError as error:
             return str(error)
         finally:
@@ -230,7 +231,7 @@ def test_nothing_is_told_without_the_key(tmp_path: Path) -> None:
 def test_a_ledger_of_before_learns_whose_its_data_are(place: Place) -> None:
     place.serve("loans", table(), *WHITE)
     found = read(_written(place))
-    (data,) = _load(found)
+    (data,) = load_all(found)
     ledger = Ledger(found.deployment.ledger, Seal(found.deployment.seal, b"k" * 32))
     whose = data.records.fingerprint(ledger.derived_key("data"))
     ledger.set_budget("loans", Neighbours.A_FLIP, Budget(3.0), whose)

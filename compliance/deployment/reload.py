@@ -1,0 +1,118 @@
+"""What a deployment serves while it runs, and how another policy comes into force: all of it, or nothing."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compliance.answers.accounts import Accounts
+from compliance.answers.audit_service import AuditService
+from compliance.answers.group_service import GroupService
+from compliance.answers.release_service import ReleaseService
+from compliance.deployment import worth
+from compliance.deployment.accounts import opened
+from compliance.deployment.ledger import agree
+from compliance.deployment.policy.checks import check_change
+from compliance.deployment.policy.loading import Data, load_all
+from compliance.deployment.policy.reading import read
+from compliance.deployment.policy.schema import Policies
+from compliance.deployment.running import Running
+from compliance.ledger import Ledger
+from fairwall.compliance.v1.audit_service_pb2_grpc import add_AuditServiceServicer_to_server
+from fairwall.compliance.v1.group_service_pb2_grpc import add_GroupServiceServicer_to_server
+from fairwall.compliance.v1.release_service_pb2_grpc import add_ReleaseServiceServicer_to_server
+from fairwall.errors import UserError
+from fairwall.rpc import identity, server
+from fairwall.rpc.quota import Quota
+from fairwall.rpc.revoked import Revoked
+from fairwall.rpc.server import Deployed, Server
+
+if TYPE_CHECKING:
+    import grpc
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass
+class Service:
+    """A deployment that is served.
+
+    Parameters
+    ----------
+    path : Path
+        The policy's file.
+    policy : Policies
+        The one that is in force.
+    ledger : Ledger
+    running : Running
+        Tells commands which policy that is.
+    deployed : Deployed
+        Who may call, and whether the service is ready.
+    accounts : Accounts
+        What is open.
+    """
+
+    path: Path
+    policy: Policies
+    ledger: Ledger
+    running: Running
+    deployed: Deployed
+    accounts: Accounts = field(default_factory=Accounts)
+
+    def put_in_force(self, data: Sequence[Data]) -> None:
+        """Open what a policy serves: nothing of it can be refused; calls under way end by what they began with."""
+        self.accounts.replace(opened(data, self.ledger))
+
+    def listen(self, credentials: identity.Credentials) -> Server:
+        """Begin to answer."""
+        return server.serve(self._register, credentials, self.policy.deployment.listen, self.deployed)
+
+    def reload(self, listening: Server) -> None:
+        """Put the policy in force as it is in its file now, or leave all as it was."""
+        try:
+            new = read(self.path)
+            check_change(self.policy, new)
+            credentials, revoked = credentials_of(new, self.deployed.revoked)
+            data = load_all(new)
+            agree(new, data, self.ledger)
+        except (UserError, OSError) as error:
+            LOG.error("SIGHUP: what was in force before stays so: %s", error)
+            self.running.says(self.policy.digest, str(error))
+            return
+        self.put_in_force(data)
+        self.deployed = replace(self.deployed, admitted=admitted(new), revoked=revoked)
+        listening.admit(self.deployed)
+        listening.show(credentials)
+        self.policy = new
+        self.running.says(new.digest)
+        for each in data:
+            LOG.info("SIGHUP: %s", each.policy.summary)
+            worth.say(each.policy, list(worth.worths(each.policy, each.records)))
+
+    def _register(self, grpc_server: grpc.Server) -> None:
+        add_AuditServiceServicer_to_server(AuditService(self.accounts.audits), grpc_server)
+        add_GroupServiceServicer_to_server(GroupService(self.accounts.groups), grpc_server)
+        if self.policy.releases:
+            add_ReleaseServiceServicer_to_server(ReleaseService(self.accounts.releases), grpc_server)
+
+
+def credentials_of(policy: Policies, before: Revoked | None = None) -> tuple[identity.Credentials, Revoked]:
+    """Read what the service proves itself with, and whose certificates hold no longer."""
+    credentials = identity.load(policy.deployment.credentials)
+    expected = (policy.deployment.name, "compliance")
+    if (credentials.run, credentials.party) != expected:
+        raise identity.CredentialsError(
+            f"{policy.deployment.credentials}: the certificate is for {credentials.party} of {credentials.run}, "
+            f"not for compliance of {policy.deployment.name}"
+        )
+    return credentials, Revoked(policy.deployment.credentials / "revoked.pem", credentials.authority, before)
+
+
+def admitted(policy: Policies) -> dict[identity.Caller, Quota]:
+    """List the policy's developers, and compliance itself, which may ask whether its server is well."""
+    run = policy.deployment.name
+    developers = {identity.Caller(run, "developer", name): quota for name, quota in policy.quotas.items()}
+    return {identity.Caller(run, "compliance"): Quota(), **developers}
