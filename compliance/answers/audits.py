@@ -289,9 +289,6 @@ def _encode(facts: Facts) -> bytes:
 def _decode(bought: tuple[bytes, ...]) -> Facts:
     found: dict[str, NDArray[np.float64]] = {}
     for facts in bought:
-        if facts.startswith(b"{"):  # as older services wrote them
-            found |= {name: np.array(values) for name, values in json.loads(facts).items()}
-            continue
         place = facts.index(b"\n") + 1
         for name, kind, shape in json.loads(facts[:place]):
             size = math.prod(shape)

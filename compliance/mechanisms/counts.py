@@ -48,9 +48,6 @@ _MISSED = 0.001
 _SIZES = 15
 """How many of the possible N0 an interval looks at, evenly spaced, each for those around it."""
 
-_OLD_FACT = 2
-"""How many numbers a fact about N0 had before it told the law of the noise."""
-
 _LEAST_SUM = 0.5
 """Sums below half a person are taken for that in a ratio, which stays finite."""
 
@@ -228,8 +225,6 @@ def as_fact(noisy: float, law: Law, n: int) -> NDArray[np.float64]:
 
 def from_fact(fact: NDArray[np.float64]) -> tuple[float, Laplace | Gaussian | CubeNoise]:
     """Read N0 with noise, and its noise's law, from a fact."""
-    if fact.size == _OLD_FACT:  # the second is what the noise had moved N0 by but for 1 in 80 times
-        return float(fact[0]), Laplace(float(fact[1]) / math.log(80))
     size, scale, kind = fact.tolist()
     if kind > 1:
         return size, CubeNoise(scale, int(kind) - 1)

@@ -17,7 +17,7 @@ from compliance.records.people import Records
 from fairwall.laws.cube import TOGETHER, coordinates
 from tests.asked import Asked, Spy
 
-BOUGHT = {"n0": np.array([2.0, 3.0])}
+BOUGHT = {"n0": np.array([2.0, 3.0 / np.log(80), 0.0])}
 
 
 def asked_for(

@@ -35,7 +35,7 @@ EPSILONS = (0.1, 0.5, 1.0, 5.0, 20.0)
 FEW = range(4, 61)
 MANY = (61, 64, 80, 100, 128, 175, 256, 300, 420, 550, 750, 1000, 1024, 1400, 1750, 2100, 2500, 3000)
 MECHANISM_NAMES = ("cells", "cube", "low-rank")
-N0_BOUGHT: Facts = {"n0": np.array([2.0, 3.0])}
+N0_BOUGHT: Facts = {"n0": np.array([2.0, 3.0 / np.log(80), 0.0])}
 
 
 class EnoughError(Exception):

@@ -432,15 +432,3 @@ def test_intervals_hold_the_exact_value_as_often_as_they_say_and_seldom_more(nam
         low, high = within_range(released.low, released.high, metric)
         held += ((low <= asked.gaps() + 1e-12) & (asked.gaps() - 1e-12 <= high)).tolist()
     assert 0.94 <= np.mean(held) <= (0.995 if metric.startswith("eodds") else 0.98)
-
-
-def test_a_size_that_an_older_version_has_sold_serves_on():
-    mechanism, asked = MECHANISMS["counts"], world("sp", 3)
-    sold = mechanism.release(asked, NO_FACTS, 1.0, 0.0, Seeded(np.random.default_rng(1))).facts["n0"]
-    moved = math.ceil(sold[1] * math.log(80))
-    now, then = (
-        mechanism.release(asked, {"n0": fact}, 1.0, 0.0, Seeded(np.random.default_rng(2)))
-        for fact in (sold, np.array([sold[0], moved]))
-    )
-    assert now.values.tolist() == then.values.tolist()
-    assert (now.high - now.low) == pytest.approx(then.high - then.low, rel=0.1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Callable
@@ -164,15 +163,11 @@ def test_the_size_of_what_is_kept_tells_nothing_of_the_groups_or_the_noise(mecha
     assert len(sizes) == 1
 
 
-def test_facts_are_read_as_they_were_written_also_by_an_older_service() -> None:
+def test_facts_are_read_as_they_were_written() -> None:
     facts = {"a": np.array([[0.1, -3.0]]), "b": np.array([7], np.uint16), "c": np.empty(0)}
     read = cases._decode((cases._encode(facts),))
     for name, values in facts.items():
         assert (read[name].dtype, read[name].tolist()) == (values.dtype, values.tolist())
-    old = json.dumps({name: values.tolist() for name, values in facts.items()}).encode()
-    assert {name: values.tolist() for name, values in cases._decode((old,)).items()} == {
-        name: values.tolist() for name, values in facts.items()
-    }
 
 
 def work(call: Callable[[], object]) -> int:
