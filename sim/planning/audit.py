@@ -34,10 +34,6 @@ from sim.planning.worst import Drawn, Near, Worst, computed_at, drawn_at, least_
 
 LEVEL = 0.95
 
-PLANNED = tuple(
-    name for name, law in MECHANISM_LAWS.items() if law.independent or law.noise_on in ("sums", "attributes", "any")
-)
-"""The mechanisms whose answers can be planned."""
 
 _EPSILON_MIN, _EPSILON_MAX = 1e-4, 1e4
 _PEOPLE_MAX = 10_000_000
@@ -113,13 +109,19 @@ class Plan:
         return label, a, size, of
 
 
+def planned() -> list[str]:
+    """Name the mechanisms whose answers can be planned."""
+    laws = MECHANISM_LAWS.items()
+    return [name for name, law in laws if law.independent or law.noise_on in ("sums", "attributes", "any")]
+
+
 def make(batch: Batch, within: float, budget: float | None = None) -> Plan:
     """Answer the question for a batch.
 
     Parameters
     ----------
     batch
-        Its mechanism is one of `PLANNED`.
+        Its mechanism is one of `planned`.
     within
         F, above 0 and below the width of the metric's range.
     budget
@@ -224,8 +226,8 @@ def _check(batch: Batch, within: float, budget: float | None) -> None:
     metric, name = batch.kind, batch.mechanism
     if name in MECHANISM_LAWS and batch.law.is_choice:
         raise PlanError(f"--mechanism: {name} answers with choices, which are not near any gap")
-    if name not in PLANNED:
-        raise PlanError(f"--mechanism: {name} is not planned, choose one of: {', '.join(PLANNED)}")
+    if name not in planned():
+        raise PlanError(f"--mechanism: {name} is not planned, choose one of: {', '.join(planned())}")
     for option, fits, rule in (
         ("--epsilon", 0 < batch.epsilon < math.inf, "must be above 0 and finite"),
         ("--delta", 0 <= batch.delta < 1, "must be at least 0 and below 1"),

@@ -266,7 +266,9 @@ def test_the_answer_is_readable_and_says_what_is_missing() -> None:
 def random_case(generator: np.random.Generator, *, near: bool) -> tuple[Batch, float, Worst]:
     """A batch, half of them with an epsilon within 1.5 times of where the answer turns."""
     while True:
-        mechanism = generator.choice([*("counts", "counts", "counts-gaussian", "randomized-response"), *audit.PLANNED])
+        mechanism = generator.choice(
+            [*("counts", "counts", "counts-gaussian", "randomized-response"), *audit.planned()]
+        )
         metric = generator.choice(["sp", "abs_sp", "eo", "abs_fpr", "oad", "eodds_max", "eodds_sum"])
         n, share, positive = generator.integers(60, 800), generator.uniform(0.08, 0.5), generator.uniform(0.25, 0.6)
         counts = Counts(*(max(2, round(n * y * a)) for y in (1 - positive, positive) for a in (share, 1 - share)))
