@@ -25,7 +25,8 @@ from compliance.answers.groups import PEOPLE_A_STRATUM, released
 from compliance.noise.sampling import Seeded
 from compliance.records.groups import Attribute, Grouped
 from fairwall.compliance.v1 import group_service_pb2 as wire
-from fairwall.laws.groups import Table, balanced, noise_rate
+from fairwall.laws.group_tables import Table
+from fairwall.laws.groups import balanced, noise_rate
 from fairwall.rpc.arrays import from_message
 from fairwall.tables import columns
 from fairwall.tables.reading import read

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compliance.expectation import expect
-from compliance.interval import probabilities_above
+from compliance.answers.expectation import expect
+from compliance.intervals.interval import probabilities_above
 from compliance.mechanisms import MECHANISMS
 from developer.reveal.decode.likelihood import law_of
 from developer.reveal.strategies.strategy import Terms

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from fairwall.compliance.v1 import group_service_pb2 as wire
 from fairwall.compliance.v1.group_service_pb2_grpc import GroupServiceStub
-from fairwall.laws.groups import Pair, Share, Table, compared, merged_share, p_values, sizes, worst_pair
+from fairwall.laws.group_tables import Pair, Share, Table, compared, merged_share, p_values, sizes, worst_pair
 from fairwall.rpc import arrays, channel, chunks
 from fairwall.wire.audits import ID_DIGITS, by_group_digest
 
@@ -120,7 +120,7 @@ class ByGroup:
             the most favoured group's rate less the group's, ``m_difference``; the group's over the most favoured one's,
             ``m_ratio``, the impact ratio; all of them with the ends of an interval, ``_low`` and ``_high``, that holds
             the exact number of these people with at least 95%; ``m_below_four_fifths``, the probability of an exact
-            ratio below 0.8; and of selection and scoring rates ``m_p_value``, see `fairwall.laws.groups.p_values`.
+            ratio below 0.8; and of selection and scoring rates ``m_p_value`` (`fairwall.laws.group_tables.p_values`).
             ``attrs`` has what was charged, and for each measure and model the `Pair` that is furthest apart.
 
         Raises

@@ -24,18 +24,8 @@ from compliance.noise.sampling import Noise, Seeded, System
 from compliance.records.groups import Attribute, Grouped
 from fairwall.client.by_group import MEASURES, ByGroup
 from fairwall.compliance.v1 import group_service_pb2 as wire
-from fairwall.laws.groups import (
-    SUM_STEP,
-    Table,
-    balanced,
-    compared,
-    marginal,
-    merged_share,
-    noise_rate,
-    noise_variance,
-    p_values,
-    worst_pair,
-)
+from fairwall.laws.group_tables import Table, compared, merged_share, p_values, worst_pair
+from fairwall.laws.groups import SUM_STEP, balanced, marginal, noise_rate, noise_variance
 from fairwall.rpc.arrays import from_message
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
