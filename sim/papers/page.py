@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections import Counter
 from collections.abc import Sequence
 
@@ -11,7 +10,7 @@ from sim.papers.claim import Prediction
 from sim.papers.ledger import Entry
 from sim.papers.verdict import MEANING, STATUSES, measured
 from sim.report.estimates import Estimate
-from sim.report.reproduction import NOT_REPRODUCED, REPRODUCED, UNDECIDED, judged
+from sim.report.reproduction import NOT_REPRODUCED, REPRODUCED, UNDECIDED, judged, region_text, short
 
 _SHOWN = 2
 """So many predictions of a claim stand in the table, those that decide first."""
@@ -63,21 +62,11 @@ def told(entry: Entry) -> str:
 
 def number(ours: Estimate, *, exact: bool) -> str:
     """Write what was measured, with its interval if it has one."""
-    ends = "" if ours.low is None or exact else f" ({_short(ours.low)} to {_short(ours.high)})"
-    return f"{_short(ours.mean)}{ends}"
+    if exact or ours.low is None or ours.high is None:
+        return short(ours.mean)
+    return f"{short(ours.mean)} ({short(ours.low)} to {short(ours.high)})"
 
 
 def predicted(prediction: Prediction) -> str:
     """Write what was predicted."""
-    low, high = prediction.region
-    if low == high:
-        return f"predicted {_short(low)}"
-    if math.isinf(high):
-        return f"predicted at least {_short(low)}"
-    return f"predicted at most {_short(high)}" if math.isinf(low) else f"predicted {_short(low)} to {_short(high)}"
-
-
-def _short(value: float | None) -> str:
-    """Write a number with three digits, and a count whole."""
-    assert value is not None, "an interval has both ends"
-    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return f"predicted {region_text(prediction.region)}"

@@ -79,7 +79,8 @@ def _fitting(
     several keys are written as one column of words, and all columns go but the first main one.
     """
     keys, shown = table.told_apart(), list(texts)
-    widths = {one: _width(own) for one, own in texts.items()}
+    # Words go over several lines.
+    widths = {one: min(_width(own), _WORDS) if one.words else _width(own) for one, own in texts.items()}
 
     def free(gap: int) -> int:
         taken = [*(_width((key.head, *key.texts)) for key in keys), *(widths[one] for one in shown)]

@@ -221,11 +221,14 @@ class PaperFigure(Section):
         ``--set`` or for a replay, adds what the file has there: the figure is about nothing else.
     data : str, optional
         What it was measured on, as ``source, protected``.
+    missing : str, optional
+        What the paper leaves out that it takes to do the same again.
     """
 
     source: str
     where: dict[str, Any]
     data: str | None = None
+    missing: str | None = None
 
 
 class Scenario(Section):

@@ -89,8 +89,8 @@ class TrainingSection(Section):
 class TrainingFigure(PaperFigure):
     """What a paper printed of a model: accuracy in percent and risk difference, with its standard deviations.
 
-    ``missing`` says what is missing, where the paper does not say enough to train the model again; ``group_accuracy``
-    and ``group_fpr``, rates of false positives, both in [0, 1], are of each group, the disadvantaged one's first.
+    ``group_accuracy`` and ``group_fpr``, rates of false positives, both in [0, 1], are of each group, the disadvantaged
+    one's first.
     """
 
     accuracy: float | None = None
@@ -99,7 +99,6 @@ class TrainingFigure(PaperFigure):
     gap_sd: float | None = None
     group_accuracy: tuple[float, float] | None = None
     group_fpr: tuple[float, float] | None = None
-    missing: str | None = None
 
 
 class TrainingScenario(Scenario):

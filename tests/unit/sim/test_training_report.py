@@ -24,7 +24,7 @@ from sim.games.training.report.attribute import attribute
 from sim.games.training.report.cells import PRACTICE, distance_of, promised_of
 from sim.games.training.report.fronts import placed
 from sim.games.training.report.page import page
-from sim.games.training.report.printed import OTHER_DATA, comparisons
+from sim.games.training.report.printed import comparisons
 from sim.games.training.report.terminal import terminal
 from sim.report.reproduction import NOT_AS_DESCRIBED, NOT_REPRODUCED, REPRODUCED, UNDECIDED
 from sim.runs.page import rendered
@@ -32,6 +32,7 @@ from sim.runs.trials import summarise
 from sim.scenarios.sweep import Cell, Sweep
 
 Lines = list[dict[str, Any]]
+OTHER_DATA = "not tested here (German Credit, sex)"
 
 HEAD = """
 [scenario]

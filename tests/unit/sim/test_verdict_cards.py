@@ -225,7 +225,7 @@ def test_an_attack_that_may_be_chance_is_said_to_be(right: int, of_others: int, 
 
 def test_too_few_splits_are_said_once(tmp_path: Path) -> None:
     text = test_report._shown(_written(tmp_path, RUNS["inference"](2)))
-    assert text.count("too few splits") == 1, "the verdict on all of the paper's figures, which is one for all rows"
+    assert text.count("undecided") == 2, "a finding, and the verdict on all printed figures, which is one for all rows"
     assert text.count("Fewer than 5 data splits give no interval. Nothing here is told from chance.") == 1
 
 

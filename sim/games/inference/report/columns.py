@@ -8,12 +8,19 @@ from dataclasses import replace
 from typing import Any
 
 from sim.games.game import Line
-from sim.games.inference.report import paper_columns
-from sim.games.inference.report.paper_comparison import LOADER_ONLY, PEOPLE_LEAST, loader_only, one_a_split
+from sim.games.inference.report.printed import (
+    LOADER_ONLY,
+    MARGINS,
+    PEOPLE_LEAST,
+    comparisons,
+    loader_only,
+    one_a_split,
+)
 from sim.report.cells import Swept
 from sim.report.columns import Measure, Table, interval_of
 from sim.report.estimates import FEWEST, PERCENT, SHARE, Estimate, Range, estimate
 from sim.report.notation import MISSING, as_float, count, number, setting
+from sim.report.reproduction import beside_ours
 from sim.scenarios.sweep import Sweep
 
 FEW = f"Fewer than {FEWEST} data splits give no interval."
@@ -215,12 +222,12 @@ def tables(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> list
         "victims",
         "What became of the models",
         cells,
-        (*VICTIMS, *paper_columns.columns(sweep)),
+        VICTIMS,
         f"Means over the victims of a split, and the 95% interval of their mean over the splits{enough}. {_BEFORE}",
     )
     told: list[Table[Any]] = [
         replace(guesses, caption="" if has_intervals(summary) else FEW),
-        replace(victims, caption=f"{_BEFORE} {paper_columns.marks(sweep, cells, loader)}"),
+        replace(victims, caption=f"{_BEFORE} {loader}".rstrip()),
         table(
             "membership",
             "Whether rows were known to be trained on",
@@ -259,7 +266,9 @@ def tables(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> list
             [cell for cell in cells if "lambdas" in cell],
             CHOSEN,
         ),
-        paper_columns.beside(sweep, swept, lines, cells),
+        beside_ours(
+            comparisons(sweep, lines), lambda cell: swept.name(cell) or sweep.scenario.developer.defence, MARGINS
+        ),
     ]
     return [one for one in told if one.rows]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePath
 
@@ -20,13 +19,13 @@ from sim.games.inference.report.columns import (
     tables,
 )
 from sim.games.inference.report.figures import draw
-from sim.games.inference.report.paper_comparison import TOO_FEW, Comparison, comparisons, loader_only
+from sim.games.inference.report.printed import comparisons, loader_only
 from sim.games.inference.scenario import InferenceScenario
 from sim.report.drawing import Look, looks
 from sim.report.estimates import INTERVALS
 from sim.report.notation import number, plural, setting, span
 from sim.report.page import Bar, Card, Page, Section, sections, settings
-from sim.report.reproduction import NOT_REPRODUCED, REPRODUCED, UNDECIDED
+from sim.report.reproduction import counted
 from sim.scenarios.sweep import Sweep
 
 _ASSUMPTIONS = (
@@ -171,7 +170,8 @@ def _findings(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> I
             f"Defence “{defence}”{f', {at}' if at else ''}: the strongest attack, {best['attack']}, guessed "
             f"{_right(best)}. {change}"
         )
-    yield from _met(comparisons(sweep, lines))
+    if rows := comparisons(sweep, lines):
+        yield counted(rows)
 
 
 def _right(cell: Line) -> str:
@@ -184,11 +184,3 @@ def _right(cell: Line) -> str:
         return right
     verdict = "contains 50: not told from chance" if _is_chance(cell) else "excludes 50: that is no chance"
     return f"{right} ({number(low)} to {number(high)} at 99.9% for all attacks at once, which {verdict})"
-
-
-def _met(rows: Sequence[Comparison]) -> Iterator[str]:
-    if any(row.verdict != TOO_FEW for row in rows):
-        verdicts = Counter(row.verdict for row in rows)
-        order = [verdict for verdict in (REPRODUCED, NOT_REPRODUCED, UNDECIDED) if verdict in verdicts]
-        told = "; ".join(f"{verdict}: {verdicts[verdict]}" for verdict in dict.fromkeys([*order, *verdicts]))
-        yield f"Of {plural(len(rows), 'figure')} that the paper prints about these cells, {told}."

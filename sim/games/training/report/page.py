@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from sim.games.game import Line
-from sim.games.training.report import canary_audit, practices, told_rates
+from sim.games.training.report import canary_audit, practices, printed, told_rates
 from sim.games.training.report.by_group import by_group
 from sim.games.training.report.cards import model_cards, note, rate_cards
 from sim.games.training.report.cells import (
@@ -20,15 +20,15 @@ from sim.games.training.report.cells import (
     swept_notes,
 )
 from sim.games.training.report.fronts import MEANS, Placed, placed
-from sim.games.training.report.printed import Comparison, comparisons
-from sim.games.training.report.printed import section as printed_section
+from sim.games.training.report.printed import comparisons
 from sim.games.training.report.tradeoff import tradeoff
 from sim.games.training.report.wording import findings, played, settings
 from sim.games.training.scenario import TrainingScenario
 from sim.report.drawing import Look, looks
 from sim.report.estimates import INTERVALS
 from sim.report.notation import MISSING, as_float, number
-from sim.report.page import Page, Section, Term
+from sim.report.page import Page, Section, Term, sections
+from sim.report.reproduction import Comparison
 from sim.report.tables import Column
 from sim.scenarios.sweep import Sweep
 
@@ -102,7 +102,7 @@ def _sections(
     if models:
         yield _models(axes, front, look)
     if rows:
-        yield printed_section(axes, rows)
+        yield from sections([printed.table(axes, rows)], {})
     if models:
         yield by_group(axes, models, front)
     if models and PRACTICE in axes:

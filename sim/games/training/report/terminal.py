@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from sim.games.game import Line
-from sim.games.training.report import canary_audit
+from sim.games.training.report import canary_audit, printed
 from sim.games.training.report.cells import (
     GROUPS,
     accuracy_of,
@@ -20,12 +20,11 @@ from sim.games.training.report.cells import (
     promised_of,
     rates_of,
 )
-from sim.games.training.report.printed import comparisons, counted
+from sim.games.training.report.printed import comparisons
 from sim.games.training.scenario import TrainingScenario
 from sim.report.estimates import Estimate
 from sim.report.notation import MISSING, number
-from sim.report.reproduction import NOT_AS_DESCRIBED
-from sim.report.terminal import Fitted, frame, kept, left_out
+from sim.report.terminal import Fitted, fitted, frame, kept, left_out
 from sim.scenarios.sweep import Sweep
 
 _MODELS = (
@@ -34,8 +33,6 @@ _MODELS = (
 )
 _RATES = "Root mean square errors of the told rates: by the noise, and by which people were drawn."
 _CANARIES = "The largest ε that guesses about canaries refute, at 5%, beside the promised one."
-_SHORTER = {NOT_AS_DESCRIBED: "not as described"}
-_PRINTED = "Verdicts by the 95% interval; the page has the rule, and what is missing."
 
 _WIDE = 21
 """So much room what tells cells apart may take before columns move together."""
@@ -80,15 +77,7 @@ def _tables(sweep: Sweep[TrainingScenario], summary: Sequence[Line]) -> Iterator
         }
         yield table(axes, audited, None, _CANARIES, columns)
     if rows := comparisons(sweep, models):
-        columns = {
-            "figure": [row.what.replace("risk difference", "gap") for row in rows],
-            "printed": [row.printed for row in rows],
-            "measured": [bracketed(row.measured, row.digits) for row in rows],
-            "verdict": [_SHORTER.get(row.verdict, row.verdict) for row in rows],
-        }
-        yield table(
-            axes, [row.cell for row in rows], None, f"{counted(rows)} {_PRINTED}", columns, folded=("figure", "verdict")
-        )
+        yield fitted(printed.table(axes, rows))
 
 
 def bracketed(found: Estimate, digits: int = 3) -> str:
@@ -113,10 +102,9 @@ def table(
     title: str | None,
     caption: str,
     columns: Mapping[str, Sequence[str]],
-    folded: Sequence[str] = (),
 ) -> Fitted:
-    """Lay out cells, a row each: what tells them apart, and columns of texts, of which some may be folded."""
-    return Fitted(lambda room: _laid(axes, cells, title, caption, columns, folded, room))
+    """Lay out cells, a row each: what tells them apart and columns of texts."""
+    return Fitted(lambda room: _laid(axes, cells, title, caption, columns, room))
 
 
 def _laid(
@@ -125,21 +113,18 @@ def _laid(
     title: str | None,
     caption: str,
     columns: Mapping[str, Sequence[str]],
-    folded: Sequence[str],
     room: int,
 ) -> Table:
     told = axis_columns(axes, cells)
     letters = sum(max(map(len, column.texts)) for column in told)
     wide = letters + 2 * len(told) > _WIDE
-    # Columns that fold always fit; without them the first two others are what the table is for.
-    main = (*list(columns)[:2], *columns) if folded else list(columns)[:2]
+    main = list(columns)[:2]
     shown = kept(([one.head, *one.texts] for one in told), columns, main, room, 1 if wide else 2)
     laid = frame(title, caption + left_out(columns, shown), padding=(0, 0 if wide else 1, 0, 0))
     for column in told:
         laid.add_column(Text(column.head), overflow="fold", no_wrap=letters <= _ROOM and room >= _WIDEST)
     for name in shown:
-        numeric = name not in folded
-        laid.add_column(Text(name), justify="right" if numeric else "left", no_wrap=numeric, overflow="fold")
+        laid.add_column(Text(name), justify="right", no_wrap=True, overflow="fold")
     for row in range(len(cells)):
         texts = (*(column.texts[row] for column in told), *(column[row] for column in shown.values()))
         laid.add_row(*map(Text, texts))

@@ -24,10 +24,10 @@ from sim.games.training.report.cells import (
     rates_of,
 )
 from sim.games.training.report.fronts import Placed
-from sim.games.training.report.printed import Comparison, counted
 from sim.games.training.scenario import TrainingData, TrainingScenario
 from sim.report.notation import number, plural, several, span
 from sim.report.page import Term
+from sim.report.reproduction import Comparison, counted
 from sim.scenarios.sweep import Sweep
 
 _NAMED = 6
