@@ -28,7 +28,7 @@ What no interval can exclude: a kind of trial that is otherwise and did not occu
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -98,6 +98,11 @@ class Estimate:
             return MISSING
         to = "–" if self.low >= 0 else "\u00a0to\u00a0"
         return f"{self.low:.{digits}f}{to}{self.high:.{digits}f}".replace("-", "−")
+
+    def mapped(self, rising: Callable[[float], float]) -> Estimate:
+        """Write it in another unit."""
+        low, high = (None if end is None else rising(end) for end in (self.low, self.high))
+        return Estimate(rising(self.mean), low, high)
 
     @property
     def sign(self) -> int:

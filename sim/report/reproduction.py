@@ -17,7 +17,7 @@ from typing import Any
 from sim.report.cells import Swept, paper_figure, scenario_of
 from sim.report.columns import Measure, Table
 from sim.report.estimates import FEWEST, Estimate, Range
-from sim.report.notation import MISSING
+from sim.report.notation import MISSING, number
 from sim.scenarios.scenario import PaperFigure
 from sim.scenarios.sweep import Sweep
 
@@ -228,4 +228,4 @@ def region_text(region: Range) -> str:
 
 def short(value: float) -> str:
     """Write a number with three digits, and a count whole."""
-    return (f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}").replace("-", "\N{MINUS SIGN}")
+    return f"{value:.0f}".replace("-", "\N{MINUS SIGN}") if abs(value) >= 1000 else number(value)

@@ -24,10 +24,16 @@ def _page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
     return page(sweep, lines, summary)
 
 
-def _terminal(sweep: Sweep, _: Sequence[Line], summary: Sequence[Line]) -> RenderableType:
-    from sim.games.reveal.report.terminal import terminal
+def _terminal(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> RenderableType:
+    from rich.console import Group
 
-    return terminal(sweep, summary)
+    from sim.games.reveal.report import printed
+    from sim.games.reveal.report.cells import report_cells
+    from sim.games.reveal.report.terminal import terminal
+    from sim.report.terminal import fitted
+
+    table = printed.table(sweep, report_cells(sweep, lines, summary))
+    return Group(terminal(sweep, summary), *([fitted(table)] if table.rows else []))
 
 
 GAME: Game[scenario.RevealScenario, deal.RevealDeal, outcome.RevealOutcome] = Game(

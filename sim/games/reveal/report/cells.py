@@ -104,8 +104,7 @@ def rank(cell: ReportCell) -> tuple[float, ...]:
 
 def target_rate(entry: Mapping[str, Any]) -> Estimate:
     """Give the share of trials that were right about the one person aimed at, in percent, from a cell's summary."""
-    rate, low, high = (entry[f"targeted_{key}"] for key in ("rate", "low", "high"))
-    return Estimate(100 * rate, *(None if end is None else 100 * end for end in (low, high)))
+    return Estimate(*(entry[f"targeted_{key}"] for key in ("rate", "low", "high"))).mapped(lambda share: 100 * share)
 
 
 def report_cells(sweep: Sweep, trials: Sequence[Trial], summary: Sequence[Mapping[str, Any]]) -> tuple[ReportCell, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from compliance.mechanisms import MECHANISMS
 from fairwall.laws.metric import METRICS
-from sim.games.reveal.report import tables, wording
+from sim.games.reveal.report import printed, tables, wording
 from sim.games.reveal.report.accuracy_by_group import loss_test_rows
 from sim.games.reveal.report.assumptions import assumptions
 from sim.games.reveal.report.cells import ReportCell, report_cells
@@ -16,7 +16,7 @@ from sim.games.reveal.report.verdicts import cards, note
 from sim.games.reveal.scenario import RevealScenario
 from sim.report.cells import Trial
 from sim.report.notation import MISSING, number, plural, several
-from sim.report.page import Page, Section
+from sim.report.page import Page, Section, sections
 from sim.scenarios.sweep import Sweep
 
 
@@ -43,12 +43,12 @@ def page(sweep: Sweep, trials: Sequence[Trial], summary: Sequence[Mapping[str, A
         played=wording.played(sweep, trials),
         findings=wording.happened(cells, tests, attribute),
         settings=_settings(sweep, cells),
-        sections=tuple(_sections(cells)) if cells else (),
+        sections=tuple(_sections(sweep, cells)) if cells else (),
         assumptions=tuple(assumptions(sweep, trials)),
     )
 
 
-def _sections(cells: Sequence[ReportCell]) -> Iterator[Section]:
+def _sections(sweep: Sweep, cells: Sequence[ReportCell]) -> Iterator[Section]:
     # Importing matplotlib costs as much as all the rest; who only wants the terminal's table is spared it.
     from sim.games.reveal.report.figures.draw import draw_figures
 
@@ -56,6 +56,8 @@ def _sections(cells: Sequence[ReportCell]) -> Iterator[Section]:
     if figures:
         yield Section("figures", "Figures", figures=figures)
     yield Section("cells", "What was measured", table=tables.cell_table(cells))
+    if (table := printed.table(sweep, cells)).rows:
+        yield from sections([table], {})
     if known := until_known(cells):
         yield Section("known", "Answers until everybody was known", table=tables.known_table(known, cells))
     if tests := loss_test_rows(cells):

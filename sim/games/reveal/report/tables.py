@@ -97,17 +97,6 @@ def cell_table(cells: Sequence[ReportCell]) -> PageTable:
         ]
     if not all(map(_spent_whole, cells)):
         columns.append(Column("ε spent", [number(cell.summary["epsilon_spent"], 6) for cell in cells]))
-    papers = [cell.paper for cell in cells]
-    printed = (
-        ("leakage, %", [None if paper is None else paper.leakage for paper in papers]),
-        ("people right", [None if paper is None else paper.recovered for paper in papers]),
-        ("average error", [None if paper is None else paper.query_error_mean for paper in papers]),
-    )
-    columns += [
-        Column(head, [number(value, 4) for value in values], group="printed in the paper")
-        for head, values in printed
-        if any(value is not None for value in values)
-    ]
     return PageTable(columns, _cell_notes(cells), [trials_id(cell.swept) for cell in cells])
 
 
@@ -163,11 +152,6 @@ def _cell_notes(cells: Sequence[ReportCell]) -> list[str]:
         notes.append("Every trial spent its whole budget, ε.")
     if any(cell.noisy and cell.mechanism == "conceal" for cell in cells):
         notes.append("Attribute-Conceal's noise has no mean, so a mean error under it is chance; read the median.")
-    sources = dict.fromkeys(cell.paper.source for cell in cells if cell.paper is not None)
-    if sources:
-        noisy = any(cell.noisy and cell.paper is not None and cell.paper.query_error_mean for cell in cells)
-        errors = " Printed errors are far below the printed formulas: fairwall papers show AR-51." if noisy else ""
-        notes.append(f"Printed figures: {'; '.join(sources)}.{errors}")
     return notes
 
 

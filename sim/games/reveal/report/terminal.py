@@ -10,7 +10,7 @@ from rich.text import Text
 
 from sim.games.reveal.report.cells import target_rate
 from sim.games.reveal.report.until_known import asked
-from sim.report.cells import paper_figure, scenario_of
+from sim.report.cells import scenario_of
 from sim.report.estimates import PERCENT, estimate_of
 from sim.report.notation import MISSING, count, number, setting, span, symbol
 from sim.report.terminal import Fitted, frame, kept, left_out
@@ -48,7 +48,6 @@ def terminal(sweep: Sweep, summary: Sequence[Mapping[str, Any]]) -> Fitted:
 def _laid(sweep: Sweep, summary: Sequence[Mapping[str, Any]], room: int) -> Table:
     keys = list(sweep.scenario.axes)
     scenarios = [scenario_of(sweep, cell) for cell in summary]
-    papers = [paper_figure(scenario) for scenario in scenarios]
     table = frame(sweep.scenario.scenario.name)
     columns = {
         "answers\nasked": [
@@ -67,9 +66,6 @@ def _laid(sweep: Sweep, summary: Sequence[Mapping[str, Any]], room: int) -> Tabl
         "models\nflagged": [_optional(cell, "flagged") for cell in summary],
         "error\nmedian": [number(cell.get("query_error_median")) for cell in summary],
         "error\nmean": [number(cell.get("query_error_mean")) for cell in summary],
-        "paper\n%": [MISSING if paper is None else number(paper.leakage) for paper in papers],
-        "paper\nright": [MISSING if paper is None else number(paper.recovered) for paper in papers],
-        "paper\nerror": [MISSING if paper is None else number(paper.query_error_mean, 4) for paper in papers],
     }
     shown = {head: texts for head, texts in columns.items() if set(texts) - {MISSING} or (head in _ALWAYS)}
     if "answers\nasked" not in shown:
@@ -161,4 +157,4 @@ def _legend(summary: Sequence[Mapping[str, Any]], shown: Iterable[str]) -> str:
     text = "".join(words for head, words in said.items() if head in set(shown))
     if any(_below(cell) for cell in summary):
         text += "below no query: read this way, answers were of no use. "
-    return (text + ("paper: as printed there." if any(head.startswith("paper") for head in shown) else "")).rstrip()
+    return text.rstrip()

@@ -36,7 +36,14 @@ def table(axes: Sequence[str], rows: Sequence[Comparison]) -> Table[Comparison]:
 
 def _beside(figure: TrainingFigure, cell: Line) -> Iterator[Comparison]:
     if figure.accuracy is not None:
-        yield _compared("accuracy, %", figure.accuracy, figure.accuracy_sd, _ACCURACY, _percent(accuracy_of(cell)), 1)
+        yield _compared(
+            "accuracy, %",
+            figure.accuracy,
+            figure.accuracy_sd,
+            _ACCURACY,
+            accuracy_of(cell).mapped(lambda share: 100 * share),
+            1,
+        )
     if figure.gap is not None:
         yield _compared("risk difference", figure.gap, figure.gap_sd, _RATE, gap_of(cell))
     for place, group in enumerate(GROUPS):
@@ -53,8 +60,3 @@ def _compared(
 ) -> Comparison:
     spread = "" if sd is None else f" ± {sd:g}"
     return Comparison(what, f"{printed:g}{spread}", region(printed, sd, margin), ours, digits)
-
-
-def _percent(found: Estimate) -> Estimate:
-    low, high = (None if end is None else 100 * end for end in (found.low, found.high))
-    return Estimate(100 * found.mean, low, high)

@@ -1,0 +1,53 @@
+"""What a paper printed of cells of the reveal game, beside what was measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from sim.games.game import Line
+from sim.games.reveal.report.cells import ReportCell
+from sim.games.reveal.scenario import RevealFigure
+from sim.report import reproduction
+from sim.report.cells import Swept
+from sim.report.columns import Table
+from sim.report.estimates import PERCENT, estimate
+from sim.report.notation import number
+from sim.report.reproduction import Comparison, region
+from sim.scenarios.sweep import Sweep
+
+_LEAKAGE, _PEOPLE, _FACTOR = 5.0, 0.025, 2.0
+"""Within how many points, how much of all people, and by which factor ours counts as the same."""
+
+_MARGINS = (
+    f"{_LEAKAGE:g} points of leakage, {100 * _PEOPLE:g}% of the people, a factor of {_FACTOR:g} of an average error. "
+    "Attribute-Conceal's noise has no mean: our median stands beside its average. Printed errors are not those of the "
+    "printed formulas: fairwall papers show AR-51"
+)
+
+
+def table(sweep: Sweep, cells: Sequence[ReportCell]) -> Table[Comparison]:
+    """Lay out printed figures beside ours."""
+    played = [{**cell.summary, "lines": cell.trials} for cell in cells]
+    rows = reproduction.comparisons(sweep, played, _beside)
+    swept = Swept(sweep.scenario.axes, silent=("own",))
+    return reproduction.beside_ours(rows, swept.name, _MARGINS)
+
+
+def _beside(figure: RevealFigure, cell: Line) -> Iterator[Comparison]:
+    lines = cell["lines"]
+    if figure.leakage is not None:
+        ours = estimate([line["leakage"] for line in lines], PERCENT)
+        yield Comparison("leakage, %", f"{figure.leakage:g}", region(figure.leakage, None, _LEAKAGE), ours)
+    if figure.recovered is not None:
+        ours = estimate([line["recovered"] for line in lines], (0, cell["n"]))
+        within = region(figure.recovered, None, _PEOPLE * cell["n"])
+        yield Comparison("people right", f"{figure.recovered:g}", within, ours)
+    # Of Cauchy noise, which has no mean, the median.
+    key = "query_error_median" if cell["mechanism"] == "conceal" else "query_error_mean"
+    errors = [line[key] for line in lines if line.get(key)]
+    if figure.query_error_mean and errors:
+        ours = estimate([math.log(error) for error in errors]).mapped(math.exp)
+        ends = "" if ours.low is None or ours.high is None else f"\u00a0({number(ours.low)} to {number(ours.high)})"
+        within = (figure.query_error_mean / _FACTOR, figure.query_error_mean * _FACTOR)
+        yield Comparison("error", number(figure.query_error_mean, 4), within, ours, tally=number(ours.mean) + ends)
