@@ -60,16 +60,10 @@ def one_a_split(trials: Sequence[Trial]) -> list[Trial]:
 
 def comparisons(sweep: Sweep, trials: Sequence[Trial]) -> list[Comparison]:
     """Put the paper's figures beside what was measured, cell by cell."""
-    cells = (
-        {
-            **cell.swept,
-            "lines": one_a_split([t for t in trials if all(t[key] == cell.swept[key] for key in cell.swept)]),
-        }
-        for cell in sweep.cells
-    )
+    cells = [[t for t in trials if all(t[key] == value for key, value in cell.swept.items())] for cell in sweep.cells]
     return reproduction.comparisons(
         sweep,
-        [cell for cell in cells if cell["lines"]],
+        [{**lines[0], "lines": one_a_split(lines)} for lines in cells if lines],
         _beside,
         instead=lambda cell: LOADER_ONLY if any(map(loader_only, cell["lines"])) else None,
     )
