@@ -64,7 +64,9 @@ def _laid(table: Table[Any], title: str | None, columns: Sequence[Measure[Any]],
     for key in keys:
         grid.add_column(Text(key.head), justify="right" if key.numeric else "left", overflow="fold")
     for one in shown:
-        grid.add_column(Text(one.short), justify="left" if one.words else "right", no_wrap=not one.words)
+        grid.add_column(
+            Text(one.short), justify="left" if one.words else "right", no_wrap=not one.words, overflow="fold"
+        )
     for row in range(len(table.rows)):
         grid.add_row(*(Text(key.texts[row]) for key in keys), *(Text(texts[one][row + 1]) for one in shown))
     return Group(grid, Text(" ".join(filter(None, said)), style="dim"))

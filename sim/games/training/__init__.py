@@ -11,7 +11,7 @@ from fairwall.game.v1 import training_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_TRAINING
 from sim.games.game import Front, Game, Line
 from sim.games.training import captions, deal, outcome, recompute, record, referee, scenario
-from sim.report.columns import Measure
+from sim.games.training.report import columns
 from sim.scenarios.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -26,15 +26,15 @@ def _needs(played: scenario.TrainingScenario) -> list[str]:
 
 
 def _page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
-    from sim.games.training.report.page import page  # brings the drawing library
+    from sim.games.training.report.words import page  # brings the drawing library
 
     return page(sweep, lines, summary)
 
 
-def _terminal(sweep: Sweep, _: Sequence[Line], summary: Sequence[Line]) -> RenderableType:
-    from sim.games.training.report.terminal import terminal
+def _terminal(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> RenderableType:
+    from sim.report.terminal import in_terminal
 
-    return terminal(sweep, summary)
+    return in_terminal(sweep.scenario.scenario.name, columns.tables(sweep, lines, summary))
 
 
 def _frontier(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Front:
@@ -60,6 +60,6 @@ GAME: Game[scenario.TrainingScenario, deal.TrainingDeal, outcome.TrainingOutcome
     page=_page,
     terminal=_terminal,
     captions=captions.captions,
-    headline=Measure("accuracy", about="how many of the model's decisions are right", scale=(0.5, 1.0)),
+    headline=columns.ACCURACY,
     frontier=_frontier,
 )

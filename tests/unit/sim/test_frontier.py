@@ -11,10 +11,9 @@ import pytest
 from fairwall.errors import UserError
 from sim.games import read
 from sim.games.training.report.frontier import frontier
-from sim.games.training.report.terminal import terminal
 from sim.runs.trials import summarise
 from tests.command import SMALL, fairwall
-from tests.unit.sim.test_training_report import TOLD, in_terminal, lines_of, run_of, sweep_of, words
+from tests.unit.sim.test_training_report import TOLD, in_terminal, lines_of, run_of, sweep_of, terminal, words
 
 
 def test_rates_have_no_front() -> None:
@@ -61,7 +60,7 @@ model = "lr"
         line["accuracy"] -= 0.01 * worse
         line["gap"] = (-1) ** worse * (0.3 - 0.015 * worse)
         line["promised"] = 0.0314
-    for shown in (frontier(sweep, lines, summarise(sweep, lines)).shown, terminal(sweep, summarise(sweep, lines))):
+    for shown in (frontier(sweep, lines, summarise(sweep, lines)).shown, terminal(sweep, lines)):
         told = in_terminal(shown)
         assert all(f"{cell['accuracies'][1]:.3f}".removeprefix("0") in told for cell in summarise(sweep, lines))
         assert len(re.findall(r"\.\d{3} \[", told)) == 32

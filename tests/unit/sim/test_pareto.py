@@ -8,7 +8,7 @@ from itertools import combinations_with_replacement, permutations, product
 
 import pytest
 
-from sim.games.training.report.pareto import Point, dominated
+from sim.report.pareto import Point, dominated
 
 Front = Callable[[Sequence[Point]], list[bool]]
 LEVELS = (-math.inf, 0.0, 1.0)

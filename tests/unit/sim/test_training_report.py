@@ -18,14 +18,13 @@ from rich.console import Console
 from compliance.answers.statistics import game_cohort
 from developer.training import GroupSums
 from developer.training.play import RATES, flip_multiplier, record_multiplier
-from sim.games import lay_out
-from sim.games.training.report import canary_audit, practices, told_rates
+from sim.games import GAMES, lay_out
+from sim.games.training.report import columns, practices, told_rates
 from sim.games.training.report.attribute import attribute
 from sim.games.training.report.cells import PRACTICE, distance_of, promised_of
 from sim.games.training.report.fronts import placed
-from sim.games.training.report.page import page
 from sim.games.training.report.printed import comparisons
-from sim.games.training.report.terminal import terminal
+from sim.games.training.report.words import page
 from sim.report.reproduction import NOT_AS_DESCRIBED, NOT_REPRODUCED, REPRODUCED, UNDECIDED
 from sim.runs.page import rendered
 from sim.runs.trials import summarise
@@ -157,6 +156,10 @@ def run_of(folder: Path, text: str = MODELS, lines: Lines | None = None) -> Path
     return run
 
 
+def terminal(sweep: Sweep, lines: Lines) -> Any:
+    return GAMES["training"].terminal(sweep, lines, summarise(sweep, lines))
+
+
 def in_terminal(shown: Any) -> str:
     """What stands in a terminal of 80 columns; nothing is cut off."""
     file = io.StringIO()
@@ -197,10 +200,10 @@ def test_the_page_of_models_tells_who_holds_what_and_what_was_measured(tmp_path:
 def test_the_terminal_has_all_in_80_columns() -> None:
     for text in (MODELS, TOLD):
         sweep = sweep_of(text)
-        in_terminal(terminal(sweep, summarise(sweep, lines_of(sweep))))
+        in_terminal(terminal(sweep, lines_of(sweep)))
     assert "No trial finished" in in_terminal(terminal(sweep_of(MODELS), []))
     few = sweep_of(MODELS, trials=2)
-    assert "[" not in in_terminal(terminal(few, summarise(few, lines_of(few, 2)))).partition("gap:")[0]
+    assert "[" not in in_terminal(terminal(few, lines_of(few, 2))).partition("gap:")[0]
 
 
 def test_no_trial_is_said_to_have_finished() -> None:
@@ -307,9 +310,9 @@ def test_held_rates_have_no_noise_to_tell_of() -> None:
 
 def test_canaries_that_refute_more_than_is_promised_say_that_something_is_broken() -> None:
     cell = {"promised": 0.5, "epsilon_refuted": 0.4}
-    assert canary_audit.verdict(cell) == canary_audit.BELOW
-    assert canary_audit.verdict(cell | {"epsilon_refuted": 0.6}) == canary_audit.ABOVE
-    assert canary_audit.verdict(cell | {"promised": "inf"}) == canary_audit.NOTHING
+    assert columns.verdict(cell) == columns.BELOW
+    assert columns.verdict(cell | {"epsilon_refuted": 0.6}) == columns.ABOVE
+    assert columns.verdict(cell | {"promised": "inf"}) == columns.NOTHING
     sweep = sweep_of(MODELS)
     lines = [one | {"right": 30} for one in lines_of(sweep)]
     told = page(sweep, lines, summarise(sweep, lines))
@@ -354,7 +357,7 @@ def test_practices_are_held_against_plain_trial_by_trial() -> None:
     steps = {column.head: column.texts for column in titles["steps"].table.columns}
     assert set(steps["step"]) == {"the perturbed minimum"}
     assert "It trades the disadvantaged group's privacy for its accuracy." in " ".join(titles["practices"].after)
-    in_terminal(terminal(sweep, summary))
+    in_terminal(terminal(sweep, lines))
 
 
 def test_the_attribute_is_named_though_the_file_leaves_it_to_the_table() -> None:

@@ -12,9 +12,7 @@ from sim.report.notation import number
 from sim.scenarios.sweep import Sweep
 
 PRIOR: Measure[Line] = Measure(
-    "prior",
-    digits=2,
-    about="how likely the secret’s “yes” was before anything was released: the referee tossed a coin",
+    "prior", digits=2, about="how likely the secret’s “yes” was before anything was released: the referee tossed a coin"
 )
 POSTERIOR: Measure[Line] = Measure(
     "posterior_of_truth",
@@ -95,10 +93,7 @@ RECORDS: tuple[Measure[Line], ...] = (
         about="one of the records with her quasi-identifiers: what is known of her besides",
     ),
     Measure(
-        "unique",
-        digits=3,
-        short="unique",
-        about="in which share of the releases nobody else has her quasi-identifiers",
+        "unique", digits=3, short="unique", about="in which share of the releases nobody else has her quasi-identifiers"
     ),
 )
 _STAR = "*: no bound here, since the secret goes with others' answers."

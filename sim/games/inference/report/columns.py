@@ -261,10 +261,7 @@ def tables(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> list
             key="attribute",
         ),
         table(
-            "chosen",
-            "How λ was chosen by compliance's answers",
-            [cell for cell in cells if "lambdas" in cell],
-            CHOSEN,
+            "chosen", "How λ was chosen by compliance's answers", [cell for cell in cells if "lambdas" in cell], CHOSEN
         ),
         beside_ours(
             comparisons(sweep, lines), lambda cell: swept.name(cell) or sweep.scenario.developer.defence, MARGINS

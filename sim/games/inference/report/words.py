@@ -38,10 +38,7 @@ _ASSUMPTIONS = (
         "Rows of the same table with their groups, disjoint from the developer's; how models are trained, the defence "
         "included; and black-box access. Not a bit, nor a weight.",
     ),
-    (
-        "Advantage",
-        "|P(guess 1 | b = 1) − P(guess 1 | b = 0)|. An adversary that is always wrong knows the bit too.",
-    ),
+    ("Advantage", "|P(guess 1 | b = 1) − P(guess 1 | b = 0)|. An adversary that is always wrong knows the bit too."),
     (
         "Intervals",
         "Of accuracy and advantage: clustered over data splits, since victims of one split share their rows; the wider "

@@ -132,11 +132,7 @@ def _commoner(figures: Figures, data: str) -> dict[tuple[str, str], dict[float, 
 
 
 def _figure(
-    name: str,
-    title: str,
-    rows: Mapping[str, tuple[_Lines, _Lines]],
-    splits: Sequence[str],
-    epsilons: Sequence[float],
+    name: str, title: str, rows: Mapping[str, tuple[_Lines, _Lines]], splits: Sequence[str], epsilons: Sequence[float]
 ) -> Figure:
     protocols = [each for each in LOCAL_LAWS if any(each == line[1] for ours, _ in rows.values() for line in ours)]
     beside = any(theirs for _, theirs in rows.values())
@@ -200,11 +196,7 @@ def _alt(title: str, rows: Mapping[str, tuple[_Lines, _Lines]], epsilons: Sequen
     return f"Chart. {title}, from {epsilons[0]:g} to {epsilons[-1]:g}. {'; '.join(said)}."
 
 
-_GUESSES = {
-    "leakage_release": "release alone",
-    "leakage": "and features, labels",
-    "leakage_mixture": "and queries",
-}
+_GUESSES = {"leakage_release": "release alone", "leakage": "and features, labels", "leakage_mixture": "and queries"}
 
 
 def along_shares(summary: Sequence[Line]) -> tuple[Figure, ...]:

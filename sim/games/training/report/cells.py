@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 from developer.training.play import RATES
 from sim.games.game import Line
-from sim.report.cells import trials_id
+from sim.report.cells import Swept, is_word
+from sim.report.columns import interval_of
 from sim.report.estimates import Estimate
-from sim.report.notation import MISSING, as_float, number, setting, symbol
-from sim.report.tables import Column, PageTable
+from sim.report.notation import MISSING, as_float, number, setting
 
 _HEADS = {
     "training.epsilon": "ε",
@@ -25,11 +25,6 @@ GROUPS = ("disadvantaged", "advantaged")
 """In the order in which a pair of figures has them."""
 
 
-def head(key: str) -> str:
-    """Name a swept key."""
-    return _HEADS.get(key) or symbol(key)
-
-
 def value_text(cell: Line, key: str) -> str:
     """Write a swept value."""
     if key == "training.holds_protected":
@@ -39,41 +34,20 @@ def value_text(cell: Line, key: str) -> str:
     return setting(cell[key])
 
 
+def swept_in(axes: Sequence[str]) -> Swept:
+    """Give what tells cells apart; what leaves a model as it is without it is not in a cell's name."""
+    return Swept(axes, _HEADS, value_text, silent=(MISSING, _OWN, number("inf")))
+
+
 def name_of(axes: Sequence[str], cell: Line) -> str:
-    """Name a cell in a few words: what is swept, but for what leaves a model as it is without it."""
-    texts = {key: value_text(cell, key) for key in axes}
-    said = [key for key, text in texts.items() if text not in (MISSING, _OWN, number("inf"))]
-    told = (texts[key] if isinstance(cell[key], str) else f"{head(key)} {texts[key]}" for key in said)
-    return ", ".join(told) or str(cell["model"])
+    """Name a cell in a few words."""
+    return swept_in(axes).name(cell) or str(cell["model"])
 
 
 def kind_of(axes: Sequence[str], cell: Line) -> str:
     """Say what figures tell cells apart by: the first swept word, mostly the model; nothing where it is swept alone."""
-    words = [key for key in axes if isinstance(cell[key], str) and key != "training.epsilon"]
+    words = [key for key in axes if is_word(cell[key]) and key != "training.epsilon"]
     return value_text(cell, words[0]) if words and len(axes) > 1 else ""
-
-
-def swept_notes(axes: Sequence[str]) -> tuple[str, ...]:
-    """Say what the columns of swept keys mean that do not say it themselves."""
-    notes = {
-        "training.holds_protected": "A: held by the developer, or told to it by compliance in noisy sums by group; "
-        f"{MISSING}: not used.",
-        "training.strength": "λ: the weight of a fair model's penalty; own: the model's own one, or it has none.",
-    }
-    return tuple(note for key, note in notes.items() if key in axes)
-
-
-def axis_columns(axes: Sequence[str], cells: Sequence[Line]) -> list[Column]:
-    """Give the columns that tell cells apart."""
-    return [Column(head(key), [value_text(cell, key) for cell in cells], numeric=False) for key in axes]
-
-
-def cell_table(
-    axes: Sequence[str], cells: Sequence[Line], columns: Sequence[Column], notes: Sequence[str] = ()
-) -> PageTable:
-    """Lay out cells, a row each, that leads to its trials; the columns that tell them apart come first."""
-    links = [trials_id({key: cell[key] for key in axes}) for cell in cells]
-    return PageTable([*axis_columns(axes, cells), *columns], notes, links, max(1, len(axes)))
 
 
 def models_of(summary: Sequence[Line]) -> list[Line]:
@@ -86,14 +60,11 @@ def rates_of(summary: Sequence[Line]) -> list[Line]:
     return [cell for cell in summary if cell["model"] == RATES]
 
 
-def accuracy_of(cell: Line) -> Estimate:
-    """Give the mean accuracy, in [0, 1], with its interval where there are trials enough."""
-    return Estimate(cell["accuracy"], cell["accuracy_low"], cell["accuracy_high"])
+accuracy_of = interval_of("accuracy")
+"""Give the mean accuracy, in [0, 1], with its interval where there are trials enough."""
 
-
-def gap_of(cell: Line) -> Estimate:
-    """Give the mean risk difference, likewise, in [-1, 1]: the advantaged group's rate less the disadvantaged one's."""
-    return Estimate(cell["gap"], cell["gap_low"], cell["gap_high"])
+gap_of = interval_of("gap")
+"""Give the mean risk difference, likewise, in [-1, 1]: the advantaged group's rate less the disadvantaged one's."""
 
 
 def distance_of(cell: Line) -> Estimate:
@@ -117,11 +88,3 @@ def promised_of(cell: Line) -> float:
     To three digits: accountants end a hair below what they were asked for, and no model is better for that.
     """
     return float(f"{as_float(cell['promised']):.3g}")
-
-
-def promised_text(cell: Line) -> str:
-    """Write it; of groups that are promised different ones, both."""
-    both = cell["promised_groups"]
-    if not both:
-        return number(promised_of(cell))
-    return f"{number(promised_of(cell))} ({number(both[0])}, {number(both[1])})"

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
 from rich.console import Group
 from rich.text import Text
 
 from fairwall.errors import UserError
 from sim.games.game import Front, Line
-from sim.games.training.report.cells import axis_columns, gap_of, models_of, promised_text, swept_notes
+from sim.games.training.report.cells import models_of, swept_in
+from sim.games.training.report.columns import EPSILON, FEW, MANY, MODELS, PROMISED, swept_notes
 from sim.games.training.report.fronts import MEANS, OF, Placed, placed
-from sim.games.training.report.page import ASSUMPTIONS
-from sim.games.training.report.terminal import bracketed, table
-from sim.games.training.report.wording import named, played, settings
 from sim.games.training.scenario import TrainingScenario
-from sim.report.notation import MISSING, number, plural
+from sim.report.columns import Measure, Table
+from sim.report.notation import plural
 from sim.report.page import Page, Section
-from sim.report.tables import Column, PageTable
+from sim.report.terminal import fitted
 from sim.scenarios.sweep import Sweep
 
 _WHAT = "accuracy, absolute risk difference and the ε that records are promised"
 _ROUNDED = "Epsilons are compared to three digits, since accountants end a hair below what they were asked for."
+_COLUMNS: tuple[Measure[Placed], ...] = (
+    Measure("accuracy", of=lambda one: one.accuracy, digits=3),
+    Measure("|risk difference|", of=lambda one: one.distance, digits=3),
+    replace(PROMISED, about=""),
+    Measure("", of=lambda one: one.verdict, words=True),
+)
 _SHORT = "Not dominated: no other cell's means are at least as good in accuracy, |gap| and ε, and better in one."
 
 
@@ -51,23 +58,21 @@ def frontier(sweep: Sweep[TrainingScenario], lines: Sequence[Line], summary: Seq
 def _shown(sweep: Sweep[TrainingScenario], fronts: dict[str, list[Placed]]) -> Group:
     overall = fronts[OF[0]]
     on = [one for one in overall if not one.dominated]
-    cells = [one.cell for one in on]
-    verdicts = {of: {one.name: one for one in own} for of, own in fronts.items()}
-    columns = {
-        "accuracy": [bracketed(one.accuracy) for one in on],
-        "gap": [bracketed(gap_of(one.cell)) for one in on],
-        "ε": [number(one.epsilon) for one in on],
-        "few": [_star(verdicts[OF[1]].get(one.name)) for one in on],
-        "many": [_star(verdicts[OF[2]].get(one.name)) for one in on],
-    }
-    caption = (
-        f"{_SHORT} Here: {len(on)} of {plural(len(overall), 'cell')}. few, many: accuracy of the disadvantaged and of "
-        "the advantaged group; * where the cell is on that group's front, too."
-    )
-    return Group(
-        table(sweep.scenario.axes, cells, f"{sweep.scenario.scenario.name}: the front", caption, columns),
-        *_only(fronts),
-    )
+    columns: list[Measure[Placed]] = [
+        *(one for one in MODELS if one.name in ("accuracy", "gap")),
+        EPSILON,
+        *(replace(one, of=partial(_starred, one, fronts[of])) for one, of in ((FEW, OF[1]), (MANY, OF[2]))),
+    ]
+    caption = f"{_SHORT} Here: {len(on)} of {plural(len(overall), 'cell')}. *: the cell is on that group's front, too."
+    swept = swept_in(sweep.scenario.axes)
+    table = Table("front", "The front", swept, on, columns, caption=caption, cell=lambda one: one.cell)
+    return Group(fitted(table, f"{sweep.scenario.scenario.name}: the front"), *_only(fronts))
+
+
+def _starred(column: Measure[Placed], front: Sequence[Placed], one: Placed) -> str | None:
+    """Write a group's accuracy, with a star where the cell is on that group's front, too."""
+    own = next((other for other in front if other.name == one.name), None)
+    return None if own is None else column.text(one, brief=True) + (" " if own.dominated else "*")
 
 
 def _only(fronts: dict[str, list[Placed]]) -> list[Text]:
@@ -81,14 +86,9 @@ def _only(fronts: dict[str, list[Placed]]) -> list[Text]:
     return said
 
 
-def _star(one: Placed | None) -> str:
-    if one is None:
-        return MISSING
-    return bracketed(one.accuracy).partition(" ")[0] + (" " if one.dominated else "*")
-
-
 def _page(sweep: Sweep[TrainingScenario], lines: Sequence[Line], fronts: dict[str, list[Placed]]) -> Page:
-    from sim.games.training.report.tradeoff import frontier_figure  # brings the drawing library
+    from sim.games.training.report.figures import frontier_figure  # brings the drawing library
+    from sim.games.training.report.words import ASSUMPTIONS, named, played, settings
 
     axes, overall = sweep.scenario.axes, fronts[OF[0]]
     on = [one for one in overall if not one.dominated]
@@ -98,26 +98,18 @@ def _page(sweep: Sweep[TrainingScenario], lines: Sequence[Line], fronts: dict[st
         f"Of the others, {sum(one.clear for one in overall)} are clearly dominated, by the 95% intervals.",
         *(text.plain for text in _only(fronts)),
     ]
+    ordered = {
+        of: sorted(own, key=lambda one: (one.dominated, one.epsilon, one.distance.mean)) for of, own in fronts.items()
+    }
+    notes = (f"{MEANS.format(what=_WHAT)} {_ROUNDED}", *swept_notes(axes))
     sections = [
         Section(
             f"front-{of}",
             "Everybody's accuracy" if of == OF[0] else f"The {of} group's accuracy",
-            table=PageTable(_columns(axes, own), (f"{MEANS.format(what=_WHAT)} {_ROUNDED}", *swept_notes(axes))),
-            figures=(frontier_figure(of, own),),
+            table=Table("", "", swept_in(axes), own, _COLUMNS, notes, cell=lambda one: one.cell).on_page(),
+            figures=(frontier_figure(of, fronts[of]),),
         )
-        for of, own in fronts.items()
+        for of, own in ordered.items()
         if own
     ]
     return Page(played(sweep, lines), findings, settings(sweep), sections, ASSUMPTIONS)
-
-
-def _columns(axes: Sequence[str], cells: Sequence[Placed]) -> list[Column]:
-    ordered = sorted(cells, key=lambda one: (one.dominated, one.epsilon, one.distance.mean))
-    own = [one.cell for one in ordered]
-    return [
-        *axis_columns(axes, own),
-        Column("accuracy", [one.accuracy.text(3) for one in ordered]),
-        Column("|risk difference|", [one.distance.text(3) for one in ordered]),
-        Column("ε of records", [promised_text(cell) for cell in own]),
-        Column("", [one.verdict for one in ordered], numeric=False),
-    ]

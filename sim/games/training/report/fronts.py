@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from sim.games.game import Line
 from sim.games.training.report.cells import GROUPS, accuracy_of, distance_of, name_of, of_group, promised_of
-from sim.games.training.report.pareto import dominated
 from sim.report.estimates import Estimate
+from sim.report.pareto import dominated
 
 OF = ("overall", *GROUPS)
 """Whose accuracy: everybody's, or a group's."""

@@ -30,26 +30,16 @@ error, above it sampling is.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-import numpy as np
 
 from developer.training.play import flip_multiplier
 from sim.games.game import Line
-from sim.games.training.report.cells import GROUPS, cell_table
 from sim.games.training.scenario import TrainingScenario
 from sim.report.cells import scenario_of
-from sim.report.drawing import BLACK, GREY, Figure, Look, canvas_svg, looks
-from sim.report.notation import MISSING, count, number
-from sim.report.page import Section
-from sim.report.tables import Column
+from sim.report.drawing import Look, looks
+from sim.report.notation import number
 from sim.scenarios.sweep import Sweep
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as Canvas
 
 
 @dataclass(frozen=True)
@@ -134,35 +124,6 @@ def _of(scenario: TrainingScenario, cell: Line, group: int) -> ToldRate:
     )
 
 
-def section(sweep: Sweep[TrainingScenario], cells: Sequence[Line]) -> Section:
-    """Tell the errors of told rates, of at least one cell."""
-    told = told_rates(sweep, cells)
-    by_cell = [told[place : place + 2] for place in range(0, len(told), 2)]
-    columns: list[Column] = []
-    for group, name in enumerate(GROUPS):
-        own = [pair[group] for pair in by_cell]
-        columns += [
-            Column("people", [count(one.people) for one in own], group=name),
-            Column("rate", [f"{one.rate:.3f}" for one in own], group=name),
-            Column("noise", [number(one.noise, 2) for one in own], group=name),
-            Column("by its law", [number(one.noise_law, 2) if one.noise_law else MISSING for one in own], group=name),
-            Column("sampling", [number(one.sampling, 2) for one in own], group=name),
-            Column("by its law", [number(one.sampling_law, 2) for one in own], group=name),
-        ]
-    notes = (
-        "Root mean squares over the trials. Noise: the told rate less that of the people trained on; by its law "
-        "c/n to first order, at most 1. Sampling: their rate less that of the whole table; by its law √(r(1−r)/n), "
-        "of people drawn one by one: a table of which a large part is trained on errs less. Cells share their "
-        "trials' draws, so that errors of one kind are too large or too small together.",
-    )
-    return Section(
-        "rates",
-        "Rates of the groups, as told",
-        table=cell_table(sweep.scenario.axes, cells, columns, notes),
-        figures=(_figure(sweep, told),),
-    )
-
-
 def conclusions(told: Sequence[ToldRate]) -> list[str]:
     """Say where noise and where sampling is the larger error."""
     said = list(_crossings(told))
@@ -194,57 +155,3 @@ def epsilon_looks(told: Sequence[ToldRate]) -> dict[float, Look]:
     """Give each epsilon of A a look, the same in all figures of a page."""
     epsilons = sorted({one.epsilon for one in told if one.epsilon is not None})
     return dict(zip(epsilons, looks(map(str, epsilons)).values(), strict=True))
-
-
-def _figure(sweep: Sweep[TrainingScenario], told: Sequence[ToldRate]) -> Figure:
-    title = "Error of a group's told rate, along its size"
-    caption = (
-        "Filled: noise, a mark and a line for each ε of A; the line is its law c/n, at the group's mean rate. Hollow "
-        "circles and the thick grey line: sampling, and √(r(1−r)/n). Where a line is above the grey one, noise "
-        "dominates. Small groups may lie below their line: rates end at 0 and 1."
-    )
-    scenario = sweep.cells[0].scenario
-    look = epsilon_looks(told)
-
-    def paint(canvas: Canvas) -> None:
-        grid = canvas.subplots(1, 2, sharex=True, sharey=True)
-        ends = (min(one.people for one in told) / 1.5, max(one.people for one in told) * 1.5)
-        for group, axes in enumerate(grid):
-            own = [one for one in told if one.group == group]
-            _panel(axes, own, look, scenario.compliance.delta, ends)
-            axes.set_title(f"the {GROUPS[group]} group")
-            axes.set_xlabel("people of the group")
-        grid[0].set_ylabel("root mean square error")
-        handles, labels = grid[0].get_legend_handles_labels()
-        canvas.legend(handles, labels, loc="outside lower center", ncols=4, columnspacing=1.4)
-
-    text = "; ".join(
-        f"{GROUPS[one.group]}, {count(one.people)} people, ε {number(one.epsilon)}: "
-        f"noise {number(one.noise, 2)}, sampling {number(one.sampling, 2)}"
-        for one in told
-    )
-    return Figure(
-        "told-rates", title, caption, f"Chart. {title}. {text}.", canvas_svg("told-rates", paint, (8.6, 4.3)), wide=True
-    )
-
-
-def _panel(
-    axes: Axes, own: Sequence[ToldRate], look: Mapping[float, Look], delta: float, ends: tuple[float, float]
-) -> None:
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    sizes = np.geomspace(*ends, 50)
-    rate = float(np.mean([one.rate for one in own]))
-    axes.plot(
-        sizes, np.sqrt(rate * (1 - rate) / sizes), color=GREY, lw=2.6, alpha=0.7, zorder=1, label="sampling, by its law"
-    )
-    # Sampling does not depend on epsilon: cells that differ in it were played on the same splits.
-    drawn = sorted({(one.people, one.sampling) for one in own if one.sampling > 0})
-    axes.plot(*zip(*drawn, strict=True), ls="", marker="o", ms=7, mfc="none", mec=BLACK, zorder=3, label="sampling")
-    for epsilon, mine in look.items():
-        style = {"color": mine.colour, "zorder": 4}
-        points = sorted((one.people, one.noise) for one in own if one.epsilon == epsilon and one.noise > 0)
-        law = np.minimum(noise_scale(epsilon, delta, rate) / sizes, 1)
-        axes.plot(sizes, law, ls=mine.dash, lw=1.3, **style)  # type: ignore[arg-type]
-        axes.plot([], [], ls=mine.dash, marker=mine.marker, ms=5, label=f"noise, ε {number(epsilon)}", **style)  # type: ignore[arg-type]
-        axes.plot(*zip(*points, strict=True), ls="", marker=mine.marker, ms=5, **style)  # type: ignore[arg-type]

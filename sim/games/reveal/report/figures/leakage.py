@@ -88,12 +88,7 @@ def _styles(lines: Mapping[str, Sequence[ReportCell]], look: Mapping[str, Look])
 
 
 def _leakage_figure(
-    name: str,
-    axis: str,
-    of: str,
-    lines: Mapping[str, Sequence[ReportCell]],
-    lowest: float,
-    look: Mapping[str, Look],
+    name: str, axis: str, of: str, lines: Mapping[str, Sequence[ReportCell]], lowest: float, look: Mapping[str, Look]
 ) -> Figure:
     cells = [cell for line in lines.values() for cell in line]
     single = len(lines) <= _MANY

@@ -1,0 +1,189 @@
+"""The figures of the training game's page."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from sim.games.game import Line
+from sim.games.training.report.cells import GROUPS, kind_of, name_of, of_group, promised_of, value_text
+from sim.games.training.report.columns import RATES
+from sim.games.training.report.fronts import Placed
+from sim.games.training.report.practices import Change
+from sim.games.training.report.told_rates import ToldRate, epsilon_looks, noise_scale
+from sim.report.dot_plot import Panel, Row, dot_plot
+from sim.report.drawing import BLACK, DASHES, GREY, Figure, Look
+from sim.report.estimates import Estimate
+from sim.report.front_plot import MARKS, Front, Point, front_plot
+from sim.report.line_plot import Axis, Curve, line_plot
+from sim.report.line_plot import Panel as Lines
+from sim.report.notation import count, number
+
+_X, _Y = "risk difference, as an absolute value: less is fairer", "accuracy"
+
+
+def tradeoff(axes: Sequence[str], cells: Sequence[Placed], look: Mapping[str, Look]) -> Figure:
+    """Draw accuracy against risk difference, a mark for each value of the first swept word.
+
+    Parameters
+    ----------
+    axes : sequence of str
+        The swept keys.
+    cells : sequence of Placed
+        At least one; by accuracy and risk difference alone.
+    look : mapping of str to Look
+        Of each kind of cell, as `cells.kind_of` names it.
+    """
+    kinds = dict.fromkeys(kind_of(axes, one.cell) for one in cells)
+    first = next(iter(kinds))
+    rest = [key for key in axes if not first or value_text(cells[0].cell, key) != first]
+    points = [_point(one, name_of(rest, one.cell), look[kind_of(axes, one.cell)]) for one in cells]
+    caption = (
+        "A point a cell, with 95% intervals where there are five trials or more. Up and to the left is better. "
+        "Filled: no other cell's means are at least as good in both; the stepped line is the best accuracy up to "
+        "each risk difference. Hollow: dominated."
+    )
+    key = {kind: look[kind] for kind in kinds if kind}
+    front = [Front([point for point in points if not point.dominated], DASHES[1])]
+    return front_plot("tradeoff", "Accuracy against risk difference", caption, (_X, _Y), points, front, key)
+
+
+def frontier_figure(of: str, cells: Sequence[Placed]) -> Figure:
+    """Draw the front over accuracy, risk difference and epsilon, a line for each epsilon.
+
+    Parameters
+    ----------
+    of : str
+        Whose accuracy.
+    cells : sequence of Placed
+        At least one; by accuracy, risk difference and epsilon.
+    """
+    levels = {level: place for place, level in enumerate(sorted({one.epsilon for one in cells}))}
+    marks = {level: Look(BLACK, MARKS[place % len(MARKS)]) for level, place in levels.items()}
+    points = {id(one): _point(one, one.name, marks[one.epsilon]) for one in cells}
+    fronts = [
+        Front(
+            [points[id(one)] for one in cells if one.epsilon <= level],
+            DASHES[(place + 1) % 7],
+            "nothing promised" if math.isinf(level) else f"ε at most {number(level)}",
+            marks[level].marker,
+        )
+        for level, place in levels.items()
+    ]
+    whose = "accuracy" if of == "overall" else f"the {of} group's accuracy"
+    title = f"The front over {whose}, risk difference and ε"
+    caption = (
+        "A point a cell, with 95% intervals where there are five trials or more; the mark is the ε promised to "
+        "records. A stepped line is the best accuracy up to each risk difference among cells that promise its ε or a "
+        "smaller one. Grey and hollow: dominated in all three."
+    )
+    return front_plot(f"frontier-{of}", title, caption, (_X, _Y), list(points.values()), fronts, {})
+
+
+def _point(one: Placed, label: str, look: Look) -> Point:
+    said = f"{one.name}: accuracy {one.accuracy.mean:.3f}, risk difference {one.distance.mean:.3f}, {one.verdict}"
+    return Point(one.distance, one.accuracy, label, said, look, one.dominated)
+
+
+_MOST = 30
+"""So many cells are drawn by group; of more, those on the front."""
+
+
+def by_group(axes: Sequence[str], cells: Sequence[Line], front: Sequence[Placed]) -> Figure:
+    """Draw what models do to each group: accuracy and false positives, a row a cell."""
+    drawn = cells if len(cells) <= _MOST else [one.cell for one in front if not one.dominated]
+    panels = [
+        Panel(
+            told, {g: [(name_of(axes, cell), of_group(cell, key, i)) for cell in drawn] for i, g in enumerate(GROUPS)}
+        )
+        for key, told in RATES.items()
+        if key != "positives"
+    ]
+    few = "" if len(drawn) == len(cells) else f" Of {len(cells)} cells, those on the front."
+    caption = f"Filled circles: the disadvantaged group. Hollow squares: the advantaged one. Bars: 95% intervals.{few}"
+    return dot_plot("by-group", "Accuracy and false positives of each group", caption, panels)
+
+
+def canaries(axes: Sequence[str], cells: Sequence[Line]) -> Figure:
+    """Draw the epsilon that canaries refute beside the promised one, a row a cell."""
+
+    def row(cell: Line, value: float) -> Row:
+        return name_of(axes, cell), None if math.isinf(value) else Estimate(value)
+
+    series = {
+        "refuted": [row(cell, cell["epsilon_refuted"]) for cell in cells],
+        "promised": [row(cell, promised_of(cell)) for cell in cells],
+    }
+    caption = "Filled circles: the largest ε that the guesses refute. Hollow squares: what was promised, if anything."
+    return dot_plot("canaries", "ε that canaries refute, and ε promised", caption, [Panel("ε", series, level=0.0)])
+
+
+def practices(axes: Sequence[str], told: Sequence[Change]) -> Iterator[Figure]:
+    """Draw what practices change, a row a cell; nothing where none was played beside plain training."""
+    shown = [one for one in told if one.accuracy is not None]
+    titles = {"accuracy": "accuracy", "minority": f"{GROUPS[0]}: accuracy", "distance": "|risk difference|"}
+    panels = [
+        Panel(title, {"": [(name_of(axes, one.cell), getattr(one, key)) for one in shown]}, level=0.0)
+        for key, title in titles.items()
+    ]
+    caption = (
+        "Differences trial by trial, with 95% intervals. Of the first two panels right of the dotted line is better, "
+        "of the third left of it."
+    )
+    if shown:
+        yield dot_plot(
+            "practices", "What each practice changes against plain training", caption, panels, level="as plain"
+        )
+
+
+def rates(told: Sequence[ToldRate], delta: float) -> Figure:
+    """Draw the errors of told rates along the size of the group, beside their laws."""
+    title = "Error of a group's told rate, along its size"
+    caption = (
+        "Filled: noise, a mark and a line for each ε of A; the line is its law c/n, at the group's mean rate. Hollow "
+        "circles and the thick grey line: sampling, and √(r(1−r)/n). Where a line is above the grey one, noise "
+        "dominates. Small groups may lie below their line: rates end at 0 and 1."
+    )
+    text = "; ".join(
+        f"{GROUPS[one.group]}, {count(one.people)} people, ε {number(one.epsilon)}: "
+        f"noise {number(one.noise, 2)}, sampling {number(one.sampling, 2)}"
+        for one in told
+    )
+    sizes = np.geomspace(min(one.people for one in told) / 1.5, max(one.people for one in told) * 1.5, 50)
+    panels = [
+        Lines(
+            list(_rate_curves([one for one in told if one.group == group], told, sizes, delta)),
+            title=f"the {name} group",
+        )
+        for group, name in enumerate(GROUPS)
+    ]
+    return line_plot(
+        "told-rates",
+        title,
+        caption,
+        f"Chart. {title}. {text}.",
+        [panels],
+        Axis("people of the group", log=True),
+        [Axis("root mean square error", log=True)],
+        inches=(8.6, 4.3),
+        wide=True,
+        columns=4,
+    )
+
+
+def _rate_curves(own: Sequence[ToldRate], told: Sequence[ToldRate], sizes: Any, delta: float) -> Iterator[Curve]:
+    rate = float(np.mean([one.rate for one in own]))
+    law = list(zip(sizes, np.sqrt(rate * (1 - rate) / sizes), strict=True))
+    yield Curve(law, Look(GREY, ""), "sampling, by its law", style={"lw": 2.6, "alpha": 0.7, "zorder": 1})
+    # Sampling does not depend on epsilon: cells that differ in it were played on the same splits.
+    drawn = sorted({(one.people, one.sampling) for one in own if one.sampling > 0})
+    yield Curve(drawn, Look(BLACK, "o", hollow=True, size=7), "sampling", joined=False, style={"mew": 1})
+    for epsilon, look in epsilon_looks(told).items():
+        noise = np.minimum(noise_scale(epsilon, delta, rate) / sizes, 1)
+        points = sorted((one.people, one.noise) for one in own if one.epsilon == epsilon and one.noise > 0)
+        yield Curve(list(zip(sizes, noise, strict=True)), look, style={"lw": 1.3, "marker": "", "zorder": 4})
+        yield Curve([], look, f"noise, ε {number(epsilon)}", style={"ms": 5, "lw": 1.3})
+        yield Curve(points, look, joined=False, style={"ms": 5, "zorder": 4})

@@ -1,0 +1,160 @@
+"""Points with intervals both ways, of which those that no other beats stand out and are joined: a Pareto front."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from matplotlib.lines import Line2D
+
+from sim.report.drawing import BLACK, GREY, MARKERS, Figure, Look, hollow, svg
+from sim.report.estimates import Estimate
+from sim.report.labels import Label, set_labels
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MARKS = (*MARKERS, "<", ">", "p", "h", "*")
+"""Enough for the eight models, and for the ten practices."""
+
+_INCHES = (6.6, 5.2)
+_LIGHT = "#8f8f8f"
+"""Of what is dominated: lighter than text, and still seen on paper."""
+
+_LIGHTER = "#bdbdbd"
+"""Of its intervals."""
+
+_LABELLED = 14
+"""Of more points than this, only those on the front get a label."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point: less is better across, more is better up.
+
+    Parameters
+    ----------
+    across, up : Estimate
+    label : str
+        Written beside it, where there is room.
+    said : str
+        For readers who cannot see it.
+    look : Look
+    dominated : bool
+        Whether another point beats it.
+    """
+
+    across: Estimate
+    up: Estimate
+    label: str
+    said: str
+    look: Look
+    dominated: bool
+
+
+@dataclass(frozen=True)
+class Front:
+    """A stepped line: the best of these points up to each place across."""
+
+    points: Sequence[Point]
+    dash: Any
+    label: str = ""
+    marker: str = ""
+
+
+def front_plot(
+    name: str,
+    title: str,
+    caption: str,
+    axes_names: tuple[str, str],
+    points: Sequence[Point],
+    fronts: Sequence[Front],
+    key: Mapping[str, Look],
+) -> Figure:
+    """Draw points and fronts.
+
+    Parameters
+    ----------
+    name, title, caption : str
+        See `Figure`.
+    axes_names : tuple of str
+        What is across, and what is up.
+    points : sequence of Point
+        At least one.
+    fronts : sequence of Front
+    key : mapping of str to Look
+        Of the legend.
+    """
+    crowded = len(points) > _LABELLED
+    handles = [
+        Line2D([], [], ls="", marker=own.marker, ms=6, color=own.colour, label=kind) for kind, own in key.items()
+    ]
+    handles += [
+        Line2D([], [], color=BLACK, ls=front.dash, lw=1.4, marker=front.marker, ms=6, label=front.label)
+        for front in fronts
+        if front.label
+    ]
+    if any(point.dominated for point in points):
+        grey = hollow("o", "dominated")
+        grey.set_color(_LIGHT)
+        grey.set_markeredgecolor(_LIGHT)
+        handles.append(grey)
+
+    def paint(axes: Axes) -> None:
+        for point in points:
+            _cross(axes, point)
+        lines = [_step(axes, front) for front in fronts]
+        axes.set_xlabel(axes_names[0])
+        axes.set_ylabel(axes_names[1])
+        axes.margins(0.08)
+        # Nothing is below 0, where room is left for half a mark.
+        right = axes.get_xlim()[1]
+        axes.set_xlim(max(axes.get_xlim()[0], -0.015 * right), right)
+        canvas = axes.get_figure()
+        if handles and canvas is not None:
+            canvas.legend(handles=handles, loc="outside lower center", ncols=min(5, len(handles)), columnspacing=1.4)
+        # Those on the front choose their places first.
+        shown = [point for point in sorted(points, key=lambda one: one.dominated) if not (crowded and point.dominated)]
+        labels = [Label(one.across.mean, one.up.mean, one.label, GREY if one.dominated else BLACK) for one in shown]
+        set_labels(axes, labels, lines)
+
+    if crowded:
+        caption += f" Of {len(points)} cells, those on the front are named where there is room."
+    alt = f"Chart. {title}. {'; '.join(point.said for point in points)}."
+    return Figure(name, title, caption, alt, svg(name, paint, _INCHES))
+
+
+def _cross(axes: Axes, point: Point) -> None:
+    own = point.look.colour
+    colour, bars = (own if own != BLACK else _LIGHT, _LIGHTER) if point.dominated else (own, GREY)
+    style: dict[str, Any] = {"color": colour, "ecolor": bars, "zorder": 2 if point.dominated else 4}
+    axes.errorbar(
+        [point.across.mean],
+        [point.up.mean],
+        xerr=_sides(point.across),
+        yerr=_sides(point.up),
+        ls="",
+        elinewidth=0.6,
+        marker=point.look.marker,
+        ms=6,
+        mfc="none" if point.dominated else colour,
+        mew=1.2,
+        **style,
+    )
+
+
+def _sides(found: Estimate) -> list[list[float]] | None:
+    if found.low is None or found.high is None:
+        return None
+    return [[max(found.mean - found.low, 0)], [max(found.high - found.mean, 0)]]
+
+
+def _step(axes: Axes, front: Front) -> Line2D:
+    steps: list[tuple[float, float]] = []
+    for point in sorted(front.points, key=lambda one: (one.across.mean, -one.up.mean)):
+        if not steps or point.up.mean > steps[-1][1]:
+            steps.append((point.across.mean, point.up.mean))
+    style: dict[str, Any] = {"color": BLACK, "lw": 1.4, "ls": front.dash, "zorder": 3}
+    (line,) = axes.plot(*zip(*steps, strict=True), drawstyle="steps-post", **style)
+    return line
