@@ -80,20 +80,27 @@ def check(policy: Policy, found: list[Worth]) -> None:
 
 def say(policy: Policy, found: list[Worth]) -> None:
     """Tell the log, one line for each metric, and one more where answers are worth nothing."""
+    for level, line in told(policy, found):
+        LOG.log(level, "%s", line)
+
+
+def told(policy: Policy, found: list[Worth]) -> Iterator[tuple[int, str]]:
+    """Tell what answers of a data set will be worth: lines, each with the log's level."""
     name, models = policy.data_name, batch_of(policy)
-    LOG.info("%s: 95%% interval (median error) at epsilon %g", name, spendable(policy))
-    LOG.info("%s: %-10s %-19s %d in a batch", name, "metric", "one model", models)
+    yield logging.INFO, f"{name}: 95% interval (median error) at epsilon {spendable(policy):g}"
+    yield logging.INFO, f"{name}: {'metric':<10} {'one model':<19} {models} in a batch"
     for worth in found:
-        LOG.info("%s: %-10s %-19s %s", name, worth.metric, _figures(worth.one), _figures(worth.batch))
+        yield logging.INFO, f"{name}: {worth.metric:<10} {_figures(worth.one):<19} {_figures(worth.batch)}"
     for worth in found:
         for count, expected in {1: worth.one, models: worth.batch}.items():
             if _is_worthless(expected):
-                LOG.warning("%s: %s of %d %s", name, worth.metric, count, _comparison(worth.metric, expected))
+                yield logging.WARNING, f"{name}: {worth.metric} of {count} {_comparison(worth.metric, expected)}"
         for count, revealed in zip((1, models), worth.revealed, strict=True):
             if revealed > policy.audit.reveal_max:
-                LOG.warning(
-                    "%s: %s of %d gives away a balanced accuracy of %.3g%%, groups of %d: audit.reveal_max is not kept",
-                    *(name, worth.metric, count, 100 * revealed, policy.data.minimum_group),
+                yield (
+                    logging.WARNING,
+                    f"{name}: {worth.metric} of {count} gives away a balanced accuracy of {100 * revealed:.3g}%, "
+                    f"groups of {policy.data.minimum_group}: audit.reveal_max is not kept",
                 )
 
 

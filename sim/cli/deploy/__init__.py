@@ -3,12 +3,13 @@
 import typer
 
 from sim.cli.deploy import certificates, ledger
-from sim.cli.deploy.serve import health, serve
+from sim.cli.deploy.serve import check, health, serve
 
 app = typer.Typer(
     no_args_is_help=True, rich_markup_mode=None, help="Serve audits between real teams, with keys and a ledger."
 )
 app.command()(serve)
+app.command()(check)
 app.command()(health)
 app.add_typer(certificates.app, name="certificates")
 app.add_typer(ledger.app, name="ledger")

@@ -1,4 +1,4 @@
-"""The commands ``fairwall deploy serve`` and ``health``."""
+"""The commands ``fairwall deploy serve``, ``check`` and ``health``."""
 
 from __future__ import annotations
 
@@ -26,6 +26,16 @@ def serve(
     command += ["--new-ledger"] if new_ledger else []
     command += ["--even-if-worthless"] if even_if_worthless else []
     os.execv(sys.executable, command)  # noqa: S606 - our own interpreter and packages
+
+
+def check(
+    policy: Annotated[Path, typer.Option(help="The policy, a TOML file.", metavar="FILE")],
+) -> None:
+    """Tell what answers by a policy will be worth. Its data are read as at a start; nothing is served or written."""
+    from sim.deployment.check import check
+
+    for line in check(policy):
+        typer.echo(line)
 
 
 def health(

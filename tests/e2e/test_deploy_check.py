@@ -1,0 +1,62 @@
+"""``fairwall deploy check``: what a start would say, and nothing served, written or spent."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.command import fairwall
+
+EXAMPLE = Path(__file__).parents[2] / "docs" / "example"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    folder = tmp_path / "own"
+    shutil.copytree(EXAMPLE, folder)
+    (folder / "loans.csv").chmod(0o600)
+    made = fairwall("deploy", "certificates", "new", "--deployment", "loans", "--developer", "alice", cwd=folder)
+    assert made.returncode == 0, made.stderr
+    policy = (folder / "policy.toml").read_text()
+    (folder / "policy.toml").write_text(policy.partition("[developers.bob]")[0])
+    return folder
+
+
+def files(folder: Path) -> set[Path]:
+    return {path.relative_to(folder) for path in folder.rglob("*") if "__pycache__" not in path.parts}
+
+
+def test_it_says_what_answers_will_be_worth_and_leaves_nothing_behind(place: Path) -> None:
+    before = files(place)
+    done = fairwall("deploy", "check", "--policy", "policy.toml", cwd=place)
+    assert (done.returncode, done.stderr) == (0, "")
+    summary, heading, columns, *metrics = done.stdout.splitlines()
+    assert summary.startswith("loans: metrics sp, eo; mechanism recommended; epsilon 4; developers alice")
+    assert heading == "loans: 95% interval (median error) at epsilon 2"
+    assert columns.split()[1:4] == ["metric", "one", "model"]
+    assert [line.split()[1] for line in metrics] == ["sp", "eo"]
+    assert files(place) == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('mechanism = "recommended"', 'mechanism = "nonsense"', "policy.toml: audit.mechanism: must be one of"),
+        ('source = "loans.csv"', 'source = "gone.csv"', "gone.csv"),
+        (
+            'credentials = "certificates/compliance"',
+            'credentials = "certificates/developer-alice"',
+            "not for compliance",
+        ),
+    ],
+)
+def test_what_a_start_would_refuse_is_one_line_and_status_2(place: Path, old: str, new: str, said: str) -> None:
+    text = (place / "policy.toml").read_text()
+    assert old in text
+    (place / "policy.toml").write_text(text.replace(old, new))
+    done = fairwall("deploy", "check", "--policy", "policy.toml", cwd=place)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
