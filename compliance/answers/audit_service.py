@@ -13,7 +13,8 @@ import grpc
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.answers.audits import DEVELOPER, Case, interval_of, values_of
+from compliance.answers.audits import Case, interval_of, values_of
+from compliance.answers.charging import DEVELOPER
 from compliance.answers.exposure import reveal_max
 from compliance.ledger.file import LedgerUnavailable
 from fairwall.compliance.v1 import audit_service_pb2 as audit
@@ -95,7 +96,7 @@ class AuditService(AuditServiceServicer):
         header = uploads.header_of(request_iterator)
         case = self._case(header.deal_id, context)
         metric = _validate(header, case)
-        return _settle(case, header, metric, _receive(header, metric, request_iterator, case), context)
+        return _answer(case, header, metric, _receive(header, metric, request_iterator, case), context)
 
     def AuditModels(
         self, request: audit.AuditModelsRequest, context: grpc.ServicerContext
@@ -107,13 +108,13 @@ class AuditService(AuditServiceServicer):
             raise Refusal(error_pb2.REASON_NO_FEATURES)
         _check_size(request.models, case)
         predictions = _checked(metric, case.models.scores(request.request_id, request.models, context))
-        return audit.AuditModelsResponse(answer=_settle(case, request, metric, predictions, context))
+        return audit.AuditModelsResponse(answer=_answer(case, request, metric, predictions, context))
 
     def _case(self, deal_id: str, context: grpc.ServicerContext) -> Case:
         return opened(self._cases, deal_id, context)
 
 
-def _settle(
+def _answer(
     case: Case, header: _Header, metric: str, predictions: NDArray[np.float64], context: grpc.ServicerContext
 ) -> audit.AuditResponse:
     """Charge and answer a batch, however its predictions came."""
@@ -123,7 +124,7 @@ def _settle(
     if case.rows is not None:
         predictions = case.rows.of_records(predictions, by_ids=compared is True)
     with explained(header.deal_id):
-        entry = case.settle(developer, header.request_id, digest, metric, predictions, header.epsilon)
+        entry = case.answer(developer, header.request_id, digest, metric, predictions, header.epsilon)
         now = case.ledger.remaining(case.dataset, developer)
     LOG.debug("deal %s: answered a batch of %d", header.deal_id, len(predictions))
     low, high = interval_of(entry)

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.answers.black_box import Asked
+from compliance.answers.charging import game_ledger, room_of
 from compliance.answers.differencing import Detector
 from compliance.intervals.interval import Ends, probabilities_above, within_range
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import FREE, Budget, Neighbours
-from compliance.ledger.entries import UNIT_EPSILON, Entry, Reply, Request, Room
+from compliance.ledger.entries import Entry, Reply, Request
 from compliance.mechanisms.mechanism import Facts, Mechanism, Question, Release, Reusable, chosen
 from compliance.noise.draw_log import DrawLog
 from compliance.noise.sampling import Noise, noise_for
@@ -29,9 +30,6 @@ from fairwall.wire.limits import EPSILON_MIN
 
 if TYPE_CHECKING:
     from compliance.answers.expectation import Expectation
-
-DEVELOPER = "developer"
-"""What the one developer of a game is called in its ledger."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +104,7 @@ class Case:
         """How many predictions a model has to give."""
         return self.records.people if self.rows is None else self.rows.people
 
-    def settle(
+    def answer(
         self,
         developer: str,
         request_id: str,
@@ -131,7 +129,7 @@ class Case:
             As `Ledger.settle`.
         """
         question = Question(metric, predictions, self.records)
-        room = self.room_of(developer)
+        room = room_of(developer, self.answers_a_day, self.epsilon_min)
         asked = Request(self.dataset, developer, request_id, digest, metric, self.mechanism.name, self.neighbours, FREE)
         if room is not None and (again := self.ledger.stored(asked, room)) is not None:
             return again  # before any work is done for a new answer that is refused
@@ -155,11 +153,6 @@ class Case:
         return self.ledger.settle(
             replace(asked, mechanism=answering.name, loss=loss), reply, self.records.minimum_group, room
         )
-
-    def room_of(self, developer: str) -> Room | None:
-        """Say how much the ledger keeps for a developer; None for all."""
-        answers = self.answers_a_day.get(developer)
-        return None if answers is None else Room(min(self.epsilon_min, UNIT_EPSILON), answers)
 
     def probability_above(
         self, entry: Entry, predictions: NDArray[np.float64], threshold: float
@@ -210,14 +203,11 @@ def game_case(
     draws: DrawLog | None = None,
 ) -> Case:
     """Open the case of one deal: its ledger is in memory, and the exact answers are kept for the referee."""
-    ledger = Ledger()
-    ledger.set_budget(deal_id, Neighbours.A_FLIP, budget)
-    ledger.allocate(deal_id, DEVELOPER, budget.epsilon, budget.delta)
     return Case(
         deal_id,
         records,
         mechanism,
-        ledger,
+        game_ledger(deal_id, Neighbours.A_FLIP, budget),
         queries_max,
         delta=delta,
         seed=seed,

@@ -90,7 +90,7 @@ class GroupService(GroupServiceServicer):
         if grouped.rows is not None:
             predictions = grouped.rows.of_records(predictions, by_ids=compared is True)
         with explained(header.deal_id):
-            entry = grouped.settle(developer, header.request_id, digest, header, predictions)
+            entry = grouped.answer(developer, header.request_id, digest, header, predictions)
             now = case.ledger.remaining(case.dataset, developer)
         LOG.debug("deal %s: counted by group for %d models", header.deal_id, len(predictions))
         wait(case, began)

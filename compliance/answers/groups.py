@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.answers.audits import Case
+from compliance.answers.charging import room_of
 from compliance.ledger.accountant import Loss, Neighbours, pure
 from compliance.ledger.entries import Entry, Reply, Request
 from compliance.noise.sampling import Noise, noise_for
@@ -94,7 +95,7 @@ class GroupCase:
         """What has been spent of the budget, in epsilon."""
         return self.case.ledger.standing(self.case.dataset).spent
 
-    def settle(
+    def answer(
         self,
         developer: str,
         request_id: str,
@@ -112,7 +113,7 @@ class GroupCase:
         Refusal, LedgerError, LedgerUnavailable
             As `Ledger.settle`.
         """
-        loss, room = self.loss(header.epsilon), self.case.room_of(developer)
+        loss, room = self.loss(header.epsilon), room_of(developer, self.case.answers_a_day, self.case.epsilon_min)
 
         def reply(_: tuple[bytes, ...]) -> Reply:
             noise = noise_for(self.case.seed, request_id)

@@ -84,7 +84,7 @@ class ReleaseService(ReleaseServiceServicer):
         asked = (message.SerializeToString(deterministic=True) for message in (request, _terms(release)))
         try:
             with explained(request.deal_id):
-                entry = release.settle(
+                entry = release.answer(
                     developer_of(context), request.request_id, blake3(b"".join(asked)).digest(), request.epsilon
                 )
         except LocalPrivacyError:
@@ -124,7 +124,7 @@ class ReleaseService(ReleaseServiceServicer):
             raise Refusal(error_pb2.REASON_EPSILON_INVALID)
         digest = blake3(request.SerializeToString(deterministic=True)).digest()
         with explained(request.deal_id):
-            entry = study.settle(developer_of(context), request.request_id, digest, request.epsilon)
+            entry = study.answer(developer_of(context), request.request_id, digest, request.epsilon)
         table = study.table(entry)
         LOG.info("deal %s: released a table of shape %s", request.deal_id, table.shape)
         yield wire.TabulateResponse(

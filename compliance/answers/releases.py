@@ -12,10 +12,10 @@ import numpy as np
 from blake3 import blake3
 from numpy.typing import NDArray
 
-from compliance.answers.audits import DEVELOPER
+from compliance.answers.charging import game_ledger, room_of
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Loss, Neighbours
-from compliance.ledger.entries import UNIT_EPSILON, Entry, Reply, Request, Room
+from compliance.ledger.entries import Entry, Reply, Request
 from compliance.mechanisms.local import PROTOCOLS, seeded, system
 from compliance.noise.sampling import request_key
 from compliance.records.people import Records
@@ -85,7 +85,7 @@ class Release:
         """What was spent of the budget, on releases and whatever else it pays for, in epsilon."""
         return self.ledger.standing(self.dataset).spent
 
-    def settle(self, developer: str, request_id: str, digest: bytes, epsilon: float) -> Entry:
+    def answer(self, developer: str, request_id: str, digest: bytes, epsilon: float) -> Entry:
         """Charge a release and make it, or find what this request has bought already: it is never drawn twice.
 
         Raises
@@ -99,8 +99,7 @@ class Release:
         request = Request(
             self.dataset, developer, request_id, digest, "release", self.protocol, Neighbours.ATTRIBUTES, loss
         )
-        answers = self.answers_a_day.get(developer)
-        room = None if answers is None else Room(min(self.epsilon_min, UNIT_EPSILON), answers)
+        room = room_of(developer, self.answers_a_day, self.epsilon_min)
         return self.ledger.settle(request, lambda _: Reply(self.sanitised(request_id, epsilon).tobytes()), room=room)
 
     def encoded(self, entry: Entry) -> NDArray[Any]:
@@ -136,9 +135,7 @@ def game_release(
     seed: bytes | None,
 ) -> Release:
     """Open a game's release, of a budget of epsilon: its ledger is in memory."""
-    ledger = Ledger()
-    ledger.set_budget(dataset, Neighbours.ATTRIBUTES, Budget(epsilon))
-    ledger.allocate(dataset, DEVELOPER, epsilon)
+    ledger = game_ledger(dataset, Neighbours.ATTRIBUTES, Budget(epsilon))
     return Release(dataset, protocol, columns, values, ledger, seed)
 
 

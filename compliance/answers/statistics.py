@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.answers.audits import DEVELOPER
+from compliance.answers.charging import game_ledger
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Law, Loss, Neighbours, Rule
 from compliance.ledger.entries import Entry, Reply, Request
@@ -59,7 +59,7 @@ class Cohort:
         """What was spent of the budget, in epsilon."""
         return self.ledger.standing(self.dataset).spent
 
-    def settle(
+    def answer(
         self, developer: str, request_id: str, digest: bytes, rows: NDArray[np.float64], multiplier: float
     ) -> Entry:
         """Charge sums and make them, or find what this request has bought already: it is never drawn twice.
@@ -116,7 +116,5 @@ class Cohort:
 
 def game_cohort(dataset: str, protected: NDArray[np.uint8], epsilon: float, delta: float, seed: bytes | None) -> Cohort:
     """Open a game's cohort, of a budget of (epsilon, delta): its ledger is in memory."""
-    ledger = Ledger()
-    ledger.set_budget(dataset, Neighbours.A_FLIP, Budget(epsilon, delta, Rule.TIGHT))
-    ledger.allocate(dataset, DEVELOPER, epsilon, delta)
+    ledger = game_ledger(dataset, Neighbours.A_FLIP, Budget(epsilon, delta, Rule.TIGHT))
     return Cohort(dataset, protected, ledger, delta, seed)

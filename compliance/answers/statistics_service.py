@@ -54,7 +54,7 @@ class StatisticsService(StatisticsServiceServicer):
         rows = _receive(header.rows, request_iterator, len(cohort.protected))
         digest = blake3(header.SerializeToString(deterministic=True) + rows.tobytes()).digest()
         with explained(header.deal_id):
-            entry = cohort.settle(developer_of(context), header.request_id, digest, rows, header.multiplier)
+            entry = cohort.answer(developer_of(context), header.request_id, digest, rows, header.multiplier)
         LOG.info("deal %s: told sums of %d columns", header.deal_id, rows.shape[1])
         return wire.SumByGroupResponse(
             sums=arrays.to_message(cohort.sums(entry)),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.answers.audits import DEVELOPER
+from compliance.answers.charging import game_ledger
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Loss, Neighbours
 from compliance.ledger.entries import Entry, Reply, Request
@@ -55,7 +55,7 @@ class Study:
         """What was spent of the budget, in epsilon."""
         return self.ledger.standing(self.dataset).spent
 
-    def settle(self, developer: str, request_id: str, digest: bytes, epsilon: float) -> Entry:
+    def answer(self, developer: str, request_id: str, digest: bytes, epsilon: float) -> Entry:
         """Charge a table and make it, or find what this request has bought already: it is never drawn twice.
 
         Raises
@@ -97,7 +97,5 @@ def game_study(
     records: bool,
 ) -> Study:
     """Open a game's study, of a budget of epsilon: its ledger is in memory."""
-    ledger = Ledger()
-    ledger.set_budget(dataset, Neighbours.RECORD, Budget(epsilon))
-    ledger.allocate(dataset, DEVELOPER, epsilon)
+    ledger = game_ledger(dataset, Neighbours.RECORD, Budget(epsilon))
     return Study(dataset, cells, answers, width, records, ledger, seed)

@@ -262,16 +262,7 @@ class Ledger:
                 reply = answer(found.facts)
                 if reply.facts and request.loss == FREE:
                     raise LedgerError(f"data set {request.dataset}: an answer that costs nothing has released anew")
-                with self._transaction():
-                    same = found.head is self._books.head  # nobody was charged since: what was found holds
-                    entry = None if same else self._find(request)
-                    if entry is None and minimum_group > self._books.minimum_group.get(request.dataset, minimum_group):
-                        raise LedgerUnavailable(
-                            f"data set {request.dataset}: another policy holds since this was asked"
-                        )
-                    if entry is None and (same or self._covered(request, room).facts == found.facts):
-                        self._check_room(request, reply.units, room)
-                        entry = self._charge(request, reply)
+                entry = self._sell(request, reply, found, minimum_group, room)
                 if entry is not None:
                     self._seal_head()
                     journal.note(cost=request.loss.epsilon)
@@ -353,6 +344,20 @@ class Ledger:
         """Find what a request has bought; nothing yet, if its charge is covered and there is room."""
         with self._transaction():
             return self._find(request) or self._covered(request, room)
+
+    def _sell(
+        self, request: Request, reply: Reply, found: _Covered, minimum_group: int, room: Room | None
+    ) -> Entry | None:
+        """Charge and store an answer, or find another process's; None where other facts hold than it was made from."""
+        with self._transaction():
+            same = found.head is self._books.head  # nobody was charged since: what was found holds
+            entry = None if same else self._find(request)
+            if entry is None and minimum_group > self._books.minimum_group.get(request.dataset, minimum_group):
+                raise LedgerUnavailable(f"data set {request.dataset}: another policy holds since this was asked")
+            if entry is None and (same or self._covered(request, room).facts == found.facts):
+                self._check_room(request, reply.units, room)
+                entry = self._charge(request, reply)
+        return entry
 
     def _check_room(self, request: Request, units: int, room: Room | None) -> None:
         """Refuse a request for whose answer there is no room, by public numbers alone."""

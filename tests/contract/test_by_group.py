@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from compliance.answers.audits import DEVELOPER, game_case
+from compliance.answers.audits import game_case
+from compliance.answers.charging import DEVELOPER
 from compliance.answers.group_service import EPSILON_MIN, GroupService
 from compliance.answers.groups import GroupCase
 from compliance.ledger.accountant import Budget

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from compliance.answers import audits as case
 from compliance.answers import groups
 from compliance.answers.audit_service import AuditService
-from compliance.answers.audits import DEVELOPER
+from compliance.answers.charging import DEVELOPER
 from compliance.answers.group_service import GroupService
 from compliance.deployment.accounts import opened
 from compliance.deployment.ledger import agree

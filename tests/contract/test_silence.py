@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from compliance.answers.audit_service import AuditService
-from compliance.answers.audits import DEVELOPER, Case, game_case
+from compliance.answers.audits import Case, game_case
+from compliance.answers.charging import DEVELOPER
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
 from compliance.records.people import Records

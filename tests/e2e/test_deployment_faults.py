@@ -165,19 +165,19 @@ def test_a_thousand_answers_through_bad_links(deployment: Deployment) -> None:
 class Forgetful(Case):
     """It charges once, and draws for whoever comes."""
 
-    def settle(self, developer: str, request_id: str, *asked: Any) -> Entry:
-        super().settle(developer, request_id, *asked)
+    def answer(self, developer: str, request_id: str, *asked: Any) -> Entry:
+        super().answer(developer, request_id, *asked)
         fresh = f"{request_id} {random.random()}"  # noqa: S311
-        return super().settle(developer, fresh, *asked)
+        return super().answer(developer, fresh, *asked)
 
 
 class Generous(Case):
     """What it answers first is not charged."""
 
-    def settle(self, developer: str, request_id: str, *asked: Any) -> Entry:
+    def answer(self, developer: str, request_id: str, *asked: Any) -> Entry:
         other = open_case(Case)
         other.ledger.allocate("loans", developer, PLENTY)
-        return other.settle(developer, request_id, *asked)
+        return other.answer(developer, request_id, *asked)
 
 
 def open_case(kind: type[Case]) -> Case:

@@ -153,11 +153,11 @@ TELLS_OF_GROUPS = """
 from compliance.__main__ import main
 from compliance.answers.audits import Case
 from fairwall.rpc import journal
-settle = Case.settle
+settle = Case.answer
 def leaking(self, *arguments):
     journal.note(request=str(self.records.smallest_group("sp")))
     return settle(self, *arguments)
-Case.settle = leaking
+Case.answer = leaking
 from compliance.ledger import Ledger
 Ledger.settle.__globals__["journal"] = type("Silent", (), {"note": staticmethod(lambda **_: None)})
 main()

@@ -362,12 +362,12 @@ Budget.affords = lambda self, losses, loss: True
 """
 TOLD_LESS = """
 from compliance.answers import audit_service as service
-honest = service._settle
+honest = service._answer
 def settle(*arguments):
     answer = honest(*arguments)
     answer.epsilon_charged = 5.0
     return answer
-service._settle = settle
+service._answer = settle
 """
 OVERSPENT = {
     "compliance": """

@@ -20,7 +20,7 @@ def receive(header, metric, requests, case):
     except Refusal as refusal:
         if refusal.reason == error_pb2.REASON_PREDICTIONS_NOT_FINITE:
             nothing = np.zeros((1, case.records.people))
-            case.settle("alice", secrets.token_hex(8), b"", metric, nothing, header.epsilon)
+            case.answer("alice", secrets.token_hex(8), b"", metric, nothing, header.epsilon)
         raise
 
 

@@ -9,7 +9,7 @@ from compliance.noise.sampling import System
 
 KILLED_BY = "C952"
 
-settle = GroupCase.settle
+settle = GroupCase.answer
 
 
 def anew(grouped, developer, request_id, digest, header, predictions):
@@ -18,7 +18,7 @@ def anew(grouped, developer, request_id, digest, header, predictions):
     return dataclasses.replace(entry, reply=Reply(counted.SerializeToString(deterministic=True)))
 
 
-GroupCase.settle = anew
+GroupCase.answer = anew
 
 if __name__ == "__main__":
     main()

@@ -5,8 +5,8 @@ from compliance.answers.audits import Case
 
 KILLED_BY = "C211"
 
-sound = Case.settle
-Case.settle = lambda self, developer, request_id, *rest: sound(self, developer, request_id[:32], *rest)
+sound = Case.answer
+Case.answer = lambda self, developer, request_id, *rest: sound(self, developer, request_id[:32], *rest)
 
 if __name__ == "__main__":
     main()

@@ -7,7 +7,7 @@ from compliance.answers.audits import Case
 
 KILLED_BY = "C306"
 
-sound, remembered, numbers = Case.settle, {}, count()
+sound, remembered, numbers = Case.answer, {}, count()
 
 
 def settle(self, developer, request_id, *rest):
@@ -19,7 +19,7 @@ def settle(self, developer, request_id, *rest):
     return sound(self, developer, remembered[key], *rest)
 
 
-Case.settle = settle
+Case.answer = settle
 
 if __name__ == "__main__":
     main()

@@ -9,7 +9,7 @@ from compliance.mechanisms.laplace import LaplaceMechanism
 
 KILLED_BY = "C401"
 
-sound = service._settle
+sound = service._answer
 
 
 def settle(case, header, metric, predictions, context):
@@ -22,7 +22,7 @@ class Free(LaplaceMechanism):
         return FREE
 
 
-service._settle = settle
+service._answer = settle
 
 if __name__ == "__main__":
     main()

@@ -7,7 +7,7 @@ from compliance.answers import audit_service as service
 
 KILLED_BY = "C119"
 
-sound = service._settle
+sound = service._answer
 
 
 def settle(case, header, metric, predictions, context):
@@ -18,7 +18,7 @@ def settle(case, header, metric, predictions, context):
     return sound(case, changed, metric, predictions, context)
 
 
-service._settle = settle
+service._answer = settle
 
 if __name__ == "__main__":
     main()

@@ -11,7 +11,7 @@ from compliance.mechanisms.mechanism import Question
 
 KILLED_BY = "C610"
 
-sound = service._settle
+sound = service._answer
 
 
 def settle(case, header, metric, predictions, context):
@@ -20,7 +20,7 @@ def settle(case, header, metric, predictions, context):
     return sound(case, header, metric, predictions, context)
 
 
-service._settle = settle
+service._answer = settle
 
 if __name__ == "__main__":
     main()

@@ -6,7 +6,7 @@ from compliance.noise.sampling import System
 
 KILLED_BY = "C520"
 
-sound, sound_settle, asked = System.laplace, service._settle, []
+sound, sound_settle, asked = System.laplace, service._answer, []
 
 
 def settle(case, header, metric, predictions, context):
@@ -18,7 +18,7 @@ def laplace(self, values, scale, step):
     return sound(self, values, scale / (3 if asked and asked[0] else 1), step)
 
 
-service._settle = settle
+service._answer = settle
 System.laplace = laplace
 
 if __name__ == "__main__":

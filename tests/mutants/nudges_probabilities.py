@@ -7,7 +7,7 @@ from fairwall.rpc import arrays
 
 KILLED_BY = "C524"
 
-sound = service._settle
+sound = service._answer
 
 
 def settle(case, header, metric, predictions, context):
@@ -19,7 +19,7 @@ def settle(case, header, metric, predictions, context):
     return told
 
 
-service._settle = settle
+service._answer = settle
 
 if __name__ == "__main__":
     main()

@@ -6,11 +6,11 @@ from compliance.answers.releases import Release
 KILLED_BY = "C904"
 
 
-def settle(self, developer, request_id, digest, epsilon, sound=Release.settle):
+def settle(self, developer, request_id, digest, epsilon, sound=Release.answer):
     return sound(self, developer, request_id, b"the same", epsilon)
 
 
-Release.settle = settle
+Release.answer = settle
 
 if __name__ == "__main__":
     main()

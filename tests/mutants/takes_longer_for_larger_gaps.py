@@ -8,7 +8,7 @@ from compliance.mechanisms.mechanism import Question
 
 KILLED_BY = "C611"
 
-sound = service._settle
+sound = service._answer
 
 
 def settle(case, header, metric, predictions, context):
@@ -16,7 +16,7 @@ def settle(case, header, metric, predictions, context):
     return sound(case, header, metric, predictions, context)
 
 
-service._settle = settle
+service._answer = settle
 
 if __name__ == "__main__":
     main()

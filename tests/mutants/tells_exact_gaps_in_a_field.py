@@ -6,7 +6,7 @@ from compliance.mechanisms.mechanism import Question
 
 KILLED_BY = "C605"
 
-sound = service._settle
+sound = service._answer
 
 
 def settle(case, header, metric, predictions, context):
@@ -15,7 +15,7 @@ def settle(case, header, metric, predictions, context):
     return type(answer).FromString(answer.SerializeToString() + bytes([15 << 3 | 2, len(exact)]) + exact)
 
 
-service._settle = settle
+service._answer = settle
 
 if __name__ == "__main__":
     main()

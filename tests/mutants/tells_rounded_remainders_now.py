@@ -5,7 +5,7 @@ from compliance.answers import audit_service as service
 
 KILLED_BY = "C420"
 
-sound = service._settle
+sound = service._answer
 
 
 def settle(case, header, metric, predictions, context):
@@ -15,7 +15,7 @@ def settle(case, header, metric, predictions, context):
     return told
 
 
-service._settle = settle
+service._answer = settle
 
 if __name__ == "__main__":
     main()

@@ -5,7 +5,7 @@ from compliance.answers.audits import Case
 
 KILLED_BY = "C113"
 
-sound = Case.settle
+sound = Case.answer
 
 
 def settle(self, developer, request_id, *rest):
@@ -13,7 +13,7 @@ def settle(self, developer, request_id, *rest):
     return sound(self, name if name in ("alice", "bob") else developer, request_id, *rest)
 
 
-Case.settle = settle
+Case.answer = settle
 
 if __name__ == "__main__":
     main()

@@ -19,7 +19,7 @@ import scipy.stats
 from numpy.typing import NDArray
 
 from adversary.training.play import NO_GUESS, guess
-from compliance.answers.audits import DEVELOPER
+from compliance.answers.charging import DEVELOPER
 from compliance.answers.statistics import Cohort, game_cohort
 from compliance.answers.statistics_service import bounded
 from developer.training import network
@@ -62,7 +62,7 @@ class Compliance:
         first, *chunks = parts
         header = first.header
         rows = bounded(gathered(header.rows, (part.rows_chunk for part in chunks)).astype(np.float64))
-        entry = self.cohort.settle(DEVELOPER, header.request_id, b"", rows, header.multiplier)
+        entry = self.cohort.answer(DEVELOPER, header.request_id, b"", rows, header.multiplier)
         self.multipliers.append(header.multiplier)
         return SimpleNamespace(sums=to_message(self.cohort.sums(entry)))
 

@@ -11,7 +11,7 @@ from compliance.noise.sampling import Seeded
 
 KILLED_BY = "C521"
 
-sound = Case.settle
+sound = Case.answer
 asked = {}
 
 
@@ -25,7 +25,7 @@ def noise(_, request_id):
     return Seeded(np.random.default_rng(int.from_bytes(drawn, "big")))
 
 
-Case.settle, Case._noise = settle, noise
+Case.answer, Case._noise = settle, noise
 
 if __name__ == "__main__":
     main()

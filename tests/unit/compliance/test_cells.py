@@ -287,9 +287,9 @@ def test_an_account_pays_once() -> None:
     ledger.set_budget("loans", Neighbours.A_FLIP, Budget(3.0))
     ledger.allocate("loans", "ann", 3.0, 0.0)
     case = Case("loans", asked.records, CELLS, ledger, 10, seed=b"seed")
-    first = case.settle("ann", "r1", b"1", "sp", asked.predictions, 1.0)
-    free = case.settle("ann", "r2", b"2", "sp", asked.predictions[:2], 1.0)
-    more = case.settle("ann", "r3", b"3", "sp", asked.predictions, 1.5)
+    first = case.answer("ann", "r1", b"1", "sp", asked.predictions, 1.0)
+    free = case.answer("ann", "r2", b"2", "sp", asked.predictions[:2], 1.0)
+    more = case.answer("ann", "r3", b"3", "sp", asked.predictions, 1.5)
     assert [entry.request.loss.epsilon for entry in (first, free, more)] == [1.0, 0.0, 1.5]
     assert ledger.standing("loans").spent == pytest.approx(2.5)
     assert len(values_of(free)) == 2
@@ -316,7 +316,7 @@ def two_scores(people: int = 3000) -> tuple[Records, NDArray[np.float64], NDArra
 def charged(case: Case, number: int, question: Question, epsilon: float) -> tuple[float, float]:
     """Ask, and return what it costs and by how much the answer is off."""
     name = f"request-{number}"
-    entry = case.settle("alice", name, name.encode(), question.metric, question.predictions, epsilon)
+    entry = case.answer("alice", name, name.encode(), question.metric, question.predictions, epsilon)
     return entry.request.loss.epsilon, float(np.median(np.abs(values_of(entry) - question.gaps())))
 
 

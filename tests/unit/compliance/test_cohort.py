@@ -17,7 +17,7 @@ import scipy.stats
 from numpy.typing import NDArray
 
 from compliance.answers import statistics as module
-from compliance.answers.audits import DEVELOPER
+from compliance.answers.charging import DEVELOPER
 from compliance.answers.statistics import Cohort, game_cohort
 from compliance.answers.statistics_service import bounded
 from compliance.noise import sampling as noise
@@ -222,16 +222,16 @@ def test_a_loss_is_what_the_worst_neighbours_show(monkeypatch: pytest.MonkeyPatc
 def test_tellings_of_one_multiplier_compose_as_one_gaussian() -> None:
     cohort, rows = opened([0, 1]), np.zeros((2, 1))
     for told in range(1, 5):
-        cohort.settle(DEVELOPER, f"r{told}", b"", rows, MULTIPLIER)
+        cohort.answer(DEVELOPER, f"r{told}", b"", rows, MULTIPLIER)
         exact = gaussian_epsilon(MULTIPLIER / math.sqrt(told), DELTA)
         assert exact <= cohort.spent <= exact * (1 + 1e-3)
 
 
 def test_the_same_request_is_told_again_and_not_charged() -> None:
     cohort, rows = opened([0, 1]), np.full((2, 1), 0.5)
-    first = cohort.settle(DEVELOPER, "r", b"d", rows, MULTIPLIER)
+    first = cohort.answer(DEVELOPER, "r", b"d", rows, MULTIPLIER)
     spent = cohort.spent
-    again = cohort.settle(DEVELOPER, "r", b"d", rows, MULTIPLIER)
+    again = cohort.answer(DEVELOPER, "r", b"d", rows, MULTIPLIER)
     assert np.array_equal(cohort.sums(first), cohort.sums(again))
     assert np.array_equal(cohort.sums(first), cohort.summed("r", rows, MULTIPLIER))
     assert cohort.spent == spent

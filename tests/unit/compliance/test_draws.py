@@ -23,7 +23,7 @@ PREDICTIONS = np.linspace(0, 1, 16).reshape(2, 8)
 def answer(log: DrawLog | None, mechanism: str, request_id: str = "r") -> list[float]:
     records = Records(LABELS, PROTECTED, ("sp",))
     case = game_case("deal", records, MECHANISMS[mechanism], Budget(1.0, 1e-6), 1e-6, 9, None, draws=log)
-    return values_of(case.settle("developer", request_id, b"digest", "sp", PREDICTIONS, 1.0)).tolist()  # type: ignore[no-any-return]
+    return values_of(case.answer("developer", request_id, b"digest", "sp", PREDICTIONS, 1.0)).tolist()  # type: ignore[no-any-return]
 
 
 @pytest.mark.parametrize("mechanism", ["laplace", "gaussian", "conceal", "counts", "cube"])

@@ -675,7 +675,7 @@ def test_recommended_charges_what_it_chose() -> None:
         ledger.set_budget("loans", Neighbours.A_FLIP, Budget(10.0, 1e-6, Rule.TIGHT))
         ledger.allocate("loans", "ann", 10.0, 1e-6)
         case = Case("loans", records, bounded(MECHANISMS[name], "clamp"), ledger, models, delta=delta, seed=b"seed")
-        entries = [case.settle("ann", f"r{i}", b"", "sp", predictions, epsilon) for i in range(20)]
+        entries = [case.answer("ann", f"r{i}", b"", "sp", predictions, epsilon) for i in range(20)]
         assert {entry.request.mechanism for entry in entries} == {"counts-gaussian"}
         spent[name] = ledger.standing("loans").spent
     assert spent["recommended"] == spent["counts-gaussian"] < 2.2

@@ -122,7 +122,7 @@ def test_copies_cost_exactly_their_sum():
     asked = audit(40)
     case = Case("loans", asked.records, MECHANISM, ledger, 10)
     charged = [
-        case.settle("ann", f"r{i}", b"", "sp", asked.predictions, epsilon).request.loss.epsilon
+        case.answer("ann", f"r{i}", b"", "sp", asked.predictions, epsilon).request.loss.epsilon
         for i, epsilon in enumerate((0.3, 0.3, 0.8, 0.5, 1.1, 1.1))
     ]
     assert charged == [0.3, 0, 0.8, 0, 1.1, 0]

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from compliance.answers.audits import DEVELOPER, Case
+from compliance.answers.audits import Case
+from compliance.answers.charging import DEVELOPER
 from compliance.answers.release_service import ReleaseCase
 from compliance.games.release import open_release, open_trained
 from fairwall.game.v1 import referee_service_pb2 as game
@@ -45,12 +46,12 @@ def opened(released: float = 3.0, queried: float = 1.0, budget: float = 4.0) -> 
 
 
 def release(case: ReleaseCase, epsilon: float, name: str = "release-1") -> None:
-    case.release.settle(DEVELOPER, name, name.encode(), epsilon)
+    case.release.answer(DEVELOPER, name, name.encode(), epsilon)
 
 
 def ask(case: Case, epsilon: float, name: str = "metric-1") -> None:
     rows = np.random.default_rng(2).integers(0, 2, (10, PEOPLE)).astype(np.float64)
-    case.settle(DEVELOPER, name, name.encode(), "sp", rows, epsilon)
+    case.answer(DEVELOPER, name, name.encode(), "sp", rows, epsilon)
 
 
 @pytest.mark.parametrize("release_first", [True, False])

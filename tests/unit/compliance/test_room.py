@@ -150,7 +150,7 @@ def case_of(mechanism: str, seed: int = 1, people: int = PEOPLE) -> Case:
 
 def ask(case: Case, name: str, epsilon: float, models: int = 2, developer: str = "alice") -> Entry:
     predictions = np.random.default_rng(models).random((models, case.people))
-    return case.settle(developer, name, name.encode(), "eo", predictions, epsilon)
+    return case.answer(developer, name, name.encode(), "eo", predictions, epsilon)
 
 
 @pytest.mark.parametrize("mechanism", ["cells", "randomized-response", "counts", "cube", "low-rank", "recommended"])
@@ -230,7 +230,7 @@ def test_what_is_ordinary_has_room() -> None:
     people = Grouped((Attribute("race", tuple("abcde")), Attribute("sex", ("f", "m"))), codes, case.records.labels)
     grouped = GroupCase(case, people, 0.02)
     header = wire.ByGroupHeader(deal_id="loans", request_id="g", by=["race", "sex"], measures=[1, 2, 3], epsilon=0.3)
-    grouped.settle("bob", "g", b"g", header, (rng.random((4, 10_000)) > 0.5).astype(float))
+    grouped.answer("bob", "g", b"g", header, (rng.random((4, 10_000)) > 0.5).astype(float))
 
 
 def test_a_table_by_group_that_is_larger_than_its_epsilon_allows_is_refused() -> None:
@@ -241,8 +241,8 @@ def test_a_table_by_group_that_is_larger_than_its_epsilon_allows_is_refused() ->
     grouped = GroupCase(case, people, 0.02)
     header = wire.ByGroupHeader(deal_id="loans", request_id="g", by=["town"], measures=[1, 2], epsilon=0.001)
     decisions = (rng.random((6, 10_000)) > 0.5).astype(float)
-    error = refused(lambda: grouped.settle("alice", "g", b"g", header, decisions))
+    error = refused(lambda: grouped.answer("alice", "g", b"g", header, decisions))
     assert error.reason == REASON_EPSILON_INVALID
     assert case.ledger.standing("loans").spent == 0
     header.epsilon = error.epsilon_min
-    assert grouped.settle("alice", "g", b"g", header, decisions).request.loss.epsilon == error.epsilon_min
+    assert grouped.answer("alice", "g", b"g", header, decisions).request.loss.epsilon == error.epsilon_min

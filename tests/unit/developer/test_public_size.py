@@ -90,7 +90,7 @@ def play(
 
     def answer(request: str, predictions: NDArray[np.float64], share: float) -> NDArray[np.float64]:
         asked.append((kind_of(request), len(predictions), share))
-        return values_of(case.settle("developer", request, request.encode(), metric, predictions, share))
+        return values_of(case.answer("developer", request, request.encode(), metric, predictions, share))
 
     purse = developer._purse(deal, strata, 0)
     test_set = developer._TestSet(np.zeros((N, 1)), LABELS, lambda: SCORES, answer, purse)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from compliance.answers.audits import DEVELOPER, Case, game_case, values_of
+from compliance.answers.audits import Case, game_case, values_of
+from compliance.answers.charging import DEVELOPER
 from compliance.answers.exposure import limited
 from compliance.ledger.accountant import Budget
 from compliance.mechanisms import MECHANISMS
@@ -46,7 +47,7 @@ def settled(case: Case, asked: Sequence[tuple[str, NDArray[np.float64], float]])
     """Ask a case, one batch after the other; what was asked, and what was charged."""
     batches = []
     for number, (metric, predictions, epsilon) in enumerate(asked):
-        entry = case.settle(DEVELOPER, f"metric-{number}", b"", metric, predictions, epsilon)
+        entry = case.answer(DEVELOPER, f"metric-{number}", b"", metric, predictions, epsilon)
         charged = entry.request.loss.epsilon
         answer = AuditResponse(gaps=to_message(values_of(entry)), epsilon_charged=charged)
         place = 2 * number
