@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Group
-from rich.table import Table
 
 from fairwall.laws.local import CLEAN
 from sim.games.release.questions import answers
@@ -16,9 +16,11 @@ from sim.games.release.report.verdicts import RULES
 from sim.games.release.scenario import CONTROLS, ReleaseDeveloper, ReleaseScenario
 from sim.games.release.seeds import METRICS, Figures
 from sim.papers.compare import BARS, REPRODUCTION_CELLS, REPRODUCTION_SEEDS, ROUNDING, Comparison, Held
-from sim.report.notation import MISSING, number, plural
-from sim.report.page import Page, Section
-from sim.report.tables import Column, PageTable
+from sim.report.cells import Swept
+from sim.report.columns import Measure, Table
+from sim.report.notation import MISSING, plural
+from sim.report.page import Page, sections
+from sim.report.terminal import fitted
 from sim.scenarios.sweep import Sweep
 
 _WORST = 20
@@ -44,7 +46,7 @@ _HOW = (
 def terminal(sweeps: Sequence[Sweep[ReleaseScenario]], held: Held, *, everything: bool) -> Group:
     """Lay out comparisons, all or those beyond their tolerance, and what they come to together, in 80 columns."""
     shown = [each for each in held.comparisons if everything or each.beyond]
-    table = [_table(shown, held.exact)] if shown else []
+    table = [fitted(_table("shown", "", shown, _columns(held.exact)))] if shown else []
     return Group(*table, *studied.terminal(_told(sweeps, held)), *_summary(held), _verdict(held))
 
 
@@ -79,67 +81,54 @@ def page(sweeps: Sequence[Sweep[ReleaseScenario]], held: Held, file: str) -> Pag
         played=f"A run of the release game was held against the published figures of {file}, seed by seed.",
         findings=[f"{'; '.join(map(str.strip, _summary(held)))}.", f"{_verdict(held)}."],
         settings=[("Data", ", ".join(data)), ("Trees", ", ".join(trees))],
-        sections=(*questions, _by_metric(held), _worst(held)),
+        sections=(*questions, *sections([_by_metric(held), _worst(held)], {})),
         assumptions=(*_HOW, *([RULES] if any(section.conclusions for section in questions) else [])),
     )
 
 
-def _by_metric(held: Held) -> Section:
-    by_metric = {metric: [each for each in held.compared if each.metric == metric] for metric in METRICS}
-    rows = [(metric, found) for metric, found in by_metric.items() if found]
+def _by_metric(held: Held) -> Table[Sequence[Comparison]]:
+    by_metric = ([each for each in held.compared if each.metric == metric] for metric in METRICS)
 
-    def beyond(errors: int) -> list[str]:
-        return [f"{100 * sum(each.beyond >= errors for each in found) / len(found):.1f}" for _, found in rows]
+    def beyond(errors: int, rows: Sequence[Comparison]) -> float:
+        return 100 * sum(each.beyond >= errors for each in rows) / len(rows)
 
-    columns = [
-        Column("metric", [metric for metric, _ in rows], numeric=False),
-        Column("comparisons", [str(len(found)) for _, found in rows]),
-        Column("differ, %" if held.exact else "beyond 2 standard errors, %", beyond(2)),
-        *([] if held.exact else [Column("beyond 3, %", beyond(3))]),
-        Column(
-            "largest difference", [f"{max((each.difference for each in found), key=abs):+.2g}" for _, found in rows]
-        ),
+    columns: list[Measure[Sequence[Comparison]]] = [
+        Measure("metric", of=lambda rows: rows[0].metric, words=True),
+        Measure("comparisons", of=lambda rows: str(len(rows))),
+        Measure("differ, %" if held.exact else "beyond 2 standard errors, %", of=partial(beyond, 2), digits=1),
+        *([] if held.exact else [Measure[Any]("beyond 3, %", of=partial(beyond, 3), digits=1)]),
+        Measure("largest difference", of=lambda rows: f"{max((each.difference for each in rows), key=abs):+.2g}"),
     ]
-    return Section("metrics", "Comparisons by metric", table=PageTable(columns))
+    return _table("metrics", "Comparisons by metric", list(filter(None, by_metric)), columns)
 
 
-def _worst(held: Held) -> Section:
+def _worst(held: Held) -> Table[Comparison]:
     def out(each: Comparison) -> float:
         return abs(each.difference) / each.tolerances[0] if each.tolerances else 0.0
 
     worst = sorted(held.compared, key=out, reverse=True)[:_WORST]
-    texts = zip(*(_texts(each, held.exact) for each in worst), strict=True)
-    columns = [Column(head, list(texts), head in _NUMBERS) for head, texts in zip(_HEADS, texts, strict=True)]
-    return Section("worst", f"The {plural(len(worst), 'comparison')} farthest out", table=PageTable(columns))
+    return _table("worst", f"The {plural(len(worst), 'comparison')} farthest out", worst, _columns(held.exact))
 
 
-_HEADS = ("data", "protocol", "split", "ε", "metric", "seeds", "difference", "tolerance", "verdict")
-_NUMBERS = ("ε", "seeds", "difference", "tolerance")
+def _table(name: str, heading: str, rows: Sequence[Any], columns: Sequence[Measure[Any]]) -> Table[Any]:
+    return Table(name, heading, Swept(()), rows, columns, linked=False)
 
 
-def _table(shown: Sequence[Comparison], exact: bool) -> Table:
-    table = Table(box=SIMPLE_HEAD, padding=0, show_edge=False)
-    for head in _HEADS:
-        table.add_column(head, justify="right" if head in _NUMBERS else "left", no_wrap=True)
-    for each in shown:
-        table.add_row(*_texts(each, exact))
-    return table
-
-
-def _texts(each: Comparison, exact: bool) -> tuple[str, ...]:
-    """Write a comparison, head by head."""
-    cell = each.cell
-    return (
-        cell.data,
-        cell.protocol,
-        cell.split or MISSING,
-        number(cell.epsilon),
-        each.metric,
-        str(each.seeds),
-        f"{each.difference:+.2g}",
-        MISSING if each.tolerances is None else f"{each.tolerances[0]:.2g}",
-        _word(each, exact),
-    )
+def _columns(exact: bool) -> list[Measure[Comparison]]:
+    """Give the columns of comparisons, which no terminal leaves out."""
+    columns: dict[str, Callable[[Comparison], Any]] = {
+        "data": lambda each: each.cell.data,
+        "protocol": lambda each: each.cell.protocol,
+        "split": lambda each: each.cell.split or MISSING,
+        "ε": lambda each: each.cell.epsilon,
+        "metric": lambda each: each.metric,
+        "seeds": lambda each: str(each.seeds),
+        "difference": lambda each: f"{each.difference:+.2g}",
+        "tolerance": lambda each: MISSING if each.tolerances is None else f"{each.tolerances[0]:.2g}",
+        "verdict": lambda each: _word(each, exact),
+    }
+    words = ("data", "protocol", "split", "metric", "verdict")
+    return [Measure(head, of=of, short=head, words=head in words, kept=True) for head, of in columns.items()]
 
 
 def _word(each: Comparison, exact: bool) -> str:
