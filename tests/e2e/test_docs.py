@@ -103,6 +103,23 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert not mark or to.suffix != ".md" or mark in _marks(to), (target, mark)
 
 
+def test_pages_that_are_named_elsewhere_are_there() -> None:
+    """By programs, scenarios, tests and the files of a deployment."""
+    places = ("sim", "compliance", "developer", "adversary", "proto", "tests", "benchmarks", "scripts", "deploy")
+    files = [
+        *(ROOT / name for name in ("Makefile", "pyproject.toml", "CHANGELOG.md")),
+        *(path for place in places for path in (ROOT / place).rglob("*") if "node_modules" not in path.parts),
+    ]
+    named = {
+        (path.name, page)
+        for path in files
+        if path.is_file() and path.suffix not in (".csv", ".gz", ".bin", ".pyc")
+        for page in re.findall(r"\bdocs/[a-z-]+\.md\b", path.read_text(encoding="utf-8", errors="ignore"))
+    }
+    assert len(named) > 20
+    assert [each for each in sorted(named) if not (ROOT / each[1]).exists()] == []
+
+
 def _marks(page: Path) -> set[str]:
     """The names by which a page's headings are linked, as the site and code hosts make them."""
     headings = re.findall(r"(?m)^#+ (.*)$", re.sub(r"(?ms)^```.*?^```$", "", page.read_text()))

@@ -3,7 +3,7 @@
 **What is compared.** The mechanisms that answer with gaps and whose guarantee fits: pure ones for delta = 0, all where
 there is a delta; their answers clamped to the metric's range; and the public midpoint of that range, which costs
 nothing. `sample-and-aggregate` and `propose-test-release` are left out: counts or noisy attributes have had less error
-wherever it was measured (docs/choosing.md). Beside `counts` and `counts-gaussian` as they are stand the same with
+wherever it was measured (docs/mechanisms.md). Beside `counts` and `counts-gaussian` as they are stand the same with
 answers moved towards no gap where noise hides them (`fairwall.laws.counts`): where no mechanism beats the midpoint,
 these come close to it.
 
