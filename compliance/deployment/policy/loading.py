@@ -18,7 +18,7 @@ from compliance.answers.releases import Column
 from compliance.deployment.policy.schema import DataSection, Policies, Policy, PolicyError, ReleaseSection
 from compliance.records.groups import NO_LABEL, OTHER, UNKNOWN, Attribute, Grouped
 from compliance.records.people import Records, RecordsError
-from compliance.records.rows import Ids, Rows, identified
+from compliance.records.rows import Rows, identified
 from compliance.records.same_people import Traits, traits_of
 from fairwall.laws.local import LOCAL_LAWS
 from fairwall.tables import columns as table_columns
@@ -96,16 +96,31 @@ def load(policy: Policy) -> tuple[Records, Rows, Grouped | None]:
 
 def _load(policy: Policy) -> tuple[Records, Rows, Grouped | None]:
     data = policy.data
-    roles = Roles(data.protected, data.advantaged, data.disadvantaged, data.label, data.positive)
-    name, read_at = str(data.source), _state(data.source)
-    table = read_table(data.source, name, (roles.protected, roles.label))
-    columns = [_filled(data, name, read_table(data.source, name, (column,)), column) for column in data.groups]
-    ids = _ids(data, name)
+    name = str(data.source)
+    read_at = _state(data.source)
+    table = read_table(data.source, name, (data.protected, data.label))
+    parting = [read_table(data.source, name, (column,)) for column in data.groups]
+    named = None if data.id is None else read_table(data.source, name, (data.id, *data.public), as_text=True)
     if _state(data.source) != read_at:
         raise PolicyError(f"data.source: {name}: it changed while it was read; try again")
     _warn_of_readers(data.source)
     audited = _audited(data, name, table)
-    people = select(name, table.filter(audited), roles, data.impute)
+    records, grouped = _records(policy, table.filter(audited)), _grouped(data, name, parting, table)
+    ids = None
+    if named is not None:
+        public = {column: named[column].to_pylist() for column in data.public}
+        try:
+            ids = identified(str(data.id), named[data.id].to_pylist(), public)
+        except RowsError as error:
+            raise PolicyError(f"data.id: {name}: column {data.id!r}: {error}") from None
+    return records, Rows(audited, ids), grouped
+
+
+def _records(policy: Policy, table: pa.Table) -> Records:
+    """Take the two groups of those who are audited, and refuse groups that are too small for the policy's metrics."""
+    data = policy.data
+    roles = Roles(data.protected, data.advantaged, data.disadvantaged, data.label, data.positive)
+    people = select(str(data.source), table, roles, data.impute)
     if not people.kept.all():
         # Whoever predicts for every row but those left out is told something about each of them.
         raise PolicyError(
@@ -123,42 +138,28 @@ def _load(policy: Policy) -> tuple[Records, Rows, Grouped | None]:
                 "take it out of audit.metrics, or bring more data"
             )
     try:
-        records = replace(records, minimum_group=data.minimum_group)
+        return replace(records, minimum_group=data.minimum_group)
     except RecordsError:  # the service that started would tell who is in which group
         raise PolicyError(
             f"data.minimum_group: a metric looks at no more than {2 * data.minimum_group} people, so that both groups "
             f"have {data.minimum_group} or one has fewer: nobody is protected; make it smaller, or bring more data"
         ) from None
-    return records, Rows(audited, ids), _grouped(data, columns, _filled(data, name, table, data.label))
 
 
-def _grouped(
-    data: DataSection, columns: Sequence[table_columns.Categories], outcomes: table_columns.Categories
-) -> Grouped | None:
+def _grouped(data: DataSection, name: str, tables: Sequence[pa.Table], outcomes: pa.Table) -> Grouped | None:
     """Put everybody in groups, whether audited or not; None where the policy has none."""
     if not data.groups:
         return None
-    labels = np.where(outcomes.missing(), NO_LABEL, outcomes.having(data.positive)).astype(np.uint8)
-    codes = [_group_codes(*listed, found) for listed, found in zip(data.groups.items(), columns, strict=True)]
-    return Grouped(tuple(Attribute(*listed) for listed in data.groups.items()), np.stack(codes), labels)
+    listed = tuple(Attribute(*each) for each in data.groups.items())
+    codes = [_group_codes(each, _filled(data, name, own, each.name)) for each, own in zip(listed, tables, strict=True)]
+    labels = _filled(data, name, outcomes, data.label)
+    of_label = np.where(labels.missing(), NO_LABEL, labels.having(data.positive)).astype(np.uint8)
+    return Grouped(listed, np.stack(codes), of_label)
 
 
 def _filled(data: DataSection, name: str, table: pa.Table, column: str) -> table_columns.Categories:
     """Take a column of a table, with what stands for no value if the policy says so."""
     return table_columns.Categories.of(table_columns.Column.of(name, column, table)).filled(data.impute.get(column))
-
-
-def _ids(data: DataSection, name: str) -> Ids | None:
-    """Read what rows are known by, as it is spelt in the file; None where the policy names no ids."""
-    if data.id is None:
-        return None
-    table = read_table(data.source, name, (data.id, *data.public), as_text=True)
-    try:
-        return identified(
-            data.id, table[data.id].to_pylist(), {column: table[column].to_pylist() for column in data.public}
-        )
-    except RowsError as error:
-        raise PolicyError(f"data.id: {name}: column {data.id!r}: {error}") from None
 
 
 def _audited(data: DataSection, name: str, table: pa.Table) -> NDArray[np.bool_]:
@@ -200,8 +201,8 @@ def _state(source: Path) -> tuple[int, ...]:
     return found.st_ino, found.st_size, found.st_mtime_ns
 
 
-def _group_codes(column: str, values: tuple[str, ...], categories: table_columns.Categories) -> NDArray[np.uint8]:
-    numbers = {value: number for number, value in enumerate(values)}
+def _group_codes(listed: Attribute, categories: table_columns.Categories) -> NDArray[np.uint8]:
+    numbers = {value: number for number, value in enumerate(listed.values)}
     codes = np.zeros(len(categories.values), np.uint8)
     for place in np.unique(categories.codes):
         value = categories.values[place]
@@ -209,7 +210,7 @@ def _group_codes(column: str, values: tuple[str, ...], categories: table_columns
         number = numbers.get(value, numbers.get(stands))
         if number is None:
             raise PolicyError(
-                f"data.groups.{column}: some rows have a value that is not listed, or none: list every value, or "
+                f"data.groups.{listed.name}: some rows have a value that is not listed, or none: list every value, or "
                 f'"{OTHER}" for those that are not listed and "{UNKNOWN}" for none'
             )
         codes[place] = number
