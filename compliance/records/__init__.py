@@ -1,1 +1,1 @@
-"""Whom audits are about: the only code that touches a protected column."""
+"""Whom audits are about: people in two groups or in more, their rows, and whether they are the same as others."""
