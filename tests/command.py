@@ -22,7 +22,7 @@ _CONTEXT.set_forkserver_preload(
     [
         # What the command imports, some of it only where it is needed.
         *("sim.cli.main", "sim.play.runner", "sim.replay.other_decoder", "sim.verify.check", "sim.runs.page"),
-        "sim.games.reveal.report.figures.draw",
+        "sim.games.reveal.report.words",
         *("pyarrow", "pandas", "scipy.special", "scipy.optimize"),
     ]
 )

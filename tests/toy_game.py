@@ -9,7 +9,6 @@ from typing import Any
 import grpc
 import numpy as np
 from pydantic import Field
-from rich.text import Text
 
 from fairwall.game.v1 import reveal_service_pb2 as wire
 from fairwall.game.v1.referee_service_pb2 import GAME_REVEAL
@@ -99,6 +98,6 @@ GAME: Game[CoinScenario, CoinDeal, float] = Game(
     recompute=lambda _session: (),
     tolerance=0.0,
     page=page,
-    terminal=lambda _sweep, _lines, summary: Text(f"heads: {summary[0]['heads']}"),
+    tables=lambda _sweep, _lines, _summary: (),
     captions=dict,
 )

@@ -178,8 +178,10 @@ def _show(sweep: Sweep, played: Run, page: Path, *, as_json: bool) -> None:
     from rich.console import Console
 
     from sim.games import GAMES
+    from sim.report.terminal import in_terminal
 
-    Console().print(GAMES[sweep.game].terminal(sweep, played.trials, played.summary))
+    tables = GAMES[sweep.game].tables(sweep, played.trials, played.summary)
+    Console().print(in_terminal(sweep.scenario.scenario.name, tables))
     if sweep.scenario.scenario.secret == "random":  # noqa: S105 - the name of a mode
         typer.echo("drawn from a random secret: only with the key in its folder does it repeat")
     for rows in played.left_out:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from fairwall.game.v1 import referee_service_pb2
 from sim.games.table import Table
-from sim.report.columns import Measure
+from sim.report.columns import Measure, Sheet
 from sim.scenarios.scenario import Scenario
 from sim.scenarios.sweep import Cell, Sweep
 from sim.transcripts.captions import Caption
@@ -136,8 +136,8 @@ class Game(Generic[S, D, O]):
         How far recomputed figures may be from recorded ones, for each 1 that they have.
     page : callable
         Says what a run comes to, from its sweep, its lines and their summary.
-    terminal : callable
-        The same for a terminal, from the same.
+    tables : callable
+        Lays out what was measured, from the same: the page shows it, and the terminal.
     captions : callable
         Says in words what the messages of its service say, by message.
     headline : Measure, optional
@@ -164,7 +164,7 @@ class Game(Generic[S, D, O]):
     recompute: Callable[[Session], Sequence[Compare]]
     tolerance: float
     page: Callable[[Sweep[S], Sequence[Line], Sequence[Line]], Page]
-    terminal: Callable[[Sweep[S], Sequence[Line], Sequence[Line]], RenderableType]
+    tables: Callable[[Sweep[S], Sequence[Line], Sequence[Line]], Iterable[Sheet[Any]]]
     captions: Callable[[], Mapping[str, Caption]]
     headline: Measure[Line] | None = None
     needs: Callable[[S], Sequence[str]] = lambda _: ()

@@ -17,7 +17,7 @@ from sim.games.release.scenario import CONTROLS, ReleaseDeveloper, ReleaseScenar
 from sim.games.release.seeds import METRICS, Figures
 from sim.papers.compare import BARS, REPRODUCTION_CELLS, REPRODUCTION_SEEDS, ROUNDING, Comparison, Held
 from sim.report.cells import Swept
-from sim.report.columns import Measure, Table
+from sim.report.columns import Measure, Sheet
 from sim.report.notation import MISSING, plural
 from sim.report.page import Page, sections
 from sim.report.terminal import fitted
@@ -86,7 +86,7 @@ def page(sweeps: Sequence[Sweep[ReleaseScenario]], held: Held, file: str) -> Pag
     )
 
 
-def _by_metric(held: Held) -> Table[Sequence[Comparison]]:
+def _by_metric(held: Held) -> Sheet[Sequence[Comparison]]:
     by_metric = ([each for each in held.compared if each.metric == metric] for metric in METRICS)
 
     def beyond(errors: int, rows: Sequence[Comparison]) -> float:
@@ -102,7 +102,7 @@ def _by_metric(held: Held) -> Table[Sequence[Comparison]]:
     return _table("metrics", "Comparisons by metric", list(filter(None, by_metric)), columns)
 
 
-def _worst(held: Held) -> Table[Comparison]:
+def _worst(held: Held) -> Sheet[Comparison]:
     def out(each: Comparison) -> float:
         return abs(each.difference) / each.tolerances[0] if each.tolerances else 0.0
 
@@ -110,8 +110,8 @@ def _worst(held: Held) -> Table[Comparison]:
     return _table("worst", f"The {plural(len(worst), 'comparison')} farthest out", worst, _columns(held.exact))
 
 
-def _table(name: str, heading: str, rows: Sequence[Any], columns: Sequence[Measure[Any]]) -> Table[Any]:
-    return Table(name, heading, Swept(()), rows, columns, linked=False)
+def _table(name: str, heading: str, rows: Sequence[Any], columns: Sequence[Measure[Any]]) -> Sheet[Any]:
+    return Sheet(name, heading, Swept(()), rows, columns, linked=False)
 
 
 def _columns(exact: bool) -> list[Measure[Comparison]]:

@@ -69,6 +69,8 @@ class Swept:
         What keys are called here, where it is not their symbol.
     write : callable
         Writes what a cell has for a key.
+    brief : callable, optional
+        Writes it for the terminal.
     silent : collection of str
         What a cell's name leaves out.
     told : collection of str
@@ -78,6 +80,7 @@ class Swept:
     axes: Sequence[str]
     heads: Mapping[str, str] = field(default_factory=dict)
     write: Callable[[Mapping[str, Any], str], str] = lambda cell, key: setting(cell[key])
+    brief: Callable[[Mapping[str, Any], str], str] | None = None
     silent: Collection[str] = (MISSING,)
     told: Collection[str] = ()
 

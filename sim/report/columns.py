@@ -7,7 +7,7 @@ A game's ``columns.py`` says of each column what it is called, how it is found i
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from sim.report.cells import Swept
@@ -116,7 +116,7 @@ def interval_of(name: str, interval: str = "") -> Callable[[Mapping[str, Any]], 
 
 
 @dataclass(frozen=True)
-class Table(Generic[Row]):
+class Sheet(Generic[Row]):
     """A table of a report: rows, and what is shown of them.
 
     Parameters
@@ -149,6 +149,10 @@ class Table(Generic[Row]):
     cell: Callable[[Any], Mapping[str, Any]] = lambda row: row
     keys: Sequence[Measure[Row]] = ()
     linked: bool = True
+
+    def brief(self) -> Sheet[Row]:
+        """Give it as the terminal writes what tells rows apart."""
+        return replace(self, swept=replace(self.swept, write=self.swept.brief or self.swept.write))
 
     def told_apart(self) -> list[Column]:
         """Give the columns that tell rows apart."""

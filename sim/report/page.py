@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from sim.report.columns import Table
+from sim.report.columns import Sheet
 from sim.report.notation import several
 from sim.report.tables import PageTable
 from sim.scenarios.sweep import Sweep
@@ -139,7 +139,7 @@ class Section:
     after: Sequence[str] = ()
 
 
-def sections(tables: Iterable[Table[Any]], figures: Mapping[str, Sequence[Figure]]) -> list[Section]:
+def sections(tables: Iterable[Sheet[Any]], figures: Mapping[str, Sequence[Figure]]) -> list[Section]:
     """Give each table a section of its name, with its figures below it."""
     return [Section(one.name, one.heading, table=one.on_page(), figures=figures.get(one.name, ())) for one in tables]
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sim.report.cells import Swept, paper_figure, scenario_of
-from sim.report.columns import Measure, Table
+from sim.report.columns import Measure, Sheet
 from sim.report.estimates import FEWEST, Estimate, Range
 from sim.report.notation import MISSING, number
 from sim.scenarios.scenario import PaperFigure
@@ -169,7 +169,7 @@ def counted(rows: Sequence[Comparison]) -> str:
 
 def beside_ours(
     rows: Sequence[Comparison], name: Callable[[Mapping[str, Any]], str], margins: str
-) -> Table[Comparison]:
+) -> Sheet[Comparison]:
     """Lay out printed figures beside ours, for the page and for a terminal.
 
     Parameters
@@ -185,7 +185,7 @@ def beside_ours(
     )
     key = Measure[Comparison]("cell", of=lambda row: name(row.cell) or MISSING)
     caption = counted(rows) + " Verdicts by the 95% interval; the page has the rule." if rows else ""
-    return Table(
+    return Sheet(
         "printed",
         "Beside the printed figures",
         Swept(()),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +11,7 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderR
 from rich.table import Table as Grid
 from rich.text import Text
 
-from sim.report.columns import Measure, Table
+from sim.report.columns import Measure, Sheet
 from sim.report.estimates import Estimate
 from sim.report.tables import Column
 
@@ -30,7 +30,7 @@ class Fitted:
         yield self.lay(options.max_width)
 
 
-def in_terminal(title: str, tables: Iterable[Table[Any]]) -> RenderableType:
+def in_terminal(title: str, tables: Iterable[Sheet[Any]]) -> RenderableType:
     """Print the tables of a report that have columns for a terminal, the first under a title."""
     shown = [table for table in tables if table.rows and any(one.short for one in table.columns)]
     if not shown:
@@ -39,13 +39,13 @@ def in_terminal(title: str, tables: Iterable[Table[Any]]) -> RenderableType:
     return Group(fitted(first, title), *(part for table in others for part in (Text(), fitted(table))))
 
 
-def fitted(table: Table[Any], title: str | None = None) -> Fitted:
+def fitted(table: Sheet[Any], title: str | None = None) -> Fitted:
     """Print one table."""
     columns = [one for one in table.columns if one.short and one.shown(table.rows)]
-    return Fitted(lambda room: _laid(table, title, columns, room))
+    return Fitted(lambda room: _laid(table.brief(), title, columns, room))
 
 
-def _laid(table: Table[Any], title: str | None, columns: Sequence[Measure[Any]], room: int) -> Group:
+def _laid(table: Sheet[Any], title: str | None, columns: Sequence[Measure[Any]], room: int) -> Group:
     texts = {one: [one.short, *(one.text(row, brief=True) for row in table.rows)] for one in columns}
     keys, shown, gap = _fitting(table, texts, room)
     explained = "; ".join(f"{_plain(one)}: {one.about}" for one in shown if one.about)
@@ -73,7 +73,7 @@ def _laid(table: Table[Any], title: str | None, columns: Sequence[Measure[Any]],
 
 
 def _fitting(
-    table: Table[Any], texts: Mapping[Measure[Any], Sequence[str]], room: int
+    table: Sheet[Any], texts: Mapping[Measure[Any], Sequence[str]], room: int
 ) -> tuple[list[Column], list[Measure[Any]], int]:
     """Choose what tells rows apart, what is shown of them, and the gap between columns.
 
@@ -101,7 +101,7 @@ def _fitting(
     if joined:
         keys = [Column(words.head, ["x" * min(_WORDS, _width(words.texts))])]
     first = next((one for one in shown if one.main), shown[0])
-    drop([one for one in reversed(shown) if one is not first], 1)
+    drop([one for one in reversed(shown) if one is not first and not one.main], 1)
     return [words] if joined else keys, shown, 1
 
 
@@ -113,65 +113,3 @@ def _width(texts: Iterable[str]) -> int:
 def _plain(one: Measure[Any]) -> str:
     """Write a column's head in one line."""
     return one.short.replace("-\n", "").replace("\n", " ")
-
-
-_PADDING = (0, 1)
-
-
-def frame(title: str | None, caption: str | None = None, padding: tuple[int, ...] = _PADDING) -> Grid:
-    """Begin a table without lines but one below its head, so that 80 columns hold as much as they can.
-
-    Parameters
-    ----------
-    title, caption : str, optional
-    padding : tuple of int
-        Of a cell, as `rich.table.Table` has it.
-    """
-    return Grid(
-        title=None if title is None else Text(title),
-        caption=None if caption is None else Text(caption, style="dim"),
-        box=box.SIMPLE_HEAD,
-        padding=padding,  # type: ignore[arg-type]  # one to four numbers
-        pad_edge=False,
-        show_edge=False,
-        collapse_padding=True,
-        caption_justify="left",
-    )
-
-
-def width_of(texts: Iterable[str]) -> int:
-    """Measure a column."""
-    return max((len(line) for text in texts for line in text.split("\n")), default=0)
-
-
-def kept(
-    keys: Iterable[Iterable[str]], columns: Mapping[str, Sequence[str]], main: Collection[str], room: int, gap: int = 2
-) -> dict[str, Sequence[str]]:
-    """Leave out columns until the others fit: the last first, and never what tells rows apart, nor a main one.
-
-    Parameters
-    ----------
-    keys : iterable of iterable of str
-        Heads and texts of the columns that tell rows apart.
-    columns : mapping of str to sequence of str
-        The others, by their heads.
-    main : collection of str
-        The heads of those that stay.
-    room : int
-        How many columns of letters there are.
-    gap : int
-        How many of them stand between two columns.
-    """
-    taken = sum(width_of(texts) + gap for texts in keys) - gap
-    widths = {head: width_of((head, *texts)) + gap for head, texts in columns.items()}
-    for head in [head for head in reversed(list(columns)) if head not in main]:
-        if taken + sum(widths.values()) <= room:
-            break
-        del widths[head]
-    return {head: columns[head] for head in widths}
-
-
-def left_out(columns: Iterable[str], shown: Collection[str]) -> str:
-    """Say which columns there was no room for."""
-    without = [head.replace("-\n", "").replace("\n", " ") for head in columns if head not in shown]
-    return f" No room here for: {', '.join(without)}." if without else ""

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from sim.games import GAMES, lay_out, read
+from sim.games import lay_out, read
 from sim.play import runner
 from sim.replay import playing
 from sim.replay.recorded import open_run
@@ -21,6 +21,7 @@ from sim.runs.folder import RunFolder
 from sim.scenarios.sweep import ScenarioError
 from sim.verify.check import verify
 from tests.e2e.test_verify_reports import Twins, played, reported, submitting, twins
+from tests.printed import terminal
 
 __all__ = ["twins"]
 
@@ -109,7 +110,7 @@ def test_the_report_shows_prior_posterior_advantage_and_bound(toy: Path) -> None
     summary = json.loads((toy / "result.json").read_text())["summary"]
     console = Console(width=80, file=io.StringIO())
     with console.capture() as printed:
-        console.print(GAMES["disclosure"].terminal(read(str(toy / "scenario.toml")), [], summary))
+        console.print(terminal(read(str(toy / "scenario.toml")), [], summary))
     shown = printed.get()
     assert max(map(len, shown.splitlines())) <= 80
     assert re.search(r"inferential +out +law +1 +1 ", shown)

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from developer.groups.decode import decode
 from fairwall.rpc.arrays import to_message
-from sim.games import GAMES, lay_out, read
+from sim.games import lay_out, read
 from sim.games.cards import DealError
 from sim.games.groups.deal import deal
 from sim.games.groups.record import leakage, most, rights
@@ -26,6 +26,7 @@ from sim.replay.recorded import open_run
 from sim.scenarios.sweep import ScenarioError
 from sim.verify.check import verify
 from tests.e2e.test_verify_reports import Twins, played, reported, submitting, twins
+from tests.printed import terminal
 
 __all__ = ["twins"]
 
@@ -110,7 +111,7 @@ def test_the_report_shows_leakage_beside_chance_and_bound(toy: Path) -> None:
         assert all(f" {value:.3f}" in figure for value in (*right, cell["leakage"]))
     console = Console(width=80, file=io.StringIO())
     with console.capture() as printed:
-        console.print(GAMES["groups"].terminal(read(str(toy / "scenario.toml")), [], cells_of(toy)))
+        console.print(terminal(read(str(toy / "scenario.toml")), [], cells_of(toy)))
     assert max(map(len, printed.get().splitlines())) <= 80
     assert "strategy  models  batches" in printed.get()
 

@@ -13,8 +13,6 @@ from sim.games.game import Game, Line
 from sim.scenarios.sweep import Sweep
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from sim.report.page import Page
 
 
@@ -22,12 +20,6 @@ def _page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
     from sim.games.disclosure.report.words import page  # brings the drawing library
 
     return page(sweep, lines, summary)
-
-
-def _terminal(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> RenderableType:
-    from sim.report.terminal import in_terminal
-
-    return in_terminal(sweep.scenario.scenario.name, columns.tables(sweep, lines, summary))
 
 
 GAME: Game[scenario.DisclosureScenario, deal.DisclosureDeal, outcome.DisclosureOutcome] = Game(
@@ -44,7 +36,7 @@ GAME: Game[scenario.DisclosureScenario, deal.DisclosureDeal, outcome.DisclosureO
     recompute=recompute.comparisons,
     tolerance=1e-9,
     page=_page,
-    terminal=_terminal,
+    tables=columns.tables,
     captions=captions.captions,
     headline=columns.POSTERIOR,
 )

@@ -14,8 +14,6 @@ from sim.games.inference.report import columns
 from sim.scenarios.sweep import Sweep
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from sim.report.page import Page
 
 
@@ -23,12 +21,6 @@ def _page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
     from sim.games.inference.report.words import page  # brings the drawing library
 
     return page(sweep, lines, summary)
-
-
-def _terminal(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> RenderableType:
-    from sim.report.terminal import in_terminal
-
-    return in_terminal(sweep.scenario.scenario.name, columns.tables(sweep, lines, summary))
 
 
 GAME: Game[scenario.InferenceScenario, deal.InferenceDeal, outcome.InferenceOutcome] = Game(
@@ -46,7 +38,7 @@ GAME: Game[scenario.InferenceScenario, deal.InferenceDeal, outcome.InferenceOutc
     recompute=recompute.comparisons,
     tolerance=1e-9,  # logarithms and products of matrices differ in their last bits between processors
     page=_page,
-    terminal=_terminal,
+    tables=columns.tables,
     captions=captions.captions,
     headline=columns.ADVANTAGE,
 )

@@ -14,8 +14,6 @@ from sim.games.release.report import columns
 from sim.scenarios.sweep import Sweep
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from sim.report.page import Page
 
 
@@ -23,12 +21,6 @@ def _page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
     from sim.games.release.report.words import page  # brings the drawing library
 
     return page(sweep, lines, summary)
-
-
-def _terminal(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> RenderableType:
-    from sim.report.terminal import in_terminal
-
-    return in_terminal(sweep.scenario.scenario.name, columns.tables(sweep, lines, summary))
 
 
 GAME: Game[scenario.ReleaseScenario, deal.ReleaseDeal, outcome.ReleaseOutcome] = Game(
@@ -46,7 +38,7 @@ GAME: Game[scenario.ReleaseScenario, deal.ReleaseDeal, outcome.ReleaseOutcome] =
     recompute=recompute.comparisons,
     tolerance=1e-12,
     page=_page,
-    terminal=_terminal,
+    tables=columns.tables,
     captions=captions.captions,
     headline=columns.MEASURES["leakage"],
 )

@@ -15,8 +15,6 @@ from sim.games.training.report import columns
 from sim.scenarios.sweep import Sweep
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from sim.report.page import Page
 
 
@@ -29,12 +27,6 @@ def _page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
     from sim.games.training.report.words import page  # brings the drawing library
 
     return page(sweep, lines, summary)
-
-
-def _terminal(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> RenderableType:
-    from sim.report.terminal import in_terminal
-
-    return in_terminal(sweep.scenario.scenario.name, columns.tables(sweep, lines, summary))
 
 
 def _frontier(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Front:
@@ -58,7 +50,7 @@ GAME: Game[scenario.TrainingScenario, deal.TrainingDeal, outcome.TrainingOutcome
     recompute=recompute.comparisons,
     tolerance=1e-9,
     page=_page,
-    terminal=_terminal,
+    tables=columns.tables,
     captions=captions.captions,
     headline=columns.ACCURACY,
     frontier=_frontier,

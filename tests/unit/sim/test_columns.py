@@ -19,7 +19,7 @@ from rich.console import Console
 from sim.games import MODULES, read
 from sim.games.game import Line
 from sim.report.cells import Swept
-from sim.report.columns import Measure, Table, interval_of
+from sim.report.columns import Measure, Sheet, interval_of
 from sim.report.page import Page, sections
 from sim.report.terminal import in_terminal
 from sim.runs.page import rendered
@@ -37,15 +37,15 @@ COLUMNS: tuple[Measure[Line], ...] = (
 SCENARIO = '[scenario]\nname = "coins"\ngame = "coin"\ntrials = 2\n[sweep]\n"coin.bias" = [0.2, 0.8]\n'
 
 
-def tables(sweep: Sweep, summary: Sequence[Line]) -> list[Table[Line]]:
-    return [Table("coins", "Coins", Swept(sweep.scenario.axes, {"coin.bias": "bias"}), summary, COLUMNS)]
+def tables(sweep: Sweep, _lines: Sequence[Line], summary: Sequence[Line]) -> list[Sheet[Line]]:
+    return [Sheet("coins", "Coins", Swept(sweep.scenario.axes, {"coin.bias": "bias"}), summary, COLUMNS)]
 
 
-def page(sweep: Sweep, _lines: Sequence[Line], summary: Sequence[Line]) -> Page:
-    return Page("A coin was flipped.", (), (), sections(tables(sweep, summary), {}), ())
+def page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
+    return Page("A coin was flipped.", (), (), sections(tables(sweep, lines, summary), {}), ())
 
 
-GAME = replace(toy_game.GAME, page=page, headline=COLUMNS[1])
+GAME = replace(toy_game.GAME, page=page, tables=tables, headline=COLUMNS[1])
 
 
 def printed(shown: Any, width: int) -> str:
@@ -77,7 +77,7 @@ def test_a_column_appears_on_the_page_in_the_terminal_in_csv_and_in_the_viewer(
         GAME.summarise({"coin.bias": bias}, [line for line in lines if line["coin.bias"] == bias])
         for bias in (0.2, 0.8)
     ]
-    shown = printed(in_terminal("coins", tables(sweep, summary)), 80)
+    shown = printed(in_terminal("coins", tables(sweep, lines, summary)), 80)
     assert [line.split() for line in shown.splitlines()[1:5:2]] == [["bias", "heads"], ["0.2", "0.0"]]
     assert "heads: how often heads came up." in shown
     assert "edges" not in shown + text, "what no row has is not shown"
@@ -99,7 +99,7 @@ def test_a_narrow_terminal_keeps_the_main_column_and_says_which_it_left_out() ->
         Measure("more", short="more", digits=2),
         Measure("most", short="the\nmost", kept=True),
     )
-    table = Table("t", "T", Swept(("a.one", "a.two")), [cell], columns)
+    table = Sheet("t", "T", Swept(("a.one", "a.two")), [cell], columns)
     wide, less, words, least = (printed(in_terminal("t", [table]), width) for width in (60, 33, 28, 24))
     assert "a word  0.25  .50 [.25,.75]  12,345.00" in wide
     assert "In brackets: 95% intervals." in wide
@@ -112,4 +112,4 @@ def test_a_narrow_terminal_keeps_the_main_column_and_says_which_it_left_out() ->
 
 
 def test_no_row_is_said() -> None:
-    assert "No trial finished." in printed(in_terminal("t", [Table("t", "T", Swept(()), [], COLUMNS)]), 80)
+    assert "No trial finished." in printed(in_terminal("t", [Sheet("t", "T", Swept(()), [], COLUMNS)]), 80)

@@ -15,7 +15,7 @@ import pytest
 import tomli_w
 from rich.console import Console
 
-from sim.games import GAMES, lay_out, read
+from sim.games import lay_out, read
 from sim.games.inference.report.printed import LOADER_ONLY, comparisons
 from sim.report.cells import paper_figure
 from sim.report.reproduction import NOT_REPRODUCED, REPRODUCED, UNDECIDED
@@ -23,6 +23,7 @@ from sim.runs.page import write_report
 from sim.runs.trials import summarise
 from sim.scenarios.scenario import as_values
 from sim.scenarios.sweep import Cell, ScenarioError, Sweep, shipped
+from tests.printed import terminal
 
 NAMES = [name for name in shipped() if read(name).scenario.scenario.game == "inference"]
 FIRST = ("dia-adult-sex", "dia-german", "fft-lambda", "fft-via-compliance")
@@ -110,7 +111,7 @@ def shown(text: str) -> str:
 
 def printed(sweep: Sweep, trials: Sequence[dict[str, Any]]) -> str:
     file = io.StringIO()
-    Console(width=80, file=file).print(GAMES["inference"].terminal(sweep, trials, summarise(sweep, trials)))
+    Console(width=80, file=file).print(terminal(sweep, trials, summarise(sweep, trials)))
     assert max(map(len, file.getvalue().splitlines())) <= 80
     return file.getvalue()
 
@@ -252,7 +253,7 @@ def test_made_data_are_marked_and_enter_no_verdict(tmp_path: Path) -> None:
     summary = [{**cell, "people": 400} for cell in summarise(sweep, trials)]
     assert {row.verdict for row in comparisons(sweep, trials)} == {LOADER_ONLY}
     file = io.StringIO()
-    Console(width=80, file=file).print(GAMES["inference"].terminal(sweep, trials, summary))
+    Console(width=80, file=file).print(terminal(sweep, trials, summary))
     assert re.search(r" 8/10 .* loader only\n", file.getvalue())
     assert LOADER_ONLY in file.getvalue()
     assert {row.verdict for row in comparisons(sweep, lines(sweep, people=1000))} <= {

@@ -16,7 +16,7 @@ import pytest
 import tomli_w
 from rich.console import Console
 
-from sim.games import GAMES, read
+from sim.games import read
 from sim.games.reveal.report.accuracy_by_group import loss_test_rows
 from sim.games.reveal.report.cells import ReportCell, report_cells
 from sim.report.cells import paper_figure
@@ -26,6 +26,7 @@ from sim.runs.page import write_report
 from sim.runs.trials import summarise
 from sim.scenarios.scenario import as_values
 from sim.scenarios.sweep import Cell, Sweep, shipped
+from tests.printed import terminal
 
 REVEAL = [name for name in shipped() if read(name).scenario.scenario.game == "reveal"]
 DRAWN = ("demo", "conceal-attacked", "synthetic-table2", "targeted", "limit-adult-100")
@@ -457,7 +458,7 @@ def test_a_crowded_terminal_table_still_fits() -> None:
 
 def _printed(sweep: Sweep, trials: Sequence[dict[str, Any]]) -> str:
     file = io.StringIO()
-    Console(width=80, file=file).print(GAMES["reveal"].terminal(sweep, trials, summarise(sweep, trials)))
+    Console(width=80, file=file).print(terminal(sweep, trials, summarise(sweep, trials)))
     assert max(map(len, file.getvalue().splitlines())) <= 80
     return file.getvalue()
 

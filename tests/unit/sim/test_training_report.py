@@ -18,7 +18,7 @@ from rich.console import Console
 from compliance.answers.statistics import game_cohort
 from developer.training import GroupSums
 from developer.training.play import RATES, flip_multiplier, record_multiplier
-from sim.games import GAMES, lay_out
+from sim.games import lay_out
 from sim.games.training.report import columns, practices, told_rates
 from sim.games.training.report.attribute import attribute
 from sim.games.training.report.cells import PRACTICE, distance_of, promised_of
@@ -29,6 +29,7 @@ from sim.report.reproduction import NOT_AS_DESCRIBED, NOT_REPRODUCED, REPRODUCED
 from sim.runs.page import rendered
 from sim.runs.trials import summarise
 from sim.scenarios.sweep import Cell, Sweep
+from tests.printed import terminal as shown_by
 
 Lines = list[dict[str, Any]]
 OTHER_DATA = "not tested here (German Credit, sex)"
@@ -157,7 +158,7 @@ def run_of(folder: Path, text: str = MODELS, lines: Lines | None = None) -> Path
 
 
 def terminal(sweep: Sweep, lines: Lines) -> Any:
-    return GAMES["training"].terminal(sweep, lines, summarise(sweep, lines))
+    return shown_by(sweep, lines, summarise(sweep, lines))
 
 
 def in_terminal(shown: Any) -> str:

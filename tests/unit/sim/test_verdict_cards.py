@@ -21,9 +21,9 @@ from rich.console import Console
 
 from compliance.mechanisms import MECHANISMS
 from sim.games import GAMES, read
+from sim.games.reveal.report.cells import best_attacks
 from sim.games.reveal.report.figures.people import people_figures
 from sim.games.reveal.report.figures.tradeoff import tradeoff_figures
-from sim.games.reveal.report.verdicts import best_attacks
 from sim.report.drawing import BLACK, COLOURS, looks
 from sim.report.notation import count
 from sim.report.page import Bar, Card, Page
@@ -32,6 +32,7 @@ from sim.runs.page import rendered as page_of
 from sim.runs.trials import summarise
 from sim.scenarios.scenario import as_values
 from sim.scenarios.sweep import Cell, Sweep
+from tests.printed import terminal
 from tests.unit.sim import test_inference_report, test_report, test_training_report
 
 Lines = list[dict[str, Any]]
@@ -254,7 +255,7 @@ def test_the_cards_of_the_reveal_game_are_the_best_attacks() -> None:
 def test_balanced_accuracy_is_worded_as_no_share_of_people(name: str, trials: int, tmp_path: Path) -> None:
     sweep, lines = RUNS[name](trials)
     shown = Console(file=io.StringIO(), width=200)
-    shown.print(GAMES[sweep.game].terminal(sweep, lines, summarise(sweep, lines)))
+    shown.print(terminal(sweep, lines, summarise(sweep, lines)))
     for text in (test_report._shown(_written(tmp_path, (sweep, lines))), shown.file.getvalue()):
         assert not re.search(r"%( \([^)]*\))? of (all |the )?people", text)
         assert "balanced accuracy" in text.lower() or name == "targeted"
@@ -271,7 +272,7 @@ def test_a_reading_that_is_worse_than_none_is_said_to_be(tmp_path: Path) -> None
         text = test_report._shown(_written(tmp_path, (sweep, lines)))
         assert ("In 4 of 4 cells the developer ends below its guess before asking" in text) is said
         shown = Console(file=io.StringIO(), width=80)
-        shown.print(GAMES["reveal"].terminal(sweep, lines, summarise(sweep, lines)))
+        shown.print(terminal(sweep, lines, summarise(sweep, lines)))
         told = " ".join(shown.file.getvalue().split())
         assert ("below no query: read this way, answers were of no use" in told) is said
         for card in _page((sweep, lines)).cards:
@@ -413,7 +414,7 @@ def test_narrow_terminals_keep_what_tells_cells_apart_and_the_main_measure(name:
     sweep, lines = RUNS[name](trials)
     summary = summarise(sweep, lines)
     file = io.StringIO()
-    Console(width=width, file=file).print(GAMES[sweep.game].terminal(sweep, lines, summary))
+    Console(width=width, file=file).print(terminal(sweep, lines, summary))
     text = file.getvalue()
     assert max(map(len, text.splitlines())) <= width
     assert "…" not in text, "nothing is cut off"

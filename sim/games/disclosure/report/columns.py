@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sim.games.game import Line
 from sim.report.cells import Swept
-from sim.report.columns import Measure, Table
+from sim.report.columns import Measure, Sheet
 from sim.report.estimates import FEWEST, Estimate
 from sim.report.notation import number
 from sim.scenarios.sweep import Sweep
@@ -104,12 +104,12 @@ def swept_in(sweep: Sweep) -> Swept:
     return Swept(sweep.scenario.axes, told=("disclosure.alice", "disclosure.knows"))
 
 
-def tables(sweep: Sweep, _lines: Sequence[Line], summary: Sequence[Line]) -> list[Table[Line]]:
+def tables(sweep: Sweep, _lines: Sequence[Line], summary: Sequence[Line]) -> list[Sheet[Line]]:
     """Lay out the secret, and where records were released whose they are, a row a cell."""
     swept = swept_in(sweep)
     starred = "" if all(cell["bound_applies"] for cell in summary) else _STAR
     told = [
-        Table(
+        Sheet(
             "secret",
             "The secret",
             swept,
@@ -124,5 +124,5 @@ def tables(sweep: Sweep, _lines: Sequence[Line], summary: Sequence[Line]) -> lis
             "Which of the released records is Alice's. Sweeney (2000) found 87% of the United States' population "
             "unique by ZIP code, date of birth and sex.",
         )
-        told.append(Table("records", "Which record is hers", swept, named, RECORDS, notes))
+        told.append(Sheet("records", "Which record is hers", swept, named, RECORDS, notes))
     return told

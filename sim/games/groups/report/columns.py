@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sim.games.game import Line
 from sim.report.cells import Swept
-from sim.report.columns import Measure, Table, mean_of
+from sim.report.columns import Measure, Sheet, mean_of
 from sim.report.estimates import PERCENT, Estimate, estimate_of
 from sim.scenarios.sweep import Sweep
 
@@ -48,9 +48,9 @@ COLUMNS: tuple[Measure[Line], ...] = (
 )
 
 
-def tables(sweep: Sweep, _lines: Sequence[Line], summary: Sequence[Line]) -> list[Table[Line]]:
+def tables(sweep: Sweep, _lines: Sequence[Line], summary: Sequence[Line]) -> list[Sheet[Line]]:
     """Lay out what was measured, a row a cell."""
-    return [Table("groups", "Who is in which group", Swept(sweep.scenario.axes), summary, COLUMNS)]
+    return [Sheet("groups", "Who is in which group", Swept(sweep.scenario.axes), summary, COLUMNS)]
 
 
 def right_of(cell: Line, group: str) -> Estimate | None:

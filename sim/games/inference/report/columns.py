@@ -17,7 +17,7 @@ from sim.games.inference.report.printed import (
     one_a_split,
 )
 from sim.report.cells import Swept
-from sim.report.columns import Measure, Table, interval_of
+from sim.report.columns import Measure, Sheet, interval_of
 from sim.report.estimates import FEWEST, PERCENT, SHARE, Estimate, Range, estimate
 from sim.report.notation import MISSING, as_float, count, number, setting
 from sim.report.reproduction import beside_ours
@@ -203,7 +203,7 @@ def distinct(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> li
     return [{**cell, "lines": own(cell)} for cell in kept.values()]
 
 
-def tables(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> list[Table[Any]]:
+def tables(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> list[Sheet[Any]]:
     """Lay out guesses, victims, bounds, what else was measured, and the paper's figures."""
     swept, cells = swept_in(sweep), distinct(sweep, lines, summary)
     many = [len(cell["lines"]) for cell in cells] or [0]
@@ -212,9 +212,9 @@ def tables(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> list
 
     def table(
         name: str, heading: str, rows: Sequence[Line], columns: Sequence[Measure[Line]], *notes: str, key: str = ""
-    ) -> Table[Line]:
+    ) -> Sheet[Line]:
         keys: Sequence[Measure[Line]] = (Measure(key),) if key else ()
-        return Table(name, heading, swept, rows, columns, list(filter(None, notes)), keys=keys)
+        return Sheet(name, heading, swept, rows, columns, list(filter(None, notes)), keys=keys)
 
     over = "With 95% intervals, over data splits." if has_intervals(summary) else ""
     guesses = table("guesses", "What the adversary guessed", summary, GUESSES, over, loader.capitalize(), key="attack")
@@ -225,7 +225,7 @@ def tables(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> list
         VICTIMS,
         f"Means over the victims of a split, and the 95% interval of their mean over the splits{enough}. {_BEFORE}",
     )
-    told: list[Table[Any]] = [
+    told: list[Sheet[Any]] = [
         replace(guesses, caption="" if has_intervals(summary) else FEW),
         replace(victims, caption=f"{_BEFORE} {loader}".rstrip()),
         table(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from sim.games.game import Line
 from sim.games.release.scenario import UNIFORM_AT_K_BASED
 from sim.report.cells import Swept
-from sim.report.columns import Measure, Table
+from sim.report.columns import Measure, Sheet
 from sim.report.notation import setting
 from sim.scenarios.sweep import Sweep
 
@@ -73,7 +73,7 @@ def swept_in(sweep: Sweep) -> Swept:
     return Swept(sweep.scenario.axes, {"release.epsilon": "ε"}, write)
 
 
-def tables(sweep: Sweep, _lines: Sequence[Line], summary: Sequence[Line]) -> list[Table[Line]]:
+def tables(sweep: Sweep, _lines: Sequence[Line], summary: Sequence[Line]) -> list[Sheet[Line]]:
     """Lay out models and guesses, a row a cell."""
     starred = any(cell.scenario.release.split == UNIFORM_AT_K_BASED for cell in sweep.cells)
     star = ["uniform*: at the epsilon that k-based gives the protected column."] if starred else []
@@ -87,4 +87,4 @@ def tables(sweep: Sweep, _lines: Sequence[Line], summary: Sequence[Line]) -> lis
     commoner = f"Calling everybody by the commoner group is right for {low if low == high else f'{low} to {high}'}%."
     columns = (Measure[Line]("trials"), *MEASURES.values())
     caption = " ".join(["Means over trials, of the model on clean test rows.", commoner, *star])
-    return [Table("cells", "Models and guesses", swept_in(sweep), summary, columns, notes, caption)]
+    return [Sheet("cells", "Models and guesses", swept_in(sweep), summary, columns, notes, caption)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from compliance.answers.exposure import exposure, limited
 from compliance.mechanisms import MECHANISMS
@@ -14,100 +14,106 @@ from sim.games.reveal.scenario import RevealScenario
 from sim.report.cells import Trial
 from sim.report.estimates import INTERVALS
 from sim.report.notation import number
+from sim.report.page import Term
 from sim.scenarios.sweep import Sweep
 
-
-def assumptions(sweep: Sweep, trials: Sequence[Trial]) -> Iterator[tuple[str, str]]:
-    """Name what was assumed, and what was and was not protected: a term, and what to know about it."""
-    scenarios = [cell.scenario for cell in sweep.cells]
-    yield (
-        "The developer's side knowledge",
-        f"{_dealt(scenarios)}, and the public policy: the metric, the mechanism, ε, {_known(scenarios)}. Not the "
-        "protected attribute, nor any number computed from it except the answers"
-        + (" and what is named here." if any("n0" in scenario.developer.knows for scenario in scenarios) else "."),
-    )
-    yield (
-        "Leakage",
+_TERMS: Mapping[str, str] = {
+    "The developer's side knowledge": "",
+    "Leakage": (
         "Balanced accuracy (Definition 5.1 of Hamman, Chen and Dutta, FAccT 2023): the mean of the shares of either "
         "group that are guessed right, in percent. Naming the larger group for everybody scores 50, however many "
-        "people that gets right.",
-    )
-    yield (
-        "No query",
-        f"What the developer reaches before asking: {_unasked(scenarios)}. Only leakage above it shows that answers "
-        "gave something away. It is one simple guess; better ones may exist.",
-    )
-    if any(scenario.developer.public_sample for scenario in scenarios):
-        yield (
-            "Features, answers, together",
-            "Features alone: the public predictor, without a query. Answers alone: the same answers, decoded as if "
-            "people had no features. Together: the decoder starts from what the predictor says of each person. A "
-            "strategy that has no use for features shows the same figure for answers alone and for both.",
-        )
-    yield (
-        "Intervals",
-        f"{INTERVALS} Where the highest of many cells is picked out, its interval is not corrected for the picking.",
-    )
-    attacks = dict.fromkeys(
-        f"strategy “{scenario.developer.strategy}”"
-        + (f" with decoder “{scenario.decoder}”" if scenario.decoder else "")
-        for scenario in scenarios
-    )
-    yield (
-        "These attacks, no others",
-        f"Measured against {', '.join(attacks)}. "
-        + (
-            "“best” is the strongest that fairwall has for what is public, not the strongest there can be. "
-            if any((scenario.developer.strategy, scenario.decoder) == ("best", "best") for scenario in scenarios)
-            else ""
-        )
-        + "Low leakage under one attack is no guarantee against another; a guarantee is what ε gives, and a large ε "
-        "gives little.",
-    )
-    if any(isinstance(scenario.compliance.precision, int) for scenario in scenarios):
-        yield (
-            "Digits",
-            "So many decimals of an answer are told. Rounding is no noise and gives no guarantee: it makes the "
-            "developer ask more often, no more.",
-        )
-    if any(scenario.compliance.differencing for scenario in scenarios):
-        yield (
-            "Flagged models",
-            "A detector of compliance's counts the models whose predictions differ from an earlier one's in few "
-            "people. It looks on and refuses nothing. Models that all differ everywhere are never flagged, whatever "
-            "they reveal.",
-        )
+        "people that gets right."
+    ),
+    "No query": "",
+    "Features, answers, together": (
+        "Features alone: the public predictor, without a query. Answers alone: the same answers, decoded as if "
+        "people had no features. Together: the decoder starts from what the predictor says of each person. A "
+        "strategy that has no use for features shows the same figure for answers alone and for both."
+    ),
+    "Intervals": (
+        f"{INTERVALS} Where the highest of many cells is picked out, its interval is not corrected for the picking."
+    ),
+    "These attacks, no others": "",
+    "Digits": (
+        "So many decimals of an answer are told. Rounding is no noise and gives no guarantee: it makes the developer "
+        "ask more often, no more."
+    ),
+    "Flagged models": (
+        "A detector of compliance's counts the models whose predictions differ from an earlier one's in few people. "
+        "It looks on and refuses nothing. Models that all differ everywhere are never flagged, whatever they reveal."
+    ),
+    "ε": "",
+    "In plain words": "",
+    "Noise from a seed": (
+        "The games replay: their noise comes from a small seed, and anybody who tries all seeds can take it off. A "
+        "service for real people must draw it from the operating system."
+    ),
+    "People not aimed at": (
+        "The strategy or the metric speaks about some of the people alone; the others keep the guess made without "
+        "any query, and count in the leakage."
+    ),
+    "Up to polarity": (
+        "An absolute gap is the same when the groups change places, so leakage is that of the better naming of the "
+        "two parts. “Smaller group named” is what is left when the developer takes the smaller part for the "
+        "disadvantaged group; “one person known”, when it learns one person's group from elsewhere."
+    ),
+}
+"""In their order; what is empty depends on the run."""
+
+_NO_QUERY = (
+    "What the developer reaches before asking: {unasked}. Only leakage above it shows that answers gave something "
+    "away. It is one simple guess; better ones may exist."
+)
+_EPSILON = (
+    "Privacy loss of all answers of a trial together, between data sets that differ in one person's protected "
+    "attribute. What is charged is what was promised. Noise is on the corrected sensitivity, not on the printed one"
+)
+
+
+def assumptions(sweep: Sweep, trials: Sequence[Trial]) -> Iterator[Term]:
+    """Name what was assumed, and what was and was not protected: a term, and what to know about it."""
+    scenarios = [cell.scenario for cell in sweep.cells]
     noisy = any(math.isfinite(scenario.epsilon) for scenario in scenarios)
-    if noisy:
-        shared = any(trial["size_queries"] for trial in trials)
-        yield (
-            "ε",
-            "Privacy loss of all answers of a trial together, between data sets that differ in one person's protected "
-            "attribute. What is charged is what was promised. Noise is on the corrected sensitivity, not on the "
-            "printed one" + ("; one size query shares the budget, so it is for m + 1 answers." if shared else "."),
-        )
-    if noisy:
-        yield "In plain words", _in_plain_words(scenarios)
     by_seed = sweep.scenario.scenario.secret == "seed"  # noqa: S105 - the name of a mode
-    if noisy and by_seed and any(scenario.compliance.noise == "seeded" for scenario in scenarios):
-        yield (
-            "Noise from a seed",
-            "The games replay: their noise comes from a small seed, and anybody who tries all seeds can take it off. "
-            "A service for real people must draw it from the operating system.",
-        )
-    if any(trial["targeted"] < trial["n"] for trial in trials):
-        yield (
-            "People not aimed at",
-            "The strategy or the metric speaks about some of the people alone; the others keep the guess made without "
-            "any query, and count in the leakage.",
-        )
-    if any(METRICS[scenario.compliance.metric].absolute for scenario in scenarios):
-        yield (
-            "Up to polarity",
-            "An absolute gap is the same when the groups change places, so leakage is that of the better naming of the "
-            "two parts. “Smaller group named” is what is left when the developer takes the smaller part for the "
-            "disadvantaged group; “one person known”, when it learns one person's group from elsewhere.",
-        )
+    holds = {
+        "Features, answers, together": any(scenario.developer.public_sample for scenario in scenarios),
+        "Digits": any(isinstance(scenario.compliance.precision, int) for scenario in scenarios),
+        "Flagged models": any(scenario.compliance.differencing for scenario in scenarios),
+        "ε": noisy,
+        "In plain words": noisy,
+        "Noise from a seed": noisy and by_seed and any(one.compliance.noise == "seeded" for one in scenarios),
+        "People not aimed at": any(trial["targeted"] < trial["n"] for trial in trials),
+        "Up to polarity": any(METRICS[scenario.compliance.metric].absolute for scenario in scenarios),
+    }
+    shared = "; one size query shares the budget, so it is for m + 1 answers."
+    own = {
+        "The developer's side knowledge": _side_knowledge(scenarios),
+        "No query": _NO_QUERY.format(unasked=_unasked(scenarios)),
+        "These attacks, no others": _attacks(scenarios),
+        "ε": f"{_EPSILON}{shared if any(trial['size_queries'] for trial in trials) else '.'}",
+        "In plain words": _in_plain_words(scenarios) if noisy else "",
+    }
+    for term, text in _TERMS.items():
+        if holds.get(term, True):
+            yield term, own.get(term, text)
+
+
+def _side_knowledge(scenarios: Sequence[RevealScenario]) -> str:
+    named = " and what is named here." if any("n0" in scenario.developer.knows for scenario in scenarios) else "."
+    return (
+        f"{_dealt(scenarios)}, and the public policy: the metric, the mechanism, ε, {_known(scenarios)}. Not the "
+        f"protected attribute, nor any number computed from it except the answers{named}"
+    )
+
+
+def _attacks(scenarios: Sequence[RevealScenario]) -> str:
+    played = {(scenario.developer.strategy, scenario.decoder): None for scenario in scenarios}
+    told = (f"strategy “{strategy}”{f' with decoder “{decoder}”' if decoder else ''}" for strategy, decoder in played)
+    best = "“best” is the strongest that fairwall has for what is public, not the strongest there can be. "
+    return (
+        f"Measured against {', '.join(told)}. {best if ('best', 'best') in played else ''}Low leakage under one attack "
+        "is no guarantee against another; a guarantee is what ε gives, and a large ε gives little."
+    )
 
 
 def _in_plain_words(scenarios: Sequence[RevealScenario]) -> str:

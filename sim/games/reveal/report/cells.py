@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from sim.games.reveal.scenario import RevealFigure, RevealScenario
-from sim.report.cells import Trial, paper_figure, scenario_of
+from sim.report.cells import Trial, best_of_each, paper_figure, scenario_of
 from sim.report.estimates import PERCENT, POINTS, Estimate, estimate
 from sim.report.notation import as_float
 from sim.scenarios.sweep import Sweep
@@ -116,3 +116,13 @@ def report_cells(sweep: Sweep, trials: Sequence[Trial], summary: Sequence[Mappin
         scenario = scenario_of(sweep, swept)
         made.append(ReportCell(swept, scenario, entry, lines, paper_figure(scenario)))
     return tuple(made)
+
+
+def worthless(cell: ReportCell) -> bool:
+    """Tell whether what was read from answers is worse than the guess before asking, as far as trials can tell."""
+    return cell.targeted > 1 and cell.gain.sign < 0
+
+
+def best_attacks(cells: Sequence[ReportCell]) -> list[ReportCell]:
+    """Choose, for each mechanism and epsilon, the cell in which the developer found out most."""
+    return best_of_each(cells, lambda cell: (cell.mechanism if cell.noisy else "exact", cell.epsilon), rank)

@@ -10,7 +10,7 @@ from sim.games.reveal.report.cells import ReportCell
 from sim.games.reveal.scenario import RevealFigure
 from sim.report import reproduction
 from sim.report.cells import Swept
-from sim.report.columns import Table
+from sim.report.columns import Sheet
 from sim.report.estimates import PERCENT, estimate
 from sim.report.notation import number
 from sim.report.reproduction import Comparison, region
@@ -26,7 +26,7 @@ _MARGINS = (
 )
 
 
-def table(sweep: Sweep, cells: Sequence[ReportCell]) -> Table[Comparison]:
+def table(sweep: Sweep, cells: Sequence[ReportCell]) -> Sheet[Comparison]:
     """Lay out printed figures beside ours."""
     played = [{**cell.summary, "lines": cell.trials} for cell in cells]
     rows = reproduction.comparisons(sweep, played, _beside)

@@ -9,7 +9,6 @@ from typing import Any
 
 from sim.games.game import Line
 from sim.games.training.canaries import LEVEL
-from sim.games.training.report import printed
 from sim.games.training.report.cells import (
     GROUPS,
     PRACTICE,
@@ -24,7 +23,7 @@ from sim.games.training.report.cells import (
 from sim.games.training.report.fronts import MEANS, Placed, placed
 from sim.games.training.report.practices import Change, changes
 from sim.games.training.report.told_rates import ToldRate, told_rates
-from sim.report.columns import Measure, Table
+from sim.report.columns import Measure, Sheet
 from sim.report.notation import MISSING, as_float, count, number
 from sim.scenarios.sweep import Sweep
 
@@ -182,8 +181,10 @@ def swept_notes(axes: Sequence[str]) -> tuple[str, ...]:
     return tuple(note for key, note in _SWEPT.items() if key in axes)
 
 
-def tables(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Iterator[Table[Any]]:
+def tables(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Iterator[Sheet[Any]]:
     """Lay out the models, the paper's figures, groups, practices, told rates and canaries."""
+    from sim.games.training.report import printed  # brings the page's templates
+
     axes, models = sweep.scenario.axes, models_of(summary)
     swept = swept_in(axes)
     if models:
@@ -196,7 +197,7 @@ def tables(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Iter
             "Means over the trials, on test rows, with 95% intervals where there are five trials or more. A false "
             f"positive is decision 1 for a row of label 0. Trained on in the first trial of the first cell: {sizes}.",
         )
-        yield Table("groups", "By group", swept, models, BY_GROUP, notes)
+        yield Sheet("groups", "By group", swept, models, BY_GROUP, notes)
     if models and PRACTICE in axes:
         yield from _practices(axes, models, lines)
     if rates := rates_of(summary):
@@ -210,14 +211,14 @@ def tables(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Iter
         pairs = [(cell, told[2 * place : 2 * place + 2]) for place, cell in enumerate(rates)]
         caption = "Root mean square errors of the told rates: by the noise, and by which people were drawn."
         heading = "Rates of the groups, as told"
-        yield Table("rates", heading, swept, pairs, TOLD, notes, caption, cell=lambda row: row[0])
+        yield Sheet("rates", heading, swept, pairs, TOLD, notes, caption, cell=lambda row: row[0])
     if audited := [cell for cell in summary if "canaries" in cell]:
         notes = ("Counts over all trials of a cell.",)
         caption = f"The largest ε that guesses about canaries refute, at {LEVEL:.0%}, beside the promised one."
-        yield Table("canaries", "Canaries", swept, audited, CANARIES, notes, caption)
+        yield Sheet("canaries", "Canaries", swept, audited, CANARIES, notes, caption)
 
 
-def _models(axes: Sequence[str], models: Sequence[Line]) -> Table[Placed]:
+def _models(axes: Sequence[str], models: Sequence[Line]) -> Sheet[Placed]:
     notes = [
         "Means over the trials, with 95% intervals. " + MEANS.format(what="accuracy and absolute risk difference"),
         "ε of records in brackets: of the disadvantaged and of the advantaged group, where they are promised "
@@ -226,10 +227,10 @@ def _models(axes: Sequence[str], models: Sequence[Line]) -> Table[Placed]:
     own = notes if any(cell["promised_groups"] for cell in models) else notes[:1]
     front = placed(axes, models, private=False)
     told = [*own, *swept_notes(axes)]
-    return Table("models", "The models", swept_in(axes), front, MODELS, told, cell=lambda one: one.cell)
+    return Sheet("models", "The models", swept_in(axes), front, MODELS, told, cell=lambda one: one.cell)
 
 
-def _practices(axes: Sequence[str], models: Sequence[Line], lines: Sequence[Line]) -> Iterator[Table[Any]]:
+def _practices(axes: Sequence[str], models: Sequence[Line], lines: Sequence[Line]) -> Iterator[Sheet[Any]]:
     notes = (
         "Less plain: differences to plain training where all else is the same, trial by trial on the same splits of "
         "the table, with 95% intervals. The absolute risk difference is each trial's. What everybody is promised is "
@@ -237,10 +238,10 @@ def _practices(axes: Sequence[str], models: Sequence[Line], lines: Sequence[Line
     )
     told = changes(axes, models, lines)
     heading = "Practices, against plain training"
-    yield Table("practices", heading, swept_in(axes), told, PRACTICES, notes, cell=lambda one: one.cell)
+    yield Sheet("practices", heading, swept_in(axes), told, PRACTICES, notes, cell=lambda one: one.cell)
     steps = [(cell, *step) for cell in models for step in cell["steps"] or [["none", None, None, MISSING]]]
     notes = (
         "Steps that read private rows and promise something, each with what it costs by itself, in the first trial. "
         "Together they cost what is promised, which may be less than the sum: an accountant composes them.",
     )
-    yield Table("steps", "What read private rows", swept_in(axes), steps, STEPS, notes, cell=lambda row: row[0])
+    yield Sheet("steps", "What read private rows", swept_in(axes), steps, STEPS, notes, cell=lambda row: row[0])

@@ -13,9 +13,9 @@ from sim.games.training.report.cells import GROUPS, kind_of, name_of, of_group, 
 from sim.games.training.report.columns import RATES
 from sim.games.training.report.fronts import Placed
 from sim.games.training.report.practices import Change
-from sim.games.training.report.told_rates import ToldRate, epsilon_looks, noise_scale
+from sim.games.training.report.told_rates import ToldRate, noise_scale
 from sim.report.dot_plot import Panel, Row, dot_plot
-from sim.report.drawing import BLACK, DASHES, GREY, Figure, Look
+from sim.report.drawing import BLACK, DASHES, GREY, Figure, Look, looks
 from sim.report.estimates import Estimate
 from sim.report.front_plot import MARKS, Front, Point, front_plot
 from sim.report.line_plot import Axis, Curve, line_plot
@@ -172,6 +172,12 @@ def rates(told: Sequence[ToldRate], delta: float) -> Figure:
         wide=True,
         columns=4,
     )
+
+
+def epsilon_looks(told: Sequence[ToldRate]) -> dict[float, Look]:
+    """Give each epsilon of A a look, the same in all figures of a page."""
+    epsilons = sorted({one.epsilon for one in told if one.epsilon is not None})
+    return dict(zip(epsilons, looks(map(str, epsilons)).values(), strict=True))
 
 
 def _rate_curves(own: Sequence[ToldRate], told: Sequence[ToldRate], sizes: Any, delta: float) -> Iterator[Curve]:

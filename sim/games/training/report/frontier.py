@@ -15,7 +15,7 @@ from sim.games.training.report.cells import models_of, swept_in
 from sim.games.training.report.columns import EPSILON, FEW, MANY, MODELS, PROMISED, swept_notes
 from sim.games.training.report.fronts import MEANS, OF, Placed, placed
 from sim.games.training.scenario import TrainingScenario
-from sim.report.columns import Measure, Table
+from sim.report.columns import Measure, Sheet
 from sim.report.notation import plural
 from sim.report.page import Page, Section
 from sim.report.terminal import fitted
@@ -65,7 +65,7 @@ def _shown(sweep: Sweep[TrainingScenario], fronts: dict[str, list[Placed]]) -> G
     ]
     caption = f"{_SHORT} Here: {len(on)} of {plural(len(overall), 'cell')}. *: the cell is on that group's front, too."
     swept = swept_in(sweep.scenario.axes)
-    table = Table("front", "The front", swept, on, columns, caption=caption, cell=lambda one: one.cell)
+    table = Sheet("front", "The front", swept, on, columns, caption=caption, cell=lambda one: one.cell)
     return Group(fitted(table, f"{sweep.scenario.scenario.name}: the front"), *_only(fronts))
 
 
@@ -106,7 +106,7 @@ def _page(sweep: Sweep[TrainingScenario], lines: Sequence[Line], fronts: dict[st
         Section(
             f"front-{of}",
             "Everybody's accuracy" if of == OF[0] else f"The {of} group's accuracy",
-            table=Table("", "", swept_in(axes), own, _COLUMNS, notes, cell=lambda one: one.cell).on_page(),
+            table=Sheet("", "", swept_in(axes), own, _COLUMNS, notes, cell=lambda one: one.cell).on_page(),
             figures=(frontier_figure(of, fronts[of]),),
         )
         for of, own in ordered.items()

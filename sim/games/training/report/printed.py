@@ -9,7 +9,7 @@ from sim.games.training.report.attribute import attribute
 from sim.games.training.report.cells import GROUPS, accuracy_of, gap_of, name_of, of_group
 from sim.games.training.scenario import TrainingFigure, TrainingScenario
 from sim.report import reproduction
-from sim.report.columns import Table
+from sim.report.columns import Sheet
 from sim.report.estimates import Estimate
 from sim.report.reproduction import Comparison, region
 from sim.scenarios.sweep import Sweep
@@ -29,7 +29,7 @@ def comparisons(sweep: Sweep[TrainingScenario], cells: Sequence[Line]) -> list[C
     return reproduction.comparisons(sweep, cells, _beside, protected=lambda scenario: attribute(scenario.data)[0])
 
 
-def table(axes: Sequence[str], rows: Sequence[Comparison]) -> Table[Comparison]:
+def table(axes: Sequence[str], rows: Sequence[Comparison]) -> Sheet[Comparison]:
     """Lay out printed figures beside ours."""
     return reproduction.beside_ours(rows, lambda cell: name_of(axes, cell), _MARGINS)
 

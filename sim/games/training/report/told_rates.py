@@ -37,7 +37,6 @@ from developer.training.play import flip_multiplier
 from sim.games.game import Line
 from sim.games.training.scenario import TrainingScenario
 from sim.report.cells import scenario_of
-from sim.report.drawing import Look, looks
 from sim.report.notation import number
 from sim.scenarios.sweep import Sweep
 
@@ -149,9 +148,3 @@ def _crossings(told: Sequence[ToldRate]) -> Iterator[str]:
             f"At ε {number(epsilon)} of A, noise is the larger error in disadvantaged groups of fewer than "
             f"{number(middle, 2)} people (of rate {rates[len(rates) // 2]:.2f}), and sampling in larger ones."
         )
-
-
-def epsilon_looks(told: Sequence[ToldRate]) -> dict[float, Look]:
-    """Give each epsilon of A a look, the same in all figures of a page."""
-    epsilons = sorted({one.epsilon for one in told if one.epsilon is not None})
-    return dict(zip(epsilons, looks(map(str, epsilons)).values(), strict=True))

@@ -32,7 +32,7 @@ from sim.games.training.report.columns import ABOVE, tables, verdict
 from sim.games.training.report.fronts import Placed, placed
 from sim.games.training.report.practices import changes
 from sim.games.training.report.printed import comparisons
-from sim.games.training.report.told_rates import conclusions, epsilon_looks, told_rates
+from sim.games.training.report.told_rates import conclusions, told_rates
 from sim.games.training.scenario import TrainingData, TrainingScenario
 from sim.report import page as kit
 from sim.report.cells import best_of_each
@@ -167,7 +167,7 @@ def _model_card(kind: str, epsilon: float, one: Placed, colour: str) -> Card:
 def _rate_cards(sweep: Sweep[TrainingScenario], cells: Sequence[Line]) -> Iterator[Card]:
     """Write a card for each epsilon of A at which groups' rates were told, of the smallest group."""
     told = told_rates(sweep, cells)
-    for epsilon, look in epsilon_looks(told).items():
+    for epsilon, look in figures.epsilon_looks(told).items():
         one = min((one for one in told if one.epsilon == epsilon and one.group == 0), key=lambda one: one.people)
         larger = "noise" if one.noise_is_larger else "sampling"
         text = (

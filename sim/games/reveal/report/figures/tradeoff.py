@@ -10,8 +10,7 @@ import numpy as np
 from matplotlib.lines import Line2D
 
 from compliance.mechanisms import MECHANISMS
-from sim.games.reveal.report.cells import ReportCell
-from sim.games.reveal.report.verdicts import best_attacks
+from sim.games.reveal.report.cells import ReportCell, best_attacks
 from sim.report.drawing import BLACK, GREY, Figure, Look, legend, svg
 from sim.report.notation import number
 
