@@ -173,26 +173,21 @@ def _meaning(one: _Told) -> str:
 
 
 def _unit(account: _Told) -> list[Section]:
-    return [_by_data_set("unit", "Unit of privacy", account, "neighbours", "what is protected", _units)]
+    def said(whole: _Told) -> str:
+        return _UNITS[Neighbours(whole["neighbours"])]
+
+    return [_by_data_set("unit", "Unit of privacy", account, "neighbours", "what is protected", said)]
 
 
 def _relation(account: _Told) -> list[Section]:
-    return [
-        _by_data_set(
-            "relation", "Neighbour relation", account, "neighbours", "which data sets are neighbours", _relations
-        )
-    ]
+    def said(whole: _Told) -> str:
+        # Of ledgers of which nothing counts on it, as of statements that do not say it.
+        least = whole.get("minimumGroup", 1)
+        larger = f" Both have at least {least} people in each group, wherever a metric looked." if least > 1 else ""
+        return _RELATIONS[Neighbours(whole["neighbours"])] + larger
 
-
-def _units(whole: _Told) -> str:
-    return _UNITS[Neighbours(whole["neighbours"])]
-
-
-def _relations(whole: _Told) -> str:
-    # Of ledgers of which nothing counts on it, as of statements that do not say it.
-    least = whole.get("minimumGroup", 1)
-    larger = f" Both have at least {least} people in each group, wherever a metric looked." if least > 1 else ""
-    return _RELATIONS[Neighbours(whole["neighbours"])] + larger
+    what = "which data sets are neighbours"
+    return [_by_data_set("relation", "Neighbour relation", account, "neighbours", what, said)]
 
 
 def _composition(account: _Told) -> list[Section]:
@@ -221,13 +216,8 @@ def _budget(account: _Told) -> list[Section]:
     accounts, changes = account["accounts"], account["budgets"]
     standing = PageTable(
         (
-            _texts("data set", accounts, "dataset"),
-            Column("developer", [one["developer"] or "all" for one in accounts], numeric=False),
-            _numbers("budget, ε", accounts, "epsilon"),
-            _numbers("at δ", accounts, "delta"),
-            _numbers("spent, ε", accounts, "spent"),
-            _numbers("left, ε", accounts, "left"),
-            _numbers("charges", accounts, "charges"),
+            *_columns(accounts, "dataset", "developer", epsilon="budget, ε", delta="at δ"),
+            *_columns(accounts, spent="spent, ε", left="left, ε", charges="charges"),
         ),
         (
             "A data set's budget bounds all developers together. A developer's row is a share of it; shares may add "
@@ -236,15 +226,7 @@ def _budget(account: _Told) -> list[Section]:
     )
     drawn = [figures.spent(account, one["dataset"], _developers(account)) for one in _wholes(account)]
     history = PageTable(
-        (
-            _numbers("record", changes, "record"),
-            _times(changes),
-            _texts("data set", changes, "dataset"),
-            Column("developer", [one["developer"] or "all" for one in changes], numeric=False),
-            _texts("change", changes, "change"),
-            _numbers("budget, ε", changes, "epsilon"),
-            _numbers("at δ", changes, "delta"),
-        )
+        _columns(changes, "record", "time", "dataset", "developer", "change", epsilon="budget, ε", delta="at δ")
     )
     return [
         Section("budget", "Privacy budget", table=standing, figures=[one for one in drawn if one is not None]),
@@ -257,15 +239,7 @@ def _lost(account: _Told) -> list[Section]:
     lost = account["lost"]
     if not lost:
         return []
-    table = PageTable(
-        (
-            _numbers("record", lost, "record"),
-            _times(lost),
-            _texts("data set", lost, "dataset"),
-            _numbers("ε", lost, "epsilon"),
-            _numbers("δ", lost, "delta"),
-        )
-    )
+    table = PageTable(_columns(lost, "record", "time", "dataset", "epsilon", "delta"))
     before = (
         "The ledger was lost and put back from a copy that was not the newest. Which answers had left since is "
         "unknown; compliance charged what it states they came to, at most."
@@ -309,18 +283,11 @@ def _audits(account: _Told) -> list[Section]:
         notes.append(f"The last {len(shown):,} of {len(rows):,} answers; the statement has all.")
     table = PageTable(
         (
-            _numbers("record", firsts, "record"),
-            _times(firsts),
-            _texts("data set", firsts, "dataset"),
-            _texts("developer", firsts, "developer"),
-            Column("request", [audit["request"] for audit in firsts], numeric=False, wraps=True),
-            _texts("metric", firsts, "metric"),
-            _numbers("ε", firsts, "epsilon"),
-            _numbers("δ", firsts, "delta"),
+            *_columns(firsts, "record", "time", "dataset", "developer", "request", "metric", "epsilon", "delta"),
             Column("model", [f"{which}" for _, which, _ in shown]),
             Column("gap", [number(model["gap"]) for _, _, model in shown]),
             Column("interval", [_interval(model) for _, _, model in shown]),
-            Column("digest", [audit["digest"][:12] for audit in firsts], numeric=False),
+            *_columns(firsts, "digest"),
         ),
         notes,
     )
@@ -336,15 +303,7 @@ def _by_group(account: _Told) -> list[Section]:
     if not charges:
         return []
     table = PageTable(
-        (
-            _numbers("record", charges, "record"),
-            _times(charges),
-            _texts("data set", charges, "dataset"),
-            _texts("developer", charges, "developer"),
-            Column("request", [one["request"] for one in charges], numeric=False, wraps=True),
-            _numbers("ε", charges, "epsilon"),
-            Column("digest", [one["digest"][:12] for one in charges], numeric=False),
-        ),
+        _columns(charges, "record", "time", "dataset", "developer", "request", "epsilon", "digest"),
         (
             "Counts of people by group and decision, with noise. ε bounds what they tell of one person's protected "
             "attributes, all of them together.",
@@ -357,17 +316,7 @@ def _releases(account: _Told) -> list[Section]:
     releases = account["releases"]
     if not releases:
         return []
-    table = PageTable(
-        (
-            _numbers("record", releases, "record"),
-            _times(releases),
-            _texts("data set", releases, "dataset"),
-            _texts("developer", releases, "developer"),
-            Column("request", [one["request"] for one in releases], numeric=False, wraps=True),
-            _texts("protocol", releases, "mechanism"),
-            _numbers("ε", releases, "epsilon"),
-        )
-    )
+    table = PageTable(_columns(releases, "record", "time", "dataset", "developer", "request", "mechanism", "epsilon"))
     return [Section("releases", "Sanitised attributes", table=table)]
 
 
@@ -381,15 +330,7 @@ def _refusals(account: _Told) -> list[Section]:
     files = ", ".join(f"{log['name']} (SHA-256 {log['digest']['sha256'][:12]})" for log in told["logs"])
     span = f", of calls from {_moment(told['from'])} to {_moment(told['to'])} UTC" if told["from"] else ""
     before = f"A refusal is charged nothing, and is not in the ledger. These were counted in {files}{span}."
-    table = PageTable(
-        (
-            _texts("caller", calls, "caller"),
-            Column("data set", [one["dataset"] or MISSING for one in calls], numeric=False),
-            Column("call", [one["method"].rpartition(".")[2] for one in calls], numeric=False),
-            _texts("reason", calls, "reason"),
-            _numbers("calls", calls, "calls"),
-        )
-    )
+    table = PageTable(_columns(calls, "caller", "dataset", "method", "reason", "calls"))
     return [Section("refusals", heading, before=(before,), table=table if calls else None)]
 
 
@@ -397,7 +338,7 @@ def _others(account: _Told) -> list[Section]:
     others = account["others"]
     if not others:
         return []
-    table = PageTable((_numbers("record", others, "record"), _times(others), _texts("kind", others, "kind")))
+    table = PageTable(_columns(others, "record", "time", "kind"))
     return [Section("others", "Other records", table=table)]
 
 
@@ -443,16 +384,41 @@ def _refused(account: _Told) -> int:
     return sum(one["calls"] for one in account["refusals"]["calls"])
 
 
-def _texts(head: str, rows: Sequence[_Told], key: str) -> Column:
-    return Column(head, [str(row[key]) for row in rows], numeric=False)
+def _columns(rows: Sequence[_Told], *keys: str, **headings: str) -> tuple[Column, ...]:
+    """Lay keys of records out, a column each; by name those whose heading is another one than usual."""
+    return tuple(
+        Column(heading, [_shown(key, row[key]) for row in rows], numeric=key in _NUMBERS, wraps=key == "request")
+        for key, heading in ({key: _HEADINGS.get(key, key) for key in keys} | headings).items()
+    )
 
 
-def _numbers(head: str, rows: Sequence[_Told], key: str) -> Column:
-    return Column(head, [number(row[key], digits=6) for row in rows])
+_NUMBERS = frozenset({"record", "epsilon", "delta", "spent", "left", "charges", "calls"})
+_HEADINGS = {
+    "time": "time, UTC",
+    "dataset": "data set",
+    "epsilon": "ε",
+    "delta": "δ",
+    "mechanism": "protocol",
+    "method": "call",
+}
 
 
-def _times(rows: Sequence[_Told]) -> Column:
-    return Column("time, UTC", [_moment(row["time"]) for row in rows], numeric=False)
+def _shown(key: str, value: Any) -> str:
+    if key in _NUMBERS:
+        return number(value, digits=6)
+    match key:
+        case "time":
+            return _moment(value)
+        case "digest":
+            return str(value)[:12]
+        case "method":
+            return str(value).rpartition(".")[2]
+        case "developer":
+            return value or "all"
+        case "dataset":
+            return value or MISSING
+        case _:
+            return str(value)
 
 
 def _interval(model: _Told) -> str:
