@@ -88,22 +88,22 @@ _BUILT: Mapping[Kind, Mapping[str, Entry]] = {
     "broken twin": {
         "abs-half": Entry(
             "Laplace noise on |SP| as if it moved by 1/2 (Theorem 6)",
-            twins.additive("laplace", twins.half_laplace, "abs_sp"),
+            twins.additive("laplace", "half-laplace", "abs_sp"),
             Setting("abs_sp", n=4, queries=1),
         ),
         "eo-all-people": Entry(
             "Laplace noise on EO from n, not the label-1 count (Thm 5)",
-            twins.additive("laplace", twins.all_people_laplace, "eo"),
+            twins.additive("laplace", "all-people-laplace", "eo"),
             Setting("eo", n=12, queries=1),
         ),
         "larger-groups": Entry(
             "Laplace noise for groups of two and more, where one has one",
-            twins.additive("laplace", twins.larger_groups_laplace),
+            twins.additive("laplace", "larger-groups-laplace"),
             Setting(queries=1),
         ),
         "conceal-printed": Entry(
             "Conceal with S as printed, not smooth at N0 = 1 (Theorem 7)",
-            twins.additive("cauchy", twins.printed_conceal, "sp"),
+            twins.additive("cauchy", "printed-conceal", "sp"),
             Setting("sp", n=100, queries=25, epsilon=5.0),
         ),
         "noise-reused": Entry("the same noise for two requests", twins.service(twins.TwoRequests, broken=True)),
@@ -147,12 +147,12 @@ _BUILT: Mapping[Kind, Mapping[str, Entry]] = {
         ),
         "noise-short": Entry(
             "Laplace noise, a tenth too little",
-            twins.unknown(twins.Additive, "laplace", twins.short_laplace, None),
+            twins.unknown(twins.Additive, "laplace", twins.SCALES["short-laplace"], None),
             Setting(queries=1),
         ),
         "noise-local": Entry(
             "Laplace noise on the local sensitivity, which is secret",
-            twins.unknown(twins.Additive, "laplace", twins.local_laplace, None),
+            twins.unknown(twins.Additive, "laplace", twins.SCALES["local-laplace"], None),
         ),
         "silent-few": Entry("no answer where a group has fewer than three people", twins.unknown(twins.Seldom, "few")),
         "exact-seldom": Entry("no noise in one session of 200", twins.unknown(twins.Seldom, "exact")),
@@ -169,11 +169,11 @@ _BUILT: Mapping[Kind, Mapping[str, Entry]] = {
     "sound sibling": {
         "plain-laplace": Entry(
             "Laplace noise from the right sensitivity and the right people",
-            twins.additive("laplace", twins.right_laplace),
+            twins.additive("laplace", "right-laplace"),
         ),
         "plain-conceal": Entry(
             "Conceal with the smooth S",
-            twins.additive("cauchy", twins.right_conceal),
+            twins.additive("cauchy", "right-conceal"),
             Setting("sp", n=100, queries=25, epsilon=5.0),
         ),
         "noise-fresh": Entry("new noise for each of two requests", twins.service(twins.TwoRequests, broken=False)),

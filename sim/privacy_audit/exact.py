@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Protocol
+from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
@@ -20,43 +21,29 @@ from fairwall.laws.noise import Law
 from fairwall.laws.sensitivity import flip_sensitivity
 from fairwall.laws.standings import SHRUNK, choose
 
+ExactLoss: TypeAlias = Callable[[Batch, int], float]
+"""What a batch costs a data set of so many people in all: the least epsilon, at delta, against all its neighbours."""
 
-class ExactLoss(Protocol):
-    """What a batch costs a data set: the least epsilon that holds against all its neighbours, at delta."""
-
-    def __call__(
-        self, metric: str, n0: int, n1: int, people: int, queries: int, epsilon: float, delta: float, /
-    ) -> float:
-        """Return it for groups of n0 and n1 in the metric's stratum, and so many people in all."""
-
-
-class NoiseLaw(Protocol):
-    """The independent noise that each answer of a batch gets."""
-
-    def __call__(
-        self, metric: str, n0: int, n1: int, people: int, queries: int, epsilon: float, delta: float, /
-    ) -> Law:
-        """Return it for groups of n0 and n1 in the metric's stratum, and so many people in all."""
+NoiseLaw: TypeAlias = Callable[[Batch, int], Law]
+"""The independent noise that each answer of a batch gets, in a data set of so many people in all."""
 
 
 def _loss(loss: Callable[[Batch], float]) -> ExactLoss:
-    return lambda metric, n0, n1, _people, m, epsilon, delta: loss(Batch(metric, n0, n1, m, epsilon, delta))
+    return lambda batch, _: loss(batch)
 
 
 def _noise(error: Callable[[Batch], Law | None]) -> NoiseLaw:
-    def law(metric: str, n0: int, n1: int, _people: int, queries: int, epsilon: float, delta: float, /) -> Law:
-        found = error(Batch(metric, n0, n1, queries, epsilon, delta))
+    def law(batch: Batch, _: int) -> Law:
+        found = error(batch)
         assert found is not None
         return found
 
     return law
 
 
-def _recommended_loss(
-    metric: str, n0: int, n1: int, people: int, queries: int, epsilon: float, delta: float, /
-) -> float:
-    chosen = choose(metric, n0 + n1, queries, epsilon, delta).removesuffix(SHRUNK)
-    return EXACT[chosen](metric, n0, n1, people, queries, epsilon, delta)
+def _recommended_loss(batch: Batch, everybody: int) -> float:
+    chosen = choose(batch.metric, batch.people, batch.queries, batch.epsilon, batch.delta).removesuffix(SHRUNK)
+    return EXACT[chosen](batch, everybody)
 
 
 EXACT: Mapping[str, ExactLoss] = {
@@ -97,21 +84,20 @@ def numeric_loss(law: NoiseLaw) -> ExactLoss:
     grid can miss a peak, so this is a lower bound; laws of noise are smooth, and it is close.
     """
 
-    def loss(metric: str, n0: int, n1: int, people: int, queries: int, epsilon: float, delta: float, /) -> float:
-        here = law(metric, n0, n1, people, queries, epsilon, delta)
-        losses = [0.0]
-        for other_n0, leaving in _neighbours(n0, n1):
-            there = law(metric, other_n0, n0 + n1 - other_n0, people, queries, epsilon, delta)
+    def loss(batch: Batch, everybody: int) -> float:
+        here, losses = law(batch, everybody), [0.0]
+        for other_n0, leaving in neighbours(batch.n0, batch.n1):
+            there = law(replace(batch, n0=other_n0, n1=batch.people - other_n0), everybody)
             if not (here.scale and there.scale):
                 return math.inf
-            for shift in np.linspace(0.0, flip_sensitivity(metric, n0 + n1, leaving), 9):
-                losses.append(queries * _log_ratio(here, there, float(shift)))
+            for shift in np.linspace(0.0, flip_sensitivity(batch.metric, batch.people, leaving), 9):
+                losses.append(batch.queries * _log_ratio(here, there, float(shift)))
         return max(losses)
 
     return loss
 
 
-def _neighbours(n0: int, n1: int) -> Iterator[tuple[int, int]]:
+def neighbours(n0: int, n1: int) -> Iterator[tuple[int, int]]:
     """Yield a neighbour's n0 and the size of the group that somebody leaves."""
     if n0 > 1:
         yield n0 - 1, n0

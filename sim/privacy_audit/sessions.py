@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partialmethod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,20 +94,13 @@ class Many:
     generator: np.random.Generator
     sessions: int
 
-    def laplace(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
-        """See `Noise.laplace`."""
+    def _independent(self, draw: str, values: NDArray[np.float64], scale: float, step: float) -> Rows:
         rows = self._rows(values)
-        return Rows.of(self._one.laplace(rows.ravel(), scale, step).reshape(rows.shape))
+        return Rows.of(getattr(self._one, draw)(rows.ravel(), scale, step).reshape(rows.shape))
 
-    def gaussian(self, values: NDArray[np.float64], sigma: float, step: float) -> NDArray[np.float64]:
-        """See `Noise.gaussian`."""
-        rows = self._rows(values)
-        return Rows.of(self._one.gaussian(rows.ravel(), sigma, step).reshape(rows.shape))
-
-    def cauchy(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
-        """See `Noise.cauchy`."""
-        rows = self._rows(values)
-        return Rows.of(self._one.cauchy(rows.ravel(), scale, step).reshape(rows.shape))
+    laplace = partialmethod(_independent, "laplace")
+    gaussian = partialmethod(_independent, "gaussian")
+    cauchy = partialmethod(_independent, "cauchy")
 
     def cube(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
         """See `Noise.cube`."""
@@ -143,39 +137,20 @@ class Stacked:
 
     noises: list[Noise] = field(repr=False)
 
-    def laplace(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
-        """See `Noise.laplace`."""
-        return Rows.of(np.stack([noise.laplace(row, scale, step) for noise, row in self._rows(values)]))
-
-    def gaussian(self, values: NDArray[np.float64], sigma: float, step: float) -> NDArray[np.float64]:
-        """See `Noise.gaussian`."""
-        return Rows.of(np.stack([noise.gaussian(row, sigma, step) for noise, row in self._rows(values)]))
-
-    def cauchy(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
-        """See `Noise.cauchy`."""
-        return Rows.of(np.stack([noise.cauchy(row, scale, step) for noise, row in self._rows(values)]))
-
-    def cube(self, values: NDArray[np.float64], scale: float, step: float) -> NDArray[np.float64]:
-        """See `Noise.cube`."""
-        return Rows.of(np.stack([noise.cube(row, scale, step) for noise, row in self._rows(values)]))
-
-    def bernoulli(self, probability: float, size: int) -> NDArray[np.bool_]:
-        """See `Noise.bernoulli`."""
-        return Rows.of(np.stack([noise.bernoulli(probability, size) for noise in self.noises]))
-
-    def bernoulli_exp(self, exponents: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """See `Noise.bernoulli_exp`."""
-        return Rows.of(np.stack([noise.bernoulli_exp(row) for noise, row in self._rows(exponents)]))
-
-    def integers(self, high: int, size: int) -> NDArray[np.int64]:
-        """See `Noise.integers`."""
-        return Rows.of(np.stack([noise.integers(high, size) for noise in self.noises]))
-
-    def permutation(self, n: int) -> NDArray[np.int64]:
-        """See `Noise.permutation`."""
-        return Rows.of(np.stack([noise.permutation(n) for noise in self.noises]))
-
-    def _rows(self, values: NDArray[np.float64]) -> list[tuple[Noise, NDArray[np.float64]]]:
+    def _of_rows(self, draw: str, values: NDArray[np.float64], *how: float) -> Rows:
         values = np.asarray(values)
         rows = np.broadcast_to(values, (len(self.noises), values.shape[-1]))
-        return list(zip(self.noises, rows, strict=True))
+        drawn = [getattr(noise, draw)(row, *how) for noise, row in zip(self.noises, rows, strict=True)]
+        return Rows.of(np.stack(drawn))
+
+    def _of_size(self, draw: str, *how: float) -> Rows:
+        return Rows.of(np.stack([getattr(noise, draw)(*how) for noise in self.noises]))
+
+    laplace = partialmethod(_of_rows, "laplace")
+    gaussian = partialmethod(_of_rows, "gaussian")
+    cauchy = partialmethod(_of_rows, "cauchy")
+    cube = partialmethod(_of_rows, "cube")
+    bernoulli_exp = partialmethod(_of_rows, "bernoulli_exp")
+    bernoulli = partialmethod(_of_size, "bernoulli")
+    integers = partialmethod(_of_size, "integers")
+    permutation = partialmethod(_of_size, "permutation")

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.mechanisms.mechanism import Mechanism, Question
+from fairwall.laws.mechanisms import Batch
 from sim.privacy_audit.exact import ExactLoss, NoiseLaw, is_one_mean
 from sim.privacy_audit.sessions import releases
 
@@ -87,7 +88,7 @@ class Batches:
         """See `Subject.loss`."""
         if self.exact is None or self.batches > 1 or not is_one_mean(metric):
             return None
-        return self.exact(metric, n0, n1, people, queries, self.epsilon, self.delta)
+        return self.exact(Batch(metric, n0, n1, queries, self.epsilon, self.delta), people)
 
     def sessions(self, question: Question, count: int, generator: np.random.Generator) -> NDArray[np.float64]:
         """See `Subject.sessions`."""
@@ -104,8 +105,8 @@ class Batches:
 
     def _log_density(self, question: Question, transcripts: NDArray[np.float64]) -> NDArray[np.float64]:
         assert self.law is not None
-        n0, n1 = question.records.counts(question.metric)
         values = question.gaps()
-        law = self.law(question.metric, n0, n1, question.records.people, len(values), self.epsilon, self.delta)
+        batch = Batch(question.metric, *question.records.counts(question.metric), len(values), self.epsilon, self.delta)
+        law = self.law(batch, question.records.people)
         density: NDArray[np.float64] = law.log_density(transcripts[:, : len(values)] - values).sum(axis=1)
         return density

@@ -8,7 +8,7 @@ may use them: they are not in `compliance`, and no scenario can name them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -25,55 +25,37 @@ from fairwall.laws.calibration import (
     printed_conceal_scale,
     printed_laplace_scale,
 )
+from fairwall.laws.mechanisms import Batch
 from fairwall.laws.metric import find_metric, sums_over
 from fairwall.laws.noise import Cauchy, Laplace
 from fairwall.laws.sensitivity import flip_sensitivity, global_sensitivity, local_sensitivity
-from sim.privacy_audit.exact import is_one_mean
+from sim.privacy_audit.exact import is_one_mean, neighbours
 from sim.privacy_audit.sessions import releases
 from sim.privacy_audit.subject import Batches, Claim, Subject
 
-Scale = Callable[[str, int, int, int, int, float], float]
-"""From the metric, n0 and n1 of its stratum, people in all, queries and epsilon to a scale."""
+Scale = Callable[[Batch, int], float]
+"""From a batch and how many people there are in all to a scale."""
 
-
-def right_laplace(metric: str, n0: int, n1: int, _people: int, queries: int, epsilon: float) -> float:
-    """Return the sound scale."""
-    return queries * global_sensitivity(metric, n0 + n1) / epsilon
-
-
-def half_laplace(_metric: str, _n0: int, _n1: int, _people: int, queries: int, epsilon: float) -> float:
-    """Return the scale of Theorem 6 as printed: an absolute gap moves by 1/2 at most. It moves by n / (2 (n-1))."""
-    return queries / 2 / epsilon
-
-
-def all_people_laplace(_metric: str, _n0: int, _n1: int, people: int, queries: int, epsilon: float) -> float:
-    """Return Theorem 5's scale for equal opportunity as printed, from all people in place of those with label 1."""
-    return printed_laplace_scale(people, queries, epsilon)
-
-
-def larger_groups_laplace(metric: str, n0: int, n1: int, _people: int, queries: int, epsilon: float) -> float:
-    """Return the scale for groups of at least two, where one may have one."""
-    return queries * global_sensitivity(metric, n0 + n1, minimum_group=2) / epsilon
-
-
-def right_conceal(metric: str, n0: int, n1: int, _people: int, queries: int, epsilon: float) -> float:
-    """Return the sound scale."""
-    return conceal_law(metric, n0, n1, queries, epsilon).scale
-
-
-def short_laplace(metric: str, n0: int, n1: int, people: int, queries: int, epsilon: float) -> float:
-    """Return a tenth less than the sound scale."""
-    return 0.9 * right_laplace(metric, n0, n1, people, queries, epsilon)
-
-
-def local_laplace(metric: str, n0: int, n1: int, _people: int, queries: int, epsilon: float) -> float:
-    """Return a scale that follows the local sensitivity, which is secret: a neighbour's noise has another scale."""
-    return queries * local_sensitivity(metric, n0, n1) / epsilon
-
-
-def printed_conceal(_metric: str, n0: int, n1: int, _people: int, queries: int, epsilon: float) -> float:
-    """Return the scale of Theorem 7 as printed, which halves between N0 = 1 and N0 = 2."""
-    return printed_conceal_scale(n0, n1, queries, epsilon)
+SCALES: Mapping[str, Scale] = {
+    "right-laplace": lambda batch, _: batch.queries * global_sensitivity(batch.metric, batch.people) / batch.epsilon,
+    "right-conceal": lambda batch, _: conceal_law(batch.metric, batch.n0, batch.n1, batch.queries, batch.epsilon).scale,
+    # Theorem 6 as printed: an absolute gap moves by 1/2 at most. It moves by n / (2 (n-1)).
+    "half-laplace": lambda batch, _: batch.queries / 2 / batch.epsilon,
+    # Theorem 5 for equal opportunity as printed, from all people in place of those with label 1.
+    "all-people-laplace": lambda batch, people: printed_laplace_scale(people, batch.queries, batch.epsilon),
+    # For groups of at least two, where one may have one.
+    "larger-groups-laplace": lambda batch, _: (
+        batch.queries * global_sensitivity(batch.metric, batch.people, minimum_group=2) / batch.epsilon
+    ),
+    "short-laplace": lambda batch, people: 0.9 * SCALES["right-laplace"](batch, people),
+    # By the local sensitivity, which is secret: a neighbour's noise has another scale.
+    "local-laplace": lambda batch, _: (
+        batch.queries * local_sensitivity(batch.metric, batch.n0, batch.n1) / batch.epsilon
+    ),
+    # Theorem 7 as printed, which halves between N0 = 1 and N0 = 2.
+    "printed-conceal": lambda batch, _: printed_conceal_scale(batch.n0, batch.n1, batch.queries, batch.epsilon),
+}
+"""Sound scales, and printed, proposed or shipped ones that are not."""
 
 
 @dataclass(frozen=True)
@@ -120,29 +102,37 @@ class Additive(_Pure):
         """See `Mechanism.release`."""
         require_budget(epsilon, delta)
         values = question.gaps()
-        n0, n1 = question.records.counts(question.metric)
-        scale = self.scale(question.metric, n0, n1, question.records.people, len(values), epsilon)
+        batch = Batch(question.metric, *question.records.counts(question.metric), len(values), epsilon)
+        scale = self.scale(batch, question.records.people)
         if self.law == "cauchy":
             return Release(noise.cauchy(values, scale, step_for(1 / epsilon)))
         step = step_for(scale)
         return Release(noise.laplace(values, scale + len(values) * ROUNDING_STEPS * step / epsilon, step))
 
-    def loss(self, metric: str, n0: int, n1: int, people: int, queries: int, epsilon: float, _delta: float, /) -> float:
+    def loss(self, batch: Batch, everybody: int) -> float:
         """Return the exact loss, an `exact.ExactLoss`."""
-        scale = self.scale(metric, n0, n1, people, queries, epsilon)
+        scale = self.scale(batch, everybody)
         if self.law == "laplace":
-            return queries * local_sensitivity(metric, n0, n1) / scale
-        n, losses = n0 + n1, [0.0]
-        for other, leaving in ((n0 - 1, n0), (n0 + 1, n1)):
-            if leaving > 1:
-                other_scale = self.scale(metric, other, n - other, people, queries, epsilon)
-                losses.append(queries * cauchy_loss(flip_sensitivity(metric, n, leaving), scale, other_scale))
+            return batch.queries * local_sensitivity(batch.metric, batch.n0, batch.n1) / scale
+        losses = [0.0]
+        for other, leaving in neighbours(batch.n0, batch.n1):
+            other_scale = self.scale(replace(batch, n0=other, n1=batch.people - other), everybody)
+            moves = flip_sensitivity(batch.metric, batch.people, leaving)
+            losses.append(batch.queries * cauchy_loss(moves, scale, other_scale))
         return max(losses)
 
 
 @dataclass(frozen=True)
 class _OfSums(_Pure):
     """What those have in common that make gaps of a noisy N0 and noisy sums over a=0."""
+
+    def loss(self, batch: Batch, _everybody: int) -> float:
+        """Return the exact loss, an `exact.ExactLoss`."""
+        return batch.epsilon * self._taken(batch.queries) if batch.people >= 3 else 0.0
+
+    def _taken(self, queries: int) -> float:
+        """Say how many times epsilon a batch of so many queries costs, where there are neighbours."""
+        raise NotImplementedError
 
     def _answers(self, metric: str) -> bool:
         return metric in ("sp", "abs_sp")
@@ -189,13 +179,9 @@ class Counts(_OfSums):
         total = sums.sum0 + sums.sum1 if self.fault == "low-bits" else None
         return self._told(question, size, lambda near: centred + near / 2, total)
 
-    def loss(
-        self, _metric: str, n0: int, n1: int, _people: int, queries: int, epsilon: float, _delta: float, /
-    ) -> float:
-        """Return the exact loss, an `exact.ExactLoss`, up to rounding: N0 and every sum can be worst at once."""
-        if n0 + n1 < 3:
-            return 0.0
-        return epsilon * (1 + 1 / (1 + math.sqrt(2 * queries))) if self.fault == "free-size" else epsilon
+    def _taken(self, queries: int) -> float:
+        # Up to rounding: N0 and every sum can be worst at once.
+        return 1 + 1 / (1 + math.sqrt(2 * queries)) if self.fault == "free-size" else 1.0
 
 
 @dataclass(frozen=True)
@@ -218,13 +204,9 @@ class Cube(_OfSums):
         size, centred = noisy[..., :1], noisy[..., 1:] / 2
         return self._told(question, size, lambda near: centred + near / 2)
 
-    def loss(
-        self, _metric: str, n0: int, n1: int, _people: int, _queries: int, epsilon: float, _delta: float, /
-    ) -> float:
-        """Return the exact loss, an `exact.ExactLoss`: some batch's sums are moved by the most that can be."""
-        if n0 + n1 < 3:
-            return 0.0
-        return epsilon * self._moves() if self.fault else epsilon
+    def _taken(self, _queries: int) -> float:
+        # Some batch's sums are moved by the most that can be.
+        return self._moves() if self.fault else 1.0
 
     _STEP = 0.8
 
@@ -265,15 +247,10 @@ class Cells(_OfSums):
             facts["people"] = noise.laplace(people.astype(float), 0.0, 1.0)
         return replace(released, facts=facts)
 
-    def loss(
-        self, _metric: str, n0: int, n1: int, _people: int, _queries: int, epsilon: float, _delta: float, /
-    ) -> float:
-        """Return the exact loss, an `exact.ExactLoss`."""
-        if n0 + n1 < 3:
-            return 0.0
+    def _taken(self, _queries: int) -> float:
         if self.fault == "by-group":
             return math.inf
-        return epsilon * (1 + self._SIZE_SHARE) if self.fault else epsilon
+        return 1 + self._SIZE_SHARE if self.fault else 1.0
 
     _CELLS = 5
     _SIZE_SHARE = 0.15
@@ -461,17 +438,15 @@ def _nobody(question: Question) -> Question:
 Maker = Callable[[str, float], Subject]
 
 
-def additive(law: Literal["laplace", "cauchy"], scale: Scale, only: str | None = None) -> Maker:
+def additive(law: Literal["laplace", "cauchy"], named: str, only: str | None = None) -> Maker:
     """Return the maker of a subject with noise on every gap, of one metric only or of all that are one mean."""
+    scale = SCALES[named]
 
     def make(name: str, epsilon: float) -> Subject:
         mechanism = Additive(name, law, scale, only)
 
-        def noise_law(
-            metric: str, n0: int, n1: int, people: int, queries: int, epsilon: float, _delta: float, /
-        ) -> Laplace | Cauchy:
-            noise = scale(metric, n0, n1, people, queries, epsilon)
-            return Laplace(noise) if law == "laplace" else Cauchy(noise)
+        def noise_law(batch: Batch, everybody: int) -> Laplace | Cauchy:
+            return (Laplace if law == "laplace" else Cauchy)(scale(batch, everybody))
 
         return Batches(mechanism, epsilon, 0.0, mechanism.loss, noise_law)
 
@@ -495,5 +470,5 @@ def known(kind: type[Counts | Cube | Cells], fault: str | None) -> Maker:
 
 def service(kind: type[_Service], *, broken: bool) -> Maker:
     """Return the maker of a service over sound Laplace noise."""
-    sound = Additive("laplace", "laplace", right_laplace, None)
+    sound = Additive("laplace", "laplace", SCALES["right-laplace"], None)
     return lambda _, epsilon: kind(sound, epsilon, broken)  # type: ignore[return-value]

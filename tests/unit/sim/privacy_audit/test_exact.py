@@ -5,6 +5,7 @@ import pytest
 
 from compliance.mechanisms import MECHANISMS
 from fairwall.laws.calibration import conceal_loss, laplace_loss
+from fairwall.laws.mechanisms import Batch
 from fairwall.laws.standings import MIDPOINT, SHRUNK, choose, standings
 from sim.privacy_audit.audit import worst_loss
 from sim.privacy_audit.catalogue import prepare
@@ -18,7 +19,7 @@ SUPREMA = {"sparse-vector", "exponential"}
 @pytest.mark.parametrize(("n0", "n1"), [(1, 9), (2, 8), (5, 5), (1, 2)])
 @pytest.mark.parametrize("metric", ["sp", "abs_eo"])
 def test_the_grid_finds_the_closed_form(name, exact, metric, n0, n1):
-    found = numeric_loss(LAWS[name])(metric, n0, n1, n0 + n1, 3, 2.0, 0.0)
+    found = numeric_loss(LAWS[name])(Batch(metric, n0, n1, 3, 2.0), n0 + n1)
     assert found == pytest.approx(exact(metric, n0, n1, 3, 2.0), rel=1e-4)
     assert found <= exact(metric, n0, n1, 3, 2.0) * (1 + 1e-9)
 
@@ -100,7 +101,7 @@ def check_recommended(n, queries, epsilon):
     assert choose("sp", n, queries, epsilon).removesuffix(SHRUNK) in names
 
     def worst(name):
-        return max(EXACT[name]("sp", n0, n - n0, n, queries, epsilon, 0.0) for n0 in {1, 2, n // 2})
+        return max(EXACT[name](Batch("sp", n0, n - n0, queries, epsilon), n) for n0 in {1, 2, n // 2})
 
     losses = {name: worst(name) for name in names}
     assert max(losses.values()) <= epsilon * (1 + 1e-11)
