@@ -85,7 +85,7 @@ class GiveUp(Words):
         found = {}
         for step, answer in zip(steps, answers, strict=True):
             asked = step.asked(world)
-            seen = step.finish(step.start(world, asked))
+            seen = step.ask(world, asked)
             step.expect.check_end(seen)
             if answer is not None and lasting(answer) != lasting(seen.messages[0]):
                 raise Violation("what was answered before the call was cancelled is answered otherwise")
@@ -107,7 +107,7 @@ class GiveUp(Words):
                 ended.wait(2 * SECONDS)
 
         started = [
-            calls.start_stream(channel, AUDIT, stream(step, told), seconds)
+            calls.start(channel, AUDIT, stream(step, told), seconds, streamed=True)
             for step, told in zip(steps, sent, strict=True)
         ]
         if self.way != "deadline":

@@ -151,7 +151,7 @@ class Audit(Words):
 
     def _run_once(self, world: World) -> None:
         asked = self.asked(world)
-        seen = self.finish(self.start(world, asked))
+        seen = self.ask(world, asked)
         self.expect.check_end(seen)
         result = self.check_answer(world, asked, seen) if seen.answered else Result(seen)
         world.require_numbers(self.caller, self.deployment, seen, asked.header.epsilon)
@@ -164,26 +164,24 @@ class Audit(Words):
             self.model_copy(update={"id": f"{self.id}-{number}"} if self.apart else {})
             for number in range(self.together)
         ]
-        asked = [step.asked(world) for step in steps]
         world.channel(self.caller, self.deployment)
-        started = [step.start(world, each) for step, each in zip(steps, asked, strict=True)]
-        ends = [self.finish(call) for call in started]
         answers: dict[str, Any] = {}
-        for each, seen in zip(asked, ends, strict=True):
+        ends = together(world, steps)
+        for _, each, seen in ends:
             if not seen.answered:
                 self.expect.check_end(seen)
                 continue
             answer = seen.messages[0]
             if lasting(answers.setdefault(each.header.request_id, answer)) != lasting(answer):
                 raise Violation("one request at the same time got several answers")
-        count = sum(seen.answered for seen in ends)
+        count = sum(seen.answered for _, _, seen in ends)
         if count != (self.together if self.answered is None else self.answered):
             raise Violation(f"{count} of {self.together} calls at the same time were answered")
         world.enter_together(self.caller, self.deployment, answers)
 
     def ask(self, world: World, asked: Asked) -> Seen:
         """Send a request as this step has it, and wait for its end."""
-        return self.finish(self.start(world, asked))
+        return calls.finish(AUDIT, self.start(world, asked))
 
     def asked(self, world: World) -> Asked:
         """Make the request."""
@@ -222,10 +220,6 @@ class Audit(Words):
         channel = world.channel(self.caller, self.deployment, another=self.another_connection)
         seconds = None if self.deadline == "none" else self.deadline
         return calls.start(channel, AUDIT, list(self._messages(asked)), seconds, tuple(self.metadata.items()))
-
-    def finish(self, call: Any) -> Seen:
-        """Wait for a call's end."""
-        return calls.finish(AUDIT, call)
 
     def check_answer(self, world: World, asked: Asked, seen: Seen) -> Result:
         """Look at an answer, enter what it costs, and find its noise."""
@@ -323,6 +317,14 @@ class Asked:
         return AuditRequest(header=inside).SerializeToString()
 
 
+def together(world: World, steps: Sequence[Audit]) -> list[tuple[Audit, Asked, Seen]]:
+    """Ask for each step's batch, all at the same time, and wait for all ends."""
+    asked = [step.asked(world) for step in steps]
+    started = [step.start(world, each) for step, each in zip(steps, asked, strict=True)]
+    ends = [calls.finish(AUDIT, call) for call in started]
+    return list(zip(steps, asked, ends, strict=True))
+
+
 def _numbers(answer: Any, field: str, models: int) -> NDArray[np.float64]:
     try:
         values = arrays.from_message(getattr(answer, field))
@@ -404,7 +406,7 @@ class Alike(Words):
         step = request.model_copy(update=own)
         world.open_account(step.caller, deployment)
         asked = step.asked(world)
-        seen = step.finish(step.start(world, asked))
+        seen = step.ask(world, asked)
         if seen.answered:
             step.check_answer(world, asked, seen)
         return replace(
@@ -529,7 +531,8 @@ class Hold(Words):
             release.wait((seconds or 0.0) + SECONDS)  # the deadline ends the call, not we
 
         again = partial(self._open, world, channel, number)
-        return _Held(self.method, calls.start_stream(channel, self.method, silent(), seconds), release, again)
+        call = calls.start(channel, self.method, silent(), seconds, streamed=True)
+        return _Held(self.method, call, release, again)
 
 
 _AT_ONCE_SECONDS = 8.0

@@ -37,6 +37,13 @@ def divergence(found: float, expected: float) -> float:
     return sum(one * math.log(one / other) if other else math.inf for one, other in parts if one)
 
 
+def poisson(count: int, expected: float) -> float:
+    """Bound the probability of so many or more, where so many are expected, by Chernoff's inequality."""
+    if count <= expected:
+        return 1.0
+    return math.exp(count - expected - count * math.log(count / expected)) if expected > 0 else 0.0
+
+
 def bare(centred: Array, p: float) -> int:
     """Count numbers without noise; 0 where as many come by chance, with a probability of at least p."""
     found, near = int((np.abs(centred) < _NEAR).sum()), len(centred) * _NEAR

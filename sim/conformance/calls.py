@@ -161,37 +161,29 @@ def method_types(method: str) -> tuple[type[Message], type[Message], bool, bool]
 
 
 def start(
-    channel: grpc.Channel, method: str, requests: Iterable[bytes], seconds: float | None, metadata: Metadata = ()
+    channel: grpc.Channel,
+    method: str,
+    requests: Iterable[bytes],
+    seconds: float | None,
+    metadata: Metadata = (),
+    *,
+    streamed: bool = False,
 ) -> Any:
-    """Start a call of bytes that may be no messages; :func:`finish` waits for it."""
+    """Start a call of bytes that may be no messages; :func:`finish` waits for it.
+
+    Where it is `streamed`, as if its method took a stream, whichever it takes.
+    """
     try:
         _, _, streams_in, streams_out = method_types(method)
     except KeyError:
         streams_in, streams_out = True, False
+    streams_in |= streamed
+    request: Any = iter(requests) if streams_in else next(iter(requests), b"")
     if streams_out:
-        call: Any = channel.stream_stream if streams_in else channel.unary_stream
-        request: Any = iter(requests) if streams_in else next(iter(requests), b"")
-        return call(method)(request, timeout=seconds, metadata=metadata)
-    if streams_in:
-        stream: Any = channel.stream_unary(method)
-        return stream.future(iter(requests), timeout=seconds, metadata=metadata)
-    unary: Any = channel.unary_unary(method)
-    return unary.future(next(iter(requests), b""), timeout=seconds, metadata=metadata)
-
-
-def start_stream(
-    channel: grpc.Channel, method: str, requests: Iterable[bytes], seconds: float | None, metadata: Metadata = ()
-) -> Any:
-    """Start a call as if its method took a stream, whichever it takes; :func:`finish` waits for it."""
-    try:
-        _, _, _, streams_out = method_types(method)
-    except KeyError:
-        streams_out = False
-    if streams_out:
-        call: Any = channel.stream_stream(method)
-        return call(iter(requests), timeout=seconds, metadata=metadata)
-    stream: Any = channel.stream_unary(method)
-    return stream.future(iter(requests), timeout=seconds, metadata=metadata)
+        answered: Any = channel.stream_stream if streams_in else channel.unary_stream
+        return answered(method)(request, timeout=seconds, metadata=metadata)
+    called: Any = channel.stream_unary if streams_in else channel.unary_unary
+    return called(method).future(request, timeout=seconds, metadata=metadata)
 
 
 def finish(method: str, call: Any) -> Seen:

@@ -17,8 +17,8 @@ from typing import Literal
 from pydantic import Field
 
 from fairwall import toml
-from sim.conformance import clock
-from sim.conformance.audits import Audit, Predictions
+from sim.conformance import calls, clock
+from sim.conformance.audits import AUDIT, Audit, Predictions
 from sim.conformance.calls import Violation
 from sim.conformance.command import Surroundings
 from sim.conformance.errors import ConformanceError
@@ -218,11 +218,11 @@ class KilledAmid(Words):
         while sum(call.done() for call in started) < self.answers and time.monotonic() < give_up:
             time.sleep(0.0005)
         world.subject.stop(world.deployment, gently=self.how == "end")
-        before = [step.finish(call) for step, call in zip(steps, started, strict=True)]
+        before = [calls.finish(AUDIT, call) for call in started]
         world.forget_connections()
         answers = {}
         for step, each, earlier in zip(steps, asked, before, strict=True):
-            seen = step.finish(step.start(world, each))
+            seen = step.ask(world, each)
             step.expect.check_end(seen)
             if earlier.answered and lasting(earlier.messages[0]) != lasting(seen.messages[0]):
                 raise Violation("what was answered just before it ended is answered otherwise")

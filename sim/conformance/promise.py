@@ -56,18 +56,15 @@ class Promise:
         """Map answers, shape (m,), to uniform numbers."""
         least, most = self.range
         if self.truncated:
-            low, high = self._cdf(least - exact), self._cdf(most - exact)
-            found: Array = (self._cdf(answers - exact) - low) / (high - low)
+            low, high = cdf(least - exact, self.law), cdf(most - exact, self.law)
+            found: Array = (cdf(answers - exact, self.law) - low) / (high - low)
             return found
         half = spacing(answers, self.precision) / 2 if self.precision != "float64" else np.zeros(answers.shape)
         down = np.where(answers - half <= least, -math.inf, answers - half)
         up = np.where(answers + half >= most, math.inf, answers + half)
-        low, high = self._cdf(down - exact), self._cdf(up - exact)
+        low, high = cdf(down - exact, self.law), cdf(up - exact, self.law)
         spread: Array = low + (high - low) * rng.random(answers.shape)
         return spread
-
-    def _cdf(self, noise: Array) -> Array:
-        return cdf(noise, self.law)
 
 
 def cdf(noise: Array, law: Known) -> Array:

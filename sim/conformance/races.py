@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from sim.conformance.audits import Audit, Predictions
+from sim.conformance.audits import Audit, Predictions, together
 from sim.conformance.calls import Seen, Violation
 from sim.conformance.survey import Batch, require_nothing_depends
 from sim.conformance.vocabulary import Expect, Number, Words
@@ -52,11 +52,9 @@ class Race(Words):
             for number in range(self.calls)
             for caller in self.callers
         ]
-        asked = [step.asked(world) for step in steps]
         for caller in self.callers:
             world.remaining(caller, self.deployment)  # so that all are connected
-        started = [step.start(world, each) for step, each in zip(steps, asked, strict=True)]
-        ends = [step.finish(call) for step, call in zip(steps, started, strict=True)]
+        ends = [seen for _, _, seen in together(world, steps)]
         for seen in ends:
             if not seen.answered:
                 Expect(refused=("BUDGET_EXHAUSTED",)).check_end(seen)
@@ -126,11 +124,8 @@ class Twins(Words):
         ]
         for step in steps:
             world.open_account(step.caller, step.deployment)
-        asked = [step.asked(world) for step in steps]
-        started: list[Any] = [step.start(world, each) for step, each in zip(steps, asked, strict=True)]
-        ends = [step.finish(call) for step, call in zip(steps, started, strict=True)]
         batches = []
-        for step, each, seen in sorted(zip(steps, asked, ends, strict=True), key=_left):
+        for step, each, seen in sorted(together(world, steps), key=_left):
             step.expect.check_end(seen)
             result = step.check_answer(world, each, seen)
             if result.uniform is None or result.exact is None or result.noise is None:

@@ -334,7 +334,7 @@ def _require_unlike(batches: list[Batch]) -> None:
             shared[pair] = shared.get(pair, 0) + 1
     for (one, other), count in shared.items():
         expected = 2 * _WIDE * len(batches[one].centred) * len(batches[other].centred)
-        if count >= 2 and _poisson(count, expected) < _P:
+        if count >= 2 and bounds.poisson(count, expected) < _P:
             both = "two requests share" if one != other else "answers of one batch share"
             raise Violation(f"{both} {count} of their noises")
 
@@ -387,8 +387,3 @@ def _bits(steps: Array) -> Array:
     """Return the last bits of whole numbers as -1 and 1, shape (numbers, bits)."""
     whole = steps.astype(np.int64)
     return np.stack([2.0 * (whole >> bit & 1) - 1 for bit in range(_BITS)], axis=1)
-
-
-def _poisson(count: int, expected: float) -> float:
-    """Bound the probability of so many or more, where so many are expected."""
-    return math.exp(count - expected + count * math.log(expected / count)) if count > expected else 1.0

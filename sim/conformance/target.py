@@ -182,8 +182,7 @@ class Target:
         if not table:
             return None
         try:
-            with (self.folder / table).open(newline="", encoding="utf-8") as file:
-                rows = list(csv.DictReader(file))
+            rows = _rows(self.folder / table)
             columns = [np.array([int(row[name]) for row in rows], np.uint8) for name in ("label", "advantaged")]
         except (OSError, KeyError, ValueError) as error:
             raise ConformanceError(
@@ -201,8 +200,7 @@ class Target:
             return None
         path = self.folder / about.table
         try:
-            with path.open(newline="", encoding="utf-8") as file:
-                rows = list(csv.DictReader(file))
+            rows = _rows(path)
             codes = [[values.index(row[column]) for row in rows] for column, values in about.groups.items()]
             ids = ids_of(row[about.ids] for row in rows)
         except (OSError, KeyError, ValueError, RowsError) as error:
@@ -220,12 +218,16 @@ class Target:
             return None
         path = self.folder / releases.table
         try:
-            with path.open(newline="", encoding="utf-8") as file:
-                rows = list(csv.DictReader(file))
+            rows = _rows(path)
             codes = [[column.values.index(row[column.name]) for column in releases.columns] for row in rows]
         except (OSError, KeyError, ValueError) as error:
             raise ConformanceError(f"{path}: must be a CSV with the released columns and values: {error}") from None
         return np.array(codes, np.uint8)
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
 
 
 def read(path: Path, certs: Path | None = None, addresses: Mapping[str, str] | None = None) -> Target:

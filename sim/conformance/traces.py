@@ -16,6 +16,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from sim.conformance import bounds
+
 _TAIL = 1e-10
 _DIGITS = (4, 6, 9)
 _CROWDED = 20.0
@@ -62,7 +64,7 @@ def told_by(data: bytes, groups: NDArray[np.uint8], exact: Sequence[float]) -> s
             long = [(whole, part[:places]) for whole, part in numbers if len(part) >= places]
             written = set(long)
             told = sum(not written.isdisjoint(_rounded(scale * abs(gap), places)) for gap in gaps)
-            if _poisson_tail(told, _CROWDED * max(len(long), 1) * len(gaps) * 10.0**-digits) < _TAIL:
+            if bounds.poisson(told, _CROWDED * max(len(long), 1) * len(gaps) * 10.0**-digits) < _TAIL:
                 return "exact gaps"
     return ""
 
@@ -83,13 +85,6 @@ def _rounded(value: float, places: int) -> set[tuple[str, str]]:
     cut = math.floor(value * 10**places) / 10**places
     before = [f"{each:.{places}f}".partition(".") for each in (value, cut)]
     return {(whole, part) for whole, _, part in before}
-
-
-def _poisson_tail(count: int, mean: float) -> float:
-    """Bound the probability of so many accidents, where so many are due, by Chernoff's inequality."""
-    if count <= mean:
-        return 1.0
-    return math.exp(count - mean - count * math.log(count / mean)) if mean > 0 else 0.0
 
 
 def files_of(folders: Sequence[Path], without: Sequence[Path]) -> Iterator[Path]:

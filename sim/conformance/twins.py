@@ -96,7 +96,7 @@ class Written(Words):
         for number, request in enumerate(self.requests):
             step = request.model_copy(update={"deployment": name, "id": f"{request.id}-{number}"})
             asked = step.asked(world)
-            seen = step.finish(step.start(world, asked))
+            seen = step.ask(world, asked)
             if seen.answered:
                 step.check_answer(world, asked, seen)
         world.forget_connections()
@@ -197,7 +197,7 @@ class Timed(Words):
         step = Audit(do="audit", deployment=name, id=f"timed-{world.step}-{number}", metric=self.metric)
         asked = replace(step.asked(world), predictions=predictions)
         began = time.perf_counter()
-        seen: Any = step.finish(step.start(world, asked))
+        seen: Any = step.ask(world, asked)
         took = time.perf_counter() - began
         if seen.answered != (self.predictions != "not a number"):
             raise Violation(f"a call {seen.text}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -29,6 +30,7 @@ SECONDS = 20.0
 
 TERMS = "/fairwall.compliance.v1.AuditService/GetTerms"
 
+_OPERATIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 _SUM = re.compile(r"([a-z_]+)(?:\s*([-+*/])\s*([0-9.e-]+))?")
 
 
@@ -113,16 +115,7 @@ class World:
         assert match is not None, "checked when the case was read"
         name, sign, other = match.groups()
         known = self.remaining(caller, deployment) if name == "remaining" else getattr(self.about(deployment), name)
-        match sign:
-            case "+":
-                return float(known + float(other))
-            case "-":
-                return float(known - float(other))
-            case "*":
-                return float(known * float(other))
-            case "/":
-                return float(known / float(other))
-        return float(known)
+        return float(_OPERATIONS[sign](known, float(other)) if sign else known)
 
     def request_id(self, name: str) -> str:
         """Make a request id that no other case or run has used."""
@@ -167,8 +160,8 @@ class World:
         metadata: Metadata = (),
     ) -> Seen:
         """Make a call and wait for its end."""
-        start = calls.start if len(requests) == 1 else calls.start_stream
-        started = start(self.channel(caller, deployment), method, requests, seconds, metadata)
+        channel = self.channel(caller, deployment)
+        started = calls.start(channel, method, requests, seconds, metadata, streamed=len(requests) != 1)
         return calls.finish(method, started)
 
     # What callers have left. A server that charges what it must not is found out whatever the case is about.
