@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -73,15 +73,22 @@ def _read(file: Path) -> Inspection:
     return inspect(file)
 
 
-def _budgets(found: Inspection) -> Table:
+def _table(title: str, names: Sequence[str], *, of_records: bool = False) -> Table:
+    """Make a table with a column for each name, behind those of a record's number and time."""
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    table = Table(
-        box=SIMPLE_HEAD, title="Privacy budgets, in epsilon", title_justify="left", expand=True, pad_edge=False
-    )
-    for heading in ("data set", "developer", "neighbours", "rule"):
-        table.add_column(heading, overflow="fold")
+    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", expand=True, pad_edge=False)
+    if of_records:
+        table.add_column("no.", justify="right", no_wrap=True)
+        table.add_column("time, UTC", no_wrap=True)
+    for name in names:
+        table.add_column(name, overflow="fold")
+    return table
+
+
+def _budgets(found: Inspection) -> Table:
+    table = _table("Privacy budgets, in epsilon", ("data set", "developer", "neighbours", "rule"))
     for heading in ("budget", "delta", "spent", "left"):
         table.add_column(heading, justify="right", no_wrap=True)
     for dataset, developer in found.books.accounts:
@@ -95,17 +102,10 @@ def _budgets(found: Inspection) -> Table:
 
 
 def _charges(found: Inspection) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     from compliance.ledger.entries import Entry
 
     last = [record for record in found.records if isinstance(record, Entry)][-_LAST:]
-    table = Table(box=SIMPLE_HEAD, title="Last charges", title_justify="left", expand=True, pad_edge=False)
-    table.add_column("no.", justify="right", no_wrap=True)
-    table.add_column("time, UTC", no_wrap=True)
-    for heading in ("data set", "developer", "metric", "mechanism"):
-        table.add_column(heading, overflow="fold")
+    table = _table("Last charges", ("data set", "developer", "metric", "mechanism"), of_records=True)
     table.add_column("epsilon", justify="right", no_wrap=True)
     for entry in last:
         asked = entry.request
@@ -116,19 +116,12 @@ def _charges(found: Inspection) -> Table:
 
 def _print_policies(console: Console, found: Inspection) -> None:
     """Print the last policies that were read; a game's ledger has none."""
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
     from compliance.ledger.entries import Admission
 
     last = [record for record in found.records if isinstance(record, Admission)][-_LAST:]
     if not last:
         return
-    table = Table(box=SIMPLE_HEAD, title="Last policies", title_justify="left", expand=True, pad_edge=False)
-    table.add_column("no.", justify="right", no_wrap=True)
-    table.add_column("time, UTC", no_wrap=True)
-    for heading in ("policy", "data set", "metrics", "developers"):
-        table.add_column(heading, overflow="fold")
+    table = _table("Last policies", ("policy", "data set", "metrics", "developers"), of_records=True)
     for record in last:
         for place, each in enumerate(record.served):
             first = ("", "", "")
