@@ -173,14 +173,11 @@ def playing(config: PartyConfig, layers: Sequence[Layer] = ()) -> Iterator[Recor
             path = Path(config.transcript)
             recorder = Recorder(path, config.run, config.party, config.scenario_digest, config.record, layers)
         yield recorder
-    except OSError as error:
-        print(f"{config.party}: configuration: {error}", file=sys.stderr)  # noqa: T201
-        raise SystemExit(2) from None
-    except ImportError as error:
-        print(f"{config.party}: {importing.reason(error, config.party)}", file=sys.stderr)  # noqa: T201
-        raise SystemExit(2) from None
-    except UserError as error:
-        print(f"{config.party}: {error}", file=sys.stderr)  # noqa: T201
+    except (OSError, ImportError, UserError) as error:
+        why = f"configuration: {error}" if isinstance(error, OSError) else str(error)
+        if isinstance(error, ImportError):
+            why = importing.reason(error, config.party)
+        print(f"{config.party}: {why}", file=sys.stderr)  # noqa: T201
         raise SystemExit(2) from None
     except grpc.RpcError as error:
         reason = reason_of(error)
