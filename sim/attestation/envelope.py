@@ -66,7 +66,6 @@ class Opened:
 
     Parameters
     ----------
-    payload : bytes
     described : dict of str to str
         As `Signer.described`: what the statement has to say of its signer.
     certificate : x509.Certificate or None

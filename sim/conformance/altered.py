@@ -25,7 +25,6 @@ class Altered(Words):
 
     Parameters
     ----------
-    request : Audit
     every : int
         Of predictions, every so many are changed, by the least that they can be, one a call; and so are the first and
         the last one.

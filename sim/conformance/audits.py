@@ -85,7 +85,6 @@ class Audit(Words):
     ----------
     name : str
         What later steps call it.
-    caller, deployment : str
     id : str
         Stands for a request id that no other case uses; `request_id` is one word for word, which no other run may use.
     metric : str or int
@@ -94,13 +93,11 @@ class Audit(Words):
         The smallest charge that the target can be asked to count, unless told otherwise.
     parts : list of str
         The messages: "header", "chunks", "half" (of their bytes), "byte" (one more), "empty" (no part), "garbage".
-    chunk_bytes : int
     deadline : float or "none"
     metadata : table
         What is sent beside the request.
     unknown : str
         Put into fields of the header that the protocol does not have.
-    another_connection : bool
     together : int
         So many such calls at the same time; `apart`: each under an id of its own. `answered`: how many are answered.
     times : int
@@ -371,7 +368,6 @@ class Alike(Words):
 
     Parameters
     ----------
-    deployments : list of str
     requests : list of Audit
         How each of them ends does not matter; what it is that the callers see does.
     each_person : float
@@ -458,7 +454,6 @@ class Hold(Words):
     ----------
     method : str
         "/package.Service/Method"; of any but `Audit` nothing is sent.
-    calls : int
     connections : int
         Over how many they are made: a server may limit the calls of each.
     sends : list of str

@@ -46,13 +46,10 @@ class ByGroup(Words):
 
     Parameters
     ----------
-    caller : str
     id : str
         Stands for a request id that no other case uses; of several draws each has its number behind it.
-    epsilon : float
     seed : int
         Of the decisions.
-    models : int
     rows : str
         Whose ids go along, as a digest: nobody's, the test set's, or those of other rows.
     draws : int

@@ -74,7 +74,6 @@ class Seen:
     Parameters
     ----------
     status : grpc.StatusCode
-    details : str
     reason : str
         The catalogue's name, empty where the call was not refused for a reason.
     trailing : tuple

@@ -23,7 +23,6 @@ class Case(BaseModel):
     ----------
     number : str
         A letter for what is tested, and three digits.
-    title : str
     sentence : str
         Of docs/protocol.md, word for word: what is tested.
     subject : str

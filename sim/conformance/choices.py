@@ -121,7 +121,6 @@ class Choices(Words):
 
     Parameters
     ----------
-    models : int
     place : int
         Which of them has no gap; all of them where it is -1.
     """

@@ -38,7 +38,6 @@ class Anew(Words):
 
     Parameters
     ----------
-    deployment : str
     on : "any disk" or "a disk that fills up"
         What it writes to.
     clock : "its own", "one that is set" or "one that stands"
@@ -89,7 +88,6 @@ class Disk(Words):
 
     Parameters
     ----------
-    full : bool
     room : int
         By how many bytes the largest file of the ledger may grow until it is full; 0: nothing can be written at all.
     """

@@ -64,14 +64,12 @@ class Judge:
 
     Parameters
     ----------
-    deal : str
     credentials : Credentials
         What it shows, which need not be compliance's.
     lose : int
         How many audits are lost: they arrive, and the line breaks before the answer.
     refuse : str
         The reason for which every audit is refused; empty: they are answered.
-    offer : Offer
     fails : str
         How a lost audit ends: a status, or "reason INTERNAL".
     then : Credentials or None

@@ -44,7 +44,6 @@ class Promise:
         What answers are moved into, or drawn within.
     truncated : bool
         Whether noise is drawn again until the answer lies there, rather than moved.
-    precision : Precision
     """
 
     law: Known

@@ -20,7 +20,6 @@ class Race(Words):
 
     Parameters
     ----------
-    callers : list of str
     calls : int
         Of each of them.
     epsilon : number

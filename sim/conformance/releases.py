@@ -79,11 +79,8 @@ class Release(Words):
     ----------
     name : str
         What later steps call it.
-    caller, deployment : str
     id : str
         Stands for a request id that no other case uses; `request_id` is one word for word.
-    deal : str
-    epsilon : float
     together : int
         So many such calls at the same time, which must all get one answer; `apart`: each under an id of its own, of
         which `answered` are answered.

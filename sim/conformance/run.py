@@ -25,11 +25,8 @@ class Outcome:
 
     Parameters
     ----------
-    case : Case
-    verdict : Verdict
     text : str
         What was wrong, or what is missing to run it.
-    seconds : float
     """
 
     case: Case

@@ -74,11 +74,8 @@ class Survey(Words):
         How many batches of several models; `singles`: how many of one model.
     seed : int
         Of what is asked, which is the same in every run.
-    callers, deployments : list of str
     metrics : list of str
         All that are allowed unless told otherwise.
-    models : list of number
-    epsilons : list of number
     kinds : list of str
         Of predictions: "scores", "float32", "decisions", "alike", "ones", "advantaged", "disadvantaged".
     thresholds : bool

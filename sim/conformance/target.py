@@ -40,7 +40,6 @@ class Releases(_Section):
     ----------
     people : int
         Whose attributes are released.
-    protocol : str
     columns : tuple of ReleasedColumn
         In the order of the encodings.
     shares : mapping of str to float
@@ -71,7 +70,6 @@ class Deployment(_Section):
         Whether a server may refuse to serve it: then it is not put to the checks of it.
     policy, credentials : str
         What a command that starts it is given: a file, and the folder of the certificates that it shows.
-    deal : str
     people : int
         In the test set. The other facts up to `table` are what a policy of compliance says.
     unit : float
@@ -155,10 +153,8 @@ class Target:
         Where paths in the description start.
     name : str
         The run's or the deployment's name, as certificates have it.
-    deployments : mapping of str to Deployment
     callers : mapping of str to str
         Whose credentials a case's caller has: a folder of the certificates.
-    certificates : Path
     """
 
     folder: Path

@@ -56,12 +56,7 @@ _TIMES = re.compile(
 
 
 class Written(Words):
-    """Makes the same calls to both twins, and demands that both write the same: logs, and files and their sizes.
-
-    Parameters
-    ----------
-    requests : list of Audit
-    """
+    """Makes the same calls to both twins, and demands that both write the same: logs, and files and their sizes."""
 
     do: Literal["written"]
     requests: tuple[Audit, ...] = Field(min_length=1)
@@ -146,7 +141,6 @@ class Timed(Words):
     ----------
     predictions : "of a group", "of the others" or "not a number"
         One group's members alone, or all but them; or a prediction that is none, of one person of it.
-    epsilon : float
     """
 
     do: Literal["timed"]

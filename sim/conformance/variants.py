@@ -30,12 +30,10 @@ class Variant:
     ----------
     mechanism, rule, precision, bounding
         As a policy has them.
-    epsilon_max : float
     batch_delta : float
         What every batch is asked for at; 0 where the mechanism needs none.
     delta : float
         Of the budget, and of every share.
-    people : int
     groups : (int, int)
         How many people with label 0, and with label 1, are advantaged.
     minimum_group : int

@@ -59,7 +59,6 @@ class World:
 
     Parameters
     ----------
-    subject : Subject
     server : str
         The party that serves what is tested.
     deployment : str
