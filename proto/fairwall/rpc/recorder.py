@@ -15,6 +15,7 @@ import threading
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partialmethod
 from pathlib import Path
 from typing import IO, Any
 
@@ -281,22 +282,6 @@ class RecordedChannel(grpc.Channel):
         self._peer = peer
         self._recorder = recorder
 
-    def unary_unary(self, method: str, *arguments: Any, **options: Any) -> Any:
-        """Make a callable for calls with one message each way."""
-        return self._recorded(self._channel.unary_unary, False, False, method, *arguments, **options)
-
-    def unary_stream(self, method: str, *arguments: Any, **options: Any) -> Any:
-        """Make a callable for calls that are answered with a stream."""
-        return self._recorded(self._channel.unary_stream, False, True, method, *arguments, **options)
-
-    def stream_unary(self, method: str, *arguments: Any, **options: Any) -> Any:
-        """Make a callable for calls that send a stream."""
-        return self._recorded(self._channel.stream_unary, True, False, method, *arguments, **options)
-
-    def stream_stream(self, method: str, *arguments: Any, **options: Any) -> Any:
-        """Make a callable for calls with a stream each way."""
-        return self._recorded(self._channel.stream_stream, True, True, method, *arguments, **options)
-
     def subscribe(self, callback: Any, try_to_connect: bool = False) -> None:
         """Have a function told of the connection's state."""
         self._channel.subscribe(callback, try_to_connect)
@@ -317,7 +302,7 @@ class RecordedChannel(grpc.Channel):
 
     def _recorded(
         self,
-        make: Callable[..., Any],
+        make: str,
         streams: bool,
         is_streamed: bool,
         method: str,
@@ -325,7 +310,7 @@ class RecordedChannel(grpc.Channel):
         response_deserializer: Callable[[bytes], Any] | None = None,
         **options: Any,
     ) -> Callable[..., Any]:
-        below = make(method, None, None, **options)
+        below = getattr(self._channel, make)(method, None, None, **options)
         serialize: Callable[[Any], bytes] = request_serializer or bytes
         deserialize: Callable[[bytes], Any] = response_deserializer or bytes
 
@@ -349,6 +334,11 @@ class RecordedChannel(grpc.Channel):
             return deserialize(answer)
 
         return call
+
+    unary_unary = partialmethod(_recorded, "unary_unary", False, False)
+    unary_stream = partialmethod(_recorded, "unary_stream", False, True)
+    stream_unary = partialmethod(_recorded, "stream_unary", True, False)
+    stream_stream = partialmethod(_recorded, "stream_stream", True, True)
 
 
 def _arriving(answers: Any, recorded: RecordedCall) -> Iterator[bytes]:
