@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from fairwall.errors import UserError
 from fairwall.rpc.identity import Credentials
-from sim.verify.signature import SigningKeyError, private_key
+from sim.verify.signature import SigningKeyError
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -94,16 +94,6 @@ def signer_of(credentials: Credentials) -> Signer:
         )
     # Written anew: a file of the user's may have anything around its certificate.
     return Signer(key, _pem(_certificate(credentials.certificate)))
-
-
-def own_signer(path: Path) -> Signer:
-    """Sign with an Ed25519 key of one's own, such as ``fairwall results seal --new-key`` makes.
-
-    Raises
-    ------
-    SigningKeyError
-    """
-    return Signer(private_key(path))
 
 
 def authorities(path: Path) -> list[x509.Certificate]:

@@ -31,17 +31,12 @@ _P = FALSE_ALARM / _LOOKS
 Bits = NDArray[Any]
 Codes = NDArray[np.uint8]
 
-_PLACES: Mapping[str, Callable[[int, float], tuple[float, float]]] = {
+PLACES: Mapping[str, Callable[[int, float], tuple[float, float]]] = {
     "grr": lambda k, e: (1 / (1 + (k - 1) * math.exp(-e)), math.exp(-e) / (1 + (k - 1) * math.exp(-e))),
     "rappor": lambda _, e: (1 / (1 + math.exp(-e / 2)), math.exp(-e / 2) / (1 + math.exp(-e / 2))),
     "oue": lambda _, e: (0.5, math.exp(-e) / (1 + math.exp(-e))),
 }
 """From the number of values and epsilon to p and q."""
-
-
-def knows(protocol: str) -> bool:
-    """Say whether the tester knows a protocol's law."""
-    return protocol in _PLACES
 
 
 def require_law(encodings: Sequence[Bits], values: Codes, epsilons: Sequence[float], protocol: str) -> None:
@@ -56,7 +51,7 @@ def require_law(encodings: Sequence[Bits], values: Codes, epsilons: Sequence[flo
     epsilons : sequence of float
         Each column's.
     protocol : str
-        One that `knows`.
+        Of `PLACES`.
 
     Raises
     ------
@@ -70,7 +65,7 @@ def require_law(encodings: Sequence[Bits], values: Codes, epsilons: Sequence[flo
     hits, own = [], []
     for number, (part, epsilon) in enumerate(zip(encodings, epsilons, strict=True), start=1):
         column, k = values[:, number - 1], part.shape[1]
-        p, q = _PLACES[protocol](k, epsilon)
+        p, q = PLACES[protocol](k, epsilon)
         if protocol == "grr" and not (part.sum(axis=1) == 1).all():
             raise Violation(f"column {number}: a person is released as none or several values; grr says one")
         hit = part[np.arange(len(part)), column] == 1
@@ -114,7 +109,7 @@ def require_unrelated(
     for number, (first, second, spent) in enumerate(zip(one, other, epsilons, strict=True)):
         column, k = values[:, number], first.shape[1]
         here, there = (part[np.arange(len(part)), column] == 1 for part in (first, second))
-        both = _PLACES[protocol](k, spent[0])[0] * _PLACES[protocol](k, spent[1])[0]
+        both = PLACES[protocol](k, spent[0])[0] * PLACES[protocol](k, spent[1])[0]
         what = f"column {number + 1}: the true value is among what is released, in two releases"
         _require_share(here & there, both, _P / len(one), what)
 

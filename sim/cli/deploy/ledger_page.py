@@ -105,9 +105,10 @@ def check(
 def _signer(place: DeploymentSection, key: Path | None) -> Signer:
     from fairwall.rpc import identity
     from sim.attestation import envelope
+    from sim.verify.signature import private_key
 
     if key is not None:
-        return envelope.own_signer(key)
+        return envelope.Signer(private_key(key))
     credentials = identity.load(place.credentials)
     if (credentials.run, credentials.party) != (place.name, "compliance"):
         raise identity.CredentialsError(

@@ -65,14 +65,8 @@ class Question:
 
     Parameters
     ----------
-    metric : str
     counts : mapping of str to int
         ``n0`` and ``n1``, or ``n00``, ``n01``, ``n10`` and ``n11``.
-    beta : float or None
-    queries : int
-    scores : bool
-    may_be_empty : bool
-    minimum_group : int
     """
 
     metric: str

@@ -39,7 +39,7 @@ from sim.attestation.envelope import EnvelopeError, Signer
 from sim.attestation.page import render
 from sim.cli.deploy.ledger import app
 from sim.deployment.certificates import write
-from sim.verify.signature import SigningKeyError, new_key
+from sim.verify.signature import SigningKeyError, new_key, private_key
 from tests.browsed import CHROMIUM
 from tests.command import fairwall
 
@@ -396,7 +396,7 @@ def test_a_page_is_refused_with_another_deployments_authority(
 
 
 def test_a_key_of_ones_own(tmp_path: Path, found: Inspection, places: Places) -> None:
-    signer = envelope.own_signer(places.folder / "own.pem")
+    signer = envelope.Signer(private_key(places.folder / "own.pem"))
     account = account_of(found, signer)
     page = put(tmp_path, TINY, signed(account, TINY, signer))
     assert check(page, key=places.folder / "own.pem.pub").account == account
@@ -547,7 +547,7 @@ def test_the_page_counts_what_was_bought_besides_questions(account: dict[str, An
 def test_the_page_says_how_it_is_checked_and_so_it_is(
     tmp_path: Path, found: Inspection, places: Places, key: bool
 ) -> None:
-    signer = envelope.own_signer(places.folder / "own.pem") if key else places.signer()
+    signer = envelope.Signer(private_key(places.folder / "own.pem")) if key else places.signer()
     account = account_of(found, signer)
     page = render(account)
     put(tmp_path, page, signed(account, page, signer), "PAGE")

@@ -14,7 +14,7 @@ from sim.conformance import local_law
 from sim.conformance.calls import Violation
 
 PEOPLE, DOMAINS, SHARES = 3000, (5, 2, 3), (0.5, 0.2, 0.3)
-KNOWN = [protocol for protocol in PROTOCOLS if local_law.knows(protocol)]
+KNOWN = [protocol for protocol in PROTOCOLS if protocol in local_law.PLACES]
 RNG = np.random.default_rng(5)
 VALUES = np.column_stack([RNG.choice(k, PEOPLE) for k in DOMAINS]).astype(np.uint8)
 
