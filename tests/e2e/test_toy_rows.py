@@ -70,14 +70,16 @@ def test_it_plays_verifies_and_reports(toy: str, change: tuple[str, str], tmp_pa
 
 
 def test_a_privacy_audit_knows_its_exact_loss() -> None:
-    assert "exact loss   0.5," in told("mechanism", "privacy-audit", "toy")
+    assert "exact loss   0.5," in told("mechanism", "test", "privacy", "toy")
 
 
 def test_a_metric_is_audited_and_recommended_for() -> None:
-    assert "exact loss   1," in told("metric", "privacy-audit", "laplace", "--metric", "tnr")
-    batch = ("--n", 400, "--queries", 2, "--epsilon", 1, "--json")
-    of_tnr = json.loads(told("metric", "recommend", "--metric", "tnr", *batch))
-    assert of_tnr["mechanisms"] == json.loads(told("metric", "recommend", "--metric", "fpr", *batch))["mechanisms"]
+    assert "exact loss   1," in told("metric", "test", "privacy", "laplace", "--metric", "tnr")
+    batch = ("--people", 400, "--models", 2, "--epsilon", 1, "--json")
+    of_tnr = json.loads(told("metric", "plan", "mechanism", "--metric", "tnr", *batch))
+    assert (
+        of_tnr["mechanisms"] == json.loads(told("metric", "plan", "mechanism", "--metric", "fpr", *batch))["mechanisms"]
+    )
 
 
 @pytest.mark.usefixtures("toy_mechanism_stands")
