@@ -64,7 +64,9 @@ def _played(scenario: str, settings: list[str], parent: Path, jobs: int) -> Path
         with run.resumable(scenario, settings, folder):
             return run.play(sweep, folder, means, as_json=False)[0].folder
     except Interrupted as error:
-        raise Interrupted(f"{error}; then {shlex.join(['fairwall', 'frontier', str(folder.path)])}") from None
+        raise Interrupted(
+            f"{error}; then {shlex.join(['fairwall', 'results', 'frontier', str(folder.path)])}"
+        ) from None
 
 
 def _front_of(sweep: Sweep, origin: str) -> Callable[[Sweep, Sequence[Line], Sequence[Line]], Front]:

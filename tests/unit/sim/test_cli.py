@@ -20,6 +20,8 @@ from sim.games import read
 from sim.scenarios.sweep import minutes, shipped
 from tests import command
 
+ROOT = Path(__file__).parents[3]
+
 OWN = """
 [scenario]
 name = "own"
@@ -122,6 +124,56 @@ def test_every_command_is_listed_with_a_whole_sentence(tmp_path: Path, group: tu
     assert listed
     assert all(line.endswith(".") and not line.endswith("..") for line in listed.splitlines()), listed
     assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def named(text: str) -> Iterator[list[str]]:
+    """List the words of each command line that a text quotes, or builds as a list of Python; bytes are for digests."""
+    for quoted in re.findall(r"(?:``?|(?<!b)['\"]|^\$ |^)fairwall ((?:[a-z][a-z-]*\b ?)+)", text, re.MULTILINE):
+        yield quoted.split()
+    for listed in re.findall(r"[\[(][\"']fairwall[\"']((?:, [\"'][a-z-]+[\"'])+)", text):
+        yield re.findall(r"[a-z-]+", listed)
+
+
+def unknown(words: list[str]) -> str | None:
+    """Give the word by which no command is known, if there is one; what a command is given is its own matter."""
+    found: Any = get_command(app)
+    for word in words:
+        if not hasattr(found, "commands"):
+            return None
+        if word not in found.commands:
+            return word
+        found = found.commands[word]
+    return None
+
+
+TOLD = [
+    *(
+        path
+        for room in ("sim", "compliance", "developer", "adversary", "proto")
+        for path in (ROOT / room).rglob("*.py")
+    ),
+    *(
+        path
+        for path in (*ROOT.glob("docs/*.md"), ROOT / "README.md", *ROOT.glob("deploy/*"), *ROOT.glob("sim/*/*.toml"))
+    ),
+]
+
+
+def test_every_command_that_is_named_anywhere_is_there() -> None:
+    assert unknown(["frontier"]) == "frontier"
+    assert unknown(["plan", "recommend"]) == "recommend"
+    assert [*named("then {shlex.join(['fairwall', 'frontier', folder])}")] == [["frontier"]]
+    assert [*named("run `fairwall ledger show FILE`\nfairwall run demo")] == [["ledger", "show"], ["run", "demo"]]
+    count, wrong = 0, []
+    for path in TOLD:
+        if not path.is_file():
+            continue
+        for words in named(path.read_text(encoding="utf-8")):
+            count += 1
+            if unknown(words) is not None:
+                wrong.append((path.relative_to(ROOT).as_posix(), " ".join(words)))
+    assert wrong == []
+    assert count > 100
 
 
 def test_help_and_usage_errors_do_not_wait_for_what_a_game_needs() -> None:
