@@ -6,15 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from compliance.deployment import worth
+from compliance.deployment.ledger import agree
 from compliance.deployment.policy.loading import load_all
 from compliance.deployment.policy.reading import read
 from compliance.deployment.reload import credentials_of
+from compliance.ledger import Ledger
 
 
 def check(path: Path) -> Iterator[str]:
     """Read a policy, its credentials and its data as a start does; give what a start would say, line by line.
 
-    Nothing is written, and nothing spent; whether the ledger goes with the policy a start finds out.
+    Nothing is written, and nothing spent; whether the deployment's own ledger goes with the policy a start finds out.
 
     Raises
     ------
@@ -23,7 +25,9 @@ def check(path: Path) -> Iterator[str]:
     """
     policy = read(path)
     credentials_of(policy)
-    for each in load_all(policy):
+    data = load_all(policy)
+    agree(policy, data, Ledger())  # an empty one: it refuses the same people under two names
+    for each in data:
         found = list(worth.worths(each.policy, each.records))
         yield each.policy.summary
         yield from (line for _, line in worth.told(each.policy, found))

@@ -60,3 +60,13 @@ def test_what_a_start_would_refuse_is_one_line_and_status_2(place: Path, old: st
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_same_people_under_two_names_are_refused_before_a_start(place: Path) -> None:
+    text = (place / "several.toml").read_text()
+    (place / "policy.toml").write_text(text)
+    assert fairwall("deploy", "check", "--policy", "policy.toml", cwd=place).returncode == 0
+    (place / "policy.toml").write_text(text.replace("training.csv", "loans.csv"))
+    done = fairwall("deploy", "check", "--policy", "policy.toml", cwd=place)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "these people's data are called loans, and have one budget" in done.stderr
