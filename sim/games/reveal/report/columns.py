@@ -46,18 +46,16 @@ def _own_accuracy(cells: Cells) -> str | None:
     return texts.pop() if len(texts) == 1 else None
 
 
-def _columns(cells: Cells) -> Iterator[Measure[ReportCell]]:
-    features = any("leakage_features" in cell.summary for cell in cells)
-    people = span({trial["n"] for cell in cells for trial in cell.trials})
-    yield Measure(
+_ASKED: tuple[Measure[ReportCell], ...] = (
+    Measure(
         "answers asked",
         of=lambda cell: asked(cell.summary),
         short="answers\nasked",
         kept=True,
         when=lambda cells: any(map(as_needed, cells)),
         about="metric queries, and the size query, a model that accepts one person; on average, and ≤: at most",
-    )
-    yield Measure(
+    ),
+    Measure(
         "least ever",
         of=lambda cell: count(cell.summary["answers_bound"]) if cell.summary.get("answers_bound") else None,
         short="least\never",
@@ -65,7 +63,14 @@ def _columns(cells: Cells) -> Iterator[Measure[ReportCell]]:
         on_page=False,
         when=lambda cells: any(map(as_needed, cells)),
         about="log2 C(n, n0) bits over the bits of an answer",
-    )
+    ),
+)
+
+
+def _guessed(cells: Cells) -> Iterator[Measure[ReportCell]]:
+    """Give the columns of the developer's guess; which there are, and what they are called, follows from the cells."""
+    features = any("leakage_features" in cell.summary for cell in cells)
+    people = span({trial["n"] for cell in cells for trial in cell.trials})
     yield Measure(
         "leakage",
         "together" if features else "leakage",
@@ -137,18 +142,21 @@ def _columns(cells: Cells) -> Iterator[Measure[ReportCell]]:
     )
     yield Measure("smaller group named, %", of=_told("leakage_by_size"), group=_GUESS)
     yield Measure("one person known, %", of=_told("leakage_by_person"), group=_GUESS)
-    yield Measure("h₀", of=_percent("accuracy_base"), group=_MODELS, when=lambda cells: _own_accuracy(cells) is None)
-    yield Measure("mean", of=_percent("accuracy_models"), group=_MODELS)
-    yield Measure("least", of=_percent("accuracy_models_least"), group=_MODELS)
-    yield Measure(
+
+
+_ANSWERED: tuple[Measure[ReportCell], ...] = (
+    Measure("h₀", of=_percent("accuracy_base"), group=_MODELS, when=lambda cells: _own_accuracy(cells) is None),
+    Measure("mean", of=_percent("accuracy_models"), group=_MODELS),
+    Measure("least", of=_percent("accuracy_models_least"), group=_MODELS),
+    Measure(
         "models flagged",
         of=_told("flagged"),
         short="models\nflagged",
         kept=True,
         about="how many models of a trial, on average, differ from an earlier one in few people",
-    )
-    for head, about in (("median", "how far a typical answer is off"), ("mean", "")):
-        yield Measure(
+    ),
+    *(
+        Measure(
             head,
             of=_told(f"query_error_{head}"),
             group="error of an answer",
@@ -156,11 +164,20 @@ def _columns(cells: Cells) -> Iterator[Measure[ReportCell]]:
             about=about,
             when=lambda cells: any(cell.summary.get("query_error_mean") != 0 for cell in cells),
         )
-    yield Measure(
+        for head, about in (("median", "how far a typical answer is off"), ("mean", ""))
+    ),
+    Measure(
         "ε spent",
         of=lambda cell: number(cell.summary["epsilon_spent"], 6),
         when=lambda cells: not all(map(_spent_whole, cells)),
-    )
+    ),
+)
+
+
+def _columns(cells: Cells) -> Iterator[Measure[ReportCell]]:
+    yield from _ASKED
+    yield from _guessed(cells)
+    yield from _ANSWERED
 
 
 KNOWN: tuple[Measure[UntilKnown], ...] = (
