@@ -350,7 +350,7 @@ def read_key(path: Path) -> bytes:
     except OSError as error:
         raise ResumeError(f"{path}: cannot be read: {error.strerror}") from None
     if len(key) != _KEY_BYTES:
-        raise ResumeError(f"{path}: holds {len(key)} bytes, and a run's secret has {_KEY_BYTES}")
+        raise ResumeError(f"{path}: holds {len(key)} bytes, and a run's key has {_KEY_BYTES}")
     return key
 
 
@@ -370,7 +370,7 @@ def given_key(path: Path) -> bytes:
     if mode & 0o077:
         raise KeyRefused(f"--secret: {path}: others than its owner can read it; chmod 600 it")
     if len(key) != _KEY_BYTES:
-        raise KeyRefused(f"--secret: {path}: holds {len(key)} bytes, and a run's secret has {_KEY_BYTES}")
+        raise KeyRefused(f"--secret: {path}: holds {len(key)} bytes, and a run's key has {_KEY_BYTES}")
     return key
 
 

@@ -34,7 +34,8 @@ def command(folder: Path, *words: str) -> str:
 def refused(folder: Path, *words: str) -> str:
     """The one line of a command that is refused; in this process, since there are many."""
     with contextlib.chdir(folder):
-        done = CliRunner().invoke(app, words[1:])
+        assert words[:2] == ("deploy", "ledger")
+        done = CliRunner().invoke(app, words[2:])
     assert isinstance(done.exception, UserError), done.output
     assert done.stdout == ""
     assert "\n" not in str(done.exception)

@@ -232,7 +232,7 @@ def test_data_that_cannot_be_played_end_sessions_that_start(tmp_path: Path) -> N
     ("mode", "size", "said"),
     [
         (0o644, 32, "others than its owner can read it; chmod 600 it"),
-        (0o600, 31, "holds 31 bytes, and a run's secret has 32"),
+        (0o600, 31, "holds 31 bytes, and a run's key has 32"),
     ],
 )
 def test_a_file_that_is_no_key_is_refused(scenario: Path, tmp_path: Path, mode: int, size: int, said: str) -> None:
