@@ -147,7 +147,9 @@ def test_settings_arrive_as_they_are(value: object) -> None:
 @pytest.mark.check
 def test_an_interrupted_run_says_how_it_is_resumed(tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_text(SMALL)
-    code = "import fairwall; fairwall.run('small.toml', trials=100000)"
+    # A job in the background of a shell, such as the tests may be, inherits the signal ignored, and passes that on.
+    heeded = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+    code = f"{heeded}; import fairwall; fairwall.run('small.toml', trials=100000)"
     with subprocess.Popen(
         [sys.executable, "-c", code], cwd=tmp_path, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
