@@ -41,7 +41,7 @@ def play(checkout: Path, name: str, settings: Mapping[str, Any], out: Path) -> l
 def settings_of(scenario: Mapping[str, Any], files: Mapping[str, str]) -> dict[str, Any]:
     """Give what plays a scenario small, on a file of the user's where it needs one."""
     settings = dict(scenario["replay"])
-    source = scenario["data"]["source"]
+    source = scenario.get("data", {}).get("source")  # some games make up their own
     return settings | ({"data.source": f"{source}:{files[source]}"} if source in files else {})
 
 
