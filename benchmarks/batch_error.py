@@ -4,7 +4,7 @@
         [--draws 600] [--held-back db_ACSCoverage.csv.gz]
 
 What was recommended then is still what `standings` puts first; now the batch's predictions have a say
-(`compliance.mechanisms.recommended.nearest`). Both answer the same batches of fresh samples, a tenth of them
+(`compliance.mechanisms.choice.nearest`). Both answer the same batches of fresh samples, a tenth of them
 disadvantaged, with the same seeds. Three kinds of batches are real, on the table: `near`, decisions of one logistic
 regression with its coefficients perturbed; `decisions` and `scores` of 400 logistic regressions, each trained on 1,000
 people of its own. Two are synthetic: independent uniform scores, and independent decisions, a quarter of them 1; there
@@ -30,8 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 from short import parsed
 
+from compliance.mechanisms.choice import Allowance, nearest
 from compliance.mechanisms.mechanism import NO_FACTS, Question
-from compliance.mechanisms.recommended import mechanism_of, nearest
+from compliance.mechanisms.recommended import mechanism_of
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from fairwall.laws.standings import SHRUNK, Standing, standings
@@ -179,7 +180,7 @@ def ratios(pool: Pool, kind: str, people: int, models: int, draws: int) -> tuple
         gaps = question.gaps()
         for epsilon in EPSILONS:
             before = formerly(people, models, epsilon)
-            now = nearest(question, before, epsilon)
+            now = nearest(question, before, Allowance(epsilon))
             who[epsilon][now] += 1
             for name, errors in ((before, old[epsilon]), (now, new[epsilon])):
                 noise = Seeded(np.random.default_rng((number, people, models, len(kind))))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from compliance.answers.audits import Case, values_of
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours
-from compliance.mechanisms import recommended
+from compliance.mechanisms import choice
 from compliance.mechanisms.cells import (
     EPSILON,
     CellsMechanism,
@@ -27,6 +27,7 @@ from compliance.mechanisms.cells import (
     seen_by,
 )
 from compliance.mechanisms.mechanism import NO_FACTS, Facts, Question
+from compliance.mechanisms.recommended import Recommended
 from compliance.noise.sampling import Seeded, System
 from compliance.records.metrics import METRICS
 from compliance.records.people import Records
@@ -324,7 +325,7 @@ def opened(records: Records) -> Case:
     ledger = Ledger()
     ledger.set_budget("loans", Neighbours.A_FLIP, Budget(100.0))
     ledger.allocate("loans", "alice", 100.0)
-    return Case("loans", records, recommended.Recommended(), ledger, 10, seed=b"seed")
+    return Case("loans", records, Recommended(), ledger, 10, seed=b"seed")
 
 
 def test_cells_bought_once_serve_every_metric_of_the_same_models_and_no_others(
@@ -339,7 +340,7 @@ def test_cells_bought_once_serve_every_metric_of_the_same_models_and_no_others(
     assert charged(case, 4, asked[0], 0.1)[0] == 0.0
     assert charged(case, 5, asked[0], 0.6)[0] == 0.6
     # A twin that answers everybody from the first purchase says that all scores have the gaps of the first.
-    monkeypatch.setattr(recommended, "_FREE_ERROR", math.inf)
+    monkeypatch.setattr(choice, "_FREE_ERROR", math.inf)
     twin = opened(records)
     assert [charged(twin, number, question, 0.5)[0] for number, question in enumerate(asked)] == [0.5, 0.0, 0.0, 0.0]
 
@@ -347,7 +348,7 @@ def test_cells_bought_once_serve_every_metric_of_the_same_models_and_no_others(
 @pytest.mark.check
 def test_what_is_free_depends_on_public_numbers_and_stays_free() -> None:
     records, first, second = two_scores(600)
-    chosen, noise = recommended.Recommended(), np.random.default_rng(3)
+    chosen, noise = Recommended(), np.random.default_rng(3)
     bought = [
         CELLS.release(thresholds("sp", score, records), NO_FACTS, 1.0, 0.0, seeded()) for score in (first, second)
     ]
@@ -370,7 +371,7 @@ def test_what_is_free_depends_on_public_numbers_and_stays_free() -> None:
 
 def test_what_is_free_draws_nothing_and_what_is_not_buys() -> None:
     records, first, second = two_scores()
-    chosen, epsilon = recommended.Recommended(), 0.5
+    chosen, epsilon = Recommended(), 0.5
     facts = chosen.release(thresholds("sp", first, records), NO_FACTS, epsilon, 0.0, seeded()).facts
     assert len(bought_at(facts, epsilon)) == 1
     for metric in ("sp", "eo"):

@@ -17,7 +17,7 @@ from compliance.answers.audits import Case
 from compliance.intervals.counts import possible_sums
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Law, Neighbours, Rule, pure
-from compliance.mechanisms import MECHANISMS, Mechanism
+from compliance.mechanisms import MECHANISMS, Mechanism, choice
 from compliance.mechanisms.bounding import bounded
 from compliance.mechanisms.cauchy import CauchyMechanism
 from compliance.mechanisms.conceal import Conceal
@@ -30,7 +30,7 @@ from compliance.mechanisms.gaussian import GaussianMechanism
 from compliance.mechanisms.laplace import LaplaceMechanism
 from compliance.mechanisms.low_rank import LowRankMechanism
 from compliance.mechanisms.mechanism import NO_FACTS, Question, candidates, chosen
-from compliance.mechanisms.recommended import Recommended, mechanism_of, nearest
+from compliance.mechanisms.recommended import Recommended, mechanism_of
 from compliance.mechanisms.round import Round
 from compliance.noise.sampling import Noise, Seeded, System
 from compliance.records.metrics import METRICS
@@ -635,7 +635,8 @@ def test_recommended_answers_for_nothing_only_from_what_was_bought() -> None:
 
 def test_recommended_never_looks_at_the_groups() -> None:
     chosen = {
-        nearest(question(protected=protected), choose("sp", 9, 7, 0.9), 0.9) for protected in neighbours_of(GROUPS)
+        choice.nearest(question(protected=protected), choose("sp", 9, 7, 0.9), choice.Allowance(0.9))
+        for protected in neighbours_of(GROUPS)
     }
     assert len(chosen) == 1
     for protected in neighbours_of(GROUPS):

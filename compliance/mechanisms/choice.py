@@ -1,0 +1,229 @@
+"""Which mechanism errs least about one batch, by its predictions and what was bought before; nobody looks at A.
+
+`fairwall.laws.standings` chooses by numbers that are known before the batch is. Where it names a mechanism that adds
+noise to gaps, sums or attributes, the batch's predictions, which are public to who asks, choose once more here: `cells`
+serve models that agree, from `CELLS_FROM` on. What errs least by a prior's prediction may err more where the prior is
+wrong, and how much more has no bound: of few models `cells` have shrunk large gaps, and `low-rank`, which has done so
+of many, is not chosen at all. Errors are predicted by `fairwall.laws.posterior.predicted_error`.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+from compliance.mechanisms.cells import CellsMechanism, bought_at, planned, predicted, predicted_with
+from compliance.mechanisms.counts import CountsMechanism
+from compliance.mechanisms.mechanism import Facts, Question, kept
+from compliance.mechanisms.randomized_response import RandomizedResponse
+from fairwall.laws.counts import laplace_scales
+from fairwall.laws.cube import CubeNoise, coordinates, cube_scales
+from fairwall.laws.exposure import NO_LIMIT, Limit, one_person, revealed
+from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
+from fairwall.laws.metric import find_metric
+from fairwall.laws.noise import Laplace
+from fairwall.laws.posterior import SHARE, STRUCTURES, directions_of, predicted_error, variances_with_noise
+from fairwall.laws.response import turning_probability
+from fairwall.laws.standings import SHRUNK, choose, standings, sums_a_stratum
+
+_TIE = 1.03
+"""Predictions of errors this close say nothing of which is less."""
+
+CELLS_FROM = 5
+"""Of so many different models cells answer a batch, whether bought for it or before, and of no fewer."""
+
+_HALVED = 2.0
+"""How many times the error must be promised for something to be chosen that can do harm.
+
+That is, to move answers of fewer models towards no gap, which has erred a hundred times as much where gaps are not as
+usual; to publish A; and to answer without an interval.
+"""
+
+_FREE_ERROR = 1.7
+"""How many times the error of a purchase cells that were bought before may have, to answer in its place for nothing.
+
+Predicted of other metrics of the same predictions are 1 to 1.5 times, of models of the same kind 1 to 1.7 times, of
+others 2 to 17 times; then the error has been up to 100 times as large: one model's gap says nothing of another's.
+"""
+_CUBE = "cube" + SHRUNK
+
+
+@dataclass(frozen=True)
+class Allowance:
+    """What a batch may spend, and what it may reveal: one value, made once, which all that choose look at.
+
+    Attributes
+    ----------
+    epsilon : above 0; infinite for exact answers, where nothing is chosen.
+    delta : in [0, 1).
+    limit : what the batch may reveal, and the public range of group shares.
+    """
+
+    epsilon: float
+    delta: float = 0.0
+    limit: Limit = NO_LIMIT
+
+    def binds(self) -> bool:
+        """Say whether the limit is below what a pure epsilon allows in any case."""
+        return self.limit.accuracy < one_person(self.epsilon)
+
+    def reveals(self, question: Question, name: str, different: int | None = None) -> float:
+        """Return what a mechanism's answers to a batch would reveal; of so many different models, if told. Public."""
+        about = question.metric, question.records.exposed(question.metric), question.queries
+        return revealed(name, *about, self.epsilon, self.delta, self.limit.shares, different=different)
+
+
+def best(metric: str, people: int, queries: int, allowance: Allowance, exposed: int | None = None) -> str:
+    """Return the row of `standings` that comes first, before anything is known of the batch. See `standings.choose`."""
+    return choose(
+        metric, people, queries, allowance.epsilon, allowance.delta, allowance.limit.shares, allowance.limit, exposed
+    )
+
+
+def best_for(question: Question, allowance: Allowance) -> str:
+    """Return the row of `standings` that answers this very batch."""
+    exposed = question.records.exposed(question.metric)
+    name = best(question.metric, question.people(), question.queries, allowance, exposed)
+    return nearest(question, name, allowance)
+
+
+def is_told(question: Question, facts: Facts, allowance: Allowance) -> bool:
+    """Say whether cells that were bought tell nearly as much of a batch's models as a purchase of its own would.
+
+    The best of the purchases counts, by itself: what is free stays free, whatever else is bought.
+    """
+    epsilon = allowance.epsilon
+    if not CellsMechanism().is_free(facts, epsilon) or not _may_be_cells(question):
+        return False
+    *told, anew = predicted_with(question, [*bought_at(facts, epsilon), planned(question, epsilon, allowance.limit)])
+    others = {
+        CountsMechanism.name: _error_of_noise(question, CountsMechanism.name, allowance),
+        **_contenders(question, allowance),
+    }
+    del others[CellsMechanism.name]
+    return min(told) <= _FREE_ERROR * min(anew, *others.values())
+
+
+def nearest(question: Question, name: str, allowance: Allowance) -> str:
+    """Return which mechanism errs least about this very batch, by its predictions: the one named, or another.
+
+    All that contend cost the same, epsilon alone.
+
+    Parameters
+    ----------
+    question : Question
+        The batch.
+    name : str
+        What `best` names for it. Only a mechanism that adds noise to gaps, sums or attributes has contenders here.
+    allowance : Allowance
+        Of a finite epsilon.
+
+    Returns
+    -------
+    str
+        A row of `standings`, or cells.
+    """
+    if name != RandomizedResponse.name and not is_purely_noisy(name.removesuffix(SHRUNK)):
+        return name
+    allowance, cells = replace(allowance, delta=0.0), CellsMechanism.name
+    errors = {name: _error_of_noise(question, name, allowance), **_contenders(question, allowance)}
+    if name == RandomizedResponse.name or MECHANISM_LAWS[name.removesuffix(SHRUNK)].interval is None:
+        errors[name] *= _HALVED  # the one publishes A, others have no interval and err far more at times
+    if allowance.binds() and math.isfinite(errors[cells]) and not _is_worth_it(question, name, allowance):
+        # Cells that are few enough stay within the limit where nothing else did, or nothing worth its price.
+        del errors[name]
+    least = min(errors, key=lambda one: errors[one])
+    if errors[cells] <= _TIE * errors[least]:
+        least = cells  # whose counts answer later batches for nothing
+    # Cells by label answer the other metrics of these models for nothing; what else is best answers this one alone.
+    of_several = len({find_metric(metric).strata for metric in question.records.metrics}) > 1
+    if of_several and math.isfinite(errors[cells]):
+        (of_cells,) = predicted_with(question, [planned(question, allowance.epsilon, allowance.limit)])
+        return cells if of_cells <= _FREE_ERROR * errors[least] else least
+    return least
+
+
+def _is_worth_it(question: Question, name: str, allowance: Allowance) -> bool:
+    """Say whether a row of `standings` stays within the limit and errs no more than the midpoint."""
+    asked = question.metric, question.people(), question.queries, allowance.epsilon, 0.0, allowance.limit.shares
+    worth = name.endswith(SHRUNK) or any(row.name == name and row.worst_ratio <= 1 for row in standings(*asked))
+    return worth and allowance.reveals(question, name.removesuffix(SHRUNK)) <= allowance.limit.accuracy
+
+
+def is_purely_noisy(name: str) -> bool:
+    """Say whether a mechanism adds noise to gaps or sums, and needs no delta."""
+    law = MECHANISM_LAWS[name]
+    return law.noise_on in ("gaps", "sums") and not law.needs_delta
+
+
+@kept
+def _contenders(question: Question, allowance: Allowance) -> dict[str, float]:
+    """Predict the errors of cells, infinite where they do not serve, and of a cube, if it stays within the limit."""
+    may_be_cells = _may_be_cells(question)
+    errors = {CellsMechanism.name: math.inf}
+    if may_be_cells:
+        errors[CellsMechanism.name] = predicted(question, allowance.epsilon, allowance.limit)
+    if _cube_within(question, allowance):
+        error, unshrunk = (_error_of_noise(question, _CUBE, allowance, shrinks=each) for each in (True, False))
+        shrinks = may_be_cells or unshrunk > _HALVED * error
+        errors[_CUBE if shrinks else _CUBE.removesuffix(SHRUNK)] = error
+    return errors
+
+
+@kept
+def _may_be_cells(question: Question) -> bool:
+    """Say whether a batch has as many different models as cells answer."""
+    return len({model.tobytes() for model in question.predictions}) >= CELLS_FROM
+
+
+def _cube_within(question: Question, allowance: Allowance) -> bool:
+    """Say whether a cube reveals no more than the limit: whatever so many models may be, or these."""
+    cube, most = _CUBE.removesuffix(SHRUNK), allowance.limit.accuracy
+    if not allowance.binds() or allowance.reveals(question, cube) <= most:
+        return True
+    different = {len(coordinates(stratum.inside, 2.0**-20).steps) for stratum in question.strata}
+    return all(allowance.reveals(question, cube, each) <= most for each in different)
+
+
+def _error_of_noise(question: Question, name: str, allowance: Allowance, *, shrinks: bool = True) -> float:
+    """Predict the error of noise on each gap, or on N0 and each sum, where answers are moved towards no gap or are not.
+
+    Noise counts as Gaussian noise with the same median of its size would.
+    """
+    metric, m, epsilon, shares = question.metric, question.queries, allowance.epsilon, allowance.limit.shares
+    errors = []
+    for stratum in question.strata:
+        # Of two parts the first stands for both.
+        n, means, centred, of_size = stratum.people, stratum.means[:m], stratum.centred[:m], 0.0
+        public = MECHANISM_LAWS[name.removesuffix(SHRUNK)]
+        if public.noise_on == "gaps":
+            n0 = min(max(shares.minimum_group, round(SHARE * n)), n - shares.minimum_group)
+            proxy = metric if find_metric(metric).of_means else "abs_sp"
+            law = public.error(Batch(proxy, n0, n - n0, m, epsilon, shares=shares))
+            assert law is not None
+            noise = (law.median_abs() / _MEDIAN * SHARE * (1 - SHARE) * n) ** 2
+        elif name == RandomizedResponse.name:
+            p = turning_probability(epsilon)
+            of_person = p * (1 - p) / max((1 - 2 * p) ** 2, _LEAST)
+            noise, of_size = of_person * float((centred**2).sum(axis=1).mean()), of_person * n
+        elif name == _CUBE:
+            told = coordinates(stratum.inside[:m], 2.0**-20)
+            scales = cube_scales(len(told.steps), epsilon)
+            of_one = (CubeNoise(scales.scale, max(scales.sides, 1)).median_abs() / _MEDIAN) ** 2
+            of_size = of_one if scales.size is None else (Laplace(scales.size).median_abs() / _MEDIAN) ** 2
+            noise = float((told.halves**2 * of_one + (means - told.centres) ** 2 * of_size).mean())
+        else:
+            of_counts = laplace_scales(m * sums_a_stratum(metric), epsilon)
+            of_size, of_sums = (
+                (Laplace(scale).median_abs() / _MEDIAN) ** 2 for scale in (of_counts.size, of_counts.sums)
+            )
+            noise = of_sums + float(((means - 0.5) ** 2).mean()) * of_size
+        squares, _ = directions_of(centred @ centred.T)
+        variances = variances_with_noise(squares, m, noise, n) if shrinks else [noise] * len(STRUCTURES)
+        errors.append(predicted_error(variances, of_size, n))
+    return sum(errors) / len(errors)
+
+
+_LEAST = 1e-30
+"""No number is divided by less."""
+
+_MEDIAN = 0.6745
+"""Of the size of Gaussian noise with deviation 1."""
