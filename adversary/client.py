@@ -20,8 +20,6 @@ def predict(
 
     Parameters
     ----------
-    service : ModelServiceStub
-    deal_id : str
     features : ndarray, shape (rows, d)
         At most 100,000 rows.
     number : int

@@ -83,7 +83,6 @@ class Attack:
 
         Parameters
         ----------
-        evidence : Evidence
         answers : ndarray, shape (V, probes)
         form : "labels" or "scores"
             What the victims answer with.

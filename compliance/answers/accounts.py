@@ -18,12 +18,8 @@ class Accounts:
 
     Parameters
     ----------
-    audits : dict of str to Case
-    groups : dict of str to GroupCase
     releases : dict of str to ReleaseCase or Release
         To a deployment's mere release no model comes back.
-    tables : dict of str to Study
-    sums : dict of str to Cohort
     """
 
     audits: dict[str, Case] = field(default_factory=dict)

@@ -40,8 +40,6 @@ class Case:
     ----------
     dataset : str
         What the ledger calls the records.
-    records : Records
-    mechanism : Mechanism
     ledger : Ledger
         Has a budget for the data set, and a share of it for each developer.
     queries_max : int

@@ -37,7 +37,6 @@ class Models:
     ----------
     service : ModelServiceStub
         The developer's.
-    deal_id : str
     features : ndarray of float64, shape (people, d)
         The test set's, in the order of its records.
     """

@@ -46,11 +46,11 @@ def flagged(models: NDArray[np.float64], earlier: NDArray[np.float64], most: int
 
     Parameters
     ----------
-    models
+    models : ndarray of float64
         Shape (m, n), the predictions of a batch's models, in their order.
-    earlier
+    earlier : ndarray of float64
         Shape (k, n), those of all models before the batch.
-    most
+    most : int
         How many people are few; 0 flags nothing.
 
     Returns

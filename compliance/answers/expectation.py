@@ -101,10 +101,6 @@ def expect(
     metrics : tuple of str, optional
         All that are audited: cells of alike people serve them together. Left out, this one alone.
 
-    Returns
-    -------
-    Expectation
-
     Raises
     ------
     ValueError

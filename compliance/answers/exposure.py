@@ -34,19 +34,19 @@ def exposure(
 
     Parameters
     ----------
-    mechanism
+    mechanism : Mechanism
         What answers.
-    metric
+    metric : str
         A key of `compliance.records.metrics.METRICS`.
-    people
+    people : int
         Whom the metric looks at.
-    models
+    models : int
         In the batch, at least 1.
-    epsilon, delta
+    epsilon, delta : float
         Of the batch; above 0, infinite for exact answers.
-    shares
+    shares : Shares
         The public range of group shares, or how small a policy allows groups to be.
-    exposed
+    exposed : int or None
         How many people it would look at if all its strata were as small as its smallest; left out, they are.
 
     Returns

@@ -140,11 +140,9 @@ def released(
 
     Parameters
     ----------
-    people : Grouped
     header : ByGroupHeader
         What is asked; its epsilon may be infinite, and then nothing has noise.
     predictions : ndarray of float64, shape (models, people)
-    noise : Noise
     limit : Limit, optional
         What it may give away.
 
@@ -313,7 +311,6 @@ def balanced_noise(noise: Noise, rate: float, rows: int, groups: int) -> NDArray
 
     Parameters
     ----------
-    noise : Noise
     rate : float
         Of `noise_rate`; infinite for no noise.
     rows, groups : int

@@ -52,7 +52,6 @@ class Release:
         What the ledger calls them.
     protocol : str
         One of `PROTOCOLS`, or ``CLEAN``.
-    columns : sequence of Column
     values : ndarray of uint8, shape (people, columns)
         Each within its column's domain.
     ledger : Ledger
@@ -150,7 +149,6 @@ class HandedModel:
         Codes of the columns that are not sensitive.
     sensitive : ndarray of uint8, shape (people, sensitive columns)
         As they are.
-    columns : sequence of Column
     sizes : sequence of int
         The domains' sizes of the columns that are not sensitive.
     """

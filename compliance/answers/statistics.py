@@ -100,7 +100,6 @@ class Cohort:
 
         Parameters
         ----------
-        request_id : str
         rows : ndarray, shape (people, width)
             Each of norm 1 at most.
         multiplier : float

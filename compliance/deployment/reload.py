@@ -46,7 +46,6 @@ class Service:
         The policy's file.
     policy : Policies
         The one that is in force.
-    ledger : Ledger
     running : Running
         Tells commands which policy that is.
     deployed : Deployed

@@ -41,12 +41,7 @@ class Read:
 
 
 class Running:
-    """The service's side of the file.
-
-    Parameters
-    ----------
-    ledger : Path
-    """
+    """The service's side of the file."""
 
     def __init__(self, ledger: Path) -> None:
         path = _path(ledger)

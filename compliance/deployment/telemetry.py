@@ -48,7 +48,6 @@ def start(
         A collector that takes OTLP over HTTP.
     deployment : str
         The service's namespace.
-    ledger : Ledger
     accounts : callable
         The data sets, and the developers on them, whose budgets are told; "" for all developers together.
     is_ready : callable

@@ -25,7 +25,6 @@ class Worth:
 
     Parameters
     ----------
-    metric : str
     one, batch : Expectation
         Of one model, and of each model of a typical batch.
     revealed : tuple of float

@@ -34,7 +34,6 @@ def play(config: process.PartyConfig, layers: Sequence[Layer]) -> None:
 
     Parameters
     ----------
-    config : PartyConfig
     layers : sequence of Layer
         What the process is confined by, and what not.
     """

@@ -66,12 +66,12 @@ class CentredSums:
 
     Parameters
     ----------
-    sums, centres, units
+    sums, centres, units : ndarray of float64
         The noisy centred sums, what was taken off each value before it was added up, and the unit of the noise, shape
         (m,).
-    law
+    law : Law
         Of the noise.
-    rounded
+    rounded : float
         How far rounding may have moved a sum, in its unit.
     """
 
@@ -87,9 +87,9 @@ def possible_sums(values: NDArray[np.float64], first: int, last: int) -> Ends:
 
     Parameters
     ----------
-    values
+    values : ndarray of float64
         Shape (m, n).
-    first, last
+    first, last : int
         At least 1, and below n.
 
     Returns
@@ -126,15 +126,15 @@ def possible_gaps(
 
     Parameters
     ----------
-    metric
+    metric : Metric
         What is asked for.
-    n, totals
+    n, totals : int, ndarray of float64
         The people in the stratum, and the totals of their values, shape (m,).
-    sizes
+    sizes : ndarray of float64
         The possible N0, ascending.
-    sums
+    sums : Ends
         What so many people can add up to, see `possible_sums`.
-    centred, reach, centres
+    centred, reach, centres : ndarray of float64, ndarray of float64 or float, ndarray of float64 or float
         The noisy centred sums, shape (m,), how far from them the exact ones may be, and what was taken off each value.
     """
     ends = list[NDArray[np.float64]]()
@@ -186,17 +186,17 @@ def likely_gaps(
 
     Parameters
     ----------
-    metric
+    metric : Metric
         What is asked for.
-    n, totals
+    n, totals : int, ndarray of float64
         The people in the stratum, and the totals of their values, shape (m,).
-    sizes, weights
+    sizes, weights : ndarray of float64
         The possible N0, and how likely each is; the weights add up to 1.
-    told
+    told : CentredSums
         What was released of the sums.
-    possible
+    possible : Ends
         The least and the largest that fits what was released, see `possible_gaps`.
-    level
+    level : float
         Above 0 and below 1.
     """
     if not told.law.scale:
@@ -256,11 +256,11 @@ def likely_values(
 
     Parameters
     ----------
-    totals, told
+    totals, told : sequence of ndarray of float64, sequence of CentredSums
         For each of the metric's parts: the totals of the values, shape (m,), and what was released of their sums.
-    n, sizes, weights
+    n, sizes, weights : int, ndarray of float64, ndarray of float64
         As for `likely_gaps`.
-    value
+    value : callable
         Computes the metric from possible sums.
     """
     generator = np.random.default_rng(_SEED)

@@ -114,15 +114,15 @@ def probabilities_above(
 
     Parameters
     ----------
-    low, high
+    low, high : ndarray of float64
         The intervals at `LEVEL`, shape (m,), before any bounding.
-    values
+    values : ndarray of float64
         What the metric averages for each model about its stratum, shape (m, people), in [0, 1]; public.
-    metric
+    metric : str
         A key of `fairwall.laws.metric.METRICS`.
-    threshold
+    threshold : float
         What the gaps are compared with.
-    mechanism
+    mechanism : str
         The name of what answered; it tells the noise's law.
 
     Returns
@@ -160,7 +160,7 @@ def sampling_deviations(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
     Parameters
     ----------
-    values
+    values : ndarray of float64
         What is averaged, of everybody in the metric's stratum, shape (people,), in [0, 1]; public.
 
     Returns
@@ -197,19 +197,19 @@ def probability_above(
 
     Parameters
     ----------
-    answer
+    answer : float
         As released, before any bounding; NaN gives NaN.
-    law
+    law : Law
         The noise's; public.
-    sampling
+    sampling : ndarray of float64
         Deviations of the sampling error, above 0, each as likely, shape (k,).
-    threshold
+    threshold : float
         What the gap is compared with.
-    absolute
+    absolute : bool
         Whether the metric is an absolute gap.
-    sign_lost
+    sign_lost : bool
         Of an absolute gap: whether noise came before the sign was taken off, not after.
-    is_posterior
+    is_posterior : bool
         Whether the answer has counted the prior, and the law says where the test set's gap lies around it.
 
     Raises

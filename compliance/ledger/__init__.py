@@ -110,9 +110,6 @@ class Ledger:
 
         Parameters
         ----------
-        dataset : str
-        neighbours : Neighbours
-        budget : Budget
         data : bytes
             What the name stands for from now on, as digests that say nothing to who lacks the key: 16 bytes for who is
             in which group, 16 for all that the data say, and then, where it is known, whose they are, as of
@@ -222,7 +219,6 @@ class Ledger:
 
         Parameters
         ----------
-        request : Request
         answer : callable
             Computes the answer, given the facts that the developer's earlier requests have paid for. Called only when
             the charge is covered, while the developer's other requests wait, and nobody else's; if it raises, nothing

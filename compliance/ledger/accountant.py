@@ -91,7 +91,6 @@ class Loss:
         Above 0, but for `FREE`; may be infinite.
     delta : float
         In [0, 1).
-    law : Law
     multiplier : float
         Of Gaussian noise: its standard deviation over the L2 sensitivity. 0 for every other law. `Rule.ZCDP` and
         `Rule.TIGHT` work from it, the other rules from epsilon and delta.
@@ -175,7 +174,6 @@ class Budget:
         At least 0; infinite for no limit.
     delta : float
         In [0, 1). For every rule but ``basic`` it is what epsilon is stated at.
-    rule : Rule
 
     Raises
     ------

@@ -48,7 +48,6 @@ def back_up(path: Path, folder: Path, seal: Seal) -> tuple[Path, Head]:
         The ledger.
     folder : Path
         Gets ``ledger-<number of the last record>.sqlite``; made where there is none.
-    seal : Seal
 
     Returns
     -------
@@ -87,10 +86,8 @@ def restore(copy: Path, path: Path, seal: Seal, lost: Mapping[str, Loss]) -> Hea
 
     Parameters
     ----------
-    copy : Path
     path : Path
         Where the ledger was.
-    seal : Seal
     lost : mapping of str to Loss
         Where the copy is not the newest: what each data set was charged after it, at most. It is charged again, and
         the ledger goes on from there. Empty for a copy from which nothing is missing.

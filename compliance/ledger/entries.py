@@ -35,13 +35,10 @@ class Terms:
 
     Parameters
     ----------
-    sequence : int
-    dataset : str
     developer : str
         Empty for the data set as a whole.
     neighbours : Neighbours
         The relation that the budget is stated for.
-    budget : Budget
     time : float
         Seconds since 1970, as every time here.
     chain : bytes
@@ -79,12 +76,10 @@ class Admission:
 
     Parameters
     ----------
-    sequence : int
     policy : bytes
         The SHA-256 of the policy's text.
     served : tuple of Served
         In the policy's order.
-    time : float
     chain, mac : bytes
         As in `Terms`.
     """
@@ -113,15 +108,12 @@ class Request:
 
     Parameters
     ----------
-    dataset, developer : str
     request_id : str
         The developer's own name for the request.
     digest : bytes
         Of everything that is asked, the data set included.
-    metric, mechanism : str
     neighbours : Neighbours
         The relation that the loss is stated for.
-    loss : Loss
     """
 
     dataset: str
@@ -177,12 +169,8 @@ class Entry:
 
     Parameters
     ----------
-    sequence : int
-    request : Request
-    reply : Reply
     remaining : float
         What the developer could still spend after it, in epsilon.
-    time : float
     chain, mac : bytes
         As in `Terms`.
     """

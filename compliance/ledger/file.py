@@ -270,7 +270,6 @@ def inspect(path: Path, key: bytes = b"") -> Inspection:
 
     Parameters
     ----------
-    path : Path
     key : bytes
         As in `Books`.
 

@@ -17,12 +17,7 @@ _SECONDS = 1.0
 
 
 class Writable:
-    """Called, it tries to write the ledger, and says whether it could.
-
-    Parameters
-    ----------
-    ledger : Ledger
-    """
+    """Called, it tries to write the ledger, and says whether it could."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger

@@ -107,9 +107,9 @@ def bounded(mechanism: Mechanism, bounding: Bounding) -> Mechanism:
 
     Parameters
     ----------
-    mechanism
+    mechanism : Mechanism
         Any.
-    bounding
+    bounding : Bounding
         ``none`` for the mechanism as it is.
 
     Raises
@@ -160,15 +160,15 @@ def truncated_laplace(
 
     Parameters
     ----------
-    values
+    values : ndarray of float64
         Shape (size,), each between 0 and the width. Secret.
-    width
+    width : float
         A multiple of the step.
-    scale
+    scale : float
         At least 0; 0 only rounds. Public.
-    step
+    step : float
         The grid's step, a power of two.
-    noise
+    noise : Noise
         Where the noise comes from.
     """
     truths = noise.laplace(values, 0.0, step)

@@ -28,7 +28,7 @@ class CauchyMechanism:
 
     Parameters
     ----------
-    shares
+    shares : Shares
         The public range of group shares for which the noise is to be small.
     """
 

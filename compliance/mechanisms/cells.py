@@ -66,9 +66,9 @@ class Purchase:
 
     Parameters
     ----------
-    cell_of
+    cell_of : ndarray of intp
         Each person's cell, shape (n,).
-    counts, variances
+    counts, variances : ndarray of float64
         The noisy number of disadvantaged people in each cell, and the variance of its noise, shape (cells,).
     """
 
@@ -87,7 +87,7 @@ class CellsMechanism:
 
     Parameters
     ----------
-    anew
+    anew : bool
         Whether each batch buys cells of its own, whatever was bought before: answers combine them all.
     """
 
@@ -267,11 +267,11 @@ def seen_by(bought: Sequence[Purchase], centred: NDArray[np.float64], members: N
 
     Parameters
     ----------
-    bought
+    bought : sequence of Purchase
         At least one.
-    centred
+    centred : ndarray of float64
         X, shape (m, n), 0 for everybody but the members.
-    members
+    members : ndarray of bool
         Shape (n,). Cells without any of them say nothing and are left out.
     """
     crosses, kept, people = [], [], []

@@ -58,15 +58,15 @@ class NoisyCounts:
 
     Parameters
     ----------
-    size
+    size : float or None
         N0 with noise; None where it was bought before.
-    size_law
+    size_law : Law
         Of N0's noise.
-    sums, law, step
+    sums, law, step : ndarray of float64, Law, float
         The centred sums with noise, its law, and their grid.
-    centres, units
+    centres, units : ndarray of float64 or float
         What was taken off each value before it was added up, and the unit of `law` and `step`: a number, or shape (k,).
-    expected
+    expected : callable or None
         From N0 as released to what the centred sums are taken for, shape (k,); None for what they are with noise.
     """
 
@@ -86,11 +86,11 @@ class Asked:
 
     Parameters
     ----------
-    stratum
+    stratum : Stratum
         Which. Public.
-    n0, sums
+    n0, sums : int, ndarray of float64
         N0, and the sums over a=0, shape (k,).
-    known
+    known : bool
         Whether N0 was bought before.
     """
 
@@ -115,7 +115,7 @@ class CountsMechanism:
 
     Parameters
     ----------
-    shrinks
+    shrinks : bool
         Whether answers move towards no gap where the noise hides them, `fairwall.laws.counts.shrunk_sums`.
     """
 
@@ -157,11 +157,11 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
 
     Parameters
     ----------
-    question, facts
+    question, facts : Question, Facts
         As for `Mechanism.release`.
-    buy
+    buy : Buy
         Adds the noise; called once for each stratum, since one person is in one of them only.
-    shrinks, gaussian
+    shrinks, gaussian : bool
         Whether answers move towards no gap, and the law of the noise.
     """
     metric = find_metric(question.metric)

@@ -36,7 +36,7 @@ class CubeMechanism:
 
     Parameters
     ----------
-    shrinks
+    shrinks : bool
         Whether answers are the joint posterior mean of the batch, `fairwall.laws.posterior`.
     """
 

@@ -39,13 +39,13 @@ class Stratum:
 
     Parameters
     ----------
-    label
+    label : int or None
         Theirs; None for everybody.
-    parts
+    parts : tuple of int
         Which of the metric's parts look at them, by their numbers.
-    members
+    members : ndarray of bool
         Who they are, shape (n,).
-    values
+    values : ndarray of float64
         What those parts add up about everybody, all models of one part after those of the other, shape (k, n).
     """
 
@@ -104,11 +104,11 @@ class Question:
 
     Parameters
     ----------
-    metric
+    metric : str
         A key of `compliance.records.metrics.METRICS` that the records are audited for.
-    predictions
+    predictions : ndarray of float64
         Shape (m, n) with m at least 1: m models' predictions for everybody, each in [0, 1]. Public to who asks.
-    records
+    records : Records
         Secret.
     """
 
@@ -154,7 +154,7 @@ class Question:
 
         Parameters
         ----------
-        least
+        least : int
             How many people a cell holds at least.
         """
         labels = self.records.labels
@@ -204,11 +204,11 @@ class Release:
 
     Parameters
     ----------
-    values
+    values : ndarray of float64
         The answers, shape (m,). Not bounded to the metric's range unless the mechanism says so.
-    facts
+    facts : Facts
         What else the batch has bought: later batches of the account get it back and pay nothing for it.
-    low, high
+    low, high : ndarray of float64 or None
         Between what numbers the exact gaps lie with a probability of at least `compliance.intervals.interval.LEVEL`
         each, shape (m,); computed from what is released and from public numbers alone. They may lie outside the
         metric's range.
@@ -265,15 +265,15 @@ class Mechanism(Protocol):
 
         Parameters
         ----------
-        question
+        question : Question
             The batch. Secret.
-        facts
+        facts : Facts
             What earlier batches of the same account have released.
-        epsilon
+        epsilon : float
             Privacy budget of the whole batch, above 0; infinite for no noise.
-        delta
+        delta : float
             The same, in [0, 1).
-        noise
+        noise : Noise
             Where the noise comes from.
 
         Returns

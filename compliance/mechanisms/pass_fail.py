@@ -24,7 +24,7 @@ class PassFail:
 
     Parameters
     ----------
-    threshold
+    threshold : float
         The policy's limit of the absolute value, at least 0. Public.
     """
 

@@ -39,9 +39,9 @@ class Told:
 
     Parameters
     ----------
-    size, size_variance
+    size, size_variance : float
         N0 as released, and the variance of its noise.
-    seen
+    seen : Seen
         The noisy sums.
     """
 
@@ -59,9 +59,9 @@ def answers(question: Question, look: Look) -> tuple[NDArray[np.float64], *Ends]
 
     Parameters
     ----------
-    question
+    question : Question
         The batch.
-    look
+    look : Look
         Called once for each stratum of the metric.
 
     Returns

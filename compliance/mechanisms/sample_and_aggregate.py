@@ -50,7 +50,7 @@ class SampleAndAggregate:
 
     Parameters
     ----------
-    block_size
+    block_size : int
         About how many people of the metric's smallest stratum a block has, at least 2. Public.
     """
 

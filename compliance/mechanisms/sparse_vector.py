@@ -32,9 +32,9 @@ class SparseVectorMechanism:
 
     Parameters
     ----------
-    threshold
+    threshold : float
         The policy's limit of the absolute gap. Public.
-    positives
+    positives : int
         How many models a batch can find above it, at least 1. Public.
     """
 

@@ -39,7 +39,6 @@ def geometric(rate: Fraction, size: int) -> NDArray[np.int64]:
     ----------
     rate : Fraction
         At least `RATE_MIN`.
-    size : int
 
     Returns
     -------

@@ -57,11 +57,11 @@ def step_for(scale: float, fineness: int = 20, magnitude: float = 1.0) -> float:
 
     Parameters
     ----------
-    scale
+    scale : float
         The smallest scale that the noise can have whatever the secret, at least 0.
-    fineness
+    fineness : int
         The step is at most 2^-fineness of the scale, unless that is finer than float64 can tell secrets apart.
-    magnitude
+    magnitude : float
         How large the secret can be, whatever it is.
 
     Returns
@@ -95,11 +95,11 @@ class Noise(Protocol):
 
         Parameters
         ----------
-        values
+        values : ndarray of float64
             Secret numbers, shape (size,).
-        scale
+        scale : float
             At least 0; 0 only rounds.
-        step
+        step : float
             The grid's step, a power of two.
         """
 
@@ -114,11 +114,11 @@ class Noise(Protocol):
 
         Parameters
         ----------
-        values
+        values : ndarray of float64
             Secret numbers, shape (size,), at least one.
-        scale
+        scale : float
             At least 0; 0 only rounds.
-        step
+        step : float
             The grid's step, a power of two; at most scale/size, or draws take long.
         """
 

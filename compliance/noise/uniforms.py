@@ -18,7 +18,7 @@ def seeded(seed: bytes) -> Draw:
 
     Parameters
     ----------
-    seed
+    seed : bytes
         32 bytes, kept as secret as what is drawn with them.
 
     Raises
@@ -44,11 +44,11 @@ def bernoulli(probability: float, size: int, draw: Draw) -> NDArray[np.bool_]:
 
     Parameters
     ----------
-    probability
+    probability : float
         In [0, 1].
-    size
+    size : int
         How many.
-    draw
+    draw : Draw
         Of it `size` numbers are taken, and more where there are ties.
     """
     uniform = draw(size)

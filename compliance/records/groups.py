@@ -29,7 +29,6 @@ class Grouped:
 
     Parameters
     ----------
-    attributes : tuple of Attribute
     codes : ndarray of uint8, shape (attributes, people)
         The number of each person's value.
     labels : ndarray of uint8, shape (people,)

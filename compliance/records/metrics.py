@@ -20,9 +20,9 @@ def gaps(metric: str, parts: Sequence[GroupSums]) -> NDArray[np.float64]:
 
     Parameters
     ----------
-    metric
+    metric : str
         A key of `METRICS`.
-    parts
+    parts : sequence of GroupSums
         Sums and counts for each of the metric's `parts`, in their order.
 
     Returns

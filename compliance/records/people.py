@@ -127,7 +127,6 @@ class Records:
 
         Parameters
         ----------
-        metric : str
         predictions : ndarray of float64, shape (models, people)
 
         Returns

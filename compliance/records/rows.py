@@ -18,7 +18,6 @@ class Ids:
 
     Parameters
     ----------
-    column : str
     public_columns : tuple of str
         Further columns that both sides hold.
     order : ndarray of intp, shape (people,)
@@ -61,7 +60,6 @@ class Rows:
     ----------
     audited : ndarray of bool, shape (people,)
         Which rows have a record, in the order of the file.
-    ids : Ids, optional
     """
 
     audited: NDArray[np.bool_] = field(repr=False)

@@ -82,8 +82,6 @@ class Traits:
     ----------
     content : bytes
         The digest of the file.
-    people : int
-    columns : tuple of _Column
     rows : tuple of _Sketch
         Of rows by all columns, and by all but each of them.
     ids : bytes

@@ -46,7 +46,6 @@ def believe(deal: wire.DisclosureDeal, table: NDArray[np.float64]) -> Belief:
 
     Parameters
     ----------
-    deal : DisclosureDeal
     table : ndarray, shape (cells,) or, of records, (people, 2)
         As it was released.
     """

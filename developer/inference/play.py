@@ -38,7 +38,6 @@ def play(seat: Seat, shelf: Shelf) -> None:
 
     Parameters
     ----------
-    seat : Seat
     shelf : Shelf
         Gets each deal's models.
     """

@@ -77,7 +77,6 @@ def believe(
 
     Parameters
     ----------
-    terms : ReleaseTerms
     features : ndarray, shape (people, columns)
         Codes of the columns that are not sensitive.
     labels : ndarray, shape (people,)

@@ -56,7 +56,6 @@ def from_mixture(
 
     Parameters
     ----------
-    asked : QueryTerms
     believed : Beliefs
         Of everything but the answers.
     predictions, gaps : ndarray, shapes (queries, people) and (queries,)

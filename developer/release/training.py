@@ -46,7 +46,6 @@ def train(
     features : ndarray of uint8, shape (rows, features)
         As `fairwall.learning.design.design` builds it.
     labels : ndarray of uint8, shape (rows,), each 0 or 1
-    boosting : Boosting
     seed : int
         LightGBM's ``random_state``. With these parameters nothing is drawn.
     threads : int

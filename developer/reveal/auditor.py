@@ -78,8 +78,6 @@ class DealAuditor:
 
     Parameters
     ----------
-    ask : callable
-    purse : Purse
     play : Play
         Whom the strategy plays on, and what the metric makes of it.
     labels : ndarray, shape (n,), or None

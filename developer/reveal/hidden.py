@@ -25,10 +25,8 @@ class HiddenAudits:
 
     Parameters
     ----------
-    service : AuditServiceStub
     audited : mutable mapping of (str, str) to Audited
         Gets each request for as long as it is under way; ModelService answers compliance from it.
-    deal_id, metric : str
     features : int
         How many a person has.
     """
@@ -75,7 +73,6 @@ class HiddenAudits:
 
         Parameters
         ----------
-        request_id : str
         predictions : ndarray, shape (models, people)
         epsilon : float
             What to spend on the whole batch.

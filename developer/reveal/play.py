@@ -75,7 +75,6 @@ def play(seat: Seat, shelf: Shelf) -> None:
 
     Parameters
     ----------
-    seat : Seat
     shelf : Shelf
         Gets the model of each deal that the adversary is dealt into, and what compliance asks about a hidden test set.
     """

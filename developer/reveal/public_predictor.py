@@ -23,11 +23,11 @@ def log_likelihood_ratio(
 
     Parameters
     ----------
-    sample
+    sample : ndarray of float64
         Shape (rows, d), the disadvantaged rows first; both groups are in it.
-    disadvantaged_rows
+    disadvantaged_rows : int
         How many those are.
-    people
+    people : ndarray of float64
         Shape (n, d).
 
     Returns

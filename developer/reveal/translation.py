@@ -62,15 +62,15 @@ class Play:
 
     Attributes
     ----------
-    metric
+    metric : str
         A key of `fairwall.laws.metric.METRICS`.
-    labels
+    labels : ndarray of uint8
         The public labels, shape (n,), each 0 or 1.
-    reached
+    reached : ndarray of bool
         Whom the weights are about, shape (n,).
-    absolute
+    absolute : bool
         Whether gaps come without their sign.
-    others
+    others : float or None
         What everybody else is predicted: a constant; None for the base model's scores.
     """
 
@@ -112,9 +112,9 @@ class Play:
 
         Parameters
         ----------
-        weights
+        weights : ndarray of float64
             Shape (m, people), each in [0, 1].
-        base
+        base : ndarray of float64
             The base model's scores, shape (n,), for whoever keeps them.
         """
         predictions = np.tile(
@@ -142,13 +142,13 @@ class Play:
 
         Parameters
         ----------
-        answers
+        answers : ndarray of float64
             Shape (m,).
-        weights
+        weights : ndarray of float64
             What was asked, shape (m, people).
-        n0, n1
+        n0, n1 : int or None
             The sizes of the groups among the people reached; only the ratio needs them.
-        reference
+        reference : float
             The answer to `reference`, where it is needed.
 
         Raises
@@ -195,13 +195,13 @@ def plays(
 
     Parameters
     ----------
-    metric
+    metric : str
         A key of `fairwall.laws.metric.METRICS`.
-    labels
+    labels : ndarray of uint8
         The public labels, shape (n,), each 0 or 1.
-    perturbation
+    perturbation : float
         How far any prediction may be from the base model's; 1 leaves them free.
-    base
+    base : ndarray of float64 or None
         The base model's scores, shape (n,); needed for equalized odds where the perturbation is below 1.
 
     Raises

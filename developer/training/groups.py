@@ -125,7 +125,6 @@ def held_sums(protected: NDArray[np.uint8], multiplier: float, rng: np.random.Ge
     protected : ndarray of 0 or 1, shape (n,)
     multiplier : float
         At least 0; 0 for exact sums.
-    rng : Generator
 
     Raises
     ------
@@ -160,7 +159,6 @@ def told(sums: GroupSums, features: NDArray[np.float64]) -> Groups:
 
     Parameters
     ----------
-    sums : GroupSums
     features : ndarray, shape (n, d)
     """
     rows = unit(features)

@@ -43,8 +43,6 @@ def train(
 
     Parameters
     ----------
-    people : People
-    settings : Network or Regression
     seed : int, at least 0
     protected : ndarray of 0 or 1, shape (n,), optional
         Read by fair models only; 1 is the advantaged group.
@@ -77,7 +75,6 @@ def chosen(
     ----------
     name : str
         One of `MODELS`.
-    budget : Budget
     strength : float, above 0, optional
         Of a fair model's penalty.
     steps, batch : int, optional
@@ -108,8 +105,6 @@ def promised(settings: Network | Regression, n: int, told: float | None = None) 
 
     Parameters
     ----------
-    settings : Network or Regression
-    n : int
     told : float, optional
         What sums by group cost the records that somebody else told, as one Gaussian release; of groups that are held,
         None.
@@ -129,7 +124,6 @@ def train_told(people: People, settings: Network | Regression, seed: int, sums: 
 
     Parameters
     ----------
-    people : People
     settings : Network or Regression
         Of a fair model. Of a budget, what the sums cost is taken first; its own share for statistics does not count.
     seed : int, at least 0

@@ -104,8 +104,6 @@ def accounted(settings: Network, budget: Budget, n: int, cost: float) -> Account
 
     Parameters
     ----------
-    settings : Network
-    budget : Budget
     n : int
         How many rows there are.
     cost : float
@@ -126,8 +124,6 @@ def train(people: People, settings: Network, seed: int, groups: Groups | None = 
 
     Parameters
     ----------
-    people : People
-    settings : Network
     seed : int, at least 0
         The network is a function of it and of what it is given.
     groups : Groups, optional

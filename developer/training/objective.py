@@ -68,7 +68,6 @@ def perturbation(
         Above 0; in [0, 1), 0 for pure epsilon.
     kappa : float
         In (0, epsilon).
-    rng : Generator
     """
     left = epsilon - kappa
     if delta > 0:

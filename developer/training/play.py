@@ -94,7 +94,6 @@ def play(seat: Seat, shelf: Shelf) -> None:
 
     Parameters
     ----------
-    seat : Seat
     shelf : Shelf
         Gets each deal's model.
     """
@@ -120,7 +119,6 @@ class Asked:
 
     Parameters
     ----------
-    compliance : StatisticsServiceStub
     deal : ModelDeal
         Which may ask.
     """

@@ -127,8 +127,6 @@ def train(people: People, settings: Regression, seed: int, between: Between | No
 
     Parameters
     ----------
-    people : People
-    settings : Regression
     seed : int, at least 0
         A private regression is a function of it and of what it is given; the others draw nothing.
     between : Between, optional

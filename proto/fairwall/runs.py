@@ -178,7 +178,7 @@ def plan_of(scenario: str | PathLike[str], *, settings: Settings | None = None) 
 
     Parameters
     ----------
-    scenario, settings
+    scenario, settings : str or PathLike, Settings or None
         As of `run`.
 
     Raises
@@ -231,7 +231,6 @@ def _answer_of(arguments: Sequence[str], shown: str | None = None) -> Any:
 
     Parameters
     ----------
-    arguments : sequence of str
     shown : str, optional
         What is being played, to write to stderr how far it is.
     """

@@ -34,7 +34,6 @@ def spent(account: Mapping[str, Any], dataset: str, developers: Sequence[str]) -
     ----------
     account : mapping
         See `sim.attestation.statement.account_of`.
-    dataset : str
     developers : sequence of str
         All on the page: each is drawn in one way in every figure.
     """

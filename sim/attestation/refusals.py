@@ -24,7 +24,6 @@ def count(logs: Sequence[Path], dataset: str | None = None, caller: str | None =
 
     Parameters
     ----------
-    logs : sequence of Path
     dataset : str, optional
         Count those about this data set alone.
     caller : str, optional

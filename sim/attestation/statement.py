@@ -46,7 +46,6 @@ def account_of(
     ----------
     found : Inspection
         Whole.
-    deployment : str
     at : datetime
         When it is signed.
     signer : dict of str to str
@@ -93,10 +92,8 @@ def statement_of(account: dict[str, Any], name: str, page: bytes) -> bytes:
 
     Parameters
     ----------
-    account : dict
     name : str
         The page's.
-    page : bytes
 
     Returns
     -------

@@ -34,7 +34,6 @@ class Predictions(Words):
 
     Parameters
     ----------
-    models : number
     columns : number
         How many people there are predictions for.
     random : int

@@ -73,7 +73,6 @@ class Seen:
 
     Parameters
     ----------
-    status : grpc.StatusCode
     reason : str
         The catalogue's name, empty where the call was not refused for a reason.
     trailing : tuple
@@ -109,7 +108,6 @@ def dial(address: str, server: str, run: str, credentials: Credentials | None, *
 
     Parameters
     ----------
-    address : str
     server, run : str
         Who must answer.
     credentials : Credentials or None

@@ -55,7 +55,6 @@ class Authority:
             Its SAN DNS name.
         serves : bool
             Whether it may stand for the server of that name.
-        common_name : str
         valid : timedelta
             How long from now; negative for one that has expired.
         begins : timedelta

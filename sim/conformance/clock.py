@@ -29,7 +29,6 @@ def surroundings(folder: Path, *, frozen: bool = False, machine: str = "") -> Su
 
     Parameters
     ----------
-    folder : Path
     frozen : bool
         Whether its clock stands still, at the same time for every program that is started with this folder, and its
         number as a process is always the same.

@@ -58,9 +58,8 @@ def start(
         As the tester wrote it.
     places : mapping of str to str
         What stands in it for something else: "{policy}", for example.
-    stdout, stderr
+    stdout, stderr : int, int or IO
         As `subprocess` has them.
-    inside : Surroundings
 
     Raises
     ------

@@ -96,7 +96,7 @@ def require_unrelated(
 
     Parameters
     ----------
-    one, other, values, protocol
+    one, other, values, protocol : sequence of Bits, sequence of Bits, Codes, str
         As in `require_law`.
     epsilons : sequence of (float, float)
         Each column's in the one and in the other.

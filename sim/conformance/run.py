@@ -46,13 +46,10 @@ def run(
 
     Parameters
     ----------
-    subject : Subject
     server : str
         The party that serves it.
-    cases : iterable of Case
     known : frozenset of str
         The numbers of known failures: they are run like any other.
-    on_start : callable
 
     Raises
     ------

@@ -57,12 +57,11 @@ class Predict(Words):
         "$request" for the one that is under way; empty for the released model.
     number : number
         Which model.
-    rows, columns : number
     put : list of (row, column, value)
         What is changed in random features.
     kind : str
         The type that features travel in.
-    parts, chunk_bytes, header, deadline, metadata
+    parts, chunk_bytes, header, deadline, metadata : tuple of Part, int, Header, float or {'none'}, dict of str to str
         See `Audit`.
     """
 

@@ -30,7 +30,6 @@ class Subject:
 
     Parameters
     ----------
-    target : Target
     start : str
         The command that starts a deployment: ``{policy}`` in it is the policy's path. It prints its address as a
         party's process does and serves until it is told to end. Empty: the target's addresses are served already.

@@ -231,7 +231,6 @@ def read(path: Path, certs: Path | None = None, addresses: Mapping[str, str] | N
 
     Parameters
     ----------
-    path : Path
     certs : Path, optional
         The folder of the certificates; by default ``certificates`` beside the description.
     addresses : mapping of str to str, optional

@@ -217,7 +217,6 @@ def probabilities(answers: Array, law: Laplace | Gaussian, values: Array, thresh
         Of the noise.
     values : shape (models, people)
         What the metric averages about its stratum.
-    threshold : float
     absolute : bool
         Whether gaps have lost their sign.
     """

@@ -46,9 +46,7 @@ def told_by(data: bytes, groups: NDArray[np.uint8], exact: Sequence[float]) -> s
 
     Parameters
     ----------
-    data : bytes
     groups : ndarray, shape (people,)
-    exact : sequence of float
     """
     if any(form in data for form in _forms(groups)) or _is_a_column(data.decode("latin-1"), groups):
         return "who is in which group"

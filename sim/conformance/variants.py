@@ -28,7 +28,7 @@ class Variant:
 
     Parameters
     ----------
-    mechanism, rule, precision, bounding
+    mechanism, rule, precision, bounding : str, str, str or int, str
         As a policy has them.
     batch_delta : float
         What every batch is asked for at; 0 where the mechanism needs none.

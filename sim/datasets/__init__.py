@@ -47,21 +47,21 @@ def load(
 
     Parameters
     ----------
-    source
+    source : str
         "adult", "compas", "german"; ``FORMAT:PATH`` for a user's file in a known format, one of ``FORMATS``; or the
         path of a CSV (also ``.csv.gz``) or Parquet file. A file of no known format has no defaults but for
         ``disadvantaged`` and ``drop``.
-    protected
+    protected : str or None
         The column that tells the groups apart.
-    advantaged, disadvantaged
+    advantaged, disadvantaged : str or None
         Its values for the two groups; other rows are left out. Without ``disadvantaged`` everyone else is in that
         group whose value is not missing. The defaults' groups are a pair: they hold where ``advantaged`` is not
         given.
-    label, positive
+    label, positive : str or None
         The outcome column and its favourable value.
-    drop
+    drop : sequence of str
         Columns that are not to be features.
-    include_protected
+    include_protected : bool
         Whether the protected column is the last feature, 1 for the advantaged and 0 for the disadvantaged.
 
     Raises

@@ -28,15 +28,15 @@ class Shipped:
 
     Attributes
     ----------
-    name
+    name : str
         What the table is called, and its file before ``.csv.gz``.
-    label, positive
+    label, positive : str
         The outcome column and its favourable value.
-    groups
+    groups : mapping of str to tuple of str
         (advantaged, disadvantaged) by protected column; the first entry is the default.
-    never
+    never : tuple of str
         Columns that are no features whatever is asked.
-    derived
+    derived : mapping of str to str
         A column that was worked out from another one, by name. It adds nothing to its origin, so it is no
         feature, and where it is protected or the label its origin is none either.
     """

@@ -24,20 +24,20 @@ class Rows:
 
     Attributes
     ----------
-    name
+    name : str
         What the table is called in reports.
-    encoded
+    encoded : Features
         N rows of d features: categorical columns one-hot, numeric columns with mean 0 and standard deviation 1
         (a constant one is 0).
-    labels
+    labels : ndarray of uint8
         (N,): 1 is the favourable outcome.
-    protected
+    protected : ndarray of uint8
         (N,): 1 is the advantaged group, 0 the disadvantaged one.
-    feature_names
+    feature_names : tuple of str
         d names; ``column=value`` for one-hot columns.
-    left_out
+    left_out : tuple of LeftOut
         The rows of the file that are not among the N, by reason.
-    scored
+    scored : bool
         Whether the one feature is itself the base model's score in [0, 1], so that there is nothing to train.
     """
 

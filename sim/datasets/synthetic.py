@@ -20,13 +20,13 @@ def synthetic(n: int, n0: int, scores: str, rng: np.random.Generator) -> Rows:
 
     Parameters
     ----------
-    n
+    n : int
         How many people there are.
-    n0
+    n0 : int
         How many of them, at random places, are disadvantaged.
-    scores
+    scores : str
         The law of the scores: "uniform" on [0, 1] or "beta(a,b)". A label is 1 with its score's probability.
-    rng
+    rng : random.Generator
         Where the randomness comes from.
 
     Raises

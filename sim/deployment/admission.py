@@ -36,7 +36,6 @@ def with_developer(path: Path, name: str, terms: Mapping[str, float], data: str 
     ----------
     path : Path
         The policy.
-    name : str
     terms : mapping of str to float
         The keys of the developer's section.
     data : str, optional

@@ -64,8 +64,6 @@ def write(
         Gets ``compliance/`` and a ``developer-<name>/`` for each developer, with ``authority.pem``, ``certificate.pem``
         and ``key.pem`` in it, in compliance's an empty list ``revoked.pem`` besides; ``issued.pem``; and, if an
         authority is minted, ``authority/`` with its certificate and its key.
-    deployment : str
-    developers : sequence of str
     days : int
         How long the certificates hold; an authority that is minted holds ten years.
     authority : Authority, optional
@@ -155,8 +153,6 @@ def add(folder: Path, name: str, days: int, authority: Authority) -> Path:
     ----------
     folder : Path
         What `write` filled.
-    name : str
-    days : int
     authority : Authority
         The one that issued the others.
 
@@ -185,7 +181,7 @@ def renew(folder: Path, name: str, days: int, authority: Authority, *, revoke_ol
 
     Parameters
     ----------
-    folder, days, authority
+    folder, days, authority : Path, int, Authority
         As for `add`.
     name : str
         A developer's, or `COMPLIANCE`.
@@ -219,9 +215,8 @@ def revoke(folder: Path, name: str, authority: Authority, serial: int | None = N
 
     Parameters
     ----------
-    folder, authority
+    folder, authority : Path, Authority
         As for `add`.
-    name : str
     serial : int, optional
         The number of the only one of them that is meant.
 

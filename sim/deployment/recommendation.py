@@ -25,15 +25,15 @@ class Recommendation:
 
     Parameters
     ----------
-    metric, n, queries, epsilon, delta, shares, reveal_max
+    metric, n, queries, epsilon, delta, shares, reveal_max : str, int, int, float, float, Shares, float
         The batch, as asked.
-    chosen
+    chosen : str
         The mechanism that ``recommended`` answers with.
-    rows
+    rows : tuple of Standing
         Every mechanism and the midpoint, the smallest median error first.
-    told
+    told : tuple of float
         What each of them gives away at most: the balanced accuracy of the best attack with the whole batch.
-    revealed
+    revealed : float
         The same of what ``recommended`` answers with, which may be another one once predictions are known.
     """
 
@@ -76,19 +76,19 @@ def recommend(
 
     Parameters
     ----------
-    metric
+    metric : str
         A key of `fairwall.laws.metric.METRICS`.
-    n
+    n : int
         People whom the metric looks at, at least 3.
-    queries
+    queries : int
         m, at least 1.
-    epsilon, delta
+    epsilon, delta : float
         The batch's whole budget: above 0 and finite; in [0, 1).
-    low, high
+    low, high : float
         The range of the disadvantaged group's share, above 0 and below 1.
-    reveal_max
+    reveal_max : float
         What a batch may give away, from 1/2 to 1, for no limit.
-    minimum_group
+    minimum_group : int or None
         How many people both groups have at least, by the policy. None where there is no policy: what a batch gives away
         is then told of the range of shares.
 

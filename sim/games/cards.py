@@ -164,7 +164,6 @@ def party_seed(secret: bytes, seed: int, party: str) -> bytes:
         secret from a party that tries all seeds.
     seed : int
         The trial's: the scenario's seed and the trial's number.
-    party : str
 
     Returns
     -------

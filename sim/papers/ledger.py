@@ -82,7 +82,6 @@ def faults(papers: Sequence[Paper], tell: Callable[[str], None] = lambda _: None
 
     Parameters
     ----------
-    papers : sequence of Paper
     tell : callable
         Told of each claim before it is looked at.
 

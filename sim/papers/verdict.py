@@ -37,7 +37,6 @@ def measured(test: ClaimTest, values: Sequence[Sequence[float]]) -> list[Estimat
 
     Parameters
     ----------
-    test : ClaimTest
     values : sequence of sequence of float
         For each prediction, the value of each unit, at least one.
     """
@@ -49,7 +48,6 @@ def verdict(test: ClaimTest, values: Sequence[Sequence[float]], counterexample: 
 
     Parameters
     ----------
-    test : ClaimTest
     values : sequence of sequence of float
         For each prediction, the value of each unit, at least one.
     counterexample : str

@@ -40,11 +40,11 @@ class AddedNoise:
 
     Parameters
     ----------
-    noise
+    noise : Law
         Before any bounding.
-    low, high
+    low, high : float
         The metric's range.
-    bounded, truncated
+    bounded, truncated : bool
         Whether answers are kept in the range at all, and whether that is by drawing noise again.
     """
 

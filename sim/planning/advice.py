@@ -58,14 +58,13 @@ class Node:
 
     Parameters
     ----------
-    name
-    asks
+    asks : str
         The question.
-    answer
+    answer : callable
         Answers it.
-    then
+    then : mapping of str to str
         The next node's name by branch; empty at the end.
-    of_table
+    of_table : bool
         Whether a table is needed for the answer.
     """
 
@@ -90,13 +89,13 @@ class Recommendation:
 
     Parameters
     ----------
-    name
+    name : str
         A key of `sim.planning.practices`.
-    practice
+    practice : Practice
         What it trades, and whether it holds up.
-    why
+    why : str
         What in the walk asks for it.
-    command
+    command : Command
         A command that tries it.
     """
 

@@ -49,22 +49,22 @@ class Plan:
 
     Parameters
     ----------
-    batch
+    batch : Batch
         As asked, its mechanism with ``recommended`` resolved.
-    within
+    within : float
         F.
-    worst
+    worst : Worst
         The least favourable model and its probability.
-    searched
+    searched : str
         The mechanism that the following is for: the batch's, but counts as they are where it shrinks them.
-    reach
+    reach : float or None
         The least F that it does promise; None where there is none in the metric's range.
-    epsilon
+    epsilon : float or None
         About the smallest epsilon that is enough, or None where none up to 10,000 is.
-    people
+    people : int or None
         About how many people of the table are enough, with the same shares of label and group, or None where no number
         up to ten million is.
-    batches
+    batches : int or None
         How many such batches a budget holds; None without a budget. `batches_at_least` is that for the smallest
         epsilon.
     """
@@ -120,11 +120,11 @@ def make(batch: Batch, within: float, budget: float | None = None) -> Plan:
 
     Parameters
     ----------
-    batch
+    batch : Batch
         Its mechanism is one of `planned`.
-    within
+    within : float
         F, above 0 and below the width of the metric's range.
-    budget
+    budget : float or None
         Epsilon in all; None for no question about it.
 
     Raises

@@ -18,19 +18,19 @@ class Batch:
 
     Parameters
     ----------
-    metric
+    metric : str
         A key of `fairwall.laws.metric.METRICS`.
-    counts
+    counts : Counts
         People by label and group, as in the table. Secret.
-    queries
+    queries : int
         m, how many models are asked about.
-    epsilon, delta
+    epsilon, delta : float
         The whole batch's.
-    mechanism
+    mechanism : str
         A key of `compliance.mechanisms.MECHANISMS`, with `SHRUNK` behind it where answers move towards no gap.
-    bounding
+    bounding : Bounding
         What keeps answers within the metric's range.
-    reveal_max
+    reveal_max : float
         By what limit ``recommended`` chooses; 1 for none.
     """
 

@@ -42,7 +42,7 @@ class CountedNoise:
 
     Parameters
     ----------
-    size, sums
+    size, sums : Law
         On N0, before it is rounded, and on each centred sum.
     """
 
@@ -72,13 +72,13 @@ class CountedGap:
 
     Parameters
     ----------
-    n0, n1
+    n0, n1 : int
         The stratum's disadvantaged and advantaged people.
-    noise
+    noise : CountedNoise
         On its counts.
-    sizes, chances
+    sizes, chances : Array
         What N0 may be released as, and how probably; shape (sizes,).
-    numbers
+    numbers : int
         How many answers one draw takes.
     """
 
@@ -110,9 +110,9 @@ class CountedGap:
 
         Parameters
         ----------
-        low, high
+        low, high : Array
             Shape (k,).
-        sum0, sum1
+        sum0, sum1 : Array
             How many of each group have a decision of 1, in k cases, shape (k,).
 
         Returns

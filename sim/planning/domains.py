@@ -26,15 +26,15 @@ class Priority:
 
     Parameters
     ----------
-    name
+    name : {'fairness', 'privacy', 'balance'}
         What comes first.
-    puts_first
+    puts_first : str
         The same in words, and what is given up for it.
-    above, below
+    above, below : float
         The paper's epsilons lie between these; the ends are left out where `open_ends`.
-    most
+    most : float
         The largest epsilon that we would advise; ours where the paper has no upper end.
-    default
+    default : float
         The epsilon that is taken where none is given. Ours.
     """
 

@@ -21,11 +21,11 @@ class Practice:
 
     Parameters
     ----------
-    title
+    title : str
         In a few words.
-    trades
+    trades : str
         What it gives, and what for.
-    verdict, checked
+    verdict, checked : Verdict, str
         Whether the paper's claim holds in our own checks, and what they found.
     """
 

@@ -14,7 +14,7 @@ def first(holds: Callable[[float], bool], start: float, least: float, most: floa
 
     Parameters
     ----------
-    start
+    start : float
         Where to begin; between ``least`` and ``most``, which are searched.
     """
     low = high = start

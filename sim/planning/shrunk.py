@@ -23,11 +23,11 @@ class ShrunkGap:
 
     Parameters
     ----------
-    counted
+    counted : CountedGap
         The law before answers move.
-    queries
+    queries : int
         m.
-    others_alike
+    others_alike : bool
         Whether the batch's other models have the same sums, rather than no gap.
     """
 

@@ -31,11 +31,11 @@ class Situation:
 
     Parameters
     ----------
-    columns, table
+    columns, table : Columns, Table
         How it was named, and its people by label and group.
-    epsilon, within
+    epsilon, within : float
         As asked.
-    audit
+    audit : Plan
         What `fairwall plan audit` answers for one model's statistical parity gap.
     """
 

@@ -26,17 +26,17 @@ class Table:
 
     Parameters
     ----------
-    name
+    name : str
         The file's.
-    counts
+    counts : Counts
         People by label and group. Secret.
-    groups
+    groups : tuple of str
         What the disadvantaged and the advantaged are called.
-    outcome
+    outcome : str
         What label 1 is.
-    left_out
+    left_out : tuple of str
         Rows that are in neither group, in words; empty where there are none.
-    roles
+    roles : Roles
         Which column plays which part, nothing left open.
     """
 
@@ -53,11 +53,11 @@ def load(source: str, protected: str, advantaged: str | None, target: str, posit
 
     Parameters
     ----------
-    source
+    source : str
         A shipped table's name, or the path of a CSV or Parquet file.
-    protected, target
+    protected, target : str
         Columns.
-    advantaged, positive
+    advantaged, positive : str or None
         Their values that count as 1. None for a shipped table's own, or where there are but two values, the later one:
         which of two groups is called advantaged makes no difference to a plan.
 

@@ -196,7 +196,6 @@ def make(rows: Rows, demands: Demands, told: Callable[[str], None] = lambda _: N
     ----------
     rows : Rows
         The user's table.
-    demands : Demands
     told : callable
         Is told what is being tried, in a few words.
     seed : int
@@ -359,7 +358,6 @@ def quarters(groups: NDArray[np.uint8], people: int, splits: int, rng: np.random
         How many of the n, at least `PARTS` of each group; the groups' shares stay.
     splits : int
         How many; `PARTS` in turn are of the same people.
-    rng : Generator
     """
     n = len(groups)
     train, held = (np.zeros((n, splits), np.float32) for _ in range(2))

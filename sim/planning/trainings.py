@@ -69,7 +69,6 @@ def outcomes(
 
     Parameters
     ----------
-    design, parts : Design, Parts
     settings : sequence of Regression
         All with a budget, or all without.
     seeds : sequence of int

@@ -63,17 +63,17 @@ class Worst:
 
     Parameters
     ----------
-    probability
+    probability : float
         That the released gap is within reach of the true gap.
-    error
+    error : float
         The probability's standard error, 0 where it is computed.
-    gap
+    gap : float
         The model's true gap.
-    ones
+    ones : tuple of tuple of int or None
         How many disadvantaged and advantaged people get a 1, in each stratum; None where only the gap matters.
-    rates
+    rates : tuple of tuple of float
         The same as shares of the groups.
-    case
+    case : int
         Which of the laws it is the worst for, where there are several.
     """
 
@@ -91,11 +91,11 @@ class Near:
 
     Parameters
     ----------
-    metric
+    metric : Metric
         Whose gap it is.
-    groups
+    groups : sequence of tuple of int
         (n0, n1) of each stratum.
-    within
+    within : float
         F, above 0.
     """
 
@@ -116,7 +116,7 @@ def least_computed(near: Near, laws: Sequence[Computed]) -> Worst:
     ----------
     near : Near
         Of a difference of means, absolute or not, or of ``eodds_max``.
-    laws
+    laws : sequence of Computed
         Of each stratum's gap.
     """
     groups = near.groups
@@ -196,8 +196,7 @@ def least_drawn(near: Near, alternatives: Sequence[Sequence[Drawn]]) -> Worst:
 
     Parameters
     ----------
-    near : Near
-    alternatives
+    alternatives : sequence of sequence of Drawn
         The strata's laws; where they depend on more than the model, each case of that.
     """
     models = [list(_few(n0, n1, near.within)) for n0, n1 in near.groups]

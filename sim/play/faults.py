@@ -42,7 +42,6 @@ def planned(scenario: Scenario, number: int) -> tuple[Fault, ...]:
 
     Parameters
     ----------
-    scenario : Scenario
     number : int
         The trial's, within the run, from 1.
     """

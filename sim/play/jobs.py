@@ -98,8 +98,6 @@ def play_at_once(
     ----------
     folder : RunFolder
         Holds the scenario by now. All workers reach it by the same path.
-    turns : sequence of Turn
-    jobs : Jobs
     on_trial : callable
         Told how many trials are finished.
     on_start : callable
@@ -273,7 +271,6 @@ def play_session(
         The run's folder and id, and the tray's name in it.
     numbers : sequence of int
         The trials that are to be played by all sessions together, by their number in the run.
-    programs : mapping of str to str
     runner : int
         The number of the run's process, which may be this one's parent.
     job : int

@@ -26,7 +26,6 @@ def mint(
     ----------
     run : str
         The run's id, or the deployment's name; it becomes part of DNS names: lower-case letters, digits and hyphens.
-    parties : sequence of str
     developers : sequence of str
         The names of a deployment's developers. They serve nothing.
     valid : timedelta

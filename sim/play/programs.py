@@ -25,7 +25,6 @@ def check(sweep: Sweep, programs: Mapping[str, str]) -> None:
 
     Parameters
     ----------
-    sweep : Sweep
     programs : mapping of str to str
         Commands by party.
 

@@ -92,12 +92,10 @@ def play(sweep: Sweep, folder: RunFolder, on_progress: Callable[[int], None], me
 
     Parameters
     ----------
-    sweep : Sweep
     folder : RunFolder
         New and empty, or of an interrupted run of the same sweep.
     on_progress : callable
         Told how many trials are finished, once the data are checked and as each trial ends.
-    means : Means
 
     Raises
     ------

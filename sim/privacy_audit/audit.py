@@ -22,19 +22,19 @@ class Verdict:
 
     Parameters
     ----------
-    subject
+    subject : str
         Its name.
-    setting
+    setting : Setting
         What it was asked.
-    claimed, delta
+    claimed, delta : float
         The privacy loss that it claims for a session.
-    exact
+    exact : float or None
         The true loss at this delta, the worst over all neighbouring counts; None where nobody has worked it out.
-    exact_counts
+    exact_counts : tuple of int or None
         The (n0, n1) that have it.
-    level
+    level : float
         The probability of accusing a sound subject, over all looks.
-    evidence
+    evidence : Evidence
         What sampling found.
     """
 
@@ -76,17 +76,17 @@ def audit(
 
     Parameters
     ----------
-    name
+    name : str
         For the verdict.
-    subject, setting
+    subject, setting : Subject, Setting
         From `catalogue.prepare`, or one's own.
-    level
+    level : float
         Family-wise: the probability of accusing a sound subject in this audit.
-    samples
+    samples : int
         The most sessions on one data set.
-    seed
+    seed : int
         The same seed gives the same verdict.
-    on_look
+    on_look : callable
         Called after each look with its number and the best bound so far.
     """
     generator = np.random.default_rng(seed)

@@ -52,7 +52,7 @@ class Bets:
 
     Parameters
     ----------
-    epsilon, delta
+    epsilon, delta : float
         What is claimed.
     """
 
@@ -65,9 +65,9 @@ class Bets:
 
         Parameters
         ----------
-        here, there
+        here, there : ndarray of bool
             Whether it happened in each session on the data set, and on the neighbour; shape (sessions,).
-        counts
+        counts : Counts
             What is known of it from sessions before these.
 
         Returns

@@ -32,15 +32,15 @@ class Setting:
 
     Parameters
     ----------
-    metric
+    metric : str
         A key of `fairwall.laws.metric.METRICS`.
-    n
+    n : int
         People in the data set.
-    queries
+    queries : int
         m, the models in a batch.
-    epsilon, delta
+    epsilon, delta : float
         What a batch is asked for at.
-    batches
+    batches : int
         How often the batch is asked for in a session.
     """
 
@@ -58,11 +58,11 @@ class Entry:
 
     Parameters
     ----------
-    about
+    about : str
         One line: a twin's fault, or what a sibling does right.
-    make
+    make : twins.Maker
         From its name and an epsilon to the subject.
-    setting
+    setting : Setting
         Where a twin's fault shows; for the others, something usual.
     """
 

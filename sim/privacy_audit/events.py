@@ -36,18 +36,18 @@ class Event:
 
     Parameters
     ----------
-    about
+    about : str
         The score in words.
-    score
+    score : Score
         From transcripts, shape (count, numbers), to scores, shape (count,).
-    threshold
+    threshold : float
         The event is a score of at least this.
-    turned
+    turned : bool
         Whether it is likelier on the second data set of the pair than on the first.
-    promise
+    promise : float
         How fast a bet against the claim is expected to win with it, on the safe side; where none is, how far below the
         claim the bound that it gives is expected to be, negative.
-    rates
+    rates : tuple of float
         How often it happened where it was chosen: on the data set that it is likelier on, and on the other.
     """
 
@@ -78,11 +78,11 @@ def learn(first: Vector, second: Vector, known: Score | None, epsilon: float, de
 
     Parameters
     ----------
-    first, second
+    first, second : Vector
         Transcripts on the two data sets, the same number each. One half teaches scores, the other chooses among them.
-    known
+    known : Score or None
         The true log-likelihood ratio, if there is one.
-    epsilon, delta
+    epsilon, delta : float
         What is claimed.
     """
     half = len(first) // 2

@@ -22,13 +22,13 @@ def epsilon_bound(hits: int, neighbour_hits: int, trials: int, delta: float, lev
 
     Parameters
     ----------
-    hits, neighbour_hits
+    hits, neighbour_hits : int
         In how many sessions the event happened: on a data set, and on its neighbour.
-    trials
+    trials : int
         Sessions on each of the two, at least 1. Independent of how the event was chosen.
-    delta
+    delta : float
         The delta that is claimed beside epsilon.
-    level
+    level : float
         In (0, 1).
     """
     low = lower_limit(hits, trials, level / 2) - delta

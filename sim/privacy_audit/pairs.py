@@ -25,9 +25,9 @@ class Pair:
 
     Parameters
     ----------
-    about
+    about : str
         The pair in words.
-    first, second
+    first, second : Question
         The same question on the two data sets.
     """
 
@@ -53,13 +53,13 @@ def worst_pairs(metric: str, n: int, queries: int, generator: np.random.Generato
 
     Parameters
     ----------
-    metric
+    metric : str
         A key of `fairwall.laws.metric.METRICS`.
-    n
+    n : int
         People in all, at least `least_people`.
-    queries
+    queries : int
         m, models in the batch.
-    generator
+    generator : random.Generator
         For the random ones.
     """
     if find_metric(metric).binary:

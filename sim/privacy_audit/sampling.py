@@ -41,17 +41,17 @@ class Evidence:
 
     Parameters
     ----------
-    lower
+    lower : float
         The true epsilon is at least this, or the family-wise level has failed.
-    reach
+    reach : float
         The largest bound that the largest look could have given.
-    looks
+    looks : int
         Bounds taken, whose shares of the level add up to at most the level.
-    sessions
+    sessions : int
         Sessions drawn in all.
-    pair, event
+    pair, event : str
         In words, where the best bound comes from.
-    hits, neighbour_hits, trials
+    hits, neighbour_hits, trials : int
         How often the event happened, in how many sessions of that look on each data set.
     """
 
@@ -97,17 +97,17 @@ def lower_bound(
 
     Parameters
     ----------
-    subject
+    subject : Subject
         Whom to test; it stops as soon as the bound is above the claim.
-    pairs
+    pairs : sequence of Pair
         The neighbours to try, at least one.
-    level
+    level : float
         Probability of a bound above the true epsilon, over all looks together.
-    samples
+    samples : int
         The most sessions on one data set, at least twice `FIRST`.
-    generator
+    generator : random.Generator
         For the sessions.
-    on_look
+    on_look : callable
         Called after each look with its number and the best bound so far.
     """
     claim = subject.claim

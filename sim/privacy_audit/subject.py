@@ -55,15 +55,15 @@ class Batches:
 
     Parameters
     ----------
-    mechanism
+    mechanism : Mechanism
         Any `compliance.mechanisms.Mechanism`, a broken one too.
-    epsilon, delta
+    epsilon, delta : float
         What the batch is asked for at.
-    exact
+    exact : ExactLoss or None
         What it really costs, where somebody has worked it out.
-    law
+    law : NoiseLaw or None
         The noise on each answer, where answers are gaps with independent noise.
-    batches
+    batches : int
         How many, at least 1. Each is taken to cost as much as the first; `exact` and `law` speak of one alone.
     """
 

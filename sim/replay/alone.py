@@ -58,7 +58,6 @@ def play_alone(
     ----------
     script : Transcript
         The party's own, whole bytes.
-    folder : RunFolder
     on_start : callable
         Told what confines whom before the first word is said; what it raises ends the play.
     change : callable, optional

@@ -33,8 +33,6 @@ class Saying:
     ----------
     number : int
         Of the session's sayings, from 1.
-    speaker, hearer : str
-    text : str
     knows : str
         What the developer has by now; empty where nothing new.
     """

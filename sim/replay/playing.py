@@ -58,7 +58,6 @@ def again(recorded: Recorded, on_trial: Callable[[int], None] = lambda _: None, 
 
     Parameters
     ----------
-    recorded : Recorded
     on_trial : callable
         Told how many trials have been played.
     keep : Path, optional

@@ -33,10 +33,8 @@ class Recorded:
 
     Parameters
     ----------
-    folder : Path
     run : str
         The run's id.
-    sweep : Sweep
     sessions : list of dict
         One for each time that parties were started.
     finished : list of dict

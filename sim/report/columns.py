@@ -125,8 +125,6 @@ class Sheet(Generic[Row]):
         Of the page's section that it stands in.
     swept : Swept
         Its columns tell rows apart, and come first.
-    rows : sequence
-    columns : sequence of Measure
     notes : sequence of str
         What the page says below it.
     caption : str

@@ -27,7 +27,6 @@ class Panel:
 
     Parameters
     ----------
-    title : str
     series : mapping of str to sequence of (row, number)
         All have the same rows in the same order.
     level : float, optional

@@ -91,7 +91,6 @@ class Figure:
         What it shows, and what to see in it.
     alt : str
         For readers who cannot see it.
-    svg : str
     wide : bool
         Whether it takes the page's whole width.
     """

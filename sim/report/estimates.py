@@ -128,10 +128,8 @@ def estimate_of(mean: float, sd: float | None, trials: int, within: Range) -> Es
 
     Parameters
     ----------
-    mean : float
     sd : float or None
         The standard deviation of a single trial, n - 1 in the denominator; None for one trial.
-    trials : int
     within : (float, float)
         What range a trial's number has.
     """

@@ -35,12 +35,10 @@ class Point:
 
     Parameters
     ----------
-    across, up : Estimate
     label : str
         Written beside it, where there is room.
     said : str
         For readers who cannot see it.
-    look : Look
     dominated : bool
         Whether another point beats it.
     """
@@ -82,7 +80,6 @@ def front_plot(
         What is across, and what is up.
     points : sequence of Point
         At least one.
-    fronts : sequence of Front
     key : mapping of str to Look
         Of the legend.
     """

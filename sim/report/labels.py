@@ -53,7 +53,6 @@ def set_labels(axes: Axes, labels: Sequence[Label], lines: Sequence[Line2D] = ()
 
     Parameters
     ----------
-    axes : Axes
     labels : sequence of Label
         Their points are kept free, too.
     lines : sequence of Line2D

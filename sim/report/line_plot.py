@@ -22,7 +22,6 @@ class Curve:
     Parameters
     ----------
     points : sequence of (float, float)
-    look : Look
     label : str
         Its legend's entry; empty for none.
     joined : bool
@@ -104,11 +103,9 @@ def line_plot(
     ----------
     name, title, caption, alt : str
         See `Figure`.
-    rows : sequence of sequence of Panel
-    x : Axis
     y : sequence of Axis
         Of each row.
-    inches, wide
+    inches, wide : tuple of float, bool
         Of the whole figure.
     above : bool
         Whether the legend stands above the panels.

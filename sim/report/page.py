@@ -50,10 +50,8 @@ class Bar:
         ----------
         scale : (float, float)
             Its least and its greatest number.
-        before, reached : float
         ends : (str, str)
             What the scale's ends are called.
-        alt : str
         """
         low, high = scale
         start, end = (100.0 * min(1.0, max(0.0, (at - low) / (high - low))) for at in (before, reached))
@@ -76,9 +74,6 @@ class Card:
 
     Parameters
     ----------
-    title : str
-    text : str
-    bar : Bar, optional
     colour : str
         That of the same thing in figures.
     """
@@ -102,8 +97,6 @@ class CellTrials:
     ----------
     name : str
         Unique in the page: its id there.
-    title : str
-    table : PageTable
     """
 
     name: str
@@ -119,13 +112,10 @@ class Section:
     ----------
     name : str
         Unique in the page: its id there.
-    heading : str
     before : sequence of str
         Paragraphs.
     conclusions : sequence of str
         Set apart, a sentence or two each.
-    table : PageTable, optional
-    figures : sequence of Figure
     after : sequence of str
         Paragraphs.
     """

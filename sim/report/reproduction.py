@@ -30,7 +30,6 @@ def region(printed: float, sd: float | None, margin: float) -> Range:
 
     Parameters
     ----------
-    printed : float
     sd : float or None
         The standard deviation that is printed beside it, if one is.
     margin : float
@@ -45,7 +44,6 @@ def judged(measured: Estimate, printed: Range, missing: str | None = None) -> st
 
     Parameters
     ----------
-    measured : Estimate
     printed : (float, float)
         See `region`.
     missing : str, optional
@@ -112,7 +110,6 @@ def comparisons(
 
     Parameters
     ----------
-    sweep : Sweep
     cells : iterable of mapping
         What was measured, with the swept values.
     beside : callable
@@ -174,7 +171,6 @@ def beside_ours(
 
     Parameters
     ----------
-    rows : sequence of Comparison
     name : callable
         Names a cell.
     margins : str

@@ -54,8 +54,6 @@ class PageTable:
 
     Parameters
     ----------
-    columns : sequence of Column
-    notes : sequence of str
     links : sequence of str
         The ids of what each row's first text leads to; none where rows lead nowhere.
     keys : int

@@ -86,11 +86,8 @@ class RunFolder:
 
         Parameters
         ----------
-        path : Path
-        sweep : Sweep
         programs : mapping of str to str
             The commands of programs that play in our parties' place, by party.
-        shard : Shard
 
         Raises
         ------

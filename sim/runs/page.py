@@ -86,7 +86,6 @@ def compared_page(folders: Sequence[Path], file: Path, page: Page) -> str:
         The runs'.
     file : Path
         Of the published figures.
-    page : Page
     """
     frames = [
         _frame(folder, read(str(folder / "scenario.toml")), read_trials(folder / "trials.jsonl")) for folder in folders

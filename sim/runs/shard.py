@@ -24,7 +24,6 @@ class Shard:
     ----------
     number : int
         From 1.
-    of : int
     """
 
     number: int

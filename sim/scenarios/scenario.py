@@ -236,7 +236,7 @@ class Scenario(Section):
 
     Parameters
     ----------
-    scenario, compliance
+    scenario, compliance : ScenarioSection, ComplianceSection
         Tables of the file.
     sweep : dict of str to list, or several
         The grid: dotted keys to the values that each takes. Of several grids, over the same keys, one after the other.

@@ -88,7 +88,6 @@ def walk(message: Any, inherited: int = VISIBILITY_UNSPECIFIED, within: tuple[st
 
     Parameters
     ----------
-    message : Descriptor
     inherited : Visibility
         The label of the field that holds the message.
     within : tuple of str

@@ -22,9 +22,6 @@ class Call:
 
     Parameters
     ----------
-    key : CallKey
-    method : str
-    requests, answers : list of Message
     ending : Ending or None
         None where the party did not live to see it.
     """

@@ -54,9 +54,6 @@ class Message:
     ----------
     entry : int
         Which entry of the transcript.
-    call : CallKey
-    method : str
-    is_request : bool
     is_received : bool
         Whether the transcript's party received it, or sent it.
     content : bytes
@@ -99,22 +96,18 @@ class Transcript:
 
     Parameters
     ----------
-    path : Path
     party, number : str
         As the file's place says.
     header : Header or None
         None where the first entry is not one.
-    entries : int
     digest : bytes
         The last entry's; it stands for everything before it.
     closed : bool
         Whether the party wrote the last entry that it writes when it leaves.
     messages : list of Message
         In the order in which they were recorded.
-    endings : dict of CallKey to Ending
     numerics : dict of str to str
         What computed the party's numbers, by part; nothing in format 2.
-    problems : list of Problem
     """
 
     path: Path

@@ -33,7 +33,6 @@ class Recomputed:
 
     Parameters
     ----------
-    contradictions : tuple of Contradiction
     notes : tuple of str
         What could not be computed again, and why.
     reports : int

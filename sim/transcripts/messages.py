@@ -46,7 +46,6 @@ class Batch:
 
     Parameters
     ----------
-    request_id : str
     metric : int
         Its number on the wire.
     epsilon : float
@@ -57,7 +56,6 @@ class Batch:
         None where they are not stored, or never arrived.
     answer : AuditResponse or None
         None where none was given, or it is not stored.
-    is_answered : bool
     asked, answered : int
         The entries from which on there was the question, and an answer or the end.
     """
@@ -90,7 +88,6 @@ class TrialMessages:
 
     Parameters
     ----------
-    deal_id : str
     cards : dict of str to Cards
         By the deal's message, such as "ComplianceDeal".
     submissions : dict of str to Submission
@@ -124,10 +121,6 @@ class Session:
     """What is known of the trials that parties played together.
 
     A trial is read when it is asked for, and not kept: of all of them the predictions may be more than memory holds.
-
-    Parameters
-    ----------
-    parties : mapping of str to Transcript
 
     Attributes
     ----------

@@ -42,7 +42,6 @@ class Column:
 
     Parameters
     ----------
-    name : str
     values : ndarray of uint8, shape (people,)
         0 or 1.
     """
@@ -95,12 +94,7 @@ class _Pattern:
 
 
 class Search:
-    """Columns, prepared to be searched for.
-
-    Parameters
-    ----------
-    columns : iterable of Column
-    """
+    """Columns, prepared to be searched for."""
 
     def __init__(self, columns: Iterable[Column]) -> None:
         known = list(columns)
@@ -123,7 +117,6 @@ class Search:
 
         Parameters
         ----------
-        data : bytes
         strides : sequence of int
             How many bytes there may be from one person's value to the next one's.
         """

@@ -35,7 +35,6 @@ def verify(
 
     Parameters
     ----------
-    folder : Path
     public_key : Path, optional
         Whose signature the result must have.
     scripts : sequence of Transcript, optional

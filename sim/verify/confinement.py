@@ -23,7 +23,6 @@ def changed_confinement(
 
     Parameters
     ----------
-    folder : Path
     sessions : sequence of mapping of str to Transcript
         The transcripts by party, one for each time that parties were started.
     notes : list of str

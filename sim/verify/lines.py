@@ -24,9 +24,6 @@ class Lines:
 
     Parameters
     ----------
-    findings : Findings
-    sweep : Sweep
-    lines : iterable of mapping
     secret : bytes
         What the run's draws are derived from.
     complete : bool

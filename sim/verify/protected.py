@@ -30,7 +30,6 @@ class _Dealt:
 
     Parameters
     ----------
-    column : Column
     names : dict of str to str
         What it is called, by deal id.
     holders : dict of (str, str) to set of str
@@ -54,10 +53,6 @@ class ProtectedColumns:
     """The protected columns of a run, and the search for them in what the developer and the adversary received.
 
     A column that a party holds by the rules of a deal is exempt in the calls about that deal, and nowhere else.
-
-    Parameters
-    ----------
-    scripts : iterable of Transcript
 
     Attributes
     ----------

@@ -28,7 +28,6 @@ def changed_page(folder: Path, scripts: Sequence[Transcript], notes: list[str]) 
 
     Parameters
     ----------
-    folder : Path
     scripts : sequence of Transcript
         Which tell on what the run was played: the referee's process drew the figures.
     notes : list of str

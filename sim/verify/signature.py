@@ -150,7 +150,6 @@ def wrong_signature(folder: Path, public: Path | None, notes: list[str]) -> Iter
 
     Parameters
     ----------
-    folder : Path
     public : Path or None
         The public key in PEM; None where nobody asks for a signature.
     notes : list of str

@@ -69,7 +69,6 @@ class Blobs:
 
     Parameters
     ----------
-    blocks : Blocks
     bytes_max : int
         How many bytes of the page all blobs may take.
     """
@@ -90,8 +89,6 @@ class Blobs:
 
         Parameters
         ----------
-        digest : bytes
-        data : bytes
         packed : bytes, optional
             The same, compressed by zlib, where somebody has done that already.
 

@@ -43,7 +43,6 @@ class Fields:
 
     Parameters
     ----------
-    put : callable
     by_digest : sequence of (int, bytes)
         Size and digest of each field whose bytes are not stored.
     """

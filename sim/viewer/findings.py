@@ -21,10 +21,8 @@ def checked(folder: Path, scripts: Sequence[Transcript], places: Places, trials:
 
     Parameters
     ----------
-    folder : Path
     scripts : sequence of Transcript
         The run's.
-    places : Places
     trials : mapping of str to str
         The trial's name in the page, by deal.
 

@@ -39,8 +39,6 @@ class Run:
 
     Parameters
     ----------
-    folder : Path
-    sweep : Sweep
     sessions : dict of str to dict
         The transcripts by number, then by party.
     """
@@ -104,8 +102,6 @@ class Other:
 
     Parameters
     ----------
-    name : str
-    sessions : dict of str to dict
     bit_for_bit : bool
         Whether every bit counts; else floats may differ a little.
     """
@@ -120,7 +116,6 @@ def page(run: Run, *, trial: int | None = None, sight: Sight = ALL, beside: Othe
 
     Parameters
     ----------
-    run : Run
     trial : int, optional
         The only trial to show, by its number in the run, from 1.
     sight : Sight

@@ -74,10 +74,8 @@ def reels(
 
     Parameters
     ----------
-    scripts : Session
     captions : mapping of str to callable
         By message.
-    sight : Sight
     blobs : Blobs
         Gets what arrays hold.
     deal : str, optional

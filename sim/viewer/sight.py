@@ -26,12 +26,7 @@ class Omitted(NamedTuple):
 
 @dataclass(frozen=True)
 class Sight:
-    """What may be seen: all of a run, or what one party saw of it.
-
-    Parameters
-    ----------
-    party : str or None
-    """
+    """What may be seen: all of a run, or what one party saw of it."""
 
     party: str | None = None
 

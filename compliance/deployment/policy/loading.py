@@ -45,16 +45,12 @@ class Data:
 
     Parameters
     ----------
-    policy : Policy
-    records : Records
-    rows : Rows
     grouped : Grouped or None
         Everybody's groups; None where the policy has none.
     released : tuple of (tuple of Column, ndarray), optional
         The columns that are released, and each person's codes, as of `load_release`.
     traits : tuple of Traits
         Of the people who are audited, and of those whose attributes are released.
-    answers_a_day : mapping of str to int
     """
 
     policy: Policy
@@ -263,7 +259,6 @@ def traits(policy: Policy, hidden: Collection[str]) -> tuple[Traits, Traits | No
 
     Parameters
     ----------
-    policy : Policy
     hidden : collection of str
         The columns that any data set of the deployment protects.
 

@@ -298,7 +298,6 @@ class Policies:
 
     Parameters
     ----------
-    deployment : DeploymentSection
     datasets : mapping of str to Policy
         By what requests call the data set.
     digest : bytes

@@ -25,9 +25,9 @@ class LocalProtocol(Generic[L]):
 
     Parameters
     ----------
-    public
+    public : LocalLaw
         Its name and laws, which everybody knows.
-    sample
+    sample : callable
         From a law, values in its domain, shape (n,), and randomness to the encodings, shape (n, k).
     """
 
@@ -39,13 +39,13 @@ class LocalProtocol(Generic[L]):
 
         Parameters
         ----------
-        values
+        values : ndarray
             The true values, shape (n,), integers in 0 .. k-1. Secret.
-        k
+        k : int
             How many values there are, at least 2. Public.
-        epsilon
+        epsilon : float
             The protocol's parameter, above 0; what the release costs each person is ``public.loss(k, epsilon)``.
-        draw
+        draw : Draw
             The randomness.
 
         Returns

@@ -93,7 +93,6 @@ def descent(
 
     Parameters
     ----------
-    task : Task
     beside : of the Gaussian releases beside the steps.
     recipe : another one than the task's.
     rows : how many rows there are to draw from, if others than the task's people.

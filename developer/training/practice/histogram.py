@@ -69,7 +69,6 @@ def train_and_count(task: Task, groups: NDArray[np.uint8] | None) -> Counted:
 
     Parameters
     ----------
-    task : Task
     groups : the private rows', to count by group; public rows are then of use only if theirs are known.
     """
     public, budget = task.public, task.budget

@@ -280,8 +280,7 @@ class AuditClient:
 
         Parameters
         ----------
-        predictions, request_id, ids, table, once, sample_weight
-            As of `ask`.
+        predictions, request_id, ids, table, once, sample_weight : as of `ask`.
         by : str or sequence of str
             The attributes whose values, all together, are the groups, such as ("race", "sex").
         epsilon : float

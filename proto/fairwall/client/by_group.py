@@ -53,7 +53,6 @@ class GroupTerms:
         How many predictions a model has to give.
     attributes : mapping of str to tuple of str
         What groups may be made of, and every value that somebody may have.
-    measures : tuple of str
     least_share : float
         Groups that are estimated below this share of the people take part in no comparison.
     epsilon, epsilon_remaining : float
@@ -78,14 +77,11 @@ class ByGroup:
         The attributes whose values, all together, are the groups.
     groups : tuple of tuple of str
         Each group's values.
-    measures : tuple of str
-    models : int
     release : GroupRelease
         The counts, with noise.
     least_share : float
         See `GroupTerms`.
-    epsilon_charged, epsilon_remaining, epsilon_remaining_now, rows_compared, request_id
-        As of `fairwall.client.Answer`.
+    epsilon_charged, epsilon_remaining, epsilon_remaining_now, rows_compared, request_id : as of `Answer`.
     """
 
     by: tuple[str, ...]
@@ -317,8 +313,6 @@ def count(
 
     Parameters
     ----------
-    service : Groups
-    deal_id : str
     request_id : str or None
         Names this request: the same one again gets the stored answer and costs nothing. None makes it of all that is
         asked.

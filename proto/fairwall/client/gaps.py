@@ -208,8 +208,6 @@ def ask(
 
     Parameters
     ----------
-    service : Audits
-    deal_id : str
     request_id : str
         Names this request: the same one again gets the stored answer and costs nothing.
     metric : str

@@ -23,7 +23,6 @@ class KnownRows:
 
     Parameters
     ----------
-    id_column : str
     public_columns : tuple of str
         Further columns that both sides hold, and may compare.
     ids_digest, table_digest : bytes
@@ -93,7 +92,6 @@ def arranged(
         One for each person, in the order of predictions.
     table : frame or mapping of str to sequence, optional
         The table that predictions were made from, in their order, with the columns that ``known`` names.
-    known : KnownRows
 
     Returns
     -------

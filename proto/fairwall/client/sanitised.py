@@ -100,8 +100,6 @@ def buy(service: ReleaseServiceStub, deal_id: str, request_id: str, epsilon: flo
 
     Parameters
     ----------
-    service : ReleaseServiceStub
-    deal_id : str
     request_id : str
         Names this request: the same one again gets the same bits and costs nothing.
     epsilon : float

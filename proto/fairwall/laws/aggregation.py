@@ -49,15 +49,15 @@ def aggregate_loss(
 
     Parameters
     ----------
-    metric
+    metric : str
         A key of `fairwall.laws.metric.METRICS` with one part.
-    n0, n1
+    n0, n1 : int
         Disadvantaged and advantaged people in the metric's stratum, each at least 1.
-    queries, epsilon
+    queries, epsilon : int, float
         The batch and its budget.
-    block_size
+    block_size : int
         As for `block_count`.
-    minimum_group
+    minimum_group : int
         g. It tells nothing of who is in one block, and the noise does not depend on it.
 
     Returns

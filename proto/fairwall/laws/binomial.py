@@ -12,9 +12,9 @@ def lower_limit(count: float, trials: float, level: float) -> float:
 
     Parameters
     ----------
-    count, trials
+    count, trials : float
         Hits, in 0 .. trials, and draws. They need not be whole: an effective number of draws may not be.
-    level
+    level : float
         In (0, 1).
     """
     if count <= 0:

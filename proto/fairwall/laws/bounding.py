@@ -56,11 +56,11 @@ def truncation_loss(distance: int, width: int, rate: float) -> float:
 
     Parameters
     ----------
-    distance
+    distance : int
         d, by how many steps a neighbour's truth may lie away, in 0 .. w.
-    width
+    width : int
         w, the range in steps, at least 1.
-    rate
+    rate : float
         lambda = step / scale, above 0.
 
     Returns
@@ -77,9 +77,9 @@ def truncated_scale(distance: int, width: int, step: float, epsilon: float) -> f
 
     Parameters
     ----------
-    step
+    step : float
         The grid's, a power of two.
-    epsilon
+    epsilon : float
         Above 0 and finite, for this one answer.
 
     Returns

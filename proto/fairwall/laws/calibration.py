@@ -40,15 +40,15 @@ def laplace_law(metric: str, n: int, queries: int, epsilon: float, minimum_group
 
     Parameters
     ----------
-    metric
+    metric : str
         A key of `fairwall.laws.metric.METRICS`.
-    n
+    n : int
         People in the metric's stratum.
-    queries
+    queries : int
         m, the size of the batch, at least 1.
-    epsilon
+    epsilon : float
         Privacy budget of the whole batch, above 0; infinite for no noise.
-    minimum_group
+    minimum_group : int
         g, what both groups have at least in every neighbour too, `fairwall.laws.sensitivity`.
 
     Returns
@@ -70,15 +70,15 @@ def conceal_law(metric: str, n0: int, n1: int, queries: int, epsilon: float, min
 
     Parameters
     ----------
-    metric
+    metric : str
         A key of `fairwall.laws.metric.METRICS`.
-    n0, n1
+    n0, n1 : int
         Disadvantaged and advantaged people in the metric's stratum, each at least 1. Secret: so is the scale.
-    queries
+    queries : int
         m, the size of the batch, at least 1.
-    epsilon
+    epsilon : float
         Privacy budget of the whole batch, above 0; infinite for no noise.
-    minimum_group
+    minimum_group : int
         g, what both groups have at least in every neighbour too, `fairwall.laws.sensitivity`.
 
     Returns
@@ -122,9 +122,9 @@ def cauchy_loss(shift: float, scale: float, other_scale: float) -> float:
 
     Parameters
     ----------
-    shift
+    shift : float
         Distance between the two locations.
-    scale, other_scale
+    scale, other_scale : float
         The two scales, both above 0.
 
     Returns
@@ -176,11 +176,11 @@ def printed_laplace_scale(n: int, queries: int, epsilon: float) -> float:
 
     Parameters
     ----------
-    n
+    n : int
         People in the test set, at least 2.
-    queries
+    queries : int
         m, at least 1.
-    epsilon
+    epsilon : float
         Above 0.
 
     Raises
@@ -201,11 +201,11 @@ def printed_conceal_scale(n0: int, n1: int, queries: int, epsilon: float) -> flo
 
     Parameters
     ----------
-    n0, n1
+    n0, n1 : int
         Disadvantaged and advantaged people, each at least 1.
-    queries
+    queries : int
         m, at least 1.
-    epsilon
+    epsilon : float
         Above 0.
 
     Raises

@@ -56,9 +56,9 @@ def largest_alpha(beta: float, epsilon: float) -> float:
 
     Parameters
     ----------
-    beta
+    beta : float
         Smoothness, above 0 and below epsilon.
-    epsilon
+    epsilon : float
         One query's budget, above 0. Of more than 500 only 500 are used.
     """
     e = min(epsilon, _EXPONENT_MAX)
@@ -75,15 +75,15 @@ def tune(metric: str, n: int, queries: int, epsilon: float, shares: Shares = DEF
 
     Parameters
     ----------
-    metric
+    metric : str
         A key of `fairwall.laws.metric.METRICS` that is bounded.
-    n
+    n : int
         People in the metric's stratum; for a metric that is no difference of means, the people.
-    queries
+    queries : int
         m, the size of the batch, at least 1.
-    epsilon
+    epsilon : float
         Privacy budget of the whole batch, above 0 and finite.
-    shares
+    shares : Shares
         For which group shares the noise is to be small, and g.
     """
     require_batch(queries, epsilon)
@@ -111,11 +111,11 @@ def tuned_law(metric: str, n0: int, n1: int, queries: int, epsilon: float, share
 
     Parameters
     ----------
-    metric
+    metric : str
         A key of `fairwall.laws.metric.METRICS` with one part.
-    n0, n1
+    n0, n1 : int
         Disadvantaged and advantaged people in the metric's stratum, each at least g. Secret: so is the scale.
-    queries, epsilon, shares
+    queries, epsilon, shares : int, float, Shares
         As for `tune`; an infinite epsilon means no noise.
     """
     require_batch(queries, epsilon)

@@ -56,13 +56,13 @@ class Cuts:
 
     Parameters
     ----------
-    order
+    order : ndarray of intp
         The people, by position, so that each cell of each partition is an interval of it, shape (n,).
-    at
+    at : ndarray of intp
         Where `order` is cut, the most telling cut first; the partition into c cells has the first c - 1 of them.
-    squares
+    squares : ndarray of float64
         l, the eigenvalues of X X' that are not 0, the largest first, shape (r,).
-    points
+    points : ndarray of float64
         The components U'X that belong to the first of them.
     """
 
@@ -119,9 +119,9 @@ def cut(values: NDArray[np.float64], least: int = CELL_MIN) -> Cuts:
 
     Parameters
     ----------
-    values
+    values : ndarray of float64
         Shape (m, n), m models' predictions for n people. Public; nothing else is looked at.
-    least
+    least : int
         How many people a cell holds at least, 1 or more.
 
     Returns
@@ -159,16 +159,16 @@ def best_count(
 
     Parameters
     ----------
-    values
+    values : ndarray of float64
         Shape (m, n), of the people that were cut, in their own order.
-    cuts
+    cuts : Cuts
         How they were cut.
-    epsilon
+    epsilon : float
         Above 0 and finite.
-    offset
+    offset : float
         The mean square of how far the models' means over these people are from their means over all whom a metric
         looks at: by so much N0 of these people matters to their sums.
-    most
+    most : int
         How many cells there may be at most.
     """
     m, n = values.shape

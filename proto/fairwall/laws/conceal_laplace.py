@@ -35,13 +35,13 @@ def conceal_laplace_law(
 
     Parameters
     ----------
-    metric
+    metric : str
         A key of `fairwall.laws.metric.METRICS`.
-    n0, n1
+    n0, n1 : int
         Disadvantaged and advantaged people in the metric's stratum, each at least 1. Secret: so is the scale.
-    queries, epsilon, delta
+    queries, epsilon, delta : int, float, float
         m; the budget of the whole batch, epsilon in (0, 1) for the theorem as stated, delta in (0, 1).
-    minimum_group
+    minimum_group : int
         g, what both groups have at least in every neighbour too, `fairwall.laws.sensitivity`.
     """
     beta = conceal_laplace_beta(queries, epsilon, delta)

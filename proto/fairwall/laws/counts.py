@@ -61,13 +61,13 @@ def laplace_scales(sums: int, epsilon: float, *, size_known: bool = False, steps
 
     Parameters
     ----------
-    sums
+    sums : int
         k, how many sums of the stratum are released.
-    epsilon
+    epsilon : float
         Above 0; infinite for no noise.
-    size_known
+    size_known : bool
         Whether N0 was released before.
-    steps
+    steps : float
         By how much rounding to a grid may enlarge the distance of two sums, beside 1/2.
     """
     require_batch(sums, epsilon)
@@ -101,9 +101,9 @@ class Totals:
 
     Parameters
     ----------
-    people
+    people : int
         n of the stratum.
-    total, variance
+    total, variance : ndarray of float64
         Of each model's values over all n, shape (k,); the variance is the mean square around the mean.
     """
 
@@ -119,13 +119,13 @@ def shrunk_sums(
 
     Parameters
     ----------
-    centred
+    centred : ndarray of float64
         nu with noise, shape (k,).
-    size
+    size : float
         N0 as released, in 1 .. n-1.
-    totals
+    totals : Totals
         What is public.
-    scale, gaussian
+    scale, gaussian : float, bool
         Of the noise: its scale, and whether it is Gaussian rather than Laplace.
 
     Returns
@@ -147,15 +147,15 @@ def expected_sums(
 
     Parameters
     ----------
-    noisy
+    noisy : ndarray of float64
         u with noise, shape (k,).
-    spread
+    spread : ndarray of float64
         The standard deviation of each by chance alone, shape (k,).
-    widest
+    widest : float
         The largest standard deviation worth considering.
-    scale
+    scale : float
         Of the noise, above 0.
-    gaussian
+    gaussian : bool
         Whether the noise is Gaussian rather than Laplace.
     """
     # A prediction that is the same for everybody tells nothing of A: its u is 0.

@@ -74,11 +74,11 @@ class CubeScales:
 
     Parameters
     ----------
-    scale, sides
+    scale, sides : float, int
         Of the cube: 1/lambda, where a person moves each coordinate by at most 1, and d.
-    size
+    size : float or None
         Of Laplace noise on N0 apart; None where N0 was bought before or is the cube's first coordinate.
-    together
+    together : bool
         Whether it is that.
     """
 
@@ -93,11 +93,11 @@ def cube_scales(sums: int, epsilon: float, *, size_known: bool = False) -> CubeS
 
     Parameters
     ----------
-    sums
+    sums : int
         d, the different centred sums of the stratum, see `coordinates`.
-    epsilon
+    epsilon : float
         Above 0; infinite for no noise.
-    size_known
+    size_known : bool
         Whether N0 was bought before.
     """
     require_batch(max(sums, 1), epsilon)
@@ -124,13 +124,13 @@ class Coordinates:
 
     Parameters
     ----------
-    centres, halves
+    centres, halves : ndarray of float64
         c and D of each model, shape (k,).
-    steps
+    steps : ndarray of float64
         Whole numbers, shape (d, n): what each person counts in each coordinate, from -1/h to 1/h.
-    place
+    place : ndarray of intp
         Whose coordinate is each model's, shape (k,): from 0 to d-1, -1 where it predicts the same for all.
-    sign
+    sign : ndarray of float64
         1, or -1 for a coordinate's negative, shape (k,).
     """
 
@@ -153,9 +153,9 @@ def coordinates(values: NDArray[np.float64], step: float) -> Coordinates:
 
     Parameters
     ----------
-    values
+    values : ndarray of float64
         Shape (k, n), of everybody in the stratum.
-    step
+    step : float
         h: a power of two, at most 1.
     """
     least, most = values.min(axis=1), values.max(axis=1)
@@ -182,9 +182,9 @@ class CubeNoise(Scaled):
 
     Parameters
     ----------
-    scale
+    scale : float
         1/lambda, at least 0.
-    sides
+    sides : int
         d, at least 1.
     """
 
@@ -237,9 +237,9 @@ def made_uniform(noise: NDArray[np.float64], scale: float) -> NDArray[np.float64
 
     Parameters
     ----------
-    noise
+    noise : ndarray of float64
         All coordinates of one draw, shape (d,).
-    scale
+    scale : float
         1/lambda, above 0.
     """
     from scipy.special import gammaincc

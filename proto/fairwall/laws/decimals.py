@@ -32,9 +32,9 @@ def least_scale(epsilon: float, spent: float = math.inf) -> float:
 
     Parameters
     ----------
-    epsilon
+    epsilon : float
         Above 0; infinite for no noise, of scale 0.
-    spent
+    spent : float
         The scale of further noise whose cost is part of epsilon; infinite for none.
     """
     if math.isinf(epsilon):

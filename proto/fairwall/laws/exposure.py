@@ -72,9 +72,9 @@ class Limit:
 
     Parameters
     ----------
-    accuracy
+    accuracy : float
         The balanced accuracy of the best attack, in [1/2, 1]; 1 for no limit.
-    shares
+    shares : Shares
         The public range of group shares for which that holds.
     """
 
@@ -123,17 +123,17 @@ def revealed(
 
     Parameters
     ----------
-    mechanism
+    mechanism : str
         A name of which `is_known` says yes.
-    metric
+    metric : str
         A key of `fairwall.laws.metric.METRICS`.
-    n
+    n : int
         People whom the metric looks at, at least 2; they are taken to be as many in each of its strata.
-    queries, epsilon, delta
+    queries, epsilon, delta : int, float, float
         The batch and its whole budget.
-    shares
+    shares : Shares
         The public range of group shares.
-    different
+    different : int or None
         How many different coordinates the batch has for a cube; None where the attacker still chooses his batch.
 
     Returns
@@ -191,11 +191,11 @@ def cells_within(n: int, epsilon: float, limit: Limit) -> int:
 
     Parameters
     ----------
-    n
+    n : int
         People in the stratum, at least 2.
-    epsilon
+    epsilon : float
         Of the release; above 0 and finite.
-    limit
+    limit : Limit
         What they may reveal.
 
     Returns
@@ -225,15 +225,15 @@ def of_tables(
 
     Parameters
     ----------
-    n
+    n : int
         People who are counted, at least 2.
-    tables
+    tables : mapping of int to int
         How many tables there are of each number of strata, all of noise of its rate.
-    sums
+    sums : int
         How many models' scores are summed by group.
-    epsilon, sums_epsilon
+    epsilon, sums_epsilon : float
         Of each table, and of the sums of each model; the noise between two groups, which hides least.
-    shares
+    shares : Shares
         Says how small a group may be.
     """
     sizes = _sizes(n, shares)[:1]
@@ -452,9 +452,9 @@ def accuracy(one: NDArray[np.float64], zero: NDArray[np.float64], rows: int) -> 
 
     Parameters
     ----------
-    one, zero
+    one, zero : ndarray of float64
         The probabilities of what one look may show under each, of the same shape.
-    rows
+    rows : int
         How many looks there are, at least 1.
 
     Returns

@@ -32,9 +32,9 @@ def gaussian_delta(multiplier: float, epsilon: float) -> float:
 
     Parameters
     ----------
-    multiplier
+    multiplier : float
         Standard deviation over the l2 sensitivity, above 0.
-    epsilon
+    epsilon : float
         At least 0.
     """
     from scipy.special import log_ndtr, ndtr  # loading it takes most of a second
@@ -54,9 +54,9 @@ def gaussian_epsilon(multiplier: float, delta: float) -> float:
 
     Parameters
     ----------
-    multiplier
+    multiplier : float
         Standard deviation over the l2 sensitivity, above 0.
-    delta
+    delta : float
         Above 0 and below 1.
     """
     low, high = 0.0, 1.0
@@ -72,9 +72,9 @@ def gaussian_multiplier(epsilon: float, delta: float) -> float:
 
     Parameters
     ----------
-    epsilon
+    epsilon : float
         Above 0; infinite for no noise.
-    delta
+    delta : float
         Above 0 and below 1.
 
     Raises

@@ -113,7 +113,6 @@ def merged_share(share: Share, groups: NDArray[np.intp], count: int) -> Share:
 
     Parameters
     ----------
-    share : Share
     groups : ndarray of intp, shape (groups,)
         The number of the group that each one becomes part of.
     count : int
@@ -194,7 +193,7 @@ def sizes(tables: Sequence[Table], groups: NDArray[np.intp], count: int) -> tupl
     ----------
     tables : sequence of Table
         Each of all people.
-    groups, count
+    groups, count : ndarray of intp, int
         As of `merged_share`.
 
     Returns
@@ -243,7 +242,6 @@ def compared(share: Share, chosen: NDArray[np.bool_]) -> Comparison:
 
     Parameters
     ----------
-    share : Share
     chosen : ndarray of bool, shape (groups,)
         Which groups take part; the others get NaN.
     """

@@ -49,10 +49,10 @@ class Measurement:
 
     Parameters
     ----------
-    steps
+    steps : ndarray of float64
         What each person counts in each sum, in whole steps of the grid, shape (r, n): from -1/h to 1/h. The first sum
         is N0 where that is not known.
-    error
+    error : float
         The error to expect of a gap.
     """
 
@@ -65,13 +65,13 @@ def best_measurement(values: NDArray[np.float64], epsilon: float, step: float, *
 
     Parameters
     ----------
-    values
+    values : ndarray of float64
         Of everybody in the stratum, shape (m, n).
-    epsilon
+    epsilon : float
         Above 0 and finite.
-    step
+    step : float
         h, the grid's step: a power of two, at most 1.
-    size_known
+    size_known : bool
         Whether N0 was bought before.
     """
     m, n = values.shape

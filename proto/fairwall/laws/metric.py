@@ -44,9 +44,9 @@ class Part:
 
     Parameters
     ----------
-    value
+    value : Value
         What is added up, one number in [0, 1] for each person.
-    label
+    label : int or None
         The label that puts a person into the stratum; None for everybody.
     """
 
@@ -60,10 +60,10 @@ class GroupSums:
 
     Parameters
     ----------
-    sum1, sum0
+    sum1, sum0 : ndarray of float64
         Sums of each model's values over the stratum's advantaged and disadvantaged people, shape (m,), float64,
         taken with `sums_over`.
-    n1, n0
+    n1, n0 : float
         How many advantaged and disadvantaged people the stratum has; need not be whole where they are estimates.
     """
 
@@ -86,21 +86,21 @@ class Metric:
 
     Parameters
     ----------
-    name
+    name : str
         The key in `METRICS`, in scenario files and in results.
-    title
+    title : str
         What people call it, in reports.
-    parts
+    parts : tuple of Part
         What it is computed from.
-    absolute
+    absolute : bool
         Whether gaps lose their sign. This changes the sensitivity.
-    binary
+    binary : bool
         Whether predictions must be 0 or 1.
-    bounded
+    bounded : bool
         Whether one person can move it only so far. What is not bounded cannot be protected by noise on the metric.
-    joined
+    joined : {'max', 'sum'} or None
         Of several strata, each with one part: whether it is the largest of their absolute gaps, or the sum.
-    formula
+    formula : callable or None
         From the `GroupSums` of each part to what it says of each model, where that is no gap of means.
 
     Raises
@@ -244,9 +244,9 @@ def stratum(metric: str, labels: NDArray[np.uint8]) -> NDArray[np.bool_]:
 
     Parameters
     ----------
-    metric
+    metric : str
         A key of `METRICS`.
-    labels
+    labels : ndarray of uint8
         The public labels, shape (n,), each 0 or 1.
 
     Returns
@@ -268,9 +268,9 @@ def strata_of(metric: str, labels: NDArray[np.uint8]) -> list[NDArray[np.bool_]]
 
     Parameters
     ----------
-    metric
+    metric : str
         A key of `METRICS`.
-    labels
+    labels : ndarray of uint8
         The public labels, shape (n,), each 0 or 1.
 
     Returns
@@ -293,11 +293,11 @@ def part_values(
 
     Parameters
     ----------
-    metric
+    metric : str
         A key of `METRICS`.
-    predictions
+    predictions : ndarray of float64
         Shape (m, n), m models' predictions for n people, each in [0, 1].
-    labels
+    labels : ndarray of uint8 or None
         Shape (n,), each 0 or 1. May be left out for a metric that needs none.
 
     Yields
@@ -328,9 +328,9 @@ def sums_over(members: NDArray[np.bool_], predictions: NDArray[np.float64]) -> N
 
     Parameters
     ----------
-    members
+    members : ndarray of bool
         Whom to add up, shape (n,).
-    predictions
+    predictions : ndarray of float64
         Shape (m, n), m models' predictions for n people, or other `part_values`, each in [0, 1].
 
     Returns

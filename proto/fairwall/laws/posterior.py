@@ -88,15 +88,15 @@ class Seen:
 
     Parameters
     ----------
-    values
+    values : ndarray of float64
         y, shape (k,).
-    ones
+    ones : ndarray of float64
         S 1, how much each number would be with everybody disadvantaged, shape (k,).
-    gram
+    gram : ndarray of float64
         S S', shape (k, k).
-    cross
+    cross : ndarray of float64
         X S', shape (m, k).
-    noise
+    noise : ndarray of float64
         The covariance of the noise, shape (k, k), or its diagonal, shape (k,).
     """
 
@@ -113,17 +113,17 @@ class Posterior:
 
     Parameters
     ----------
-    mean
+    mean : ndarray of float64
         Shape (m,).
-    weights
+    weights : ndarray of float64
         Of `STRUCTURES` in the mean, adding up to 1.
-    evidence
+    evidence : ndarray of float64
         The same where none of `STRUCTURES` was taken to be likelier than others beforehand: for how sure the mean is.
-    directions
+    directions : ndarray of float64
         U, shape (m, r).
-    components
+    components : ndarray of float64
         The mean of U'u for each structure, shape (structures, r).
-    covariances
+    covariances : ndarray of float64
         How sure that is, as described above, shape (structures, r, r).
     """
 
@@ -149,13 +149,13 @@ def posterior(products: NDArray[np.float64], seen: Seen, share: float, people: i
 
     Parameters
     ----------
-    products
+    products : ndarray of float64
         X X', shape (m, m).
-    seen
+    seen : Seen
         What was released.
-    share
+    share : float
         s, above 0 and below 1; as released, too.
-    people
+    people : int
         n.
     """
     squares, directions = directions_of(products)
@@ -268,11 +268,11 @@ def predicted_error(variances: Sequence[float], size_variance: float, people: in
 
     Parameters
     ----------
-    variances
+    variances : sequence of float
         The mean posterior variance of u at `SHARE`, for each of `STRUCTURES`.
-    size_variance
+    size_variance : float
         Of N0 as released.
-    people
+    people : int
         n.
 
     Returns
@@ -301,11 +301,11 @@ def variances_told(
 
     Parameters
     ----------
-    squares
+    squares : ndarray of float64
         l, as `directions_of` gives it, shape (r,).
-    told
+    told : ndarray of float64
         F, shape (r, k): such as C times the inverse of D's root, where C = U'X S' and D = s(1-s) S S' + R.
-    priors
+    priors : sequence of tuple of float
         q and tau of each structure, as from `structures`.
     """
     spread, found, rows = SHARE * (1 - SHARE), list[float](), told.T
@@ -326,13 +326,13 @@ def variances_with_noise(squares: NDArray[np.float64], models: int, noise: float
 
     Parameters
     ----------
-    squares
+    squares : ndarray of float64
         The eigenvalues of X X' that are not 0.
-    models
+    models : int
         m.
-    noise
+    noise : float
         The variance of the noise on each u.
-    people
+    people : int
         n.
     """
     found = []

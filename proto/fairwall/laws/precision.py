@@ -22,9 +22,9 @@ def written_down(values: NDArray[np.float64], precision: Precision) -> NDArray[n
 
     Parameters
     ----------
-    values
+    values : ndarray of float64
         Any shape.
-    precision
+    precision : Precision
         An integer counts decimals, from 0 to `DECIMALS_MAX`.
     """
     if precision == "float64":

@@ -29,13 +29,13 @@ def proposed_bound(metric: str, people: int, minority_share: float = MINORITY_SH
 
     Parameters
     ----------
-    metric
+    metric : str
         A key of `fairwall.laws.metric.METRICS`.
-    people
+    people : int
         In the metric's stratum, at least 2g+1.
-    minority_share
+    minority_share : float
         In (0, 1/2].
-    minimum_group
+    minimum_group : int
         g, what both groups have at least in every neighbour too, `fairwall.laws.sensitivity`.
     """
     return flip_sensitivity(metric, people, proposed_size(people, minority_share, minimum_group))
@@ -46,11 +46,11 @@ def released_law(bound: float, queries: int, epsilon: float, test_share: float =
 
     Parameters
     ----------
-    bound
+    bound : float
         The largest `proposed_bound` of the metric's strata.
-    queries, epsilon
+    queries, epsilon : int, float
         m, and the budget of the whole batch, test included.
-    test_share
+    test_share : float
         In (0, 1).
     """
     return Laplace(queries * bound / (epsilon * (1 - test_share)))

@@ -61,9 +61,9 @@ def filter_order(epsilon: float, delta: float) -> float:
 
     Parameters
     ----------
-    epsilon
+    epsilon : float
         Of the whole budget, finite and above 0.
-    delta
+    delta : float
         Above 0 and below 1.
     """
 

@@ -67,11 +67,11 @@ def response_estimates(
 
     Parameters
     ----------
-    noisy_size, noisy_sums
+    noisy_size, noisy_sums : ndarray of float64
         N~, shape (1,) or for each model another, and V~ of each model, shape (m,).
-    people, totals
+    people, totals : int, ndarray of float64
         n, and the sum of v over everybody, shape (m,). Public.
-    probability
+    probability : float
         p, at most 1/2.
 
     Returns
@@ -91,9 +91,9 @@ def combined(copies: NDArray[np.float64], probabilities: Sequence[float]) -> tup
 
     Parameters
     ----------
-    copies
+    copies : ndarray of float64
         Shape (k, n), each 0 or 1.
-    probabilities
+    probabilities : sequence of float
         With which each was turned over, at most 1/2; at most one of them 0.
 
     Returns
@@ -133,11 +133,11 @@ def noisy_sums(
 
     Parameters
     ----------
-    sizes, means
+    sizes, means : tuple of int, tuple of ndarray of float64
         Of the disadvantaged and of the advantaged: how many, and each model's mean over them, shape (m,).
-    variance
+    variance : ndarray of float64
         Of each model's values within a group, shape (m,).
-    probability
+    probability : float
         p.
     """
     turned = [generator.binomial(size, probability, mean.size) for size, mean in zip(sizes, means, strict=True)]

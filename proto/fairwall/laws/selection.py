@@ -58,11 +58,11 @@ class SparseVector:
 
     Parameters
     ----------
-    threshold
+    threshold : float
         What gaps are compared with.
-    threshold_scale, query_scale
+    threshold_scale, query_scale : float
         Scales of the Laplace noise, at least 0.
-    positives
+    positives : int or None
         After so many yeses nothing more is answered; None for no end.
     """
 
@@ -102,13 +102,13 @@ def sparse_vector(threshold: float, sensitivity: float, positives: int, epsilon:
 
     Parameters
     ----------
-    threshold
+    threshold : float
         What gaps are compared with.
-    sensitivity
+    sensitivity : float
         The most that one query moves between neighbours.
-    positives
+    positives : int
         c, at least 1.
-    epsilon
+    epsilon : float
         Above 0; infinite for no noise.
 
     Raises
@@ -130,11 +130,11 @@ def permute_and_flip_exponents(scores: NDArray[np.float64], sensitivity: float, 
 
     Parameters
     ----------
-    scores
+    scores : ndarray of float64
         Shape (m,), the higher the better.
-    sensitivity
+    sensitivity : float
         The most that one score moves between neighbours; where it is 0, neighbours agree on every score.
-    epsilon
+    epsilon : float
         Above 0.
     """
     behind: NDArray[np.float64] = scores.max() - scores

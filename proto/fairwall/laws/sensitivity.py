@@ -163,11 +163,11 @@ class Sensitivities:
 
     Parameters
     ----------
-    local
+    local : float
         The most that it moves between this data set and a neighbour. Secret.
-    overall
+    overall : float
         The global sensitivity: the most that it moves between any two neighbours with these labels.
-    smooth
+    smooth : float or None
         The smooth sensitivity. Secret. None where no beta was given.
     """
 
@@ -189,17 +189,17 @@ def sensitivities(
 
     Parameters
     ----------
-    metric
+    metric : str
         A key of `fairwall.laws.metric.METRICS`.
-    counts
+    counts : Counts or tuple of int
         The four counts, or (n0, n1) of the metric's own stratum. Equalized odds needs the four.
-    beta
+    beta : float or None
         Smoothness, at least 0 and finite; None for no smooth sensitivity.
-    scores
+    scores : bool
         Whether predictions are scores in [0, 1] rather than 0 or 1. Of no effect on a metric that needs 0 or 1.
-    may_be_empty
+    may_be_empty : bool
         Whether a group may be empty, the gap then being 0, rather than neither data set having an empty group.
-    minimum_group
+    minimum_group : int
         g, how many people of each group neighbours have at least in each of the metric's strata; at least 1. Public.
 
     Raises
@@ -235,13 +235,13 @@ def flip_sensitivity(metric: str, n: int, leaving: int, *, scores: bool = True) 
 
     Parameters
     ----------
-    metric
+    metric : str
         A key of `fairwall.laws.metric.METRICS`.
-    n
+    n : int
         People in the metric's stratum; for equalized odds, in the person's.
-    leaving
+    leaving : int
         Size of the group that the person leaves, in 2 .. n-1.
-    scores
+    scores : bool
         Whether predictions are scores in [0, 1] rather than 0 or 1.
 
     Returns
@@ -267,11 +267,11 @@ def local_sensitivity(
 
     Parameters
     ----------
-    metric
+    metric : str
         A key of `fairwall.laws.metric.METRICS` with one stratum; see `sensitivities` for the others.
-    n0, n1
+    n0, n1 : int
         Disadvantaged and advantaged people in the metric's stratum, each at least g. Secret: so is the result.
-    scores, may_be_empty, minimum_group
+    scores, may_be_empty, minimum_group : bool, bool, int
         As for `sensitivities`.
 
     Returns
@@ -297,11 +297,11 @@ def global_sensitivity(
 
     Parameters
     ----------
-    metric
+    metric : str
         A key of `fairwall.laws.metric.METRICS` with one stratum; see `sensitivities` for the others.
-    n
+    n : int
         People in the metric's stratum. Public, since the labels are.
-    scores, may_be_empty, minimum_group
+    scores, may_be_empty, minimum_group : bool, bool, int
         As for `sensitivities`.
 
     Returns
@@ -334,13 +334,13 @@ def smooth_sensitivity(
 
     Parameters
     ----------
-    metric
+    metric : str
         A key of `fairwall.laws.metric.METRICS` with one stratum; see `sensitivities` for the others.
-    n0, n1
+    n0, n1 : int
         Disadvantaged and advantaged people in the metric's stratum, each at least g. Secret: so is the result.
-    beta
+    beta : float
         Smoothness, at least 0 and finite; 0 gives the global sensitivity. Must not depend on n0 and n1.
-    scores, may_be_empty, minimum_group
+    scores, may_be_empty, minimum_group : bool, bool, int
         As for `sensitivities`.
 
     Returns

@@ -61,13 +61,13 @@ class Standing:
 
     Parameters
     ----------
-    name
+    name : str
         A mechanism's name, with `SHRUNK` behind it where answers move towards no gap; or `MIDPOINT`.
-    guarantee
+    guarantee : Guarantee
         What it promises; the midpoint looks at nothing and promises all.
-    median_error, mean_error
+    median_error, mean_error : float
         Of one clamped answer, averaged over group shares and worlds.
-    worst_ratio
+    worst_ratio : float
         The largest ratio of the median error to the midpoint's, over group shares and worlds.
     """
 
@@ -120,13 +120,13 @@ def standings(
 
     Parameters
     ----------
-    metric
+    metric : str
         A key of `fairwall.laws.metric.METRICS`.
-    n
+    n : int
         People in the metric's stratum, at least 3; for equalized odds, people.
-    queries, epsilon, delta
+    queries, epsilon, delta : int, float, float
         The batch and its whole budget; epsilon finite.
-    shares
+    shares : Shares
         The public range of group shares.
 
     Returns

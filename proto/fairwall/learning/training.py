@@ -92,8 +92,6 @@ def train(
     rows : sequence of length models
         The rows a model is trained on; or a plan of its batches, which then says how large they are.
     seeds : sequence of int, length models, each at least 0
-    recipe : Recipe
-    penalty : EqualizedOdds or WeightedRows, optional
     private : sequence of Private, length models, optional
         Clips and noises each model's gradients. Its batches are then Poisson, and a penalty is one of weighted rows,
         clipped together with the loss: a batch's gap is no sum over rows, so no row's part in its slope is bounded.

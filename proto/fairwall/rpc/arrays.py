@@ -35,10 +35,6 @@ def header_of(array: NDArray[np.generic]) -> array_pb2.ArrayHeader:
     Parameters
     ----------
     array : ndarray of float64, float32 or uint8, at most 2 axes
-
-    Returns
-    -------
-    ArrayHeader
     """
     code = _CODES.get(array.dtype.newbyteorder("<"))
     if code is None or array.ndim > 2:
@@ -85,7 +81,6 @@ class ArrivingArray:
 
     Parameters
     ----------
-    header : ArrayHeader
     limit_bytes : int
         More than this is refused before memory is set aside.
 

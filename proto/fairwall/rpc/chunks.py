@@ -29,7 +29,6 @@ class Chunk:
     ----------
     part : str
         The name of the chunk's field.
-    data : memoryview
     """
 
     __slots__ = ("_data", "_part")

@@ -126,7 +126,6 @@ def start(party: str, source: str | None = None) -> tuple[PartyConfig, tuple[Lay
 
     Parameters
     ----------
-    party : str
     source : str, optional
         The configuration's file, or "-"; by default what the command line says.
 

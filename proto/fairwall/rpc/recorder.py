@@ -69,7 +69,6 @@ class Recording:
         What the parties' files are called: those of one name are about the same calls.
     mode : str
         "full" stores large fields, "digest" their digests alone, "none" records nothing.
-    scenario_digest : str
     """
 
     folder: Path
@@ -89,8 +88,6 @@ class Recorder:
     ----------
     path : Path
         Must not exist; its folder is made if it does not.
-    run, party : str
-    scenario_digest : str
     mode : str
         "full" or "digest".
     layers : iterable of Layer

@@ -37,7 +37,6 @@ class Seat:
         To the referee, and whoever deals the game.
     counterpart : str
         Where the service listens that the party is a client of.
-    credentials : Credentials
     recorder : Recorder, optional
         Of the party's transcript.
     """

@@ -29,11 +29,11 @@ def read(path: Path, name: str, columns: Sequence[str], kept: Callable[[int, int
 
     Parameters
     ----------
-    path, name
+    path, name : Path, str
         Where the file is, and what an error calls it.
-    columns
+    columns : sequence of str
         Names that occur in the header, each once.
-    kept
+    kept : callable
         Told after each block how many rows there are, and how many bytes are kept of them; it may end the reading.
 
     Raises

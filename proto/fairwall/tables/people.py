@@ -36,13 +36,13 @@ class People:
 
     Attributes
     ----------
-    kept
+    kept : ndarray of bool
         (rows,): which rows of the file they are.
-    labels
+    labels : ndarray of uint8
         (people,): 1 is the favourable outcome.
-    protected
+    protected : ndarray of uint8
         (people,): 1 is the advantaged group, 0 the disadvantaged one.
-    left_out
+    left_out : tuple of LeftOut
         The other rows of the file, by reason.
     """
 
@@ -76,13 +76,13 @@ def select(name: str, columns: pa.Table, roles: Roles, imputed: Mapping[str, str
 
     Parameters
     ----------
-    name
+    name : str
         What an error calls the table.
-    columns
+    columns : pa.Table
         The named columns, as `fairwall.tables.reading.read` returns them.
-    roles
+    roles : Roles
         Which column plays which part.
-    imputed
+    imputed : mapping of str to str or None
         For the protected column or the label, which of its values stands where there is none.
 
     Raises

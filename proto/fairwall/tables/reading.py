@@ -44,11 +44,11 @@ def read(path: Path, name: str, columns: Sequence[str] | None = None, *, as_text
 
     Parameters
     ----------
-    path, name
+    path, name : Path, str
         Where the file is, and what an error calls it.
-    columns
+    columns : sequence of str or None
         Which columns to keep, by default all of them.
-    as_text
+    as_text : bool
         Leave the fields of a CSV file as they are spelt, rather than find each column's type.
 
     Raises

@@ -11,13 +11,13 @@ class Roles:
 
     Attributes
     ----------
-    protected, label
+    protected, label : str
         The two columns that are never features.
-    advantaged, positive
+    advantaged, positive : str or None
         The value of each that counts as 1; None says that a value is still owed.
-    disadvantaged
+    disadvantaged : str or None
         The value of the protected column that counts as 0; None is every other value.
-    drop
+    drop : tuple of str
         Further columns that are not features.
     """
 

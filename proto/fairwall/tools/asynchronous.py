@@ -34,7 +34,7 @@ class AsyncAuditClient:
 
     Parameters
     ----------
-    address, credentials, data
+    address, credentials, data : str, str or Path, str or None
         As `AuditClient`'s.
 
     Raises

@@ -33,7 +33,6 @@ def ask_about(
 
     Parameters
     ----------
-    audits : AuditClient
     classifier : object
         Fitted, with ``classes_`` (two) and ``predict`` or ``predict_proba``, as scikit-learn has them.
     X : frame or array, shape (people, features)
@@ -42,7 +41,7 @@ def ask_about(
         A difference, such as "sp" or "eo".
     epsilon : float
         What predictions cost that were not asked about before.
-    ids, table
+    ids, table : sequence of object or None, Any
         Whose the rows are, as in `AuditClient.ask`.
     response : {"decisions", "probabilities"}
         What is audited: which class it decides for, or the probability of the second of ``classes_``.

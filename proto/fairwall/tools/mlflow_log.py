@@ -20,7 +20,6 @@ def log_answer(answer: Answer, metric: str) -> None:
 
     Parameters
     ----------
-    answer : Answer
     metric : str
         What was asked for, such as "sp".
     """

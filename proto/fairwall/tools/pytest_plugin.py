@@ -33,10 +33,8 @@ class Audit:
 
     Parameters
     ----------
-    audits : AuditClient
     table : frame
         The test set, see ``audit_table``.
-    epsilon : float
     """
 
     audits: AuditClient = field(repr=False)

@@ -25,9 +25,9 @@ class GapScorer:
 
     Parameters
     ----------
-    address, credentials, data
+    address, credentials, data : str, str or Path, str or None
         As `AuditClient`'s.
-    metric, epsilon, ids, table, response
+    metric, epsilon, ids, table, response : str, float, sequence of object or None, Any, Response
         As `fairwall.tools.classifiers.ask_about`'s.
     X : frame or array, shape (people, features)
         The rows of compliance's test set.

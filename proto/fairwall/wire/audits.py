@@ -23,7 +23,6 @@ def audit_digest(header: audit.AuditHeader | audit.AuditModelsRequest, predictio
 
     Parameters
     ----------
-    header : AuditHeader or AuditModelsRequest
     predictions : ndarray, shape (models, people)
         Contiguous.
     """
@@ -37,7 +36,6 @@ def by_group_digest(
 
     Parameters
     ----------
-    header : ByGroupHeader
     terms : GetGroupTermsResponse
         What is left of a budget is no part of it.
     predictions : ndarray, shape (models, people)

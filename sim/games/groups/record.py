@@ -24,7 +24,6 @@ def rights(guess: NDArray[np.uint8], cells: NDArray[np.intp], groups: int) -> ND
     ----------
     guess, cells : ndarray, shape (people,)
         Each person's group, as it is taken to be and as it is.
-    groups : int
 
     Returns
     -------

@@ -186,7 +186,6 @@ def sides(group: NDArray[np.uint8], purity: float, rng: np.random.Generator) -> 
     group : ndarray of 0 or 1, shape (rows,)
     purity : float
         alpha, in [1/2, 1]: the share of group d in distribution d.
-    rng : Generator
 
     Returns
     -------

@@ -74,7 +74,7 @@ def of_run(sweep: Sweep[ReleaseScenario], lines: Sequence[Line], data_set: Calla
 
     Parameters
     ----------
-    sweep, lines
+    sweep, lines : Sweep, sequence of Line
         The run's.
     data_set : callable
         Names a table, by ``data.source``.

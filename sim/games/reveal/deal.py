@@ -63,11 +63,8 @@ class DeveloperCards:
         The test set's, shape (n, d) and (n,); None where it is hidden.
     scored : bool
         Whether the one feature is h0's score.
-    training : TrainingTable or None
     disadvantaged : tuple of int
         How many people of each of the metric's strata are disadvantaged, where that is public; else empty.
-    public : PublicSample or None
-    seed : bytes
     """
 
     features: NDArray[np.float64] | None
@@ -99,11 +96,9 @@ def deal(cell: Cell[RevealScenario], trial: int, deal_id: str, secret: bytes = W
 
     Parameters
     ----------
-    cell : Cell
     trial : int
         The trial's number within its cell. The cards are a function of the cell's scenario, ``seed + trial`` and the
         secret alone.
-    deal_id : str
     secret : bytes, optional
         The run's; without one the seed decides everything.
 

@@ -31,11 +31,8 @@ def record(cell: Cell[RevealScenario], trial: int, deal: RevealDeal, outcome: Re
 
     Parameters
     ----------
-    cell : Cell
     trial : int
         Its number within the cell.
-    deal : RevealDeal
-    outcome : RevealOutcome
 
     Returns
     -------

@@ -60,7 +60,7 @@ class Law(Protocol):
 
         Parameters
         ----------
-        encoded
+        encoded : ndarray
             Shape (n, k), as released.
 
         Returns
@@ -79,11 +79,11 @@ class Subsets:
 
     Parameters
     ----------
-    k
+    k : int
         How many values there are, at least 2.
-    size
+    size : int
         omega, in 1 .. k-1.
-    missing
+    missing : float
         The probability that the true value is not in the subset, above 0.
     """
 
@@ -134,9 +134,9 @@ class Bits:
 
     Parameters
     ----------
-    k
+    k : int
         How many values there are, at least 2.
-    missing, extra
+    missing, extra : float
         Probabilities, above 0 and below 1.
     """
 
@@ -186,11 +186,11 @@ class Numbers:
 
     Parameters
     ----------
-    k
+    k : int
         How many values there are, at least 2.
-    epsilon
+    epsilon : float
         Above 0.
-    threshold
+    threshold : float
         In (0, 1).
     """
 
@@ -242,7 +242,7 @@ class Flips:
 
     Parameters
     ----------
-    missing
+    missing : tuple of float
         Probabilities, above 0 and below 1.
     """
 
@@ -275,7 +275,7 @@ def enumerated_loss(probabilities: NDArray[np.float64]) -> float:
 
     Parameters
     ----------
-    probabilities
+    probabilities : ndarray of float64
         P(output | value), shape (outputs, k).
 
     Returns

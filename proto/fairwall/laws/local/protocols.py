@@ -63,15 +63,15 @@ class LocalLaw(Generic[L]):
 
     Parameters
     ----------
-    name
+    name : str
         The key in `LOCAL_LAWS`, in scenario files and in results.
-    title
+    title : str
         What people call it, in reports.
-    parameters
+    parameters : callable
         From k and epsilon to the law.
-    cost
+    cost : callable
         From epsilon to the privacy loss of what is released, by formula.
-    domain
+    domain : int or None
         The one k that it is for, and then for one attribute alone; None where it is for any.
     """
 

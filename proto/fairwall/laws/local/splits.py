@@ -22,11 +22,11 @@ def split(how: str | Sequence[float], domains: Sequence[int], epsilon: float) ->
 
     Parameters
     ----------
-    how
+    how : str or sequence of float
         One of `SPLITS`, or a weight for each attribute: above 0, together 1.
-    domains
+    domains : sequence of int
         How many values each attribute has, at least 2 each.
-    epsilon
+    epsilon : float
         The whole budget, above 0.
 
     Returns
@@ -60,11 +60,11 @@ def uniform_at_k_based(domains: Sequence[int], place: int, epsilon: float) -> fl
 
     Parameters
     ----------
-    domains
+    domains : sequence of int
         As `split` takes them.
-    place
+    place : int
         Which attribute, from 0.
-    epsilon
+    epsilon : float
         The budget of k-based, above 0.
 
     Returns

@@ -23,7 +23,7 @@ def tune(base: Ensemble, task: Task, *, attributes: int = 1, weights: tuple[floa
 
     Parameters
     ----------
-    base, task
+    base, task : Ensemble, Task
         As every defence's tuning takes them.
     attributes : int
         How many of the split's attributes the penalty looks at, and batches are stratified by.

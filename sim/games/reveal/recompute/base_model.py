@@ -29,7 +29,6 @@ class BaseModel:
 
         Parameters
         ----------
-        dealt : Cards
         rows : ndarray, shape (models, people)
             What was predicted, the first query first.
 

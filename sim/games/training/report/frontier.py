@@ -37,7 +37,6 @@ def frontier(sweep: Sweep[TrainingScenario], lines: Sequence[Line], summary: Seq
 
     Parameters
     ----------
-    sweep : Sweep
     lines : sequence of mapping
         The lines of ``trials.jsonl``.
     summary : sequence of mapping
