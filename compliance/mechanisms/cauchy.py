@@ -3,16 +3,14 @@
 import math
 from dataclasses import dataclass, replace
 
-from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms.mechanism import (
+    ByRecord,
     Facts,
     Guarantee,
     Question,
     Release,
     exactly,
-    refuse_unbounded,
     require_answerable,
-    require_budget,
 )
 from compliance.noise.sampling import Noise, step_for
 from fairwall.laws.cauchy import tune
@@ -23,7 +21,7 @@ _ALLOWANCE = 1 + 2.0**-30
 
 
 @dataclass(frozen=True)
-class CauchyMechanism:
+class CauchyMechanism(ByRecord):
     """Adds independent Cauchy noise, calibrated to its exact loss: `fairwall.laws.cauchy`.
 
     Parameters
@@ -36,15 +34,6 @@ class CauchyMechanism:
     name: str = "cauchy"
     title: str = "tuned Cauchy"
     guarantee: Guarantee = "pure"
-
-    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002
-        """Refuse what one person can move without limit."""
-        return refuse_unbounded(metric)
-
-    def cost(self, epsilon: float, delta: float) -> Loss:
-        """Return epsilon, which is the true worst case over all counts."""
-        require_budget(epsilon, delta)
-        return pure(epsilon)
 
     def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
         """Return the gaps with noise. See `Mechanism.release`."""

@@ -23,8 +23,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.intervals.interval import Ends
-from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms.mechanism import (
+    ByRecord,
     Facts,
     Guarantee,
     Question,
@@ -33,7 +33,6 @@ from compliance.mechanisms.mechanism import (
     exactly,
     kept,
     require_answerable,
-    require_budget,
 )
 from compliance.mechanisms.posterior_answers import Told, answers
 from compliance.noise.sampling import Noise, step_for
@@ -82,7 +81,7 @@ class Purchase:
 
 
 @dataclass(frozen=True)
-class CellsMechanism:
+class CellsMechanism(ByRecord):
     """Adds discrete Laplace noise to the number of disadvantaged people in each cell, and answers by the posterior.
 
     Parameters
@@ -96,15 +95,6 @@ class CellsMechanism:
     title: str = "noisy counts of cells"
     guarantee: Guarantee = "pure"
     limit: Limit = NO_LIMIT
-
-    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002
-        """Refuse nothing: every metric is a function of sums."""
-        return None
-
-    def cost(self, epsilon: float, delta: float) -> Loss:
-        """Return epsilon, for any number of models and cells."""
-        require_budget(epsilon, delta)
-        return pure(epsilon)
 
     def is_free(self, facts: Facts, epsilon: float, question: Question | None = None) -> bool:  # noqa: ARG002
         """Return whether the account has bought cells at this epsilon or a larger one."""

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms.mechanism import (
+    ByRecord,
     Facts,
     Guarantee,
     Question,
     Release,
     exactly,
-    refuse_unbounded,
     require_answerable,
     require_budget,
 )
@@ -18,7 +18,7 @@ from compliance.noise.sampling import Noise, step_for
 
 
 @dataclass(frozen=True)
-class Conceal:
+class Conceal(ByRecord):
     """Adds independent Cauchy noise of scale 6 m S / epsilon: the paper's, with S put right.
 
     See `fairwall.laws.calibration.conceal_law`. The scale depends on the secret counts and must never leave compliance;
@@ -28,10 +28,6 @@ class Conceal:
     name: str = "conceal"
     title: str = "Attribute-Conceal"
     guarantee: Guarantee = "pure"
-
-    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002
-        """Refuse what one person can move without limit."""
-        return refuse_unbounded(metric)
 
     def cost(self, epsilon: float, delta: float) -> Loss:
         """Return epsilon: the promise, not the smaller loss that `fairwall.laws.calibration.conceal_loss` computes.

@@ -2,39 +2,25 @@
 
 from dataclasses import dataclass
 
-from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms.mechanism import (
+    ByRecord,
     Facts,
     Guarantee,
     Question,
     Release,
-    refuse_unbounded,
-    refuse_without_delta,
     require_answerable,
-    require_budget,
 )
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.conceal_laplace import conceal_laplace_beta
 
 
 @dataclass(frozen=True)
-class ConcealLaplace:
+class ConcealLaplace(ByRecord):
     """Adds independent Laplace noise of scale 2 m S / epsilon, epsilon below 1: `fairwall.laws.conceal_laplace`."""
 
     name: str = "conceal-laplace"
     title: str = "Attribute-Conceal (Laplace)"
     guarantee: Guarantee = "approximate"
-
-    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:
-        """Refuse what one person can move without limit, a delta of 0, and an epsilon for which nothing is proved."""
-        if not epsilon < 1:
-            return f"mechanism {self.name} is proved for an epsilon below 1 only"
-        return refuse_unbounded(metric) or refuse_without_delta(self.name, delta)
-
-    def cost(self, epsilon: float, delta: float) -> Loss:
-        """Return (epsilon, delta)."""
-        require_budget(epsilon, delta)
-        return pure(epsilon, delta)
 
     def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
         """Return the gaps with noise. See `Mechanism.release`."""

@@ -24,8 +24,8 @@ from compliance.intervals.counts import (
     possible_sums,
 )
 from compliance.intervals.interval import Ends, noise_reach
-from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms.mechanism import (
+    ByRecord,
     Facts,
     Guarantee,
     Question,
@@ -33,7 +33,6 @@ from compliance.mechanisms.mechanism import (
     Stratum,
     exactly,
     require_answerable,
-    require_budget,
 )
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
 from compliance.records.metrics import GroupSums, gaps, sums_over
@@ -110,7 +109,7 @@ Buy = Callable[[Asked], NoisyCounts]
 
 
 @dataclass(frozen=True)
-class CountsMechanism:
+class CountsMechanism(ByRecord):
     """Adds Laplace noise to N0 and to the centred sums.
 
     Parameters
@@ -123,15 +122,6 @@ class CountsMechanism:
     name: str = "counts"
     title: str = "noisy counts"
     guarantee: Guarantee = "pure"
-
-    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002
-        """Refuse nothing."""
-        return None
-
-    def cost(self, epsilon: float, delta: float) -> Loss:
-        """Return epsilon, with N0 as without: what N0 does not need, the sums get."""
-        require_budget(epsilon, delta)
-        return pure(epsilon)
 
     def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
         """Return possible values of the metric, and N0 as a fact. See `Mechanism.release`."""

@@ -9,12 +9,12 @@ from compliance.ledger.accountant import Loss
 from compliance.mechanisms.counts import Asked, NoisyCounts, answer
 from compliance.mechanisms.gaussian import gaussian_cost
 from compliance.mechanisms.mechanism import (
+    ByRecord,
     Facts,
     Guarantee,
     Question,
     Release,
     exactly,
-    refuse_without_delta,
     require_answerable,
     require_budget,
 )
@@ -25,17 +25,13 @@ from fairwall.laws.noise import Gaussian
 
 
 @dataclass(frozen=True)
-class CountsGaussian:
+class CountsGaussian(ByRecord):
     """Adds Gaussian noise to N0 and to the centred sums. See `compliance.mechanisms.counts.CountsMechanism`."""
 
     shrinks: bool = False
     name: str = "counts-gaussian"
     title: str = "noisy counts (Gaussian)"
     guarantee: Guarantee = "approximate"
-
-    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002
-        """Refuse a delta of 0."""
-        return refuse_without_delta(self.name, delta)
 
     def cost(self, epsilon: float, delta: float) -> Loss:
         """Return (epsilon, delta), and for rules that know more, the multiplier."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms.counts import Asked, NoisyCounts, answer
 from compliance.mechanisms.mechanism import (
+    ByRecord,
     Facts,
     Guarantee,
     Question,
@@ -20,7 +20,6 @@ from compliance.mechanisms.mechanism import (
     Stratum,
     exactly,
     require_answerable,
-    require_budget,
 )
 from compliance.noise.sampling import Noise, step_for
 from fairwall.laws.cube import Coordinates, CubeNoise, coordinates, cube_scales
@@ -31,7 +30,7 @@ _VARIANCE_MIN = 1e-6
 
 
 @dataclass(frozen=True)
-class CubeMechanism:
+class CubeMechanism(ByRecord):
     """Adds noise from one cube to N0 and to all centred sums.
 
     Parameters
@@ -44,15 +43,6 @@ class CubeMechanism:
     name: str = "cube"
     title: str = "noise from a cube"
     guarantee: Guarantee = "pure"
-
-    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002
-        """Refuse nothing."""
-        return None
-
-    def cost(self, epsilon: float, delta: float) -> Loss:
-        """Return epsilon, with N0 as without: what N0 does not need, the sums get."""
-        require_budget(epsilon, delta)
-        return pure(epsilon)
 
     def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
         """Return possible values of the metric, and N0 as a fact. See `Mechanism.release`."""

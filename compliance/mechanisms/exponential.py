@@ -11,22 +11,20 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms.mechanism import (
+    ByRecord,
     Facts,
     Guarantee,
     Question,
     Release,
-    refuse_unbounded,
     require_answerable,
-    require_budget,
 )
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.selection import permute_and_flip_exponents, unsigned
 
 
 @dataclass(frozen=True)
-class ExponentialMechanism:
+class ExponentialMechanism(ByRecord):
     """Chooses the model with the smallest absolute gap: 1 for the chosen one, 0 for all others.
 
     The batch buys one choice among its models and not a word about any gap, so the price does not grow with their
@@ -36,15 +34,6 @@ class ExponentialMechanism:
     name: str = "exponential"
     title: str = "exponential mechanism"
     guarantee: Guarantee = "pure"
-
-    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002
-        """Return why, for a metric that one person can move without limit."""
-        return refuse_unbounded(metric)
-
-    def cost(self, epsilon: float, delta: float) -> Loss:
-        """Return epsilon, however many models there are."""
-        require_budget(epsilon, delta)
-        return pure(epsilon)
 
     def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
         """Return 1 for the chosen model and 0 for the others. See `Mechanism.release`."""

@@ -5,13 +5,12 @@ from dataclasses import dataclass
 
 from compliance.ledger.accountant import Law, Loss, pure
 from compliance.mechanisms.mechanism import (
+    ByRecord,
     Facts,
     Guarantee,
     Question,
     Release,
     exactly,
-    refuse_unbounded,
-    refuse_without_delta,
     require_answerable,
     require_budget,
     with_interval,
@@ -22,7 +21,7 @@ from fairwall.laws.noise import Gaussian
 
 
 @dataclass(frozen=True)
-class GaussianMechanism:
+class GaussianMechanism(ByRecord):
     """Adds independent Gaussian noise to m gaps, whose l2 sensitivity is sqrt(m) times one gap's.
 
     See `fairwall.laws.gaussian`, also for what the grid costs.
@@ -31,10 +30,6 @@ class GaussianMechanism:
     name: str = "gaussian"
     title: str = "Gaussian"
     guarantee: Guarantee = "approximate"
-
-    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002
-        """Refuse what one person can move without limit, and a delta of 0."""
-        return refuse_unbounded(metric) or refuse_without_delta(self.name, delta)
 
     def cost(self, epsilon: float, delta: float) -> Loss:
         """Return (epsilon, delta), and for rules that know more, the multiplier."""

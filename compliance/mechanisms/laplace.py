@@ -3,16 +3,14 @@
 import math
 from dataclasses import dataclass
 
-from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms.mechanism import (
+    ByRecord,
     Facts,
     Guarantee,
     Question,
     Release,
     exactly,
-    refuse_unbounded,
     require_answerable,
-    require_budget,
     with_interval,
 )
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
@@ -20,7 +18,7 @@ from fairwall.laws.noise import Laplace
 
 
 @dataclass(frozen=True)
-class LaplaceMechanism:
+class LaplaceMechanism(ByRecord):
     """Adds independent Laplace noise of the public scale m * global sensitivity / epsilon.
 
     See `fairwall.laws.calibration.laplace_law`. The sensitivity is enlarged by what rounding to the grid may add.
@@ -29,15 +27,6 @@ class LaplaceMechanism:
     name: str = "laplace"
     title: str = "Laplace"
     guarantee: Guarantee = "pure"
-
-    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002
-        """Refuse what one person can move without limit."""
-        return refuse_unbounded(metric)
-
-    def cost(self, epsilon: float, delta: float) -> Loss:
-        """Return epsilon."""
-        require_budget(epsilon, delta)
-        return pure(epsilon)
 
     def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
         """Return the gaps with noise. See `Mechanism.release`."""

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms.counts import as_fact, from_fact, size_fact
 from compliance.mechanisms.cube import cube_step, drawn_law, sums_of_steps
 from compliance.mechanisms.mechanism import (
+    ByRecord,
     Facts,
     Guarantee,
     Question,
@@ -23,7 +23,6 @@ from compliance.mechanisms.mechanism import (
     Stratum,
     exactly,
     require_answerable,
-    require_budget,
 )
 from compliance.mechanisms.posterior_answers import Told, answers
 from compliance.noise.sampling import Noise
@@ -33,21 +32,12 @@ from fairwall.laws.posterior import Seen
 
 
 @dataclass(frozen=True)
-class LowRankMechanism:
+class LowRankMechanism(ByRecord):
     """Adds noise from one cube to N0 and to sums that the models of a batch share, and answers by the posterior."""
 
     name: str = "low-rank"
     title: str = "noise from a cube on common sums"
     guarantee: Guarantee = "pure"
-
-    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002
-        """Refuse nothing: every metric is a function of sums."""
-        return None
-
-    def cost(self, epsilon: float, delta: float) -> Loss:
-        """Return epsilon, for any number of models."""
-        require_budget(epsilon, delta)
-        return pure(epsilon)
 
     def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
         """Return the posterior's answers, and N0 as a fact. See `Mechanism.release`."""

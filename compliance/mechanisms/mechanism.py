@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, wraps
@@ -12,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.intervals.interval import noise_reach
-from compliance.ledger.accountant import Loss
+from compliance.ledger.accountant import Loss, pure
 from compliance.noise.sampling import Noise
 from compliance.records.metrics import gaps, part_values
 from compliance.records.people import Records
 from fairwall.laws.cells import Cuts, cut
+from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Law
 from fairwall.laws.posterior import centred_values
@@ -348,6 +350,34 @@ def require_budget(epsilon: float, delta: float) -> None:
         raise ValueError("epsilon must be above 0")
     if not 0 <= delta < 1:
         raise ValueError("delta must be at least 0 and below 1")
+
+
+class ByRecord:
+    """What follows from a mechanism's guarantee and its row in `MECHANISM_LAWS`: what it refuses, and its price.
+
+    A price is the promise, (epsilon, delta), for a whole batch of however many models: never the smaller loss that the
+    counts may have, which are secret.
+    """
+
+    name: str
+    guarantee: Guarantee
+
+    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:
+        """Return why such a batch is not answered. See `Mechanism.refuses`."""
+        law = MECHANISM_LAWS[self.name]
+        if self.guarantee == "none":
+            return None
+        if epsilon >= law.epsilon_below < math.inf:
+            return f"mechanism {self.name} is proved for an epsilon below {law.epsilon_below:g} only"
+        reason = refuse_unbounded(metric) if law.noise_on in ("gaps", "blocks", "choices") else None
+        return reason or (refuse_without_delta(self.name, delta) if law.needs_delta else None)
+
+    def cost(self, epsilon: float, delta: float) -> Loss:
+        """Return what the guarantee promises; infinity where it promises nothing. See `Mechanism.cost`."""
+        require_budget(epsilon, delta)
+        if self.guarantee == "none":
+            return pure(math.inf)
+        return pure(epsilon, delta if self.guarantee == "approximate" else 0.0)
 
 
 def refuse_unbounded(metric: str) -> str | None:

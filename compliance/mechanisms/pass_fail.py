@@ -5,13 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from compliance.ledger.accountant import Loss, pure
-from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release, require_budget
+from compliance.mechanisms.mechanism import ByRecord, Facts, Guarantee, Question, Release, require_budget
 from compliance.noise.sampling import Noise
 
 
 @dataclass(frozen=True)
-class PassFail:
+class PassFail(ByRecord):
     """Says of each model whether it fails, at an infinite price: 1 where its gap is above a limit, 0 where it passes.
 
     A signed gap fails on either side, as audits against disparity in any direction do: its absolute value counts. So
@@ -36,15 +35,6 @@ class PassFail:
     def __post_init__(self) -> None:
         if not (math.isfinite(self.threshold) and self.threshold >= 0):
             raise ValueError("the threshold must be a finite number of at least 0")
-
-    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002
-        """Refuse nothing."""
-        return None
-
-    def cost(self, epsilon: float, delta: float) -> Loss:
-        """Return infinity, whatever was asked for."""
-        require_budget(epsilon, delta)
-        return pure(math.inf)
 
     def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
         """Return 1 for each model that fails and 0 for each that passes."""

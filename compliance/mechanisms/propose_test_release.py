@@ -30,8 +30,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms.mechanism import (
+    ByRecord,
     Facts,
     Guarantee,
     Question,
@@ -40,7 +40,6 @@ from compliance.mechanisms.mechanism import (
     refuse_unbounded,
     refuse_without_delta,
     require_answerable,
-    require_budget,
     with_interval,
 )
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
@@ -50,7 +49,7 @@ from fairwall.laws.proposal import MINORITY_SHARE, TEST_SHARE, proposed_bound, p
 
 
 @dataclass(frozen=True)
-class ProposeTestRelease:
+class ProposeTestRelease(ByRecord):
     """Adds little noise where the test finds both groups large, and says nothing, NaN, where it does not.
 
     Parameters
@@ -79,11 +78,6 @@ class ProposeTestRelease:
         if find_metric(metric).binary:
             return f"metric {metric} moves as much in large groups as in small ones: nothing can be proposed"
         return refuse_unbounded(metric) or (None if math.isinf(epsilon) else refuse_without_delta(self.name, delta))
-
-    def cost(self, epsilon: float, delta: float) -> Loss:
-        """Return (epsilon, delta), whether the test passes or not."""
-        require_budget(epsilon, delta)
-        return pure(epsilon, delta)
 
     def law(
         self, metric: str, labels: NDArray[np.uint8], queries: int, epsilon: float, minimum_group: int = 1

@@ -32,8 +32,7 @@ from numpy.typing import NDArray
 
 from compliance.intervals.counts import combined, level_of_parts
 from compliance.intervals.interval import Ends, noise_reach
-from compliance.ledger.accountant import Loss, pure
-from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release, require_budget
+from compliance.mechanisms.mechanism import ByRecord, Facts, Guarantee, Question, Release, require_budget
 from compliance.noise.sampling import Noise, step_for
 from compliance.records.metrics import GroupSums, gaps
 from fairwall.laws.bounding import metric_range
@@ -54,7 +53,7 @@ _DEVIATIONS_MIN = 3.0
 
 
 @dataclass(frozen=True)
-class RandomizedResponse:
+class RandomizedResponse(ByRecord):
     """Turns attributes over, and answers every batch of the account from what came out.
 
     An account's first batch buys noisy attributes, at that batch's epsilon, and so does each one at a larger epsilon;
@@ -64,15 +63,6 @@ class RandomizedResponse:
     name: str = "randomized-response"
     title: str = "randomised response"
     guarantee: Guarantee = "pure"
-
-    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002
-        """Return None: every metric is a function of the noisy attributes."""
-        return None
-
-    def cost(self, epsilon: float, delta: float) -> Loss:
-        """Return epsilon, the price of a copy."""
-        require_budget(epsilon, delta)
-        return pure(epsilon)
 
     def is_free(self, facts: Facts, epsilon: float, question: Question | None = None) -> bool:  # noqa: ARG002
         """Return whether the account has a copy at this epsilon or a larger one."""

@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms.cauchy import CauchyMechanism
 from compliance.mechanisms.cells import CellsMechanism
 from compliance.mechanisms.choice import CELLS_FROM, Allowance, best, best_for, is_purely_noisy, is_told
@@ -28,6 +27,7 @@ from compliance.mechanisms.cube import CubeMechanism
 from compliance.mechanisms.gaussian import GaussianMechanism
 from compliance.mechanisms.laplace import LaplaceMechanism
 from compliance.mechanisms.mechanism import (
+    ByRecord,
     Facts,
     Guarantee,
     Mechanism,
@@ -35,7 +35,6 @@ from compliance.mechanisms.mechanism import (
     Release,
     exactly,
     require_answerable,
-    require_budget,
 )
 from compliance.mechanisms.randomized_response import RandomizedResponse
 from compliance.noise.sampling import Noise
@@ -51,7 +50,7 @@ _CELLS_ANEW = CellsMechanism(anew=True)
 
 
 @dataclass(frozen=True)
-class Recommended:
+class Recommended(ByRecord):
     """Answers with the mechanism that `standings` puts first, its answers clamped to the metric's range.
 
     Where the midpoint comes first it is the best mechanism all the same: an account has been charged for more. An
@@ -63,15 +62,6 @@ class Recommended:
     title: str = "recommended"
     guarantee: Guarantee = "approximate"
     reveal_max: float = NO_LIMIT.accuracy
-
-    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002
-        """Refuse nothing: counts serve every metric."""
-        return None
-
-    def cost(self, epsilon: float, delta: float) -> Loss:
-        """Return (epsilon, delta), which covers whatever is chosen; a batch is charged what `chosen` costs."""
-        require_budget(epsilon, delta)
-        return pure(epsilon, delta)
 
     def chosen(
         self,

@@ -1,18 +1,16 @@
 """No protection: the gaps to two decimals, which many a compliance team would call anonymous."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from compliance.ledger.accountant import Loss, pure
-from compliance.mechanisms.mechanism import Facts, Guarantee, Question, Release, require_budget
+from compliance.mechanisms.mechanism import ByRecord, Facts, Guarantee, Question, Release, require_budget
 from compliance.noise.sampling import Noise
 from fairwall.laws.precision import DECIMALS
 
 
 @dataclass(frozen=True)
-class Round:
+class Round(ByRecord):
     """Rounds the gaps, at an infinite price: equal answers stay equal, so that unlike ones tell two neighbours apart.
 
     A known-bad subject for privacy tests.
@@ -21,15 +19,6 @@ class Round:
     name: str = "round"
     title: str = "rounded answers"
     guarantee: Guarantee = "none"
-
-    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002
-        """Refuse nothing."""
-        return None
-
-    def cost(self, epsilon: float, delta: float) -> Loss:
-        """Return infinity, whatever was asked for."""
-        require_budget(epsilon, delta)
-        return pure(math.inf)
 
     def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
         """Return the rounded gaps, at an infinite epsilon too: it is what this mechanism costs anyhow."""

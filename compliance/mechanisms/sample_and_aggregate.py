@@ -27,15 +27,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms.mechanism import (
+    ByRecord,
     Facts,
     Guarantee,
     Question,
     Release,
-    refuse_unbounded,
     require_answerable,
-    require_budget,
 )
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
 from compliance.records.metrics import GroupSums, gaps
@@ -45,7 +43,7 @@ from fairwall.laws.noise import Laplace
 
 
 @dataclass(frozen=True)
-class SampleAndAggregate:
+class SampleAndAggregate(ByRecord):
     """Releases the mean gap over random blocks of people.
 
     Parameters
@@ -62,15 +60,6 @@ class SampleAndAggregate:
     def __post_init__(self) -> None:
         if self.block_size < 2:
             raise ValueError("a block must have at least 2 people")
-
-    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002
-        """Return why, for a metric without a range."""
-        return refuse_unbounded(metric)
-
-    def cost(self, epsilon: float, delta: float) -> Loss:
-        """Return epsilon."""
-        require_budget(epsilon, delta)
-        return pure(epsilon)
 
     def blocks(self, metric: str, labels: NDArray[np.uint8]) -> int:
         """Return k, which depends on public numbers alone; at least 1."""

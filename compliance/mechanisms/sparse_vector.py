@@ -8,23 +8,21 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from compliance.ledger.accountant import Loss, pure
 from compliance.mechanisms.exponential import without_sign
 from compliance.mechanisms.mechanism import (
+    ByRecord,
     Facts,
     Guarantee,
     Question,
     Release,
-    refuse_unbounded,
     require_answerable,
-    require_budget,
 )
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.selection import SparseVector, sparse_vector
 
 
 @dataclass(frozen=True)
-class SparseVectorMechanism:
+class SparseVectorMechanism(ByRecord):
     """Says of each model whether its absolute gap is above a threshold: 1 yes, 0 no, NaN after the last allowed yes.
 
     Noes cost nothing, so that the number of models does not matter; `fairwall.laws.selection` has the derivation. The
@@ -49,15 +47,6 @@ class SparseVectorMechanism:
             raise ValueError("the threshold must be a finite number")
         if self.positives < 1:
             raise ValueError("positives must be at least 1")
-
-    def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:  # noqa: ARG002
-        """Return why, for a metric that one person can move without limit."""
-        return refuse_unbounded(metric)
-
-    def cost(self, epsilon: float, delta: float) -> Loss:
-        """Return epsilon, however many models are asked about."""
-        require_budget(epsilon, delta)
-        return pure(epsilon)
 
     def law(self, sensitivity: float, epsilon: float) -> SparseVector:
         """Return how the answers are drawn where a gap moves by at most the sensitivity."""

@@ -1,7 +1,8 @@
 """Published variants of the sparse vector technique that are not private: test subjects, never to be served.
 
 Numbered as in Figure 1 of Lyu, Su, Li, VLDB 2017, which has the counterexamples. Here each is the sound mechanism with
-another law; gaps of which the variants release noisy values are only compared.
+another law, under the sound one's name, by which its record is found. Gaps of which the variants release noisy values
+are only compared.
 """
 
 from dataclasses import dataclass
@@ -18,8 +19,6 @@ class RothNotes(SparseVectorMechanism):
     threshold and makes it infinitely worse. What remains costs 3/2 of epsilon.
     """
 
-    name: str = "sparse-vector-roth-notes"
-
     def law(self, sensitivity: float, epsilon: float) -> SparseVector:
         half = epsilon / 2
         return SparseVector(self.threshold, sensitivity / half, self.positives * sensitivity / half, self.positives)
@@ -28,8 +27,6 @@ class RothNotes(SparseVectorMechanism):
 @dataclass(frozen=True)
 class LeeClifton(SparseVectorMechanism):
     """Algorithm 4 (Lee, Clifton, 2014): the queries' noise does not grow with c. Costs (1 + 6 c)/4 of epsilon."""
-
-    name: str = "sparse-vector-lee-clifton"
 
     def law(self, sensitivity: float, epsilon: float) -> SparseVector:
         quarter = epsilon / 4
@@ -40,8 +37,6 @@ class LeeClifton(SparseVectorMechanism):
 class Stoddard(SparseVectorMechanism):
     """Algorithm 5 (Stoddard, Chen, Machanavajjhala, 2014): no noise on the queries, no end. Costs infinitely much."""
 
-    name: str = "sparse-vector-stoddard"
-
     def law(self, sensitivity: float, epsilon: float) -> SparseVector:
         return SparseVector(self.threshold, sensitivity / (epsilon / 2), 0.0, None)
 
@@ -49,8 +44,6 @@ class Stoddard(SparseVectorMechanism):
 @dataclass(frozen=True)
 class Chen(SparseVectorMechanism):
     """Algorithm 6 (Chen, Xiao, Zhang, Xu, 2015): no end. Costs more with every query."""
-
-    name: str = "sparse-vector-chen"
 
     def law(self, sensitivity: float, epsilon: float) -> SparseVector:
         half = epsilon / 2
