@@ -4,7 +4,7 @@
         [--draws 600] [--held-back db_ACSCoverage.csv.gz]
 
 What was recommended then is still what `standings` puts first; now the batch's predictions have a say
-(`compliance.mechanisms.choice.nearest`). Both answer the same batches of fresh samples, a tenth of them
+(`fairwall.laws.choice.nearest`). Both answer the same batches of fresh samples, a tenth of them
 disadvantaged, with the same seeds. Three kinds of batches are real, on the table: `near`, decisions of one logistic
 regression with its coefficients perturbed; `decisions` and `scores` of 400 logistic regressions, each trained on 1,000
 people of its own. Two are synthetic: independent uniform scores, and independent decisions, a quarter of them 1; there
@@ -30,11 +30,11 @@ import numpy as np
 from numpy.typing import NDArray
 from short import parsed
 
-from compliance.mechanisms.choice import Allowance, nearest
 from compliance.mechanisms.mechanism import NO_FACTS, Question
-from compliance.mechanisms.recommended import mechanism_of
+from compliance.mechanisms.recommended import answerers
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
+from fairwall.laws.choice import Allowance, nearest
 from fairwall.laws.standings import SHRUNK, Standing, standings
 
 EPSILONS = (0.5, 1.0, 5.0)
@@ -180,11 +180,11 @@ def ratios(pool: Pool, kind: str, people: int, models: int, draws: int) -> tuple
         gaps = question.gaps()
         for epsilon in EPSILONS:
             before = formerly(people, models, epsilon)
-            now = nearest(question, before, Allowance(epsilon))
+            now = nearest(question.asked, before, Allowance(epsilon))
             who[epsilon][now] += 1
             for name, errors in ((before, old[epsilon]), (now, new[epsilon])):
                 noise = Seeded(np.random.default_rng((number, people, models, len(kind))))
-                answers = mechanism_of(name).release(question, NO_FACTS, epsilon, 0.0, noise).values
+                answers = answerers()[name].release(question, NO_FACTS, epsilon, 0.0, noise).values
                 errors.append(np.abs(np.clip(answers, -1, 1) - gaps))
     found = [float(np.median(np.concatenate(old[e])) / np.median(np.concatenate(new[e]))) for e in EPSILONS]
     return found, [who[epsilon].most_common(1)[0][0] for epsilon in EPSILONS]

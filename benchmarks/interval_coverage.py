@@ -177,7 +177,7 @@ def told_in(world: World, name: str, mechanism: Mechanism, delta: float, seed: i
         reach = min(1.0, _GAPS + float(half[model]))
         for threshold in generator.uniform(-reach, reach, _THRESHOLDS).tolist():
             ends = released.low[model : model + 1], released.high[model : model + 1]
-            values = question.strata[0].inside[model : model + 1]
+            values = question.asked.strata[0].inside[model : model + 1]
             told = probabilities_above(*ends, values, metric, threshold, answering.name)
             if not np.isnan(told).any():
                 tally.told.append(told)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from compliance.mechanisms import MECHANISMS
 from compliance.mechanisms.bounding import bounded
 from compliance.mechanisms.mechanism import Mechanism, Question
-from compliance.mechanisms.recommended import mechanism_of
+from compliance.mechanisms.recommended import answerers
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from sim.planning.batch import Batch
@@ -41,7 +41,7 @@ def share_of(batch: Batch, within: float, question: Question, draws: int, seed: 
     if batch.mechanism in MECHANISMS:
         mechanism = bounded(MECHANISMS[batch.mechanism], batch.bounding)
     else:
-        mechanism = mechanism_of(batch.mechanism)
+        mechanism = answerers()[batch.mechanism]
     noise, truth, near = Seeded(np.random.default_rng(seed)), question.gaps()[0], 0
     for _ in range(draws):
         released = mechanism.release(question, {}, batch.epsilon, batch.delta, noise)

@@ -162,7 +162,7 @@ class Case:
         """
         _, low, high = _decode_answer(entry)
         asked = entry.request
-        values = Question(asked.metric, predictions, self.records).strata[0].inside
+        values = Question(asked.metric, predictions, self.records).asked.strata[0].inside
         return probabilities_above(low, high, values, asked.metric, threshold, asked.mechanism)
 
     def expected(self, metric: str, models: int, epsilon: float) -> Expectation:

@@ -1,9 +1,10 @@
 """Noisy numbers of disadvantaged people in cells of alike predictions: one release answers a batch, and later ones.
 
-`fairwall.laws.cells` has the partition and the noise, `fairwall.laws.posterior` the answers: the joint posterior mean
-of all sums of the batch, given everything of this kind that the account has bought. What is released are whole numbers;
-all else is a function of these and of public numbers. So answers are moved towards no gap as far as the release leaves
-them open, and an answer near no gap from a small epsilon is no evidence of fairness.
+`fairwall.laws.cells` has the partition and the noise, `fairwall.laws.purchases` what a purchase tells, and
+`fairwall.laws.posterior` the answers: the joint posterior mean of all sums of the batch, given everything of this kind
+that the account has bought. What is released are whole numbers; all else is a function of these and of public numbers.
+So answers are moved towards no gap as far as the release leaves them open, and an answer near no gap from a small
+epsilon is no evidence of fairness.
 
 **Facts.** Each purchase leaves the cell of each person and the noisy counts. A later batch at no larger epsilon than
 one of them is answered from all of them for nothing, whatever its models; a batch at a larger one buys cells of its
@@ -16,8 +17,8 @@ a partition count once, with the mean of their noisy counts.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,55 +30,26 @@ from compliance.mechanisms.mechanism import (
     Guarantee,
     Question,
     Release,
-    Stratum,
     exactly,
-    kept,
     require_answerable,
 )
 from compliance.mechanisms.posterior_answers import Told, answers
 from compliance.noise.sampling import Noise, step_for
-from fairwall.laws.cells import Cuts, best_count, cells_scale, discrete_variance, usual
-from fairwall.laws.exposure import NO_LIMIT, Limit, cells_within, least_people_within
-from fairwall.laws.metric import find_metric, strata_of
-from fairwall.laws.posterior import (
-    SHARE,
-    Seen,
-    directions_of,
-    predicted_error,
-    structures,
-    variances_told,
+from fairwall.laws.batch import Stratum
+from fairwall.laws.cells import cells_scale, discrete_variance
+from fairwall.laws.exposure import NO_LIMIT, Limit
+from fairwall.laws.purchases import (
+    EPSILON,
+    Purchase,
+    cells_of,
+    disadvantaged_among,
+    fact_names,
+    merged,
+    purchases,
+    seen_by,
+    strongest,
+    within_reach,
 )
-
-EPSILON = "cells.epsilon"
-"""The fact: the epsilon of each purchase, shape (purchases,)."""
-
-_ROWS_MAX = 2048
-"""How many noisy counts an answer is computed from at most; the time grows with their cube."""
-
-
-PURCHASES_MAX = 32
-"""How many purchases an answer is computed from, and looked at for whether it is free: who makes many waits for few."""
-
-
-@dataclass(frozen=True, eq=False)
-class Purchase:
-    """What one batch has bought.
-
-    Parameters
-    ----------
-    cell_of : ndarray of intp
-        Each person's cell, shape (n,).
-    counts, variances : ndarray of float64
-        The noisy number of disadvantaged people in each cell, and the variance of its noise, shape (cells,).
-    """
-
-    cell_of: NDArray[np.intp]
-    counts: NDArray[np.float64]
-    variances: NDArray[np.float64]
-
-    def among(self, members: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Count the people of each cell that are members, shape (cells,)."""
-        return np.bincount(self.cell_of[members], minlength=len(self.counts)).astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -113,213 +85,25 @@ class CellsMechanism(ByRecord):
         return Release(noise.laplace(values, 0.0, step_for(0.0)), bought, low, high)
 
 
-@kept
-def plan(
-    question: Question, epsilon: float, limit: Limit = NO_LIMIT
-) -> list[tuple[NDArray[np.intp], Cuts, int, float]]:
-    """Return who is in each stratum, by position, its cuts, how many cells are used, and the error to expect; public.
-
-    No more cells than reveal what the limit allows.
-
-    Raises
-    ------
-    ValueError
-        For an epsilon that is not finite and above 0.
-    """
-    means = question.predictions.mean(axis=1)
-    found = []
-    for people, cuts in question.cuts(least_people_within(epsilon, limit)):
-        values = question.predictions[:, people]
-        offset = float(((values.mean(axis=1) - means) ** 2).mean())
-        most = cells_within(max(2, len(people)), epsilon, _limit_among(question, people, limit))
-        found.append((people, cuts, *best_count(values, cuts, epsilon, offset, most)))
-    return found
-
-
-def _limit_among(question: Question, people: NDArray[np.intp], limit: Limit) -> Limit:
-    """Return the limit for people of one label: where no metric looks at them alone, a group of them may be anybody."""
-    records = question.records
-    strata = {label for metric in records.metrics for label in find_metric(metric).strata}
-    if len(people) == records.people or int(records.labels[people[0]]) in strata:
-        return limit
-    return replace(limit, shares=replace(limit.shares, minimum_group=1))
-
-
-def predicted(question: Question, epsilon: float, limit: Limit = NO_LIMIT) -> float:
-    """Return the error to expect of an answer; public. Infinite where cells tell nothing but N0.
-
-    A sum over several strata of cells errs by all of theirs, and independently.
-    """
-    planned, errors = plan(question, epsilon, limit), []
-    for members in strata_of(question.metric, question.records.labels):
-        inside = [(len(people), count, error) for people, _, count, error in planned if members[people].any()]
-        if all(count == 1 for _, count, _ in inside):
-            return math.inf
-        people = sum(of_stratum for of_stratum, _, _ in inside)
-        errors.append(math.sqrt(sum((of_stratum * error) ** 2 for of_stratum, _, error in inside)) / people)
-    return sum(errors) / len(errors)
-
-
-def predicted_with(question: Question, bought: Sequence[Purchase]) -> list[float]:
-    """Return the error to expect of an answer from each purchase by itself; public, `Purchase.counts` is not looked at.
-
-    Of all directions in which models differ, where `predicted` looks at the first ones.
-    """
-    errors = np.zeros(len(bought))
-    for stratum in question.strata:
-        centred, members, n = stratum.centred, stratum.members, stratum.people
-        squares, directions = directions_of(centred @ centred.T)
-        priors = structures(squares, len(centred), SHARE, n)
-        for number, one in enumerate(bought):
-            seen = seen_by([one], centred, members)
-            cross = directions.T @ seen.cross
-            told = cross / np.sqrt(SHARE * (1 - SHARE) * seen.ones + usual(len(seen.ones)) * seen.noise)
-            variances = [variance / len(centred) for variance in variances_told(squares, told, priors)]
-            of_size = usual(len(seen.ones)) * disadvantaged_among([one], members)[1]
-            errors[number] += predicted_error(variances, of_size, n) / len(question.strata)
-    return errors.tolist()
-
-
-def planned(question: Question, epsilon: float, limit: Limit = NO_LIMIT) -> Purchase:
-    """Return what a batch would buy; of nobody's counts."""
-    cell_of, total = _cells(question, epsilon, limit)
-    return Purchase(cell_of, np.zeros(total), np.full(total, discrete_variance(cells_scale(epsilon))))
-
-
-def bought_at(facts: Facts, epsilon: float) -> list[Purchase]:
-    """Return what an account has bought at epsilon or more; of very many purchases those that were dearest."""
-    paid = facts.get(EPSILON, np.empty(0))
-    dearest = {number for number in np.argsort(-paid, kind="stable")[:PURCHASES_MAX] if paid[number] >= epsilon}
-    return [one for number, one in enumerate(purchases(facts)) if number in dearest]
-
-
-def purchases(facts: Facts) -> Iterator[Purchase]:
-    """Read what an account has bought."""
-    for number in range(len(facts.get(EPSILON, ()))):
-        cell_of, cells = (facts[name] for name in _names(number))
-        counts, variances = np.asarray(cells, dtype=np.float64)[:, :2].T
-        yield Purchase(np.asarray(cell_of).astype(np.intp), counts, variances)
-
-
-def _names(number: int) -> tuple[str, str]:
-    return f"cells.{number}.of", f"cells.{number}.counts"
-
-
-def _cells(question: Question, epsilon: float, limit: Limit) -> tuple[NDArray[np.intp], int]:
-    cell_of = np.empty(question.records.people, np.intp)
-    total = 0
-    for people, cuts, count, _ in plan(question, epsilon, limit):
-        cell_of[people] = total + cuts.cell_of(count)
-        total += count
-    return cell_of, total
-
-
 def _buy(
     question: Question, facts: Facts, epsilon: float, noise: Noise, limit: Limit
 ) -> dict[str, NDArray[np.float64]]:
-    cell_of, total = _cells(question, epsilon, limit)
+    cell_of, total = cells_of(question.asked, epsilon, limit)
     scale = cells_scale(epsilon)
     noisy = noise.laplace(question.records.disadvantaged_in(cell_of, total), scale, 1.0)
     before = facts.get(EPSILON, np.empty(0))
     # As short as so many cells allow: it is kept for each person, for good.
     smallest = cell_of.astype(np.min_scalar_type(total - 1))
     contents = smallest, np.stack([noisy, np.full(total, discrete_variance(scale))], axis=1)
-    return {**dict(zip(_names(len(before)), contents, strict=True)), EPSILON: np.append(before, epsilon)}
+    return {**dict(zip(fact_names(len(before)), contents, strict=True)), EPSILON: np.append(before, epsilon)}
 
 
 def _answer(question: Question, bought: Sequence[Purchase]) -> tuple[NDArray[np.float64], *Ends]:
-    bought = _strongest(bought)
-    rows = _kept(_merged(bought))
+    bought = strongest(bought)
+    rows = within_reach(merged(bought))
 
     def look(stratum: Stratum) -> Told:
         seen = seen_by(rows, stratum.centred, stratum.members)
         return Told(*disadvantaged_among(bought, stratum.members), seen)
 
     return answers(question, look)
-
-
-def disadvantaged_among(bought: Sequence[Purchase], members: NDArray[np.bool_]) -> tuple[float, float]:
-    """Estimate how many members are disadvantaged, and return the estimate and its variance.
-
-    Each purchase adds up its cells; of a cell with others in it, it takes the members' part. Purchases are weighed by
-    the noise in them.
-    """
-    estimates, precisions = [], []
-    for one in bought:
-        part = one.among(members) / np.maximum(np.bincount(one.cell_of, minlength=len(one.counts)), 1)
-        estimates.append(float(part @ one.counts))
-        precisions.append(1 / float(part**2 @ one.variances))
-    return float(np.dot(estimates, precisions) / sum(precisions)), 1 / sum(precisions)
-
-
-def seen_by(bought: Sequence[Purchase], centred: NDArray[np.float64], members: NDArray[np.bool_]) -> Seen:
-    """Say what purchases tell of the sums of some values, `fairwall.laws.posterior`.
-
-    Parameters
-    ----------
-    bought : sequence of Purchase
-        At least one.
-    centred : ndarray of float64
-        X, shape (m, n), 0 for everybody but the members.
-    members : ndarray of bool
-        Shape (n,). Cells without any of them say nothing and are left out.
-    """
-    crosses, kept, people = [], [], []
-    for one in bought:
-        inside = np.flatnonzero(one.among(members))
-        order = np.argsort(one.cell_of, kind="stable")
-        counted = np.bincount(one.cell_of, minlength=len(one.counts))
-        starts = np.concatenate([[0], np.cumsum(counted)[:-1]])
-        crosses.append(np.add.reduceat(centred[:, order], starts, axis=1)[:, inside])
-        kept.append(inside)
-        people.append(counted[inside].astype(np.float64))
-    gram = np.block([[_shared(one, other)[np.ix_(a, b)] for other, b in zip(bought, kept, strict=True)]
-                     for one, a in zip(bought, kept, strict=True)])  # fmt: skip
-    return Seen(
-        np.concatenate([one.counts[inside] for one, inside in zip(bought, kept, strict=True)]),
-        np.concatenate(people),
-        gram,
-        np.concatenate(crosses, axis=1),
-        np.concatenate([one.variances[inside] for one, inside in zip(bought, kept, strict=True)]),
-    )
-
-
-def _shared(one: Purchase, other: Purchase) -> NDArray[np.float64]:
-    """Count the people of each cell of one purchase that are in each of another."""
-    shape = len(one.counts), len(other.counts)
-    pairs = np.bincount(one.cell_of * shape[1] + other.cell_of, minlength=shape[0] * shape[1])
-    return pairs.astype(np.float64).reshape(shape)
-
-
-def _merged(bought: Sequence[Purchase]) -> list[Purchase]:
-    """Put purchases of the same cells together: as one with the mean of their counts, weighed by their noise."""
-    found: dict[bytes, Purchase] = {}
-    for one in bought:
-        key = one.cell_of.tobytes()
-        found[key] = _mean(found[key], one) if key in found else one
-    return list(found.values())
-
-
-def _mean(one: Purchase, other: Purchase) -> Purchase:
-    precision = 1 / one.variances + 1 / other.variances
-    mean = (one.counts / one.variances + other.counts / other.variances) / precision
-    return Purchase(one.cell_of, mean, 1 / precision)
-
-
-def _strongest(bought: Sequence[Purchase]) -> Sequence[Purchase]:
-    """Leave out the noisiest of very many, but for the last one, which may be for these very models."""
-    if len(bought) <= PURCHASES_MAX:
-        return bought
-    noisiest = sorted(range(len(bought) - 1), key=lambda number: float(bought[number].variances.mean()))
-    return [bought[number] for number in (*sorted(noisiest[: PURCHASES_MAX - 1]), len(bought) - 1)]
-
-
-def _kept(bought: Sequence[Purchase]) -> list[Purchase]:
-    """Leave out the noisiest beyond `_ROWS_MAX` counts."""
-    kept, rows = list[Purchase](), 0
-    for one in sorted(bought, key=lambda one: float(one.variances.mean())):
-        rows += len(one.counts)
-        if kept and rows > _ROWS_MAX:
-            break
-        kept.append(one)
-    return kept

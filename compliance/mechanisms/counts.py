@@ -30,12 +30,12 @@ from compliance.mechanisms.mechanism import (
     Guarantee,
     Question,
     Release,
-    Stratum,
     exactly,
     require_answerable,
 )
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
 from compliance.records.metrics import GroupSums, gaps, sums_over
+from fairwall.laws.batch import Stratum
 from fairwall.laws.counts import Totals, laplace_scales, shrunk_sums
 from fairwall.laws.cube import CubeNoise
 from fairwall.laws.metric import Metric, find_metric
@@ -158,7 +158,7 @@ def answer(question: Question, facts: Facts, buy: Buy, *, shrinks: bool, gaussia
     exact = question.records.group_sums(question.metric, question.predictions)
     bought, estimates, fewest = dict[str, NDArray[np.float64]](), dict[int, GroupSums](), question.records.minimum_group
     intervals = list[Ends]()
-    for stratum in question.strata:
+    for stratum in question.asked.strata:
         inside, members, name = stratum.parts, stratum.members, size_fact(stratum.label)
         sums = np.concatenate([exact[i].sum0 for i in inside])
         asked = Asked(stratum, int(exact[inside[0]].n0), sums, known=name in facts)

@@ -17,11 +17,11 @@ from compliance.mechanisms.mechanism import (
     Guarantee,
     Question,
     Release,
-    Stratum,
     exactly,
     require_answerable,
 )
 from compliance.noise.sampling import Noise, step_for
+from fairwall.laws.batch import Stratum
 from fairwall.laws.cube import Coordinates, CubeNoise, coordinates, cube_scales
 from fairwall.laws.noise import Laplace
 from fairwall.laws.posterior import Seen, posterior

@@ -20,12 +20,12 @@ from compliance.mechanisms.mechanism import (
     Guarantee,
     Question,
     Release,
-    Stratum,
     exactly,
     require_answerable,
 )
 from compliance.mechanisms.posterior_answers import Told, answers
 from compliance.noise.sampling import Noise
+from fairwall.laws.batch import Stratum
 from fairwall.laws.decimals import least_scale
 from fairwall.laws.low_rank import best_measurement, posterior_noise
 from fairwall.laws.posterior import Seen

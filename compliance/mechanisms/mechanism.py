@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, wraps
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 from compliance.intervals.interval import noise_reach
 from compliance.ledger.accountant import Loss, pure
 from compliance.noise.sampling import Noise
-from compliance.records.metrics import gaps, part_values
+from compliance.records.metrics import gaps
 from compliance.records.people import Records
-from fairwall.laws.cells import Cuts, cut
+from fairwall.laws.batch import AskedBatch
 from fairwall.laws.mechanisms import MECHANISM_LAWS
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Law
-from fairwall.laws.posterior import centred_values
 from fairwall.laws.sensitivity import Counts, Sensitivities, sensitivities
 
 Facts: TypeAlias = Mapping[str, NDArray[Any]]
@@ -29,75 +28,7 @@ Facts: TypeAlias = Mapping[str, NDArray[Any]]
 
 Guarantee: TypeAlias = Literal["pure", "approximate", "none"]
 
-_Arguments = ParamSpec("_Arguments")
-_Found = TypeVar("_Found")
-
 NO_FACTS: Facts = MappingProxyType({})
-
-
-@dataclass(frozen=True, eq=False)
-class Stratum:
-    """People of one label, or all, whom a batch asks about, and what is added up about them. Public to who asks.
-
-    Parameters
-    ----------
-    label : int or None
-        Theirs; None for everybody.
-    parts : tuple of int
-        Which of the metric's parts look at them, by their numbers.
-    members : ndarray of bool
-        Who they are, shape (n,).
-    values : ndarray of float64
-        What those parts add up about everybody, all models of one part after those of the other, shape (k, n).
-    """
-
-    label: int | None
-    parts: tuple[int, ...]
-    members: NDArray[np.bool_]
-    values: NDArray[np.float64]
-
-    @cached_property
-    def people(self) -> int:
-        """How many members there are."""
-        return int(np.count_nonzero(self.members))
-
-    @cached_property
-    def inside(self) -> NDArray[np.float64]:
-        """The members' values, shape (k, people)."""
-        return self.values[:, self.members]
-
-    @cached_property
-    def means(self) -> NDArray[np.float64]:
-        """Their means, shape (k,)."""
-        means: NDArray[np.float64] = self.inside.mean(axis=1)
-        return means
-
-    @cached_property
-    def centred(self) -> NDArray[np.float64]:
-        """The members' values less their means, and 0 for everybody else, shape (k, n)."""
-        centred = np.zeros(self.values.shape)
-        centred[:, self.members] = centred_values(self.inside)
-        return centred
-
-
-def kept(
-    find: Callable[Concatenate[Question, _Arguments], _Found],
-) -> Callable[Concatenate[Question, _Arguments], _Found]:
-    """Keep what a function finds out about a question with the question: as long as that lives, and no longer.
-
-    A batch is looked at several times: for its price, whether it is free, and for its answer. A cache of the function's
-    own would keep the records in memory.
-    """
-
-    @wraps(find)
-    def known(question: Question, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Found:
-        key = find, args, tuple(kwargs.items())
-        if key not in question.found:
-            question.found[key] = find(question, *args, **kwargs)
-        found: _Found = question.found[key]
-        return found
-
-    return known
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,6 +58,11 @@ class Question:
         """How many models are asked about: m."""
         return len(self.predictions)
 
+    @cached_property
+    def asked(self) -> AskedBatch:
+        """All of it that is public to who asks."""
+        return AskedBatch(self.metric, self.predictions, self.records.labels, self.records.metrics)
+
     def gaps(self) -> NDArray[np.float64]:
         """Return what the metric says of each model. Secret."""
         return self._gaps.copy()
@@ -135,41 +71,6 @@ class Question:
     def _gaps(self) -> NDArray[np.float64]:
         # A game's case asks for them besides the mechanism.
         return gaps(self.metric, self.records.group_sums(self.metric, self.predictions))
-
-    @cached_property
-    def strata(self) -> tuple[Stratum, ...]:
-        """The metric's strata, in their order. Public: the labels are."""
-        metric, found = find_metric(self.metric), []
-        values = list(part_values(self.metric, self.predictions, self.records.labels))
-        for label in metric.strata:
-            parts = tuple(i for i, part in enumerate(metric.parts) if part.label == label)
-            members, *of_parts = values[parts[0]][0], *(values[i][1] for i in parts)
-            found.append(Stratum(label, parts, members, np.concatenate(of_parts) if len(parts) > 1 else of_parts[0]))
-        return tuple(found)
-
-    @kept
-    def cuts(self, least: int) -> tuple[tuple[NDArray[np.intp], Cuts], ...]:
-        """Cut the people into cells of alike predictions: who is in each stratum, by position, and its cuts. Public.
-
-        Strata are those of the label, where any metric that the records are audited for looks at it: a cell then
-        serves all of them.
-
-        Parameters
-        ----------
-        least : int
-            How many people a cell holds at least.
-        """
-        labels = self.records.labels
-        if any(find_metric(metric).labelled for metric in self.records.metrics):
-            strata = [np.flatnonzero(labels == label) for label in (0, 1)]
-        else:
-            strata = [np.arange(self.records.people)]
-        return tuple((people, cut(self.predictions[:, people], least)) for people in strata if len(people))
-
-    @cached_property
-    def found(self) -> dict[Hashable, Any]:
-        """What functions that are `kept` have found out about it."""
-        return {}
 
     def counts(self) -> Counts:
         """Count the people by label and group. Secret; by label alone it is public."""

@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 from compliance.intervals.counts import combined, level_of_parts
 from compliance.intervals.interval import Ends
 from compliance.mechanisms.counts import consistent
-from compliance.mechanisms.mechanism import Question, Stratum
+from compliance.mechanisms.mechanism import Question
 from compliance.records.metrics import GroupSums, gaps
+from fairwall.laws.batch import Stratum
 from fairwall.laws.metric import Metric, find_metric
 from fairwall.laws.posterior import Posterior, Seen, posterior
 
@@ -72,7 +73,7 @@ def answers(question: Question, look: Look) -> tuple[NDArray[np.float64], *Ends]
     metric, m = find_metric(question.metric), question.queries
     estimates, ends = dict[int, GroupSums](), list[Ends]()
     fewest = question.records.minimum_group
-    for stratum in question.strata:
+    for stratum in question.asked.strata:
         n, told = stratum.people, look(stratum)
         size = float(np.clip(told.size, fewest, n - fewest))
         found = posterior(stratum.centred @ stratum.centred.T, told.seen, size / n, n)

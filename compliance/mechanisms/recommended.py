@@ -2,7 +2,7 @@
 
 **Twice.** First by numbers that are known before the batch is; then, where that names a mechanism that adds noise to
 gaps, sums or attributes, once more by the batch's predictions, which are public to who asks
-(`compliance.mechanisms.choice`).
+(`fairwall.laws.choice`).
 
 **Randomized response** has the smallest error wherever epsilon is large, from 3 or so on for few people or many models,
 because it then turns few people over: it publishes A. It costs what any other costs. Whichever batch chooses it buys
@@ -14,13 +14,14 @@ mechanism is charged no delta.
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from compliance.mechanisms.cauchy import CauchyMechanism
 from compliance.mechanisms.cells import CellsMechanism
-from compliance.mechanisms.choice import CELLS_FROM, Allowance, best, best_for, is_purely_noisy, is_told
 from compliance.mechanisms.counts import CountsMechanism
 from compliance.mechanisms.counts_gaussian import CountsGaussian
 from compliance.mechanisms.cube import CubeMechanism
@@ -39,8 +40,10 @@ from compliance.mechanisms.mechanism import (
 from compliance.mechanisms.randomized_response import RandomizedResponse
 from compliance.noise.sampling import Noise
 from fairwall.laws.bounding import metric_range
+from fairwall.laws.choice import CELLS, CELLS_FROM, Allowance, best, best_for, is_purely_noisy, is_told
 from fairwall.laws.exposure import NO_LIMIT, Limit, revealed
 from fairwall.laws.mechanisms import MECHANISM_LAWS
+from fairwall.laws.purchases import bought_at
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
 from fairwall.laws.standings import SHRUNK
 
@@ -76,8 +79,8 @@ class Recommended(ByRecord):
         if math.isinf(epsilon):
             return self
         allowance = self._allowance(epsilon, delta)
-        name = best(metric, people, queries, allowance) if question is None else best_for(question, allowance)
-        return mechanism_of(name, allowance.limit)
+        name = best(metric, people, queries, allowance) if question is None else best_for(question.asked, allowance)
+        return self._answerers[name]
 
     def reveals(
         self, metric: str, people: int, queries: int, epsilon: float, delta: float, exposed: int | None = None
@@ -89,7 +92,7 @@ class Recommended(ByRecord):
         exposed = people if exposed is None else exposed
         name = best(metric, people, queries, self._allowance(epsilon, delta), exposed).removesuffix(SHRUNK)
         names = [name, *([CubeMechanism.name] if is_purely_noisy(name) else [])]
-        names += [CellsMechanism.name] if is_purely_noisy(name) and queries >= CELLS_FROM else []
+        names += [CELLS] if is_purely_noisy(name) and queries >= CELLS_FROM else []
         first, *others = (revealed(one, metric, exposed, queries, epsilon, delta, self.shares) for one in names)
         return max(first, min(max(others, default=0.5), self.reveal_max))
 
@@ -97,46 +100,51 @@ class Recommended(ByRecord):
         """Return all that may be chosen at this delta."""
         laws = MECHANISM_LAWS.items()
         names = [name for name, law in laws if law.recommendable and (delta or not law.needs_delta)]
-        return tuple(mechanism_of(name, Limit(shares=self.shares)) for name in names)
+        found = answerers(Limit(shares=self.shares))
+        return tuple(found[name] for name in names)
 
     def is_free(self, facts: Facts, epsilon: float, question: Question | None = None) -> bool:
         """Return whether the account has bought noisy attributes at this epsilon or a larger one, or cells.
 
         Those answer a question about models that they tell nearly as much of as a purchase at epsilon would.
         """
-        return self._bought(question, facts, self._allowance(epsilon)) is not None
+        allowance = self._allowance(epsilon)
+        return _RESPONSE.is_free(facts, epsilon) or (
+            question is not None and is_told(question.asked, bought_at(facts, epsilon), allowance)
+        )
 
     def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
         """Return answers in the metric's range. See `Mechanism.release`."""
         allowance = self._allowance(epsilon, delta)
         require_answerable(self, question.metric, epsilon, delta)
-        # First of all, also before an infinite epsilon: nothing is charged for this batch.
-        bought = self._bought(question, facts, allowance)
-        if bought is not None:
-            return bought.release(question, facts, epsilon, delta, noise)
-        if math.isinf(epsilon):
+        # First of all, also before an infinite epsilon: nothing is charged for what was bought before.
+        if _RESPONSE.is_free(facts, epsilon):
+            answering: Mechanism = _RESPONSE
+        elif is_told(question.asked, bought_at(facts, epsilon), allowance):
+            answering = _CELLS
+        elif math.isinf(epsilon):
             return exactly(question.gaps())
-        released = mechanism_of(best_for(question, allowance), allowance.limit).release(
-            question, facts, epsilon, delta, noise
-        )
+        else:
+            answering = self._answerers[best_for(question.asked, allowance)]
+        released = answering.release(question, facts, epsilon, delta, noise)
         return replace(released, values=np.clip(released.values, *metric_range(question.metric)))
 
     def _allowance(self, epsilon: float, delta: float = 0.0) -> Allowance:
         return Allowance(epsilon, delta, Limit(self.reveal_max, self.shares))
 
-    def _bought(self, question: Question | None, facts: Facts, allowance: Allowance) -> Mechanism | None:
-        """Return what answers for nothing, from what the account has bought; None where nothing does."""
-        if _RESPONSE.is_free(facts, allowance.epsilon):
-            return _RESPONSE
-        return None if question is None or not is_told(question, facts, allowance) else _CELLS
+    @cached_property
+    def _answerers(self) -> Mapping[str, Mechanism]:
+        """What answers, by the rows of `standings`."""
+        return answerers(Limit(self.reveal_max, self.shares))
 
 
-def mechanism_of(name: str, limit: Limit = NO_LIMIT) -> Mechanism:
-    """Return the mechanism of a row of `standings`."""
-    counts = {kind.name: kind for kind in (CountsMechanism(), CountsGaussian())}
+def answerers(limit: Limit = NO_LIMIT) -> dict[str, Mechanism]:
+    """Return the mechanisms that answer within a limit, by the rows of `standings`."""
+    counts = (CountsMechanism(), CountsGaussian())
     shrinking = (CountsMechanism(shrinks=True), CountsGaussian(shrinks=True), CubeMechanism(shrinks=True))
-    shrunk = {kind.name + SHRUNK: kind for kind in shrinking}
     added = (LaplaceMechanism(), GaussianMechanism(), CauchyMechanism(limit.shares), CubeMechanism())
-    others = {kind.name: kind for kind in (*added, _RESPONSE, replace(_CELLS_ANEW, limit=limit))}
-    every: dict[str, Mechanism] = {**counts, **shrunk, **others}
-    return every[name]
+    cells = replace(_CELLS_ANEW, limit=limit)
+    return {
+        **{kind.name: kind for kind in (*counts, *added, _RESPONSE, cells)},
+        **{kind.name + SHRUNK: kind for kind in shrinking},
+    }

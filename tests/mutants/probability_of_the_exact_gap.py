@@ -15,7 +15,7 @@ def settle(case, header, metric, predictions, context):
     told = sound(case, header, metric, predictions, context)
     if header.HasField("threshold"):
         question = Question(metric, predictions, case.records)
-        gaps, values = question.gaps(), question.strata[0].inside
+        gaps, values = question.gaps(), question.asked.strata[0].inside
         above = probabilities_above(gaps - 0.1, gaps + 0.1, values, metric, header.threshold, "laplace")
         told.probability_above.CopyFrom(arrays.to_message(above))
     return told

@@ -14,10 +14,17 @@ from numpy.typing import NDArray
 from compliance.answers.audits import Case, values_of
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Neighbours
-from compliance.mechanisms import choice
-from compliance.mechanisms.cells import (
+from compliance.mechanisms.cells import CellsMechanism
+from compliance.mechanisms.mechanism import NO_FACTS, Facts, Question
+from compliance.mechanisms.recommended import Recommended
+from compliance.noise.sampling import Seeded, System
+from compliance.records.metrics import METRICS
+from compliance.records.people import Records
+from fairwall.laws import choice
+from fairwall.laws.bounding import metric_range
+from fairwall.laws.cells import CELL_MIN, cells_scale, cut, discrete_variance
+from fairwall.laws.purchases import (
     EPSILON,
-    CellsMechanism,
     bought_at,
     disadvantaged_among,
     planned,
@@ -26,13 +33,6 @@ from compliance.mechanisms.cells import (
     purchases,
     seen_by,
 )
-from compliance.mechanisms.mechanism import NO_FACTS, Facts, Question
-from compliance.mechanisms.recommended import Recommended
-from compliance.noise.sampling import Seeded, System
-from compliance.records.metrics import METRICS
-from compliance.records.people import Records
-from fairwall.laws.bounding import metric_range
-from fairwall.laws.cells import CELL_MIN, cells_scale, cut, discrete_variance
 from tests.asked import Asked, Spy
 
 CELLS = CellsMechanism()
@@ -273,9 +273,9 @@ def test_models_that_agree_are_answered_together_and_others_are_predicted_to_err
         Question("sp", values, Records(np.zeros(400, np.uint8), (np.arange(400) % 5 > 0).astype(np.uint8), ("sp",)))
         for values in (alike(30, 400), np.random.default_rng(1).random((30, 400)))
     )
-    assert predicted(together, 1.0) < predicted(together, 0.1)
-    assert predicted(together, 1.0) < predicted(apart, 1.0)
-    assert predicted(asking(people=12), 1.0) == math.inf
+    assert predicted(together.asked, 1.0) < predicted(together.asked, 0.1)
+    assert predicted(together.asked, 1.0) < predicted(apart.asked, 1.0)
+    assert predicted(asking(people=12).asked, 1.0) == math.inf
     errors = []
     for seed in range(20):
         errors.append(np.abs(CELLS.release(together, NO_FACTS, 1.0, 0.0, seeded(seed)).values - together.gaps()))
@@ -386,5 +386,5 @@ def test_what_is_free_draws_nothing_and_what_is_not_buys() -> None:
 def test_a_purchase_promises_what_it_was_planned_to() -> None:
     asked = asking(people=400, metrics=LABELLED)
     (bought,) = purchases(CELLS.release(asked, NO_FACTS, 0.5, 0.0, seeded()).facts)
-    told, of_plan = predicted_with(asked, [bought, planned(asked, 0.5)])
+    told, of_plan = predicted_with(asked.asked, [bought, planned(asked.asked, 0.5)])
     assert told == of_plan

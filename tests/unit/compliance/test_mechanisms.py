@@ -17,7 +17,7 @@ from compliance.answers.audits import Case
 from compliance.intervals.counts import possible_sums
 from compliance.ledger import Ledger
 from compliance.ledger.accountant import Budget, Law, Neighbours, Rule, pure
-from compliance.mechanisms import MECHANISMS, Mechanism, choice
+from compliance.mechanisms import MECHANISMS, Mechanism
 from compliance.mechanisms.bounding import bounded
 from compliance.mechanisms.cauchy import CauchyMechanism
 from compliance.mechanisms.conceal import Conceal
@@ -30,11 +30,12 @@ from compliance.mechanisms.gaussian import GaussianMechanism
 from compliance.mechanisms.laplace import LaplaceMechanism
 from compliance.mechanisms.low_rank import LowRankMechanism
 from compliance.mechanisms.mechanism import NO_FACTS, Question, candidates, chosen
-from compliance.mechanisms.recommended import Recommended, mechanism_of
+from compliance.mechanisms.recommended import Recommended, answerers
 from compliance.mechanisms.round import Round
 from compliance.noise.sampling import Noise, Seeded, System
 from compliance.records.metrics import METRICS
 from compliance.records.people import Records
+from fairwall.laws import choice
 from fairwall.laws.bounding import metric_range
 from fairwall.laws.calibration import cauchy_loss, conceal_law, laplace_law
 from fairwall.laws.cauchy import tuned_law
@@ -606,14 +607,14 @@ def test_the_error_of_randomized_response_is_the_one_predicted(n: int, queries: 
                 uniform = generator.random((4, n))
                 predictions = (uniform < rates).astype(np.float64) if decisions else uniform
                 asked = Question("sp", predictions, Records(np.zeros(n, np.uint8), protected, ("sp",)))
-                answers = mechanism_of("randomized-response").release(asked, NO_FACTS, epsilon, 0.0, Seeded(generator))
+                answers = answerers()["randomized-response"].release(asked, NO_FACTS, epsilon, 0.0, Seeded(generator))
                 errors.append(np.abs(answers.values - asked.gaps()))
             medians.append(np.median(errors))
     assert np.mean(medians) == pytest.approx(predicted, rel=0.06)
 
 
 def test_recommended_answers_for_nothing_only_from_what_was_bought() -> None:
-    recommended, response = Recommended(), mechanism_of("randomized-response")
+    recommended, response = Recommended(), answerers()["randomized-response"]
     n, queries, epsilon = question().people(), question().queries, 8.0
     assert choose("sp", n, queries, epsilon) == "randomized-response"
     counted = recommended.release(question(), NO_FACTS, 0.5, 0.0, seeded())
@@ -635,7 +636,7 @@ def test_recommended_answers_for_nothing_only_from_what_was_bought() -> None:
 
 def test_recommended_never_looks_at_the_groups() -> None:
     chosen = {
-        choice.nearest(question(protected=protected), choose("sp", 9, 7, 0.9), choice.Allowance(0.9))
+        choice.nearest(question(protected=protected).asked, choose("sp", 9, 7, 0.9), choice.Allowance(0.9))
         for protected in neighbours_of(GROUPS)
     }
     assert len(chosen) == 1
@@ -643,7 +644,7 @@ def test_recommended_never_looks_at_the_groups() -> None:
         spy = Spy(seeded())
         Recommended().release(question(protected=protected), NO_FACTS, 0.9, 0.0, spy)  # type: ignore[arg-type]
         inner = Spy(seeded())
-        mechanism_of(*chosen).release(question(protected=protected), NO_FACTS, 0.9, 0.0, inner)  # type: ignore[arg-type]
+        answerers()[next(iter(chosen))].release(question(protected=protected), NO_FACTS, 0.9, 0.0, inner)  # type: ignore[arg-type]
         assert [(a.law, a.scale, a.step) for a in spy.asked] == [(a.law, a.scale, a.step) for a in inner.asked]
 
 

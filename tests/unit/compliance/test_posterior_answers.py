@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from compliance.intervals.interval import within_range
 from compliance.mechanisms import MECHANISMS, posterior_answers
-from compliance.mechanisms.cells import EPSILON
 from compliance.mechanisms.mechanism import NO_FACTS, Facts, Question
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from fairwall.laws import posterior as laws_posterior
 from fairwall.laws.metric import find_metric
 from fairwall.laws.posterior import Posterior, Seen, posterior
+from fairwall.laws.purchases import EPSILON
 
 WORLDS = 60
 

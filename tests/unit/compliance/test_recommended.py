@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from compliance.mechanisms.cells import CellsMechanism
 from compliance.mechanisms.mechanism import NO_FACTS, Mechanism, Question
-from compliance.mechanisms.recommended import CELLS_FROM, Recommended, mechanism_of
+from compliance.mechanisms.recommended import CELLS_FROM, Recommended, answerers
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from fairwall.laws.standings import choose
@@ -53,7 +53,7 @@ def test_a_gap_that_no_prior_expects_is_answered_about_as_well_as_by_plain_count
     """Cells answered .063 and .014 off, where a cube is .007 and .002 off; in the first no interval of 40 held."""
     draws = DRAWS // 2
     found, held = errors(Recommended(reveal_max=reveal_max), world, draws)
-    best = min(float(np.median(errors(mechanism_of(name), world, draws)[0])) for name in OTHERS)
+    best = min(float(np.median(errors(answerers()[name], world, draws)[0])) for name in OTHERS)
     assert np.median(found) <= 2 * best + 1e-4
     # Fewer than 14 of 20 hold once in ten million times, where each holds in 95%.
     assert held >= 14
@@ -62,7 +62,7 @@ def test_a_gap_that_no_prior_expects_is_answered_about_as_well_as_by_plain_count
 def test_cells_answer_such_gaps_worse() -> None:
     """The broken twin: what was chosen for one model."""
     found, held = errors(CellsMechanism(), in_a_tail, 4)
-    assert np.median(found) > 4 * np.median(errors(mechanism_of("cube"), in_a_tail, 4)[0])
+    assert np.median(found) > 4 * np.median(errors(answerers()["cube"], in_a_tail, 4)[0])
     assert held < 4
 
 

@@ -10,13 +10,14 @@ import pytest
 
 from compliance.answers.exposure import exposure, exposure_about, limited, reveal_max
 from compliance.mechanisms import MECHANISMS
-from compliance.mechanisms.cells import EPSILON, CellsMechanism, plan, purchases
+from compliance.mechanisms.cells import CellsMechanism
 from compliance.mechanisms.mechanism import NO_FACTS, Mechanism, Question, chosen
 from compliance.mechanisms.recommended import Recommended
 from compliance.noise.sampling import Seeded
 from compliance.records.people import Records
 from fairwall.laws.cells import CELL_MIN
 from fairwall.laws.exposure import Limit, cells_within, revealed
+from fairwall.laws.purchases import EPSILON, plan, purchases
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
 from fairwall.laws.standings import SHRUNK, choose
 
@@ -76,7 +77,7 @@ def test_cells_that_are_few_enough_answer_where_nothing_else_stays_within() -> N
     assert revealed(choose("sp", 100, 40, epsilon, limit=LIMIT), "sp", 100, 40, epsilon) > 0.6
     chosen = Recommended(reveal_max=0.6).chosen("sp", 100, 40, epsilon, 0.0, asked)
     assert isinstance(chosen, CellsMechanism)
-    ((_, _, cells, _),) = plan(asked, epsilon, chosen.limit)
+    ((_, _, cells, _),) = plan(asked.asked, epsilon, chosen.limit)
     assert 1 < cells <= cells_within(100, epsilon, LIMIT)
 
 
@@ -211,7 +212,7 @@ def test_people_of_a_label_that_no_metric_looks_at_alone_may_be_of_any_group() -
     cells = {}
     for metrics in (("sp", "eo"), ("sp", "eo", "fpr")):
         asked = Question("sp", rng.random((9, 1000)), Records(labels, protected, metrics, 100))
-        of_none, of_eo = (count for _, _, count, _ in plan(asked, 1.0, limit_of(100)))
+        of_none, of_eo = (count for _, _, count, _ in plan(asked.asked, 1.0, limit_of(100)))
         cells[metrics] = of_none, of_eo
     assert cells["sp", "eo"] == (1, cells["sp", "eo", "fpr"][1])
     assert min(cells["sp", "eo", "fpr"]) > 1

@@ -8,12 +8,10 @@ of many, is not chosen at all. Errors are predicted by `fairwall.laws.posterior.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from compliance.mechanisms.cells import CellsMechanism, bought_at, planned, predicted, predicted_with
-from compliance.mechanisms.counts import CountsMechanism
-from compliance.mechanisms.mechanism import Facts, Question, kept
-from compliance.mechanisms.randomized_response import RandomizedResponse
+from fairwall.laws.batch import AskedBatch, kept
 from fairwall.laws.counts import laplace_scales
 from fairwall.laws.cube import CubeNoise, coordinates, cube_scales
 from fairwall.laws.exposure import NO_LIMIT, Limit, one_person, revealed
@@ -21,6 +19,7 @@ from fairwall.laws.mechanisms import MECHANISM_LAWS, Batch
 from fairwall.laws.metric import find_metric
 from fairwall.laws.noise import Laplace
 from fairwall.laws.posterior import SHARE, STRUCTURES, directions_of, predicted_error, variances_with_noise
+from fairwall.laws.purchases import Purchase, planned, predicted, predicted_with
 from fairwall.laws.response import turning_probability
 from fairwall.laws.standings import SHRUNK, choose, standings, sums_a_stratum
 
@@ -43,7 +42,8 @@ _FREE_ERROR = 1.7
 Predicted of other metrics of the same predictions are 1 to 1.5 times, of models of the same kind 1 to 1.7 times, of
 others 2 to 17 times; then the error has been up to 100 times as large: one model's gap says nothing of another's.
 """
-_CUBE = "cube" + SHRUNK
+CELLS, RESPONSE = "cells", "randomized-response"
+_COUNTS, _CUBE = "counts", "cube" + SHRUNK
 
 
 @dataclass(frozen=True)
@@ -65,9 +65,9 @@ class Allowance:
         """Say whether the limit is below what a pure epsilon allows in any case."""
         return self.limit.accuracy < one_person(self.epsilon)
 
-    def reveals(self, question: Question, name: str, different: int | None = None) -> float:
+    def reveals(self, batch: AskedBatch, name: str, different: int | None = None) -> float:
         """Return what a mechanism's answers to a batch would reveal; of so many different models, if told. Public."""
-        about = question.metric, question.records.exposed(question.metric), question.queries
+        about = batch.metric, batch.exposed, batch.queries
         return revealed(name, *about, self.epsilon, self.delta, self.limit.shares, different=different)
 
 
@@ -78,38 +78,46 @@ def best(metric: str, people: int, queries: int, allowance: Allowance, exposed: 
     )
 
 
-def best_for(question: Question, allowance: Allowance) -> str:
+def best_for(batch: AskedBatch, allowance: Allowance) -> str:
     """Return the row of `standings` that answers this very batch."""
-    exposed = question.records.exposed(question.metric)
-    name = best(question.metric, question.people(), question.queries, allowance, exposed)
-    return nearest(question, name, allowance)
+    exposed = batch.exposed
+    name = best(batch.metric, batch.people, batch.queries, allowance, exposed)
+    return nearest(batch, name, allowance)
 
 
-def is_told(question: Question, facts: Facts, allowance: Allowance) -> bool:
+def is_told(batch: AskedBatch, bought: Sequence[Purchase], allowance: Allowance) -> bool:
     """Say whether cells that were bought tell nearly as much of a batch's models as a purchase of its own would.
 
     The best of the purchases counts, by itself: what is free stays free, whatever else is bought.
+
+    Parameters
+    ----------
+    batch : AskedBatch
+        The batch.
+    bought : sequence of Purchase
+        What the account has bought at the allowance's epsilon or more.
+    allowance : Allowance
+        What a purchase of the batch's own might spend.
     """
-    epsilon = allowance.epsilon
-    if not CellsMechanism().is_free(facts, epsilon) or not _may_be_cells(question):
+    if not bought or not _may_be_cells(batch):
         return False
-    *told, anew = predicted_with(question, [*bought_at(facts, epsilon), planned(question, epsilon, allowance.limit)])
+    *told, anew = predicted_with(batch, [*bought, planned(batch, allowance.epsilon, allowance.limit)])
     others = {
-        CountsMechanism.name: _error_of_noise(question, CountsMechanism.name, allowance),
-        **_contenders(question, allowance),
+        _COUNTS: _error_of_noise(batch, _COUNTS, allowance),
+        **_contenders(batch, allowance),
     }
-    del others[CellsMechanism.name]
+    del others[CELLS]
     return min(told) <= _FREE_ERROR * min(anew, *others.values())
 
 
-def nearest(question: Question, name: str, allowance: Allowance) -> str:
+def nearest(batch: AskedBatch, name: str, allowance: Allowance) -> str:
     """Return which mechanism errs least about this very batch, by its predictions: the one named, or another.
 
     All that contend cost the same, epsilon alone.
 
     Parameters
     ----------
-    question : Question
+    batch : AskedBatch
         The batch.
     name : str
         What `best` names for it. Only a mechanism that adds noise to gaps, sums or attributes has contenders here.
@@ -121,31 +129,31 @@ def nearest(question: Question, name: str, allowance: Allowance) -> str:
     str
         A row of `standings`, or cells.
     """
-    if name != RandomizedResponse.name and not is_purely_noisy(name.removesuffix(SHRUNK)):
+    if name != RESPONSE and not is_purely_noisy(name.removesuffix(SHRUNK)):
         return name
-    allowance, cells = replace(allowance, delta=0.0), CellsMechanism.name
-    errors = {name: _error_of_noise(question, name, allowance), **_contenders(question, allowance)}
-    if name == RandomizedResponse.name or MECHANISM_LAWS[name.removesuffix(SHRUNK)].interval is None:
+    allowance, cells = replace(allowance, delta=0.0), CELLS
+    errors = {name: _error_of_noise(batch, name, allowance), **_contenders(batch, allowance)}
+    if name == RESPONSE or MECHANISM_LAWS[name.removesuffix(SHRUNK)].interval is None:
         errors[name] *= _HALVED  # the one publishes A, others have no interval and err far more at times
-    if allowance.binds() and math.isfinite(errors[cells]) and not _is_worth_it(question, name, allowance):
+    if allowance.binds() and math.isfinite(errors[cells]) and not _is_worth_it(batch, name, allowance):
         # Cells that are few enough stay within the limit where nothing else did, or nothing worth its price.
         del errors[name]
     least = min(errors, key=lambda one: errors[one])
     if errors[cells] <= _TIE * errors[least]:
         least = cells  # whose counts answer later batches for nothing
     # Cells by label answer the other metrics of these models for nothing; what else is best answers this one alone.
-    of_several = len({find_metric(metric).strata for metric in question.records.metrics}) > 1
+    of_several = len({find_metric(metric).strata for metric in batch.metrics}) > 1
     if of_several and math.isfinite(errors[cells]):
-        (of_cells,) = predicted_with(question, [planned(question, allowance.epsilon, allowance.limit)])
+        (of_cells,) = predicted_with(batch, [planned(batch, allowance.epsilon, allowance.limit)])
         return cells if of_cells <= _FREE_ERROR * errors[least] else least
     return least
 
 
-def _is_worth_it(question: Question, name: str, allowance: Allowance) -> bool:
+def _is_worth_it(batch: AskedBatch, name: str, allowance: Allowance) -> bool:
     """Say whether a row of `standings` stays within the limit and errs no more than the midpoint."""
-    asked = question.metric, question.people(), question.queries, allowance.epsilon, 0.0, allowance.limit.shares
+    asked = batch.metric, batch.people, batch.queries, allowance.epsilon, 0.0, allowance.limit.shares
     worth = name.endswith(SHRUNK) or any(row.name == name and row.worst_ratio <= 1 for row in standings(*asked))
-    return worth and allowance.reveals(question, name.removesuffix(SHRUNK)) <= allowance.limit.accuracy
+    return worth and allowance.reveals(batch, name.removesuffix(SHRUNK)) <= allowance.limit.accuracy
 
 
 def is_purely_noisy(name: str) -> bool:
@@ -155,42 +163,42 @@ def is_purely_noisy(name: str) -> bool:
 
 
 @kept
-def _contenders(question: Question, allowance: Allowance) -> dict[str, float]:
+def _contenders(batch: AskedBatch, allowance: Allowance) -> dict[str, float]:
     """Predict the errors of cells, infinite where they do not serve, and of a cube, if it stays within the limit."""
-    may_be_cells = _may_be_cells(question)
-    errors = {CellsMechanism.name: math.inf}
+    may_be_cells = _may_be_cells(batch)
+    errors = {CELLS: math.inf}
     if may_be_cells:
-        errors[CellsMechanism.name] = predicted(question, allowance.epsilon, allowance.limit)
-    if _cube_within(question, allowance):
-        error, unshrunk = (_error_of_noise(question, _CUBE, allowance, shrinks=each) for each in (True, False))
+        errors[CELLS] = predicted(batch, allowance.epsilon, allowance.limit)
+    if _cube_within(batch, allowance):
+        error, unshrunk = (_error_of_noise(batch, _CUBE, allowance, shrinks=each) for each in (True, False))
         shrinks = may_be_cells or unshrunk > _HALVED * error
         errors[_CUBE if shrinks else _CUBE.removesuffix(SHRUNK)] = error
     return errors
 
 
 @kept
-def _may_be_cells(question: Question) -> bool:
+def _may_be_cells(batch: AskedBatch) -> bool:
     """Say whether a batch has as many different models as cells answer."""
-    return len({model.tobytes() for model in question.predictions}) >= CELLS_FROM
+    return len({model.tobytes() for model in batch.predictions}) >= CELLS_FROM
 
 
-def _cube_within(question: Question, allowance: Allowance) -> bool:
+def _cube_within(batch: AskedBatch, allowance: Allowance) -> bool:
     """Say whether a cube reveals no more than the limit: whatever so many models may be, or these."""
     cube, most = _CUBE.removesuffix(SHRUNK), allowance.limit.accuracy
-    if not allowance.binds() or allowance.reveals(question, cube) <= most:
+    if not allowance.binds() or allowance.reveals(batch, cube) <= most:
         return True
-    different = {len(coordinates(stratum.inside, 2.0**-20).steps) for stratum in question.strata}
-    return all(allowance.reveals(question, cube, each) <= most for each in different)
+    different = {len(coordinates(stratum.inside, 2.0**-20).steps) for stratum in batch.strata}
+    return all(allowance.reveals(batch, cube, each) <= most for each in different)
 
 
-def _error_of_noise(question: Question, name: str, allowance: Allowance, *, shrinks: bool = True) -> float:
+def _error_of_noise(batch: AskedBatch, name: str, allowance: Allowance, *, shrinks: bool = True) -> float:
     """Predict the error of noise on each gap, or on N0 and each sum, where answers are moved towards no gap or are not.
 
     Noise counts as Gaussian noise with the same median of its size would.
     """
-    metric, m, epsilon, shares = question.metric, question.queries, allowance.epsilon, allowance.limit.shares
+    metric, m, epsilon, shares = batch.metric, batch.queries, allowance.epsilon, allowance.limit.shares
     errors = []
-    for stratum in question.strata:
+    for stratum in batch.strata:
         # Of two parts the first stands for both.
         n, means, centred, of_size = stratum.people, stratum.means[:m], stratum.centred[:m], 0.0
         public = MECHANISM_LAWS[name.removesuffix(SHRUNK)]
@@ -200,7 +208,7 @@ def _error_of_noise(question: Question, name: str, allowance: Allowance, *, shri
             law = public.error(Batch(proxy, n0, n - n0, m, epsilon, shares=shares))
             assert law is not None
             noise = (law.median_abs() / _MEDIAN * SHARE * (1 - SHARE) * n) ** 2
-        elif name == RandomizedResponse.name:
+        elif name == RESPONSE:
             p = turning_probability(epsilon)
             of_person = p * (1 - p) / max((1 - 2 * p) ** 2, _LEAST)
             noise, of_size = of_person * float((centred**2).sum(axis=1).mean()), of_person * n

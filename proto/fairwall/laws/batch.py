@@ -1,0 +1,162 @@
+"""A batch of metric queries, as far as it is public to who asks: the models' predictions, and the strata of a metric.
+
+Which mechanism answers a batch, how people are cut into cells for it and how far answers will err are functions of
+this alone, and nobody's protected attribute is within their reach.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from functools import cached_property, wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairwall.laws.cells import Cuts, cut
+from fairwall.laws.metric import find_metric, part_values
+from fairwall.laws.posterior import centred_values
+
+_Arguments = ParamSpec("_Arguments")
+_Found = TypeVar("_Found")
+
+
+@dataclass(frozen=True, eq=False)
+class Stratum:
+    """People of one label, or all, whom a batch asks about, and what is added up about them.
+
+    Parameters
+    ----------
+    label : int or None
+        Theirs; None for everybody.
+    parts : tuple of int
+        Which of the metric's parts look at them, by their numbers.
+    members : ndarray of bool
+        Who they are, shape (n,).
+    values : ndarray of float64
+        What those parts add up about everybody, all models of one part after those of the other, shape (k, n).
+    """
+
+    label: int | None
+    parts: tuple[int, ...]
+    members: NDArray[np.bool_]
+    values: NDArray[np.float64]
+
+    @cached_property
+    def people(self) -> int:
+        """How many members there are."""
+        return int(np.count_nonzero(self.members))
+
+    @cached_property
+    def inside(self) -> NDArray[np.float64]:
+        """The members' values, shape (k, people)."""
+        return self.values[:, self.members]
+
+    @cached_property
+    def means(self) -> NDArray[np.float64]:
+        """Their means, shape (k,)."""
+        means: NDArray[np.float64] = self.inside.mean(axis=1)
+        return means
+
+    @cached_property
+    def centred(self) -> NDArray[np.float64]:
+        """The members' values less their means, and 0 for everybody else, shape (k, n)."""
+        centred = np.zeros(self.values.shape)
+        centred[:, self.members] = centred_values(self.inside)
+        return centred
+
+
+def kept(
+    find: Callable[Concatenate[AskedBatch, _Arguments], _Found],
+) -> Callable[Concatenate[AskedBatch, _Arguments], _Found]:
+    """Keep what a function finds out about a batch with it: as long as that lives, and no longer.
+
+    It is looked at several times: for its price, whether it is free, and for its answer. A cache of the function's
+    own would keep the predictions in memory.
+    """
+
+    @wraps(find)
+    def known(batch: AskedBatch, /, *args: _Arguments.args, **kwargs: _Arguments.kwargs) -> _Found:
+        key = find, args, tuple(kwargs.items())
+        if key not in batch.found:
+            batch.found[key] = find(batch, *args, **kwargs)
+        found: _Found = batch.found[key]
+        return found
+
+    return known
+
+
+@dataclass(frozen=True, eq=False)
+class AskedBatch:
+    """One batch, without the protected attributes of whom it is about.
+
+    Parameters
+    ----------
+    metric : str
+        A key of `fairwall.laws.metric.METRICS`.
+    predictions : ndarray of float64
+        Shape (m, n) with m at least 1: m models' predictions for everybody, each in [0, 1].
+    labels : ndarray of uint8
+        Shape (n,), 0 or 1.
+    metrics : tuple of str
+        All metrics that these people are audited for.
+    """
+
+    metric: str
+    predictions: NDArray[np.float64]
+    labels: NDArray[np.uint8]
+    metrics: tuple[str, ...]
+
+    @property
+    def queries(self) -> int:
+        """How many models are asked about: m."""
+        return len(self.predictions)
+
+    @property
+    def people(self) -> int:
+        """How many people the metric looks at."""
+        return sum(stratum.people for stratum in self.strata)
+
+    @property
+    def exposed(self) -> int:
+        """How many people the metric would look at if all its strata were as small as its smallest.
+
+        Most is given away of the smallest: groups may be as small there as in any other.
+        """
+        return len(self.strata) * min(stratum.people for stratum in self.strata)
+
+    @cached_property
+    def strata(self) -> tuple[Stratum, ...]:
+        """The metric's strata, in their order."""
+        metric, found = find_metric(self.metric), []
+        values = list(part_values(self.metric, self.predictions, self.labels))
+        for label in metric.strata:
+            parts = tuple(i for i, part in enumerate(metric.parts) if part.label == label)
+            members, *of_parts = values[parts[0]][0], *(values[i][1] for i in parts)
+            found.append(Stratum(label, parts, members, np.concatenate(of_parts) if len(parts) > 1 else of_parts[0]))
+        return tuple(found)
+
+    @kept
+    def cuts(self, least: int) -> tuple[tuple[NDArray[np.intp], Cuts], ...]:
+        """Cut the people into cells of alike predictions: who is in each stratum, by position, and its cuts.
+
+        Strata are those of the label, where any metric of `metrics` looks at it: a cell then
+        serves all of them.
+
+        Parameters
+        ----------
+        least : int
+            How many people a cell holds at least.
+        """
+        labels = self.labels
+        if any(find_metric(metric).labelled for metric in self.metrics):
+            strata = [np.flatnonzero(labels == label) for label in (0, 1)]
+        else:
+            strata = [np.arange(len(labels))]
+        return tuple((people, cut(self.predictions[:, people], least)) for people in strata if len(people))
+
+    @cached_property
+    def found(self) -> dict[Hashable, Any]:
+        """What functions that are `kept` have found out about it."""
+        return {}
