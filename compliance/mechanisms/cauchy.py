@@ -1,17 +1,8 @@
 """Cauchy noise on the smooth sensitivity that spends the whole of epsilon."""
 
-import math
 from dataclasses import dataclass, replace
 
-from compliance.mechanisms.mechanism import (
-    ByRecord,
-    Facts,
-    Guarantee,
-    Question,
-    Release,
-    exactly,
-    require_answerable,
-)
+from compliance.mechanisms.mechanism import Facts, Guarantee, Noisy, Question, Release
 from compliance.noise.sampling import Noise, step_for
 from fairwall.laws.cauchy import tune
 from fairwall.laws.shares import DEFAULT_SHARES, Shares
@@ -21,7 +12,7 @@ _ALLOWANCE = 1 + 2.0**-30
 
 
 @dataclass(frozen=True)
-class CauchyMechanism(ByRecord):
+class CauchyMechanism(Noisy):
     """Adds independent Cauchy noise, calibrated to its exact loss: `fairwall.laws.cauchy`.
 
     Parameters
@@ -35,12 +26,9 @@ class CauchyMechanism(ByRecord):
     title: str = "tuned Cauchy"
     guarantee: Guarantee = "pure"
 
-    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
-        """Return the gaps with noise. See `Mechanism.release`."""
-        require_answerable(self, question.metric, epsilon, delta)
+    def noisy(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+        """Return the gaps with noise. See `Noisy.noisy`."""
         gaps = question.gaps()
-        if math.isinf(epsilon):
-            return exactly(gaps)
         # What the records hold, and nothing assumed: noise counts on it.
         shares = replace(self.shares, minimum_group=question.records.minimum_group)
         tuning = tune(question.metric, question.people(), question.queries, epsilon, shares)

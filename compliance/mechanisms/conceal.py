@@ -1,24 +1,14 @@
 """Attribute-Conceal: Cauchy noise on the smooth sensitivity (Hamman, Chen, Dutta, FAccT 2023, Algorithm 3)."""
 
-import math
 from dataclasses import dataclass
 
 from compliance.ledger.accountant import Loss, pure
-from compliance.mechanisms.mechanism import (
-    ByRecord,
-    Facts,
-    Guarantee,
-    Question,
-    Release,
-    exactly,
-    require_answerable,
-    require_budget,
-)
+from compliance.mechanisms.mechanism import Facts, Guarantee, Noisy, Question, Release, require_budget
 from compliance.noise.sampling import Noise, step_for
 
 
 @dataclass(frozen=True)
-class Conceal(ByRecord):
+class Conceal(Noisy):
     """Adds independent Cauchy noise of scale 6 m S / epsilon: the paper's, with S put right.
 
     See `fairwall.laws.calibration.conceal_law`. The scale depends on the secret counts and must never leave compliance;
@@ -37,11 +27,8 @@ class Conceal(ByRecord):
         require_budget(epsilon, delta)
         return pure(epsilon)
 
-    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
-        """Return the gaps with noise. See `Mechanism.release`."""
-        require_answerable(self, question.metric, epsilon, delta)
+    def noisy(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+        """Return the gaps with noise. See `Noisy.noisy`."""
         gaps = question.gaps()
-        if math.isinf(epsilon):
-            return exactly(gaps)
         beta = epsilon / (6 * question.queries)
         return Release(noise.cauchy(gaps, question.smooth(beta) / beta, step_for(question.smallest_change() / beta)))

@@ -24,15 +24,7 @@ from compliance.intervals.counts import (
     possible_sums,
 )
 from compliance.intervals.interval import Ends, noise_reach
-from compliance.mechanisms.mechanism import (
-    ByRecord,
-    Facts,
-    Guarantee,
-    Question,
-    Release,
-    exactly,
-    require_answerable,
-)
+from compliance.mechanisms.mechanism import Facts, Guarantee, Noisy, Question, Release
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
 from compliance.records.metrics import GroupSums, gaps, sums_over
 from fairwall.laws.batch import Stratum
@@ -109,7 +101,7 @@ Buy = Callable[[Asked], NoisyCounts]
 
 
 @dataclass(frozen=True)
-class CountsMechanism(ByRecord):
+class CountsMechanism(Noisy):
     """Adds Laplace noise to N0 and to the centred sums.
 
     Parameters
@@ -123,11 +115,8 @@ class CountsMechanism(ByRecord):
     title: str = "noisy counts"
     guarantee: Guarantee = "pure"
 
-    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
-        """Return possible values of the metric, and N0 as a fact. See `Mechanism.release`."""
-        require_answerable(self, question.metric, epsilon, delta)
-        if math.isinf(epsilon):
-            return exactly(question.gaps())
+    def noisy(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+        """Return possible values of the metric, and N0 as a fact. See `Noisy.noisy`."""
 
         def buy(asked: Asked) -> NoisyCounts:
             k, known = asked.sums.size, asked.known

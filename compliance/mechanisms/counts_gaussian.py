@@ -1,6 +1,5 @@
 """Gaussian noise on counts and sums: as `counts`, for (epsilon, delta), where m sums cost sqrt(m) rather than m."""
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,16 +7,7 @@ import numpy as np
 from compliance.ledger.accountant import Loss
 from compliance.mechanisms.counts import Asked, NoisyCounts, answer
 from compliance.mechanisms.gaussian import gaussian_cost
-from compliance.mechanisms.mechanism import (
-    ByRecord,
-    Facts,
-    Guarantee,
-    Question,
-    Release,
-    exactly,
-    require_answerable,
-    require_budget,
-)
+from compliance.mechanisms.mechanism import Facts, Guarantee, Noisy, Question, Release, require_budget
 from compliance.noise.sampling import GAUSSIAN_FINENESS, ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.counts import CountScales, gaussian_scales
 from fairwall.laws.gaussian import gaussian_multiplier, gridded_multiplier
@@ -25,7 +15,7 @@ from fairwall.laws.noise import Gaussian
 
 
 @dataclass(frozen=True)
-class CountsGaussian(ByRecord):
+class CountsGaussian(Noisy):
     """Adds Gaussian noise to N0 and to the centred sums. See `compliance.mechanisms.counts.CountsMechanism`."""
 
     shrinks: bool = False
@@ -38,11 +28,8 @@ class CountsGaussian(ByRecord):
         require_budget(epsilon, delta)
         return gaussian_cost(epsilon, delta)
 
-    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
-        """Return possible values of the metric, and N0 as a fact. See `Mechanism.release`."""
-        require_answerable(self, question.metric, epsilon, delta)
-        if math.isinf(epsilon):
-            return exactly(question.gaps())
+    def noisy(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
+        """Return possible values of the metric, and N0 as a fact. See `Noisy.noisy`."""
 
         def buy(asked: Asked) -> NoisyCounts:
             k, known = asked.sums.size, asked.known

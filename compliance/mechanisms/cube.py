@@ -3,7 +3,6 @@
 The mathematics is `fairwall.laws.cube`; what is computed from the noisy sums, and their intervals, is as for `counts`.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -11,15 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.mechanisms.counts import Asked, NoisyCounts, answer
-from compliance.mechanisms.mechanism import (
-    ByRecord,
-    Facts,
-    Guarantee,
-    Question,
-    Release,
-    exactly,
-    require_answerable,
-)
+from compliance.mechanisms.mechanism import Facts, Guarantee, Noisy, Question, Release
 from compliance.noise.sampling import Noise, step_for
 from fairwall.laws.batch import Stratum
 from fairwall.laws.cube import Coordinates, CubeNoise, coordinates, cube_scales
@@ -30,7 +21,7 @@ _VARIANCE_MIN = 1e-6
 
 
 @dataclass(frozen=True)
-class CubeMechanism(ByRecord):
+class CubeMechanism(Noisy):
     """Adds noise from one cube to N0 and to all centred sums.
 
     Parameters
@@ -44,11 +35,8 @@ class CubeMechanism(ByRecord):
     title: str = "noise from a cube"
     guarantee: Guarantee = "pure"
 
-    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
-        """Return possible values of the metric, and N0 as a fact. See `Mechanism.release`."""
-        require_answerable(self, question.metric, epsilon, delta)
-        if math.isinf(epsilon):
-            return exactly(question.gaps())
+    def noisy(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+        """Return possible values of the metric, and N0 as a fact. See `Noisy.noisy`."""
 
         def buy(asked: Asked) -> NoisyCounts:
             step = cube_step(epsilon, asked.n)

@@ -4,24 +4,14 @@ import math
 from dataclasses import dataclass
 
 from compliance.ledger.accountant import Law, Loss, pure
-from compliance.mechanisms.mechanism import (
-    ByRecord,
-    Facts,
-    Guarantee,
-    Question,
-    Release,
-    exactly,
-    require_answerable,
-    require_budget,
-    with_interval,
-)
+from compliance.mechanisms.mechanism import Facts, Guarantee, Noisy, Question, Release, require_budget, with_interval
 from compliance.noise.sampling import GAUSSIAN_FINENESS, ROUNDING_STEPS, Noise, step_for
 from fairwall.laws.gaussian import gaussian_multiplier, gridded_multiplier
 from fairwall.laws.noise import Gaussian
 
 
 @dataclass(frozen=True)
-class GaussianMechanism(ByRecord):
+class GaussianMechanism(Noisy):
     """Adds independent Gaussian noise to m gaps, whose l2 sensitivity is sqrt(m) times one gap's.
 
     See `fairwall.laws.gaussian`, also for what the grid costs.
@@ -36,12 +26,9 @@ class GaussianMechanism(ByRecord):
         require_budget(epsilon, delta)
         return gaussian_cost(epsilon, delta)
 
-    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
-        """Return the gaps with noise. See `Mechanism.release`."""
-        require_answerable(self, question.metric, epsilon, delta)
+    def noisy(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+        """Return the gaps with noise. See `Noisy.noisy`."""
         gaps = question.gaps()
-        if math.isinf(epsilon):
-            return exactly(gaps)
         change, root = question.sensitivities().overall, math.sqrt(question.queries)
         about = gaussian_multiplier(epsilon, delta) * root * change
         step = step_for(about, GAUSSIAN_FINENESS)

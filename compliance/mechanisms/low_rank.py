@@ -6,7 +6,6 @@ far as the release leaves them open, and an answer near no gap from a small epsi
 **Intervals** are those of `compliance.mechanisms.posterior_answers`.
 """
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,15 +13,7 @@ from numpy.typing import NDArray
 
 from compliance.mechanisms.counts import as_fact, from_fact, size_fact
 from compliance.mechanisms.cube import cube_step, drawn_law, sums_of_steps
-from compliance.mechanisms.mechanism import (
-    ByRecord,
-    Facts,
-    Guarantee,
-    Question,
-    Release,
-    exactly,
-    require_answerable,
-)
+from compliance.mechanisms.mechanism import Facts, Guarantee, Noisy, Question, Release
 from compliance.mechanisms.posterior_answers import Told, answers
 from compliance.noise.sampling import Noise
 from fairwall.laws.batch import Stratum
@@ -32,18 +23,15 @@ from fairwall.laws.posterior import Seen
 
 
 @dataclass(frozen=True)
-class LowRankMechanism(ByRecord):
+class LowRankMechanism(Noisy):
     """Adds noise from one cube to N0 and to sums that the models of a batch share, and answers by the posterior."""
 
     name: str = "low-rank"
     title: str = "noise from a cube on common sums"
     guarantee: Guarantee = "pure"
 
-    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
-        """Return the posterior's answers, and N0 as a fact. See `Mechanism.release`."""
-        require_answerable(self, question.metric, epsilon, delta)
-        if math.isinf(epsilon):
-            return exactly(question.gaps())
+    def noisy(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+        """Return the posterior's answers, and N0 as a fact. See `Noisy.noisy`."""
         bought = dict[str, NDArray[np.float64]]()
 
         def look(stratum: Stratum) -> Told:

@@ -261,6 +261,7 @@ class ByRecord:
     """
 
     name: str
+    title: str
     guarantee: Guarantee
 
     def refuses(self, metric: str, epsilon: float, delta: float) -> str | None:
@@ -279,6 +280,21 @@ class ByRecord:
         if self.guarantee == "none":
             return pure(math.inf)
         return pure(epsilon, delta if self.guarantee == "approximate" else 0.0)
+
+
+class Noisy(ByRecord):
+    """What every mechanism has in common that adds noise for a finite epsilon, and none for an infinite one."""
+
+    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
+        """Return the answers to one batch. See `Mechanism.release`."""
+        require_answerable(self, question.metric, epsilon, delta)
+        if math.isinf(epsilon):
+            return exactly(question.gaps())
+        return self.noisy(question, facts, epsilon, delta, noise)
+
+    def noisy(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:
+        """Return answers with noise, for a finite epsilon at which nothing is refused."""
+        raise NotImplementedError
 
 
 def refuse_unbounded(metric: str) -> str | None:

@@ -31,15 +31,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from compliance.mechanisms.mechanism import (
-    ByRecord,
     Facts,
     Guarantee,
+    Noisy,
     Question,
     Release,
-    exactly,
     refuse_unbounded,
     refuse_without_delta,
-    require_answerable,
     with_interval,
 )
 from compliance.noise.sampling import ROUNDING_STEPS, Noise, step_for
@@ -49,7 +47,7 @@ from fairwall.laws.proposal import MINORITY_SHARE, TEST_SHARE, proposed_bound, p
 
 
 @dataclass(frozen=True)
-class ProposeTestRelease(ByRecord):
+class ProposeTestRelease(Noisy):
     """Adds little noise where the test finds both groups large, and says nothing, NaN, where it does not.
 
     Parameters
@@ -103,12 +101,9 @@ class ProposeTestRelease(ByRecord):
         # The quotient may have been rounded down.
         return least if -rate * least - math.log1p(math.exp(-rate)) <= math.log(delta) else least + 1
 
-    def release(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
-        """Return the noisy metric, or NaN for every model. See `Mechanism.release`."""
-        require_answerable(self, question.metric, epsilon, delta)
+    def noisy(self, question: Question, facts: Facts, epsilon: float, delta: float, noise: Noise) -> Release:  # noqa: ARG002
+        """Return the noisy metric, or NaN for every model. See `Noisy.noisy`."""
         gaps, labels = question.gaps(), question.records.labels
-        if math.isinf(epsilon):
-            return exactly(gaps)
         law = self.law(question.metric, labels, question.queries, epsilon, question.records.minimum_group)
         step = step_for(law.scale)
         rounding = question.queries * ROUNDING_STEPS * step / (epsilon * (1 - self.test_share))
