@@ -20,8 +20,7 @@ from developer.training import GroupSums
 from developer.training.play import RATES, flip_multiplier, record_multiplier
 from sim.games import lay_out
 from sim.games.training.report import columns, practices, told_rates
-from sim.games.training.report.attribute import attribute
-from sim.games.training.report.cells import PRACTICE, distance_of, promised_of
+from sim.games.training.report.cells import PRACTICE, attribute, distance_of, promised_of
 from sim.games.training.report.fronts import placed
 from sim.games.training.report.printed import comparisons
 from sim.games.training.report.words import page

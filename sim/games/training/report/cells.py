@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from developer.training.play import RATES
+from sim.datasets import FORMATS, SHIPPED
+from sim.datasets.case_study import CASE_STUDY
+from sim.datasets.roles import Asked
 from sim.games.game import Line
+from sim.games.training.scenario import TrainingData
 from sim.report.cells import Swept, is_word
 from sim.report.columns import interval_of
 from sim.report.estimates import Estimate
@@ -19,10 +23,24 @@ _HEADS = {
     "data.disadvantaged_share": "share",
 }
 _OWN = "own"
+_NAMED = 6
 
 PRACTICE = "training.practice"
 GROUPS = ("disadvantaged", "advantaged")
 """In the order in which a pair of figures has them."""
+
+
+def attribute(data: TrainingData) -> tuple[str, str]:
+    """Name the protected attribute, and its groups: what is asked for, or else what the table has by default."""
+    if data.source == CASE_STUDY:
+        return "group", "the large group advantaged, the small one disadvantaged"
+    known = SHIPPED.get(data.source) or next(
+        (known.defaults for name, known in FORMATS.items() if data.source.startswith(f"{name}:")), None
+    )
+    asked = Asked(**data.roles, drop=data.drop)
+    roles = asked if known is None else known.roles(asked)
+    disadvantaged = "everybody else" if roles.disadvantaged is None else roles.disadvantaged
+    return str(roles.protected), f"{roles.advantaged} advantaged, {disadvantaged} disadvantaged"
 
 
 def value_text(cell: Line, key: str) -> str:
@@ -42,6 +60,12 @@ def swept_in(axes: Sequence[str]) -> Swept:
 def name_of(axes: Sequence[str], cell: Line) -> str:
     """Name a cell in a few words."""
     return swept_in(axes).name(cell) or str(cell["model"])
+
+
+def named(cells: Sequence[str]) -> str:
+    """List the names of cells, of many the first few."""
+    more = f"; and {len(cells) - _NAMED} more" if len(cells) > _NAMED else ""
+    return "; ".join(cells[:_NAMED]) + more
 
 
 def kind_of(axes: Sequence[str], cell: Line) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sim.games.game import Line
 from sim.games.training.report.cells import GROUPS, accuracy_of, distance_of, name_of, of_group, promised_of
-from sim.report.estimates import Estimate
+from sim.report.estimates import Estimate, Range
 from sim.report.pareto import dominated
 
 OF = ("overall", *GROUPS)
@@ -49,45 +50,28 @@ class Placed:
 
 
 def placed(axes: Sequence[str], cells: Sequence[Line], of: str = OF[0], *, private: bool) -> list[Placed]:
-    """Find which cells are dominated, among those that have the accuracy.
+    """Find which cells of models are dominated, among those that have the accuracy that is asked for: one of `OF`.
 
-    Parameters
-    ----------
-    axes : sequence of str
-        The swept keys.
-    cells : sequence of mapping
-        Of models.
-    of : str
-        One of `OF`.
-    private : bool
-        Whether what is promised counts, too.
+    ``private`` says whether what is promised counts, too.
     """
     there = [(cell, found) for cell in cells if (found := _accuracy(cell, of)) is not None]
-    gaps = [distance_of(cell) for cell, _ in there]
-    epsilons = [promised_of(cell) for cell, _ in there]
-    costs = [-epsilon if private else 0.0 for epsilon in epsilons]
-    rows = [(found, gap, cost) for (_, found), gap, cost in zip(there, gaps, costs, strict=True)]
+    rows = [(found, distance_of(cell), -promised_of(cell) if private else 0.0) for cell, found in there]
     means = dominated([(found.mean, -gap.mean, cost) for found, gap, cost in rows])
-    best = [(_end(found, "high"), -_end(gap, "low"), cost) for found, gap, cost in rows]
-    worst = [(_end(found, "low"), -_end(gap, "high"), cost) for found, gap, cost in rows]
-    known = [found.low is not None for found, _, _ in rows]
-    # Without intervals a mean is anywhere.
-    clear = dominated(best, [end if sure else _NOWHERE for end, sure in zip(worst, known, strict=True)])
+    best = [(_ends(found)[1], -_ends(gap)[0], cost) for found, gap, cost in rows]
+    worst = [(_ends(found)[0], -_ends(gap)[1], cost) for found, gap, cost in rows]
+    clear = dominated(best, worst)
     return [
-        Placed(cell, name_of(axes, cell), found, gap, epsilon, beaten, beaten and surely and sure)
-        for (cell, found), gap, epsilon, beaten, surely, sure in zip(
-            there, gaps, epsilons, means, clear, known, strict=True
-        )
+        Placed(cell, name_of(axes, cell), found, gap, promised_of(cell), beaten, beaten and surely)
+        for (cell, _), (found, gap, _), beaten, surely in zip(there, rows, means, clear, strict=True)
     ]
-
-
-_NOWHERE = (float("-inf"),) * 3
 
 
 def _accuracy(cell: Line, of: str) -> Estimate | None:
     return accuracy_of(cell) if of == OF[0] else of_group(cell, "accuracies", GROUPS.index(of))
 
 
-def _end(found: Estimate, end: str) -> float:
-    value: float | None = getattr(found, end)
-    return found.mean if value is None else value
+def _ends(found: Estimate) -> Range:
+    """Give the interval; without one, a mean is anywhere."""
+    if found.low is None or found.high is None:
+        return -math.inf, math.inf
+    return found.low, found.high

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from developer.training.play import PLAIN
@@ -10,18 +10,19 @@ from sim.games.game import Line
 from sim.games.training.report.cells import PRACTICE
 from sim.report.estimates import Estimate, estimate
 
-_SIGNED = (-1.0, 1.0)
+_MEASURED: tuple[Callable[[Line], float], ...] = (
+    lambda line: line["accuracy"],
+    lambda line: abs(line["gap"]),
+    lambda line: line["accuracies"][0],
+)
 
 
 @dataclass(frozen=True)
 class Change:
-    """A practice less plain, on the same splits of the table.
+    """A practice's cell, and what it has more than plain training, on the same splits of the table.
 
-    Attributes
-    ----------
-    cell : the practice's.
-    accuracy, distance, minority : change of the accuracy, of the absolute risk difference, of the disadvantaged group's
-        accuracy; None where plain was not played, or no trial in common.
+    That is of the accuracy, of the absolute risk difference, and of the disadvantaged group's accuracy; None where
+    plain was not played, or no trial in common.
     """
 
     cell: Line
@@ -31,33 +32,13 @@ class Change:
 
 
 def changes(axes: Sequence[str], cells: Sequence[Line], lines: Sequence[Line]) -> list[Change]:
-    """Hold each cell against the one that differs in the practice alone: plain.
-
-    Parameters
-    ----------
-    axes : sequence of str
-        The swept keys, the practice among them.
-    cells : sequence of mapping
-        Of models.
-    lines : sequence of mapping
-        The run's trials.
-    """
+    """Hold each cell of a model against the one that differs in the practice alone: plain."""
     found = []
     for cell in cells:
-        own = _trials(axes, cell, lines)
-        plain = _trials(axes, {**cell, PRACTICE: PLAIN}, lines)
-        both = [(own[trial], plain[trial]) for trial in own if trial in plain]
-        if cell[PRACTICE] == PLAIN or not both:
-            found.append(Change(cell, None, None, None))
-            continue
-        found.append(
-            Change(
-                cell,
-                estimate([mine["accuracy"] - theirs["accuracy"] for mine, theirs in both], _SIGNED),
-                estimate([abs(mine["gap"]) - abs(theirs["gap"]) for mine, theirs in both], _SIGNED),
-                estimate([mine["accuracies"][0] - theirs["accuracies"][0] for mine, theirs in both], _SIGNED),
-            )
-        )
+        own, plain = (_trials(axes, one, lines) for one in (cell, {**cell, PRACTICE: PLAIN}))
+        both = [] if cell[PRACTICE] == PLAIN else [(own[trial], plain[trial]) for trial in own if trial in plain]
+        less = ([of(mine) - of(theirs) for mine, theirs in both] for of in _MEASURED)
+        found.append(Change(cell, *(estimate(values, (-1.0, 1.0)) if values else None for values in less)))
     return found
 
 
