@@ -33,7 +33,7 @@ GAME: Game[scenario.DisclosureScenario, deal.DisclosureDeal, outcome.DisclosureO
     record=record.record,
     summarise=record.summarise,
     outcome=outcome.from_messages,
-    recompute=recompute.comparisons,
+    recompute=lambda _: (recompute.compare,),
     tolerance=1e-9,
     page=_page,
     tables=columns.tables,

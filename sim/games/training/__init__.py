@@ -47,7 +47,7 @@ GAME: Game[scenario.TrainingScenario, deal.TrainingDeal, outcome.TrainingOutcome
     record=record.record,
     summarise=record.summarise,
     outcome=outcome.from_messages,
-    recompute=recompute.comparisons,
+    recompute=lambda _: (recompute.told, recompute.model, recompute.guesses),
     tolerance=1e-9,
     page=_page,
     tables=columns.tables,

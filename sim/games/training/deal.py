@@ -83,7 +83,7 @@ def deal(cell: Cell[TrainingScenario], trial: int, deal_id: str, secret: bytes =
     seed, asked = scenario.scenario.seed + trial, scenario.training
     rng = np.random.default_rng(int.from_bytes(party_seed(secret, seed, "referee"), "big"))
     _require_libraries(scenario)
-    table = _table(scenario.data)
+    table = _loaded(scenario.data.source, tuple(scenario.data.roles.items()), scenario.data.drop)
     order = rng.permutation(len(table.labels))
     tested = round(scenario.data.test_share * len(order))
     test, rest = order[:tested], order[tested:]
@@ -125,19 +125,10 @@ def _require_libraries(scenario: TrainingScenario) -> None:
         raise DealError("training.practice: synthetic rows need AIM: pip install 'fairwall[synthetic]'")
 
 
-def _table(data: TrainingData) -> Rows:
-    if data.source == CASE_STUDY:
-        return _case_study()
-    return _loaded(data.source, tuple(data.roles.items()), data.drop)
-
-
-@functools.lru_cache(maxsize=1)
-def _case_study() -> Rows:
-    return case_study()
-
-
 @functools.lru_cache(maxsize=2)
 def _loaded(source: str, roles: tuple[tuple[str, str | None], ...], drop: tuple[str, ...]) -> Rows:
+    if source == CASE_STUDY:
+        return case_study()
     return datasets.load(source, drop=drop, **dict(roles))  # type: ignore[arg-type]  # the roles' names are its own
 
 

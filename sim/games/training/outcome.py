@@ -19,7 +19,6 @@ from sim.games.recorded import submission_of as submitted
 from sim.games.submissions import AuditReport
 from sim.games.training.deal import TrainingDeal, deal
 from sim.games.training.scenario import TrainingScenario
-from sim.games.training.terms import terms_of
 from sim.scenarios.sweep import Cell
 from sim.transcripts.messages import TrialMessages
 
@@ -73,4 +72,19 @@ def submission_of(request: training.SubmitModelRequest) -> Submission:
         steps=tuple(Step(step.what, step.epsilon, step.delta, step.of) for step in request.steps),
         asked=request.asked,
         rates=tuple(request.rates),
+    )
+
+
+def terms_of(scenario: TrainingScenario) -> training.ModelTerms:
+    """Say how a scenario's model is trained."""
+    asked = scenario.training
+    return training.ModelTerms(
+        model=asked.model,
+        practice=asked.practice,
+        epsilon=asked.epsilon,
+        delta=asked.delta,
+        statistics_share=asked.statistics_share,
+        strength=asked.strength,
+        steps=asked.steps,
+        batch=asked.batch,
     )

@@ -32,17 +32,13 @@ TOLD = ("fair-representation",)
 class TrainingData(TableSection):
     """The table, and how many people of it are trained on.
 
-    Parameters
+    Attributes
     ----------
-    people : int
-        How many; all that are not tested on, if 0.
-    disadvantaged_share : float, optional
-        How many of them are disadvantaged; as many as the table has, if left out.
-    test_share : float
-        The part of the table that models are measured on.
-    public_share : float
-        The part of them that is set aside as public: nothing is promised to it, and models that use no public rows are
-        not trained on it.
+    people : how many; all that are not tested on, if 0.
+    disadvantaged_share : how many of them are disadvantaged; as many as the table has, if left out.
+    test_share : the part of the table that models are measured on.
+    public_share : the part of them that is set aside as public: nothing is promised to it, and models that use no
+        public rows are not trained on it.
     """
 
     people: int = Field(default=0, strict=True, ge=0)
@@ -54,24 +50,16 @@ class TrainingData(TableSection):
 class TrainingSection(Section):
     """The model, and what it promises.
 
-    Parameters
+    Attributes
     ----------
-    model : str
-        One of the eight; "rates" trains none, but has the groups' rates of the labels told.
-    practice : str
-        How the private network is trained.
-    epsilon, delta : float
-        What a private model may spend of each record's privacy; the others promise nothing.
-    statistics_share : float
-        The share of epsilon for statistics of groups, where the developer holds them.
-    holds_protected : bool
-        Whether the developer holds A. If not, a fair model asks compliance, at `compliance.epsilon`.
-    strength : float
-        The weight of a fair model's penalty; its own, if 0.
-    steps, batch : int
-        Of a network; its own, if 0.
-    canaries : int
-        How many records the adversary guesses about.
+    model : one of the eight; "rates" trains none, but has the groups' rates of the labels told.
+    practice : how the private network is trained.
+    epsilon, delta : what a private model may spend of each record's privacy; the others promise nothing.
+    statistics_share : the share of epsilon for statistics of groups, where the developer holds them.
+    holds_protected : whether the developer holds A. If not, a fair model asks compliance, at `compliance.epsilon`.
+    strength : the weight of a fair model's penalty; its own, if 0.
+    steps, batch : of a network; its own, if 0.
+    canaries : how many records the adversary guesses about.
     """
 
     model: Annotated[str, one_of({**MODELS, RATES: None})]

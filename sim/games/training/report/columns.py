@@ -12,16 +12,19 @@ from sim.games.training.canaries import LEVEL
 from sim.games.training.report import printed
 from sim.games.training.report.cells import (
     GROUPS,
+    MEANS,
     PRACTICE,
+    Change,
+    Placed,
+    changes,
     gap_of,
     models_of,
     of_group,
+    placed,
     promised_of,
     rates_of,
     swept_in,
 )
-from sim.games.training.report.fronts import MEANS, Placed, placed
-from sim.games.training.report.practices import Change, changes
 from sim.games.training.report.told_rates import ToldRate, told_rates
 from sim.report.columns import Measure, Sheet
 from sim.report.notation import MISSING, as_float, count, number

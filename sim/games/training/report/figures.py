@@ -9,10 +9,18 @@ from typing import Any
 import numpy as np
 
 from sim.games.game import Line
-from sim.games.training.report.cells import GROUPS, kind_of, name_of, of_group, promised_of, value_text
+from sim.games.training.report.cells import (
+    GROUPS,
+    OF,
+    Change,
+    Placed,
+    kind_of,
+    name_of,
+    of_group,
+    promised_of,
+    value_text,
+)
 from sim.games.training.report.columns import RATES
-from sim.games.training.report.fronts import OF, Placed
-from sim.games.training.report.practices import Change
 from sim.games.training.report.told_rates import ToldRate, noise_scale
 from sim.report.dot_plot import Panel, dot_plot
 from sim.report.drawing import BLACK, DASHES, GREY, Figure, Look, looks

@@ -11,9 +11,8 @@ from rich.text import Text
 
 from fairwall.errors import UserError
 from sim.games.game import Front, Line
-from sim.games.training.report.cells import GROUPS, models_of, named, swept_in
+from sim.games.training.report.cells import GROUPS, MEANS, OF, Placed, models_of, named, placed, swept_in
 from sim.games.training.report.columns import EPSILON, FEW, MANY, MODELS, PROMISED, swept_notes
-from sim.games.training.report.fronts import MEANS, OF, Placed, placed
 from sim.games.training.scenario import TrainingScenario
 from sim.report.columns import Measure, Sheet
 from sim.report.notation import plural

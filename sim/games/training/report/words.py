@@ -18,6 +18,8 @@ from sim.games.training.report import figures
 from sim.games.training.report.cells import (
     GROUPS,
     PRACTICE,
+    Change,
+    Placed,
     attribute,
     gap_of,
     kind_of,
@@ -27,8 +29,6 @@ from sim.games.training.report.cells import (
     promised_of,
 )
 from sim.games.training.report.columns import ABOVE, tables, verdict
-from sim.games.training.report.fronts import Placed
-from sim.games.training.report.practices import Change
 from sim.games.training.report.told_rates import ToldRate, conclusions
 from sim.games.training.scenario import TrainingData, TrainingScenario
 from sim.report import page as kit
