@@ -29,15 +29,7 @@ class _DisclosureTrial(Trial):
     """A trial of the disclosure game."""
 
     deal: DisclosureDeal
-    belief: Belief | None = None
-
-    @property
-    def ended(self) -> bool:
-        return self.belief is not None
-
-    @property
-    def missing(self) -> str:
-        return "developer" if self.served and self.belief is None else "compliance"
+    submitted: Belief | None = None
 
 
 @dataclass
@@ -51,18 +43,12 @@ class DisclosureDealer(DisclosureServiceServicer):
         add_DisclosureServiceServicer_to_server(watch(self), server)
 
     def play(self, deal: DisclosureDeal, seconds: float) -> DisclosureOutcome:
-        """Play one deal to its end.
-
-        Raises
-        ------
-        TrialFailed
-            If the parties do not finish within so many seconds, or the run was aborted.
-        """
+        """Play one deal to its end, as `Dealer` says."""
         trial = _DisclosureTrial(deal)
         self.table.play(trial, seconds)
-        assert trial.belief is not None, "a trial that ended has it"
+        assert trial.submitted is not None, "a trial that ended has it"
         assert trial.report is not None, "a trial that is over has compliance's report"
-        return DisclosureOutcome(trial.belief, trial.report)
+        return DisclosureOutcome(trial.submitted, trial.report)
 
     # What the parties call. Names are the protocol's.
 
@@ -89,7 +75,7 @@ class DisclosureDealer(DisclosureServiceServicer):
             in_range = 0 <= request.posterior <= 1 and request.candidates <= people
             if not in_range or named != (request.candidates > 0) or (named and request.record >= people):
                 raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
-            trial.belief = Belief(
+            trial.submitted = Belief(
                 request.posterior, request.guess, request.record if named else None, request.candidates
             )
             return disclosure.SubmitPosteriorResponse()

@@ -62,13 +62,7 @@ class TrainingDealer(TrainingServiceServicer):
         add_TrainingServiceServicer_to_server(watch(self), server)
 
     def play(self, deal: TrainingDeal, seconds: float) -> TrainingOutcome:
-        """Play one deal to its end.
-
-        Raises
-        ------
-        TrialFailed
-            If the parties do not finish within so many seconds, or the run was aborted.
-        """
+        """Play one deal to its end, as `Dealer` says."""
         trial = _TrainingTrial(deal)
         self.table.play(trial, seconds)
         assert trial.model is not None, "a trial that ended has it"
