@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,6 +60,13 @@ class TrainingDeal:
     seed: bytes = field(repr=False)
     compliance: ComplianceCards | None
     left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def dealt(self) -> dict[str, NDArray[Any]]:
+        """What the developer is dealt, by name."""
+        people = self.people
+        held = {"protected": people.protected} if self.scenario.training.holds_protected else {}
+        return {"features": people.features, "labels": people.labels, **held, "test_features": self.test.features}
 
     @property
     def private(self) -> Hand:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,10 +49,7 @@ def from_messages(
         dealt = deal(cell, number, trial.deal_id, secret)
     except (DealError, DataError) as error:
         raise NotRecorded(f"the test rows are in no message, and cannot be drawn again: {error}") from None
-    drawn: dict[str, NDArray[Any]] = {"features": dealt.people.features, "labels": dealt.people.labels}
-    if scenario.training.holds_protected:
-        drawn["protected"] = dealt.people.protected
-    if not all(np.array_equal(cards[name], values) for name, values in drawn.items()):
+    if not all(np.array_equal(cards[name], values) for name, values in dealt.dealt.items()):
         raise NotRecorded("the test rows are in no message, and the table is not what it was")
     if trial.cards["ModelDeal"].deal.terms != terms_of(scenario):
         raise NotRecorded("the developer was dealt other terms than the scenario's")

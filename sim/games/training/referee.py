@@ -81,7 +81,7 @@ class TrainingDealer(TrainingServiceServicer):
             return
         deal = trial.deal
         yield response(deal=_model_deal(deal))
-        for name, array in _arrays(deal).items():
+        for name, array in deal.dealt.items():
             yield from (response(**{f"{name}_chunk": chunk}) for chunk in chunks_of(array))
 
     def SubmitModel(
@@ -137,16 +137,9 @@ class TrainingDealer(TrainingServiceServicer):
             return training.SubmitCanariesResponse()
 
 
-def _arrays(deal: TrainingDeal) -> dict[str, NDArray[Any]]:
-    """Give what the developer is dealt, by name."""
-    people = deal.people
-    held = {"protected": people.protected} if deal.scenario.training.holds_protected else {}
-    return {"features": people.features, "labels": people.labels, **held, "test_features": deal.test.features}
-
-
 def _model_deal(deal: TrainingDeal) -> training.ModelDeal:
     purse = deal.compliance.statistics if deal.compliance is not None else None
-    announced: dict[str, Any] = {name: header_of(array) for name, array in _arrays(deal).items()}
+    announced: dict[str, Any] = {name: header_of(array) for name, array in deal.dealt.items()}
     return training.ModelDeal(
         deal_id=deal.deal_id,
         seed=deal.seed,

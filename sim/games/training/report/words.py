@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Any
@@ -33,14 +33,13 @@ from sim.games.training.report.told_rates import ToldRate, conclusions
 from sim.games.training.scenario import TrainingData, TrainingScenario
 from sim.report import page as kit
 from sim.report.cells import best_of_each
-from sim.report.drawing import Figure, Look, looks
+from sim.report.drawing import Look, looks
 from sim.report.estimates import INTERVALS
 from sim.report.notation import count, number, plural, span
 from sim.report.page import Bar, Card, Page, Term
 from sim.report.reproduction import counted
 from sim.scenarios.sweep import Sweep
 
-_ENCODED = "categories one-hot, numbers with mean 0 and standard deviation 1; {attribute} is no feature"
 _METHOD = (
     "Each canary, a record with its label turned over, was trained on if a coin said so. The adversary sees the "
     "model's scores, and guesses about those of which it is surest. Right guesses of all trials count together "
@@ -94,14 +93,13 @@ def page(sweep: Sweep[TrainingScenario], lines: Sequence[Line], summary: Sequenc
     front: Sequence[Placed] = rows["models"]
     told: Sequence[ToldRate] = [one for _, groups in rows["rates"] for one in groups]
     look = looks(kind_of(axes, one.cell) for one in front)
-    drawn: dict[str, Callable[[Any], Iterable[Figure]]] = {
-        "models": lambda _: [figures.tradeoff(axes, front, look)],
-        "groups": lambda _: [figures.by_group(front)],
-        "practices": lambda changed: figures.practices(axes, changed),
-        "rates": lambda _: [figures.rates(told, delta)],
-        "canaries": lambda cells: [figures.canaries(axes, cells)],
+    drawn = {
+        "models": [figures.tradeoff(axes, front, look)] if front else [],
+        "groups": [figures.by_group(front)] if front else [],
+        "practices": list(figures.practices(axes, rows["practices"])),
+        "rates": [figures.rates(told, delta)] if told else [],
+        "canaries": [figures.canaries(axes, rows["canaries"])] if rows["canaries"] else [],
     }
-    beside = {name: tuple(draw(rows[name])) for name, draw in drawn.items() if rows[name]}
     names = dict.fromkeys(one.cell[PRACTICE] for one in rows["practices"] if one.cell[PRACTICE] != PLAIN)
     trades = [f"{name}: {PRACTICES[name].title}. It trades {PRACTICES[name].trades}." for name in names]
     before, after = {"canaries": [_METHOD]}, {"practices": trades}
@@ -113,7 +111,7 @@ def page(sweep: Sweep[TrainingScenario], lines: Sequence[Line], summary: Sequenc
         settings=settings(sweep),
         sections=tuple(
             replace(one, before=before.get(one.name, ()), after=after.get(one.name, ()))
-            for one in kit.sections(sheets, beside)
+            for one in kit.sections(sheets, drawn)
         ),
         assumptions=ASSUMPTIONS,
     )
@@ -228,7 +226,8 @@ def _encoding(data: TrainingData) -> str:
     if data.source == CASE_STUDY:
         return "ten normal features, as they are drawn"
     dropped = f"; without {', '.join(data.drop)}" if data.drop else ""
-    return _ENCODED.format(attribute=attribute(data)[0]) + dropped
+    protected, _ = attribute(data)
+    return f"categories one-hot, numbers with mean 0 and standard deviation 1; {protected} is no feature{dropped}"
 
 
 def _findings(axes: Sequence[str], rows: Mapping[str, Sequence[Any]], told: Sequence[ToldRate]) -> Iterator[str]:
