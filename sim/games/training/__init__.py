@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from developer.training.models import MODELS
-from developer.training.network import Network
 from fairwall.game.v1 import training_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_TRAINING
 from sim.games.game import Game, later
@@ -12,8 +10,10 @@ from sim.games.training.report import columns
 
 
 def _needs(played: scenario.TrainingScenario) -> list[str]:
-    network = isinstance(MODELS.get(played.training.model), Network)
-    return [*(["training"] if network else []), *(["synthetic"] if played.training.practice == "synthetic" else [])]
+    return [
+        *(["training"] if played.network else []),
+        *(["synthetic"] if played.training.practice == "synthetic" else []),
+    ]
 
 
 GAME: Game[scenario.TrainingScenario, deal.TrainingDeal, outcome.TrainingOutcome] = Game(

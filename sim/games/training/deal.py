@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.training.models import MODELS
-from developer.training.network import Network
 from fairwall.learning.backend import require_pytorch
 from fairwall.tables.people import LeftOut
 from sim import datasets
@@ -90,7 +88,10 @@ def deal(cell: Cell[TrainingScenario], trial: int, deal_id: str, secret: bytes =
     scenario = cell.scenario
     seed, asked = scenario.scenario.seed + trial, scenario.training
     rng = np.random.default_rng(int.from_bytes(party_seed(secret, seed, "referee"), "big"))
-    _require_libraries(scenario)
+    if scenario.network:
+        require_pytorch()
+    if asked.practice == "synthetic" and find_spec("mbi") is None:
+        raise DealError("training.practice: synthetic rows need AIM: pip install 'fairwall[synthetic]'")
     table = _loaded(scenario.data.source, tuple(scenario.data.roles.items()), scenario.data.drop)
     order = rng.permutation(len(table.labels))
     tested = round(scenario.data.test_share * len(order))
@@ -123,14 +124,6 @@ def deal(cell: Cell[TrainingScenario], trial: int, deal_id: str, secret: bytes =
         compliance=_compliance(scenario, people.protected[public:], party_seed(secret, seed, "compliance")),
         left_out=table.left_out,
     )
-
-
-def _require_libraries(scenario: TrainingScenario) -> None:
-    asked = scenario.training
-    if isinstance(MODELS.get(asked.model), Network):
-        require_pytorch()
-    if asked.practice == "synthetic" and find_spec("mbi") is None:
-        raise DealError("training.practice: synthetic rows need AIM: pip install 'fairwall[synthetic]'")
 
 
 @functools.lru_cache(maxsize=2)

@@ -9,9 +9,12 @@ from typing import Annotated
 from pydantic import Field
 
 from developer.training.models import MODELS
+from developer.training.network import Network
 from developer.training.play import PLAIN, RATES, flip_multiplier, record_multiplier
 from developer.training.practice import PRACTICES
 from developer.training.regression import Regression
+from fairwall.laws.gaussian import gaussian_epsilon
+from fairwall.learning.batches import OVERFLOW
 from sim.datasets.case_study import CASE_STUDY
 from sim.scenarios.scenario import ComplianceSection, Epsilon, PaperFigure, Scenario, Section, TableSection, one_of
 
@@ -108,6 +111,11 @@ class TrainingScenario(Scenario):
         """Whether the model promises anything to records."""
         return self.training.model != RATES and MODELS[self.training.model].budget is not None
 
+    @property
+    def network(self) -> bool:
+        """Whether the model is a network, which PyTorch trains."""
+        return isinstance(MODELS.get(self.training.model), Network)
+
     def steps(self) -> tuple[str, ...]:
         """List the calls by which parties take a trial on."""
         canaries = ("SubmitCanaries",) if self.training.canaries else ()
@@ -142,12 +150,8 @@ class TrainingScenario(Scenario):
             yield f"data.public_share: is 0, and {asked.practice} needs public rows"
 
     def _network_problems(self) -> Iterator[str]:
-        from developer.training.network import Network
-        from fairwall.learning.batches import OVERFLOW
-
         asked = self.training
-        settings = None if asked.model == RATES else MODELS[asked.model]
-        if self.private and isinstance(settings, Network):
+        if self.private and self.network:
             if asked.delta <= OVERFLOW:
                 yield f"training.delta: a private network needs more than {OVERFLOW:g}"
             if asked.epsilon > _NETWORK_EPSILON_MAX:
@@ -172,9 +176,6 @@ class TrainingScenario(Scenario):
 
     def _cost_problems(self, epsilon: float) -> Iterator[str]:
         """Find sums by group that cost the records more than they are promised."""
-        from fairwall.laws.gaussian import gaussian_epsilon
-        from fairwall.learning.batches import OVERFLOW
-
         asked = self.training
         delta = asked.delta / 2 if isinstance(MODELS[asked.model], Regression) else asked.delta - OVERFLOW
         # As many as are asked for cost together what one of a smaller multiplier would.
