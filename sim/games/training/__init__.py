@@ -10,10 +10,8 @@ from sim.games.training.report import columns
 
 
 def _needs(played: scenario.TrainingScenario) -> list[str]:
-    return [
-        *(["training"] if played.network else []),
-        *(["synthetic"] if played.training.practice == "synthetic" else []),
-    ]
+    extras = {"training": played.network, "synthetic": played.training.practice == "synthetic"}
+    return [extra for extra, needed in extras.items() if needed]
 
 
 GAME: Game[scenario.TrainingScenario, deal.TrainingDeal, outcome.TrainingOutcome] = Game(

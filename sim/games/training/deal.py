@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairwall.game.v1 import training_service_pb2 as training
 from fairwall.learning.backend import require_pytorch
 from fairwall.tables.people import LeftOut
 from sim import datasets
@@ -58,6 +59,21 @@ class TrainingDeal:
     seed: bytes = field(repr=False)
     compliance: ComplianceCards | None
     left_out: tuple[LeftOut, ...] = ()
+
+    @property
+    def terms(self) -> training.ModelTerms:
+        """What the parties are told of how the model is trained."""
+        asked = self.scenario.training
+        return training.ModelTerms(
+            model=asked.model,
+            practice=asked.practice,
+            epsilon=asked.epsilon,
+            delta=asked.delta,
+            statistics_share=asked.statistics_share,
+            strength=asked.strength,
+            steps=asked.steps,
+            batch=asked.batch,
+        )
 
     @property
     def dealt(self) -> dict[str, NDArray[Any]]:

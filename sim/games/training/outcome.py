@@ -51,7 +51,7 @@ def from_messages(
         raise NotRecorded(f"the test rows are in no message, and cannot be drawn again: {error}") from None
     if not all(np.array_equal(cards[name], values) for name, values in dealt.dealt.items()):
         raise NotRecorded("the test rows are in no message, and the table is not what it was")
-    if trial.cards["ModelDeal"].deal.terms != terms_of(scenario):
+    if trial.cards["ModelDeal"].deal.terms != dealt.terms:
         raise NotRecorded("the developer was dealt other terms than the scenario's")
     told = None if guesses is None else from_message(guesses.guesses).astype(np.uint8, copy=False)
     return dealt, TrainingOutcome(submission_of(request), told, report)
@@ -68,19 +68,4 @@ def submission_of(request: training.SubmitModelRequest) -> Submission:
         steps=tuple(Step(step.what, step.epsilon, step.delta, step.of) for step in request.steps),
         asked=request.asked,
         rates=tuple(request.rates),
-    )
-
-
-def terms_of(scenario: TrainingScenario) -> training.ModelTerms:
-    """Say how a scenario's model is trained."""
-    asked = scenario.training
-    return training.ModelTerms(
-        model=asked.model,
-        practice=asked.practice,
-        epsilon=asked.epsilon,
-        delta=asked.delta,
-        statistics_share=asked.statistics_share,
-        strength=asked.strength,
-        steps=asked.steps,
-        batch=asked.batch,
     )

@@ -21,7 +21,7 @@ from sim.games.referee import statistics_terms_of
 from sim.games.submissions import take_array
 from sim.games.table import Table, Trial
 from sim.games.training.deal import TrainingDeal
-from sim.games.training.outcome import TrainingOutcome, submission_of, terms_of
+from sim.games.training.outcome import TrainingOutcome, submission_of
 
 
 @dataclass
@@ -112,7 +112,7 @@ class TrainingDealer(TrainingServiceServicer):
         yield response(
             deal=training.CanaryDeal(
                 deal_id=deal.deal_id,
-                terms=terms_of(deal.scenario),
+                terms=deal.terms,
                 features=header_of(deal.canaries.features),
                 labels=header_of(deal.canaries.labels),
             )
@@ -143,7 +143,7 @@ def _model_deal(deal: TrainingDeal) -> training.ModelDeal:
     return training.ModelDeal(
         deal_id=deal.deal_id,
         seed=deal.seed,
-        terms=terms_of(deal.scenario),
+        terms=deal.terms,
         holds_protected=deal.scenario.training.holds_protected,
         statistics=None if purse is None else statistics_terms_of(purse),
         public_rows=deal.public_rows,
