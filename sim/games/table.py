@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from fairwall.errors import RunFailed
 from fairwall.game.v1 import referee_service_pb2 as game
@@ -25,21 +25,26 @@ class TrialFailed(RunFailed):
 
 @dataclass
 class Trial:
-    """A deal on the table, and what has happened to it; each game adds what its parties submit."""
+    """A deal on the table, and what has happened to it.
+
+    A game says of what kind the deal is, and what the developer submits; one in which that is not all that parties
+    submit adds the rest.
+    """
 
     deal: Deal
     served: bool = False
     report: AuditReport | None = None
+    submitted: Any = None
 
     @property
     def ended(self) -> bool:
         """Whether the developer and the adversary are done."""
-        raise NotImplementedError
+        return self.submitted is not None
 
     @property
     def missing(self) -> str:
         """Who has not submitted yet."""
-        raise NotImplementedError
+        return "developer" if self.opened and not self.ended else "compliance"
 
     @property
     def opened(self) -> bool:

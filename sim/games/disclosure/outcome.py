@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from developer.disclosure.belief import Belief
+from fairwall.game.v1 import disclosure_service_pb2 as disclosure
 from sim.games.disclosure.deal import DisclosureDeal, deal
 from sim.games.disclosure.scenario import DisclosureScenario
 from sim.games.recorded import NotRecorded, cards_of, report_of, submission_of
@@ -37,9 +36,13 @@ def from_messages(
     """
     cards, request = cards_of(trial, "ComplianceDeal"), submission_of(trial, "SubmitPosterior")
     dealt = deal(cell, number, trial.deal_id, secret)
-    drawn: dict[str, NDArray[Any]] = {"study_cells": dealt.study.cells, "study_answers": dealt.study.answers}
-    if not all(np.array_equal(cards[name], values) for name, values in drawn.items()):
+    drawn = ("study_cells", dealt.study.cells), ("study_answers", dealt.study.answers)
+    if not all(np.array_equal(cards[name], values) for name, values in drawn):
         raise NotRecorded("the study is not the one that is drawn")
+    return dealt, DisclosureOutcome(belief_of(request), report_of(trial))
+
+
+def belief_of(request: disclosure.SubmitPosteriorRequest) -> Belief:
+    """Read what the developer believes."""
     record = request.record if request.HasField("record") else None
-    belief = Belief(request.posterior, request.guess, record, request.candidates)
-    return dealt, DisclosureOutcome(belief, report_of(trial))
+    return Belief(request.posterior, request.guess, record, request.candidates)

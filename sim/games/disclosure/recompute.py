@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,15 +14,10 @@ from compliance.ledger.accountant import Budget
 from developer.disclosure.belief import believe
 from fairwall.laws.disclosure import PRIOR
 from fairwall.rpc.arrays import gathered
-from sim.games.game import Compare
+from sim.games.disclosure.outcome import belief_of
 from sim.transcripts.findings import BY_DIGEST, TOLERANCE, UNHEARD, Findings
-from sim.transcripts.messages import Session, TrialMessages
+from sim.transcripts.messages import TrialMessages
 from sim.transcripts.methods import short
-
-
-def comparisons(_session: Session) -> Sequence[Compare]:
-    """Give the comparisons for the trials of a session."""
-    return (compare,)
 
 
 def compare(findings: Findings, trial: TrialMessages) -> None:
@@ -76,6 +70,5 @@ def _believed(findings: Findings, trial: TrialMessages, deal: Any, table: NDArra
     near = again.posterior - TOLERANCE, again.posterior + TOLERANCE
     findings.between(submitted.place, f"{place}: posterior", request.posterior, *near)
     findings.same(submitted.place, f"{place}: guess", request.guess, request.posterior >= PRIOR)
-    named = request.record if request.HasField("record") else None
-    findings.same(submitted.place, f"{place}: record", named, again.record)
+    findings.same(submitted.place, f"{place}: record", belief_of(request).record, again.record)
     findings.same(submitted.place, f"{place}: candidates", request.candidates, again.candidates)

@@ -16,7 +16,7 @@ from fairwall.game.v1.disclosure_service_pb2_grpc import (
 from fairwall.rpc.errors import Refusal
 from fairwall.wire.v1 import error_pb2
 from sim.games.disclosure.deal import DisclosureDeal
-from sim.games.disclosure.outcome import DisclosureOutcome
+from sim.games.disclosure.outcome import DisclosureOutcome, belief_of
 from sim.games.game import Watch
 from sim.games.referee import study_terms_of
 from sim.games.table import Table, Trial
@@ -29,15 +29,7 @@ class _DisclosureTrial(Trial):
     """A trial of the disclosure game."""
 
     deal: DisclosureDeal
-    belief: Belief | None = None
-
-    @property
-    def ended(self) -> bool:
-        return self.belief is not None
-
-    @property
-    def missing(self) -> str:
-        return "developer" if self.served and self.belief is None else "compliance"
+    submitted: Belief | None = None
 
 
 @dataclass
@@ -51,18 +43,12 @@ class DisclosureDealer(DisclosureServiceServicer):
         add_DisclosureServiceServicer_to_server(watch(self), server)
 
     def play(self, deal: DisclosureDeal, seconds: float) -> DisclosureOutcome:
-        """Play one deal to its end.
-
-        Raises
-        ------
-        TrialFailed
-            If the parties do not finish within so many seconds, or the run was aborted.
-        """
+        """Play one deal to its end, as `Dealer` says."""
         trial = _DisclosureTrial(deal)
         self.table.play(trial, seconds)
-        assert trial.belief is not None, "a trial that ended has it"
+        assert trial.submitted is not None, "a trial that ended has it"
         assert trial.report is not None, "a trial that is over has compliance's report"
-        return DisclosureOutcome(trial.belief, trial.report)
+        return DisclosureOutcome(trial.submitted, trial.report)
 
     # What the parties call. Names are the protocol's.
 
@@ -84,14 +70,12 @@ class DisclosureDealer(DisclosureServiceServicer):
             trial = self.table.playing(_DisclosureTrial, request.deal_id)
             if not trial.served:
                 raise Refusal(error_pb2.REASON_OUT_OF_TURN)
-            named = request.HasField("record")
+            belief, named = belief_of(request), request.HasField("record")
             people = len(trial.deal.study.answers) if trial.deal.study.records else 0
-            in_range = 0 <= request.posterior <= 1 and request.candidates <= people
-            if not in_range or named != (request.candidates > 0) or (named and request.record >= people):
+            in_range = 0 <= belief.posterior <= 1 and belief.candidates <= people
+            if not in_range or named != (belief.candidates > 0) or (named and request.record >= people):
                 raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
-            trial.belief = Belief(
-                request.posterior, request.guess, request.record if named else None, request.candidates
-            )
+            trial.submitted = belief
             return disclosure.SubmitPosteriorResponse()
 
 

@@ -17,24 +17,18 @@ PEOPLE_MAX = 100_000
 class DisclosureSection(Section):
     """What is asked about Alice, and what is known and released.
 
-    Parameters
+    Attributes
     ----------
-    mode : str
-        What is asked: which record is hers, what she answered, the same where people like her answer alike, or whether
-        she takes part.
-    alice : {"in", "out", "drawn"}
-        Whether she takes part; drawn where that is the secret, and only there.
-    knows : {"law", "others"}
-        Whether the developer knows only who takes part and by what law people answer, or everybody else's answer too.
-    people : int
-        How many others take part.
-    cells : int
-        How many combinations of values of the columns that are no secret, each as likely as another.
-    epsilon : float
-        Of the release; infinite for counts without noise and, of identity, for the records.
-    rate : float
-        Of the inferential mode: how often people answer yes where it makes no difference to be of Alice's cell; in that
-        cell as often, or as often no.
+    mode : what is asked: which record is hers, what she answered, the same where people like her answer alike, or
+        whether she takes part.
+    alice : whether she takes part; drawn where that is the secret, and only there.
+    knows : whether the developer knows only who takes part and by what law people answer, or everybody else's answer
+        too.
+    people : how many others take part.
+    cells : how many combinations of values of the columns that are no secret, each as likely as another.
+    epsilon : of the release; infinite for counts without noise and, of identity, for the records.
+    rate : of the inferential mode: how often people answer yes where it makes no difference to be of Alice's cell; in
+        that cell as often, or as often no.
     """
 
     mode: Literal["identity", "attribute", "inferential", "presence"]

@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 from fairwall.game.v1 import group_game_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_GROUPS
-from sim.games.game import Game, Line
+from sim.games.game import Game, later
 from sim.games.groups import captions, deal, outcome, recompute, record, referee, scenario
 from sim.games.groups.report import columns
-from sim.scenarios.sweep import Sweep
-
-if TYPE_CHECKING:
-    from sim.report.page import Page
-
-
-def _page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
-    from sim.games.groups.report.words import page  # brings the drawing library
-
-    return page(sweep, lines, summary)
-
 
 GAME: Game[scenario.GroupsScenario, deal.GroupsDeal, outcome.GroupsOutcome] = Game(
     name="groups",
@@ -33,9 +19,9 @@ GAME: Game[scenario.GroupsScenario, deal.GroupsDeal, outcome.GroupsOutcome] = Ga
     record=record.record,
     summarise=record.summarise,
     outcome=outcome.from_messages,
-    recompute=recompute.comparisons,
+    recompute=lambda _: (recompute.compare,),
     tolerance=0.0,  # means of whole numbers' quotients
-    page=_page,
+    page=later("sim.games.groups.report.words", "page"),  # brings the drawing library
     tables=columns.tables,
     captions=captions.captions,
     headline=columns.LEAKAGE,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +14,9 @@ from compliance.noise.sampling import noise_for
 from developer.groups.decode import decode
 from fairwall.compliance.v1.group_service_pb2 import GroupRelease
 from fairwall.rpc.arrays import from_message, gathered
-from sim.games.game import Compare
 from sim.transcripts.findings import BY_DIGEST, UNHEARD, Findings
-from sim.transcripts.messages import Session, TrialMessages
+from sim.transcripts.messages import TrialMessages
 from sim.transcripts.methods import short
-
-
-def comparisons(_session: Session) -> Sequence[Compare]:
-    """Give the comparisons for the trials of a session."""
-    return (compare,)
 
 
 def compare(findings: Findings, trial: TrialMessages) -> None:

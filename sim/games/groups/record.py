@@ -20,14 +20,7 @@ from sim.scenarios.sweep import Cell
 def rights(guess: NDArray[np.uint8], cells: NDArray[np.intp], groups: int) -> NDArray[np.float64]:
     """Measure how many of each group's people a guess names right, in percent; NaN of a group that nobody is in.
 
-    Parameters
-    ----------
-    guess, cells : ndarray, shape (people,)
-        Each person's group, as it is taken to be and as it is.
-
-    Returns
-    -------
-    ndarray, shape (groups,)
+    ``guess`` and ``cells``, of shape (people,), are each person's group, as it is taken to be and as it is.
     """
     right, people = (np.bincount(cells, weights, groups) for weights in (guess == cells, None))
     return np.where(people > 0, 100.0 * right / np.maximum(people, 1), np.nan)
@@ -36,12 +29,7 @@ def rights(guess: NDArray[np.uint8], cells: NDArray[np.intp], groups: int) -> ND
 def leakage(guess: NDArray[np.uint8], cells: NDArray[np.intp]) -> float:
     """Measure the balanced accuracy of a guess, in percent: the mean, over groups that somebody is in, of who is right.
 
-    Of two groups that is the reveal game's.
-
-    Parameters
-    ----------
-    guess, cells : ndarray, shape (people,)
-        Each person's group, as it is taken to be and as it is.
+    Of two groups that is the reveal game's. Arrays are as in `rights`.
     """
     right, people = (np.bincount(cells, weights) for weights in (guess == cells, None))
     return 100.0 * float((right[people > 0] / people[people > 0]).mean())

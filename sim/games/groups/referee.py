@@ -28,15 +28,7 @@ class _GroupsTrial(Trial):
     """A trial of the game of groups."""
 
     deal: GroupsDeal
-    guess: NDArray[np.uint8] | None = None
-
-    @property
-    def ended(self) -> bool:
-        return self.guess is not None
-
-    @property
-    def missing(self) -> str:
-        return "developer" if self.served and self.guess is None else "compliance"
+    submitted: NDArray[np.uint8] | None = None
 
 
 @dataclass
@@ -50,18 +42,12 @@ class GroupsDealer(GroupGameServiceServicer):
         add_GroupGameServiceServicer_to_server(watch(self), server)
 
     def play(self, deal: GroupsDeal, seconds: float) -> GroupsOutcome:
-        """Play one deal to its end.
-
-        Raises
-        ------
-        TrialFailed
-            If the parties do not finish within so many seconds, or the run was aborted.
-        """
+        """Play one deal to its end, as `Dealer` says."""
         trial = _GroupsTrial(deal)
         self.table.play(trial, seconds)
-        assert trial.guess is not None, "a trial that ended has it"
+        assert trial.submitted is not None, "a trial that ended has it"
         assert trial.report is not None, "a trial that is over has compliance's report"
-        return GroupsOutcome(trial.guess, trial.report)
+        return GroupsOutcome(trial.submitted, trial.report)
 
     # What the parties call. Names are the protocol's.
 
@@ -86,7 +72,7 @@ class GroupsDealer(GroupGameServiceServicer):
             guess = take_array(request.guess, trial.deal.cells.shape, np.uint8)
             if guess.max() >= len(trial.deal.shares):
                 raise Refusal(error_pb2.REASON_SUBMISSION_INVALID)
-            trial.guess = guess
+            trial.submitted = guess
             return wire.SubmitGroupsResponse()
 
 

@@ -19,22 +19,15 @@ SYNTHETIC = "synthetic"
 class GroupsSection(Section):
     """Who is in which group, and how the developer asks.
 
-    Parameters
+    Attributes
     ----------
-    source : str
-        "synthetic", a shipped table, or the path of one.
-    columns : tuple of str
-        Of a table: the columns whose values, all together, are the groups.
-    shares : tuple of float
-        Of synthetic people: how likely each group is.
-    people : int
-        How many are counted.
-    epsilon : float
-        What all batches may cost together, for one person's change of group; infinite for exact counts.
-    strategy : str
-        Whom models accept, see `developer.groups.subsets`.
-    batches, models : int
-        How many batches are asked, and how many models each has.
+    source : "synthetic", a shipped table, or the path of one.
+    columns : of a table: the columns whose values, all together, are the groups.
+    shares : of synthetic people: how likely each group is.
+    people : how many are counted.
+    epsilon : what all batches may cost together, for one person's change of group; infinite for exact counts.
+    strategy : whom models accept, see `developer.groups.subsets`.
+    batches, models : how many batches are asked, and how many models each has.
     """
 
     source: str = SYNTHETIC

@@ -2,37 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from developer.training.models import MODELS
-from developer.training.network import Network
 from fairwall.game.v1 import training_service_pb2
 from fairwall.game.v1.referee_service_pb2 import GAME_TRAINING
-from sim.games.game import Front, Game, Line
+from sim.games.game import Game, later
 from sim.games.training import captions, deal, outcome, recompute, record, referee, scenario
 from sim.games.training.report import columns
-from sim.scenarios.sweep import Sweep
-
-if TYPE_CHECKING:
-    from sim.report.page import Page
 
 
 def _needs(played: scenario.TrainingScenario) -> list[str]:
-    network = isinstance(MODELS.get(played.training.model), Network)
-    return [*(["training"] if network else []), *(["synthetic"] if played.training.practice == "synthetic" else [])]
-
-
-def _page(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Page:
-    from sim.games.training.report.words import page  # brings the drawing library
-
-    return page(sweep, lines, summary)
-
-
-def _frontier(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Front:
-    from sim.games.training.report.frontier import frontier
-
-    return frontier(sweep, lines, summary)
+    extras = {"training": played.network, "synthetic": played.training.practice == "synthetic"}
+    return [extra for extra, needed in extras.items() if needed]
 
 
 GAME: Game[scenario.TrainingScenario, deal.TrainingDeal, outcome.TrainingOutcome] = Game(
@@ -47,11 +26,11 @@ GAME: Game[scenario.TrainingScenario, deal.TrainingDeal, outcome.TrainingOutcome
     record=record.record,
     summarise=record.summarise,
     outcome=outcome.from_messages,
-    recompute=recompute.comparisons,
+    recompute=lambda _: (recompute.told, recompute.model, recompute.guesses),
     tolerance=1e-9,
-    page=_page,
+    page=later("sim.games.training.report.words", "page"),  # brings the drawing library
     tables=columns.tables,
     captions=captions.captions,
     headline=columns.ACCURACY,
-    frontier=_frontier,
+    frontier=later("sim.games.training.report.frontier", "frontier"),
 )

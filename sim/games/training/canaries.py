@@ -22,12 +22,7 @@ _BISECTIONS = 40
 def epsilon_refuted(canaries: int, guessed: int, right: int, delta: float) -> float:
     """Return the largest epsilon that the guesses refute at 5%: a lower bound on the true one; 0 where none is.
 
-    Parameters
-    ----------
-    canaries, guessed, right : int
-        How many there were, about how many of them something was guessed, and how many guesses were right.
-    delta : float
-        Of the promise, in [0, 1).
+    Of so many canaries so many were guessed about, and so many of these guesses are right; ``delta`` is of the promise.
     """
     if not 0 <= right <= guessed <= canaries:
         raise ValueError("there are no more right guesses than guesses, and no more guesses than canaries")

@@ -8,12 +8,12 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass, field
 from importlib.util import find_spec
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.training.models import MODELS
-from developer.training.network import Network
+from fairwall.game.v1 import training_service_pb2 as training
 from fairwall.learning.backend import require_pytorch
 from fairwall.tables.people import LeftOut
 from sim import datasets
@@ -61,6 +61,28 @@ class TrainingDeal:
     left_out: tuple[LeftOut, ...] = ()
 
     @property
+    def terms(self) -> training.ModelTerms:
+        """What the parties are told of how the model is trained."""
+        asked = self.scenario.training
+        return training.ModelTerms(
+            model=asked.model,
+            practice=asked.practice,
+            epsilon=asked.epsilon,
+            delta=asked.delta,
+            statistics_share=asked.statistics_share,
+            strength=asked.strength,
+            steps=asked.steps,
+            batch=asked.batch,
+        )
+
+    @property
+    def dealt(self) -> dict[str, NDArray[Any]]:
+        """What the developer is dealt, by name."""
+        people = self.people
+        held = {"protected": people.protected} if self.scenario.training.holds_protected else {}
+        return {"features": people.features, "labels": people.labels, **held, "test_features": self.test.features}
+
+    @property
     def private(self) -> Hand:
         """Who is trained on, but for public rows."""
         own, public = self.people, self.public_rows
@@ -82,8 +104,11 @@ def deal(cell: Cell[TrainingScenario], trial: int, deal_id: str, secret: bytes =
     scenario = cell.scenario
     seed, asked = scenario.scenario.seed + trial, scenario.training
     rng = np.random.default_rng(int.from_bytes(party_seed(secret, seed, "referee"), "big"))
-    _require_libraries(scenario)
-    table = _table(scenario.data)
+    if scenario.network:
+        require_pytorch()
+    if asked.practice == "synthetic" and find_spec("mbi") is None:
+        raise DealError("training.practice: synthetic rows need AIM: pip install 'fairwall[synthetic]'")
+    table = _loaded(scenario.data.source, tuple(scenario.data.roles.items()), scenario.data.drop)
     order = rng.permutation(len(table.labels))
     tested = round(scenario.data.test_share * len(order))
     test, rest = order[:tested], order[tested:]
@@ -117,27 +142,10 @@ def deal(cell: Cell[TrainingScenario], trial: int, deal_id: str, secret: bytes =
     )
 
 
-def _require_libraries(scenario: TrainingScenario) -> None:
-    asked = scenario.training
-    if isinstance(MODELS.get(asked.model), Network):
-        require_pytorch()
-    if asked.practice == "synthetic" and find_spec("mbi") is None:
-        raise DealError("training.practice: synthetic rows need AIM: pip install 'fairwall[synthetic]'")
-
-
-def _table(data: TrainingData) -> Rows:
-    if data.source == CASE_STUDY:
-        return _case_study()
-    return _loaded(data.source, tuple(data.roles.items()), data.drop)
-
-
-@functools.lru_cache(maxsize=1)
-def _case_study() -> Rows:
-    return case_study()
-
-
 @functools.lru_cache(maxsize=2)
 def _loaded(source: str, roles: tuple[tuple[str, str | None], ...], drop: tuple[str, ...]) -> Rows:
+    if source == CASE_STUDY:
+        return case_study()
     return datasets.load(source, drop=drop, **dict(roles))  # type: ignore[arg-type]  # the roles' names are its own
 
 

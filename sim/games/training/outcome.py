@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +18,6 @@ from sim.games.recorded import submission_of as submitted
 from sim.games.submissions import AuditReport
 from sim.games.training.deal import TrainingDeal, deal
 from sim.games.training.scenario import TrainingScenario
-from sim.games.training.terms import terms_of
 from sim.scenarios.sweep import Cell
 from sim.transcripts.messages import TrialMessages
 
@@ -51,12 +49,9 @@ def from_messages(
         dealt = deal(cell, number, trial.deal_id, secret)
     except (DealError, DataError) as error:
         raise NotRecorded(f"the test rows are in no message, and cannot be drawn again: {error}") from None
-    drawn: dict[str, NDArray[Any]] = {"features": dealt.people.features, "labels": dealt.people.labels}
-    if scenario.training.holds_protected:
-        drawn["protected"] = dealt.people.protected
-    if not all(np.array_equal(cards[name], values) for name, values in drawn.items()):
+    if not all(np.array_equal(cards[name], values) for name, values in dealt.dealt.items()):
         raise NotRecorded("the test rows are in no message, and the table is not what it was")
-    if trial.cards["ModelDeal"].deal.terms != terms_of(scenario):
+    if trial.cards["ModelDeal"].deal.terms != dealt.terms:
         raise NotRecorded("the developer was dealt other terms than the scenario's")
     told = None if guesses is None else from_message(guesses.guesses).astype(np.uint8, copy=False)
     return dealt, TrainingOutcome(submission_of(request), told, report)

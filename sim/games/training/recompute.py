@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -19,23 +18,17 @@ from developer.training.play import PLAIN, RATES, record_multiplier, settings_of
 from fairwall.errors import UserError
 from fairwall.rpc.arrays import from_message, gathered
 from fairwall.rpc.errors import Refusal
-from sim.games.game import Compare
 from sim.transcripts.findings import BY_DIGEST, TOLERANCE, UNHEARD, Findings
-from sim.transcripts.messages import Session, Submission, TrialMessages
+from sim.transcripts.messages import Submission, TrialMessages
 from sim.transcripts.methods import short
 from sim.transcripts.sides import KnownCall
-
-
-def comparisons(_session: Session) -> Sequence[Compare]:
-    """Give the comparisons for the trials of a session."""
-    return (_told, _model, _guesses)
 
 
 def _sums_of(trial: TrialMessages) -> list[KnownCall]:
     return [one for one in trial.releases if short(one.method) == "SumByGroup"]
 
 
-def _told(findings: Findings, trial: TrialMessages) -> None:
+def told(findings: Findings, trial: TrialMessages) -> None:
     """Compare sums by group with the rows that were sent, the attributes and the seed, and what they cost."""
     dealt, reported = trial.cards.get("ComplianceDeal"), trial.submissions.get("SubmitAuditReport")
     if dealt is None or reported is None:
@@ -76,7 +69,7 @@ def _summed(findings: Findings, trial: TrialMessages, cohort: Cohort, one: Known
     findings.same(one.place, place, from_message(one.answers[0].sums), again)
 
 
-def _model(findings: Findings, trial: TrialMessages) -> None:
+def model(findings: Findings, trial: TrialMessages) -> None:
     """Compare what the developer says of its model with what it was dealt, asked and served."""
     dealt, submitted = trial.cards.get("ModelDeal"), trial.submissions.get("SubmitModel")
     if dealt is None or submitted is None:
@@ -122,7 +115,7 @@ def _promise(findings: Findings, trial: TrialMessages, deal: Any, submitted: Sub
     findings.between(submitted.place, f"{place}: epsilon", request.epsilon, *near)
 
 
-def _guesses(findings: Findings, trial: TrialMessages) -> None:
+def guesses(findings: Findings, trial: TrialMessages) -> None:
     """Compare the adversary's guesses with the scores that it was served."""
     dealt, submitted = trial.cards.get("CanaryDeal"), trial.submissions.get("SubmitCanaries")
     if dealt is None or submitted is None:

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from developer.training.play import RATES
 from sim.games.game import Line
 from sim.games.training.canaries import epsilon_refuted
-from sim.games.training.deal import Hand, TrainingDeal
+from sim.games.training.deal import TrainingDeal
 from sim.games.training.outcome import TrainingOutcome
 from sim.games.training.scenario import TrainingScenario
 from sim.report.estimates import SHARE, Estimate, estimate
@@ -44,7 +45,7 @@ def record(_cell: Cell[TrainingScenario], _trial: int, dealt: TrainingDeal, outc
             "asked": model.asked,
             "epsilon_spent": None if outcome.report is None else plain(outcome.report.epsilon_spent),
             **(_rates(dealt, outcome) if asked.model == RATES else _decisions(dealt, outcome)),
-            **(_canaries(dealt, outcome) if outcome.guesses is not None else {}),
+            **({} if outcome.guesses is None else _canaries(dealt.inside, outcome.guesses)),
         }
     ]
 
@@ -66,12 +67,13 @@ def _decisions(dealt: TrainingDeal, outcome: TrainingOutcome) -> dict[str, Any]:
     }
 
 
-def _rate(decided: np.ndarray[Any, Any], of: np.ndarray[Any, Any]) -> float | None:
+def _rate(decided: NDArray[np.uint8], of: NDArray[np.bool_]) -> float | None:
     return float(decided[of].mean()) if of.any() else None
 
 
 def _rates(dealt: TrainingDeal, outcome: TrainingOutcome) -> dict[str, Any]:
-    exact = _base_rates(dealt.private)
+    people = dealt.private
+    exact = [float(people.labels[people.protected == group].mean()) for group in (0, 1)]
     return {
         "rates": exact,
         "noise_errors": [told - rate for told, rate in zip(outcome.model.rates, exact, strict=True)],
@@ -79,23 +81,17 @@ def _rates(dealt: TrainingDeal, outcome: TrainingOutcome) -> dict[str, Any]:
     }
 
 
-def _base_rates(people: Hand) -> list[float]:
-    return [float(people.labels[people.protected == group].mean()) for group in (0, 1)]
-
-
-def _canaries(dealt: TrainingDeal, outcome: TrainingOutcome) -> dict[str, Any]:
-    assert outcome.guesses is not None, "there are canaries"
-    guessed = outcome.guesses != 2
+def _canaries(inside: NDArray[np.uint8], guesses: NDArray[np.uint8]) -> dict[str, Any]:
+    guessed = guesses != 2
     return {
         "canaries": len(guessed),
         "guessed": int(guessed.sum()),
-        "right": int((outcome.guesses == dealt.inside)[guessed].sum()),
+        "right": int((guesses == inside)[guessed].sum()),
     }
 
 
 _MEANS = ("accuracy", "gap")
 _PAIRS = ("accuracies", "positives", "false_positives", "true_positives")
-_ERRORS = ("noise_errors", "sampling_errors")
 
 
 def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
@@ -121,10 +117,10 @@ def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
         pair = [_share([line[key][group] for line in lines]) for group in (0, 1)]
         cell[key] = [None if one is None else one.mean for one in pair]
         cell |= {f"{key}_{end}": [getattr(one, end, None) for one in pair] for end in ("low", "high")}
-    for key in _ERRORS if "rates" in first else ():
-        cell[key] = [float(np.sqrt(np.mean(np.square([line[key][group] for line in lines])))) for group in (0, 1)]
     if "rates" in first:
-        cell["rates"] = [_mean([line["rates"][group] for line in lines]) for group in (0, 1)]
+        for key in ("noise_errors", "sampling_errors"):
+            cell[key] = [float(np.sqrt(np.mean(np.square([line[key][group] for line in lines])))) for group in (0, 1)]
+        cell["rates"] = [float(np.mean([line["rates"][group] for line in lines])) for group in (0, 1)]
     if "canaries" in first:
         cell |= {key: sum(line[key] for line in lines) for key in ("canaries", "guessed", "right")}
         cell["epsilon_refuted"] = epsilon_refuted(
@@ -134,12 +130,6 @@ def summarise(swept: Mapping[str, Any], lines: Sequence[Line]) -> Line:
 
 
 _SIGNED = (-1.0, 1.0)
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    """Average over the trials that have a value."""
-    there = [value for value in values if value is not None]
-    return float(np.mean(there)) if there else None
 
 
 def _share(values: Sequence[float | None]) -> Estimate | None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import grpc
 import numpy as np
 from numpy.typing import NDArray
 
-from developer.training.model import Step
 from developer.training.play import RATES, Submission
 from fairwall.game.v1 import training_service_pb2 as training
 from fairwall.game.v1.training_service_pb2_grpc import TrainingServiceServicer, add_TrainingServiceServicer_to_server
@@ -22,7 +22,6 @@ from sim.games.submissions import take_array
 from sim.games.table import Table, Trial
 from sim.games.training.deal import TrainingDeal
 from sim.games.training.outcome import TrainingOutcome, submission_of
-from sim.games.training.terms import terms_of
 
 
 @dataclass
@@ -63,13 +62,7 @@ class TrainingDealer(TrainingServiceServicer):
         add_TrainingServiceServicer_to_server(watch(self), server)
 
     def play(self, deal: TrainingDeal, seconds: float) -> TrainingOutcome:
-        """Play one deal to its end.
-
-        Raises
-        ------
-        TrialFailed
-            If the parties do not finish within so many seconds, or the run was aborted.
-        """
+        """Play one deal to its end, as `Dealer` says."""
         trial = _TrainingTrial(deal)
         self.table.play(trial, seconds)
         assert trial.model is not None, "a trial that ended has it"
@@ -81,18 +74,15 @@ class TrainingDealer(TrainingServiceServicer):
         self, request: training.TakeModelDealRequest, context: grpc.ServicerContext
     ) -> Iterator[training.TakeModelDealResponse]:
         """Deal to the developer, once compliance serves the trial, if it is dealt in."""
-        response = training.TakeModelDealResponse
+        response: Any = training.TakeModelDealResponse
         trial = self.table.take(_TrainingTrial, request.after_deal_id, lambda trial: trial.opened)
         if not isinstance(trial, _TrainingTrial):
             yield response(turn=trial)
             return
         deal = trial.deal
         yield response(deal=_model_deal(deal))
-        yield from (response(features_chunk=chunk) for chunk in chunks_of(deal.people.features))
-        yield from (response(labels_chunk=chunk) for chunk in chunks_of(deal.people.labels))
-        if _holds(deal):
-            yield from (response(protected_chunk=chunk) for chunk in chunks_of(deal.people.protected))
-        yield from (response(test_features_chunk=chunk) for chunk in chunks_of(deal.test.features))
+        for name, array in deal.dealt.items():
+            yield from (response(**{f"{name}_chunk": chunk}) for chunk in chunks_of(array))
 
     def SubmitModel(
         self, request: training.SubmitModelRequest, context: grpc.ServicerContext
@@ -122,7 +112,7 @@ class TrainingDealer(TrainingServiceServicer):
         yield response(
             deal=training.CanaryDeal(
                 deal_id=deal.deal_id,
-                terms=terms_of(deal.scenario),
+                terms=deal.terms,
                 features=header_of(deal.canaries.features),
                 labels=header_of(deal.canaries.labels),
             )
@@ -147,24 +137,18 @@ class TrainingDealer(TrainingServiceServicer):
             return training.SubmitCanariesResponse()
 
 
-def _holds(deal: TrainingDeal) -> bool:
-    return deal.scenario.training.holds_protected
-
-
 def _model_deal(deal: TrainingDeal) -> training.ModelDeal:
     purse = deal.compliance.statistics if deal.compliance is not None else None
+    announced: dict[str, Any] = {name: header_of(array) for name, array in deal.dealt.items()}
     return training.ModelDeal(
         deal_id=deal.deal_id,
         seed=deal.seed,
-        terms=terms_of(deal.scenario),
-        features=header_of(deal.people.features),
-        labels=header_of(deal.people.labels),
-        protected=header_of(deal.people.protected) if _holds(deal) else None,
-        test_features=header_of(deal.test.features),
-        holds_protected=_holds(deal),
+        terms=deal.terms,
+        holds_protected=deal.scenario.training.holds_protected,
         statistics=None if purse is None else statistics_terms_of(purse),
         public_rows=deal.public_rows,
         columns=deal.columns,
+        **announced,
     )
 
 
@@ -175,7 +159,6 @@ def _taken(deal: TrainingDeal, request: training.SubmitModelRequest) -> Submissi
     scores = take_array(request.scores, (rows,), np.float32)
     decisions = take_array(request.decisions, (None, rows), np.uint8)
     numbers = (request.epsilon, request.delta, *request.group_epsilons)
-    steps = tuple(Step(step.what, step.epsilon, step.delta, step.of) for step in request.steps)
     in_order = (
         ((scores >= 0) & (scores <= 1)).all()
         and (decisions <= 1).all()
@@ -183,7 +166,7 @@ def _taken(deal: TrainingDeal, request: training.SubmitModelRequest) -> Submissi
         and all(number >= 0 for number in numbers)
         and request.delta < 1
         and len(request.group_epsilons) in (0, 2)
-        and all(step.epsilon >= 0 and 0 <= step.delta < 1 for step in steps)
+        and all(step.epsilon >= 0 and 0 <= step.delta < 1 for step in request.steps)
         and len(request.rates) == (0 if model else 2)
         and all(0 <= rate <= 1 for rate in request.rates)
     )

@@ -9,9 +9,12 @@ from typing import Annotated
 from pydantic import Field
 
 from developer.training.models import MODELS
+from developer.training.network import Network
 from developer.training.play import PLAIN, RATES, flip_multiplier, record_multiplier
 from developer.training.practice import PRACTICES
 from developer.training.regression import Regression
+from fairwall.laws.gaussian import gaussian_epsilon
+from fairwall.learning.batches import OVERFLOW
 from sim.datasets.case_study import CASE_STUDY
 from sim.scenarios.scenario import ComplianceSection, Epsilon, PaperFigure, Scenario, Section, TableSection, one_of
 
@@ -32,17 +35,13 @@ TOLD = ("fair-representation",)
 class TrainingData(TableSection):
     """The table, and how many people of it are trained on.
 
-    Parameters
+    Attributes
     ----------
-    people : int
-        How many; all that are not tested on, if 0.
-    disadvantaged_share : float, optional
-        How many of them are disadvantaged; as many as the table has, if left out.
-    test_share : float
-        The part of the table that models are measured on.
-    public_share : float
-        The part of them that is set aside as public: nothing is promised to it, and models that use no public rows are
-        not trained on it.
+    people : how many; all that are not tested on, if 0.
+    disadvantaged_share : how many of them are disadvantaged; as many as the table has, if left out.
+    test_share : the part of the table that models are measured on.
+    public_share : the part of them that is set aside as public: nothing is promised to it, and models that use no
+        public rows are not trained on it.
     """
 
     people: int = Field(default=0, strict=True, ge=0)
@@ -54,24 +53,16 @@ class TrainingData(TableSection):
 class TrainingSection(Section):
     """The model, and what it promises.
 
-    Parameters
+    Attributes
     ----------
-    model : str
-        One of the eight; "rates" trains none, but has the groups' rates of the labels told.
-    practice : str
-        How the private network is trained.
-    epsilon, delta : float
-        What a private model may spend of each record's privacy; the others promise nothing.
-    statistics_share : float
-        The share of epsilon for statistics of groups, where the developer holds them.
-    holds_protected : bool
-        Whether the developer holds A. If not, a fair model asks compliance, at `compliance.epsilon`.
-    strength : float
-        The weight of a fair model's penalty; its own, if 0.
-    steps, batch : int
-        Of a network; its own, if 0.
-    canaries : int
-        How many records the adversary guesses about.
+    model : one of the eight; "rates" trains none, but has the groups' rates of the labels told.
+    practice : how the private network is trained.
+    epsilon, delta : what a private model may spend of each record's privacy; the others promise nothing.
+    statistics_share : the share of epsilon for statistics of groups, where the developer holds them.
+    holds_protected : whether the developer holds A. If not, a fair model asks compliance, at `compliance.epsilon`.
+    strength : the weight of a fair model's penalty; its own, if 0.
+    steps, batch : of a network; its own, if 0.
+    canaries : how many records the adversary guesses about.
     """
 
     model: Annotated[str, one_of({**MODELS, RATES: None})]
@@ -120,6 +111,11 @@ class TrainingScenario(Scenario):
         """Whether the model promises anything to records."""
         return self.training.model != RATES and MODELS[self.training.model].budget is not None
 
+    @property
+    def network(self) -> bool:
+        """Whether the model is a network, which PyTorch trains."""
+        return isinstance(MODELS.get(self.training.model), Network)
+
     def steps(self) -> tuple[str, ...]:
         """List the calls by which parties take a trial on."""
         canaries = ("SubmitCanaries",) if self.training.canaries else ()
@@ -154,12 +150,8 @@ class TrainingScenario(Scenario):
             yield f"data.public_share: is 0, and {asked.practice} needs public rows"
 
     def _network_problems(self) -> Iterator[str]:
-        from developer.training.network import Network
-        from fairwall.learning.batches import OVERFLOW
-
         asked = self.training
-        settings = None if asked.model == RATES else MODELS[asked.model]
-        if self.private and isinstance(settings, Network):
+        if self.private and self.network:
             if asked.delta <= OVERFLOW:
                 yield f"training.delta: a private network needs more than {OVERFLOW:g}"
             if asked.epsilon > _NETWORK_EPSILON_MAX:
@@ -184,9 +176,6 @@ class TrainingScenario(Scenario):
 
     def _cost_problems(self, epsilon: float) -> Iterator[str]:
         """Find sums by group that cost the records more than they are promised."""
-        from fairwall.laws.gaussian import gaussian_epsilon
-        from fairwall.learning.batches import OVERFLOW
-
         asked = self.training
         delta = asked.delta / 2 if isinstance(MODELS[asked.model], Regression) else asked.delta - OVERFLOW
         # As many as are asked for cost together what one of a smaller multiplier would.

@@ -19,10 +19,8 @@ from compliance.answers.statistics import game_cohort
 from developer.training import GroupSums
 from developer.training.play import RATES, flip_multiplier, record_multiplier
 from sim.games import lay_out
-from sim.games.training.report import columns, practices, told_rates
-from sim.games.training.report.attribute import attribute
-from sim.games.training.report.cells import PRACTICE, distance_of, promised_of
-from sim.games.training.report.fronts import placed
+from sim.games.training.report import columns, told_rates
+from sim.games.training.report.cells import PRACTICE, attribute, changes, distance_of, placed, promised_of
 from sim.games.training.report.printed import comparisons
 from sim.games.training.report.words import page
 from sim.report.reproduction import NOT_AS_DESCRIBED, NOT_REPRODUCED, REPRODUCED, UNDECIDED
@@ -340,7 +338,7 @@ def practised() -> tuple[Sweep, Lines]:
 def test_practices_are_held_against_plain_trial_by_trial() -> None:
     sweep, lines = practised()
     summary = summarise(sweep, lines)
-    found = practices.changes(sweep.scenario.axes, summary, lines)
+    found = changes(sweep.scenario.axes, summary, lines)
     assert [one.cell[PRACTICE] for one in found if one.minority is None] == ["plain", "plain"]
     for one in found:
         if one.minority is not None:

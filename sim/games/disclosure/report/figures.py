@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from sim.games.disclosure.report.columns import advantage_of
 from sim.games.game import Line
 from sim.report.cells import Swept
-from sim.report.dot_plot import Panel, Row, dot_plot
+from sim.report.dot_plot import Panel, dot_plot
 from sim.report.drawing import BLACK, GREY, Figure, Look
 from sim.report.estimates import Estimate
 
@@ -19,40 +20,29 @@ _CAPTION = (
 
 
 def draw(swept: Swept, summary: Sequence[Line], look: Mapping[str, Look]) -> Figure:
-    """Draw a run's summary, a row a cell; of at least one that has an advantage.
-
-    Parameters
-    ----------
-    look : mapping of str to Look
-        Of each mode.
-    """
+    """Draw a run's summary, a row a cell, each mode by its look; of at least one cell that has an advantage."""
     cells = [cell for cell in summary if cell["advantage"] is not None]
-    modes = dict.fromkeys(cell["mode"] for cell in cells)
-
-    named = [(swept.name(cell), cell) for cell in cells]
-    measured: dict[str, list[Row]] = {
-        f"{mode}, measured": [(row, advantage_of(cell) if cell["mode"] == mode else None) for row, cell in named]
-        for mode in modes
+    drawn: dict[str, tuple[Look, Callable[[Line], Estimate | None]]] = {
+        **{f"{mode}, measured": (look[mode], partial(_measured, mode)) for mode in (cell["mode"] for cell in cells)},
+        "largest by the law": (Look(BLACK, "D", hollow=True, size=8.5), lambda cell: Estimate(cell["advantage_law"])),
+        "bound tanh(ε/2)": (Look(GREY, "|", size=16), partial(_bound, True)),
+        "tanh(ε/2), no bound here": (Look(GREY, "x", size=8), partial(_bound, False)),
     }
-    others = {
-        "largest by the law": Look(BLACK, "D", hollow=True, size=8.5),
-        "bound tanh(ε/2)": Look(GREY, "|", size=16),
-        "tanh(ε/2), no bound here": Look(GREY, "x", size=8),
-    }
-    law: list[Row] = [(row, Estimate(cell["advantage_law"])) for row, cell in named]
-    bounds: list[list[Row]] = [
-        [(row, Estimate(cell["bound"]) if cell["bound_applies"] is applies else None) for row, cell in named]
-        for applies in (True, False)
-    ]
-    series: dict[str, list[Row]] = {**measured, **dict(zip(others, (law, *bounds), strict=True))}
-    title = "Advantage at guessing the secret"
-    panels = [Panel("advantage", series, level=0.0)]
+    series = {told: [(swept.name(cell), found(cell)) for cell in cells] for told, (_, found) in drawn.items()}
     return dot_plot(
         "advantage",
-        title,
+        "Advantage at guessing the secret",
         _CAPTION,
-        panels,
-        look={f"{mode}, measured": look[mode] for mode in modes} | others,
+        [Panel("advantage", series, level=0.0)],
+        look={told: own for told, (own, _) in drawn.items()},
         together=True,
         broad=5.8,
     )
+
+
+def _measured(mode: str, cell: Line) -> Estimate | None:
+    return advantage_of(cell) if cell["mode"] == mode else None
+
+
+def _bound(applies: bool, cell: Line) -> Estimate | None:
+    return Estimate(cell["bound"]) if cell["bound_applies"] is applies else None

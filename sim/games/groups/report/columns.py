@@ -10,8 +10,8 @@ from sim.report.columns import Measure, Sheet, mean_of
 from sim.report.estimates import PERCENT, Estimate, estimate_of
 from sim.scenarios.sweep import Sweep
 
-EPSILON = "groups.epsilon"
-SETS = ("groups.source", "groups.columns")
+_EPSILON = "groups.epsilon"
+_SETS = ("groups.source", "groups.columns")
 """The keys that say which groups there are."""
 
 leakage_of = mean_of("leakage", PERCENT)
@@ -51,6 +51,16 @@ COLUMNS: tuple[Measure[Line], ...] = (
 def tables(sweep: Sweep, _lines: Sequence[Line], summary: Sequence[Line]) -> list[Sheet[Line]]:
     """Lay out what was measured, a row a cell."""
     return [Sheet("groups", "Who is in which group", Swept(sweep.scenario.axes), summary, COLUMNS)]
+
+
+def set_of(swept: Swept, cell: Line) -> str:
+    """Name a cell's set of groups, where several are swept."""
+    return swept.name(cell, set(swept.axes) - set(_SETS))
+
+
+def attack_of(swept: Swept, cell: Line) -> str:
+    """Name what else tells a cell from others: mostly how its developer attacks."""
+    return swept.name(cell, (_EPSILON, *_SETS))
 
 
 def right_of(cell: Line, group: str) -> Estimate | None:

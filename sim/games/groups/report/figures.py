@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from sim.games.game import Line
-from sim.games.groups.report.columns import EPSILON, SETS, leakage_of, right_of
+from sim.games.groups.report.columns import attack_of, leakage_of, right_of, set_of
 from sim.report.cells import Swept
-from sim.report.dot_plot import Panel, dot_plot
+from sim.report.dot_plot import Panel, Row, dot_plot
 from sim.report.drawing import Figure, Look
 from sim.report.notation import setting
 
@@ -23,33 +23,30 @@ _PANELS = 4
 def draw(swept: Swept, summary: Sequence[Line], look: Mapping[str, Look]) -> Iterator[Figure]:
     """Draw a run's summary: a figure for each set of groups, in it a panel for each epsilon and a mark for each attack.
 
-    Parameters
-    ----------
-    look : mapping of str to Look
-        Of each attack.
+    ``look`` is of each attack.
     """
     sets: dict[tuple[str, ...], list[Line]] = {}
     for cell in summary:
         sets.setdefault(tuple(cell["right"]), []).append(cell)
     for number, (groups, cells) in enumerate(sets.items(), 1):
-        attacks = {(swept.name(cell, (EPSILON, *SETS)), cell["epsilon"]): cell for cell in cells}
+        attacks = {(attack_of(swept, cell), cell["epsilon"]): cell for cell in cells}
         epsilons = list(dict.fromkeys(epsilon for _, epsilon in attacks))
-        about = swept.name(cells[0], set(swept.axes) - set(SETS))
+        about = set_of(swept, cells[0])
+        title = f"{_TITLE}: {about}" if about else _TITLE
         for first in range(0, len(epsilons), _PANELS):
             panels = [
                 Panel(
                     f"ε {setting(epsilon)}",
-                    {
-                        attack: [
-                            *((group, right_of(cell, group) if cell else None) for group in groups),
-                            ("all, equally", leakage_of(cell) if cell else None),
-                        ]
-                        for attack, cell in ((one, attacks.get((one, epsilon))) for one, _ in attacks)
-                    },
+                    {attack: list(_rows(groups, attacks.get((attack, epsilon)))) for attack, _ in attacks},
                     level=cells[0]["chance"],
                 )
                 for epsilon in epsilons[first : first + _PANELS]
             ]
-            title = f"{_TITLE}: {about}" if about else _TITLE
             name = f"by-group-{number}-{1 + first // _PANELS}"
             yield dot_plot(name, title, _CAPTION, panels, level="without answers", alike=True, look=look)
+
+
+def _rows(groups: Sequence[str], cell: Line | None) -> Iterator[Row]:
+    """Give a cell's rows; without numbers where this attack was not played at this epsilon."""
+    yield from ((group, right_of(cell, group) if cell else None) for group in groups)
+    yield "all, equally", leakage_of(cell) if cell else None

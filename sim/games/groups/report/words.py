@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sim.games.game import Line
-from sim.games.groups.report.columns import EPSILON, SETS, leakage_of, tables
+from sim.games.groups.report.columns import attack_of, leakage_of, set_of, tables
 from sim.games.groups.report.figures import draw
 from sim.games.groups.scenario import GroupsScenario
 from sim.report.cells import Swept, best_of_each
@@ -43,12 +43,12 @@ _ASSUMPTIONS: tuple[Term, ...] = (
 def page(sweep: Sweep[GroupsScenario], lines: Sequence[Line], summary: Sequence[Line]) -> Page:
     """Make the page of a run, from its sweep, the lines of ``trials.jsonl`` and what they come to."""
     swept = Swept(sweep.scenario.axes)
-    look = looks(_attack(swept, cell) for cell in summary)
+    look = looks(attack_of(swept, cell) for cell in summary)
     most = best_of_each(
-        summary, lambda cell: (_set(swept, cell), cell["epsilon"]), lambda cell: cell["chance"] - cell["leakage"]
+        summary, lambda cell: (set_of(swept, cell), cell["epsilon"]), lambda cell: cell["chance"] - cell["leakage"]
     )
     return Page(
-        cards=[_card(swept, cell, look[_attack(swept, cell)].colour) for cell in most],
+        cards=[_card(swept, cell, look[attack_of(swept, cell)].colour) for cell in most],
         about_cards=_CARDS,
         played=_played(lines),
         findings=tuple(_findings(swept, summary)) or ("No trial finished.",),
@@ -69,25 +69,15 @@ def page(sweep: Sweep[GroupsScenario], lines: Sequence[Line], summary: Sequence[
     )
 
 
-def _set(swept: Swept, cell: Line) -> str:
-    """Name a cell's set of groups, where several are swept."""
-    return swept.name(cell, set(swept.axes) - set(SETS))
-
-
-def _attack(swept: Swept, cell: Line) -> str:
-    """Name what else tells a cell from others: mostly how its developer attacks."""
-    return swept.name(cell, (EPSILON, *SETS))
-
-
 def _card(swept: Swept, cell: Line, colour: str) -> Card:
-    found, attack = leakage_of(cell), _attack(swept, cell)
+    found, attack = leakage_of(cell), attack_of(swept, cell)
     text = (
         f"The attacker's balanced accuracy is {found.text(1, '%', ends=0)}{f' ({attack})' if attack else ''}; without "
         f"answers it would be {cell['chance']:.1f}%, and ε allows {cell['bound']:.1f}%."
     )
     alt = f"From {cell['chance']:.0f}% without answers to {found.mean:.0f}%"
     bar = Bar.on((0.0, 100.0), cell["chance"], found.mean, ("0%", "100%: everybody"), alt)
-    title = ", ".join(filter(None, (_set(swept, cell), f"ε = {setting(cell['epsilon'])}")))
+    title = ", ".join(filter(None, (set_of(swept, cell), f"ε = {setting(cell['epsilon'])}")))
     return Card(title[:1].upper() + title[1:], text, bar, colour)
 
 

@@ -1,15 +1,26 @@
-"""The cells of a run of the training game: what they are called, and what was measured of them."""
+"""The cells of a run of the training game: what they are called, and what was measured of them.
+
+Also which cells no other beats in accuracy, in risk difference and in what is promised, and what each practice changes
+against plain training, trial by trial.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from developer.training.play import RATES
+from developer.training.play import PLAIN, RATES
+from sim.datasets import FORMATS, SHIPPED
+from sim.datasets.case_study import CASE_STUDY
+from sim.datasets.roles import Asked
 from sim.games.game import Line
+from sim.games.training.scenario import TrainingData
 from sim.report.cells import Swept, is_word
 from sim.report.columns import interval_of
-from sim.report.estimates import Estimate
+from sim.report.estimates import Estimate, Range, estimate
 from sim.report.notation import MISSING, as_float, number, setting
+from sim.report.pareto import dominated
 
 _HEADS = {
     "training.epsilon": "ε",
@@ -19,10 +30,24 @@ _HEADS = {
     "data.disadvantaged_share": "share",
 }
 _OWN = "own"
+_NAMED = 6
 
 PRACTICE = "training.practice"
 GROUPS = ("disadvantaged", "advantaged")
 """In the order in which a pair of figures has them."""
+
+
+def attribute(data: TrainingData) -> tuple[str, str]:
+    """Name the protected attribute, and its groups: what is asked for, or else what the table has by default."""
+    if data.source == CASE_STUDY:
+        return "group", "the large group advantaged, the small one disadvantaged"
+    known = SHIPPED.get(data.source) or next(
+        (known.defaults for name, known in FORMATS.items() if data.source.startswith(f"{name}:")), None
+    )
+    asked = Asked(**data.roles, drop=data.drop)
+    roles = asked if known is None else known.roles(asked)
+    disadvantaged = "everybody else" if roles.disadvantaged is None else roles.disadvantaged
+    return str(roles.protected), f"{roles.advantaged} advantaged, {disadvantaged} disadvantaged"
 
 
 def value_text(cell: Line, key: str) -> str:
@@ -42,6 +67,12 @@ def swept_in(axes: Sequence[str]) -> Swept:
 def name_of(axes: Sequence[str], cell: Line) -> str:
     """Name a cell in a few words."""
     return swept_in(axes).name(cell) or str(cell["model"])
+
+
+def named(cells: Sequence[str]) -> str:
+    """List the names of cells, of many the first few."""
+    more = f"; and {len(cells) - _NAMED} more" if len(cells) > _NAMED else ""
+    return "; ".join(cells[:_NAMED]) + more
 
 
 def kind_of(axes: Sequence[str], cell: Line) -> str:
@@ -88,3 +119,100 @@ def promised_of(cell: Line) -> float:
     To three digits: accountants end a hair below what they were asked for, and no model is better for that.
     """
     return float(f"{as_float(cell['promised']):.3g}")
+
+
+OF = ("overall", *GROUPS)
+"""Whose accuracy: everybody's, or a group's."""
+
+MEANS = (
+    "Dominated: another cell's means are at least as good in {what}, and better in one of them. Means are compared, "
+    "and a few trials more may change that. Where the intervals settle it, so that the worst ends of another cell's "
+    "95% intervals are at least as good as the best ends of this one's, a cell is clearly dominated."
+)
+"""What a page says of it, ``what`` being the coordinates."""
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A cell, and whether others beat it: its accuracy, of everybody or of a group, and its absolute risk difference.
+
+    It is ``dominated`` by the means of another cell, and ``clear`` where it is so whatever the means are within the
+    intervals. ``epsilon`` is promised to records.
+    """
+
+    cell: Line
+    name: str
+    accuracy: Estimate
+    distance: Estimate
+    epsilon: float
+    dominated: bool
+    clear: bool
+
+    @property
+    def verdict(self) -> str:
+        """Say it in a word or two."""
+        return "on the front" if not self.dominated else "clearly dominated" if self.clear else "dominated"
+
+
+def placed(axes: Sequence[str], cells: Sequence[Line], of: str = OF[0], *, private: bool) -> list[Placed]:
+    """Find which cells of models are dominated, among those that have the accuracy that is asked for: one of `OF`.
+
+    ``private`` says whether what is promised counts, too.
+    """
+    there = [(cell, found) for cell in cells if (found := _accuracy(cell, of)) is not None]
+    rows = [(found, distance_of(cell), -promised_of(cell) if private else 0.0) for cell, found in there]
+    means = dominated([(found.mean, -gap.mean, cost) for found, gap, cost in rows])
+    best = [(_ends(found)[1], -_ends(gap)[0], cost) for found, gap, cost in rows]
+    worst = [(_ends(found)[0], -_ends(gap)[1], cost) for found, gap, cost in rows]
+    clear = dominated(best, worst)
+    return [
+        Placed(cell, name_of(axes, cell), found, gap, promised_of(cell), beaten, beaten and surely)
+        for (cell, _), (found, gap, _), beaten, surely in zip(there, rows, means, clear, strict=True)
+    ]
+
+
+def _accuracy(cell: Line, of: str) -> Estimate | None:
+    return accuracy_of(cell) if of == OF[0] else of_group(cell, "accuracies", GROUPS.index(of))
+
+
+def _ends(found: Estimate) -> Range:
+    """Give the interval; without one, a mean is anywhere."""
+    if found.low is None or found.high is None:
+        return -math.inf, math.inf
+    return found.low, found.high
+
+
+_MEASURED: tuple[Callable[[Line], float], ...] = (
+    lambda line: line["accuracy"],
+    lambda line: abs(line["gap"]),
+    lambda line: line["accuracies"][0],
+)
+
+
+@dataclass(frozen=True)
+class Change:
+    """A practice's cell, and what it has more than plain training, on the same splits of the table.
+
+    That is of the accuracy, of the absolute risk difference, and of the disadvantaged group's accuracy; None where
+    plain was not played, or no trial in common.
+    """
+
+    cell: Line
+    accuracy: Estimate | None
+    distance: Estimate | None
+    minority: Estimate | None
+
+
+def changes(axes: Sequence[str], cells: Sequence[Line], lines: Sequence[Line]) -> list[Change]:
+    """Hold each cell of a model against the one that differs in the practice alone: plain."""
+    found = []
+    for cell in cells:
+        own, plain = (_trials(axes, one, lines) for one in (cell, {**cell, PRACTICE: PLAIN}))
+        both = [] if cell[PRACTICE] == PLAIN else [(own[trial], plain[trial]) for trial in own if trial in plain]
+        less = ([of(mine) - of(theirs) for mine, theirs in both] for of in _MEASURED)
+        found.append(Change(cell, *(estimate(values, (-1.0, 1.0)) if values else None for values in less)))
+    return found
+
+
+def _trials(axes: Sequence[str], swept: Line, lines: Sequence[Line]) -> dict[int, Line]:
+    return {line["trial"]: line for line in lines if all(line[key] == swept[key] for key in axes)}

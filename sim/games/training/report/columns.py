@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
 from sim.games.game import Line
 from sim.games.training.canaries import LEVEL
+from sim.games.training.report import printed
 from sim.games.training.report.cells import (
     GROUPS,
+    MEANS,
     PRACTICE,
-    accuracy_of,
+    Change,
+    Placed,
+    changes,
     gap_of,
     models_of,
     of_group,
+    placed,
     promised_of,
     rates_of,
     swept_in,
 )
-from sim.games.training.report.fronts import MEANS, Placed, placed
-from sim.games.training.report.practices import Change, changes
 from sim.games.training.report.told_rates import ToldRate, told_rates
 from sim.report.columns import Measure, Sheet
 from sim.report.notation import MISSING, as_float, count, number
@@ -47,16 +50,16 @@ def verdict(cell: Line) -> str:
     return ABOVE if cell["epsilon_refuted"] > promised else BELOW
 
 
-def promised_text(cell: Line) -> str:
+def _promised_text(one: Placed) -> str:
     """Write the epsilon that records are promised; of groups that are promised different ones, both."""
-    both = cell["promised_groups"]
+    both = one.cell["promised_groups"]
     groups = f" ({number(both[0])}, {number(both[1])})" if both else ""
-    return f"{number(promised_of(cell))}{groups}"
+    return f"{number(one.epsilon)}{groups}"
 
 
-def placed_of(found: Callable[[Line], Any]) -> Callable[[Placed], Any]:
-    """Find something in the cell that is placed."""
-    return lambda one: found(one.cell)
+def _spent_text(one: Placed) -> str | None:
+    spent = one.cell["epsilon_spent"]
+    return None if spent is None else number(as_float(spent))
 
 
 _RIGHT = "share of the test rows that the model is right about"
@@ -64,7 +67,7 @@ ACCURACY: Measure[Line] = Measure("accuracy", about=_RIGHT, scale=(0.5, 1.0))
 PROMISED: Measure[Placed] = Measure(
     "promised",
     "ε of records",
-    of=placed_of(promised_text),
+    of=_promised_text,
     about="what the model promises each record that it was trained on; ∞ is nothing",
 )
 FEW, MANY = (
@@ -81,22 +84,15 @@ FEW, MANY = (
     for place, (group, short) in enumerate(zip(GROUPS, ("few", "many"), strict=True))
 )
 EPSILON: Measure[Placed] = Measure(
-    "ε", of=placed_of(promised_of), short="ε", kept=True, on_page=False, about="promised to records"
-)
-VERDICT: Measure[Placed] = Measure(
-    "verdict",
-    "of accuracy and |risk difference|",
-    of=lambda one: one.verdict,
-    words=True,
-    about="on the front: no other cell is at least as good in both; a cell is one combination of settings",
+    "ε", of=lambda one: one.epsilon, short="ε", kept=True, on_page=False, about="promised to records"
 )
 MODELS: tuple[Measure[Placed], ...] = (
-    Measure("trials", of=placed_of(lambda cell: cell["trials"])),
-    Measure("accuracy", of=placed_of(accuracy_of), digits=3, short="accuracy", main=True, about=_RIGHT),
+    Measure("trials", of=lambda one: one.cell["trials"]),
+    Measure("accuracy", of=lambda one: one.accuracy, digits=3, short="accuracy", main=True, about=_RIGHT),
     Measure(
         "gap",
         "risk difference",
-        of=placed_of(gap_of),
+        of=lambda one: gap_of(one.cell),
         digits=3,
         short="gap",
         main=True,
@@ -109,10 +105,16 @@ MODELS: tuple[Measure[Placed], ...] = (
     Measure(
         "epsilon_spent",
         "ε of A spent",
-        of=placed_of(lambda cell: None if cell["epsilon_spent"] is None else number(as_float(cell["epsilon_spent"]))),
+        of=_spent_text,
         about="what compliance’s answers about A, the protected attribute, cost",
     ),
-    VERDICT,
+    Measure(
+        "verdict",
+        "of accuracy and |risk difference|",
+        of=lambda one: one.verdict,
+        words=True,
+        about="on the front: no other cell is at least as good in both; a cell is one combination of settings",
+    ),
 )
 BY_GROUP: tuple[Measure[Line], ...] = tuple(
     Measure(key, name, of=partial(of_group, key=key, group=place), digits=3, group=told)
@@ -142,7 +144,7 @@ TOLD: tuple[Measure[Told], ...] = tuple(
     )
 )
 CANARIES: tuple[Measure[Line], ...] = (
-    *(Measure(key, of=partial(lambda key, cell: f"{cell[key]:,}", key)) for key in ("canaries", "guessed", "right")),
+    *(Measure(key, digits=0) for key in ("canaries", "guessed", "right")),
     Measure("guesses", of=lambda cell: f"{cell['right']:,} of {cell['guessed']:,}", short="right", on_page=False),
     Measure("epsilon_refuted", "ε refuted", short="refuted"),
     Measure("promised", "ε promised", of=promised_of, short="promised"),
@@ -150,12 +152,9 @@ CANARIES: tuple[Measure[Line], ...] = (
 )
 
 
-def _promised(group: int) -> Callable[[Change], float]:
-    def found(one: Change) -> float:
-        both = one.cell["promised_groups"]
-        return as_float(both[group]) if both else promised_of(one.cell)
-
-    return found
+def _promised(group: int, one: Change) -> float:
+    both = one.cell["promised_groups"]
+    return as_float(both[group]) if both else promised_of(one.cell)
 
 
 PRACTICES: tuple[Measure[Change], ...] = (
@@ -166,13 +165,33 @@ PRACTICES: tuple[Measure[Change], ...] = (
     Measure("of the disadvantaged", of=lambda one: one.minority, digits=3, group="less plain"),
     Measure("|risk difference|", of=lambda one: one.distance, digits=3, group="less plain"),
     Measure("everybody", of=lambda one: promised_of(one.cell), group="ε promised to"),
-    *(Measure(name, of=_promised(place), group="ε promised to") for place, name in enumerate(GROUPS)),
+    *(Measure(name, of=partial(_promised, place), group="ε promised to") for place, name in enumerate(GROUPS)),
 )
 STEPS: tuple[Measure[Sequence[Any]], ...] = (
     Measure("ε", of=lambda row: number(row[2])),
     Measure("δ", of=lambda row: number(row[3])),
     Measure("whose records", of=lambda row: row[4], words=True),
     Measure("step", of=lambda row: row[1], words=True),
+)
+
+_BY_GROUP = (
+    "Means over the trials, on test rows, with 95% intervals where there are five trials or more. A false positive is "
+    "decision 1 for a row of label 0. Trained on in the first trial of the first cell: {sizes}."
+)
+_TOLD = (
+    "Root mean squares over the trials. Noise: the told rate less that of the people trained on; by its law c/n to "
+    "first order, at most 1. Sampling: their rate less that of the whole table; by its law √(r(1−r)/n), of people "
+    "drawn one by one: a table of which a large part is trained on errs less. Cells share their trials' draws, so that "
+    "errors of one kind are too large or too small together."
+)
+_PRACTICES = (
+    "Less plain: differences to plain training where all else is the same, trial by trial on the same splits of the "
+    "table, with 95% intervals. The absolute risk difference is each trial's. What everybody is promised is the weaker "
+    "of two groups' promises."
+)
+_STEPS = (
+    "Steps that read private rows and promise something, each with what it costs by itself, in the first trial. "
+    "Together they cost what is promised, which may be less than the sum: an accountant composes them."
 )
 
 
@@ -183,65 +202,35 @@ def swept_notes(axes: Sequence[str]) -> tuple[str, ...]:
 
 def tables(sweep: Sweep, lines: Sequence[Line], summary: Sequence[Line]) -> Iterator[Sheet[Any]]:
     """Lay out the models, the paper's figures, groups, practices, told rates and canaries."""
-    from sim.games.training.report import printed  # brings the page's templates
-
     axes, models = sweep.scenario.axes, models_of(summary)
     swept = swept_in(axes)
     if models:
-        yield _models(axes, models)
+        notes = [
+            "Means over the trials, with 95% intervals. " + MEANS.format(what="accuracy and absolute risk difference")
+        ]
+        if any(cell["promised_groups"] for cell in models):
+            notes.append(
+                "ε of records in brackets: of the disadvantaged and of the advantaged group, where they are promised "
+                "different ones."
+            )
+        front, told = placed(axes, models, private=False), [*notes, *swept_notes(axes)]
+        yield Sheet("models", "The models", swept, front, MODELS, told, cell=lambda one: one.cell)
     if rows := printed.comparisons(sweep, models):
         yield printed.table(axes, rows)
     if models:
         sizes = " and ".join(f"{count(size)} {name}" for size, name in zip(models[0]["sizes"], GROUPS, strict=True))
-        notes = (
-            "Means over the trials, on test rows, with 95% intervals where there are five trials or more. A false "
-            f"positive is decision 1 for a row of label 0. Trained on in the first trial of the first cell: {sizes}.",
-        )
-        yield Sheet("groups", "By group", swept, models, BY_GROUP, notes)
+        yield Sheet("groups", "By group", swept, models, BY_GROUP, [_BY_GROUP.format(sizes=sizes)])
     if models and PRACTICE in axes:
-        yield from _practices(axes, models, lines)
-    if rates := rates_of(summary):
-        notes = (
-            "Root mean squares over the trials. Noise: the told rate less that of the people trained on; by its law "
-            "c/n to first order, at most 1. Sampling: their rate less that of the whole table; by its law √(r(1−r)/n), "
-            "of people drawn one by one: a table of which a large part is trained on errs less. Cells share their "
-            "trials' draws, so that errors of one kind are too large or too small together.",
-        )
-        told = told_rates(sweep, rates)
-        pairs = [(cell, told[2 * place : 2 * place + 2]) for place, cell in enumerate(rates)]
+        changed, heading = changes(axes, models, lines), "Practices, against plain training"
+        yield Sheet("practices", heading, swept, changed, PRACTICES, [_PRACTICES], cell=lambda one: one.cell)
+        steps = [(cell, *step) for cell in models for step in cell["steps"] or [["none", None, None, MISSING]]]
+        yield Sheet("steps", "What read private rows", swept, steps, STEPS, [_STEPS], cell=lambda row: row[0])
+    if asked := rates_of(summary):
+        rates = [(cell, told_rates(sweep, [cell])) for cell in asked]
         caption = "Root mean square errors of the told rates: by the noise, and by which people were drawn."
         heading = "Rates of the groups, as told"
-        yield Sheet("rates", heading, swept, pairs, TOLD, notes, caption, cell=lambda row: row[0])
+        yield Sheet("rates", heading, swept, rates, TOLD, [_TOLD], caption, cell=lambda row: row[0])
     if audited := [cell for cell in summary if "canaries" in cell]:
-        notes = ("Counts over all trials of a cell.",)
+        notes = ["Counts over all trials of a cell."]
         caption = f"The largest ε that guesses about canaries refute, at {LEVEL:.0%}, beside the promised one."
         yield Sheet("canaries", "Canaries", swept, audited, CANARIES, notes, caption)
-
-
-def _models(axes: Sequence[str], models: Sequence[Line]) -> Sheet[Placed]:
-    notes = [
-        "Means over the trials, with 95% intervals. " + MEANS.format(what="accuracy and absolute risk difference"),
-        "ε of records in brackets: of the disadvantaged and of the advantaged group, where they are promised "
-        "different ones.",
-    ]
-    own = notes if any(cell["promised_groups"] for cell in models) else notes[:1]
-    front = placed(axes, models, private=False)
-    told = [*own, *swept_notes(axes)]
-    return Sheet("models", "The models", swept_in(axes), front, MODELS, told, cell=lambda one: one.cell)
-
-
-def _practices(axes: Sequence[str], models: Sequence[Line], lines: Sequence[Line]) -> Iterator[Sheet[Any]]:
-    notes = (
-        "Less plain: differences to plain training where all else is the same, trial by trial on the same splits of "
-        "the table, with 95% intervals. The absolute risk difference is each trial's. What everybody is promised is "
-        "the weaker of two groups' promises.",
-    )
-    told = changes(axes, models, lines)
-    heading = "Practices, against plain training"
-    yield Sheet("practices", heading, swept_in(axes), told, PRACTICES, notes, cell=lambda one: one.cell)
-    steps = [(cell, *step) for cell in models for step in cell["steps"] or [["none", None, None, MISSING]]]
-    notes = (
-        "Steps that read private rows and promise something, each with what it costs by itself, in the first trial. "
-        "Together they cost what is promised, which may be less than the sum: an accountant composes them.",
-    )
-    yield Sheet("steps", "What read private rows", swept_in(axes), steps, STEPS, notes, cell=lambda row: row[0])

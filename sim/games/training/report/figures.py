@@ -9,12 +9,20 @@ from typing import Any
 import numpy as np
 
 from sim.games.game import Line
-from sim.games.training.report.cells import GROUPS, kind_of, name_of, of_group, promised_of, value_text
+from sim.games.training.report.cells import (
+    GROUPS,
+    OF,
+    Change,
+    Placed,
+    kind_of,
+    name_of,
+    of_group,
+    promised_of,
+    value_text,
+)
 from sim.games.training.report.columns import RATES
-from sim.games.training.report.fronts import Placed
-from sim.games.training.report.practices import Change
 from sim.games.training.report.told_rates import ToldRate, noise_scale
-from sim.report.dot_plot import Panel, Row, dot_plot
+from sim.report.dot_plot import Panel, dot_plot
 from sim.report.drawing import BLACK, DASHES, GREY, Figure, Look, looks
 from sim.report.estimates import Estimate
 from sim.report.front_plot import MARKS, Front, Point, front_plot
@@ -22,20 +30,13 @@ from sim.report.line_plot import Axis, Curve, line_plot
 from sim.report.line_plot import Panel as Lines
 from sim.report.notation import count, number
 
-_X, _Y = "risk difference, as an absolute value: less is fairer", "accuracy"
+_AXES = ("risk difference, as an absolute value: less is fairer", "accuracy")
 
 
 def tradeoff(axes: Sequence[str], cells: Sequence[Placed], look: Mapping[str, Look]) -> Figure:
-    """Draw accuracy against risk difference, a mark for each value of the first swept word.
+    """Draw accuracy against risk difference, a mark for each kind of cell, of at least one cell.
 
-    Parameters
-    ----------
-    axes : sequence of str
-        The swept keys.
-    cells : sequence of Placed
-        At least one; by accuracy and risk difference alone.
-    look : mapping of str to Look
-        Of each kind of cell, as `cells.kind_of` names it.
+    ``look`` has each kind, as `kind_of` names it; cells are placed by accuracy and risk difference alone.
     """
     kinds = dict.fromkeys(kind_of(axes, one.cell) for one in cells)
     first = next(iter(kinds))
@@ -48,39 +49,31 @@ def tradeoff(axes: Sequence[str], cells: Sequence[Placed], look: Mapping[str, Lo
     )
     key = {kind: look[kind] for kind in kinds if kind}
     front = [Front([point for point in points if not point.dominated], DASHES[1])]
-    return front_plot("tradeoff", "Accuracy against risk difference", caption, (_X, _Y), points, front, key)
+    return front_plot("tradeoff", "Accuracy against risk difference", caption, _AXES, points, front, key)
 
 
 def frontier_figure(of: str, cells: Sequence[Placed]) -> Figure:
-    """Draw the front over accuracy, risk difference and epsilon, a line for each epsilon.
-
-    Parameters
-    ----------
-    of : str
-        Whose accuracy.
-    cells : sequence of Placed
-        At least one; by accuracy, risk difference and epsilon.
-    """
-    levels = {level: place for place, level in enumerate(sorted({one.epsilon for one in cells}))}
-    marks = {level: Look(BLACK, MARKS[place % len(MARKS)]) for level, place in levels.items()}
-    points = {id(one): _point(one, one.name, marks[one.epsilon]) for one in cells}
+    """Draw the front over accuracy, everybody's or a group's, risk difference and epsilon: a line for each epsilon."""
+    levels = sorted({one.epsilon for one in cells})
+    marks = {level: MARKS[place % len(MARKS)] for place, level in enumerate(levels)}
+    points = [_point(one, one.name, Look(BLACK, marks[one.epsilon])) for one in cells]
     fronts = [
         Front(
-            [points[id(one)] for one in cells if one.epsilon <= level],
-            DASHES[(place + 1) % 7],
+            [point for one, point in zip(cells, points, strict=True) if one.epsilon <= level],
+            DASHES[place % 7],
             "nothing promised" if math.isinf(level) else f"ε at most {number(level)}",
-            marks[level].marker,
+            marks[level],
         )
-        for level, place in levels.items()
+        for place, level in enumerate(levels, 1)
     ]
-    whose = "accuracy" if of == "overall" else f"the {of} group's accuracy"
+    whose = "accuracy" if of == OF[0] else f"the {of} group's accuracy"
     title = f"The front over {whose}, risk difference and ε"
     caption = (
         "A point a cell, with 95% intervals where there are five trials or more; the mark is the ε promised to "
         "records. A stepped line is the best accuracy up to each risk difference among cells that promise its ε or a "
         "smaller one. Grey and hollow: dominated in all three."
     )
-    return front_plot(f"frontier-{of}", title, caption, (_X, _Y), list(points.values()), fronts, {})
+    return front_plot(f"frontier-{of}", title, caption, _AXES, points, fronts, {})
 
 
 def _point(one: Placed, label: str, look: Look) -> Point:
@@ -92,30 +85,24 @@ _MOST = 30
 """So many cells are drawn by group; of more, those on the front."""
 
 
-def by_group(axes: Sequence[str], cells: Sequence[Line], front: Sequence[Placed]) -> Figure:
+def by_group(front: Sequence[Placed]) -> Figure:
     """Draw what models do to each group: accuracy and false positives, a row a cell."""
-    drawn = cells if len(cells) <= _MOST else [one.cell for one in front if not one.dominated]
+    drawn = front if len(front) <= _MOST else [one for one in front if not one.dominated]
     panels = [
-        Panel(
-            told, {g: [(name_of(axes, cell), of_group(cell, key, i)) for cell in drawn] for i, g in enumerate(GROUPS)}
-        )
+        Panel(told, {g: [(one.name, of_group(one.cell, key, i)) for one in drawn] for i, g in enumerate(GROUPS)})
         for key, told in RATES.items()
         if key != "positives"
     ]
-    few = "" if len(drawn) == len(cells) else f" Of {len(cells)} cells, those on the front."
+    few = "" if len(drawn) == len(front) else f" Of {len(front)} cells, those on the front."
     caption = f"Filled circles: the disadvantaged group. Hollow squares: the advantaged one. Bars: 95% intervals.{few}"
     return dot_plot("by-group", "Accuracy and false positives of each group", caption, panels)
 
 
 def canaries(axes: Sequence[str], cells: Sequence[Line]) -> Figure:
     """Draw the epsilon that canaries refute beside the promised one, a row a cell."""
-
-    def row(cell: Line, value: float) -> Row:
-        return name_of(axes, cell), None if math.isinf(value) else Estimate(value)
-
     series = {
-        "refuted": [row(cell, cell["epsilon_refuted"]) for cell in cells],
-        "promised": [row(cell, promised_of(cell)) for cell in cells],
+        told: [(name_of(axes, cell), None if math.isinf(of(cell)) else Estimate(of(cell))) for cell in cells]
+        for told, of in (("refuted", lambda cell: cell["epsilon_refuted"]), ("promised", promised_of))
     }
     caption = "Filled circles: the largest ε that the guesses refute. Hollow squares: what was promised, if anything."
     return dot_plot("canaries", "ε that canaries refute, and ε promised", caption, [Panel("ε", series, level=0.0)])
@@ -129,14 +116,13 @@ def practices(axes: Sequence[str], told: Sequence[Change]) -> Iterator[Figure]:
         Panel(title, {"": [(name_of(axes, one.cell), getattr(one, key)) for one in shown]}, level=0.0)
         for key, title in titles.items()
     ]
+    title = "What each practice changes against plain training"
     caption = (
         "Differences trial by trial, with 95% intervals. Of the first two panels right of the dotted line is better, "
         "of the third left of it."
     )
     if shown:
-        yield dot_plot(
-            "practices", "What each practice changes against plain training", caption, panels, level="as plain"
-        )
+        yield dot_plot("practices", title, caption, panels, level="as plain")
 
 
 def rates(told: Sequence[ToldRate], delta: float) -> Figure:
@@ -154,10 +140,7 @@ def rates(told: Sequence[ToldRate], delta: float) -> Figure:
     )
     sizes = np.geomspace(min(one.people for one in told) / 1.5, max(one.people for one in told) * 1.5, 50)
     panels = [
-        Lines(
-            list(_rate_curves([one for one in told if one.group == group], told, sizes, delta)),
-            title=f"the {name} group",
-        )
+        Lines(list(_rate_curves(group, told, sizes, delta)), title=f"the {name} group")
         for group, name in enumerate(GROUPS)
     ]
     return line_plot(
@@ -180,7 +163,8 @@ def epsilon_looks(told: Sequence[ToldRate]) -> dict[float, Look]:
     return dict(zip(epsilons, looks(map(str, epsilons)).values(), strict=True))
 
 
-def _rate_curves(own: Sequence[ToldRate], told: Sequence[ToldRate], sizes: Any, delta: float) -> Iterator[Curve]:
+def _rate_curves(group: int, told: Sequence[ToldRate], sizes: Any, delta: float) -> Iterator[Curve]:
+    own = [one for one in told if one.group == group]
     rate = float(np.mean([one.rate for one in own]))
     law = list(zip(sizes, np.sqrt(rate * (1 - rate) / sizes), strict=True))
     yield Curve(law, Look(GREY, ""), "sampling, by its law", style={"lw": 2.6, "alpha": 0.7, "zorder": 1})

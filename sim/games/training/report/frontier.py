@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -11,13 +11,12 @@ from rich.text import Text
 
 from fairwall.errors import UserError
 from sim.games.game import Front, Line
-from sim.games.training.report.cells import models_of, swept_in
+from sim.games.training.report.cells import GROUPS, MEANS, OF, Placed, models_of, named, placed, swept_in
 from sim.games.training.report.columns import EPSILON, FEW, MANY, MODELS, PROMISED, swept_notes
-from sim.games.training.report.fronts import MEANS, OF, Placed, placed
 from sim.games.training.scenario import TrainingScenario
 from sim.report.columns import Measure, Sheet
 from sim.report.notation import plural
-from sim.report.page import Page, Section
+from sim.report.page import Page, sections
 from sim.report.terminal import fitted
 from sim.scenarios.sweep import Sweep
 
@@ -35,13 +34,6 @@ _SHORT = "Not dominated: no other cell's means are at least as good in accuracy,
 def frontier(sweep: Sweep[TrainingScenario], lines: Sequence[Line], summary: Sequence[Line]) -> Front:
     """Find the front of a run.
 
-    Parameters
-    ----------
-    lines : sequence of mapping
-        The lines of ``trials.jsonl``.
-    summary : sequence of mapping
-        What they come to, for each cell.
-
     Raises
     ------
     UserError
@@ -51,21 +43,26 @@ def frontier(sweep: Sweep[TrainingScenario], lines: Sequence[Line], summary: Seq
     if not models:
         raise UserError('training.model: "rates" trains no model, and a front is one of models')
     fronts = {of: placed(axes, models, of, private=True) for of in OF}
-    return Front(_shown(sweep, fronts), lambda: _page(sweep, lines, fronts))
-
-
-def _shown(sweep: Sweep[TrainingScenario], fronts: dict[str, list[Placed]]) -> Group:
     overall = fronts[OF[0]]
     on = [one for one in overall if not one.dominated]
-    columns: list[Measure[Placed]] = [
+    told = f"{len(on)} of {plural(len(overall), 'cell')}"
+    columns = [
         *(one for one in MODELS if one.name in ("accuracy", "gap")),
         EPSILON,
-        *(replace(one, of=partial(_starred, one, fronts[of])) for one, of in ((FEW, OF[1]), (MANY, OF[2]))),
+        *(replace(one, of=partial(_starred, one, fronts[of])) for one, of in zip((FEW, MANY), GROUPS, strict=True)),
     ]
-    caption = f"{_SHORT} Here: {len(on)} of {plural(len(overall), 'cell')}. *: the cell is on that group's front, too."
-    swept = swept_in(sweep.scenario.axes)
-    table = Sheet("front", "The front", swept, on, columns, caption=caption, cell=lambda one: one.cell)
-    return Group(fitted(table, f"{sweep.scenario.scenario.name}: the front"), *_only(fronts))
+    caption = f"{_SHORT} Here: {told}. *: the cell is on that group's front, too."
+    table = Sheet("front", "The front", swept_in(axes), on, columns, caption=caption, cell=lambda one: one.cell)
+    alone = list(_alone(fronts))
+    shown = Group(
+        fitted(table, f"{sweep.scenario.scenario.name}: the front"), *(Text(said, style="dim") for said in alone)
+    )
+    findings = (
+        f"{told} are on the front over {_WHAT}: {named([one.name for one in on])}.",
+        f"Of the others, {sum(one.clear for one in overall)} are clearly dominated, by the 95% intervals.",
+        *alone,
+    )
+    return Front(shown, lambda: _page(sweep, lines, fronts, findings))
 
 
 def _starred(column: Measure[Placed], front: Sequence[Placed], one: Placed) -> str | None:
@@ -74,41 +71,37 @@ def _starred(column: Measure[Placed], front: Sequence[Placed], one: Placed) -> s
     return None if own is None else column.text(one, brief=True) + (" " if own.dominated else "*")
 
 
-def _only(fronts: dict[str, list[Placed]]) -> list[Text]:
+def _alone(fronts: Mapping[str, Sequence[Placed]]) -> Iterator[str]:
     """Name the cells that are on a group's front alone."""
-    there = {one.name for one in fronts[OF[0]] if not one.dominated}
-    said = []
-    for of in OF[1:]:
-        alone = [one.name for one in fronts[of] if not one.dominated and one.name not in there]
-        if alone:
-            said.append(Text(f"On the {of} group's front alone: {'; '.join(alone)}.", style="dim"))
-    return said
+    on = {of: [one.name for one in front if not one.dominated] for of, front in fronts.items()}
+    for of in GROUPS:
+        if alone := [name for name in on[of] if name not in on[OF[0]]]:
+            yield f"On the {of} group's front alone: {'; '.join(alone)}."
 
 
-def _page(sweep: Sweep[TrainingScenario], lines: Sequence[Line], fronts: dict[str, list[Placed]]) -> Page:
+def _page(
+    sweep: Sweep[TrainingScenario],
+    lines: Sequence[Line],
+    fronts: Mapping[str, Sequence[Placed]],
+    findings: Sequence[str],
+) -> Page:
     from sim.games.training.report.figures import frontier_figure  # brings the drawing library
-    from sim.games.training.report.words import ASSUMPTIONS, named, played, settings
+    from sim.games.training.report.words import ASSUMPTIONS, played, settings
 
-    axes, overall = sweep.scenario.axes, fronts[OF[0]]
-    on = [one for one in overall if not one.dominated]
-    findings = [
-        f"{len(on)} of {plural(len(overall), 'cell')} are on the front over {_WHAT}: "
-        f"{named([one.name for one in on])}.",
-        f"Of the others, {sum(one.clear for one in overall)} are clearly dominated, by the 95% intervals.",
-        *(text.plain for text in _only(fronts)),
-    ]
-    ordered = {
-        of: sorted(own, key=lambda one: (one.dominated, one.epsilon, one.distance.mean)) for of, own in fronts.items()
-    }
+    axes = sweep.scenario.axes
     notes = (f"{MEANS.format(what=_WHAT)} {_ROUNDED}", *swept_notes(axes))
-    sections = [
-        Section(
+    tables = {
+        of: Sheet(
             f"front-{of}",
             "Everybody's accuracy" if of == OF[0] else f"The {of} group's accuracy",
-            table=Sheet("", "", swept_in(axes), own, _COLUMNS, notes, cell=lambda one: one.cell).on_page(),
-            figures=(frontier_figure(of, fronts[of]),),
+            swept_in(axes),
+            sorted(own, key=lambda one: (one.dominated, one.epsilon, one.distance.mean)),
+            _COLUMNS,
+            notes,
+            cell=lambda one: one.cell,
         )
-        for of, own in ordered.items()
+        for of, own in fronts.items()
         if own
-    ]
-    return Page(played(sweep, lines), findings, settings(sweep), sections, ASSUMPTIONS)
+    }
+    drawn = {table.name: [frontier_figure(of, fronts[of])] for of, table in tables.items()}
+    return Page(played(sweep, lines), findings, settings(sweep), sections(tables.values(), drawn), ASSUMPTIONS)

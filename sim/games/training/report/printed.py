@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from sim.games.game import Line
-from sim.games.training.report.attribute import attribute
-from sim.games.training.report.cells import GROUPS, accuracy_of, gap_of, name_of, of_group
+from sim.games.training.report.cells import GROUPS, accuracy_of, attribute, gap_of, name_of, of_group
 from sim.games.training.scenario import TrainingFigure, TrainingScenario
 from sim.report import reproduction
 from sim.report.columns import Sheet
@@ -35,28 +34,22 @@ def table(axes: Sequence[str], rows: Sequence[Comparison]) -> Sheet[Comparison]:
 
 
 def _beside(figure: TrainingFigure, cell: Line) -> Iterator[Comparison]:
-    if figure.accuracy is not None:
-        yield _compared(
-            "accuracy, %",
-            figure.accuracy,
-            figure.accuracy_sd,
-            _ACCURACY,
-            accuracy_of(cell).mapped(lambda share: 100 * share),
-            1,
-        )
-    if figure.gap is not None:
-        yield _compared("risk difference", figure.gap, figure.gap_sd, _RATE, gap_of(cell))
+    percent = accuracy_of(cell).mapped(lambda share: 100 * share)
+    yield from _compared("accuracy, %", figure.accuracy, figure.accuracy_sd, _ACCURACY, percent, 1)
+    yield from _compared("risk difference", figure.gap, figure.gap_sd, _RATE, gap_of(cell))
     for place, group in enumerate(GROUPS):
         for what, printed, margin, key in (
             ("accuracy", figure.group_accuracy, _ACCURACY / 100, "accuracies"),
             ("false positives", figure.group_fpr, _RATE, "false_positives"),
         ):
-            if printed is not None and (ours := of_group(cell, key, place)) is not None:
-                yield _compared(f"{what} of the {group}", printed[place], None, margin, ours)
+            own = None if printed is None else printed[place]
+            yield from _compared(f"{what} of the {group}", own, None, margin, of_group(cell, key, place))
 
 
 def _compared(
-    what: str, printed: float, sd: float | None, margin: float, ours: Estimate, digits: int = 3
-) -> Comparison:
-    spread = "" if sd is None else f" ± {sd:g}"
-    return Comparison(what, f"{printed:g}{spread}", region(printed, sd, margin), ours, digits)
+    what: str, printed: float | None, sd: float | None, margin: float, ours: Estimate | None, digits: int = 3
+) -> Iterator[Comparison]:
+    """Put a figure beside ours, where there are both."""
+    if printed is not None and ours is not None:
+        spread = "" if sd is None else f" ± {sd:g}"
+        yield Comparison(what, f"{printed:g}{spread}", region(printed, sd, margin), ours, digits)

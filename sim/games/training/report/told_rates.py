@@ -72,21 +72,11 @@ class ToldRate:
         """Say whether it was, as measured."""
         return self.noise > self.sampling
 
-    @property
-    def as_the_law_says(self) -> bool:
-        """Say whether the error that is the larger one by the laws is so as measured."""
-        return self.noise_is_larger == (self.people < self.crossing)
-
 
 def noise_scale(epsilon: float, delta: float, rate: float) -> float:
-    """Compute the standard deviation of a told rate's noise, times the number of people: see above.
+    """Compute the standard deviation of a told rate's noise, times the number of people; see above.
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        Of flips of A; one asking spends them.
-    rate : float
-        In [0, 1].
+    One asking spends ``epsilon`` and ``delta``, which are of flips of A.
     """
     return flip_multiplier(epsilon, delta, 1) * math.sqrt(1 + (2 * rate - 1) ** 2)
 
@@ -125,26 +115,26 @@ def _of(scenario: TrainingScenario, cell: Line, group: int) -> ToldRate:
 
 def conclusions(told: Sequence[ToldRate]) -> list[str]:
     """Say where noise and where sampling is the larger error."""
-    said = list(_crossings(told))
     noisy = [one for one in told if one.epsilon is not None]
-    if noisy:
-        right = sum(one.as_the_law_says for one in noisy)
-        said.append(
-            f"As measured, the larger error was the one that the laws say in {right} of {len(noisy)} groups of cells."
-        )
-    return said
+    if not noisy:
+        return []
+    # An error is as the laws say if the one that they call larger is so as measured.
+    right = sum(one.noise_is_larger == (one.people < one.crossing) for one in noisy)
+    return [
+        *_crossings([one for one in noisy if one.group == 0]),
+        f"As measured, the larger error was the one that the laws say in {right} of {len(noisy)} groups of cells.",
+    ]
 
 
-def _crossings(told: Sequence[ToldRate]) -> Iterator[str]:
-    """For each epsilon, at the disadvantaged group's rate, averaged over its cells."""
-    own = [one for one in told if one.group == 0 and one.epsilon is not None]
-    for epsilon in sorted({one.epsilon for one in own if one.epsilon is not None}):
-        sizes = sorted(one.crossing for one in own if one.epsilon == epsilon)
-        middle = sizes[len(sizes) // 2]
-        rates = sorted(one.rate for one in own if one.epsilon == epsilon)
-        if math.isinf(middle):
-            continue
-        yield (
-            f"At ε {number(epsilon)} of A, noise is the larger error in disadvantaged groups of fewer than "
-            f"{number(middle, 2)} people (of rate {rates[len(rates) // 2]:.2f}), and sampling in larger ones."
+def _crossings(few: Sequence[ToldRate]) -> Iterator[str]:
+    """For each epsilon, at the disadvantaged group's middle rate over its cells."""
+    for epsilon in sorted({one.epsilon for one in few if one.epsilon is not None}):
+        sizes, rates = (
+            sorted(getattr(one, key) for one in few if one.epsilon == epsilon) for key in ("crossing", "rate")
         )
+        middle = len(sizes) // 2
+        if not math.isinf(sizes[middle]):
+            yield (
+                f"At ε {number(epsilon)} of A, noise is the larger error in disadvantaged groups of fewer than "
+                f"{number(sizes[middle], 2)} people (of rate {rates[middle]:.2f}), and sampling in larger ones."
+            )
