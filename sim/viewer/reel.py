@@ -41,16 +41,9 @@ class Where(NamedTuple):
 
 @dataclass
 class Reel:
-    """The messages of one trial.
+    """The messages of one trial, by its deal's id, or of a session without one: rows and details as the page has them.
 
-    Parameters
-    ----------
-    deal : str
-        The deal's id; empty for a session without one.
-    rows, details : list
-        As the page has them.
-    entries : list of (str, int, int)
-        Party and entry of each message's beginning, with the message's number.
+    ``entries`` are party and entry of each message's beginning, with the message's number.
     """
 
     deal: str
@@ -70,16 +63,8 @@ def reels(
 ) -> list[Reel]:
     """Lay a session's messages out by trial, each in the order of causes.
 
-    Messages that are about no deal, such as to join, go with the trial that their caller is in, or is in next.
-
-    Parameters
-    ----------
-    captions : mapping of str to callable
-        By message.
-    blobs : Blobs
-        Gets what arrays hold.
-    deal : str, optional
-        The only one that is wanted.
+    Messages that are about no deal, such as to join, go with the trial that their caller is in, or is in next. Blobs
+    get what arrays hold. Where a deal is named, it is the only one that is wanted.
     """
     seen = sight.session(scripts)
     told = halves(seen)
@@ -171,7 +156,7 @@ class _Maker:
     def _words(self, half: Half, messages: list[Any], omitted: list[Omitted]) -> str:
         if messages[0] is None:
             return f"{short(half.call.method)}, which cannot be read"
-        whole = all(half.script.stores(digest) for message in half.messages for _, _, digest in message.large)
+        whole = half.script.stores_all(half.messages)
         self._story.guess = None
         rest = [one for one in messages[1:] if one is not None]
         text = words(self._story, self._captions, messages[0], rest if whole else None)
@@ -269,13 +254,7 @@ class _Maker:
 
 
 class Places:
-    """Finds the message that an entry of a transcript belongs to.
-
-    Parameters
-    ----------
-    entries : iterable of (str, str, int, Where)
-        Session, party and entry at which each message begins.
-    """
+    """Finds the message that an entry of a transcript belongs to, given session, party and entry where each begins."""
 
     def __init__(self, entries: Iterable[tuple[str, str, int, Where]]) -> None:
         self._found: dict[tuple[str, str], list[tuple[int, Where]]] = {}
