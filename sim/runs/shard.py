@@ -18,13 +18,7 @@ class ShardError(UserError):
 
 @dataclass(frozen=True)
 class Shard:
-    """One of so many parts of a run: every so many-th trial, so that each part has its share of every cell.
-
-    Parameters
-    ----------
-    number : int
-        From 1.
-    """
+    """One of so many parts of a run, from 1: every so many-th trial, so that each has its share of every cell."""
 
     number: int
     of: int
@@ -60,11 +54,7 @@ class Shard:
 
     def turns(self, turns: Iterable[Turn]) -> Iterator[Turn]:
         """Give the trials of a run that are in the shard."""
-        return (turn for turn in turns if self.holds(turn[2]))
-
-    def holds(self, number: int) -> bool:
-        """Whether a trial is in it, by its number in the run, from 1."""
-        return (number - self.number) % self.of == 0
+        return (turn for turn in turns if (turn[2] - self.number) % self.of == 0)
 
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"
