@@ -24,14 +24,10 @@ class Asked:
 
 @dataclass(frozen=True)
 class Shipped:
-    """A table that comes with the package.
+    """A table that comes with the package, its file called by its name; with the outcome and its favourable value.
 
     Attributes
     ----------
-    name : str
-        What the table is called, and its file before ``.csv.gz``.
-    label, positive : str
-        The outcome column and its favourable value.
     groups : mapping of str to tuple of str
         (advantaged, disadvantaged) by protected column; the first entry is the default.
     never : tuple of str
