@@ -256,7 +256,8 @@ def as_text(entry: Entry) -> str:
         rows.append(("measured", _how(found.code, found.source, found.data)))
     if claim.note:
         rows.append(("note", claim.note))
-    rows.append(("again", f"fairwall papers run {claim.id}") if claim.test else ("", ""))
+    if claim.test is not None:
+        rows.append(("again", f"fairwall papers run {claim.id}"))
     head = textwrap.wrap(f"{claim.id}, {claim.kind}: {entry.paper.title}, {claim.where}", WIDTH)
     return "\n".join([*head, *(line for label, text in rows if text for line in _wrapped(label, text))])
 
@@ -324,8 +325,7 @@ def _object(entry: Entry) -> dict[str, Any]:
         values["test"] = claim.test.model_dump(mode="json", exclude_defaults=True)
     if found is not None:
         values["evidence"] = json.loads(found.text())
-    plain: dict[str, Any] = _plain(values)
-    return plain
+    return {key: _plain(value) for key, value in values.items()}
 
 
 def _plain(value: Any) -> Any:

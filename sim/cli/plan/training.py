@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sim.cli.lines import laid_out
-from sim.cli.plan.columns import Advantaged, Data, Positive, Protected, Target
+from sim.cli.plan.columns import Advantaged, Data, Positive, Protected, Target, laid_out
 
 if TYPE_CHECKING:
     from sim.planning.table import Table
@@ -128,15 +127,7 @@ def as_text(plan: TrainingPlan, table: Table) -> str:
         ("constant answer", constant),
         ("another table", f"of this size, by sampling alone: {sampling}"),
     ]
-    return laid_out(
-        [
-            f"private training on {table.name}",
-            f"{plan.everybody:,} people: {sizes}; outcome: {table.outcome}",
-            *table.left_out,
-            "",
-            *(f"{name:17}{text}" for name, text in rows),
-        ]
-    )
+    return laid_out("private training", f"{plan.everybody:,} people: {sizes}", table, rows)
 
 
 def _percent(share: float) -> str:
