@@ -53,12 +53,7 @@ class Jobs:
     backend: str = "loky"
 
     def require(self) -> None:
-        """Refuse a backend that is unknown or not installed.
-
-        Raises
-        ------
-        JobsRefused
-        """
+        """Refuse, by `JobsRefused`, a backend that is unknown or not installed."""
         if self.count < 1:
             raise JobsRefused(f"--jobs: {self.count}: at least 1 session is played at once")
         if self.backend not in BACKENDS:

@@ -21,12 +21,7 @@ class ProgramRefused(UserError):
 
 
 def check(sweep: Sweep, programs: Mapping[str, str]) -> None:
-    """Refuse programs, commands by party, that could recompute every draw, cannot be started, or have walls demanded.
-
-    Raises
-    ------
-    ProgramRefused
-    """
+    """Refuse programs, by party, that could recompute every draw, cannot be started, or whose walls are demanded."""
     scenario = sweep.scenario.scenario
     for party, command in programs.items():
         if scenario.secret != "random":  # noqa: S105 - the name of a mode

@@ -179,12 +179,7 @@ def require_answers(recorded: Recorded, party: str) -> None:
 
 
 def require_ours(recorded: Recorded, party: str | None = None) -> None:
-    """Refuse to play one party, or any, that was a program of somebody else's: a folder names no command to run here.
-
-    Raises
-    ------
-    ReplayError
-    """
+    """Refuse to play one party, or any, that was somebody else's program: a folder names no command to run here."""
     for other in RunFolder(recorded.folder, recorded.run).programs():
         if party in (None, other):
             rest = "" if party else "; each other party can be, by --party"

@@ -66,13 +66,7 @@ class RunFolder:
 
     @classmethod
     def create(cls, parent: Path, name: str, key: bytes | None = None) -> RunFolder:
-        """Make a new folder, named by time and scenario, of a run with a key that is given or drawn.
-
-        Raises
-        ------
-        OSError
-            If it cannot be made.
-        """
+        """Make a new folder, named by time and scenario, of a run with a key that is given or drawn."""
         now = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
         slug = "".join(c if c.isascii() and c.isalnum() else "-" for c in name.lower()).strip("-") or "run"
         path = parent / f"{now}-{slug[:40]}-{secrets.token_hex(2)}"
@@ -111,18 +105,11 @@ class RunFolder:
 
     def keep(self, key: bytes) -> None:
         """Write the run's key down, for its owner alone."""
-        with open(self.path / _SECRET, "xb", opener=_own) as file:
-            file.write(key)
+        _write_key(self.path / _SECRET, key)
 
     @property
     def key(self) -> bytes:
-        """The run's own 32 random bytes, which no party is ever dealt; no bytes where there is no file with them.
-
-        Raises
-        ------
-        ResumeError
-            If the file cannot be read, or holds anything else.
-        """
+        """The run's own 32 random bytes, which no party is ever dealt. See `read_key`."""
         return read_key(self.path / _SECRET)
 
     def parts(self) -> list[str]:
@@ -136,8 +123,7 @@ class RunFolder:
     def keep_key_of(self, run: str, key: bytes) -> None:
         """Write down the key of a run that this one is merged from, for its owner alone."""
         (self.path / _KEYS).mkdir(mode=0o700, exist_ok=True)
-        with open(self.path / _KEYS / run, "xb", opener=_own) as file:
-            file.write(key)
+        _write_key(self.path / _KEYS / run, key)
 
     def secret(self, sweep: Sweep) -> bytes:
         """Give what every deal, seed and draw is derived from: the run's key, or what all runs share.
@@ -369,8 +355,9 @@ def given_key(path: Path) -> bytes:
     return key
 
 
-def _own(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
+def _write_key(path: Path, key: bytes) -> None:
+    with open(path, "xb", opener=lambda name, flags: os.open(name, flags, 0o600)) as file:
+        file.write(key)
 
 
 def _replace(path: Path, text: str) -> None:

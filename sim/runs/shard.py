@@ -25,12 +25,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Shard:
-        """Read a shard as it is written: 2/3.
-
-        Raises
-        ------
-        ShardError
-        """
+        """Read a shard as it is written, 2/3; refuse what is none by a `ShardError`."""
         found = re.fullmatch(r"([0-9]{1,7})/([0-9]{1,7})", text)
         if found is None:
             raise ShardError(f"--shard: {text!r}: is to be NUMBER/OF, as 2/3")
@@ -40,12 +35,7 @@ class Shard:
         return cls(number, of)
 
     def require_key(self, sweep: Sweep, key: Path | None) -> None:
-        """Refuse a part of a run whose draws the other parts could not share.
-
-        Raises
-        ------
-        ShardError
-        """
+        """Refuse, by a `ShardError`, a part of a run whose draws the other parts could not share."""
         if self.of > 1 and key is None and sweep.scenario.scenario.secret == "random":  # noqa: S105 - the name of a mode
             raise ShardError(
                 f'--shard: with scenario.secret = "random" all {self.of} shards are drawn from one key: give each '

@@ -137,12 +137,7 @@ def at_replay_size(whole: Sweep, kinds: Kinds) -> Sweep:
 
 
 def lay_out(values: Mapping[str, Any], origin: str, kinds: Kinds, cells_max: int | None = None) -> Sweep:
-    """Validate the values that a TOML file holds, and lay out its cells. An error begins with the origin.
-
-    Raises
-    ------
-    ScenarioError
-    """
+    """Validate the values that a TOML file holds, and lay out its cells. A `ScenarioError` begins with the origin."""
     keys = _Keys.of(values, origin, kinds)
     values = {**values, "sweep": _spelled(values.get("sweep", {}))}
     grids = grids_of(values["sweep"])

@@ -75,24 +75,11 @@ class Served:
 class TrialMessages:
     """What is known of a trial.
 
-    Parameters
-    ----------
-    cards : dict of str to Cards
-        By the deal's message, such as "ComplianceDeal".
-    submissions : dict of str to Submission
-        By the method, such as "SubmitReveal"; the last that was taken.
-    batches : dict of str to Batch
-        By request id; what was refused is not among them.
-    queried : dict of str to Batch
-        The same of batches about the people whose attributes a deal releases.
-    served : list of Served
-        To the adversary.
-    releases : list of KnownCall
-        Of ReleaseService, StatisticsService and GroupService, what was answered.
-    is_heard : bool
-        Whether the transcript of somebody who asks or answers goes on until they submit, so that no batch is missing.
-    unread : list of str
-        Calls that cannot be understood, and why.
+    Cards are by the deal's message, such as "ComplianceDeal"; submissions by the method, such as "SubmitReveal", the
+    last that was taken; batches by request id, without what was refused. ``queried`` are batches about the people whose
+    attributes a deal releases, ``served`` scores for the adversary, and ``releases`` what ReleaseService,
+    StatisticsService and GroupService answered. It ``is_heard`` if the transcript of somebody who asks or answers goes
+    on until they submit, so that no batch is missing. ``unread`` are calls that cannot be understood, and why.
     """
 
     deal_id: str

@@ -22,7 +22,7 @@ from sim.verify.finding import NoRun
 from sim.viewer.blocks import PAGE_BYTES_MAX, Blobs, Blocks
 from sim.viewer.document import document
 from sim.viewer.findings import checked
-from sim.viewer.reel import Places, Reel, Where, entries_of, reels
+from sim.viewer.reel import Places, Reel, Where, reels
 from sim.viewer.sight import ALL, Sight
 from sim.viewer.trials import cells_of, outcomes, record_of
 
@@ -179,7 +179,7 @@ class _Data:
         entries: list[tuple[str, str, int, Where]] = []
         for number, scripts, reel in found:
             name = _name(reel.deal) + ("" if last[reel.deal] == number else f"-{number}")
-            entries += entries_of(number, name, reel)
+            entries += [(number, party, entry, Where(name, message)) for party, entry, message in reel.entries]
             trials.append(
                 {
                     "id": name,

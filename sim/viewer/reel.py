@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -133,7 +133,7 @@ class _Maker:
             "method": short(half.call.method),
             "kind": kind,
             "level": max((one[1] for one in fields), default=VISIBILITY_OUTSIDE),
-            "text": text or _plainly(half),
+            "text": text or f"{kind} {short(half.call.method)}",
             "digest": self._digest(half, messages, omitted) or text,
             **({} if text else {"routine": True}),
             **self._changes(fields),
@@ -238,11 +238,15 @@ class _Maker:
         if half.messages:
             found["messages"] = len(half.messages)
             if not omitted:
-                found["bytes"] = sum(_size(message) for message in half.messages)
+                found["bytes"] = sum(
+                    len(message.content) + sum(size for _, size, _ in message.large) for message in half.messages
+                )
         own = half.script.party
         for party, messages in copies.items():
             if party != own:
-                found["copies"] = "same" if _same(half.messages, messages) else "differ"
+                same = len(messages) == len(half.messages)
+                same = same and all(map(Message.says_the_same_as, half.messages, messages))
+                found["copies"] = "same" if same else "differ"
                 if found["copies"] == "differ":
                     decoded, gone = self._read(self._scripts[party], messages)
                     found["other"] = {
@@ -270,24 +274,5 @@ class Places:
         return found[place - 1][1] if place else None
 
 
-def _plainly(half: Half) -> str:
-    """Name a message that has no words of its own."""
-    return f"{'asks' if half.is_request else 'answers'} {short(half.call.method)}"
-
-
-def _same(one: list[Message], other: list[Message]) -> bool:
-    return len(one) == len(other) and all(map(Message.says_the_same_as, one, other))
-
-
-def _size(message: Message) -> int:
-    return len(message.content) + sum(size for _, size, _ in message.large)
-
-
 def _json(value: Any) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
-
-
-def entries_of(session: str, trial: str, reel: Reel) -> Iterator[tuple[str, str, int, Where]]:
-    """List where each message of a trial begins in each transcript, for `Places`."""
-    for party, entry, message in reel.entries:
-        yield session, party, entry, Where(trial, message)

@@ -117,7 +117,8 @@ def as_text(plan: TrainingPlan, table: Table) -> str:
         ]
     if plan.free is not None:
         verdict = "enough" if plan.free.holds else "not enough either"
-        rows.append(("without privacy", f"{_means(plan.free)}: {verdict}"))
+        means = f"accuracy {100 * plan.free.accuracy.mean:.1f}%, gap {plan.free.gap.mean:.3f}"
+        rows.append(("without privacy", f"{means}: {verdict}"))
     if plan.binding is not None:
         rows.append(("binding demand", _binding(plan)))
     constant = f"accuracy {_percent(plan.constant)}, gap 0, at every epsilon (the commoner label is taken as public)"
@@ -132,10 +133,6 @@ def as_text(plan: TrainingPlan, table: Table) -> str:
 
 def _percent(share: float) -> str:
     return f"{100 * share:.4g}%"
-
-
-def _means(judged: Judged) -> str:
-    return f"accuracy {100 * judged.accuracy.mean:.1f}%, gap {judged.gap.mean:.3f}"
 
 
 def _answer(plan: TrainingPlan) -> str:
