@@ -205,7 +205,10 @@ def compare(
     sweeps = [sweep for sweep, _ in runs]
     try:
         held = compare(runs, file)
-        text = None if page is None else compared_page(folders, file, compared.page(sweeps, held, file.name))
+        text = None
+        if page is not None:
+            together = list(zip(folders, runs, strict=True))
+            text = compared_page(together, file, compared.page(sweeps, held, file.name))
         shown = compared.terminal(sweeps, held, everything=everything)
     except (LookupError, TypeError, AttributeError, ValueError) as error:
         where = ", ".join(map(str, folders))

@@ -14,6 +14,7 @@ from markupsafe import Markup, escape
 
 from fairwall.tables.people import LeftOut
 from sim.games import GAMES, read
+from sim.games.game import Line
 from sim.report.cells import trials_id
 from sim.report.notation import MISSING, number, setting, symbol
 from sim.report.page import CellTrials, Frame, Page, render
@@ -54,18 +55,15 @@ def rendered(folder: Path) -> str:
     return render(GAMES[sweep.game].page(sweep, trials, summarise(sweep, trials)), _frame(folder, sweep, trials))
 
 
-def frontier_page(folder: Path, page: Page) -> str:
+def frontier_page(folder: Path, sweep: Sweep, trials: Sequence[Line], page: Page) -> str:
     """Put what a game tells of a run's front into the run's frame."""
-    sweep = read(str(folder / "scenario.toml"))
-    frame = _frame(folder, sweep, read_trials(folder / "trials.jsonl"))
+    frame = _frame(folder, sweep, trials)
     return render(page, replace(frame, name=f"{frame.name}: the front"))
 
 
-def compared_page(folders: Sequence[Path], file: Path, page: Page) -> str:
+def compared_page(runs: Sequence[tuple[Path, tuple[Sweep, Sequence[Line]]]], file: Path, page: Page) -> str:
     """Put what a game tells of runs beside the published figures of a file into their frame."""
-    frames = [
-        _frame(folder, read(str(folder / "scenario.toml")), read_trials(folder / "trials.jsonl")) for folder in folders
-    ]
+    frames = [_frame(folder, *run) for folder, run in runs]
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
     together = replace(
         frames[0],
@@ -81,7 +79,7 @@ def compared_page(folders: Sequence[Path], file: Path, page: Page) -> str:
     return render(page, together)
 
 
-def _frame(folder: Path, sweep: Sweep, trials: Sequence[Mapping[str, Any]]) -> Frame:
+def _frame(folder: Path, sweep: Sweep, trials: Sequence[Line]) -> Frame:
     path = folder / "trials.jsonl"
     result = folder / "result.json"
     recorded = json.loads(result.read_text(encoding="utf-8")) if result.exists() else {}
